@@ -1,0 +1,1 @@
+//! Shared by the tests: where the reference data lie.
