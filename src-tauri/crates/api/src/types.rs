@@ -1,0 +1,266 @@
+//! The only types that cross an edge: window, HTTP, terminal. TypeScript is generated from them.
+//!
+//! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+// ---- the application ----
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct AppInfo {
+    pub version: String,
+    pub data_dir: String,
+    pub log_dir: String,
+    /// Physical cores of this machine.
+    pub cores: u32,
+    /// The instruction set level the kernels run at, such as `avx512`.
+    pub isa: String,
+}
+
+/// What every failure looks like at an edge. `remedy` is a sentence that names the next step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ErrorInfo {
+    pub code: String,
+    pub message: String,
+    pub remedy: String,
+}
+
+// ---- conversations ----
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ConversationSummary {
+    pub id: String,
+    pub title: String,
+    /// Library id of the model that answers here.
+    pub model: String,
+    #[ts(type = "number")]
+    pub created_ms: i64,
+    #[ts(type = "number")]
+    pub updated_ms: i64,
+    /// The turn that is answering right now.
+    pub active_turn: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Conversation {
+    pub summary: ConversationSummary,
+    /// The active branch, root first.
+    pub messages: Vec<Message>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum MessageState {
+    /// Being written now.
+    Streaming,
+    Complete,
+    /// Stopped by the user; what was written stays.
+    Stopped,
+    /// The program ended while this was being written; what was saved stays.
+    Interrupted,
+    Failed,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Message {
+    pub id: String,
+    pub parent: Option<String>,
+    pub role: Role,
+    pub text: String,
+    pub reasoning: String,
+    pub state: MessageState,
+    pub error: Option<ErrorInfo>,
+    pub model: Option<String>,
+    pub stats: Option<TurnStats>,
+    #[ts(type = "number")]
+    pub created_ms: i64,
+    /// This message is version `version` of `versions` under its parent, counted from 1.
+    pub version: u32,
+    pub versions: u32,
+}
+
+// ---- turns ----
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SendArgs {
+    /// Absent: a new conversation is made.
+    pub conversation: Option<String>,
+    pub text: String,
+    /// Library id; absent: the conversation's model, or the default.
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct TurnStarted {
+    pub turn: String,
+    pub conversation: String,
+    pub user_message: String,
+    pub assistant_message: String,
+}
+
+/// One step of a turn. Sequence numbers start at 1 and have no gaps; any watcher can replay them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct TurnEvent {
+    #[ts(type = "number")]
+    pub seq: u64,
+    pub turn: String,
+    pub kind: TurnEventKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[ts(export)]
+pub enum TurnEventKind {
+    Queued { position: u32 },
+    /// `fraction` from 0 to 1.
+    Loading { fraction: f32 },
+    Prefill { done: u32, total: u32 },
+    Text { text: String, ids: Vec<u32> },
+    Reasoning { text: String, ids: Vec<u32> },
+    Done { stats: TurnStats },
+    Failed { error: ErrorInfo },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Finish {
+    Stop,
+    Length,
+    Cancelled,
+    ContextFull,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct TurnStats {
+    pub finish: Finish,
+    pub prompt_tokens: u32,
+    /// Prompt tokens that were in the KV cache already.
+    pub reused_tokens: u32,
+    pub generated_tokens: u32,
+    pub context_tokens: u32,
+    pub context_limit: u32,
+    pub load_ms: f64,
+    pub ttft_ms: f64,
+    pub prefill_tok_s: f64,
+    pub decode_tok_s: f64,
+}
+
+// ---- models ----
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelSource {
+    /// Ships inside the application.
+    BuiltIn,
+    /// A file that stays where the user has it.
+    File,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelState {
+    Unloaded,
+    Loading { fraction: f32 },
+    Ready,
+    /// The file is gone or can't be used; the entry stays so that nothing vanishes silently.
+    Unusable { error: ErrorInfo },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ModelEntry {
+    pub id: String,
+    pub name: String,
+    pub source: ModelSource,
+    pub path: Option<String>,
+    #[ts(type = "number")]
+    pub bytes: u64,
+    pub architecture: String,
+    #[ts(type = "number")]
+    pub parameters: u64,
+    /// The dtype most weights have, such as `Q4_K`.
+    pub dtype: String,
+    pub context_length: u32,
+    pub state: ModelState,
+}
+
+// ---- settings ----
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum SettingKind {
+    Number { min: f64, max: f64, step: f64 },
+    Integer {
+        #[ts(type = "number")]
+        min: i64,
+        #[ts(type = "number")]
+        max: i64,
+        /// What the empty field means, where the value may be absent.
+        absent: Option<String>,
+    },
+    Choice { options: Vec<ChoiceOption> },
+    Toggle,
+    Text { placeholder: String },
+    /// Shown, not edited here; changed by a flag or an environment variable.
+    ReadOnly,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ChoiceOption {
+    pub value: String,
+    pub label: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct SettingRow {
+    pub key: String,
+    pub section: String,
+    pub label: String,
+    pub help: String,
+    pub kind: SettingKind,
+    #[ts(type = "unknown")]
+    pub default: serde_json::Value,
+    #[ts(type = "unknown")]
+    pub value: serde_json::Value,
+}
+
+// ---- what happens beside turns ----
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[ts(export)]
+pub enum AppEvent {
+    ConversationChanged { conversation: ConversationSummary },
+    ConversationRemoved { id: String },
+    ModelChanged { model: ModelEntry },
+    ModelRemoved { id: String },
+    SettingChanged { row: SettingRow },
+    /// Something the user should know though nothing failed.
+    Notice { error: ErrorInfo },
+}
