@@ -1,0 +1,92 @@
+//! Stop strings: ends a reply at the first of them and never shows a part of one.
+//!
+//! Text that could be the beginning of a stop string is held back until it is clear that it is not. Knows
+//! nothing of tokens.
+
+/// Watches one reply for its stop strings.
+#[derive(Debug, Clone, Default)]
+pub struct StopStrings {
+    stops: Vec<String>,
+    held: String,
+}
+
+impl StopStrings {
+    /// Empty strings are ignored: they would stop everything.
+    pub fn new(stops: &[String]) -> Self {
+        Self { stops: stops.iter().filter(|s| !s.is_empty()).cloned().collect(), held: String::new() }
+    }
+
+    /// Takes the next piece of the reply and appends to `out` what may be shown. True once a stop string was
+    /// found: the text before it is in `out`, the rest is dropped and the reply ends.
+    pub fn push(&mut self, piece: &str, out: &mut String) -> bool {
+        if self.stops.is_empty() {
+            out.push_str(piece);
+            return false;
+        }
+        self.held.push_str(piece);
+        let first = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
+        if let Some(at) = first {
+            out.push_str(&self.held[..at]);
+            self.held.clear();
+            return true;
+        }
+        let keep = self.stops.iter().map(|stop| held_suffix(&self.held, stop)).max().unwrap_or(0);
+        let shown = self.held.len() - keep;
+        out.push_str(&self.held[..shown]);
+        self.held.drain(..shown);
+        false
+    }
+
+    /// The reply ended otherwise: what was held back is shown after all.
+    pub fn finish(&mut self, out: &mut String) {
+        out.push_str(&self.held);
+        self.held.clear();
+    }
+}
+
+/// Length in bytes of the longest proper prefix of `tag` that `text` ends with.
+pub(crate) fn held_suffix(text: &str, tag: &str) -> usize {
+    let longest = text.len().min(tag.len().saturating_sub(1));
+    (1..=longest).rev().find(|&n| tag.is_char_boundary(n) && text.ends_with(&tag[..n])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(stops: &[&str], pieces: &[&str], expected: &[&str], stopped: bool) {
+        let stops: Vec<String> = stops.iter().map(|s| s.to_string()).collect();
+        let mut watch = StopStrings::new(&stops);
+        let mut shown = Vec::new();
+        for piece in pieces {
+            let mut out = String::new();
+            let hit = watch.push(piece, &mut out);
+            shown.push(out);
+            if hit {
+                assert_eq!(shown, expected);
+                assert!(stopped);
+                return;
+            }
+        }
+        let mut out = String::new();
+        watch.finish(&mut out);
+        shown.push(out);
+        assert_eq!(shown, expected);
+        assert!(!stopped);
+    }
+
+    #[test]
+    fn stops_and_holds_back() {
+        check(&[], &["a", "b"], &["a", "b", ""], false);
+        check(&[""], &["a"], &["a", ""], false);
+        check(&["END"], &["abcEND", "x"], &["abc"], true);
+        check(&["END"], &["abcE", "N", "Dx"], &["abc", "", ""], true);
+        check(&["END"], &["abcE", "N", "d"], &["abc", "", "ENd", ""], false);
+        check(&["END"], &["E", "E", "END"], &["", "E", "E"], true);
+        check(&["aab"], &["a", "a", "a", "b"], &["", "", "a", ""], true);
+        check(&["\n\n", "User:"], &["hi\n", "\nUser:"], &["hi", ""], true);
+        check(&["User:", "hi"], &["ohi User:"], &["o"], true);
+        check(&["…x"], &["a…", "y"], &["a", "…y", ""], false);
+        check(&["stop"], &["st"], &["", "st"], false);
+    }
+}
