@@ -1,4 +1,5 @@
-//! The only types that cross an edge: window, HTTP, terminal. TypeScript is generated from them.
+//! The only types that cross an edge: window, HTTP, terminal. TypeScript is generated from them
+//! (`bindings.rs`), so a change here is a change of `ui/src/lib/backend/bindings.ts`.
 //!
 //! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
 
@@ -8,7 +9,6 @@ use ts_rs::TS;
 // ---- the application ----
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct AppInfo {
     pub version: String,
     pub data_dir: String,
@@ -21,7 +21,6 @@ pub struct AppInfo {
 
 /// What every failure looks like at an edge. `remedy` is a sentence that names the next step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ErrorInfo {
     pub code: String,
     pub message: String,
@@ -31,7 +30,6 @@ pub struct ErrorInfo {
 // ---- conversations ----
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ConversationSummary {
     pub id: String,
     pub title: String,
@@ -46,7 +44,6 @@ pub struct ConversationSummary {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Conversation {
     pub summary: ConversationSummary,
     /// The active branch, root first.
@@ -55,7 +52,6 @@ pub struct Conversation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum Role {
     System,
     User,
@@ -64,7 +60,6 @@ pub enum Role {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum MessageState {
     /// Being written now.
     Streaming,
@@ -77,11 +72,12 @@ pub enum MessageState {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct Message {
     pub id: String,
     pub parent: Option<String>,
     pub role: Role,
+    /// While `state` is `streaming`: what has been saved so far. A watcher of the turn from sequence
+    /// number 0 gets the whole answer again, so it starts from an empty text.
     pub text: String,
     pub reasoning: String,
     pub state: MessageState,
@@ -95,20 +91,84 @@ pub struct Message {
     pub versions: u32,
 }
 
-// ---- turns ----
+// ---- what the use cases take (their names and results: `calls.rs`) ----
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct NoArgs {}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct SendArgs {
-    /// Absent: a new conversation is made.
-    pub conversation: Option<String>,
-    pub text: String,
-    /// Library id; absent: the conversation's model, or the default.
-    pub model: Option<String>,
+#[serde(deny_unknown_fields)]
+pub struct IdArgs {
+    pub id: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
+#[serde(deny_unknown_fields)]
+pub struct RenameArgs {
+    pub id: String,
+    pub title: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct SetModelArgs {
+    pub id: String,
+    /// Library id.
+    pub model: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct RetryArgs {
+    pub conversation: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct TurnArgs {
+    pub turn: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct PathArgs {
+    /// A GGUF file, or a folder with safetensors, config.json and tokenizer.json.
+    pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct SettingArgs {
+    pub key: String,
+    /// `null` where the setting may be absent.
+    #[ts(type = "unknown")]
+    pub value: serde_json::Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct KeyArgs {
+    pub key: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct SendArgs {
+    /// Absent: a new conversation is made.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub conversation: Option<String>,
+    pub text: String,
+    /// Library id; absent: the conversation's model, or the default.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub model: Option<String>,
+}
+
+// ---- turns ----
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct TurnStarted {
     pub turn: String,
     pub conversation: String,
@@ -118,7 +178,6 @@ pub struct TurnStarted {
 
 /// One step of a turn. Sequence numbers start at 1 and have no gaps; any watcher can replay them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct TurnEvent {
     #[ts(type = "number")]
     pub seq: u64,
@@ -128,7 +187,6 @@ pub struct TurnEvent {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[ts(export)]
 pub enum TurnEventKind {
     Queued { position: u32 },
     /// `fraction` from 0 to 1.
@@ -142,7 +200,6 @@ pub enum TurnEventKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum Finish {
     Stop,
     Length,
@@ -151,7 +208,6 @@ pub enum Finish {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct TurnStats {
     pub finish: Finish,
     pub prompt_tokens: u32,
@@ -170,7 +226,6 @@ pub struct TurnStats {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-#[ts(export)]
 pub enum ModelSource {
     /// Ships inside the application.
     BuiltIn,
@@ -180,7 +235,6 @@ pub enum ModelSource {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "state", rename_all = "snake_case")]
-#[ts(export)]
 pub enum ModelState {
     Unloaded,
     Loading { fraction: f32 },
@@ -190,7 +244,6 @@ pub enum ModelState {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ModelEntry {
     pub id: String,
     pub name: String,
@@ -211,7 +264,6 @@ pub struct ModelEntry {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[ts(export)]
 pub enum SettingKind {
     Number { min: f64, max: f64, step: f64 },
     Integer {
@@ -230,14 +282,12 @@ pub enum SettingKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct ChoiceOption {
     pub value: String,
     pub label: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
 pub struct SettingRow {
     pub key: String,
     pub section: String,
@@ -254,7 +304,6 @@ pub struct SettingRow {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[ts(export)]
 pub enum AppEvent {
     ConversationChanged { conversation: ConversationSummary },
     ConversationRemoved { id: String },

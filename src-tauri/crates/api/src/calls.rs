@@ -1,0 +1,79 @@
+//! The use cases by name: what the window's `call` and HTTP's `POST /api/{name}` both go through.
+//!
+//! One line each: name, arguments, result, method. TypeScript's map of calls is made from the same lines.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use ts_rs::{Config, TS};
+
+use crate::App;
+use crate::error::{Error, ErrorKind, Result};
+use crate::types::*;
+
+/// One use case.
+pub struct Call {
+    pub name: &'static str,
+    run: fn(&App, Value) -> Result<Value>,
+    /// TypeScript names of arguments and result.
+    pub(crate) types: fn(&Config) -> (String, String),
+}
+
+macro_rules! calls {
+    ($($name:literal: $args:ty => $result:ty, $method:expr;)*) => {
+        pub static CALLS: &[Call] = &[$(Call {
+            name: $name,
+            run: |app, args| run::<$args, $result>(app, $name, args, $method),
+            types: |config| (<$args as TS>::name(config), <$result as TS>::name(config)),
+        }),*];
+    };
+}
+
+calls! {
+    "app_info": NoArgs => AppInfo, |app, _| Ok(app.app_info());
+    "conversations_list": NoArgs => Vec<ConversationSummary>, |app, _| app.conversations_list();
+    "conversation_get": IdArgs => Conversation, |app, args| app.conversation_get(&args.id);
+    "conversation_rename": RenameArgs => ConversationSummary, |app, args| app.conversation_rename(&args.id, &args.title);
+    "conversation_delete": IdArgs => (), |app, args| app.conversation_delete(&args.id);
+    "conversation_restore": IdArgs => ConversationSummary, |app, args| app.conversation_restore(&args.id);
+    "conversation_set_model": SetModelArgs => ConversationSummary, |app, args| app.conversation_set_model(&args.id, &args.model);
+    "send": SendArgs => TurnStarted, |app, args| app.send(args);
+    "retry": RetryArgs => TurnStarted, |app, args| app.retry(&args.conversation);
+    "turn_cancel": TurnArgs => (), |app, args| app.turn_cancel(&args.turn);
+    "models_list": NoArgs => Vec<ModelEntry>, |app, _| app.models_list();
+    "model_add": PathArgs => ModelEntry, |app, args| app.model_add(&args.path);
+    "model_remove": IdArgs => (), |app, args| app.model_remove(&args.id);
+    "settings_list": NoArgs => Vec<SettingRow>, |app, _| app.settings_list();
+    "settings_set": SettingArgs => SettingRow, |app, args| app.settings_set(&args.key, &args.value);
+    "settings_reset": KeyArgs => SettingRow, |app, args| app.settings_reset(&args.key);
+}
+
+impl App {
+    /// Runs the use case `name`. `args` is an object, or null where there are no arguments.
+    pub fn call(&self, name: &str, args: Value) -> Result<Value> {
+        let Some(call) = CALLS.iter().find(|call| call.name == name) else {
+            let message = format!("There is no use case \"{name}\".");
+            return Err(Error::not_found("call.unknown", message, "Window and program may be of different versions: start again."));
+        };
+        (call.run)(self, args)
+    }
+}
+
+fn run<A: DeserializeOwned, R: Serialize>(
+    app: &App,
+    name: &str,
+    args: Value,
+    method: impl FnOnce(&App, A) -> Result<R>,
+) -> Result<Value> {
+    let args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args };
+    let args = serde_json::from_value(args).map_err(|error| {
+        Error::new(
+            ErrorKind::Usage,
+            "call.arguments",
+            format!("{name} was given arguments it can't use: {error}."),
+            "Window and program may be of different versions: start again.",
+        )
+    })?;
+    let result = method(app, args)?;
+    serde_json::to_value(result).map_err(|error| Error::bug(format!("{name}: {error}")))
+}

@@ -1,0 +1,101 @@
+//! What every failure becomes before it reaches an edge: a stable code, a sentence that names cause
+//! and place, and a remedy that names the next step. Knows how severe it is, not how a door shows it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::ErrorInfo;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who can do something about it. Doors turn this into exit codes and HTTP statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The caller asked wrongly: unknown use case, option not built.
+    Usage,
+    /// A file, prompt or request that can't be used.
+    Input,
+    /// No such conversation, turn, model, setting.
+    NotFound,
+    /// It exists, but not in a state that allows this.
+    Conflict,
+    /// Memory, disk, context or another limit.
+    Limit,
+    /// A device fault that no fallback could mend.
+    Device,
+    /// Ours.
+    Bug,
+}
+
+impl ErrorKind {
+    /// Exit status of a terminal command that ends with this.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::Input | Self::NotFound | Self::Conflict => 3,
+            Self::Limit => 4,
+            Self::Device => 5,
+            Self::Bug => 1,
+        }
+    }
+
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::Usage | Self::Input => 400,
+            Self::NotFound => 404,
+            Self::Conflict => 409,
+            Self::Limit => 507,
+            Self::Device | Self::Bug => 500,
+        }
+    }
+}
+
+/// A failure on its way to an edge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}", .info.message)]
+pub struct Error {
+    pub kind: ErrorKind,
+    pub info: ErrorInfo,
+}
+
+impl Error {
+    pub fn new(
+        kind: ErrorKind,
+        code: impl Into<String>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let info = ErrorInfo { code: code.into(), message: message.into(), remedy: remedy.into() };
+        Self { kind, info }
+    }
+
+    pub fn input(code: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, code, message, remedy)
+    }
+
+    pub fn not_found(code: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, code, message, remedy)
+    }
+
+    /// A fault of ours, caught at a boundary; everything else goes on.
+    pub fn bug(what: impl std::fmt::Display) -> Self {
+        Self::new(
+            ErrorKind::Bug,
+            "bug",
+            format!("Something went wrong inside Inglenook: {what}"),
+            "Try again. If it happens twice, the log in the log folder names the place.",
+        )
+    }
+
+    pub fn code(&self) -> &str {
+        &self.info.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.info.message
+    }
+
+    pub fn remedy(&self) -> &str {
+        &self.info.remedy
+    }
+}

@@ -1,0 +1,286 @@
+//! The settings: one row each. Storage, control in the UI, terminal and REST are made from the row.
+//!
+//! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::types::{ChoiceOption, SettingKind, SettingRow};
+
+/// One setting. `kind` and `default` are functions because some depend on the machine.
+pub struct Setting {
+    pub key: &'static str,
+    pub section: &'static str,
+    pub label: &'static str,
+    pub help: &'static str,
+    pub kind: fn() -> SettingKind,
+    pub default: fn() -> Value,
+}
+
+/// Tokens of context a model gets unless the user asks for more: a KV cache of 8,192 tokens fits
+/// small machines.
+pub const DEFAULT_CONTEXT: u32 = 8192;
+
+const SAMPLING: &str = "Answers";
+const MODELS: &str = "Models";
+const MACHINE: &str = "Machine";
+const LOOK: &str = "Look";
+const DATA: &str = "Data";
+
+fn choice(options: &[(&str, &str)]) -> SettingKind {
+    let options =
+        options.iter().map(|(value, label)| ChoiceOption { value: (*value).into(), label: (*label).into() });
+    SettingKind::Choice { options: options.collect() }
+}
+
+fn integer(min: i64, max: i64, absent: Option<&str>) -> SettingKind {
+    SettingKind::Integer { min, max, absent: absent.map(Into::into) }
+}
+
+fn number(min: f64, max: f64, step: f64) -> SettingKind {
+    SettingKind::Number { min, max, step }
+}
+
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        key: "model",
+        section: MODELS,
+        label: "Default model",
+        help: "Answers in new conversations.",
+        // The options are the library's entries, filled in by `App::settings_list`.
+        kind: || choice(&[]),
+        default: || json!(crate::starter::ID),
+    },
+    Setting {
+        key: "temperature",
+        section: SAMPLING,
+        label: "Temperature",
+        help: "0 always takes the likeliest token; higher values vary more.",
+        kind: || number(0.0, 2.0, 0.05),
+        default: || json!(0.7),
+    },
+    Setting {
+        key: "top_k",
+        section: SAMPLING,
+        label: "Top-k",
+        help: "Only the k likeliest tokens are considered. 0 considers all.",
+        kind: || integer(0, 1000, None),
+        default: || json!(40),
+    },
+    Setting {
+        key: "top_p",
+        section: SAMPLING,
+        label: "Top-p",
+        help: "Only the likeliest tokens that together reach this probability. 1 considers all.",
+        kind: || number(0.0, 1.0, 0.01),
+        default: || json!(0.95),
+    },
+    Setting {
+        key: "min_p",
+        section: SAMPLING,
+        label: "Min-p",
+        help: "Drops tokens less likely than this share of the likeliest one. 0 drops none.",
+        kind: || number(0.0, 1.0, 0.01),
+        default: || json!(0.05),
+    },
+    Setting {
+        key: "repeat_penalty",
+        section: SAMPLING,
+        label: "Repetition penalty",
+        help: "Makes tokens that came recently less likely. 1 is off.",
+        kind: || number(0.5, 2.0, 0.01),
+        default: || json!(1.0),
+    },
+    Setting {
+        key: "seed",
+        section: SAMPLING,
+        label: "Seed",
+        help: "The same seed and prompt give the same answer.",
+        kind: || integer(0, (1 << 53) - 1, Some("random")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "max_tokens",
+        section: SAMPLING,
+        label: "Longest answer",
+        help: "In tokens.",
+        kind: || integer(1, 1_048_576, Some("until the context is full")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "threads",
+        section: MACHINE,
+        label: "Threads",
+        help: "How many threads compute.",
+        kind: || integer(1, 512, Some("one per physical core")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "context",
+        section: MACHINE,
+        label: "Context length",
+        help: "How many tokens of a conversation a model holds; more takes more memory.",
+        kind: || integer(64, 1_048_576, Some("the model's own, at most 8192")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "kv",
+        section: MACHINE,
+        label: "Context precision",
+        help: "How the context is kept in memory.",
+        kind: || choice(&[("f16", "16-bit floats"), ("f32", "32-bit floats")]),
+        default: || json!("f16"),
+    },
+    Setting {
+        key: "theme",
+        section: LOOK,
+        label: "Theme",
+        help: "Light, dark, or as the system has it.",
+        kind: || choice(&[("system", "System"), ("light", "Light"), ("dark", "Dark")]),
+        default: || json!("system"),
+    },
+    Setting {
+        key: "send_key",
+        section: LOOK,
+        label: "Send with",
+        help: "The other combination breaks the line.",
+        kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on a Mac)")]),
+        default: || json!("enter"),
+    },
+    Setting {
+        key: "log_level",
+        section: DATA,
+        label: "Log detail",
+        help: "What goes into the log folder. Prompts and answers are never logged.",
+        kind: || {
+            choice(&[("error", "Errors"), ("warn", "Warnings"), ("info", "Normal"), ("debug", "Detailed")])
+        },
+        default: || json!("info"),
+    },
+    Setting {
+        key: "data_dir",
+        section: DATA,
+        label: "Data folder",
+        help: "Set by --data-dir or INGLENOOK_DATA_DIR when the program starts.",
+        kind: || SettingKind::ReadOnly,
+        default: || Value::Null,
+    },
+];
+
+pub fn find(key: &str) -> Result<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key).ok_or_else(|| {
+        let keys: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+        Error::not_found(
+            "setting.unknown",
+            format!("There is no setting \"{key}\"."),
+            format!("The settings are: {}.", keys.join(", ")),
+        )
+    })
+}
+
+impl Setting {
+    pub fn row(&self, value: Value) -> SettingRow {
+        SettingRow {
+            key: self.key.into(),
+            section: self.section.into(),
+            label: self.label.into(),
+            help: self.help.into(),
+            kind: (self.kind)(),
+            default: (self.default)(),
+            value,
+        }
+    }
+
+    /// `value` in the form it is stored in, or an error that names the range.
+    pub fn check(&self, value: &Value) -> Result<Value> {
+        let kind = (self.kind)();
+        let wrong = |expected: String| {
+            Error::input(
+                "setting.out_of_range",
+                format!("{} can't be {value}: {expected}.", self.label),
+                format!("Choose a value for \"{}\": {expected}.", self.key),
+            )
+        };
+        match kind {
+            SettingKind::Number { min, max, .. } => match value.as_f64() {
+                Some(number) if (min..=max).contains(&number) => Ok(json!(number)),
+                Some(_) | None => Err(wrong(format!("a number from {min} to {max}"))),
+            },
+            SettingKind::Integer { min, max, absent } => match (whole(value), absent) {
+                (_, Some(_)) if value.is_null() => Ok(Value::Null),
+                (Some(number), _) if (min..=max).contains(&number) => Ok(json!(number)),
+                (_, Some(absent)) => Err(wrong(format!("a whole number from {min} to {max}, or empty ({absent})"))),
+                (_, None) => Err(wrong(format!("a whole number from {min} to {max}"))),
+            },
+            SettingKind::Choice { options } => {
+                let known = options.iter().any(|option| Some(option.value.as_str()) == value.as_str());
+                // The library's ids are checked where the library is known.
+                if known || (options.is_empty() && value.is_string()) {
+                    return Ok(value.clone());
+                }
+                let values: Vec<_> = options.iter().map(|option| option.value.as_str()).collect();
+                Err(wrong(format!("one of {}", values.join(", "))))
+            }
+            SettingKind::Toggle => match value {
+                Value::Bool(_) => Ok(value.clone()),
+                _ => Err(wrong("true or false".into())),
+            },
+            SettingKind::Text { .. } => match value {
+                Value::String(_) => Ok(value.clone()),
+                _ => Err(wrong("a text".into())),
+            },
+            SettingKind::ReadOnly => Err(wrong(self.help.trim_end_matches('.').into())),
+        }
+    }
+}
+
+/// JSON's `3` and `3.0` are the same whole number.
+fn whole(value: &Value) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
+    value.as_i64().or_else(|| {
+        value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT).map(|number| number as i64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_against_their_row() {
+        let cases = [
+            ("temperature", json!(0), Some(json!(0.0))),
+            ("temperature", json!(2.01), None),
+            ("temperature", json!("hot"), None),
+            ("temperature", Value::Null, None),
+            ("top_k", json!(40.0), Some(json!(40))),
+            ("top_k", json!(40.5), None),
+            ("top_k", json!(-1), None),
+            ("top_k", Value::Null, None),
+            ("seed", Value::Null, Some(Value::Null)),
+            ("seed", json!(9_007_199_254_740_991_i64), Some(json!(9_007_199_254_740_991_i64))),
+            ("seed", json!(1e300), None),
+            ("threads", json!(0), None),
+            ("kv", json!("f32"), Some(json!("f32"))),
+            ("kv", json!("f64"), None),
+            ("theme", json!(1), None),
+            ("data_dir", json!("/tmp"), None),
+        ];
+        for (key, value, expected) in cases {
+            let got = find(key).unwrap().check(&value);
+            assert_eq!(got.clone().ok(), expected, "{key} = {value}: {got:?}");
+            if let Err(error) = got {
+                assert!(!error.remedy().is_empty());
+            }
+        }
+        assert_eq!(find("colour").err().map(|error| error.info.code), Some("setting.unknown".into()));
+    }
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for setting in SETTINGS.iter().filter(|setting| setting.key != "data_dir") {
+            let default = (setting.default)();
+            assert_eq!(setting.check(&default).ok(), Some(default), "{}", setting.key);
+        }
+    }
+}

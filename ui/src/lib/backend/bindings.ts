@@ -1,0 +1,146 @@
+// Generated from src-tauri/crates/api by `make types`. Do not edit.
+
+export type AppInfo = { version: string, data_dir: string, log_dir: string, 
+/**
+ * Physical cores of this machine.
+ */
+cores: number, 
+/**
+ * The instruction set level the kernels run at, such as `avx512`.
+ */
+isa: string, };
+
+/**
+ * What every failure looks like at an edge. `remedy` is a sentence that names the next step.
+ */
+export type ErrorInfo = { code: string, message: string, remedy: string, };
+
+export type ConversationSummary = { id: string, title: string, 
+/**
+ * Library id of the model that answers here.
+ */
+model: string, created_ms: number, updated_ms: number, 
+/**
+ * The turn that is answering right now.
+ */
+active_turn: string | null, };
+
+export type Conversation = { summary: ConversationSummary, 
+/**
+ * The active branch, root first.
+ */
+messages: Array<Message>, };
+
+export type Role = "system" | "user" | "assistant";
+
+export type MessageState = "streaming" | "complete" | "stopped" | "interrupted" | "failed";
+
+export type Message = { id: string, parent: string | null, role: Role, 
+/**
+ * While `state` is `streaming`: what has been saved so far. A watcher of the turn from sequence
+ * number 0 gets the whole answer again, so it starts from an empty text.
+ */
+text: string, reasoning: string, state: MessageState, error: ErrorInfo | null, model: string | null, stats: TurnStats | null, created_ms: number, 
+/**
+ * This message is version `version` of `versions` under its parent, counted from 1.
+ */
+version: number, versions: number, };
+
+export type NoArgs = Record<symbol, never>;
+
+export type IdArgs = { id: string, };
+
+export type RenameArgs = { id: string, title: string, };
+
+export type SetModelArgs = { id: string, 
+/**
+ * Library id.
+ */
+model: string, };
+
+export type RetryArgs = { conversation: string, };
+
+export type TurnArgs = { turn: string, };
+
+export type PathArgs = { 
+/**
+ * A GGUF file, or a folder with safetensors, config.json and tokenizer.json.
+ */
+path: string, };
+
+export type SettingArgs = { key: string, 
+/**
+ * `null` where the setting may be absent.
+ */
+value: unknown, };
+
+export type KeyArgs = { key: string, };
+
+export type SendArgs = { 
+/**
+ * Absent: a new conversation is made.
+ */
+conversation?: string | null, text: string, 
+/**
+ * Library id; absent: the conversation's model, or the default.
+ */
+model?: string | null, };
+
+export type TurnStarted = { turn: string, conversation: string, user_message: string, assistant_message: string, };
+
+/**
+ * One step of a turn. Sequence numbers start at 1 and have no gaps; any watcher can replay them.
+ */
+export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
+
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+
+export type Finish = "stop" | "length" | "cancelled" | "context_full";
+
+export type TurnStats = { finish: Finish, prompt_tokens: number, 
+/**
+ * Prompt tokens that were in the KV cache already.
+ */
+reused_tokens: number, generated_tokens: number, context_tokens: number, context_limit: number, load_ms: number, ttft_ms: number, prefill_tok_s: number, decode_tok_s: number, };
+
+export type ModelSource = "built_in" | "file";
+
+export type ModelState = { "state": "unloaded" } | { "state": "loading", fraction: number, } | { "state": "ready" } | { "state": "unusable", error: ErrorInfo, };
+
+export type ModelEntry = { id: string, name: string, source: ModelSource, path: string | null, bytes: number, architecture: string, parameters: number, 
+/**
+ * The dtype most weights have, such as `Q4_K`.
+ */
+dtype: string, context_length: number, state: ModelState, };
+
+export type SettingKind = { "kind": "number", min: number, max: number, step: number, } | { "kind": "integer", min: number, max: number, 
+/**
+ * What the empty field means, where the value may be absent.
+ */
+absent: string | null, } | { "kind": "choice", options: Array<ChoiceOption>, } | { "kind": "toggle" } | { "kind": "text", placeholder: string, } | { "kind": "read_only" };
+
+export type ChoiceOption = { value: string, label: string, };
+
+export type SettingRow = { key: string, section: string, label: string, help: string, kind: SettingKind, default: unknown, value: unknown, };
+
+export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "setting_changed", row: SettingRow, } | { "type": "notice", error: ErrorInfo, };
+
+/** Every use case: what it takes and what it gives. */
+export type Calls = {
+  app_info: { args: NoArgs; result: AppInfo };
+  conversations_list: { args: NoArgs; result: Array<ConversationSummary> };
+  conversation_get: { args: IdArgs; result: Conversation };
+  conversation_rename: { args: RenameArgs; result: ConversationSummary };
+  conversation_delete: { args: IdArgs; result: null };
+  conversation_restore: { args: IdArgs; result: ConversationSummary };
+  conversation_set_model: { args: SetModelArgs; result: ConversationSummary };
+  send: { args: SendArgs; result: TurnStarted };
+  retry: { args: RetryArgs; result: TurnStarted };
+  turn_cancel: { args: TurnArgs; result: null };
+  models_list: { args: NoArgs; result: Array<ModelEntry> };
+  model_add: { args: PathArgs; result: ModelEntry };
+  model_remove: { args: IdArgs; result: null };
+  settings_list: { args: NoArgs; result: Array<SettingRow> };
+  settings_set: { args: SettingArgs; result: SettingRow };
+  settings_reset: { args: KeyArgs; result: SettingRow };
+};
