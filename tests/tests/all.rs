@@ -1,1 +1,3 @@
-//! One test binary; see the modules.
+//! One test binary; a module per concern.
+
+mod tidy;

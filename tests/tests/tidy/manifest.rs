@@ -1,0 +1,160 @@
+//! Which way imports point, and who may name which dependency.
+
+use super::source::Source;
+use super::{Offence, Rule};
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "imports point down",
+        check: imports,
+        offends: &[
+            ("src-tauri/crates/kernels/Cargo.toml", "[dependencies]\nengine.workspace = true\n"),
+            ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\nsession = { workspace = true }\n"),
+            ("src-tauri/crates/io/Cargo.toml", "[dev-dependencies]\nweights.workspace = true\n"),
+            ("src-tauri/Cargo.toml", "[dependencies]\nengine.workspace = true\n"),
+            ("src-tauri/crates/attic/Cargo.toml", "[dependencies]\nio.workspace = true\n"),
+        ],
+        passes: &[
+            (
+                "src-tauri/crates/engine/Cargo.toml",
+                "[dependencies]\nkernels.workspace = true\nserde.workspace = true\n",
+            ),
+            ("src-tauri/Cargo.toml", "[dependencies]\napi.workspace = true\n"),
+            ("tests/Cargo.toml", "[dependencies]\nengine.workspace = true\n"),
+        ],
+    },
+    Rule {
+        name: "a dependency lives in its room",
+        check: rooms,
+        offends: &[
+            ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\ntokio.workspace = true\n"),
+            ("src-tauri/crates/api/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
+            ("src-tauri/crates/server/Cargo.toml", "[dependencies]\ntauri.workspace = true\n"),
+            ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\nwgpu = { workspace = true }\n"),
+            (
+                "src-tauri/crates/session/Cargo.toml",
+                "[target.'cfg(unix)'.dependencies]\nreqwest.workspace = true\n",
+            ),
+        ],
+        passes: &[
+            ("src-tauri/crates/session/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
+            ("src-tauri/crates/server/Cargo.toml", "[dependencies]\ntokio.workspace = true\n"),
+        ],
+    },
+    Rule {
+        name: "every version stands once, in the workspace",
+        check: versions,
+        offends: &[
+            ("src-tauri/crates/io/Cargo.toml", "[dependencies]\nserde = \"1\"\n"),
+            ("src-tauri/crates/io/Cargo.toml", "[dependencies]\nserde = { version = \"1\" }\n"),
+            ("src-tauri/crates/io/Cargo.toml", "[package]\nname = \"io\"\n[dependencies]\n"),
+        ],
+        passes: &[(
+            "src-tauri/crates/io/Cargo.toml",
+            "[package]\nname = \"io\"\n[lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n",
+        )],
+    },
+];
+
+/// Crate → our crates that it may name.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("io", &[]),
+    ("weights", &["io"]),
+    ("kernels", &["io", "weights"]),
+    ("engine", &["io", "weights", "kernels"]),
+    ("session", &["io"]),
+    ("hub", &["io", "weights"]),
+    ("api", &["io", "weights", "kernels", "engine", "session", "hub"]),
+    ("server", &["io", "api"]),
+    ("cli", &["io", "weights", "kernels", "engine", "api", "server"]),
+    ("capi", &["io", "api"]),
+    ("shell", &["io", "api"]),
+];
+
+/// Dependency → crates that may name it.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("tokio", &["hub", "api", "server", "cli", "shell", "capi"]),
+    ("axum", &["server"]),
+    ("reqwest", &["hub", "api"]),
+    ("tauri", &["shell"]),
+    ("tauri-build", &["shell"]),
+    ("rfd", &["shell"]),
+    ("wgpu", &["kernels"]),
+    ("rusqlite", &["session"]),
+    ("clap", &["cli"]),
+    ("memmap2", &["weights"]),
+    ("tokenizers", &["engine"]),
+    ("minijinja", &["engine"]),
+    ("directories", &["api"]),
+];
+
+struct Dependency {
+    line: usize,
+    name: String,
+    /// What follows the name.
+    rest: String,
+}
+
+fn imports(source: &Source) -> Vec<Offence> {
+    let Some(own) = crate_manifest(source) else { return Vec::new() };
+    if own == "tests" {
+        return Vec::new();
+    }
+    let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == own) else {
+        return vec![Offence::new(1, format!("crate {own} has no row in MAY_IMPORT"))];
+    };
+    let ours = |name: &str| MAY_IMPORT.iter().any(|(n, _)| *n == name);
+    dependencies(&source.text)
+        .into_iter()
+        .filter(|d| ours(&d.name) && !allowed.contains(&d.name.as_str()))
+        .map(|d| Offence::new(d.line, format!("{own} must not know {}", d.name)))
+        .collect()
+}
+
+fn rooms(source: &Source) -> Vec<Offence> {
+    let Some(own) = crate_manifest(source) else { return Vec::new() };
+    let stray = |d: &Dependency| {
+        ROOMS.iter().any(|(name, rooms)| *name == d.name && own != "tests" && !rooms.contains(&own))
+    };
+    let found = dependencies(&source.text).into_iter().filter(stray);
+    found.map(|d| Offence::new(d.line, format!("{} has no business in {own}", d.name))).collect()
+}
+
+fn versions(source: &Source) -> Vec<Offence> {
+    if crate_manifest(source).is_none() {
+        return Vec::new();
+    }
+    let taken = |rest: &str| rest.replace(' ', "").contains("workspace=true");
+    let mut found: Vec<Offence> = dependencies(&source.text)
+        .into_iter()
+        .filter(|d| !taken(&d.rest))
+        .map(|d| Offence::new(d.line, format!("{}: take it from the workspace", d.name)))
+        .collect();
+    if source.text.contains("[package]") && !source.text.contains("[lints]\nworkspace = true") {
+        found.push(Offence::new(1, "without the workspace's lints"));
+    }
+    found
+}
+
+fn crate_manifest(source: &Source) -> Option<&str> {
+    if source.path.ends_with("Cargo.toml") { source.crate_name() } else { None }
+}
+
+/// Every dependency of every kind that a manifest names.
+fn dependencies(manifest: &str) -> Vec<Dependency> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (i, line) in manifest.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with('[') {
+            inside = line.trim_matches(['[', ']']).ends_with("dependencies");
+            continue;
+        }
+        let end = line.find(['.', '=', ' ']).unwrap_or(line.len());
+        let (name, rest) = line.split_at(end);
+        if inside && !name.is_empty() && !name.starts_with('#') {
+            found.push(Dependency { line: i + 1, name: name.to_string(), rest: rest.to_string() });
+        }
+    }
+    found
+}
