@@ -1,19 +1,197 @@
 //! The stages in their order, and the draw at the end.
 
-use super::Sampling;
+use super::exp::exp;
+use super::greedy::likeliest;
+use super::min_p::MinP;
+use super::penalty::RepeatPenalty;
+use super::temperature::Temperature;
+use super::top_k::TopK;
+use super::top_p::TopP;
+use super::{Candidate, Candidates, Rng, Sampler, Sampling};
 use crate::tokenizer::TokenId;
 
 /// The sampler of one reply. Allocates when made, never per token.
 #[derive(Debug)]
-pub struct Chain {}
+pub struct Chain {
+    stages: Vec<Box<dyn Sampler>>,
+    candidates: Candidates,
+    /// None draws nothing: the likeliest token is taken.
+    rng: Option<Rng>,
+}
 
 impl Chain {
+    /// A value that makes no sense (NaN, a negative temperature) turns its stage off.
     pub fn new(sampling: &Sampling, n_vocab: usize) -> Self {
-        unimplemented!()
+        let mut stages: Vec<Box<dyn Sampler>> = Vec::new();
+        let penalty = sampling.repeat_penalty;
+        if penalty.is_finite() && penalty > 0.0 && penalty != 1.0 && sampling.repeat_last_n > 0 {
+            stages.push(Box::new(RepeatPenalty::new(penalty, sampling.repeat_last_n as usize, n_vocab)));
+        }
+        let draws = sampling.temperature > 0.0;
+        if draws {
+            if sampling.top_k > 0 {
+                stages.push(Box::new(TopK { k: sampling.top_k as usize }));
+            }
+            if sampling.top_p < 1.0 {
+                stages.push(Box::new(TopP { p: sampling.top_p }));
+            }
+            if sampling.min_p > 0.0 {
+                stages.push(Box::new(MinP { p: sampling.min_p }));
+            }
+            stages.push(Box::new(Temperature { temperature: sampling.temperature }));
+        }
+        let rng = draws.then(|| sampling.seed.map_or_else(Rng::unseeded, Rng::new));
+        Self { stages, candidates: Candidates::with_capacity(n_vocab), rng }
     }
 
-    /// The next token after `history` (oldest first). NaN is never drawn; None if no logit is a number.
+    /// The next token after `history` (oldest first). `logits`: `(n_vocab)`. NaN is never drawn, nor is a token
+    /// at -∞; None if nothing is left.
     pub fn sample(&mut self, logits: &[f32], history: &[TokenId]) -> Option<TokenId> {
-        unimplemented!()
+        let candidates = &mut self.candidates;
+        candidates.items.clear();
+        candidates.n_sorted = 0;
+        candidates.items.extend(
+            (0..).zip(logits).filter(|(_, l)| **l > f32::NEG_INFINITY).map(|(id, &l)| Candidate {
+                id,
+                // +∞ is the same as very likely, and differences stay numbers.
+                logit: l.min(f32::MAX / 4.0),
+            }),
+        );
+        for stage in &mut self.stages {
+            stage.apply(candidates, history);
+        }
+        match &mut self.rng {
+            None => likeliest(&candidates.items),
+            Some(rng) => draw(candidates, rng),
+        }
+    }
+}
+
+/// Draws by probability. The order of the candidates is part of the result, so it is made definite first: what
+/// earlier stages sorted stays, the rest follows by id.
+fn draw(candidates: &mut Candidates, rng: &mut Rng) -> Option<TokenId> {
+    let largest = candidates.largest()?;
+    let n_sorted = candidates.n_sorted;
+    candidates.items[n_sorted..].sort_unstable_by_key(|c| c.id);
+    candidates.weights.clear();
+    let weight = |c: &Candidate| exp(f64::from(c.logit) - f64::from(largest));
+    candidates.weights.extend(candidates.items.iter().map(weight));
+    let total: f64 = candidates.weights.iter().sum();
+    let mut left = rng.next_f64() * total;
+    let mut last = None;
+    for (candidate, &weight) in candidates.items.iter().zip(&candidates.weights) {
+        if weight > 0.0 {
+            last = Some(candidate.id);
+            if left < weight {
+                break;
+            }
+            left -= weight;
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn greedy() -> Sampling {
+        Sampling { temperature: 0.0, ..Sampling::default() }
+    }
+
+    fn open() -> Sampling {
+        Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: Some(1), ..Sampling::default() }
+    }
+
+    #[test]
+    fn greedy_takes_the_likeliest() {
+        let check = |logits: &[f32], expected: Option<TokenId>| {
+            assert_eq!(Chain::new(&greedy(), logits.len()).sample(logits, &[]), expected, "{logits:?}");
+        };
+        check(&[0.0, 2.0, 1.0], Some(1));
+        check(&[2.0, 2.0, 1.0], Some(0));
+        check(&[f32::NAN, 2.0, f32::NAN], Some(1));
+        check(&[-5.0, f32::NEG_INFINITY], Some(0));
+        check(&[1.0, f32::INFINITY, 2.0], Some(1));
+        check(&[f32::NAN, f32::NAN], None);
+        check(&[f32::NEG_INFINITY], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn the_penalty_counts_a_token_once_and_only_in_its_window() {
+        let sampling = Sampling { repeat_penalty: 2.0, repeat_last_n: 2, ..greedy() };
+        let mut chain = Chain::new(&sampling, 3);
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[]), Some(0));
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[0, 0]), Some(1));
+        assert_eq!(chain.sample(&[4.5, 2.0, 1.0], &[0, 0]), Some(0));
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[0, 2, 2]), Some(0));
+        assert_eq!(chain.sample(&[-1.0, -1.5, -9.0], &[0]), Some(1));
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[4_000_000_000]), Some(0));
+    }
+
+    /// Which ids are ever drawn from these logits.
+    fn support(sampling: &Sampling, logits: &[f32]) -> Vec<TokenId> {
+        let mut chain = Chain::new(sampling, logits.len());
+        let mut seen: Vec<TokenId> = (0..2000).filter_map(|_| chain.sample(logits, &[])).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    }
+
+    #[test]
+    fn stages_cut_what_they_should() {
+        // Probabilities 0.5, 0.3, 0.15, 0.05.
+        let logits: Vec<f32> = [0.15f32, 0.5, 0.05, 0.3].iter().map(|p| p.ln()).collect();
+        let check = |sampling: Sampling, expected: &[TokenId]| {
+            assert_eq!(support(&sampling, &logits), expected, "{sampling:?}");
+        };
+        check(open(), &[0, 1, 2, 3]);
+        check(Sampling { top_k: 1, ..open() }, &[1]);
+        check(Sampling { top_k: 2, ..open() }, &[1, 3]);
+        check(Sampling { top_k: 99, ..open() }, &[0, 1, 2, 3]);
+        check(Sampling { top_p: 0.79, ..open() }, &[1, 3]);
+        check(Sampling { top_p: 0.81, ..open() }, &[0, 1, 3]);
+        check(Sampling { top_p: 0.0, ..open() }, &[1]);
+        check(Sampling { min_p: 0.29, ..open() }, &[0, 1, 3]);
+        check(Sampling { min_p: 0.31, ..open() }, &[1, 3]);
+        check(Sampling { min_p: 5.0, ..open() }, &[1]);
+        check(Sampling { temperature: 1e-6, ..open() }, &[1]);
+        check(Sampling { temperature: f32::NAN, ..open() }, &[1]);
+        check(Sampling { top_k: 3, top_p: 0.8, min_p: 0.5, ..open() }, &[1, 3]);
+    }
+
+    #[test]
+    fn frequencies_follow_the_probabilities() {
+        let p = [0.15f64, 0.5, 0.05, 0.3];
+        let logits: Vec<f32> = p.iter().map(|p| p.ln() as f32).collect();
+        let mut chain = Chain::new(&open(), 4);
+        let mut count = [0usize; 4];
+        for _ in 0..50_000 {
+            count[chain.sample(&logits, &[]).expect("there are numbers") as usize] += 1;
+        }
+        for (n, p) in count.iter().zip(p) {
+            assert!((*n as f64 / 50_000.0 - p).abs() < 0.01, "{count:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same() {
+        let logits: Vec<f32> = (0..500).map(|i| ((i * 7919) % 101) as f32 / 20.0).collect();
+        let draw = |seed| {
+            let mut chain = Chain::new(&Sampling { seed: Some(seed), ..Sampling::default() }, logits.len());
+            (0..50).filter_map(|_| chain.sample(&logits, &[])).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+    }
+
+    #[test]
+    fn nan_is_never_drawn() {
+        let mut logits = vec![f32::NAN; 300];
+        (logits[7], logits[130]) = (1.0, 1.1);
+        assert_eq!(support(&Sampling { seed: Some(1), ..Sampling::default() }, &logits), [7, 130]);
+        assert_eq!(support(&open(), &logits), [7, 130]);
+        assert_eq!(Chain::new(&open(), 2).sample(&[f32::NAN; 2], &[]), None);
     }
 }

@@ -1,0 +1,8 @@
+//! The likeliest token; among equals the lowest id.
+
+use super::{Candidate, by_likelihood};
+use crate::tokenizer::TokenId;
+
+pub fn likeliest(candidates: &[Candidate]) -> Option<TokenId> {
+    candidates.iter().min_by(|a, b| by_likelihood(a, b)).map(|c| c.id)
+}

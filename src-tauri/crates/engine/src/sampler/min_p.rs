@@ -1,0 +1,26 @@
+//! Keeps tokens that have at least the share `p` of the likeliest token's probability.
+
+use super::exp::exp;
+use super::{Candidates, Sampler};
+use crate::tokenizer::TokenId;
+
+#[derive(Debug)]
+pub struct MinP {
+    /// Between 0 and 1; the likeliest token always stays.
+    pub p: f32,
+}
+
+impl Sampler for MinP {
+    fn apply(&mut self, candidates: &mut Candidates, _history: &[TokenId]) {
+        let Some(largest) = candidates.largest() else { return };
+        let p = f64::from(self.p.min(1.0));
+        let stays = |logit: f32| exp(f64::from(logit) - f64::from(largest)) >= p;
+        if candidates.n_sorted == candidates.items.len() {
+            let n = candidates.items.partition_point(|c| stays(c.logit));
+            candidates.truncate(n);
+        } else {
+            candidates.items.retain(|c| stays(c.logit));
+            candidates.n_sorted = candidates.n_sorted.min(candidates.items.len());
+        }
+    }
+}

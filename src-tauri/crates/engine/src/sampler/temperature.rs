@@ -1,0 +1,19 @@
+//! Divides the logits: below 1 the likely become likelier, above 1 all become alike.
+
+use super::{Candidates, Sampler};
+use crate::tokenizer::TokenId;
+
+#[derive(Debug)]
+pub struct Temperature {
+    pub temperature: f32,
+}
+
+impl Sampler for Temperature {
+    fn apply(&mut self, candidates: &mut Candidates, _history: &[TokenId]) {
+        // Relative to the largest, so that a tiny temperature overflows to -∞ at worst.
+        let Some(largest) = candidates.largest() else { return };
+        for candidate in &mut candidates.items {
+            candidate.logit = (candidate.logit - largest) / self.temperature;
+        }
+    }
+}
