@@ -32,11 +32,11 @@ STAGES = [
 
 COUNTS = [
     # cargo: `test result: ok. 12 passed; 0 failed; …`
-    (re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed"),
+    re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed"),
     # vitest: ` Tests  1 failed | 11 passed (12)`
-    (re.compile(r"^\s+Tests\s+(?:(?P<failed>\d+) failed \| )?(?:(?P<passed>\d+) passed)?"),
+    re.compile(r"^\s+Tests\s+(?:(?P<failed>\d+) failed \| )?(?:(?P<passed>\d+) passed)?"),
     # ours: `12 passed, 0 failed`
-    (re.compile(r"^(?P<passed>\d+) passed, (?P<failed>\d+) failed"),
+    re.compile(r"^(?P<passed>\d+) passed, (?P<failed>\d+) failed"),
 ]
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
