@@ -1,1 +1,49 @@
-//! Built by the first slice.
+//! The seam to the outside: every file that is written and every clock that is read passes here, so that tests
+//! can take the disk away at any operation and set the time. Knows nothing of what the bytes mean.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod error;
+mod fault;
+mod lock;
+mod real;
+
+use std::path::{Path, PathBuf};
+
+pub use clock::{Clock, ManualClock, RealClock};
+pub use error::IoError;
+pub use fault::{Fault, FaultIo};
+pub use lock::FileLock;
+pub use real::RealIo;
+
+/// The file operations that the application needs. All paths are absolute or relative to the working directory.
+pub trait Io: Send + Sync {
+    /// The whole file.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
+
+    /// Replaces the file: after success the new content survives a power cut, after an error (or a crash in the
+    /// middle) the old content is there unharmed. The folder must exist.
+    fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;
+
+    /// Adds to the end of the file, making it where there is none; on disk when it returns.
+    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;
+
+    /// Makes a folder and those above it; no error if it is there.
+    fn create_dir_all(&self, path: &Path) -> Result<(), IoError>;
+
+    /// Removes a file. Errors if there is none.
+    fn remove_file(&self, path: &Path) -> Result<(), IoError>;
+
+    /// Moves a file within one file system, replacing the target.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError>;
+
+    /// True if something lies at the path.
+    fn exists(&self, path: &Path) -> Result<bool, IoError>;
+
+    /// Length of a file in bytes.
+    fn len(&self, path: &Path) -> Result<u64, IoError>;
+
+    /// Paths of the entries of a folder, sorted.
+    fn list(&self, path: &Path) -> Result<Vec<PathBuf>, IoError>;
+}

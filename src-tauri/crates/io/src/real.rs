@@ -1,0 +1,158 @@
+//! The file system of the machine.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Io, IoError};
+
+/// Stateless.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealIo;
+
+/// Distinguishes temporary files of one process that are written at the same moment.
+static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
+
+impl Io for RealIo {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
+        fs::read(path).map_err(|e| IoError::new("read", path, e))
+    }
+
+    fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
+        let temp = temp_path(path);
+        let written = write_new(&temp, bytes).and_then(|()| fs::rename(&temp, path));
+        if let Err(e) = written {
+            // The write has failed already; a temporary file left behind is the lesser evil and is ignored.
+            let _ = fs::remove_file(&temp);
+            return Err(IoError::new("write", path, e));
+        }
+        sync_folder_of(path)
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
+        let append = || {
+            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+            file.write_all(bytes)?;
+            file.sync_data()
+        };
+        append().map_err(|e| IoError::new("append to", path, e))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
+        fs::create_dir_all(path).map_err(|e| IoError::new("create the folder", path, e))
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), IoError> {
+        fs::remove_file(path).map_err(|e| IoError::new("remove", path, e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        fs::rename(from, to).map_err(|e| IoError::new("rename", from, e))?;
+        sync_folder_of(to)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, IoError> {
+        path.try_exists().map_err(|e| IoError::new("look for", path, e))
+    }
+
+    fn len(&self, path: &Path) -> Result<u64, IoError> {
+        fs::metadata(path).map(|m| m.len()).map_err(|e| IoError::new("measure", path, e))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<PathBuf>, IoError> {
+        let list = || fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+        let mut found = list().map_err(|e| IoError::new("list", path, e))?;
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// In the same folder, so that the rename stays within one file system.
+fn temp_path(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}-{}.tmp", std::process::id(), NEXT_TEMP.fetch_add(1, Ordering::Relaxed)));
+    path.with_file_name(name)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A rename is on disk only when its folder is.
+fn sync_folder_of(path: &Path) -> Result<(), IoError> {
+    if !cfg!(unix) {
+        return Ok(()); // Windows opens no folders; its rename is journalled
+    }
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(folder).and_then(|f| f.sync_all()).map_err(|e| IoError::new("flush the folder", folder, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of its own, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("inglenook-io-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn write_replaces_and_leaves_nothing_behind() {
+        let folder = Folder::new("write");
+        let path = folder.0.join("a.txt");
+        RealIo.write_atomic(&path, b"one").unwrap();
+        RealIo.write_atomic(&path, b"two").unwrap();
+        assert_eq!(RealIo.read(&path).unwrap(), b"two");
+        assert_eq!(RealIo.list(&folder.0).unwrap(), std::slice::from_ref(&path));
+        assert_eq!(RealIo.len(&path).unwrap(), 3);
+    }
+
+    #[test]
+    fn append_makes_and_extends() {
+        let folder = Folder::new("append");
+        let path = folder.0.join("log");
+        RealIo.append(&path, b"a").unwrap();
+        RealIo.append(&path, b"b").unwrap();
+        assert_eq!(RealIo.read(&path).unwrap(), b"ab");
+    }
+
+    #[test]
+    fn rename_moves_and_remove_removes() {
+        let folder = Folder::new("rename");
+        let (a, b) = (folder.0.join("a"), folder.0.join("b"));
+        RealIo.write_atomic(&a, b"x").unwrap();
+        RealIo.rename(&a, &b).unwrap();
+        assert!(!RealIo.exists(&a).unwrap() && RealIo.exists(&b).unwrap());
+        RealIo.remove_file(&b).unwrap();
+        assert_eq!(RealIo.remove_file(&b).unwrap_err().code(), "io.not_found");
+    }
+
+    #[test]
+    fn a_failed_write_names_its_target_and_leaves_no_temporary_file() {
+        let folder = Folder::new("fail");
+        let target = folder.0.join("is-a-folder");
+        fs::create_dir(&target).unwrap();
+        let error = RealIo.write_atomic(&target, b"x").unwrap_err();
+        assert!(error.to_string().contains("is-a-folder"), "{error}");
+        assert_eq!(RealIo.list(&folder.0).unwrap(), [target]);
+    }
+}
