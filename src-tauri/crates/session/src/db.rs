@@ -1,0 +1,185 @@
+//! The database file: opened with settings that survive power cuts, migrated with a backup, and set
+//! aside, never emptied, when it is damaged. Knows nothing of what the tables mean.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use io::{Clock, Io};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{Result, SessionError};
+use crate::{salvage, table};
+
+/// SQLite before this could corrupt a database in WAL mode.
+const LEAST_SQLITE: i32 = 3_051_003;
+
+/// How long a write waits for another process (a second window, a backup program).
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Each entry takes the schema one version up. An entry that has been released never changes.
+const MIGRATIONS: &[&[&str]] = &[&[
+    table::conversation::CREATE,
+    table::message::CREATE,
+    table::chunk::CREATE,
+    table::token_log::CREATE,
+    table::turn::CREATE,
+    table::setting::CREATE,
+    table::model::CREATE,
+]];
+
+/// Something the user should know though nothing failed.
+pub type Notice = SessionError;
+
+/// How the last run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastExit {
+    Clean,
+    /// The file is looked through before it is used.
+    Unclean,
+}
+
+/// Opens (or makes) the database. A damaged one is set aside and what can be read is carried over; the
+/// notice says so. Errors leave the file as it is.
+pub(crate) fn open(
+    path: &Path,
+    last: LastExit,
+    io: &dyn Io,
+    clock: &dyn Clock,
+) -> Result<(Connection, Vec<Notice>)> {
+    if rusqlite::version_number() < LEAST_SQLITE {
+        return Err(SessionError::new(
+            "session.sqlite_too_old",
+            format!(
+                "This program was built with SQLite {}, which can damage databases.",
+                rusqlite::version()
+            ),
+            "Build it with the bundled SQLite.",
+        ));
+    }
+    match try_open(path, last, io, clock) {
+        Ok(db) => Ok((db, Vec::new())),
+        Err(error) if error.is_damage() => {
+            let aside = set_aside(path, io, clock)?;
+            let db = try_open(path, LastExit::Clean, io, clock)?;
+            let recovered = salvage::carry_over(&aside, &db);
+            let notice = SessionError::new(
+                "session.damaged",
+                format!(
+                    "The conversations' database was damaged. {recovered} conversations were recovered; the damaged file is kept as {}.",
+                    aside.display()
+                ),
+                "Nothing was thrown away: keep that file if something is missing.",
+            );
+            Ok((db, vec![notice]))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Result<Connection> {
+    let mut db = Connection::open(path)?;
+    configure(&db)?;
+    if last == LastExit::Unclean {
+        quick_check(&db)?;
+    }
+    migrate(&mut db, path, io, clock)?;
+    Ok(db)
+}
+
+fn configure(db: &Connection) -> Result<()> {
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    db.pragma_update(None, "trusted_schema", false)?;
+    db.pragma_update(None, "secure_delete", true)?;
+    db.pragma_update(None, "cell_size_check", true)?;
+    if cfg!(target_os = "macos") {
+        // There, fsync alone leaves data in the drive's cache.
+        db.pragma_update(None, "fullfsync", true)?;
+        db.pragma_update(None, "checkpoint_fullfsync", true)?;
+    }
+    Ok(())
+}
+
+fn quick_check(db: &Connection) -> Result<()> {
+    let answer: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if answer == "ok" {
+        return Ok(());
+    }
+    Err(SessionError::new(
+        "session.damaged",
+        format!("The conversations' database is damaged: {answer}."),
+        "",
+    ))
+}
+
+/// The schema version a file of this program has.
+fn newest() -> u32 {
+    MIGRATIONS.len() as u32
+}
+
+fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<()> {
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > newest() {
+        return Err(SessionError::new(
+            "session.newer_schema",
+            format!(
+                "{} was written by a newer Inglenook (schema {version}; this one knows {}). It was not touched.",
+                path.display(),
+                newest()
+            ),
+            "Update Inglenook, or choose another data folder with --data-dir.",
+        ));
+    }
+    if version == newest() {
+        return Ok(());
+    }
+    if version > 0 {
+        back_up(db, path, version, io, clock)?;
+    }
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    // Another process may have done it while this one waited.
+    let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for statements in MIGRATIONS.iter().skip(version as usize) {
+        for sql in *statements {
+            transaction.execute_batch(sql)?;
+        }
+    }
+    transaction.pragma_update(None, "user_version", newest())?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn back_up(db: &Connection, path: &Path, version: u32, io: &dyn Io, clock: &dyn Clock) -> Result<()> {
+    let folder = path.with_file_name("backups");
+    io.create_dir_all(&folder)?;
+    let file = folder.join(format!("inglenook-schema{version}-{}.db", clock.now_utc_ms()));
+    db.execute("VACUUM INTO ?1", [file.to_string_lossy()])?;
+    Ok(())
+}
+
+/// Renames the database with its WAL; the new name.
+fn set_aside(path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<PathBuf> {
+    let aside = beside(path, &format!(".damaged-{}", clock.now_utc_ms()));
+    for suffix in ["", "-wal", "-shm"] {
+        let from = beside(path, suffix);
+        if io.exists(&from)? {
+            io.rename(&from, &beside(&aside, suffix))?;
+        }
+    }
+    Ok(aside)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// For reading what is left of a damaged file.
+pub(crate) fn open_damaged(path: &Path) -> Result<Connection> {
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    db.pragma_update(None, "trusted_schema", false)?;
+    Ok(db)
+}

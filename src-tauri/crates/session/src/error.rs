@@ -1,0 +1,90 @@
+//! The session's error: what went wrong with the kept conversations, and what a person can do.
+
+pub type Result<T, E = SessionError> = std::result::Result<T, E>;
+
+/// `Display` is the message: cause and place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SessionError {
+    code: &'static str,
+    message: String,
+    remedy: String,
+}
+
+impl SessionError {
+    pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { code, message: message.into(), remedy: remedy.into() }
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub fn remedy(&self) -> String {
+        self.remedy.clone()
+    }
+
+    pub(crate) fn missing(what: &str, id: &str) -> Self {
+        Self::new(
+            "session.not_found",
+            format!("There is no {what} {id}."),
+            "It may have been deleted; look at the list again.",
+        )
+    }
+
+    /// The database file itself is unreadable, not just this request.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.code == "session.damaged"
+    }
+}
+
+impl From<io::IoError> for SessionError {
+    fn from(error: io::IoError) -> Self {
+        Self::new(error.code(), format!("The data folder can't be used: {error}."), error.remedy())
+    }
+}
+
+impl From<rusqlite::Error> for SessionError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        let Some(code) = error.sqlite_error_code() else {
+            return Self::new(
+                "session.row",
+                format!("A row of the database can't be read: {error}."),
+                "The other conversations are not touched.",
+            );
+        };
+        match code {
+            ErrorCode::DiskFull => Self::new(
+                "session.disk_full",
+                "The disk is full, so this was not saved.",
+                "Free some space and try again.",
+            ),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::new(
+                "session.busy",
+                "Another program holds the conversations' database, so this was not saved.",
+                "Close other Inglenook windows or backup programs and try again.",
+            ),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::new(
+                "session.damaged",
+                format!("The conversations' database is damaged: {error}."),
+                "Start again: the damaged file is set aside and what can be read is recovered.",
+            ),
+            ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Self::new(
+                "session.file",
+                format!("The conversations' database can't be written: {error}."),
+                "Check the permissions of the data folder.",
+            ),
+            ErrorCode::SystemIoFailure => Self::new(
+                "session.disk_error",
+                format!("The disk reported an error: {error}."),
+                "Check the disk. What was saved before is not touched.",
+            ),
+            _ => Self::new(
+                "session.database",
+                format!("The conversations' database answered: {error}."),
+                "Try again.",
+            ),
+        }
+    }
+}

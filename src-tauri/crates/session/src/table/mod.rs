@@ -1,0 +1,9 @@
+//! The tables: SQL, row and queries, one file each. Each creates itself by a line in `MIGRATIONS` (db.rs).
+
+pub mod chunk;
+pub mod conversation;
+pub mod message;
+pub mod model;
+pub mod setting;
+pub mod token_log;
+pub mod turn;

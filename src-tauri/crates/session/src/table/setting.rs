@@ -1,0 +1,27 @@
+//! Settings that differ from their default, as JSON.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::Result;
+
+pub const CREATE: &str = "
+CREATE TABLE setting (
+    key   TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+pub(crate) fn get(db: &Connection, key: &str) -> Result<Option<String>> {
+    let mut statement = db.prepare_cached("SELECT value FROM setting WHERE key = ?1")?;
+    Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+}
+
+pub(crate) fn put(db: &Connection, key: &str, value: &str) -> Result<()> {
+    db.execute("INSERT OR REPLACE INTO setting (key, value) VALUES (?1, ?2)", [key, value])?;
+    Ok(())
+}
+
+pub(crate) fn remove(db: &Connection, key: &str) -> Result<()> {
+    db.execute("DELETE FROM setting WHERE key = ?1", [key])?;
+    Ok(())
+}

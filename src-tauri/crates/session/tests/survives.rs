@@ -1,0 +1,302 @@
+//! Conversations over a real database: what was acknowledged is there after any end, and damage takes
+//! nothing with it but itself.
+#![allow(clippy::unwrap_used)] // a test
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io::{Io, ManualClock, RealIo};
+use session::{Ending, MessageState, ModelRow, NewTurn, Notice, Role, Session, Started, TokenLog};
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("inglenook-session-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn open(&self) -> (Session, Vec<Notice>) {
+        Session::open(&self.0, &RealIo, clock()).unwrap()
+    }
+
+    fn session(&self) -> Session {
+        let (session, notices) = self.open();
+        assert_eq!(notices, []);
+        session
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(1_760_000_000_000))
+}
+
+fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> Started {
+    session.start(NewTurn::Message { conversation, title: text, text }, "starter").unwrap()
+}
+
+fn answer(session: &mut Session, started: &Started, text: &str) {
+    let log = Some(TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX] });
+    let ending = Ending { state: MessageState::Complete, text, reasoning: "", stats: None, error: None, log };
+    session.finish(&started.assistant_message, &ending).unwrap();
+}
+
+fn texts(session: &Session, id: &str) -> Vec<(Role, String, MessageState)> {
+    let branch = session.branch(id).unwrap();
+    branch
+        .messages
+        .into_iter()
+        .map(|message| (message.row.role, message.row.text, message.row.state))
+        .collect()
+}
+
+#[test]
+fn a_conversation_is_found_again() {
+    let folder = Folder::new("again");
+    let mut session = folder.session();
+    let first = ask(&mut session, None, "Hello\0 — 🦊");
+    session.append(&first.assistant_message, "Good ", "hm").unwrap();
+    session.append(&first.assistant_message, "day", "").unwrap();
+    assert_eq!(session.active_turn(&first.conversation).unwrap(), Some(first.turn.clone()));
+    assert_eq!(texts(&session, &first.conversation)[1].1, "Good day");
+    answer(&mut session, &first, "Good day!");
+    let second = ask(&mut session, Some(&first.conversation), "And?");
+    answer(&mut session, &second, "Nothing.");
+    drop(session);
+
+    let session = folder.session();
+    assert_eq!(session.conversations().unwrap().len(), 1);
+    assert_eq!(session.active_turn(&first.conversation).unwrap(), None);
+    let branch = session.branch(&first.conversation).unwrap();
+    let texts: Vec<_> = branch.messages.iter().map(|message| message.row.text.as_str()).collect();
+    assert_eq!(texts, ["Hello\0 — 🦊", "Good day!", "And?", "Nothing."]);
+    assert_eq!(branch.messages[1].logs, [TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX] }]);
+    assert_eq!(branch.messages[2].row.parent.as_deref(), Some(first.assistant_message.as_str()));
+}
+
+#[test]
+fn the_answer_of_a_dead_writer_is_interrupted_and_a_living_one_is_left_alone() {
+    let folder = Folder::new("dead");
+    let mut writer = folder.session();
+    let started = ask(&mut writer, None, "Tell me");
+    writer.append(&started.assistant_message, "Once upon", "").unwrap();
+
+    // A second process, while the first one writes.
+    let mut other = folder.session();
+    assert_eq!(texts(&other, &started.conversation)[1].2, MessageState::Streaming);
+    assert_eq!(other.active_turn(&started.conversation).unwrap(), None, "not its own to watch");
+    let refused = other.start(NewTurn::Retry { conversation: &started.conversation }, "starter");
+    assert_eq!(refused.unwrap_err().code(), "session.answering");
+
+    // The first one dies: its lock goes, its rows stay.
+    drop(writer);
+    assert_eq!(other.recover().unwrap(), std::slice::from_ref(&started.conversation));
+    let expected = (Role::Assistant, "Once upon".to_owned(), MessageState::Interrupted);
+    assert_eq!(texts(&other, &started.conversation)[1], expected);
+    let again = other.start(NewTurn::Retry { conversation: &started.conversation }, "starter").unwrap();
+    assert_eq!(again.user_message, started.user_message);
+}
+
+#[test]
+fn versions_are_counted_under_their_parent() {
+    let folder = Folder::new("versions");
+    let mut session = folder.session();
+    let first = ask(&mut session, None, "Q");
+    answer(&mut session, &first, "A1");
+    let second = session.start(NewTurn::Retry { conversation: &first.conversation }, "starter").unwrap();
+    answer(&mut session, &second, "A2");
+    let branch = session.branch(&first.conversation).unwrap();
+    assert_eq!(branch.messages.len(), 2);
+    assert_eq!((branch.messages[1].version, branch.messages[1].versions), (2, 2));
+    assert_eq!(branch.messages[1].row.text, "A2");
+    assert_eq!((branch.messages[0].version, branch.messages[0].versions), (1, 1));
+}
+
+#[test]
+fn the_newest_comes_first_whatever_the_clock_says() {
+    let folder = Folder::new("order");
+    let clock = clock();
+    let (mut session, _) = Session::open(&folder.0, &RealIo, clock.clone()).unwrap();
+    let first = ask(&mut session, None, "one");
+    let second = ask(&mut session, None, "two");
+    answer(&mut session, &first, "x");
+    let ids: Vec<_> = session.conversations().unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [first.conversation.clone(), second.conversation.clone()]);
+    clock.advance(Duration::from_secs(1));
+}
+
+#[test]
+fn the_trash_gives_back_and_is_emptied_in_the_end() {
+    let folder = Folder::new("trash");
+    let clock = clock();
+    let (mut session, _) = Session::open(&folder.0, &RealIo, clock.clone()).unwrap();
+    let started = ask(&mut session, None, "one");
+    answer(&mut session, &started, "x");
+    session.delete(&started.conversation).unwrap();
+    assert_eq!(session.conversations().unwrap(), []);
+    assert_eq!(session.branch(&started.conversation).unwrap_err().code(), "session.not_found");
+    session.restore(&started.conversation).unwrap();
+    assert_eq!(texts(&session, &started.conversation).len(), 2);
+    session.delete(&started.conversation).unwrap();
+    drop(session);
+    clock.advance(Duration::from_secs(31 * 24 * 3600));
+    let (mut session, _) = Session::open(&folder.0, &RealIo, clock).unwrap();
+    assert_eq!(session.restore(&started.conversation).unwrap_err().code(), "session.not_found");
+}
+
+#[test]
+fn settings_and_models_are_kept() {
+    let folder = Folder::new("kept");
+    let mut session = folder.session();
+    let row = ModelRow {
+        id: "m".into(),
+        name: "M".into(),
+        path: "/m.gguf".into(),
+        bytes: 7,
+        architecture: "llama".into(),
+        parameters: 3,
+        dtype: "Q8_0".into(),
+        context_length: 2048,
+        added_ms: 1,
+    };
+    session.put_model(&row).unwrap();
+    session.set_setting("theme", "\"dark\"").unwrap();
+    session.set_setting("theme", "\"light\"").unwrap();
+    drop(session);
+    let mut session = folder.session();
+    assert_eq!(session.models().unwrap(), [row]);
+    assert_eq!(session.setting("theme").unwrap().as_deref(), Some("\"light\""));
+    session.reset_setting("theme").unwrap();
+    assert_eq!(session.setting("theme").unwrap(), None);
+    assert!(session.remove_model("m").unwrap());
+    assert!(!session.remove_model("m").unwrap());
+}
+
+#[test]
+fn a_newer_database_is_refused_and_not_touched() {
+    let folder = Folder::new("newer");
+    drop(folder.session());
+    let path = folder.0.join("inglenook.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.pragma_update(None, "user_version", 99).unwrap();
+    drop(db);
+    let error = Session::open(&folder.0, &RealIo, clock()).err().unwrap();
+    assert_eq!(error.code(), "session.newer_schema");
+    assert!(error.to_string().contains("99"));
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 99);
+}
+
+/// Many conversations, so that the file has many pages.
+fn fill(folder: &Folder, count: usize) {
+    let mut session = folder.session();
+    for n in 0..count {
+        let started = ask(&mut session, None, &format!("question {n} {}", "lorem ipsum ".repeat(60)));
+        answer(&mut session, &started, &"dolor sit amet ".repeat(60));
+    }
+}
+
+fn damaged_files(folder: &Path) -> usize {
+    let entries = RealIo.list(folder).unwrap();
+    let named = |path: &&PathBuf| {
+        path.extension().is_some_and(|e| {
+            e.to_string_lossy().starts_with("damaged-") && !e.to_string_lossy().ends_with(['l', 'm'])
+        })
+    };
+    entries.iter().filter(named).count()
+}
+
+/// After a crash the file is looked through: damage is found before it is used.
+fn crash(folder: &Folder) {
+    std::fs::write(folder.0.join("running/0000.lock"), b"").unwrap();
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_database_is_carried_over() {
+    let folder = Folder::new("damaged");
+    fill(&folder, 40);
+    let path = folder.0.join("inglenook.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // One page in the middle.
+    let page = bytes.len() / 4096 / 2;
+    bytes[page * 4096..(page + 1) * 4096].fill(0xA5);
+    std::fs::write(&path, bytes).unwrap();
+    crash(&folder);
+
+    let (mut session, notices) = folder.open();
+    assert_eq!(notices.len(), 1);
+    assert_eq!(notices[0].code(), "session.damaged");
+    assert_eq!(damaged_files(&folder.0), 1);
+    let list = session.conversations().unwrap();
+    assert!(list.len() >= 30, "{} of 40 recovered", list.len());
+    for row in &list {
+        session.branch(&row.id).unwrap();
+    }
+    let started = ask(&mut session, Some(&list[0].id), "Still there?");
+    answer(&mut session, &started, "Yes.");
+    drop(session);
+    folder.session();
+}
+
+#[test]
+fn a_file_that_is_no_database_is_set_aside() {
+    for (n, bytes) in
+        [vec![0; 64_560], b"<html>".repeat(1000), b"SQLite format 3\0garbage".to_vec()].iter().enumerate()
+    {
+        let folder = Folder::new(&format!("nonsense{n}"));
+        std::fs::create_dir_all(&folder.0).unwrap();
+        std::fs::write(folder.0.join("inglenook.db"), bytes).unwrap();
+        let (session, notices) = folder.open();
+        assert_eq!(notices.len(), 1, "case {n}");
+        assert_eq!(session.conversations().unwrap(), []);
+        assert_eq!(damaged_files(&folder.0), 1);
+    }
+}
+
+#[test]
+fn random_damage_never_panics_and_always_opens() {
+    let folder = Folder::new("flips");
+    fill(&folder, 12);
+    let path = folder.0.join("inglenook.db");
+    let whole = std::fs::read(&path).unwrap();
+    let mut seed = 7_u64;
+    for round in 0..60 {
+        for suffix in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(folder.0.join(format!("inglenook.db{suffix}")));
+        }
+        let mut bytes = whole.clone();
+        for _ in 0..8 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (seed >> 20) as usize % bytes.len();
+            bytes[at] ^= 1 << (seed >> 61);
+        }
+        if round % 5 == 0 {
+            bytes.truncate((seed >> 24) as usize % bytes.len());
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        crash(&folder);
+        let (session, _) = match Session::open(&folder.0, &RealIo, clock()) {
+            Ok(opened) => opened,
+            // A flipped version number is a newer schema; a flipped header byte can make it read-only.
+            Err(error)
+                if ["session.newer_schema", "session.file", "session.database"].contains(&error.code()) =>
+            {
+                continue;
+            }
+            Err(error) => panic!("round {round}: {error}"),
+        };
+        for row in session.conversations().unwrap() {
+            let _ = session.branch(&row.id);
+        }
+    }
+}
