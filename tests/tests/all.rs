@@ -1,3 +1,4 @@
 //! One test binary; a module per concern.
 
+mod malformed;
 mod tidy;
