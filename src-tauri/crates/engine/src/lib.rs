@@ -1,1 +1,30 @@
-//! Built by the first slice.
+//! Text in, tokens out: a model file becomes a spec, a graph, a tokenizer and a template; requests become
+//! batches; logits become tokens and text.
+//!
+//! No async, no network, no globals, no clock, no path that wasn't handed in.
+
+#![forbid(unsafe_code)]
+
+pub mod arch;
+pub mod decoder;
+pub mod error;
+pub mod generate;
+pub mod kv;
+pub mod model;
+pub mod reply;
+pub mod sampler;
+pub mod scheduler;
+pub mod shape;
+pub mod spec;
+pub mod stop;
+pub mod template;
+pub mod tokenizer;
+
+pub use error::{EngineError, Result};
+pub use generate::{Generation, generate};
+pub use kernels::{BackendKind, KvDType};
+pub use kv::cache::SequenceId;
+pub use model::{Chunk, Devices, LoadOptions, Logits, Model, ModelInfo, Wanted};
+pub use sampler::Sampling;
+pub use scheduler::{Done, Finish, GenEvent, Request, Scheduler};
+pub use tokenizer::TokenId;

@@ -1,0 +1,268 @@
+//! Hyperparameters by key, from either container, each checked against bounds before anyone computes with it.
+//!
+//! Bounds are wide (an order of magnitude beyond anything published) and exist so that products of a few
+//! counts can't overflow and a damaged file is refused here, with its key named.
+
+use kernels::{Activation, RopeStyle};
+use serde_json::Value;
+use weights::{Container, WeightFile};
+
+use super::Family;
+use crate::error::{DAMAGED, EngineError, Result};
+use crate::spec::Role;
+
+/// The deepest published model has 126 layers.
+pub(super) const MAX_LAYERS: usize = 1024;
+/// Widths of the residual stream and of feed-forward layers.
+pub(super) const MAX_WIDTH: usize = 1 << 20;
+pub(super) const MAX_HEADS: usize = 1 << 12;
+/// The kernels' own bound.
+pub(super) const MAX_HEAD_DIM: usize = 512;
+/// Positions are 32-bit.
+pub(super) const MAX_POSITIONS: usize = u32::MAX as usize;
+/// The largest published vocabulary has 262,208 entries.
+const MAX_VOCAB: usize = 1 << 24;
+/// Rotary bases and factors.
+pub(super) const MAX_FACTOR: f64 = 1e15;
+
+/// One hyperparameter's name in both containers; GGUF's without the architecture before it. Empty where a
+/// container has no such key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    pub gguf: &'static str,
+    pub hf: &'static str,
+}
+
+/// Reads hyperparameters of one file for one family.
+pub struct Hyper<'a> {
+    file: &'a WeightFile,
+    family: Family,
+}
+
+impl<'a> Hyper<'a> {
+    pub(super) fn new(file: &'a WeightFile, family: Family) -> Self {
+        Self { file, family }
+    }
+
+    /// config.json; None for a GGUF.
+    pub(super) fn config(&self) -> Option<&'a Value> {
+        match self.file.container() {
+            Container::Gguf { .. } => None,
+            Container::Safetensors => Some(self.file.metadata().config()),
+        }
+    }
+
+    /// The key as it stands in this file.
+    pub(super) fn name(&self, key: Key) -> String {
+        match self.file.container() {
+            Container::Gguf { .. } => format!("{}.{}", self.family.gguf_name(), key.gguf),
+            Container::Safetensors => key.hf.to_owned(),
+        }
+    }
+
+    /// A count from 1 to `max` that must be there.
+    pub(super) fn count(&self, key: Key, max: usize) -> Result<usize> {
+        self.optional_count(key, max)?.ok_or_else(|| self.missing(&self.name(key)))
+    }
+
+    /// A count from 1 to `max`, if it is there.
+    pub(super) fn optional_count(&self, key: Key, max: usize) -> Result<Option<usize>> {
+        let found = self.optional_unbounded(key)?;
+        found.map(|n| bounded(&self.name(key), n, max)).transpose()
+    }
+
+    /// Any count, not to be computed with.
+    pub(super) fn optional_unbounded(&self, key: Key) -> Result<Option<u64>> {
+        match self.config() {
+            None if key.gguf.is_empty() => Ok(None),
+            None => Ok(self.file.metadata().optional_u64(&self.name(key))?),
+            Some(config) => Numbers::new(config, "").optional_integer(key.hf),
+        }
+    }
+
+    /// A finite number from `min` to `max` that must be there.
+    pub(super) fn real(&self, key: Key, min: f64, max: f64) -> Result<f64> {
+        self.optional_real(key, min, max)?.ok_or_else(|| self.missing(&self.name(key)))
+    }
+
+    pub(super) fn optional_real(&self, key: Key, min: f64, max: f64) -> Result<Option<f64>> {
+        match self.config() {
+            None if key.gguf.is_empty() => Ok(None),
+            None => {
+                let name = self.name(key);
+                let found = self.file.metadata().optional_f64(&name)?;
+                found.map(|x| in_range(&name, x, min, max)).transpose()
+            }
+            Some(config) => Numbers::new(config, "").optional_real(key.hf, min, max),
+        }
+    }
+
+    /// A text of a GGUF's metadata.
+    pub(super) fn optional_text(&self, gguf: &'static str) -> Result<Option<&'a str>> {
+        match self.file.container() {
+            Container::Gguf { .. } => {
+                Ok(self.file.metadata().optional_str(&self.name(Key { gguf, hf: "" }))?)
+            }
+            Container::Safetensors => Ok(None),
+        }
+    }
+
+    /// A yes or no of config.json; a GGUF has none.
+    pub(super) fn flag(&self, hf: &str, default: bool) -> Result<bool> {
+        match self.config().and_then(|config| config.get(hf)) {
+            None | Some(Value::Null) => Ok(default),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(self.wrong(hf, format!("{other} is neither true nor false"))),
+        }
+    }
+
+    /// Whether a projection has a bias: a config says so, in a GGUF the tensor is there.
+    pub(super) fn has_bias(&self, hf: &str, role: Role) -> Result<bool> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(self.has_tensor(role, Some(0))),
+            Container::Safetensors => self.flag(hf, false),
+        }
+    }
+
+    /// Whether the output matrix is the embedding table: a config says so, in a GGUF there is no other.
+    pub(super) fn tied_embeddings(&self, default: bool) -> Result<bool> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(!self.has_tensor(Role::Output, None)),
+            Container::Safetensors => self.flag("tie_word_embeddings", default),
+        }
+    }
+
+    fn has_tensor(&self, role: Role, layer: Option<usize>) -> bool {
+        let name = self.family.tensor_name(self.file.container(), role, layer);
+        self.file.tensor(&name).is_some()
+    }
+
+    /// Rows of the embedding table; a config's `vocab_size` must agree.
+    pub(super) fn n_vocab(&self) -> Result<usize> {
+        let name = self.family.tensor_name(self.file.container(), Role::TokenEmbedding, None);
+        let Some(table) = self.file.tensor(&name) else {
+            return Err(super::tensor_missing(&name));
+        };
+        let n_rows = table.shape.first().map_or(0, |&n| n as u64);
+        let n_rows = bounded(&format!("rows of {name}"), n_rows, MAX_VOCAB)?;
+        if let Some(config) = self.config() {
+            let n_vocab = Numbers::new(config, "").optional_integer("vocab_size")?;
+            if n_vocab.is_some_and(|n| n != n_rows as u64) {
+                let message = format!("{} is not the {n_rows} rows of {name}", n_vocab.unwrap_or(0));
+                return Err(self.wrong("vocab_size", message));
+            }
+        }
+        Ok(n_rows)
+    }
+
+    /// The nonlinearity that a config names; GGUF families have one each, and llama's is SiLU.
+    pub(super) fn activation(&self, hf: &str) -> Result<Activation> {
+        match self.config().and_then(|config| config.get(hf)) {
+            None | Some(Value::Null) => Ok(Activation::Silu),
+            Some(Value::String(name)) => match name.as_str() {
+                "silu" | "swish" => Ok(Activation::Silu),
+                "gelu_pytorch_tanh" | "gelu_new" => Ok(Activation::GeluTanh),
+                other => Err(self.unsupported(&format!("activation \"{other}\""))),
+            },
+            Some(other) => Err(self.wrong(hf, format!("{other} is not a name"))),
+        }
+    }
+
+    /// Queries and keys of GGUF llama files are permuted so that pairs stand side by side.
+    pub(super) fn rope_style(&self) -> RopeStyle {
+        match self.file.container() {
+            Container::Gguf { .. } => RopeStyle::Interleaved,
+            Container::Safetensors => RopeStyle::Half,
+        }
+    }
+
+    /// A small tensor of positive factors, decoded, if it is there. (len)
+    pub(super) fn optional_factors(&self, tensor: &str, len: usize) -> Result<Option<Vec<f32>>> {
+        let Some(view) = self.file.tensor(tensor) else { return Ok(None) };
+        super::check_shape(&view, &[len])?;
+        let codec = super::codec(&view)?;
+        let mut factors = vec![0.0; len];
+        (codec.decode)(&view.data, &mut factors);
+        if factors.iter().any(|&f| !f.is_finite() || f <= 0.0) {
+            return Err(self.wrong(tensor, "its values are not all positive numbers".into()));
+        }
+        Ok(Some(factors))
+    }
+
+    pub(super) fn wrong(&self, key: &str, message: String) -> EngineError {
+        wrong(key, message)
+    }
+
+    pub(super) fn missing(&self, key: &str) -> EngineError {
+        EngineError::new("model.hyperparameter", format!("{key} is missing"), DAMAGED)
+    }
+
+    /// The family is known, but this member uses something that isn't built.
+    pub(super) fn unsupported(&self, what: &str) -> EngineError {
+        EngineError::new(
+            "model.feature_unsupported",
+            format!("this {} model uses {what}, which Inglenook cannot run yet", self.family.gguf_name()),
+            "Choose another model.",
+        )
+    }
+}
+
+/// Numbers of a JSON object; `place` goes before their keys in messages.
+pub(super) struct Numbers<'a> {
+    object: &'a Value,
+    place: &'static str,
+}
+
+impl<'a> Numbers<'a> {
+    pub(super) fn new(object: &'a Value, place: &'static str) -> Self {
+        Self { object, place }
+    }
+
+    /// A number with no fraction, not negative; null counts as absent.
+    pub(super) fn optional_integer(&self, key: &str) -> Result<Option<u64>> {
+        match self.object.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(n) => Ok(Some(n)),
+                None => Err(wrong(&self.name(key), format!("{value} is not a count"))),
+            },
+        }
+    }
+
+    pub(super) fn optional_real(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
+        match self.object.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(x) => in_range(&self.name(key), x, min, max).map(Some),
+                None => Err(wrong(&self.name(key), format!("{value} is not a number"))),
+            },
+        }
+    }
+
+    pub(super) fn real(&self, key: &str, min: f64, max: f64) -> Result<f64> {
+        self.optional_real(key, min, max)?.ok_or_else(|| wrong(&self.name(key), "it is missing".into()))
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.place)
+    }
+}
+
+fn bounded(name: &str, n: u64, max: usize) -> Result<usize> {
+    match usize::try_from(n) {
+        Ok(n) if (1..=max).contains(&n) => Ok(n),
+        _ => Err(wrong(name, format!("{n} is not between 1 and {max}"))),
+    }
+}
+
+fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
+    // NaN is in no range
+    if (min..=max).contains(&x) {
+        return Ok(x);
+    }
+    Err(wrong(name, format!("{x} is not between {min:e} and {max:e}")))
+}
+
+fn wrong(key: &str, message: String) -> EngineError {
+    EngineError::new("model.hyperparameter", format!("{key}: {message}"), DAMAGED)
+}

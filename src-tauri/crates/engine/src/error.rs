@@ -1,0 +1,48 @@
+//! The engine's error: what went wrong, where, and what a person can do about it.
+//!
+//! Codes are stable words (`model.tensor_missing`); doors map them to exit codes and HTTP statuses.
+//! Knows nothing of doors.
+
+use kernels::KernelError;
+use weights::WeightsError;
+
+/// A failure of loading or running a model. `Display` is the message: cause and place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct EngineError {
+    code: &'static str,
+    message: String,
+    remedy: String,
+}
+
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+impl EngineError {
+    /// `code` is `area.cause`; `message` names the file, tensor or key; `remedy` is a sentence, or empty.
+    pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { code, message: message.into(), remedy: remedy.into() }
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub fn remedy(&self) -> String {
+        self.remedy.clone()
+    }
+}
+
+/// The remedy for a file whose contents contradict themselves.
+pub(crate) const DAMAGED: &str = "The file is damaged or was converted wrongly: download or convert it again.";
+
+impl From<WeightsError> for EngineError {
+    fn from(error: WeightsError) -> Self {
+        Self::new(error.code(), error.to_string(), error.remedy())
+    }
+}
+
+impl From<KernelError> for EngineError {
+    fn from(error: KernelError) -> Self {
+        Self::new(error.code(), error.to_string(), error.remedy())
+    }
+}

@@ -1,0 +1,179 @@
+//! From a validated file to a model that answers: family, spec, tensors, devices, one warm-up token.
+
+use kernels::{Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, Scalar, Tensor};
+use weights::{Container, WeightFile};
+
+use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Rows, Wanted};
+use crate::arch::{self, Placed};
+use crate::decoder::{self, Placement, Weights};
+use crate::error::{DAMAGED, EngineError, Result};
+use crate::kv::cache::KvCache;
+use crate::kv::checksum::xxh64;
+use crate::kv::snapshot::Identity;
+use crate::spec::{ModelSpec, Role};
+use crate::template::ChatTemplate;
+use crate::tokenizer::Tokenizer;
+
+/// Most bytes of logits that one run leaves: with a large vocabulary, runs yield fewer rows.
+const MAX_OUTPUT_BYTES: usize = 32 << 20;
+
+/// Share of the progress that is done when the spec stands, and when all weights are where they belong.
+const CHECKED: f32 = 0.05;
+const UPLOADED: f32 = 0.9;
+
+pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
+    progress(0.0);
+    let family = arch::find(file)?;
+    let spec = arch::spec(file, family)?;
+    let placed = arch::tensors(file, family, &spec)?;
+    let tokenizer = tokenizer(file, &spec)?;
+    let template = ChatTemplate::from_weights(file);
+    progress(CHECKED);
+
+    let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
+    let n_weight_bytes = placed.iter().map(|p| p.view.data.len() as u64).sum();
+    let n_parameters = placed.iter().map(|p| p.view.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
+    let devices = kinds.iter().map(|&kind| backend(kind, options.threads)).collect::<Result<Vec<_>>>()?;
+    let mut upload = Upload { placed: &placed, devices: &devices, n_weight_bytes, n_done: 0, progress };
+    let graph = decoder::build(&spec, &placement, options.kv, &mut upload)?;
+    progress(UPLOADED);
+
+    let max_sequences = options.max_sequences.max(1);
+    let max_rows = options.max_rows.max(1);
+    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, spec.context_length);
+    let cache = KvCache::new(kernels::PAGE_LEN, n_ctx, max_sequences);
+    let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
+    let capacity =
+        Capacity { n_pages: KvCache::n_pages_for(kernels::PAGE_LEN, n_ctx, max_sequences), max_rows, max_outputs };
+    let executor = Executor::new(graph, devices, capacity)?;
+    let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
+    let identity = identity(file, &spec, &layer_kinds, options, &executor)?;
+    let info = ModelInfo {
+        fingerprint: file.fingerprint(),
+        architecture: spec.architecture,
+        n_parameters,
+        n_weight_bytes,
+        n_vocab: spec.n_vocab,
+        n_layers: spec.layers.len(),
+        d_model: spec.d_model,
+        context_length: spec.context_length,
+        n_ctx,
+        kv_bytes_per_token: (identity.page_bytes / identity.page_len) as u64,
+        devices: executor.describe(),
+    };
+    let (batch, gathered) = (Rows::default(), Vec::new());
+    let mut model = Model { spec, info, tokenizer, template, executor, cache, identity, batch, gathered };
+    model.warm_up()?;
+    progress(1.0);
+    Ok(model)
+}
+
+impl Model {
+    /// One token through every layer: plans are made, and a kernel that can't run says so now.
+    fn warm_up(&mut self) -> Result<()> {
+        let bos = self.tokenizer.as_ref().and_then(Tokenizer::bos);
+        let token = bos.filter(|&id| (id as usize) < self.spec.n_vocab).unwrap_or(0);
+        let seq = self.new_sequence()?;
+        let ran = self.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }]).map(|_| ());
+        self.free(seq);
+        ran
+    }
+}
+
+/// The vocabulary of the file. A GGUF has one, of the same size as the embedding; safetensors may lack it, or
+/// pad the embedding.
+fn tokenizer(file: &WeightFile, spec: &ModelSpec) -> Result<Option<Tokenizer>> {
+    match file.container() {
+        Container::Safetensors if file.side_file("tokenizer.json").is_none() => Ok(None),
+        Container::Safetensors => Ok(Some(Tokenizer::from_weights(file)?)),
+        Container::Gguf { .. } => {
+            let tokenizer = Tokenizer::from_weights(file)?;
+            if tokenizer.n_vocab() != spec.n_vocab {
+                let message = format!(
+                    "tokenizer.ggml.tokens has {} entries, token_embd.weight {} rows",
+                    tokenizer.n_vocab(),
+                    spec.n_vocab
+                );
+                return Err(EngineError::new("model.vocab_mismatch", message, DAMAGED));
+            }
+            Ok(Some(tokenizer))
+        }
+    }
+}
+
+/// The device of each layer, and the kind of each device.
+fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<BackendKind>)> {
+    match devices {
+        Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
+        Devices::Auto | Devices::Cpu => Ok((Placement::single(n_layers), vec![BackendKind::Cpu])),
+        Devices::Split(parts) => {
+            let n_given = parts.iter().try_fold(0usize, |sum, (_, n)| sum.checked_add(*n));
+            if n_given != Some(n_layers) || parts.iter().any(|(_, n)| *n == 0) {
+                return Err(EngineError::new(
+                    "model.split",
+                    format!("the devices take {parts:?}, the model has {n_layers} layers"),
+                    "Give every device at least one layer, and all layers together.",
+                ));
+            }
+            let layers = parts.iter().enumerate();
+            let layers = layers.flat_map(|(i, (_, n))| std::iter::repeat_n(DeviceId(i), *n)).collect();
+            Ok((Placement { layers }, parts.iter().map(|(kind, _)| *kind).collect()))
+        }
+    }
+}
+
+fn backend(kind: BackendKind, threads: Option<usize>) -> Result<Box<dyn Backend>> {
+    match kind {
+        BackendKind::Scalar => Ok(Box::new(Scalar::new())),
+        BackendKind::Cpu => Ok(Box::new(Cpu::new(CpuOptions { threads, ..CpuOptions::default() })?)),
+    }
+}
+
+fn identity(
+    file: &WeightFile,
+    spec: &ModelSpec,
+    layer_kinds: &[BackendKind],
+    options: &LoadOptions,
+    executor: &Executor,
+) -> Result<Identity> {
+    let mut page_bytes = 0;
+    for layer in 0..spec.layers.len() {
+        page_bytes += executor.kv_page(layer, 0)?.len();
+    }
+    Ok(Identity {
+        model: xxh64(file.fingerprint().as_bytes()),
+        spec: xxh64(format!("{spec:?}").as_bytes()),
+        backends: xxh64(format!("{layer_kinds:?}").as_bytes()),
+        kv: options.kv,
+        page_bytes,
+        page_len: kernels::PAGE_LEN,
+    })
+}
+
+/// Brings tensors to their devices as the decoder asks for them, and says how far it is.
+struct Upload<'a> {
+    placed: &'a [Placed<'a>],
+    devices: &'a [Box<dyn Backend>],
+    n_weight_bytes: u64,
+    n_done: u64,
+    progress: &'a mut dyn FnMut(f32),
+}
+
+impl Weights for Upload<'_> {
+    fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor> {
+        let found = self.placed.iter().find(|p| p.role == role && p.layer == layer);
+        let Placed { view, .. } = found.expect("the spec lists every tensor that the decoder asks for");
+        fault_in(&view.data);
+        self.n_done += view.data.len() as u64;
+        let share = (self.n_done as f32 / self.n_weight_bytes.max(1) as f32).min(1.0);
+        (self.progress)(CHECKED + share * (UPLOADED - CHECKED));
+        Ok(self.devices[device.0].upload(view)?)
+    }
+}
+
+/// Reads a byte of every page, so that the disk is read here, where progress shows, and in order.
+fn fault_in(bytes: &[u8]) {
+    const OS_PAGE: usize = 4096;
+    let sum = bytes.iter().step_by(OS_PAGE).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+    std::hint::black_box(sum);
+}
