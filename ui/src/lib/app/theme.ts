@@ -1,0 +1,12 @@
+/** Light, dark, or what the system says. Remembered here too, so that the first paint is right. */
+
+const KEY = 'inglenook.theme';
+
+export const storedTheme = (): string => localStorage.getItem(KEY) ?? 'system';
+
+export function applyTheme(theme: string): void {
+  localStorage.setItem(KEY, theme);
+  const root = document.documentElement;
+  if (theme === 'light' || theme === 'dark') root.dataset.theme = theme;
+  else delete root.dataset.theme;
+}

@@ -1,0 +1,98 @@
+/**
+ * The one seam between the page and the application. Two carriers stand behind it: Tauri IPC in the
+ * window and HTTP in a browser. It knows names and types, and nothing of what they are for.
+ */
+import type {
+  AppEvent,
+  AppInfo,
+  Conversation,
+  ConversationSummary,
+  ErrorInfo,
+  ModelEntry,
+  SendArgs,
+  SettingRow,
+  TurnEvent,
+  TurnStarted,
+} from './bindings';
+
+/** Every use case: what goes in, what comes out. */
+export interface Calls {
+  app_info: [Record<string, never>, AppInfo];
+  conversations_list: [Record<string, never>, ConversationSummary[]];
+  conversation_get: [{ id: string }, Conversation];
+  conversation_rename: [{ id: string; title: string }, ConversationSummary];
+  conversation_delete: [{ id: string }, null];
+  conversation_restore: [{ id: string }, ConversationSummary];
+  conversation_set_model: [{ id: string; model: string }, ConversationSummary];
+  send: [SendArgs, TurnStarted];
+  retry: [{ conversation: string }, TurnStarted];
+  turn_cancel: [{ turn: string }, null];
+  models_list: [Record<string, never>, ModelEntry[]];
+  model_add: [{ path: string }, ModelEntry];
+  model_remove: [{ id: string }, null];
+  settings_list: [Record<string, never>, SettingRow[]];
+  settings_set: [{ key: string; value: unknown }, SettingRow];
+  settings_reset: [{ key: string }, SettingRow];
+}
+
+export type CallName = keyof Calls;
+
+export interface Backend {
+  readonly kind: 'window' | 'browser';
+
+  /** Rejects with a `BackendError`, never with anything else. */
+  call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]>;
+
+  /** Hands on the events after `afterSeq` until the turn ends (resolves) or the carrier breaks (rejects). */
+  watchTurn(
+    turn: string,
+    afterSeq: number,
+    onEvents: (events: TurnEvent[]) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
+
+  /** Hands on what happens beside turns until `signal` fires or the carrier breaks. */
+  watchApp(
+    onEvents: (events: AppEvent[]) => void,
+    onOpen: () => void,
+    signal: AbortSignal,
+  ): Promise<void>;
+
+  /** The system's file dialog; absent where there is none. Null: the user changed their mind. */
+  pickModelFile?(): Promise<string | null>;
+  openDataDir?(): Promise<void>;
+  /** Opens an address outside, after the user was shown it. Absent where that isn't possible. */
+  openLink?(url: string): void;
+}
+
+export class BackendError extends Error {
+  readonly code: string;
+  readonly remedy: string;
+
+  constructor(info: ErrorInfo) {
+    super(info.message);
+    this.name = 'BackendError';
+    this.code = info.code;
+    this.remedy = info.remedy;
+  }
+
+  get info(): ErrorInfo {
+    return { code: this.code, message: this.message, remedy: this.remedy };
+  }
+}
+
+/** Whatever was thrown, as something a person can read. */
+export function asErrorInfo(thrown: unknown): ErrorInfo {
+  if (thrown instanceof BackendError) return thrown.info;
+  if (isErrorInfo(thrown)) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return { code: 'ui.unexpected', message, remedy: 'Try again; if it stays, restart Inglenook.' };
+}
+
+export function isErrorInfo(value: unknown): value is ErrorInfo {
+  if (typeof value !== 'object' || value === null) return false;
+  const it = value as Record<string, unknown>;
+  return (
+    typeof it.code === 'string' && typeof it.message === 'string' && typeof it.remedy === 'string'
+  );
+}

@@ -1,0 +1,124 @@
+/** The carrier in a browser: fetch, with the bearer key that came in the URL fragment. */
+import {
+  BackendError,
+  asErrorInfo,
+  isErrorInfo,
+  type Backend,
+  type CallName,
+  type Calls,
+} from './backend';
+import type { AppEvent, ErrorInfo, TurnEvent } from './bindings';
+import { readEvents } from './sse';
+
+const KEY_NAME = 'inglenook.key';
+
+/** Takes the key out of `#key=…` (and out of the address bar), or the one kept for this tab. */
+export function takeKey(): string | null {
+  const match = /^#key=([^&]+)/.exec(location.hash);
+  if (match?.[1]) {
+    const key = decodeURIComponent(match[1]);
+    sessionStorage.setItem(KEY_NAME, key);
+    history.replaceState(null, '', location.pathname + location.search);
+    return key;
+  }
+  return sessionStorage.getItem(KEY_NAME);
+}
+
+const UNREACHABLE: ErrorInfo = {
+  code: 'ui.unreachable',
+  message: 'Inglenook does not answer.',
+  remedy: 'Look whether `nook serve` still runs, then try again.',
+};
+
+const NOT_LET_IN: ErrorInfo = {
+  code: 'ui.unauthorized',
+  message: 'This page has no valid key for Inglenook.',
+  remedy: 'Open the full address that `nook serve` printed, with its #key=… ending.',
+};
+
+async function refusal(response: Response): Promise<BackendError> {
+  if (response.status === 401 || response.status === 403) return new BackendError(NOT_LET_IN);
+  const body: unknown = await response.json().catch(() => null);
+  const error = (body as { error?: unknown } | null)?.error;
+  if (isErrorInfo(error)) return new BackendError(error);
+  return new BackendError({
+    code: 'ui.http',
+    message: `Inglenook answered with status ${response.status}.`,
+    remedy: 'Try again; if it stays, look into the log of `nook serve`.',
+  });
+}
+
+export class HttpBackend implements Backend {
+  readonly kind = 'browser';
+  readonly #key: string | null;
+  readonly #origin: string;
+
+  constructor(key: string | null, origin = '') {
+    this.#key = key;
+    this.#origin = origin;
+  }
+
+  async call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]> {
+    const response = await this.#fetch(`/api/${name}`, {
+      method: 'POST',
+      body: JSON.stringify(args),
+      headers: { 'content-type': 'application/json' },
+    });
+    const text = await response.text();
+    return (text === '' ? null : JSON.parse(text)) as Calls[N][1];
+  }
+
+  async watchTurn(
+    turn: string,
+    afterSeq: number,
+    onEvents: (events: TurnEvent[]) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const path = `/api/turns/${encodeURIComponent(turn)}/events?after=${afterSeq}`;
+    await this.#stream(path, onEvents, () => undefined, signal);
+  }
+
+  watchApp(
+    onEvents: (events: AppEvent[]) => void,
+    onOpen: () => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#stream('/api/events', onEvents, onOpen, signal);
+  }
+
+  openLink(url: string): void {
+    window.open(url, '_blank', 'noopener,noreferrer');
+  }
+
+  async #stream<E>(
+    path: string,
+    onEvents: (events: E[]) => void,
+    onOpen: () => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      const response = await this.#fetch(path, {
+        signal,
+        headers: { accept: 'text/event-stream' },
+      });
+      onOpen();
+      if (response.body) await readEvents(response.body, onEvents);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      throw thrown instanceof BackendError ? thrown : new BackendError(asErrorInfo(thrown));
+    }
+  }
+
+  async #fetch(path: string, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (this.#key) headers.set('authorization', `Bearer ${this.#key}`);
+    let response: Response;
+    try {
+      response = await fetch(this.#origin + path, { ...init, headers, cache: 'no-store' });
+    } catch {
+      throw new BackendError(UNREACHABLE);
+    }
+    if (!response.ok) throw await refusal(response);
+    return response;
+  }
+}

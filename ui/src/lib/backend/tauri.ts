@@ -1,0 +1,72 @@
+/** The carrier inside the window: Tauri IPC. */
+import { Channel, invoke, isTauri } from '@tauri-apps/api/core';
+import { BackendError, asErrorInfo, type Backend, type CallName, type Calls } from './backend';
+import type { AppEvent, TurnEvent } from './bindings';
+
+export const inWindow = (): boolean => isTauri();
+
+async function invoked<T>(command: string, args: Record<string, unknown>): Promise<T> {
+  try {
+    return await invoke<T>(command, args);
+  } catch (thrown) {
+    throw new BackendError(asErrorInfo(thrown));
+  }
+}
+
+/** A channel that goes quiet once nobody listens any more. */
+function channelFor<E>(onEvents: (events: E[]) => void, signal: AbortSignal): Channel<E | E[]> {
+  const channel = new Channel<E | E[]>();
+  channel.onmessage = (message) => {
+    if (!signal.aborted) onEvents(Array.isArray(message) ? message : [message]);
+  };
+  return channel;
+}
+
+const isLast = (event: TurnEvent): boolean =>
+  event.kind.type === 'done' || event.kind.type === 'failed';
+
+export class TauriBackend implements Backend {
+  readonly kind = 'window';
+
+  call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]> {
+    return invoked('call', { name, args });
+  }
+
+  watchTurn(
+    turn: string,
+    afterSeq: number,
+    onEvents: (events: TurnEvent[]) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    // The command may return at once or when the turn ends; the last event ends the watch either way.
+    return new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      const channel = channelFor<TurnEvent>((events) => {
+        onEvents(events);
+        if (events.some(isLast)) resolve();
+      }, signal);
+      invoked<void>('watch_turn', { turn, afterSeq, channel }).catch(reject);
+    });
+  }
+
+  async watchApp(
+    onEvents: (events: AppEvent[]) => void,
+    onOpen: () => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await invoked<void>('watch_app', { channel: channelFor<AppEvent>(onEvents, signal) });
+    onOpen();
+    // IPC lives as long as the window: nothing to reconnect.
+    await new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  pickModelFile(): Promise<string | null> {
+    return invoked('pick_model_file', {});
+  }
+
+  openDataDir(): Promise<void> {
+    return invoked('open_data_dir', {});
+  }
+}

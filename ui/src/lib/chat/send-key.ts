@@ -1,0 +1,16 @@
+/** Whether a key press in the message box sends it. */
+
+/** Key code of a press that an input method is still using; `isComposing` alone misses WebKit. */
+const COMPOSING = 229;
+
+type Press = Pick<
+  KeyboardEvent,
+  'key' | 'shiftKey' | 'ctrlKey' | 'metaKey' | 'altKey' | 'isComposing' | 'keyCode'
+>;
+
+export function sends(event: Press, sendKey: string, mac: boolean): boolean {
+  if (event.key !== 'Enter' || event.isComposing || event.keyCode === COMPOSING) return false;
+  if (event.shiftKey || event.altKey) return false;
+  const mod = mac ? event.metaKey : event.ctrlKey;
+  return sendKey === 'mod_enter' ? mod : true;
+}

@@ -1,0 +1,197 @@
+/**
+ * The conversation on screen: its messages, and the turn that is answering in it. The turn belongs to
+ * the application: leaving only ends the watch, and coming back replays what was missed.
+ */
+import { BackendError, asErrorInfo, type Backend } from '../backend/backend';
+import type { AppEvent, Conversation, ErrorInfo, Message, TurnEvent } from '../backend/bindings';
+import { fold, isOver, newTurn, type LiveTurn } from './fold';
+import { withLive } from './transcript';
+
+/** Waits between attempts to reach a broken stream again; the last one repeats. */
+const RETRY_AFTER_MS = [250, 1000, 3000, 8000];
+
+export class ChatState {
+  /** Null: a chat that has no message yet. */
+  id = $state<string | null>(null);
+  messages = $state.raw<readonly Message[]>([]);
+  live = $state.raw<LiveTurn | null>(null);
+  opening = $state(false);
+  sending = $state(false);
+  /** Opening or sending failed; a failed turn carries its error in its message. */
+  error = $state.raw<ErrorInfo | null>(null);
+  /** The stream broke and is being looked for again. */
+  reconnecting = $state(false);
+  /** The answer that just ended, for readers that listen instead of look. */
+  announcement = $state('');
+
+  readonly shown = $derived(withLive(this.messages, this.live));
+  readonly answering = $derived(this.live !== null && !isOver(this.live));
+
+  readonly #backend: Backend;
+  #watch = new AbortController();
+  /** The turn that `#follow` was begun for; it is followed once. */
+  #followed: string | null = null;
+  #updatedMs = 0;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  startNew(): void {
+    this.#leave();
+    this.id = null;
+    this.messages = [];
+    this.opening = false;
+    this.error = null;
+  }
+
+  async open(id: string): Promise<void> {
+    if (this.id === id && !this.error) return;
+    this.startNew();
+    this.id = id;
+    this.opening = true;
+    await this.#refetch(this.#watch.signal);
+    this.opening = false;
+  }
+
+  /** Sends a message; false: it was not accepted, and the text is still the user's to keep. */
+  async send(text: string, model: string | null): Promise<boolean> {
+    return this.#begin(() => this.#backend.call('send', { conversation: this.id, text, model }));
+  }
+
+  /** Asks for a new version of the last answer. */
+  async retry(): Promise<boolean> {
+    const conversation = this.id;
+    if (conversation === null) return false;
+    return this.#begin(() => this.#backend.call('retry', { conversation }));
+  }
+
+  async stop(): Promise<void> {
+    if (!this.live || isOver(this.live)) return;
+    try {
+      await this.#backend.call('turn_cancel', { turn: this.live.turn });
+    } catch (thrown) {
+      this.error = asErrorInfo(thrown);
+    }
+  }
+
+  apply(event: AppEvent): void {
+    if (event.type === 'conversation_removed' && event.id === this.id) this.startNew();
+    if (event.type !== 'conversation_changed' || event.conversation.id !== this.id) return;
+    if (this.sending || this.opening || this.answering) return;
+    // Another window or the terminal was at work here.
+    const { active_turn, updated_ms } = event.conversation;
+    const news =
+      active_turn !== null ? active_turn !== this.#followed : updated_ms > this.#updatedMs;
+    if (news) void this.#refetch(this.#watch.signal);
+  }
+
+  async #begin(
+    work: () => Promise<{ turn: string; conversation: string; assistant_message: string }>,
+  ): Promise<boolean> {
+    if (this.sending || this.answering) return false;
+    const { signal } = this.#watch;
+    this.sending = true;
+    this.error = null;
+    try {
+      const started = await work();
+      if (signal.aborted) return true;
+      this.id = started.conversation;
+      this.live = newTurn(started.turn, started.assistant_message);
+      await this.#refetch(signal);
+      return true;
+    } catch (thrown) {
+      if (!signal.aborted) this.error = asErrorInfo(thrown);
+      return false;
+    } finally {
+      this.sending = false;
+    }
+  }
+
+  async #refetch(signal: AbortSignal): Promise<void> {
+    const id = this.id;
+    if (id === null) return;
+    try {
+      const conversation = await this.#backend.call('conversation_get', { id });
+      if (!signal.aborted) this.#show(conversation);
+    } catch (thrown) {
+      if (!signal.aborted) this.error = asErrorInfo(thrown);
+    }
+  }
+
+  #show(conversation: Conversation): void {
+    this.messages = conversation.messages;
+    this.#updatedMs = conversation.summary.updated_ms;
+    const turn = conversation.summary.active_turn;
+    const writing = conversation.messages.at(-1);
+    if (turn === null || writing?.role !== 'assistant') {
+      // The last event may still be on its way; a turn that is over stays until it is replaced.
+      if (this.live && !isOver(this.live)) this.#leave();
+      return;
+    }
+    if (turn === this.#followed) return;
+    this.#leave();
+    this.live = newTurn(turn, writing.id);
+    this.#followed = turn;
+    void this.#follow(this.#watch.signal);
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; this.live && !isOver(this.live) && !signal.aborted; attempt++) {
+      const before = this.live.seq;
+      const broken = await this.#watchOnce(this.live, signal);
+      if (signal.aborted || !this.live || isOver(this.live)) break;
+      // The application no longer knows the turn: what is stored is all there is.
+      if (broken?.code.endsWith('not_found') || attempt > 20) break;
+      if (this.live.seq > before) attempt = 0;
+      this.reconnecting = attempt > 0;
+      const last = RETRY_AFTER_MS.length - 1;
+      await delay(RETRY_AFTER_MS[Math.min(attempt, last)] ?? 0, signal);
+    }
+    if (signal.aborted) return;
+    this.reconnecting = false;
+    if (this.live?.phase === 'done') this.announcement = this.live.text;
+    await this.#refetch(signal);
+    if (!signal.aborted && this.live && !isOver(this.live)) this.live = null;
+  }
+
+  /** One stream to its end, its break, or its first gap. */
+  async #watchOnce(turn: LiveTurn, signal: AbortSignal): Promise<BackendError | null> {
+    const stream = new AbortController();
+    const stop = () => stream.abort();
+    signal.addEventListener('abort', stop);
+    const take = (events: TurnEvent[]) => {
+      if (stream.signal.aborted || this.live?.turn !== turn.turn) return;
+      const folded = fold(this.live, events, Date.now());
+      this.live = folded.turn;
+      this.reconnecting = false;
+      if (folded.gap) stream.abort();
+    };
+    try {
+      await this.#backend.watchTurn(turn.turn, turn.seq, take, stream.signal);
+      return null;
+    } catch (thrown) {
+      return new BackendError(asErrorInfo(thrown));
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  #leave(): void {
+    this.#watch.abort();
+    this.#watch = new AbortController();
+    this.#followed = null;
+    this.live = null;
+    this.reconnecting = false;
+  }
+}
+
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,43 @@
+/** Conversations by the day of their last change, as a person would say it. */
+import type { ConversationSummary } from '../backend/bindings';
+
+export type GroupName = 'Today' | 'Yesterday' | 'This week' | 'This month' | 'Older';
+
+export interface Group {
+  readonly name: GroupName;
+  readonly conversations: ConversationSummary[];
+}
+
+const NAMES: readonly GroupName[] = ['Today', 'Yesterday', 'This week', 'This month', 'Older'];
+
+/** Newest first within each group; empty groups are left out. Days are those of the local calendar. */
+export function groupByDate(list: readonly ConversationSummary[], nowMs: number): Group[] {
+  const starts = groupStarts(nowMs);
+  const groups = new Map<GroupName, ConversationSummary[]>();
+  for (const conversation of [...list].sort((a, b) => b.updated_ms - a.updated_ms)) {
+    const at = starts.findIndex((start) => conversation.updated_ms >= start);
+    const name = NAMES[at] ?? 'Older';
+    const group = groups.get(name);
+    if (group) group.push(conversation);
+    else groups.set(name, [conversation]);
+  }
+  return NAMES.flatMap((name) => {
+    const conversations = groups.get(name);
+    return conversations ? [{ name, conversations }] : [];
+  });
+}
+
+/** The first moment of each group, in the order of `NAMES`. Weeks start on Monday. */
+function groupStarts(nowMs: number): number[] {
+  const now = new Date(nowMs);
+  const day = (offset: number) =>
+    new Date(now.getFullYear(), now.getMonth(), now.getDate() + offset).getTime();
+  const sinceMonday = (now.getDay() + 6) % 7;
+  return [
+    day(0),
+    day(-1),
+    day(-sinceMonday),
+    new Date(now.getFullYear(), now.getMonth(), 1).getTime(),
+    -Infinity,
+  ];
+}
