@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""The real window, driven as a person would. Last line: `N passed, N failed`.
+
+    python3 tests/desktop/run.py [--keep DIR] [NAME…]
+
+`--keep` leaves the screenshots there. Needs target/debug/inglenook (or INGLENOOK_WINDOW) and the page built in.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+import slow_model
+from webdriver import Display, Window, until
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAM = os.environ.get("INGLENOOK_WINDOW", os.path.join(ROOT, "target/debug/inglenook"))
+STARTER = os.path.join(ROOT, "models/starter/starter.gguf")
+
+COMPOSER = '[data-testid="composer"]'
+ANSWER = '[data-testid="message-assistant"]'
+ANSWERED = ANSWER + '[data-state="complete"]'
+QUESTION = '[data-testid="message-user"]'
+ROW = '[data-testid="conversation-row"]'
+# What of the text may be missing after a kill.
+BEHIND_S = 0.5
+# The page shows what the program sent it a moment ago, and the driver looks a moment later.
+LOOK_S = 0.15
+# Deep enough that an answer takes many seconds on any machine.
+SLOW_TIMES = 40
+
+
+def ask(window, text):
+    before = window.count(ANSWER)
+    window.type(COMPOSER, text)
+    window.press("Enter")
+    until(lambda: window.count(ANSWER) > before, "the answer has begun")
+
+
+def answered(window, n):
+    until(lambda: window.count(ANSWERED) >= n, f"answer {n} is complete", 120)
+    return window.text(ANSWERED)
+
+
+# ---- the scenarios ----
+
+
+def a_question_is_answered_and_kept(room):
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    ask(window, "How do I add a model?")
+    sizes = set()
+
+    def growing():
+        sizes.add(len(window.text(ANSWER)))
+        return window.count(ANSWERED) >= 1
+
+    until(growing, "the answer is complete", 120)
+    text = window.text(ANSWERED)
+    assert len(text) > 20, f"a very short answer: {text!r}"
+    room.look(window, "answer")
+    ask(window, "Thank you. What can you do?")
+    answered(window, 2)
+    assert window.count(ROW) == 1, "both questions stand in one conversation"
+    window.close()
+
+    window = room.open()
+    until(lambda: window.count(ROW) == 1, "the conversation is in the list")
+    window.click(ROW + " button")
+    until(lambda: window.count(QUESTION) == 2, "both questions are there again")
+    first = window.run("return document.querySelectorAll(arguments[0])[0].innerText", ANSWERED)
+    assert first.strip() == text.strip(), f"{first!r} is not {text!r}"
+    room.look(window, "reopened")
+
+
+def the_answer_streams_and_stops(room):
+    window = room.open()
+    use_slow_model(room, window)
+    ask(window, "Tell me a long story.")
+    sizes = watch_growth(window, 4)
+    assert sizes == sorted(sizes), f"text vanished: {sizes}"
+    room.look(window, "streaming")
+    window.press("Escape")
+    until(lambda: window.count(ANSWER + '[data-state="stopped"]') == 1, "the answer is stopped", 10)
+    kept = window.text(ANSWER)
+    assert len(kept) >= sizes[-1] * 0.9, "what was written stays"
+    window.close()
+
+
+def rename_delete_undo(room):
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    ask(window, "Hello!")
+    answered(window, 1)
+    menu(window, "conversation-rename")
+    until(lambda: window.exists('[data-testid="conversation-title"]'), "the title can be edited")
+    window.press("Control", "a")
+    window.type('[data-testid="conversation-title"]', "By the fire")
+    window.press("Enter")
+    until(lambda: "By the fire" in window.text(ROW), "the new title is shown")
+    menu(window, "conversation-delete")
+    until(lambda: window.count(ROW) == 0, "the conversation is gone")
+    window.click('[data-testid="toast-undo"]')
+    until(lambda: "By the fire" in window.text(ROW), "the conversation is back")
+    window.close()
+    window = room.open()
+    until(lambda: "By the fire" in window.text(ROW), "the title was kept")
+    window.close()
+
+
+def settings_and_theme(room):
+    window = room.open()
+    window.click('[data-testid="settings-open"]')
+    until(lambda: window.exists('[data-testid="theme"] input[value="dark"]'), "the theme can be chosen")
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    seen = {}
+    for theme in ("light", "dark"):
+        window.run(f"document.querySelector('[data-testid=\"theme\"] input[value=\"{theme}\"]').click()")
+        until(lambda: window.run("return document.documentElement.dataset.theme") == theme, f"{theme} is on")
+        time.sleep(0.4)  # the colours fade
+        seen[theme] = window.run(ground)
+        room.look(window, f"settings-{theme}")
+    assert seen["light"] != seen["dark"], f"both themes look the same: {seen}"
+    rows = {row["key"]: row["value"] for row in window.call("settings_list", {})}
+    assert rows["theme"] == "dark", rows
+    window.close()
+    window = room.open()
+    until(lambda: window.run("return document.documentElement.dataset.theme") == "dark", "dark was kept")
+    window.close()
+
+
+def the_page_is_fenced_in(room):
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    script = """
+      const done = arguments[arguments.length - 1];
+      const tries = {
+        network: () => fetch('http://127.0.0.1:9/').then(() => 'went out', () => 'refused'),
+        eval: () => { try { return new Function('return 1')() === 1 ? 'ran' : 'odd' } catch { return 'refused' } },
+        popup: () => window.open('https://example.org/') === null ? 'refused' : 'opened',
+        frozen: () => Object.isFrozen(Object.prototype) ? 'refused' : 'open',
+        plugin: () => window.__TAURI_INTERNALS__.invoke('plugin:app|version').then(() => 'ran', () => 'refused'),
+        unknown: () => window.__TAURI_INTERNALS__.invoke('shell', {}).then(() => 'ran', () => 'refused'),
+      };
+      Promise.all(Object.entries(tries).map(async ([name, run]) => [name, await run()]))
+        .then((all) => done(Object.fromEntries(all)));
+    """
+    got = window.step("POST", "/execute/async", {"script": script, "args": []})
+    wrong = {name: what for name, what in got.items() if what != "refused"}
+    assert not wrong, wrong
+    here = window.run("return location.href")
+    window.run("location.href = 'https://example.org/'")
+    time.sleep(1)
+    assert window.run("return location.href") == here, "the page went away"
+    window.close()
+
+
+def killed_in_mid_answer(room):
+    window = room.open()
+    use_slow_model(room, window)
+    ask(window, "Tell me a long story.")
+    watch_growth(window, 4)
+    seen = []
+    until(lambda: seen.append((time.monotonic(), window.text(ANSWER))) or len(seen) > 40, "text is watched")
+    killed_at = time.monotonic()
+    window.kill()
+    owed = max((text for at, text in seen if at < killed_at - BEHIND_S - LOOK_S), key=len)
+    assert len(owed) > 20, f"too little to judge: {owed!r}"
+
+    window = room.open()
+    until(lambda: window.count(ROW) == 1, "the conversation is there")
+    window.click(ROW + " button")
+    until(lambda: window.count(ANSWER + '[data-state="interrupted"]') == 1, "the answer is marked as cut short")
+    kept = window.run("return document.querySelector(arguments[0]).innerText", ANSWER)
+    words = lambda text: " ".join(text.split())
+    assert words(kept).startswith(words(owed)[:-1]), f"lost text: {len(owed)} characters were owed\n{owed!r}\n{kept!r}"
+    room.look(window, "after-kill")
+    window.close()
+
+
+SCENARIOS = [
+    a_question_is_answered_and_kept,
+    the_answer_streams_and_stops,
+    rename_delete_undo,
+    settings_and_theme,
+    the_page_is_fenced_in,
+    killed_in_mid_answer,
+]
+
+
+# ---- what they share ----
+
+
+def menu(window, item):
+    # The button shows itself when the row is pointed at; a click by script needs no pointing.
+    window.run(f"document.querySelector('{ROW} [data-testid=\"conversation-menu\"]').click()")
+    window.click(f'[data-testid="{item}"]')
+
+
+def use_slow_model(room, window):
+    path = os.path.join(room.dir, "slow.gguf")
+    if not os.path.exists(path):
+        slow_model.deepen(STARTER, path, SLOW_TIMES)
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    entry = window.call("model_add", {"path": path})
+    window.call("settings_set", {"key": "model", "value": entry["id"]})
+    window.call("settings_set", {"key": "threads", "value": 1})
+
+
+def watch_growth(window, times):
+    """Waits until the answer has grown that often; the sizes seen."""
+    sizes = [0]
+
+    def grown():
+        size = len(window.text(ANSWER + " .markdown") or window.text(ANSWER))
+        if size > sizes[-1]:
+            sizes.append(size)
+        return len(sizes) > times
+
+    until(grown, f"the answer has grown {times} times", 120)
+    return sizes
+
+
+class Room:
+    """A data folder of its own for one scenario, and the windows opened on it."""
+
+    def __init__(self, display, name, keep):
+        self.display, self.name, self.keep = display, name, keep
+        self.dir = tempfile.mkdtemp(prefix="inglenook-desktop-")
+        self.windows = []
+
+    def open(self):
+        window = Window(self.display, PROGRAM, os.path.join(self.dir, "data"))
+        self.windows.append(window)
+        return window
+
+    def look(self, window, what):
+        if self.keep:
+            window.screenshot(os.path.join(self.keep, f"{what}.png"))
+
+    def close(self):
+        for window in self.windows:
+            window.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--keep", help="folder for screenshots")
+    parser.add_argument("names", nargs="*", help="scenarios; all without any")
+    args = parser.parse_args()
+    if not os.path.exists(PROGRAM):
+        print(f"{PROGRAM} is missing: cargo build --workspace\n0 passed, 1 failed")
+        return 1
+    if args.keep:
+        os.makedirs(args.keep, exist_ok=True)
+    display, passed, failed = Display(), 0, 0
+    try:
+        for scenario in SCENARIOS:
+            name = scenario.__name__
+            if args.names and name not in args.names:
+                continue
+            room, began = Room(display, name, args.keep), time.monotonic()
+            try:
+                scenario(room)
+                passed += 1
+                print(f"ok      {name} ({time.monotonic() - began:.1f} s)", flush=True)
+            except Exception:
+                failed += 1
+                print(f"FAILED  {name}\n{traceback.format_exc()}", flush=True)
+                if args.keep and room.windows:
+                    try:
+                        room.look(room.windows[-1], f"failed-{name}")
+                    except Exception as error:
+                        print(f"        no screenshot: {error}")
+            finally:
+                room.close()
+    finally:
+        display.close()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+//! What the scheduler promises: the same answers alone and together, an end for every reason, and no more
+//! tokens after it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{
+    Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler, TokenId, generate,
+};
+use weights::WeightFile;
+
+const MODEL: &str = "logits/llama/llama.q8_0.gguf";
+
+fn load(file: &str, ctx: usize) -> Model {
+    let file = Arc::new(WeightFile::open(&inglenook_tests::reference_dir().join(file)).unwrap());
+    let devices = Devices::Cpu;
+    let options = LoadOptions { devices, threads: Some(2), ctx: Some(ctx), max_rows: 16, ..LoadOptions::default() };
+    Model::load(file, &options, &mut |_| {}).unwrap()
+}
+
+/// A request for ten random tokens, told apart by `id`.
+fn request(id: u64) -> Request {
+    Request {
+        id,
+        prompt: (0..10 + 7 * id as u32).map(|i| (i * 37 + id as u32) % 500).collect(),
+        sequence: None,
+        sampling: Sampling { temperature: 1.0, seed: Some(id), ..Sampling::default() },
+        max_tokens: Some(10),
+        stop: Vec::new(),
+        ignore_eos: true,
+    }
+}
+
+/// What became of one request.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    ids: Vec<TokenId>,
+    text: String,
+    done: Option<Done>,
+    failed: Option<EngineError>,
+    prefill: Vec<usize>,
+}
+
+impl Outcome {
+    fn take(&mut self, event: GenEvent) {
+        assert!(self.done.is_none() && self.failed.is_none(), "nothing follows the end");
+        match event {
+            GenEvent::Prefill { done, .. } => self.prefill.push(done),
+            GenEvent::Token { id, text } => {
+                self.ids.push(id);
+                self.text.push_str(&text);
+            }
+            GenEvent::Done(done) => self.done = Some(done),
+            GenEvent::Failed(error) => self.failed = Some(error),
+        }
+    }
+
+    fn finish(&self) -> Option<Finish> {
+        self.done.as_ref().map(|done| done.finish)
+    }
+}
+
+/// Steps to the end; `before` may act before each step.
+fn run(
+    model: &mut Model,
+    requests: Vec<Request>,
+    before: &mut dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>),
+) -> BTreeMap<u64, Outcome> {
+    let mut scheduler = Scheduler::new();
+    let mut outcomes = BTreeMap::new();
+    for request in requests {
+        outcomes.insert(request.id, Outcome::default());
+        scheduler.submit(request).unwrap();
+    }
+    for step in 0.. {
+        assert!(step < 10_000, "it comes to an end");
+        before(step, &mut scheduler, &outcomes);
+        let work_left =
+            scheduler.step(model, &mut |id, event| outcomes.get_mut(&id).expect("a known id").take(event));
+        if !work_left {
+            break;
+        }
+    }
+    assert_eq!(scheduler.n_in_flight(), 0);
+    assert!(model.has_free_sequence(), "sequences are given back");
+    outcomes
+}
+
+fn alone(model: &mut Model, request: Request) -> Outcome {
+    let id = request.id;
+    run(model, vec![request], &mut |_, _, _| {}).remove(&id).unwrap()
+}
+
+#[test]
+fn answers_are_the_same_alone_and_together() {
+    let mut model = load(MODEL, 256);
+    let single: Vec<Outcome> = (0..7).map(|id| alone(&mut model, request(id))).collect();
+    // more requests than sequences: some wait
+    let together = run(&mut model, (0..7).map(request).collect(), &mut |_, _, _| {});
+    for (id, outcome) in together {
+        let expected = &single[id as usize];
+        assert_eq!((&outcome.ids, &outcome.text), (&expected.ids, &expected.text), "request {id}");
+        assert_eq!(outcome.done, expected.done);
+        assert_eq!(outcome.ids.len(), 10);
+        assert_eq!(outcome.finish(), Some(Finish::Length));
+        assert_eq!(outcome.prefill.last(), Some(&request(id).prompt.len()));
+        assert!(outcome.prefill.is_sorted(), "{:?}", outcome.prefill);
+    }
+}
+
+#[test]
+fn a_cancelled_request_yields_no_further_token() {
+    let mut model = load(MODEL, 256);
+    let expected = alone(&mut model, request(2));
+    let mut n_before = None;
+    let outcomes = run(&mut model, vec![request(1), request(2), request(3)], &mut |step, scheduler, seen| {
+        if step == 0 {
+            scheduler.cancel(3);
+            scheduler.cancel(77);
+        }
+        if seen[&1].ids.len() == 4 && n_before.is_none() {
+            n_before = Some(4);
+            scheduler.cancel(1);
+        }
+    });
+    assert_eq!((outcomes[&1].finish(), outcomes[&1].ids.len()), (Some(Finish::Cancelled), 4));
+    assert_eq!((outcomes[&3].finish(), outcomes[&3].ids.len()), (Some(Finish::Cancelled), 0));
+    assert_eq!(outcomes[&2].ids, expected.ids);
+}
+
+#[test]
+fn a_stop_text_ends_the_answer_before_it() {
+    let mut model = load(MODEL, 256);
+    let whole = alone(&mut model, Request { max_tokens: Some(40), ..request(1) });
+    let (at, _) = whole.text.char_indices().nth(10).unwrap();
+    let (end, _) = whole.text.char_indices().nth(13).unwrap();
+    let stop = whole.text[at..end].to_owned();
+    let at = whole.text.find(&stop).unwrap();
+    let stopped = alone(&mut model, Request { max_tokens: Some(40), stop: vec![stop], ..request(1) });
+    assert_eq!(stopped.text, whole.text[..at]);
+    assert_eq!(stopped.finish(), Some(Finish::Stop));
+    assert!(stopped.ids.len() < 40);
+    // one that never comes holds nothing back in the end
+    let other = alone(&mut model, Request { max_tokens: Some(40), stop: vec!["\u{1F40C}".repeat(9)], ..request(1) });
+    assert_eq!(other.text, whole.text);
+}
+
+#[test]
+fn an_end_of_generation_token_ends_the_answer() {
+    let mut model = load(MODEL, 1024);
+    let eos = model.tokenizer().unwrap().eos().unwrap();
+    let sampling = Sampling { temperature: 5.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: Some(0), ..Default::default() };
+    let long = Request { sampling, max_tokens: Some(900), ..request(0) };
+    let ignored = alone(&mut model, long.clone());
+    let at = ignored.ids.iter().position(|&id| id == eos).expect("nearly uniform draws meet every token");
+    let stopped = alone(&mut model, Request { ignore_eos: false, ..long });
+    assert_eq!(stopped.ids, ignored.ids[..=at]);
+    assert_eq!(stopped.finish(), Some(Finish::Stop));
+}
+
+#[test]
+fn limits_are_told_with_numbers() {
+    let mut model = load(MODEL, 40);
+    let full = alone(&mut model, Request { max_tokens: None, ..request(1) });
+    assert_eq!(full.finish(), Some(Finish::ContextFull));
+    assert_eq!(full.ids.len(), 40 - 17 + 1, "the last token needs no place");
+    let none = alone(&mut model, Request { max_tokens: Some(0), ..request(1) });
+    assert_eq!((none.finish(), none.ids.len()), (Some(Finish::Length), 0));
+    let cases = [
+        (Request { prompt: vec![1; 41], ..request(1) }, "request.context_full"),
+        (Request { prompt: vec![], ..request(1) }, "request.empty_prompt"),
+        (Request { prompt: vec![1, 512], ..request(1) }, "request.token_unknown"),
+        (Request { sequence: Some(engine::SequenceId(99)), ..request(1) }, "kv.unknown_sequence"),
+    ];
+    for (bad, code) in cases {
+        let outcomes = run(&mut model, vec![bad, request(2)], &mut |_, _, _| {});
+        assert_eq!(outcomes[&1].failed.as_ref().unwrap().code(), code);
+        assert_eq!(outcomes[&2].ids.len(), 10, "the other goes on after {code}");
+    }
+}
+
+#[test]
+fn what_a_sequence_holds_is_not_computed_again() {
+    let mut model = load(MODEL, 256);
+    let seq = model.new_sequence().unwrap();
+    let first = Request { sequence: Some(seq), ..request(1) };
+    let n_prompt = first.prompt.len();
+    let answer = alone(&mut model, first.clone());
+    // the last token was never fed back
+    let held = [&first.prompt[..], &answer.ids[..9]].concat();
+    assert_eq!(model.tokens(seq).unwrap(), held);
+
+    let prompt = [&held[..], &[5, 6, 7]].concat();
+    let longer = Request { prompt, sequence: Some(seq), ..request(2) };
+    let fresh = alone(&mut model, Request { sequence: None, ..longer.clone() });
+    let reused = alone(&mut model, longer);
+    assert_eq!(reused.ids, fresh.ids);
+    assert_eq!(reused.done.as_ref().unwrap().n_reused, held.len());
+    assert_eq!(fresh.done.as_ref().unwrap().n_reused, 0);
+
+    let again = alone(&mut model, first);
+    assert_eq!(again.ids, answer.ids);
+    assert_eq!(again.done.as_ref().unwrap().n_reused, n_prompt - 1, "the last token's logits are wanted");
+}
+
+#[test]
+fn numbers_that_are_none_fail_their_request() {
+    let mut model = load("malformed/gguf-f32_nan_norm.gguf", 32);
+    let prompt = vec![1, 2, 3];
+    let outcome = alone(&mut model, Request { prompt: prompt.clone(), ..request(0) });
+    assert_eq!(outcome.failed.unwrap().code(), "model.nan_logits");
+    let error = generate(&mut model, Request { prompt, ..request(0) }, &mut |_| true).unwrap_err();
+    assert_eq!(error.code(), "model.nan_logits");
+}
