@@ -1,1 +1,31 @@
-//! Built by the first slice.
+//! Operations on a device: a checked graph, a plan for it, and backends that run it.
+//! `Scalar` is the specification, written to be read; `Cpu` is the fast path, tested against it.
+//! Guarantees: on one backend and one instruction-set level a token's numbers do not depend on batch mates, chunk
+//! boundaries, page placement or thread count; no heap allocation in `Executor::run` once a row bucket has been used.
+//! Knows nothing of models, files, clocks or tokens' meaning.
+#![deny(unsafe_code)]
+
+mod backend;
+mod compare;
+#[allow(unsafe_code)] // threads, SIMD and shared buffers: each block argues its safety
+pub mod cpu;
+pub mod devices;
+mod error;
+mod graph;
+pub mod matmul;
+pub mod ops;
+mod plan;
+mod scalar;
+mod tensor;
+
+pub use backend::{Backend, BackendKind, Observer, Retain};
+pub use compare::{Difference, compare};
+pub use cpu::{Cpu, CpuOptions};
+pub use error::KernelError;
+pub use graph::{
+    Activation, AttentionShape, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Node, Op,
+    PAGE_LEN, RopeShape, RopeStyle, Rows, Value, ValueId,
+};
+pub use plan::{Batch, Capacity, Executor};
+pub use scalar::Scalar;
+pub use tensor::Tensor;

@@ -1,0 +1,81 @@
+//! What a device must offer to run its part of a graph. `Scalar` and `Cpu` implement it; a GPU will.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use weights::TensorView;
+
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Graph, ValueId};
+use crate::plan::{Batch, Capacity};
+use crate::tensor::Tensor;
+
+/// The kinds of device there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    /// the specification: f32 activations, one thread
+    Scalar,
+    /// worker team and SIMD
+    Cpu,
+}
+
+/// Whether values may share memory once nothing reads them any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retain {
+    /// only the output and values that other devices read stay readable after a run
+    Needed,
+    /// every value stays readable: for `compare`
+    All,
+}
+
+/// Called after each step with the name of its last node; a caller with a clock makes a profile of it.
+pub type Observer<'a> = &'a mut dyn FnMut(&str);
+
+/// One device with everything it keeps for one executor: plans, activations, and the KV pages of its layers.
+///
+/// Order of calls: `upload` any time; `prepare` once; then for each batch `begin`, and `write`, `run`, `read` as the
+/// segments of the graph ask. Methods other than `prepare` may assume what `Executor` checked (batch in range).
+pub trait Backend: Send {
+    fn kind(&self) -> BackendKind;
+
+    /// "cpu avx512, 8 threads"
+    fn describe(&self) -> String;
+
+    /// Weights onto this device (a CPU borrows them). Errors: a dtype without codec.
+    fn upload(&self, view: &TensorView) -> Result<Tensor, KernelError>;
+
+    /// Allocates for the nodes and KV layers of `graph` that belong to `device`.
+    fn prepare(
+        &mut self,
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        capacity: Capacity,
+        retain: Retain,
+    ) -> Result<(), KernelError>;
+
+    /// Chooses the plan for the batch's row bucket; may allocate only when the bucket is new.
+    fn begin(&mut self, batch: &Batch) -> Result<(), KernelError>;
+
+    /// Runs `nodes` (indices into the graph, all of this device, no `Copy` among them).
+    fn run(
+        &mut self,
+        nodes: Range<usize>,
+        batch: &Batch,
+        observer: Option<Observer>,
+    ) -> Result<(), KernelError>;
+
+    /// The first `n_rows` rows of a value that lives here: (n_rows, width)
+    fn read(&self, value: ValueId, n_rows: usize) -> &[f32];
+
+    /// Sets the first rows of a value that lives here: `data` (n_rows, width)
+    fn write(&mut self, value: ValueId, data: &[f32]);
+
+    /// Raw bytes of one layer of one page, keys then values. The layout is this backend's own and stable.
+    fn kv_page(&self, layer: usize, page: u32) -> &[u8];
+
+    /// Replaces them; `bytes` has the length that `kv_page` returns.
+    fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8];
+
+    /// Copies all layers of this device from one page to another.
+    fn kv_copy_page(&mut self, from: u32, to: u32);
+}

@@ -1,0 +1,121 @@
+//! Memory that starts on a cache line: activations in one block with spans borrowed out of it, and raw bytes viewed
+//! as numbers.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
+
+use crate::error::KernelError;
+
+/// Bytes of alignment: one cache line, one AVX-512 register.
+pub const ALIGN: usize = 64;
+
+/// A zeroed slice of plain numbers aligned to `ALIGN`. Fresh pages cost nothing until they are touched.
+pub struct AlignedVec<T: Plain> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+/// Types for which every bit pattern, zero included, is a value.
+///
+/// # Safety
+/// Implement only for such types.
+pub unsafe trait Plain: Copy + Send + Sync {}
+// SAFETY: every bit pattern is a value of these.
+unsafe impl Plain for u8 {}
+// SAFETY: as above.
+unsafe impl Plain for i8 {}
+// SAFETY: as above.
+unsafe impl Plain for u16 {}
+// SAFETY: as above.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
+unsafe impl Plain for f32 {}
+
+// SAFETY: owns its memory like a Box<[T]>.
+unsafe impl<T: Plain> Send for AlignedVec<T> {}
+// SAFETY: as above; shared access is read-only.
+unsafe impl<T: Plain> Sync for AlignedVec<T> {}
+
+impl<T: Plain> AlignedVec<T> {
+    /// `len` zeros. Errors: the machine has no such memory; `what` names the purpose.
+    pub fn zeroed(len: usize, what: &'static str) -> Result<Self, KernelError> {
+        if len == 0 {
+            return Ok(Self { start: NonNull::dangling(), len: 0 });
+        }
+        let bytes = len.saturating_mul(size_of::<T>());
+        let error = KernelError::Memory { what, bytes };
+        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| error.clone())?;
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start.cast::<T>()).ok_or(error)?;
+        Ok(Self { start, len })
+    }
+}
+
+impl<T: Plain> Drop for AlignedVec<T> {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            let layout = Layout::from_size_align(self.len * size_of::<T>(), ALIGN)
+                .expect("the same layout was valid when it was allocated");
+            // SAFETY: allocated in `zeroed` with this layout.
+            unsafe { dealloc(self.start.as_ptr().cast(), layout) }
+        }
+    }
+}
+
+impl<T: Plain> Deref for AlignedVec<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` initialised elements, owned by self; dangling only when empty.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for AlignedVec<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// Several spans of one slice at once: shared `reads`, exclusive `writes`.
+/// Panics when a span lies outside, or a write overlaps any other span.
+pub fn borrow<const R: usize, const W: usize>(
+    arena: &mut [f32],
+    reads: [Range<usize>; R],
+    writes: [Range<usize>; W],
+) -> ([&[f32]; R], [&mut [f32]; W]) {
+    let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+    for span in reads.iter().chain(&writes) {
+        assert!(span.start <= span.end && span.end <= arena.len(), "span {span:?} of {}", arena.len());
+    }
+    for (i, w) in writes.iter().enumerate() {
+        assert!(!reads.iter().any(|r| overlap(r, w)), "a value is read and written at once: {w:?}");
+        assert!(!writes[..i].iter().any(|v| overlap(v, w)), "two values share memory: {w:?}");
+    }
+    let start = arena.as_mut_ptr();
+    // SAFETY: all spans lie inside the exclusively borrowed slice, and no write overlaps another span.
+    unsafe {
+        (
+            reads.map(|r| std::slice::from_raw_parts(start.add(r.start), r.len())),
+            writes.map(|w| std::slice::from_raw_parts_mut(start.add(w.start), w.len())),
+        )
+    }
+}
+
+/// Bytes as numbers; panics when the slice is not aligned or has a remainder.
+pub fn view<T: Plain>(bytes: &[u8]) -> &[T] {
+    // SAFETY: every bit pattern is a value of a `Plain` type.
+    let (head, out, tail) = unsafe { bytes.align_to::<T>() };
+    assert!(head.is_empty() && tail.is_empty(), "bytes are not whole numbers");
+    out
+}
+
+/// Bytes as numbers; panics when the slice is not aligned or has a remainder.
+pub fn view_mut<T: Plain>(bytes: &mut [u8]) -> &mut [T] {
+    // SAFETY: every bit pattern is a value of a `Plain` type.
+    let (head, out, tail) = unsafe { bytes.align_to_mut::<T>() };
+    assert!(head.is_empty() && tail.is_empty(), "bytes are not whole numbers");
+    out
+}

@@ -1,0 +1,199 @@
+//! What a backend in main memory keeps for its part of a graph: the arena of values, the KV pages, decoded vectors
+//! and tables of angles. `Scalar` and `Cpu` share it; they differ in who computes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::arena::{self, AlignedVec};
+use super::kv::KvStore;
+use crate::backend::Retain;
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Graph, Op, RopeShape, ValueId};
+use crate::ops::rope;
+use crate::plan::fuse::{Fusion, Step, steps};
+use crate::plan::layout::{Layout, buckets, lay_out};
+use crate::plan::{Batch, Capacity, bucket, runs_of};
+
+/// Memory of one device for one graph.
+pub struct Memory {
+    pub graph: Arc<Graph>,
+    pub values: Values,
+    pub kv: KvStore,
+    /// for each node its norm weight or bias, decoded; empty where it has none
+    pub vectors: Vec<Vec<f32>>,
+    pub angles: Angles,
+    fusion: Fusion,
+    programs: Vec<(Range<usize>, Arc<[Step]>)>,
+}
+
+impl Memory {
+    /// Allocates for the nodes of `graph` on `device`, and plans every row bucket.
+    pub fn new(
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        capacity: Capacity,
+        retain: Retain,
+        fusion: Fusion,
+    ) -> Result<Self, KernelError> {
+        let programs: Vec<(Range<usize>, Arc<[Step]>)> =
+            runs_of(graph, device).map(|nodes| (nodes.clone(), steps(graph, nodes, fusion).into())).collect();
+        let all: Vec<Step> = programs.iter().flat_map(|(_, steps)| steps.iter().cloned()).collect();
+        Ok(Self {
+            graph: graph.clone(),
+            values: Values::new(graph, device, &all, capacity, retain)?,
+            kv: KvStore::new(graph, device, capacity.n_pages)?,
+            vectors: graph.nodes().iter().map(|n| vector(&n.op, n.device == device)).collect(),
+            angles: Angles::new(graph, device, capacity.max_rows),
+            fusion,
+            programs,
+        })
+    }
+
+    /// Chooses the layout for this batch and fills the tables that depend on positions.
+    pub fn begin(&mut self, batch: &Batch) {
+        self.values.begin(batch);
+        self.angles.begin(batch);
+    }
+
+    /// The steps of a stretch of nodes; made when first asked for.
+    pub fn program(&mut self, nodes: Range<usize>) -> Arc<[Step]> {
+        if let Some((_, steps)) = self.programs.iter().find(|(range, _)| *range == nodes) {
+            return steps.clone();
+        }
+        let steps: Arc<[Step]> = steps(&self.graph, nodes.clone(), self.fusion).into();
+        self.programs.push((nodes, steps.clone()));
+        steps
+    }
+}
+
+fn vector(op: &Op, here: bool) -> Vec<f32> {
+    match op {
+        Op::RmsNorm { weight, .. } | Op::MatMul { bias: Some(weight), .. } if here => weight.decode(),
+        _ => Vec::new(),
+    }
+}
+
+/// The values of one device in one arena.
+pub struct Values {
+    graph: Arc<Graph>,
+    capacity: Capacity,
+    /// by bucket: 1, 2, 4 …
+    layouts: Vec<Layout>,
+    layout: usize,
+    arena: AlignedVec<f32>,
+    n_tokens: usize,
+    n_outputs: usize,
+}
+
+impl Values {
+    fn new(
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        steps: &[Step],
+        capacity: Capacity,
+        retain: Retain,
+    ) -> Result<Self, KernelError> {
+        let layouts: Vec<Layout> = buckets(capacity.max_rows)
+            .map(|rows| lay_out(graph, device, steps, rows, &capacity, retain))
+            .collect();
+        let len = layouts.iter().map(|l| l.len).max().unwrap_or(0);
+        let arena = AlignedVec::zeroed(len, "activations")?;
+        Ok(Self { graph: graph.clone(), capacity, layouts, layout: 0, arena, n_tokens: 0, n_outputs: 0 })
+    }
+
+    fn begin(&mut self, batch: &Batch) {
+        let rows = bucket(batch.n_rows(), self.capacity.max_rows);
+        let at = buckets(self.capacity.max_rows).position(|b| b == rows);
+        self.layout = at.expect("`bucket` returns one of `buckets`");
+        self.n_tokens = batch.n_rows();
+        self.n_outputs = batch.outputs.len();
+    }
+
+    /// Rows that `value` has in the current batch.
+    pub fn n_rows(&self, value: ValueId) -> usize {
+        match self.graph.value(value).rows {
+            crate::graph::Rows::Tokens => self.n_tokens,
+            crate::graph::Rows::Outputs => self.n_outputs,
+        }
+    }
+
+    /// Where `value` lies in the arena: (n_rows, width)
+    pub fn span(&self, value: ValueId) -> Range<usize> {
+        self.layouts[self.layout].span(&self.graph, value, self.n_rows(value))
+    }
+
+    /// Values to read and values to write, together; panics when a written one shares memory with another.
+    pub fn borrow<const R: usize, const W: usize>(
+        &mut self,
+        reads: [ValueId; R],
+        writes: [ValueId; W],
+    ) -> ([&[f32]; R], [&mut [f32]; W]) {
+        let (reads, writes) = (reads.map(|v| self.span(v)), writes.map(|v| self.span(v)));
+        arena::borrow(&mut self.arena, reads, writes)
+    }
+
+    /// The whole arena, for spans that workers divide among themselves.
+    pub fn arena(&mut self) -> &mut [f32] {
+        &mut self.arena
+    }
+
+    /// The first `n_rows` rows.
+    pub fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
+        &self.arena[self.layouts[self.layout].span(&self.graph, value, n_rows)]
+    }
+
+    /// Sets as many rows as `data` has.
+    pub fn write(&mut self, value: ValueId, data: &[f32]) {
+        let n_rows = data.len() / self.graph.value(value).width;
+        let span = self.layouts[self.layout].span(&self.graph, value, n_rows);
+        self.arena[span].copy_from_slice(data);
+    }
+}
+
+/// Sines and cosines of the batch's positions, one table for each distinct rotation of the graph.
+pub struct Angles {
+    tables: Vec<AngleTable>,
+    /// for each node its table; unused where it rotates nothing
+    table_of: Vec<usize>,
+}
+
+struct AngleTable {
+    rope: RopeShape,
+    /// (max_rows, n_rot / 2)
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+impl Angles {
+    fn new(graph: &Graph, device: DeviceId, max_rows: usize) -> Self {
+        let mut tables: Vec<AngleTable> = Vec::new();
+        let mut table_of = vec![usize::MAX; graph.nodes().len()];
+        for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
+            let Op::Rope { rope, .. } = &node.op else { continue };
+            let same = |t: &AngleTable| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
+            table_of[i] = tables.iter().position(same).unwrap_or_else(|| {
+                let len = max_rows * rope.n_rot / 2;
+                tables.push(AngleTable { rope: rope.clone(), cos: vec![0.0; len], sin: vec![0.0; len] });
+                tables.len() - 1
+            });
+        }
+        Self { tables, table_of }
+    }
+
+    fn begin(&mut self, batch: &Batch) {
+        for table in &mut self.tables {
+            let n = table.rope.n_rot / 2;
+            let rows = table.cos.chunks_exact_mut(n).zip(table.sin.chunks_exact_mut(n));
+            for ((cos, sin), position) in rows.zip(batch.positions) {
+                rope::angles(&table.rope, *position, cos, sin);
+            }
+        }
+    }
+
+    /// cos and sin (n_rot / 2) of one row for a rope node.
+    pub fn row(&self, node: usize, row: usize) -> (&[f32], &[f32]) {
+        let table = &self.tables[self.table_of[node]];
+        let n = table.rope.n_rot / 2;
+        (&table.cos[row * n..(row + 1) * n], &table.sin[row * n..(row + 1) * n])
+    }
+}

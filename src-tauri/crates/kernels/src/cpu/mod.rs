@@ -1,0 +1,201 @@
+//! The CPU backend: a worker team, kernels of one instruction-set level, quantised activations. Steps are the fused
+//! ones of `plan::fuse`; small ones run on the caller alone, as waking the team costs more than they do.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use weights::TensorView;
+
+pub mod arena;
+mod attend;
+pub mod halves;
+pub mod isa;
+pub mod kv;
+pub mod memory;
+mod products;
+mod rows;
+pub mod team;
+pub mod tile;
+
+use attend::Attend;
+use isa::IsaLevel;
+use memory::Memory;
+use products::Products;
+use team::Team;
+
+use crate::backend::{Backend, BackendKind, Observer, Retain};
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Graph, Op, ValueId};
+use crate::ops::Kernels;
+use crate::plan::fuse::{Fusion, Step};
+use crate::plan::{Batch, Capacity};
+use crate::tensor::Tensor;
+
+/// Choices for a CPU backend; the default takes what the machine has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuOptions {
+    /// threads in all, the caller included; None: as many as the process may use
+    pub threads: Option<usize>,
+    /// None: `INGLENOOK_ISA`, else the highest level present
+    pub level: Option<IsaLevel>,
+}
+
+/// All cores of this machine, or as many as asked for.
+pub struct Cpu {
+    kernels: Kernels,
+    team: Team,
+    state: Option<State>,
+}
+
+/// What `prepare` makes for one graph.
+struct State {
+    memory: Memory,
+    products: Products,
+    attend: Attend,
+}
+
+/// What a step needs beside its own operands.
+struct Context<'a> {
+    kernels: &'a Kernels,
+    team: &'a mut Team,
+    memory: &'a mut Memory,
+    batch: &'a Batch<'a>,
+}
+
+impl Cpu {
+    /// Starts the worker threads. Errors: a level this processor lacks, threads that do not start.
+    pub fn new(options: CpuOptions) -> Result<Self, KernelError> {
+        let level = match options.level {
+            Some(level) => IsaLevel::select(Some(level.name()))?,
+            None => IsaLevel::from_env()?,
+        };
+        let available = || std::thread::available_parallelism().map_or(1, usize::from).min(team::MAX_THREADS);
+        let team = Team::new(options.threads.unwrap_or_else(available))?;
+        Ok(Self { kernels: Kernels::at(level), team, state: None })
+    }
+
+    pub fn level(&self) -> IsaLevel {
+        self.kernels.level
+    }
+
+    pub fn n_threads(&self) -> usize {
+        self.team.n_threads()
+    }
+
+    fn state(&self) -> &State {
+        self.state.as_ref().expect("the executor prepares a backend before it reads from it")
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("the executor prepares a backend before it runs it")
+    }
+}
+
+impl Backend for Cpu {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cpu
+    }
+
+    fn describe(&self) -> String {
+        let n = self.team.n_threads();
+        format!("cpu {}, {n} thread{}", self.kernels.level, if n == 1 { "" } else { "s" })
+    }
+
+    fn upload(&self, view: &TensorView) -> Result<Tensor, KernelError> {
+        Tensor::host(view)
+    }
+
+    fn prepare(
+        &mut self,
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        capacity: Capacity,
+        retain: Retain,
+    ) -> Result<(), KernelError> {
+        let n_threads = self.team.n_threads();
+        self.state = Some(State {
+            memory: Memory::new(graph, device, capacity, retain, Fusion::Full)?,
+            products: Products::new(graph, device, &capacity, self.kernels.level, n_threads)?,
+            attend: Attend::new(graph, device, &capacity, n_threads)?,
+        });
+        Ok(())
+    }
+
+    fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {
+        self.state_mut().memory.begin(batch);
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        nodes: Range<usize>,
+        batch: &Batch,
+        mut observer: Option<Observer>,
+    ) -> Result<(), KernelError> {
+        let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
+        let steps = state.memory.program(nodes);
+        let graph = state.memory.graph.clone();
+        for step in &*steps {
+            let cx =
+                Context { kernels: &self.kernels, team: &mut self.team, memory: &mut state.memory, batch };
+            let last = step.last();
+            run_step(cx, &mut state.products, &mut state.attend, &graph, step).map_err(|message| {
+                KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
+            })?;
+            if let Some(observe) = &mut observer {
+                observe(&graph.nodes()[last].name);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
+        self.state().memory.values.read(value, n_rows)
+    }
+
+    fn write(&mut self, value: ValueId, data: &[f32]) {
+        self.state_mut().memory.values.write(value, data);
+    }
+
+    fn kv_page(&self, layer: usize, page: u32) -> &[u8] {
+        self.state().memory.kv.page(layer, page)
+    }
+
+    fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
+        self.state_mut().memory.kv.page_mut(layer, page)
+    }
+
+    fn kv_copy_page(&mut self, from: u32, to: u32) {
+        self.state_mut().memory.kv.copy_page(from, to);
+    }
+}
+
+/// One step over all rows of the batch. Errors: the message of a panic inside a kernel.
+fn run_step(
+    mut cx: Context,
+    products: &mut Products,
+    attend: &mut Attend,
+    graph: &Graph,
+    step: &Step,
+) -> Result<(), String> {
+    let i = match step {
+        Step::Node(i) => *i,
+        Step::AddNorm { add, norm } => return rows::add_norm(&mut cx, graph, *add, *norm),
+        Step::MatMuls { nodes, glu } => return products.run(&mut cx, graph, nodes, *glu),
+    };
+    let node = &graph.nodes()[i];
+    match (&node.op, node.output) {
+        (Op::Embed { table, scale }, Some(out)) => rows::embed(&mut cx, table, *scale, out),
+        (Op::RmsNorm { x, eps, .. }, Some(out)) => rows::norm(&mut cx, i, *x, *eps, out),
+        (Op::MatMul { .. }, Some(_)) => products.run(&mut cx, graph, &[i], None),
+        (Op::Rope { x, rope }, Some(out)) => rows::rotate(&mut cx, i, *x, rope, out),
+        (Op::KvWrite { k, v, layer }, _) => rows::write_kv(&mut cx, *k, *v, *layer),
+        (Op::Attention { q, attention }, Some(out)) => attend.run(&mut cx, *q, attention, out),
+        (Op::Add { a, b }, Some(out)) => rows::add(&mut cx, *a, *b, out),
+        (Op::Glu { gate, up, act }, Some(out)) => rows::glu(&mut cx, *gate, *up, *act, out),
+        (Op::OutputRows { x }, Some(out)) => rows::output_rows(&mut cx, *x, out),
+        (Op::Copy { .. }, _) | (_, None) => {
+            unreachable!("the executor copies; all else but KvWrite has a value")
+        }
+    }
+}

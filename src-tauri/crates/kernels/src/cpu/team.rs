@@ -1,0 +1,274 @@
+//! A team of worker threads that share out one piece of work at a time. The caller is worker 0; the others spin for a
+//! moment between pieces, then sleep, so that an idle team costs nothing.
+//!
+//! On a busy machine it does not collapse: tasks are taken one by one, and the caller never waits for a worker that
+//! has not begun, only for tasks already taken. What a task computes must not depend on who runs it.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+
+use crate::error::KernelError;
+
+/// Most threads of one team: the join counter has 16 bits, and no desktop has more cores.
+pub const MAX_THREADS: usize = 256;
+
+/// Rounds of a worker without work before it begins to yield: about 50 µs, longer than the serial stretches between
+/// two parallel ones.
+const SPIN_ROUNDS: u32 = 1500;
+/// Yields after that, before it sleeps: on a machine with more threads than cores others get the core at once.
+const YIELD_ROUNDS: u32 = 8;
+
+/// `task` and the worker that runs it; a worker runs one task at a time.
+type Work<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// Epoch, whether new workers may still join, and how many are inside, in one word: epoch << 17 | open << 16 | count.
+const OPEN: u64 = 1 << 16;
+const EPOCH: u64 = 1 << 17;
+const COUNT: u64 = OPEN - 1;
+
+struct Shared {
+    state: AtomicU64,
+    /// the next task nobody has taken
+    next: AtomicUsize,
+    /// written by the caller only while nobody is inside and the state is not open
+    job: UnsafeCell<Option<Job>>,
+    /// the caller sleeps until the last worker leaves
+    caller: Mutex<Option<Thread>>,
+    caller_sleeps: AtomicBool,
+    panic: Mutex<Option<String>>,
+    stop: AtomicBool,
+}
+
+#[derive(Clone, Copy)]
+struct Job {
+    work: *const (dyn Fn(usize, usize) + Sync),
+    n_tasks: usize,
+}
+
+// SAFETY: `job` is written only while no worker may read it (see `Team::run`), and what it points to is `Sync`.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the pointer is used only between a worker's joining and leaving.
+unsafe impl Send for Shared {}
+
+/// Worker threads; they end when the team is dropped.
+pub struct Team {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Team {
+    /// A team of `n_threads`, the caller included. Errors: more than `MAX_THREADS`, or threads that do not start.
+    pub fn new(n_threads: usize) -> Result<Self, KernelError> {
+        if n_threads == 0 || n_threads > MAX_THREADS {
+            let message = format!("a team has 1 to {MAX_THREADS} threads");
+            return Err(KernelError::Threads { index: n_threads, message });
+        }
+        let shared = Arc::new(Shared {
+            state: AtomicU64::new(0),
+            next: AtomicUsize::new(0),
+            job: UnsafeCell::new(None),
+            caller: Mutex::new(None),
+            caller_sleeps: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            stop: AtomicBool::new(false),
+        });
+        let mut team = Self { shared, workers: Vec::with_capacity(n_threads - 1) };
+        for index in 1..n_threads {
+            let shared = team.shared.clone();
+            let thread = std::thread::Builder::new().name(format!("kernel-{index}"));
+            let worker = thread.spawn(move || work_until_stopped(&shared, index));
+            let worker = worker.map_err(|e| KernelError::Threads { index, message: e.to_string() })?;
+            team.workers.push(worker);
+        }
+        Ok(team)
+    }
+
+    /// Threads, the caller included: worker indices lie below it.
+    pub fn n_threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `work(task, worker)` for every task below `n_tasks`, each once; returns when all are done.
+    /// Errors: the message of the first task that panicked (tasks not yet taken are left out then).
+    pub fn run(&mut self, n_tasks: usize, work: Work) -> Result<(), String> {
+        if self.workers.is_empty() || n_tasks <= 1 {
+            return run_alone(n_tasks, work);
+        }
+        let shared = &*self.shared;
+        // SAFETY: lengthens the lifetime in the type only; `run` does not return before every worker that could
+        // use the pointer has left.
+        let work: *const (dyn Fn(usize, usize) + Sync) =
+            unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(work) };
+        // SAFETY: the state is closed with nobody inside (as `run` always leaves it), so no worker reads `job`;
+        // `&mut self` keeps other callers out.
+        unsafe { *shared.job.get() = Some(Job { work, n_tasks }) };
+        shared.next.store(0, Ordering::Relaxed);
+        let epoch = shared.state.load(Ordering::Relaxed) & !(OPEN | COUNT);
+        shared.state.store((epoch + EPOCH) | OPEN, Ordering::SeqCst);
+        for worker in self.workers.iter().take(n_tasks - 1) {
+            worker.thread().unpark();
+        }
+        take_tasks(shared, Job { work, n_tasks }, 0);
+        let before = shared.state.fetch_and(!OPEN, Ordering::SeqCst);
+        if before & COUNT != 0 {
+            wait_until_empty(shared);
+        }
+        match shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(message) => Err(message),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        for worker in self.workers.drain(..) {
+            worker.thread().unpark();
+            // a worker catches every panic of its tasks, and there is nobody to tell of another
+            let _ = worker.join();
+        }
+    }
+}
+
+fn run_alone(n_tasks: usize, work: Work) -> Result<(), String> {
+    let all = || (0..n_tasks).for_each(|task| work(task, 0));
+    catch_unwind(AssertUnwindSafe(all)).map_err(|panic| message(&*panic))
+}
+
+/// Takes tasks until none is left; a panic ends the taking for everybody.
+fn take_tasks(shared: &Shared, job: Job, worker: usize) {
+    // SAFETY: between joining and leaving (the caller: inside `run`) the closure is alive.
+    let work = unsafe { &*job.work };
+    let all = || {
+        loop {
+            let task = shared.next.fetch_add(1, Ordering::Relaxed);
+            if task >= job.n_tasks {
+                break;
+            }
+            work(task, worker);
+        }
+    };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(all)) {
+        shared.next.store(job.n_tasks, Ordering::Relaxed);
+        let mut slot = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.get_or_insert_with(|| message(&*panic));
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".to_owned())
+}
+
+fn wait_until_empty(shared: &Shared) {
+    let empty = || shared.state.load(Ordering::SeqCst) & COUNT == 0;
+    for round in 0..SPIN_ROUNDS + YIELD_ROUNDS {
+        if empty() {
+            return;
+        }
+        relax(round);
+    }
+    *shared.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+    shared.caller_sleeps.store(true, Ordering::SeqCst);
+    while !empty() {
+        std::thread::park();
+    }
+    shared.caller_sleeps.store(false, Ordering::SeqCst);
+}
+
+/// One round of waiting: a pause of the core first, the rest of the time slice later.
+fn relax(round: u32) {
+    if round < SPIN_ROUNDS {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+fn work_until_stopped(shared: &Shared, index: usize) {
+    let mut seen = 0;
+    let mut idle = 0;
+    while !shared.stop.load(Ordering::SeqCst) {
+        let state = shared.state.load(Ordering::SeqCst);
+        let epoch = state & !(OPEN | COUNT);
+        if epoch == seen || state & OPEN == 0 {
+            if idle < SPIN_ROUNDS + YIELD_ROUNDS {
+                relax(idle);
+                idle += 1;
+            } else {
+                std::thread::park();
+            }
+            continue;
+        }
+        idle = 0;
+        if shared.state.compare_exchange(state, state + 1, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            continue;
+        }
+        seen = epoch;
+        // SAFETY: joined while the state was open, so the caller waits for us and does not touch `job`.
+        let job = unsafe { *shared.job.get() };
+        take_tasks(shared, job.expect("an open state has a job"), index);
+        let before = shared.state.fetch_sub(1, Ordering::SeqCst);
+        if before & COUNT == 1 && before & OPEN == 0 && shared.caller_sleeps.load(Ordering::SeqCst) {
+            let caller = shared.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            caller.inspect(Thread::unpark);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+    use super::Team;
+
+    #[test]
+    fn every_task_runs_once() {
+        for n_threads in [1, 2, 3, 8] {
+            let mut team = Team::new(n_threads).unwrap();
+            for n_tasks in [0, 1, 2, 7, 100, 1000] {
+                let counts: Vec<AtomicU32> = (0..n_tasks).map(|_| AtomicU32::new(0)).collect();
+                team.run(n_tasks, &|task, worker| {
+                    assert!(worker < n_threads);
+                    counts[task].fetch_add(1, Ordering::Relaxed);
+                })
+                .unwrap();
+                assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1), "{n_threads} {n_tasks}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_short_regions_on_more_threads_than_cores() {
+        let mut team = Team::new(16).unwrap();
+        let sum = AtomicUsize::new(0);
+        for _ in 0..20_000 {
+            team.run(16, &|task, _| {
+                sum.fetch_add(task, Ordering::Relaxed);
+            })
+            .unwrap();
+        }
+        assert_eq!(sum.load(Ordering::Relaxed), 20_000 * 120);
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_the_team_lives_on() {
+        for n_threads in [1, 4] {
+            let mut team = Team::new(n_threads).unwrap();
+            let result = team.run(64, &|task, _| assert!(task != 33, "task {task} fails"));
+            assert!(result.unwrap_err().contains("task 33 fails"));
+            team.run(64, &|_, _| ()).unwrap();
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert!(Team::new(0).is_err());
+        assert!(Team::new(100_000).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! What can go wrong between a graph and its numbers, each with a stable code and a way out.
+
+use thiserror::Error;
+
+/// Every failure of this crate that is the world's and not the programmer's.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum KernelError {
+    /// Two shapes that must agree do not: a file whose tensors contradict its metadata ends here.
+    #[error("{node}: {what} is {found}, expected {expected}")]
+    Shape { node: String, what: &'static str, expected: String, found: String },
+    /// A block format that has a size but no decoder.
+    #[error("{tensor}: block format {dtype} can be measured but not computed with")]
+    DTypeUnsupported { tensor: String, dtype: &'static str },
+    /// The batch contradicts itself or the capacity the executor was made with.
+    #[error("batch: {what}: {found} (limit {limit})")]
+    Batch { what: &'static str, found: usize, limit: usize },
+    /// A KV page outside the store, or page bytes of the wrong length.
+    #[error("KV page: {what}: {found} (expected {expected})")]
+    KvPage { what: &'static str, found: usize, expected: usize },
+    /// An allocation the machine refused.
+    #[error("{what} needs {bytes} bytes, which this machine did not give")]
+    Memory { what: &'static str, bytes: usize },
+    /// A kernel panicked in a worker thread; the run is lost, the process is not.
+    #[error("a kernel failed inside {node}: {message}")]
+    Panicked { node: String, message: String },
+    /// `INGLENOOK_ISA` names a level that does not exist or that this processor lacks.
+    #[error("instruction set level \"{wanted}\" is not available here (found: {found})")]
+    Isa { wanted: String, found: &'static str },
+    /// The worker threads could not be started.
+    #[error("could not start worker thread {index}: {message}")]
+    Threads { index: usize, message: String },
+}
+
+impl KernelError {
+    /// Stable identifier, never translated.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Shape { .. } => "kernels.shape",
+            Self::DTypeUnsupported { .. } => "kernels.dtype_unsupported",
+            Self::Batch { .. } => "kernels.batch",
+            Self::KvPage { .. } => "kernels.kv_page",
+            Self::Memory { .. } => "kernels.memory",
+            Self::Panicked { .. } => "kernels.panicked",
+            Self::Isa { .. } => "kernels.isa",
+            Self::Threads { .. } => "kernels.threads",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Shape { .. } => "The model file is inconsistent; download it again.".into(),
+            Self::DTypeUnsupported { .. } => {
+                "Choose another quantisation of this model, such as Q4_K_M or Q8_0.".into()
+            }
+            Self::Batch { .. } | Self::KvPage { .. } | Self::Panicked { .. } => {
+                "This is a defect of Inglenook; please report it with the message.".into()
+            }
+            Self::Memory { .. } => "Choose a smaller model or a shorter context.".into(),
+            Self::Isa { .. } => "Unset INGLENOOK_ISA, or set it to portable.".into(),
+            Self::Threads { .. } => "Lower the number of threads in the settings.".into(),
+        }
+    }
+}

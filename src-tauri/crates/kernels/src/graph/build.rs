@@ -1,0 +1,279 @@
+//! Builds a `Graph` node by node and refuses every shape that does not fit.
+
+use super::{
+    Activation, AttentionShape, DeviceId, Graph, KvLayout, Node, Op, PAGE_LEN, RopeShape, Rows, Value,
+    ValueId,
+};
+use crate::error::KernelError;
+use crate::tensor::Tensor;
+
+/// Largest head that attention keeps in its fixed scratch buffers; the largest published head is 512.
+pub const MAX_HEAD_DIM: usize = 512;
+
+/// Appends nodes; nodes go to the device last set with `on`.
+pub struct GraphBuilder {
+    values: Vec<Value>,
+    nodes: Vec<Node>,
+    kv: KvLayout,
+    kv_devices: Vec<Option<DeviceId>>,
+    device: DeviceId,
+    n_vocab_in: Option<usize>,
+}
+
+type Built = Result<ValueId, KernelError>;
+
+impl GraphBuilder {
+    /// Errors: a page length other than `PAGE_LEN`, an empty or oversized head, a head the KV dtype cannot block.
+    pub fn new(kv: KvLayout) -> Result<Self, KernelError> {
+        if kv.page_len != PAGE_LEN {
+            return Err(Graph::mismatch("kv", "page length", PAGE_LEN, kv.page_len));
+        }
+        for layer in &kv.layers {
+            let block = crate::ops::kv_write::block_len(layer.dtype);
+            if layer.n_kv_heads == 0 || layer.head_dim == 0 || layer.head_dim > MAX_HEAD_DIM {
+                return Err(Graph::mismatch(
+                    "kv",
+                    "head size",
+                    format!("1..={MAX_HEAD_DIM}"),
+                    layer.head_dim,
+                ));
+            }
+            if layer.head_dim % block != 0 {
+                let expected = format!("a multiple of {block}");
+                return Err(Graph::mismatch("kv", "head size for this KV type", expected, layer.head_dim));
+            }
+        }
+        let kv_devices = vec![None; kv.layers.len()];
+        let device = DeviceId(0);
+        Ok(Self { values: Vec::new(), nodes: Vec::new(), kv, kv_devices, device, n_vocab_in: None })
+    }
+
+    /// Following nodes belong to `device`; values must be copied there first.
+    pub fn on(&mut self, device: DeviceId) -> &mut Self {
+        self.device = device;
+        self
+    }
+
+    /// The device that the next node goes to.
+    pub fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// Width in elements of a value made earlier.
+    pub fn width(&self, x: ValueId) -> usize {
+        self.values[x.index()].width
+    }
+
+    /// table [n_vocab, d] → (tokens, d)
+    pub fn embed(&mut self, name: impl Into<String>, table: &Tensor, scale: f32) -> Built {
+        let name = name.into();
+        let [n_vocab, d] = self.matrix(&name, table)?;
+        if self.n_vocab_in.replace(n_vocab).is_some_and(|n| n != n_vocab) {
+            return Err(Graph::mismatch(&name, "rows of a second table", "the same", n_vocab));
+        }
+        let op = Op::Embed { table: table.clone(), scale };
+        Ok(self.push(name, op, Rows::Tokens, d))
+    }
+
+    /// weight [width of x]
+    pub fn rms_norm(&mut self, name: impl Into<String>, x: ValueId, weight: &Tensor, eps: f32) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        self.vector(&name, "norm weight", weight, value.width)?;
+        let op = Op::RmsNorm { x, weight: weight.clone(), eps };
+        Ok(self.push(name, op, value.rows, value.width))
+    }
+
+    /// weight [out, width of x], bias [out] → (rows of x, out)
+    pub fn matmul(
+        &mut self,
+        name: impl Into<String>,
+        x: ValueId,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        let [n_out, n_in] = self.matrix(&name, weight)?;
+        check(&name, "columns of the weight", value.width, n_in)?;
+        if let Some(bias) = bias {
+            self.vector(&name, "bias", bias, n_out)?;
+        }
+        let op = Op::MatMul { x, weight: weight.clone(), bias: bias.cloned() };
+        Ok(self.push(name, op, value.rows, n_out))
+    }
+
+    /// x (tokens, n_heads · head_dim)
+    pub fn rope(&mut self, name: impl Into<String>, x: ValueId, rope: &RopeShape) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, x)?;
+        check_product(&name, "width of x", rope.n_heads, rope.head_dim, value.width)?;
+        if rope.n_rot > rope.head_dim || rope.n_rot % 2 != 0 || rope.n_rot == 0 {
+            let expected = format!("even, at most {}", rope.head_dim);
+            return Err(Graph::mismatch(&name, "rotated elements", expected, rope.n_rot));
+        }
+        check(&name, "inverse frequencies", rope.n_rot / 2, rope.inv_freq.len())?;
+        let op = Op::Rope { x, rope: rope.clone() };
+        Ok(self.push(name, op, value.rows, value.width))
+    }
+
+    /// k, v (tokens, n_kv_heads · head_dim) of KV layer `layer`
+    pub fn kv_write(
+        &mut self,
+        name: impl Into<String>,
+        k: ValueId,
+        v: ValueId,
+        layer: usize,
+    ) -> Result<(), KernelError> {
+        let name = name.into();
+        let Some(layout) = self.kv.layers.get(layer).copied() else {
+            return Err(Graph::mismatch(&name, "KV layer", format!("below {}", self.kv.layers.len()), layer));
+        };
+        for x in [k, v] {
+            let value = self.token_input(&name, x)?;
+            check_product(&name, "width of keys or values", layout.n_kv_heads, layout.head_dim, value.width)?;
+        }
+        if self.kv_devices[layer].is_some() {
+            return Err(Graph::mismatch(&name, "writers of this KV layer", 1, 2));
+        }
+        self.kv_devices[layer] = Some(self.device);
+        self.nodes.push(Node { name, device: self.device, op: Op::KvWrite { k, v, layer }, output: None });
+        Ok(())
+    }
+
+    /// q (tokens, n_heads · head_dim) → same shape; sees what `kv_write` of the same layer wrote before
+    pub fn attention(&mut self, name: impl Into<String>, q: ValueId, attention: AttentionShape) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, q)?;
+        let a = &attention;
+        check_product(&name, "width of q", a.n_heads, a.head_dim, value.width)?;
+        let Some(layout) = self.kv.layers.get(a.layer) else {
+            let expected = format!("below {}", self.kv.layers.len());
+            return Err(Graph::mismatch(&name, "KV layer", expected, a.layer));
+        };
+        check(&name, "head size", layout.head_dim, a.head_dim)?;
+        check(&name, "KV heads", layout.n_kv_heads, a.n_kv_heads)?;
+        if a.n_heads == 0 || a.n_heads % a.n_kv_heads != 0 {
+            let expected = format!("a multiple of {}", a.n_kv_heads);
+            return Err(Graph::mismatch(&name, "query heads", expected, a.n_heads));
+        }
+        if a.window == Some(0) {
+            return Err(Graph::mismatch(&name, "window", "at least 1", 0));
+        }
+        if self.kv_devices[a.layer] != Some(self.device) {
+            return Err(Graph::mismatch(&name, "KV layer", "written before on the same device", a.layer));
+        }
+        Ok(self.push(name, Op::Attention { q, attention }, value.rows, value.width))
+    }
+
+    /// a + b, same shape
+    pub fn add(&mut self, name: impl Into<String>, a: ValueId, b: ValueId) -> Built {
+        let name = name.into();
+        let value = self.same_shape(&name, a, b)?;
+        Ok(self.push(name, Op::Add { a, b }, value.rows, value.width))
+    }
+
+    /// act(gate) · up, same shape
+    pub fn glu(&mut self, name: impl Into<String>, gate: ValueId, up: ValueId, act: Activation) -> Built {
+        let name = name.into();
+        let value = self.same_shape(&name, gate, up)?;
+        Ok(self.push(name, Op::Glu { gate, up, act }, value.rows, value.width))
+    }
+
+    /// (tokens, w) → (outputs, w)
+    pub fn output_rows(&mut self, name: impl Into<String>, x: ValueId) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, x)?;
+        Ok(self.push(name, Op::OutputRows { x }, Rows::Outputs, value.width))
+    }
+
+    /// `x` of another device onto the current one; `x` itself when it is already there.
+    pub fn copy(&mut self, name: impl Into<String>, x: ValueId) -> Built {
+        let value = self.values[x.index()];
+        if value.device == self.device {
+            return Ok(x);
+        }
+        Ok(self.push(name.into(), Op::Copy { x }, value.rows, value.width))
+    }
+
+    /// The finished graph with `output` (outputs, width) as its result.
+    /// Errors: no embedding, an output that is not of output rows, a KV layer that nothing writes.
+    pub fn finish(self, output: ValueId) -> Result<Graph, KernelError> {
+        let Some(n_vocab_in) = self.n_vocab_in else {
+            return Err(Graph::mismatch("graph", "embeddings", "at least 1", 0));
+        };
+        if self.values[output.index()].rows != Rows::Outputs {
+            return Err(Graph::mismatch("graph", "rows of the output", "output rows", "tokens"));
+        }
+        let kv_devices: Option<Vec<_>> = self.kv_devices.iter().copied().collect();
+        let Some(kv_devices) = kv_devices else {
+            return Err(Graph::mismatch("graph", "KV layers", "all written", "one that nothing writes"));
+        };
+        Ok(Graph { values: self.values, nodes: self.nodes, kv: self.kv, kv_devices, output, n_vocab_in })
+    }
+
+    fn push(&mut self, name: String, op: Op, rows: Rows, width: usize) -> ValueId {
+        let id = ValueId(u32::try_from(self.values.len()).expect("a graph has far fewer than 2^32 values"));
+        self.values.push(Value { rows, width, device: self.device });
+        self.nodes.push(Node { name, device: self.device, op, output: Some(id) });
+        id
+    }
+
+    fn input(&self, name: &str, x: ValueId) -> Result<Value, KernelError> {
+        let value = self.values[x.index()];
+        check(name, "device of an input (copy it first)", self.device.0, value.device.0)?;
+        Ok(value)
+    }
+
+    fn token_input(&self, name: &str, x: ValueId) -> Result<Value, KernelError> {
+        let value = self.input(name, x)?;
+        match value.rows {
+            Rows::Tokens => Ok(value),
+            Rows::Outputs => Err(Graph::mismatch(name, "rows of an input", "tokens", "output rows")),
+        }
+    }
+
+    fn same_shape(&self, name: &str, a: ValueId, b: ValueId) -> Result<Value, KernelError> {
+        let (va, vb) = (self.input(name, a)?, self.input(name, b)?);
+        check(name, "width of the second operand", va.width, vb.width)?;
+        if va.rows != vb.rows {
+            let found = format!("{:?}", vb.rows);
+            return Err(Graph::mismatch(name, "rows of the second operand", format!("{:?}", va.rows), found));
+        }
+        Ok(va)
+    }
+
+    fn matrix(&self, name: &str, weight: &Tensor) -> Result<[usize; 2], KernelError> {
+        match *weight.shape() {
+            [rows, cols] if rows > 0 && cols > 0 => Ok([rows, cols]),
+            _ => Err(Graph::mismatch(name, "weight", "a matrix", format!("{:?}", weight.shape()))),
+        }
+    }
+
+    fn vector(&self, name: &str, what: &'static str, weight: &Tensor, len: usize) -> Result<(), KernelError> {
+        if weight.shape() != [len] {
+            return Err(Graph::mismatch(name, what, format!("[{len}]"), format!("{:?}", weight.shape())));
+        }
+        Ok(())
+    }
+}
+
+fn check(name: &str, what: &'static str, expected: usize, found: usize) -> Result<(), KernelError> {
+    if expected != found {
+        return Err(Graph::mismatch(name, what, expected, found));
+    }
+    Ok(())
+}
+
+fn check_product(
+    name: &str,
+    what: &'static str,
+    n_heads: usize,
+    head_dim: usize,
+    found: usize,
+) -> Result<(), KernelError> {
+    if n_heads.checked_mul(head_dim) != Some(found) {
+        return Err(Graph::mismatch(name, what, format!("{n_heads} heads of {head_dim}"), found));
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! x · Wᵀ for every block format. This file is the seam between the executor, which splits work and stores
+//! activations, and the fast kernels, a file per dtype; `generic` is right for every dtype with a codec.
+//!
+//! Contract of a fast kernel: each output is one dot product whose order of additions depends on `k` alone, never on
+//! how many rows or tokens are in the call. That is what makes logits independent of batching and threads.
+
+use weights::DType;
+
+use crate::cpu::isa::IsaLevel;
+
+pub mod generic;
+
+pub use crate::cpu::tile::OutTile;
+
+/// How activations are stored for a dot product with a weight dtype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(non_camel_case_types)] // as the formats are called
+pub enum ActFormat {
+    /// as they are
+    F32,
+    /// blocks of 32: i8 quants, f32 scale, i32 sum of the quants
+    Q8_0,
+    /// blocks of 256: i8 quants, f32 scale; an i32 sum of quants for each 16
+    Q8_K,
+}
+
+impl ActFormat {
+    /// Elements that share a scale.
+    pub const fn block_len(self) -> usize {
+        match self {
+            Self::F32 => 1,
+            Self::Q8_0 => 32,
+            Self::Q8_K => 256,
+        }
+    }
+
+    /// Scales in a row of `k` elements.
+    pub const fn n_scales(self, k: usize) -> usize {
+        match self {
+            Self::F32 => 0,
+            Self::Q8_0 | Self::Q8_K => k / self.block_len(),
+        }
+    }
+
+    /// Sums of quants in a row of `k` elements.
+    pub const fn n_sums(self, k: usize) -> usize {
+        match self {
+            Self::F32 => 0,
+            Self::Q8_0 => k / 32,
+            Self::Q8_K => k / 16,
+        }
+    }
+}
+
+/// Activations of `n_tokens` rows, structure of arrays. Slices of another format than the kernel's own are empty.
+/// Every row of `q` starts at a multiple of 64 bytes when `k` is a multiple of 64.
+#[derive(Clone, Copy, Debug)]
+pub struct Acts<'a> {
+    pub n_tokens: usize,
+    pub k: usize,
+    /// (n_tokens, k), `ActFormat::F32` only
+    pub x: &'a [f32],
+    /// (n_tokens, k), within -127..=127
+    pub q: &'a [i8],
+    /// (n_tokens, n_scales(k)): x ≈ q · scale
+    pub scales: &'a [f32],
+    /// (n_tokens, n_sums(k))
+    pub sums: &'a [i32],
+}
+
+impl<'a> Acts<'a> {
+    /// Some of the tokens.
+    pub fn tokens(&self, range: std::ops::Range<usize>) -> Self {
+        fn part<T>(all: &[T], n: usize, range: std::ops::Range<usize>) -> &[T] {
+            let width = all.len() / n;
+            &all[range.start * width..range.end * width]
+        }
+        let n = self.n_tokens;
+        Self {
+            n_tokens: range.len(),
+            k: self.k,
+            x: part(self.x, n, range.clone()),
+            q: part(self.q, n, range.clone()),
+            scales: part(self.scales, n, range.clone()),
+            sums: part(self.sums, n, range),
+        }
+    }
+
+    /// (k) of one token
+    pub fn x_row(&self, t: usize) -> &'a [f32] {
+        &self.x[t * self.k..(t + 1) * self.k]
+    }
+
+    /// (k) of one token
+    pub fn q_row(&self, t: usize) -> &'a [i8] {
+        &self.q[t * self.k..(t + 1) * self.k]
+    }
+
+    /// scales of one token
+    pub fn scale_row(&self, t: usize) -> &'a [f32] {
+        let n = self.scales.len() / self.n_tokens;
+        &self.scales[t * n..(t + 1) * n]
+    }
+
+    /// sums of one token
+    pub fn sum_row(&self, t: usize) -> &'a [i32] {
+        let n = self.sums.len() / self.n_tokens;
+        &self.sums[t * n..(t + 1) * n]
+    }
+}
+
+/// Some consecutive rows of a weight matrix, as blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightRows<'a> {
+    /// (n_rows, row_bytes)
+    pub bytes: &'a [u8],
+    pub row_bytes: usize,
+    /// elements of a row; a multiple of the dtype's block length by validation
+    pub k: usize,
+}
+
+impl<'a> WeightRows<'a> {
+    pub fn n_rows(&self) -> usize {
+        self.bytes.len() / self.row_bytes
+    }
+
+    pub fn row(&self, r: usize) -> &'a [u8] {
+        &self.bytes[r * self.row_bytes..(r + 1) * self.row_bytes]
+    }
+}
+
+/// Quantises one row: `x` (k) → `q` (k), `scales` (n_scales(k)), `sums` (n_sums(k)).
+pub type Quantize = fn(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]);
+
+/// `out[(t, r)] = row r of w · token t`, for every row of `w` and every token of `acts`; the executor calls it with
+/// as many rows and tokens as keep caches warm, and adds biases itself.
+pub type MatMulKernel = fn(w: WeightRows, acts: Acts, out: &mut OutTile);
+
+/// One fast path. Safe to call only where `level` has been detected: look rows up with `find`.
+pub struct MatMulRow {
+    pub dtype: DType,
+    pub level: IsaLevel,
+    pub act: ActFormat,
+    /// not called for `ActFormat::F32`
+    pub quantize: Quantize,
+    pub kernel: MatMulKernel,
+}
+
+/// Every fast path there is; a new one is registered here.
+pub static MATMULS: &[&[MatMulRow]] = &[];
+
+/// The best row for a dtype at a level; None means the generic path.
+pub fn find(dtype: DType, level: IsaLevel) -> Option<&'static MatMulRow> {
+    let rows = MATMULS.iter().copied().flatten();
+    rows.filter(|r| r.dtype == dtype && r.level <= level).max_by_key(|r| r.level)
+}

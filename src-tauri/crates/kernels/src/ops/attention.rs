@@ -1,0 +1,92 @@
+//! Attention of one query head: softmax(q·k · scale) · v over the positions it sees.
+//! The fast path cuts positions into chunks at absolute multiples of `CHUNK`, takes a softmax in each, and merges
+//! the chunks in rising order: what is computed for a row depends on its position alone.
+
+use super::OpRow;
+use super::dot::{LANES, fold};
+use super::exp::exp;
+use crate::cpu::isa::{Mac, levels};
+use crate::graph::AttentionShape;
+
+pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · scale) · v" };
+
+/// Positions of one partial softmax; a multiple of the page.
+pub const CHUNK: usize = 256;
+
+/// The positions that a token at `position` sees.
+pub fn visible(shape: &AttentionShape, position: usize) -> std::ops::Range<usize> {
+    let start = shape.window.map_or(0, |w| (position + 1).saturating_sub(w));
+    start..position + 1
+}
+
+/// q, out (head_dim); keys, values (n, head_dim); scores (n) is scratch.
+pub fn scalar(q: &[f32], keys: &[f32], values: &[f32], scale: f32, scores: &mut [f32], out: &mut [f32]) {
+    let d = q.len();
+    for (j, score) in scores.iter_mut().enumerate() {
+        *score = super::dot::scalar(q, &keys[j * d..(j + 1) * d]) * scale;
+    }
+    let max = scores.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+    let mut sum = 0.0;
+    for score in scores.iter_mut() {
+        *score = (*score - max).exp();
+        sum += *score;
+    }
+    out.fill(0.0);
+    for (j, p) in scores.iter().enumerate() {
+        for i in 0..d {
+            out[i] += p / sum * values[j * d + i];
+        }
+    }
+}
+
+/// What a softmax over part of the positions leaves beside its weighted sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Partial {
+    pub max: f32,
+    /// Σ e^(score − max)
+    pub sum: f32,
+}
+
+impl Partial {
+    /// Over no positions at all.
+    pub const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
+}
+
+/// scores (a multiple of 32; -inf where hidden) → e^(score − max) in place.
+pub type Softmax = fn(scores: &mut [f32]) -> Partial;
+
+#[inline(always)]
+fn softmax<M: Mac>(scores: &mut [f32]) -> Partial {
+    let mut max = [f32::NEG_INFINITY; LANES];
+    for s in scores.chunks_exact(LANES) {
+        for i in 0..LANES {
+            max[i] = if s[i] > max[i] { s[i] } else { max[i] };
+        }
+    }
+    let max = max.iter().fold(f32::NEG_INFINITY, |a, b| if *b > a { *b } else { a });
+    let mut sum = [0.0; LANES];
+    for s in scores.chunks_exact_mut(LANES) {
+        for i in 0..LANES {
+            s[i] = exp::<M>(s[i] - max);
+            sum[i] += s[i];
+        }
+    }
+    Partial { max, sum: fold(sum) }
+}
+
+levels!(pub SOFTMAX = softmax(scores: &mut [f32]) -> Partial);
+
+/// Joins a later part into an earlier one: `acc`, `part` (head_dim) are unnormalised weighted sums.
+pub type Merge = fn(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial;
+
+#[inline(always)]
+fn merge<M: Mac>(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial {
+    let max = if next.max > state.max { next.max } else { state.max };
+    let (old, new) = (exp::<M>(state.max - max), exp::<M>(next.max - max));
+    for (acc, part) in acc.iter_mut().zip(part) {
+        *acc = M::mac(*acc, old, part * new);
+    }
+    Partial { max, sum: M::mac(state.sum, old, next.sum * new) }
+}
+
+levels!(pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);

@@ -1,0 +1,41 @@
+//! Root mean square norm: out = x / √(mean(x²) + eps) · weight.
+
+use super::OpRow;
+use super::dot::{LANES, fold};
+use crate::cpu::isa::{Mac, levels};
+
+pub static ROW: OpRow = OpRow { name: "rms_norm", formula: "x / √(mean(x²) + eps) · weight" };
+
+/// One row: x, weight, out (width)
+pub type RmsNorm = fn(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]);
+
+/// x, weight, out (width)
+pub fn scalar(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let sum: f64 = x.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+    let scale = 1.0 / ((sum / x.len() as f64) as f32 + eps).sqrt();
+    for i in 0..x.len() {
+        out[i] = x[i] * scale * weight[i];
+    }
+}
+
+#[inline(always)]
+fn body<M: Mac>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let n = out.len();
+    let (x, weight) = (&x[..n], &weight[..n]);
+    let mut lanes = [0.0; LANES];
+    let chunks = x.chunks_exact(LANES);
+    for (i, x) in chunks.remainder().iter().enumerate() {
+        lanes[i] = x * x;
+    }
+    for x in chunks {
+        for i in 0..LANES {
+            lanes[i] = M::mac(x[i], x[i], lanes[i]);
+        }
+    }
+    let scale = 1.0 / (fold(lanes) / n as f32 + eps).sqrt();
+    for i in 0..n {
+        out[i] = x[i] * scale * weight[i];
+    }
+}
+
+levels!(pub LEVELS = body(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]));

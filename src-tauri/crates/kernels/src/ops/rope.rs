@@ -1,0 +1,63 @@
+//! Rotary embedding: each pair (a, b) of a head turns by the angle position · inv_freq.
+//! Sines and cosines are the same for every head and layer of a row, so they come from a table made once per batch.
+
+use super::OpRow;
+use crate::cpu::isa::{Mac, levels};
+use crate::graph::{RopeShape, RopeStyle};
+
+pub static ROW: OpRow =
+    OpRow { name: "rope", formula: "(a·cos − b·sin, a·sin + b·cos), angle = position · inv_freq" };
+
+/// One row of heads, in place: x (n_heads, head_dim), cos and sin (n_rot / 2)
+pub type Rotate = fn(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]);
+
+/// Angles of one position: cos, sin (n_rot / 2)
+pub fn angles(rope: &RopeShape, position: u32, cos: &mut [f32], sin: &mut [f32]) {
+    for (i, inv_freq) in rope.inv_freq.iter().enumerate() {
+        let (s, c) = (position as f32 * inv_freq).sin_cos();
+        cos[i] = c * rope.mscale;
+        sin[i] = s * rope.mscale;
+    }
+}
+
+/// One row: x (n_heads, head_dim), cos and sin (n_rot / 2); elements from n_rot on stay as they are.
+pub fn scalar(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]) {
+    for head in x.chunks_exact_mut(head_dim) {
+        for i in 0..cos.len() {
+            let (a, b) = match style {
+                RopeStyle::Interleaved => (2 * i, 2 * i + 1),
+                RopeStyle::Half => (i, i + cos.len()),
+            };
+            let (x, y) = (head[a], head[b]);
+            head[a] = x * cos[i] - y * sin[i];
+            head[b] = x * sin[i] + y * cos[i];
+        }
+    }
+}
+
+#[inline(always)]
+fn body<M: Mac>(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]) {
+    let n = cos.len();
+    let sin = &sin[..n];
+    for head in x.chunks_exact_mut(head_dim) {
+        match style {
+            RopeStyle::Interleaved => {
+                for (pair, (c, s)) in head.chunks_exact_mut(2).zip(cos.iter().zip(sin)) {
+                    let (a, b) = (pair[0], pair[1]);
+                    pair[0] = a * c - b * s;
+                    pair[1] = a * s + b * c;
+                }
+            }
+            RopeStyle::Half => {
+                let (low, high) = head[..2 * n].split_at_mut(n);
+                for i in 0..n {
+                    let (a, b) = (low[i], high[i]);
+                    low[i] = a * cos[i] - b * sin[i];
+                    high[i] = a * sin[i] + b * cos[i];
+                }
+            }
+        }
+    }
+}
+
+levels!(pub LEVELS = body(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]));

@@ -1,0 +1,284 @@
+//! Runs a graph over its devices. A graph is cut into segments, one per stretch of nodes on one device, joined by
+//! explicit copies; each device plans its own nodes by row bucket (1, 2, 4 … max_rows) over one arena.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::backend::{Backend, Observer, Retain};
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Graph, Op, Rows, ValueId};
+
+pub(crate) mod fuse;
+pub(crate) mod layout;
+
+/// What an executor reserves room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// KV pages of `PAGE_LEN` tokens, shared by all sequences
+    pub n_pages: usize,
+    /// most tokens in one batch
+    pub max_rows: usize,
+    /// most rows of logits from one batch: an output row costs n_vocab floats
+    pub max_outputs: usize,
+}
+
+/// One step's work: rows in any mixture of sequences, prefill and decode.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// (rows) token ids
+    pub tokens: &'a [u32],
+    /// (rows) absolute position of each token in its sequence
+    pub positions: &'a [u32],
+    /// (rows) index into `page_tables`
+    pub sequence: &'a [u32],
+    /// for each sequence its pages in order of position; covers the row's position
+    pub page_tables: &'a [&'a [u32]],
+    /// strictly increasing rows whose logits are wanted; may be empty
+    pub outputs: &'a [u32],
+}
+
+impl Batch<'_> {
+    pub fn n_rows(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// How many rows a value of that kind has in this batch.
+    pub fn rows(&self, rows: Rows) -> usize {
+        match rows {
+            Rows::Tokens => self.tokens.len(),
+            Rows::Outputs => self.outputs.len(),
+        }
+    }
+
+    /// The page and the slot in it where a row's token lives.
+    pub fn slot(&self, row: usize) -> (u32, usize) {
+        let position = self.positions[row] as usize;
+        let table = self.page_tables[self.sequence[row] as usize];
+        (table[position / crate::PAGE_LEN], position % crate::PAGE_LEN)
+    }
+
+    fn check(&self, graph: &Graph, capacity: &Capacity) -> Result<(), KernelError> {
+        let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
+        let n = self.tokens.len();
+        if n == 0 || n > capacity.max_rows {
+            return fail("rows", n, capacity.max_rows);
+        }
+        if self.positions.len() != n || self.sequence.len() != n {
+            return fail("positions or sequences", self.positions.len().min(self.sequence.len()), n);
+        }
+        if self.outputs.len() > capacity.max_outputs {
+            return fail("output rows", self.outputs.len(), capacity.max_outputs);
+        }
+        for row in 0..n {
+            if self.tokens[row] as usize >= graph.n_vocab_in() {
+                return fail("token id", self.tokens[row] as usize, graph.n_vocab_in());
+            }
+            let sequence = self.sequence[row] as usize;
+            let Some(table) = self.page_tables.get(sequence) else {
+                return fail("sequence", sequence, self.page_tables.len());
+            };
+            let last_page = self.positions[row] as usize / crate::PAGE_LEN;
+            if last_page >= table.len() {
+                return fail("position", self.positions[row] as usize, table.len() * crate::PAGE_LEN);
+            }
+        }
+        for page in self.page_tables.iter().copied().flatten() {
+            if *page as usize >= capacity.n_pages {
+                return fail("page", *page as usize, capacity.n_pages);
+            }
+        }
+        for (i, row) in self.outputs.iter().enumerate() {
+            if *row as usize >= n || (i > 0 && self.outputs[i - 1] >= *row) {
+                return fail("output row", *row as usize, n);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The smallest bucket that holds `n` rows.
+pub(crate) fn bucket(n: usize, max: usize) -> usize {
+    n.next_power_of_two().min(max)
+}
+
+/// A stretch of the graph on one device.
+#[derive(Clone, Debug, PartialEq)]
+enum Segment {
+    Run { device: DeviceId, nodes: Range<usize> },
+    Copy { from: DeviceId, to: DeviceId, x: ValueId, output: ValueId },
+}
+
+/// A graph, its devices and their memory: ready to run.
+pub struct Executor {
+    graph: Arc<Graph>,
+    devices: Vec<Box<dyn Backend>>,
+    segments: Vec<Segment>,
+    capacity: Capacity,
+    n_outputs: usize,
+}
+
+impl Executor {
+    /// Allocates everything: activations for `max_rows`, KV pages. Errors: fewer devices than the graph uses,
+    /// zero capacity, no memory.
+    pub fn new(
+        graph: Graph,
+        devices: Vec<Box<dyn Backend>>,
+        capacity: Capacity,
+    ) -> Result<Self, KernelError> {
+        Self::with_retain(graph, devices, capacity, Retain::Needed)
+    }
+
+    /// As `new`, with a say in which values stay readable.
+    pub fn with_retain(
+        graph: Graph,
+        mut devices: Vec<Box<dyn Backend>>,
+        capacity: Capacity,
+        retain: Retain,
+    ) -> Result<Self, KernelError> {
+        if devices.len() < graph.n_devices() {
+            return Err(Graph::mismatch("executor", "devices", graph.n_devices(), devices.len()));
+        }
+        if capacity.max_rows == 0 || capacity.max_outputs == 0 {
+            return Err(Graph::mismatch("executor", "capacity", "at least one row", 0));
+        }
+        let graph = Arc::new(graph);
+        for (i, device) in devices.iter_mut().enumerate() {
+            device.prepare(&graph, DeviceId(i), capacity, retain)?;
+        }
+        let segments = segments(&graph);
+        Ok(Self { graph, devices, segments, capacity, n_outputs: 0 })
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// "cpu avx512, 8 threads" for each device.
+    pub fn describe(&self) -> Vec<String> {
+        self.devices.iter().map(|d| d.describe()).collect()
+    }
+
+    /// Computes the batch: writes its keys and values, leaves the logits of `batch.outputs` in `output`.
+    /// After an error the KV slots of the batch hold anything; other slots are untouched.
+    pub fn run(&mut self, batch: &Batch) -> Result<(), KernelError> {
+        self.run_observed(batch, None)
+    }
+
+    /// As `run`, telling `observer` after each step which node it ended with.
+    pub fn run_observed(&mut self, batch: &Batch, mut observer: Option<Observer>) -> Result<(), KernelError> {
+        self.n_outputs = 0;
+        batch.check(&self.graph, &self.capacity)?;
+        for device in &mut self.devices {
+            device.begin(batch)?;
+        }
+        for segment in &self.segments {
+            match segment {
+                Segment::Run { device, nodes } => {
+                    // spelled out: a reborrow of an Option<&mut dyn> with a shorter life
+                    let observer: Option<Observer> = match &mut observer {
+                        Some(f) => Some(&mut **f),
+                        None => None,
+                    };
+                    self.devices[device.0].run(nodes.clone(), batch, observer)?;
+                }
+                Segment::Copy { from, to, x, output } => {
+                    let n_rows = batch.rows(self.graph.value(*x).rows);
+                    let [from, to] = self
+                        .devices
+                        .get_disjoint_mut([from.0, to.0])
+                        .expect("a copy joins two different devices of the executor");
+                    to.write(*output, from.read(*x, n_rows));
+                }
+            }
+        }
+        self.n_outputs = batch.outputs.len();
+        Ok(())
+    }
+
+    /// (outputs of the last successful run, width of the graph's output)
+    pub fn output(&self) -> &[f32] {
+        self.value(self.graph.output(), self.n_outputs)
+    }
+
+    /// (n_rows, width) of any value that is still kept: all with `Retain::All`, else the output only.
+    pub fn value(&self, value: ValueId, n_rows: usize) -> &[f32] {
+        self.devices[self.graph.value(value).device.0].read(value, n_rows)
+    }
+
+    /// Bytes of one layer of one page: keys, then values.
+    pub fn kv_page(&self, layer: usize, page: u32) -> Result<&[u8], KernelError> {
+        let device = self.kv_device(layer, page)?;
+        Ok(self.devices[device].kv_page(layer, page))
+    }
+
+    /// Restores what `kv_page` returned.
+    pub fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        let device = self.kv_device(layer, page)?;
+        let out = self.devices[device].kv_page_mut(layer, page);
+        if out.len() != bytes.len() {
+            return Err(KernelError::KvPage { what: "bytes", found: bytes.len(), expected: out.len() });
+        }
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// All layers of page `from` into page `to`: copy on write for forks.
+    pub fn kv_copy_page(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
+        for page in [from, to] {
+            self.check_page(page)?;
+        }
+        for device in &mut self.devices {
+            device.kv_copy_page(from, to);
+        }
+        Ok(())
+    }
+
+    fn check_page(&self, page: u32) -> Result<(), KernelError> {
+        if page as usize >= self.capacity.n_pages {
+            return Err(KernelError::KvPage {
+                what: "page",
+                found: page as usize,
+                expected: self.capacity.n_pages,
+            });
+        }
+        Ok(())
+    }
+
+    fn kv_device(&self, layer: usize, page: u32) -> Result<usize, KernelError> {
+        self.check_page(page)?;
+        let Some(device) = self.graph.kv_devices().get(layer) else {
+            let expected = self.graph.kv_devices().len();
+            return Err(KernelError::KvPage { what: "layer", found: layer, expected });
+        };
+        Ok(device.0)
+    }
+}
+
+/// The stretches of nodes of one device, in order: what `Backend::run` will be asked for.
+pub(crate) fn runs_of(graph: &Graph, of: DeviceId) -> impl Iterator<Item = Range<usize>> {
+    segments(graph).into_iter().filter_map(move |segment| match segment {
+        Segment::Run { device, nodes } => (device == of).then_some(nodes),
+        Segment::Copy { .. } => None,
+    })
+}
+
+/// Cuts the nodes wherever the device changes and at each copy.
+fn segments(graph: &Graph) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for (i, node) in graph.nodes().iter().enumerate() {
+        if let (Op::Copy { x }, Some(output)) = (&node.op, node.output) {
+            let from = graph.value(*x).device;
+            segments.push(Segment::Copy { from, to: node.device, x: *x, output });
+            continue;
+        }
+        match segments.last_mut() {
+            Some(Segment::Run { device, nodes }) if *device == node.device => nodes.end = i + 1,
+            _ => segments.push(Segment::Run { device: node.device, nodes: i..i + 1 }),
+        }
+    }
+    segments
+}

@@ -1,0 +1,111 @@
+//! Which nodes run together. Products of one input share its quantised form and one parallel region; a residual sum
+//! and the norm of it share one pass; a gated unit is finished where its two products are still in cache.
+//! Every value is still written, so that a fused plan can be compared with an unfused one.
+
+use std::ops::Range;
+
+use crate::graph::{Graph, Node, Op, ValueId};
+
+/// Most products in one step: q, k, v and room to spare; a fixed number, so that a step needs no allocation.
+pub const MAX_PRODUCTS: usize = 8;
+
+/// One thing the CPU does between two barriers. Numbers are indices into `Graph::nodes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Node(usize),
+    /// norm(a + b), with the sum kept
+    AddNorm {
+        add: usize,
+        norm: usize,
+    },
+    /// products of one x; `glu` joins exactly two of them
+    MatMuls {
+        nodes: Vec<usize>,
+        glu: Option<usize>,
+    },
+}
+
+impl Step {
+    /// The node that finishes it.
+    pub fn last(&self) -> usize {
+        match self {
+            Self::Node(i) => *i,
+            Self::AddNorm { norm, .. } => *norm,
+            Self::MatMuls { nodes, glu } => glu.unwrap_or(nodes[nodes.len() - 1]),
+        }
+    }
+
+    /// The nodes of this step, in graph order.
+    pub fn nodes(&self) -> Vec<usize> {
+        match self {
+            Self::Node(i) => vec![*i],
+            Self::AddNorm { add, norm } => vec![*add, *norm],
+            Self::MatMuls { nodes, glu } => nodes.iter().chain(glu).copied().collect(),
+        }
+    }
+}
+
+/// Whether a backend wants nodes joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fusion {
+    None,
+    Full,
+}
+
+/// The steps of a stretch of nodes on one device.
+pub fn steps(graph: &Graph, range: Range<usize>, fusion: Fusion) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut done = vec![false; range.len()];
+    for i in range.clone() {
+        if std::mem::replace(&mut done[i - range.start], true) {
+            continue;
+        }
+        let step = match fusion {
+            Fusion::None => Step::Node(i),
+            Fusion::Full => step_at(graph, i, range.end),
+        };
+        for node in step.nodes() {
+            done[node - range.start] = true;
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
+    let nodes = graph.nodes();
+    match &nodes[i].op {
+        Op::Add { .. } => match nodes[i + 1..end].first() {
+            Some(Node { op: Op::RmsNorm { x, .. }, .. }) if nodes[i].output == Some(*x) => {
+                Step::AddNorm { add: i, norm: i + 1 }
+            }
+            _ => Step::Node(i),
+        },
+        Op::MatMul { x, .. } => products_of(graph, *x, i, end),
+        Op::Embed { .. }
+        | Op::RmsNorm { .. }
+        | Op::Rope { .. }
+        | Op::KvWrite { .. }
+        | Op::Attention { .. }
+        | Op::Glu { .. }
+        | Op::OutputRows { .. }
+        | Op::Copy { .. } => Step::Node(i),
+    }
+}
+
+/// Every later product of `x` too: its input is there already, so it may run now. The values of a product differ
+/// from those of the node list in nothing but the time they are written.
+fn products_of(graph: &Graph, x: ValueId, first: usize, end: usize) -> Step {
+    let nodes = graph.nodes();
+    let same = |i: &usize| matches!(&nodes[*i].op, Op::MatMul { x: other, .. } if *other == x);
+    let group: Vec<usize> = (first..end).filter(same).take(MAX_PRODUCTS).collect();
+    let joins = |i: &usize| match (&nodes[*i].op, &group[..]) {
+        (Op::Glu { gate, up, .. }, [a, b]) => {
+            let outputs = [nodes[*a].output, nodes[*b].output];
+            gate != up && outputs.contains(&Some(*gate)) && outputs.contains(&Some(*up))
+        }
+        _ => false,
+    };
+    let glu = (first..end).find(joins);
+    Step::MatMuls { nodes: group, glu }
+}

@@ -1,0 +1,105 @@
+//! A handle to weights on a device. On a CPU it borrows the mapped file: nothing is copied.
+//! Knows nothing of what the weights are for.
+
+use weights::{Codec, DType, SharedBytes, TensorView};
+
+use crate::error::KernelError;
+
+/// Weights on a device: `data` holds `shape.product()` elements as `dtype` blocks, row-major, outermost first.
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Tensor {
+    name: String,
+    dtype: DType,
+    shape: Vec<usize>,
+    data: SharedBytes,
+}
+
+impl Tensor {
+    /// Borrows a tensor of an opened file. Errors: a dtype without codec.
+    pub fn host(view: &TensorView) -> Result<Self, KernelError> {
+        if view.dtype.codec().is_none() {
+            return Err(KernelError::DTypeUnsupported {
+                tensor: view.name.to_owned(),
+                dtype: view.dtype.name(),
+            });
+        }
+        let tensor = Self {
+            name: view.name.to_owned(),
+            dtype: view.dtype,
+            shape: view.shape.to_vec(),
+            data: view.data.clone(),
+        };
+        let row_bytes = view.dtype.checked_row_bytes(tensor.n_cols() as u64);
+        let expected = row_bytes.and_then(|n| n.checked_mul(tensor.n_rows() as u64));
+        if tensor.shape.is_empty() || expected != Some(tensor.data.len() as u64) {
+            return Err(KernelError::Shape {
+                node: tensor.name,
+                what: "length in bytes",
+                expected: format!("{expected:?}"),
+                found: tensor.data.len().to_string(),
+            });
+        }
+        Ok(tensor)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Row-major, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Elements of the innermost dimension.
+    pub fn n_cols(&self) -> usize {
+        self.shape.last().copied().unwrap_or(0)
+    }
+
+    /// Product of all other dimensions; 1 for a vector.
+    pub fn n_rows(&self) -> usize {
+        self.shape[..self.shape.len().saturating_sub(1)].iter().product()
+    }
+
+    /// Bytes of one row of `n_cols` elements.
+    pub fn row_bytes(&self) -> usize {
+        self.dtype.row_bytes(self.n_cols())
+    }
+
+    /// All rows, one after another.
+    pub fn bytes(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// How its blocks are decoded.
+    pub fn codec(&self) -> &'static Codec {
+        self.dtype.codec().expect("`host` refuses formats without codec")
+    }
+
+    /// One row decoded: `out` has `n_cols` elements.
+    pub fn decode_row(&self, row: usize, out: &mut [f32]) {
+        let n = self.row_bytes();
+        (self.codec().decode)(&self.bytes()[row * n..(row + 1) * n], out);
+    }
+
+    /// All elements decoded; meant for small vectors (norm weights, biases).
+    pub fn decode(&self) -> Vec<f32> {
+        let mut out = vec![0.0; self.n_rows() * self.n_cols()];
+        let n_cols = self.n_cols();
+        for (row, out) in out.chunks_exact_mut(n_cols.max(1)).enumerate() {
+            self.decode_row(row, out);
+        }
+        out
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?} {}", self.name, self.shape, self.dtype.name())
+    }
+}
