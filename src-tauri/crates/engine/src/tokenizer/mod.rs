@@ -1,19 +1,36 @@
 //! Text to token ids and back.
 //!
 //! Built from GGUF metadata, a `tokenizer.json` or a SentencePiece `.model`. Control tokens are recognised only
-//! where that is asked for, so that what a person types can never steer the model.
+//! where that is asked for, so that what a person types can never steer the model. Splitting and normalising are
+//! the `tokenizers` crate's; merging is ours, because a vocabulary of 200 000 tokens must be ready at once and a
+//! damaged one must not end the program.
 
 use std::ops::Range;
-use std::path::Path;
+use std::sync::Arc;
 
-use weights::WeightFile;
+use crate::template::{ContentSpan, Rendered};
 
-use crate::error::Result;
-use crate::template::Rendered;
-
+mod added;
+mod bpe;
+mod gguf;
+mod json;
+mod load;
+mod merge;
+mod pre;
+mod sentencepiece;
+mod source;
+mod spm;
 mod stream;
+mod vocab;
 
+use added::{Added, AddedTokens};
+use bpe::Bpe;
+use merge::Scratch;
+use pre::Splitter;
+use spm::Spm;
 pub use stream::DetokenizeStream;
+use tokenizers::models::unigram::Unigram;
+use vocab::{Decoding, Kind, Vocab};
 
 pub type TokenId = u32;
 
@@ -34,66 +51,198 @@ pub struct KnownIds<'a> {
     pub ids: &'a [TokenId],
 }
 
+/// How pieces become tokens.
+#[derive(Debug)]
+enum Merging {
+    Bpe { splitter: Splitter, bpe: Bpe },
+    Spm { spaces: Spaces, spm: Spm },
+    Unigram { splitter: Splitter, unigram: Box<Unigram> },
+}
+
+/// What SentencePiece does with spaces: all become `▁`.
+#[derive(Debug, Clone, Copy)]
+struct Spaces {
+    /// A text begins with a space, and so does what follows a control token.
+    prefix: bool,
+    /// Runs of spaces become one, and spaces at the ends go.
+    collapse: bool,
+}
+
 /// A vocabulary and its rules.
 #[derive(Debug)]
-pub struct Tokenizer {}
+pub struct Tokenizer {
+    vocab: Arc<Vocab>,
+    merging: Merging,
+    added: AddedTokens,
+    bos: Option<TokenId>,
+    eos: Option<TokenId>,
+    /// Sorted.
+    eog: Vec<TokenId>,
+    /// What [`Tokenizer::add_special`] puts before and after.
+    before: Vec<TokenId>,
+    after: Vec<TokenId>,
+}
 
 impl Tokenizer {
-    /// The tokenizer that a model file carries: in its GGUF metadata, or as `tokenizer.json` beside it.
-    pub fn from_weights(file: &WeightFile) -> Result<Self> {
-        unimplemented!()
-    }
-
-    /// From a GGUF file (a vocabulary alone will do), a `tokenizer.json` or a SentencePiece `.model`.
-    pub fn from_path(path: &Path) -> Result<Self> {
-        unimplemented!()
-    }
-
     /// Without BOS and EOS; see [`Tokenizer::add_special`].
     pub fn encode(&self, text: &str, special: Special) -> Vec<TokenId> {
-        unimplemented!()
+        let mut ids = Vec::new();
+        let parse = special == Special::Parse;
+        self.encode_where(text, true, &|added, _| parse || !added.is_control, &mut ids);
+        ids
     }
 
     /// A rendered prompt: control tokens are recognised outside message contents only, `known` stretches keep
-    /// their ids, and everything else is split as if the whole text had been encoded at once.
+    /// their ids, and everything else is split as if the whole text had been encoded at once. `known` is in
+    /// order and without overlap; a stretch that isn't is encoded like any other.
     pub fn encode_rendered(&self, rendered: &Rendered, known: &[KnownIds<'_>]) -> Vec<TokenId> {
-        unimplemented!()
+        let text = rendered.text.as_str();
+        let mut ids = Vec::new();
+        let mut from = 0;
+        let encode = |range: Range<usize>, ids: &mut Vec<TokenId>| {
+            let accept = |added: &Added, at: &Range<usize>| {
+                let (start, end) = (range.start + at.start, range.start + at.end);
+                !added.may_steer() || !touches(&rendered.content_spans, start..end)
+            };
+            self.encode_where(&text[range.clone()], range.start == 0, &accept, ids);
+        };
+        for stretch in known {
+            let in_order = stretch.range.start >= from && text.get(stretch.range.clone()).is_some();
+            if in_order {
+                encode(from..stretch.range.start, &mut ids);
+                ids.extend_from_slice(stretch.ids);
+                from = stretch.range.end;
+            }
+        }
+        encode(from..text.len(), &mut ids);
+        ids
     }
 
     /// The text of `ids`, control tokens written out. Bytes that are no UTF-8 become U+FFFD.
     pub fn decode(&self, ids: &[TokenId]) -> String {
-        unimplemented!()
+        let mut bytes = Vec::new();
+        let strips = matches!(self.vocab.decoding, Decoding::SentencePiece { strips_space: true });
+        let mut begins = strips;
+        for &id in ids {
+            let from = bytes.len();
+            self.vocab.append_bytes(id, &mut bytes);
+            let is_control = self.vocab.kind(id) == Some(Kind::Control);
+            if begins && !is_control && bytes.get(from) == Some(&b' ') {
+                bytes.remove(from);
+            }
+            begins = strips && is_control;
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Decodes a reply token by token; control tokens are left out.
     pub fn stream(&self) -> DetokenizeStream {
-        unimplemented!()
+        DetokenizeStream::new(Arc::clone(&self.vocab))
     }
 
     pub fn bos(&self) -> Option<TokenId> {
-        unimplemented!()
+        self.bos
     }
 
     pub fn eos(&self) -> Option<TokenId> {
-        unimplemented!()
+        self.eos
     }
 
     /// Whether `id` ends a reply (end of sequence, end of turn and their like).
     pub fn is_eog(&self, id: TokenId) -> bool {
-        unimplemented!()
+        self.eog.binary_search(&id).is_ok()
     }
 
     /// `ids` with the BOS and EOS that this model wants around a text.
     pub fn add_special(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
-        unimplemented!()
+        let mut all = self.before.clone();
+        all.extend(ids);
+        all.extend_from_slice(&self.after);
+        all
     }
 
-    /// The token's text as the vocabulary has it; None for an id that does not exist.
+    /// The token's text as the vocabulary has it; None for an id that does not exist or a text that is no UTF-8.
     pub fn token_text(&self, id: TokenId) -> Option<&str> {
-        unimplemented!()
+        self.vocab.kind(id)?;
+        std::str::from_utf8(self.vocab.text(id)).ok()
     }
 
     pub fn n_vocab(&self) -> usize {
-        unimplemented!()
+        self.vocab.len()
     }
+
+    /// Finds the added tokens that `accept` lets through and encodes what lies between. `begins`: nothing stands
+    /// before `text`.
+    fn encode_where(
+        &self,
+        text: &str,
+        begins: bool,
+        accept: &dyn Fn(&Added, &Range<usize>) -> bool,
+        out: &mut Vec<TokenId>,
+    ) {
+        let mut scratch = Scratch::default();
+        let (mut from, mut begins) = (0, begins);
+        while let Some(found) = self.added.find(text, from, accept) {
+            let prefixed = begins || from > 0;
+            self.encode_piece(&text[from..found.range.start], begins, prefixed, &mut scratch, out);
+            out.push(found.added.id);
+            (from, begins) = (found.range.end, false);
+        }
+        let prefixed = begins || from > 0;
+        self.encode_piece(&text[from..], begins, prefixed, &mut scratch, out);
+    }
+
+    /// `begins`: nothing stands before; `prefixed`: nothing or an added token does.
+    fn encode_piece(
+        &self,
+        text: &str,
+        begins: bool,
+        prefixed: bool,
+        scratch: &mut Scratch,
+        out: &mut Vec<TokenId>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        match &self.merging {
+            Merging::Bpe { splitter, bpe } => {
+                splitter.for_each(text, begins, |piece| bpe.encode(&self.vocab, piece, scratch, out));
+            }
+            Merging::Spm { spaces, spm } => {
+                spm.encode(&self.vocab, &spaces.escape(text, prefixed), scratch, out);
+            }
+            Merging::Unigram { splitter, unigram } => {
+                splitter.for_each(text, begins, |piece| {
+                    use tokenizers::Model;
+                    let tokens = unigram.tokenize(piece).unwrap_or_default();
+                    out.extend(tokens.iter().map(|token| token.id));
+                });
+            }
+        }
+    }
+}
+
+impl Spaces {
+    fn escape(self, text: &str, prefixed: bool) -> String {
+        let mut escaped = String::with_capacity(text.len() + 16);
+        if self.prefix && prefixed {
+            escaped.push('▁');
+        }
+        if self.collapse {
+            for (i, word) in text.split(' ').filter(|word| !word.is_empty()).enumerate() {
+                if i > 0 {
+                    escaped.push('▁');
+                }
+                escaped.push_str(word);
+            }
+        } else {
+            text.chars().for_each(|c| escaped.push(if c == ' ' { '▁' } else { c }));
+        }
+        escaped
+    }
+}
+
+fn touches(spans: &[ContentSpan], range: Range<usize>) -> bool {
+    let first = spans.partition_point(|span| span.range.end <= range.start);
+    spans.get(first).is_some_and(|span| span.range.start < range.end)
 }

@@ -1,0 +1,182 @@
+//! Tokens that are matched as a whole before anything is merged: control and user-defined ones.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::ops::Range;
+
+use super::TokenId;
+use super::bpe::PairHasher;
+
+/// A token with a text of its own.
+#[derive(Debug, Clone)]
+pub struct Added {
+    pub text: String,
+    pub id: TokenId,
+    pub is_control: bool,
+    /// White space before (after) it belongs to it.
+    pub takes_left: bool,
+    pub takes_right: bool,
+    /// Not inside a word.
+    pub single_word: bool,
+}
+
+impl Added {
+    pub fn new(text: &str, id: TokenId, is_control: bool) -> Self {
+        let text = text.to_string();
+        Self { text, id, is_control, takes_left: false, takes_right: false, single_word: false }
+    }
+
+    /// Whether a model may read this as a command: markup, but not that of web pages, which some vocabularies
+    /// keep as tokens for its own sake.
+    pub fn may_steer(&self) -> bool {
+        let text = self.text.trim();
+        let is_markup = (text.starts_with('<') && text.ends_with('>'))
+            || (text.starts_with('[') && text.ends_with(']'))
+            || text.contains('|');
+        let name = text.trim_matches(['<', '>', '/']);
+        self.is_control || (is_markup && !HTML_TAGS.contains(&name))
+    }
+}
+
+const HTML_TAGS: &[&str] = &[
+    "a", "b", "blockquote", "br", "caption", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "i", "img", "ins", "kbd", "li", "mark", "ol", "p", "pre", "s", "small", "span", "strong", "sub", "sup", "table",
+    "tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul",
+];
+
+/// Where one was found.
+#[derive(Debug)]
+pub struct Match<'a> {
+    /// Bytes of the text, white space that it takes included.
+    pub range: Range<usize>,
+    pub added: &'a Added,
+}
+
+/// All of a model's, as a trie over bytes.
+#[derive(Debug, Default)]
+pub struct AddedTokens {
+    all: Vec<Added>,
+    /// Node and byte → node; node 0 is the root.
+    children: HashMap<(u32, u8), u32, BuildHasherDefault<PairHasher>>,
+    /// What ends at a node: an index into `all`.
+    ends: Vec<Option<u32>>,
+}
+
+impl AddedTokens {
+    /// Empty texts are left out; of two with the same text the first stays.
+    pub fn new(all: Vec<Added>) -> Self {
+        let mut tokens = Self { all, children: HashMap::default(), ends: vec![None] };
+        for index in 0..tokens.all.len() {
+            let mut node = 0;
+            for &byte in tokens.all[index].text.as_bytes() {
+                let next = tokens.ends.len() as u32;
+                let child = *tokens.children.entry((node, byte)).or_insert(next);
+                if child == next {
+                    tokens.ends.push(None);
+                }
+                node = child;
+            }
+            if node != 0 {
+                tokens.ends[node as usize].get_or_insert(index as u32);
+            }
+        }
+        tokens
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Added> {
+        self.all.iter()
+    }
+
+    /// The first match at or after byte `from` that `accept` lets through: leftmost, then longest.
+    pub fn find(
+        &self,
+        text: &str,
+        from: usize,
+        accept: &dyn Fn(&Added, &Range<usize>) -> bool,
+    ) -> Option<Match<'_>> {
+        if self.all.is_empty() {
+            return None;
+        }
+        (from..text.len()).find_map(|start| {
+            let (mut node, mut best) = (0, None);
+            for (at, &byte) in text.as_bytes().iter().enumerate().skip(start) {
+                let Some(&child) = self.children.get(&(node, byte)) else { break };
+                node = child;
+                let Some(index) = self.ends[node as usize] else { continue };
+                let (added, range) = (&self.all[index as usize], start..at + 1);
+                if fits(added, text, &range) && accept(added, &range) {
+                    best = Some((added, range));
+                }
+            }
+            best.map(|(added, range)| Match { range: widen(added, text, range, from), added })
+        })
+    }
+}
+
+fn fits(added: &Added, text: &str, range: &Range<usize>) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    !added.single_word
+        || !(text[..range.start].chars().next_back().is_some_and(is_word)
+            || text[range.end..].chars().next().is_some_and(is_word))
+}
+
+fn widen(added: &Added, text: &str, range: Range<usize>, from: usize) -> Range<usize> {
+    let start = if added.takes_left { from + text[from..range.start].trim_end().len() } else { range.start };
+    let after = &text[range.end..];
+    let taken = if added.takes_right { after.len() - after.trim_start().len() } else { 0 };
+    start..range.end + taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> AddedTokens {
+        let mut all = vec![
+            Added::new("<a>", 1, true),
+            Added::new("<a><b>", 2, true),
+            Added::new("  ", 3, false),
+            Added::new("é", 4, false),
+            Added::new("", 5, true),
+        ];
+        all.push(Added { takes_left: true, takes_right: true, ..Added::new("<m>", 6, true) });
+        all.push(Added { single_word: true, ..Added::new("word", 7, false) });
+        AddedTokens::new(all)
+    }
+
+    fn check(text: &str, from: usize, expected: Option<(Range<usize>, TokenId)>) {
+        let tokens = tokens();
+        let found = tokens.find(text, from, &|_, _| true).map(|m| (m.range, m.added.id));
+        assert_eq!(found, expected, "{text:?} from {from}");
+    }
+
+    #[test]
+    fn finds_leftmost_longest() {
+        check("x<a>y", 0, Some((1..4, 1)));
+        check("x<a><b>y", 0, Some((1..7, 2)));
+        check("x<a><c>y", 0, Some((1..4, 1)));
+        check("<a><a>", 1, Some((3..6, 1)));
+        check("<a", 0, None);
+        check("", 0, None);
+        check("日é", 0, Some((3..5, 4)));
+        check("x \n<m> y", 0, Some((1..7, 6)));
+        check("a   b", 0, Some((1..3, 3)));
+        check("words word", 0, Some((6..10, 7)));
+        check("sword", 0, None);
+    }
+
+    #[test]
+    fn a_refused_match_makes_room_for_a_shorter_one() {
+        let tokens = tokens();
+        let found = tokens.find("<a><b>", 0, &|added, _| added.id != 2).map(|m| m.added.id);
+        assert_eq!(found, Some(1));
+        assert!(tokens.find("<a><b>", 0, &|added, _| !added.is_control).is_none());
+    }
+
+    #[test]
+    fn web_markup_does_not_steer() {
+        let steers = |text: &str| Added::new(text, 0, false).may_steer();
+        assert!(steers("</think>") && steers("<tool_call>") && steers("<|x|>") && steers("[INST]"));
+        assert!(!steers("<table>") && !steers("</h1>") && !steers("  ") && !steers("\n\n"));
+    }
+}

@@ -1,0 +1,141 @@
+//! A tokenizer from the metadata of a GGUF file.
+
+use super::bpe::{Bpe, BpeOptions};
+use super::json::split_merge;
+use super::pre::{NamedPre, Splitter, split};
+use super::sentencepiece::Description;
+use super::source::{Roles, added_by_kind, mend_kinds};
+use super::vocab::{Decoding, Kind, Vocab, broken};
+use super::{Merging, TokenId, Tokenizer};
+use crate::error::{EngineError, Result};
+use tokenizers::normalizers::replace::Replace;
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+
+/// What `tokenizer.ggml.*` says.
+#[derive(Debug, Default)]
+pub struct GgufVocab<'a> {
+    /// `gpt2`, `llama`, `gemma4` …
+    pub model: &'a str,
+    pub pre: Option<&'a str>,
+    pub tokens: Vec<&'a [u8]>,
+    /// Empty or one per token, as is `kinds`.
+    pub scores: Vec<f32>,
+    pub kinds: Vec<i64>,
+    /// `"left right"`, best first.
+    pub merges: Vec<&'a [u8]>,
+    pub bos: Option<TokenId>,
+    pub eos: Option<TokenId>,
+    pub unknown: Option<TokenId>,
+    /// End of turn, end of message.
+    pub ends: Vec<TokenId>,
+    pub add_bos: Option<bool>,
+    pub add_eos: Option<bool>,
+    pub add_space_prefix: Option<bool>,
+    pub remove_extra_whitespaces: bool,
+    pub charsmap: &'a [u8],
+}
+
+impl GgufVocab<'_> {
+    fn kind(&self, at: usize) -> Kind {
+        self.kinds.get(at).map_or(Kind::Normal, |number| Kind::from_number(*number))
+    }
+
+    /// Each list must be as long as the list of tokens, or absent.
+    fn check(&self) -> Result<()> {
+        let n = self.tokens.len();
+        for (name, len) in [("scores", self.scores.len()), ("token_type", self.kinds.len())] {
+            if len != 0 && len != n {
+                return Err(broken(format!("tokenizer.ggml.{name} has {len} entries for {n} tokens")));
+            }
+        }
+        Ok(())
+    }
+
+    fn roles(&self, add_bos: bool) -> Roles {
+        let around = |wanted: bool, id: Option<TokenId>| id.filter(|_| wanted).into_iter().collect();
+        Roles {
+            bos: self.bos,
+            eos: self.eos,
+            ends: self.ends.clone(),
+            before: around(self.add_bos.unwrap_or(add_bos), self.bos),
+            after: around(self.add_eos.unwrap_or(false), self.eos),
+        }
+    }
+}
+
+impl Tokenizer {
+    pub(super) fn from_gguf_vocab(source: &GgufVocab<'_>) -> Result<Self> {
+        source.check()?;
+        match source.model {
+            "gpt2" => byte_level(source),
+            "gemma4" => spaced_bpe(source),
+            "llama" => sentencepiece(source, false),
+            "t5" => sentencepiece(source, true),
+            other => Err(EngineError::new(
+                "tokenizer.unsupported",
+                format!("a tokenizer of the kind `{other}` (tokenizer.ggml.model) is not supported"),
+                "Choose a model with a BPE or SentencePiece tokenizer.",
+            )),
+        }
+    }
+}
+
+fn vocabulary(source: &GgufVocab<'_>, decoding: Decoding, roles: &Roles) -> Result<Vocab> {
+    let tokens = source.tokens.iter().enumerate().map(|(at, text)| (*text, source.kind(at)));
+    let mut vocab = Vocab::new(tokens, Vec::new(), decoding)?;
+    mend_kinds(&mut vocab, roles);
+    Ok(vocab)
+}
+
+fn merges<'a>(source: &GgufVocab<'a>) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> {
+    source.merges.iter().map(|both| split_merge(both))
+}
+
+fn byte_level(source: &GgufVocab<'_>) -> Result<Tokenizer> {
+    let pre = NamedPre::find(source.pre)?;
+    let roles = source.roles(pre.add_bos);
+    let vocab = vocabulary(source, Decoding::ByteLevel, &roles)?;
+    let options = BpeOptions { ignore_merges: pre.ignore_merges, ..BpeOptions::default() };
+    let bpe = Bpe::new(&vocab, merges(source), options);
+    let added = added_by_kind(&vocab);
+    Ok(Tokenizer::assemble(vocab, Merging::Bpe { splitter: pre.splitter, bpe }, added, roles))
+}
+
+/// BPE over text whose spaces are `▁`, with byte tokens: Gemma 4. Only line ends are split off.
+fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
+    let roles = source.roles(true);
+    let vocab = vocabulary(source, Decoding::SentencePiece { strips_space: false }, &roles)?;
+    let spaces = Replace::new(" ", "▁").map_err(|error| broken(error.to_string()))?;
+    let splitter = Splitter {
+        normalizer: Some(NormalizerWrapper::Replace(spaces)),
+        pre_tokenizer: Some(PreTokenizerWrapper::Split(split(r"\n+")?)),
+        inner: None,
+    };
+    let options = BpeOptions {
+        ignore_merges: false,
+        byte_fallback: true,
+        unknown: source.unknown,
+        fuse_unknown: true,
+    };
+    let bpe = Bpe::new(&vocab, merges(source), options);
+    let added = added_by_kind(&vocab);
+    Ok(Tokenizer::assemble(vocab, Merging::Bpe { splitter, bpe }, added, roles))
+}
+
+fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> {
+    if source.scores.is_empty() && !source.tokens.is_empty() {
+        return Err(broken("tokenizer.ggml.scores is missing"));
+    }
+    let pieces = source.tokens.iter().zip(&source.scores).enumerate();
+    let description = Description {
+        pieces: pieces.map(|(at, (text, score))| (*text, *score, source.kind(at))).collect(),
+        is_unigram,
+        unknown: source.unknown.or(Some(0)),
+        bos: source.bos,
+        eos: source.eos,
+        prefix: source.add_space_prefix.unwrap_or(true),
+        collapse: source.remove_extra_whitespaces,
+        charsmap: source.charsmap,
+    };
+    Tokenizer::from_description(&description, source.roles(!is_unigram))
+}

@@ -1,0 +1,318 @@
+//! A tokenizer from `tokenizer.json`, with what `tokenizer_config.json` and `generation_config.json` add.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use tokenizers::models::unigram::Unigram;
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+
+use super::added::Added;
+use super::bpe::{Bpe, BpeOptions};
+use super::pre::Splitter;
+use super::source::Roles;
+use super::vocab::{Decoding, Kind, Vocab, broken, parse_byte};
+use super::{Merging, TokenId, Tokenizer};
+use crate::error::{EngineError, Result};
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    added_tokens: Vec<AddedToken>,
+    normalizer: Option<Value>,
+    pre_tokenizer: Option<Value>,
+    post_processor: Option<Value>,
+    decoder: Option<Value>,
+    model: Model,
+}
+
+#[derive(Deserialize)]
+struct AddedToken {
+    id: TokenId,
+    content: String,
+    #[serde(default)]
+    single_word: bool,
+    #[serde(default)]
+    lstrip: bool,
+    #[serde(default)]
+    rstrip: bool,
+    #[serde(default)]
+    special: bool,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    vocab: Tokens,
+    #[serde(default)]
+    merges: Vec<Merge>,
+    unk_token: Option<String>,
+    unk_id: Option<usize>,
+    #[serde(default)]
+    fuse_unk: bool,
+    #[serde(default)]
+    byte_fallback: bool,
+    #[serde(default)]
+    ignore_merges: bool,
+}
+
+/// A merge, in either of the two spellings.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge {
+    Pair(String, String),
+    Joined(String),
+}
+
+/// Text and id (BPE), or text and score by id (Unigram).
+enum Tokens {
+    Ids(Vec<(String, TokenId)>),
+    Scores(Vec<(String, f64)>),
+}
+
+impl<'de> Deserialize<'de> for Tokens {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Tokens;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a map of ids or a list of scores")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tokens, A::Error> {
+                let mut tokens = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    tokens.push(entry);
+                }
+                Ok(Tokens::Ids(tokens))
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Tokens, A::Error> {
+                let mut tokens = Vec::new();
+                while let Some(entry) = seq.next_element()? {
+                    tokens.push(entry);
+                }
+                Ok(Tokens::Scores(tokens))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// The files beside a `tokenizer.json` that say more about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SideFiles<'a> {
+    pub tokenizer_config: Option<&'a [u8]>,
+    pub generation_config: Option<&'a [u8]>,
+    pub config: Option<&'a Value>,
+}
+
+/// Ids in files may leave holes; a hole this large is damage.
+const MOST_HOLES: usize = 1 << 16;
+
+impl Tokenizer {
+    pub(super) fn from_json(bytes: &[u8], side: SideFiles<'_>) -> Result<Self> {
+        let file: File = serde_json::from_slice(bytes).map_err(|e| broken(format!("tokenizer.json: {e}")))?;
+        let decoding = decoding(file.decoder.as_ref(), file.pre_tokenizer.as_ref());
+        let splitter = splitter(file.normalizer, file.pre_tokenizer)?;
+        let (vocab, mut added) = vocabulary(&file.model, file.added_tokens, decoding)?;
+        let merging = match file.model.kind.as_deref() {
+            Some("Unigram") => unigram(file.model, splitter)?,
+            Some("BPE") | None => {
+                let bpe = bpe(&vocab, &file.model);
+                Merging::Bpe { splitter, bpe }
+            }
+            Some(other) => return Err(unsupported(other)),
+        };
+        let roles = roles(&vocab, file.post_processor.as_ref(), side);
+        for token in &mut added {
+            token.is_control |= roles.eos == Some(token.id) || roles.bos == Some(token.id);
+        }
+        Ok(Self::assemble(vocab, merging, added, roles))
+    }
+}
+
+fn unsupported(kind: &str) -> EngineError {
+    EngineError::new(
+        "tokenizer.unsupported",
+        format!("a tokenizer of the kind `{kind}` is not supported"),
+        "Choose a model with a BPE, SentencePiece or Unigram tokenizer.",
+    )
+}
+
+/// `[("a", 0), …]` → texts and kinds by id, added tokens included.
+fn vocabulary(model: &Model, added: Vec<AddedToken>, decoding: Decoding) -> Result<(Vocab, Vec<Added>)> {
+    let mut texts: Vec<(&str, TokenId)> = match &model.vocab {
+        Tokens::Ids(tokens) => tokens.iter().map(|(text, id)| (text.as_str(), *id)).collect(),
+        Tokens::Scores(tokens) => (0..).zip(tokens).map(|(id, (text, _))| (text.as_str(), id)).collect(),
+    };
+    let n_known = texts.len();
+    texts.extend(added.iter().map(|token| (token.content.as_str(), token.id)));
+    let n = texts.iter().map(|(_, id)| *id as usize + 1).max().unwrap_or(0);
+    if n > texts.len() + MOST_HOLES {
+        return Err(broken(format!("tokenizer.json: id {} but only {} tokens", n - 1, texts.len())));
+    }
+    let mut tokens: Vec<(&str, Kind)> = vec![("", Kind::Unused); n];
+    for (index, (text, id)) in texts.iter().enumerate() {
+        let kind = match added.get(index.wrapping_sub(n_known)) {
+            Some(token) if token.special => Kind::Control,
+            Some(_) => Kind::UserDefined,
+            None if model.byte_fallback && parse_byte(text.as_bytes()).is_some() => Kind::Byte,
+            None => Kind::Normal,
+        };
+        tokens[*id as usize] = (text, kind);
+    }
+    let vocab = Vocab::new(tokens.iter().map(|(text, kind)| (text.as_bytes(), *kind)), Vec::new(), decoding)?;
+    let added = added
+        .into_iter()
+        .map(|token| Added {
+            takes_left: token.lstrip,
+            takes_right: token.rstrip,
+            single_word: token.single_word,
+            ..Added::new(&token.content, token.id, token.special)
+        })
+        .collect();
+    Ok((vocab, added))
+}
+
+fn bpe(vocab: &Vocab, model: &Model) -> Bpe {
+    let options = BpeOptions {
+        ignore_merges: model.ignore_merges,
+        byte_fallback: model.byte_fallback,
+        unknown: model.unk_token.as_deref().and_then(|text| vocab.find_any(text)),
+        fuse_unknown: model.fuse_unk,
+    };
+    let merges = model.merges.iter().map(|merge| match merge {
+        Merge::Pair(left, right) => (left.as_bytes(), right.as_bytes()),
+        Merge::Joined(both) => split_merge(both.as_bytes()),
+    });
+    Bpe::new(vocab, merges, options)
+}
+
+/// `"Ġ t"` → `("Ġ", "t")`; the left part is never empty, since a token may be a space.
+pub(super) fn split_merge(both: &[u8]) -> (&[u8], &[u8]) {
+    let space = both.iter().skip(1).position(|b| *b == b' ').map(|at| at + 1);
+    space.map_or((both, &[]), |at| (&both[..at], &both[at + 1..]))
+}
+
+fn unigram(model: Model, splitter: Splitter) -> Result<Merging> {
+    let Tokens::Scores(tokens) = model.vocab else {
+        return Err(broken("tokenizer.json: a Unigram vocabulary has scores"));
+    };
+    let unigram = Unigram::from(tokens, model.unk_id, model.byte_fallback)
+        .map_err(|error| broken(format!("tokenizer.json: {error}")))?;
+    Ok(Merging::Unigram { splitter, unigram: Box::new(unigram) })
+}
+
+fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>) -> Result<Splitter> {
+    let bad = |error| broken(format!("tokenizer.json: {error}"));
+    let normalizer: Option<NormalizerWrapper> =
+        normalizer.map(serde_json::from_value).transpose().map_err(bad)?;
+    let inner = pre_tokenizer.clone().filter(mentions_first).map(never_first);
+    let inner: Option<PreTokenizerWrapper> = inner.map(serde_json::from_value).transpose().map_err(bad)?;
+    let pre_tokenizer: Option<PreTokenizerWrapper> =
+        pre_tokenizer.map(serde_json::from_value).transpose().map_err(bad)?;
+    Ok(Splitter { normalizer, pre_tokenizer, inner })
+}
+
+/// A space before the first piece only: what follows an added token is split without it.
+fn mentions_first(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            map.get("prepend_scheme").is_some_and(|scheme| scheme == "first") || map.values().any(mentions_first)
+        }
+        Value::Array(values) => values.iter().any(mentions_first),
+        _ => false,
+    }
+}
+
+fn never_first(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if key == "prepend_scheme" && value == "first" {
+                    *value = Value::from("never");
+                }
+                *value = never_first(value.take());
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| *value = never_first(value.take())),
+        _ => {}
+    }
+    value
+}
+
+/// Byte-level where decoder or pre-tokeniser say so; SentencePiece's way otherwise.
+fn decoding(decoder: Option<&Value>, pre_tokenizer: Option<&Value>) -> Decoding {
+    let names = |value: Option<&Value>, name| value.is_some_and(|value| mentions(value, name));
+    if names(decoder, "ByteLevel") || (decoder.is_none() && names(pre_tokenizer, "ByteLevel")) {
+        return Decoding::ByteLevel;
+    }
+    let strips_space = names(decoder, "Strip") || names(decoder, "Metaspace");
+    Decoding::SentencePiece { strips_space }
+}
+
+/// Whether some part of `value` has this `type`.
+fn mentions(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(map) => {
+            map.get("type").is_some_and(|kind| kind == name) || map.values().any(|value| mentions(value, name))
+        }
+        Value::Array(values) => values.iter().any(|value| mentions(value, name)),
+        _ => false,
+    }
+}
+
+fn roles(vocab: &Vocab, post_processor: Option<&Value>, side: SideFiles<'_>) -> Roles {
+    let parse = |bytes: Option<&[u8]>| bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let config = parse(side.tokenizer_config).unwrap_or_default();
+    let generation = parse(side.generation_config).unwrap_or_default();
+    let named = |key: &str| {
+        let token = &config[key];
+        let text = token.as_str().or_else(|| token["content"].as_str())?;
+        vocab.find_any(text)
+    };
+    let numbered = |key: &str| -> Vec<TokenId> {
+        let both = [Some(&generation), side.config];
+        let values = both.into_iter().flatten().map(|file| &file[key]).find(|value| !value.is_null());
+        let id = |value: &Value| value.as_u64().and_then(|id| TokenId::try_from(id).ok());
+        values.map_or_else(Vec::new, |value| match value {
+            Value::Array(ids) => ids.iter().filter_map(id).collect(),
+            other => id(other).into_iter().collect(),
+        })
+    };
+    let ends = numbered("eos_token_id");
+    let bos = named("bos_token").or_else(|| numbered("bos_token_id").first().copied());
+    let eos = named("eos_token").or_else(|| ends.first().copied());
+    let (mut before, mut after) = post_processor.map(|value| around(vocab, value)).unwrap_or_default();
+    let wants = |key: &str| config[key].as_bool();
+    if post_processor.is_none() && wants("add_bos_token") == Some(true) {
+        before.extend(bos);
+    }
+    if post_processor.is_none() && wants("add_eos_token") == Some(true) {
+        after.extend(eos);
+    }
+    Roles { bos, eos, ends, before, after }
+}
+
+/// The special tokens that a template post-processor puts around one text.
+fn around(vocab: &Vocab, value: &Value) -> (Vec<TokenId>, Vec<TokenId>) {
+    if let Some(processors) = value["processors"].as_array() {
+        let found = processors.iter().map(|value| around(vocab, value));
+        return found.fold(Default::default(), |mut all: (Vec<_>, Vec<_>), (before, after)| {
+            all.0.extend(before);
+            all.1.extend(after);
+            all
+        });
+    }
+    let (mut before, mut after, mut passed) = (Vec::new(), Vec::new(), false);
+    for item in value["single"].as_array().into_iter().flatten() {
+        passed |= item.get("Sequence").is_some();
+        let id = item["SpecialToken"]["id"].as_str().and_then(|text| vocab.find_any(text));
+        if passed { after.extend(id) } else { before.extend(id) }
+    }
+    (before, after)
+}

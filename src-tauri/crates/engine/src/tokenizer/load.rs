@@ -1,0 +1,114 @@
+//! Where a tokenizer comes from: a model file, or a vocabulary alone.
+
+use std::fs;
+use std::path::Path;
+
+use weights::{Container, Metadata, WeightFile};
+
+use super::gguf::GgufVocab;
+use super::json::SideFiles;
+use super::{TokenId, Tokenizer};
+use crate::error::{EngineError, Result};
+
+/// The largest known tokenizer files are below 40 MB.
+const MOST_BYTES: u64 = 1 << 30;
+
+impl Tokenizer {
+    /// The tokenizer that a model file carries: in its GGUF metadata, or as `tokenizer.json` beside it.
+    pub fn from_weights(file: &WeightFile) -> Result<Self> {
+        match file.container() {
+            Container::Gguf { .. } => Self::from_gguf_vocab(&gguf_vocab(file.metadata())?),
+            Container::Safetensors => {
+                let bytes = file.side_file("tokenizer.json").ok_or_else(|| missing(file.path()))?;
+                let config = file.metadata().config();
+                let side = SideFiles {
+                    tokenizer_config: file.side_file("tokenizer_config.json"),
+                    generation_config: file.side_file("generation_config.json"),
+                    config: Some(config).filter(|config| !config.is_null()),
+                };
+                Self::from_json(bytes, side)
+            }
+        }
+    }
+
+    /// From a GGUF file (a vocabulary alone will do), a directory with a `tokenizer.json`, a `tokenizer.json` or a
+    /// SentencePiece `.model`.
+    pub fn from_path(path: &Path) -> Result<Self> {
+        let json = path.join("tokenizer.json");
+        if path.is_dir() && !path.join("model.safetensors").exists() && json.exists() {
+            return Self::from_path(&json);
+        }
+        let is_json = path.extension().is_some_and(|end| end == "json");
+        let is_sentencepiece = path.extension().is_some_and(|end| end == "model");
+        if !is_json && !is_sentencepiece {
+            return Self::from_weights(&WeightFile::open(path)?);
+        }
+        let bytes = read(path)?;
+        if is_sentencepiece {
+            return Self::from_sentencepiece(&bytes);
+        }
+        let beside = |name| path.parent().and_then(|dir| read(&dir.join(name)).ok());
+        let (tokenizer_config, generation_config) =
+            (beside("tokenizer_config.json"), beside("generation_config.json"));
+        let side = SideFiles {
+            tokenizer_config: tokenizer_config.as_deref(),
+            generation_config: generation_config.as_deref(),
+            config: None,
+        };
+        Self::from_json(&bytes, side)
+    }
+}
+
+fn missing(path: &Path) -> EngineError {
+    EngineError::new(
+        "tokenizer.missing",
+        format!("{}: no tokenizer.json beside the weights", path.display()),
+        "Put the model's tokenizer.json into the same directory.",
+    )
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let unreadable = |cause: String| {
+        EngineError::new(
+            "tokenizer.unreadable",
+            format!("{}: {cause}", path.display()),
+            "Check the path and that the file may be read.",
+        )
+    };
+    let n = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+    if n > MOST_BYTES {
+        return Err(unreadable(format!("{n} bytes are too many for a tokenizer")));
+    }
+    fs::read(path).map_err(|error| unreadable(error.to_string()))
+}
+
+/// What the keys `tokenizer.ggml.*` say. Errors: a key of the wrong type, or no tokens at all.
+fn gguf_vocab(metadata: &Metadata) -> Result<GgufVocab<'_>> {
+    let key = |name: &str| format!("tokenizer.ggml.{name}");
+    let id = |name: &str| -> Result<Option<TokenId>> { Ok(metadata.opt_u32(&key(name))?) };
+    let flag = |name: &str| -> Result<Option<bool>> { Ok(metadata.opt_bool(&key(name))?) };
+    let mut vocab = GgufVocab {
+        model: metadata.str(&key("model"))?,
+        pre: metadata.opt_str(&key("pre"))?,
+        tokens: metadata.array(&key("tokens"))?.byte_strs()?.collect(),
+        bos: id("bos_token_id")?,
+        eos: id("eos_token_id")?,
+        unknown: id("unknown_token_id")?,
+        ends: id("eot_token_id")?.into_iter().chain(id("eom_token_id")?).collect(),
+        add_bos: flag("add_bos_token")?,
+        add_eos: flag("add_eos_token")?,
+        add_space_prefix: flag("add_space_prefix")?,
+        remove_extra_whitespaces: flag("remove_extra_whitespaces")?.unwrap_or(false),
+        ..GgufVocab::default()
+    };
+    if let Some(scores) = metadata.opt_array(&key("scores"))? {
+        vocab.scores = scores.f32s()?;
+    }
+    if let Some(kinds) = metadata.opt_array(&key("token_type"))? {
+        vocab.kinds = kinds.i32s()?.into_iter().map(i64::from).collect();
+    }
+    if let Some(merges) = metadata.opt_array(&key("merges"))? {
+        vocab.merges = merges.byte_strs()?.collect();
+    }
+    Ok(vocab)
+}

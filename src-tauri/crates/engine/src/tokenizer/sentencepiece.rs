@@ -1,0 +1,227 @@
+//! A tokenizer from a SentencePiece `.model` file, and from its kin in GGUF.
+//!
+//! The file is a protocol buffer; the few fields that matter are read by hand, everything checked.
+
+use tokenizers::NormalizerWrapper;
+use tokenizers::models::unigram::Unigram;
+use tokenizers::normalizers::Sequence;
+use tokenizers::normalizers::precompiled::Precompiled;
+use tokenizers::normalizers::replace::Replace;
+use tokenizers::normalizers::prepend::Prepend;
+
+use super::pre::Splitter;
+use super::source::{Roles, added_by_kind};
+use super::spm::Spm;
+use super::vocab::{Decoding, Kind, Vocab, broken};
+use super::{Merging, Spaces, TokenId, Tokenizer};
+use crate::error::{EngineError, Result};
+
+/// A field of a message: its number and what it holds.
+enum Field<'a> {
+    Number(u64, u64),
+    Fixed32(u64, [u8; 4]),
+    Bytes(u64, &'a [u8]),
+    Other,
+}
+
+/// The fields of one protocol buffer message.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(n)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn field(&mut self) -> Option<Field<'a>> {
+        let tag = self.varint()?;
+        let number = tag >> 3;
+        Some(match tag & 7 {
+            0 => Field::Number(number, self.varint()?),
+            1 => {
+                self.take(8)?;
+                Field::Other
+            }
+            2 => {
+                let n = usize::try_from(self.varint()?).ok()?;
+                Field::Bytes(number, self.take(n)?)
+            }
+            5 => Field::Fixed32(number, self.take(4)?.try_into().ok()?),
+            _ => return None,
+        })
+    }
+
+    /// Calls `each` with every field; an error if the message is damaged.
+    fn for_each(bytes: &'a [u8], mut each: impl FnMut(Field<'a>) -> Result<()>) -> Result<()> {
+        let mut fields = Fields { rest: bytes };
+        while !fields.rest.is_empty() {
+            let field = fields.field().ok_or_else(|| broken("the SentencePiece model is cut or damaged"))?;
+            each(field)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a SentencePiece model says, wherever it is written down.
+pub struct Description<'a> {
+    pub pieces: Vec<(&'a [u8], f32, Kind)>,
+    pub is_unigram: bool,
+    pub unknown: Option<TokenId>,
+    pub bos: Option<TokenId>,
+    pub eos: Option<TokenId>,
+    /// A text begins with a space.
+    pub prefix: bool,
+    pub collapse: bool,
+    pub charsmap: &'a [u8],
+}
+
+const UNIGRAM: u64 = 1;
+const BPE: u64 = 2;
+
+impl<'a> Description<'a> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let mut this = Self {
+            pieces: Vec::new(),
+            is_unigram: true,
+            unknown: Some(0),
+            bos: Some(1),
+            eos: Some(2),
+            prefix: true,
+            collapse: true,
+            charsmap: &[],
+        };
+        Fields::for_each(bytes, |field| match field {
+            Field::Bytes(1, piece) => this.piece(piece),
+            Field::Bytes(2, trainer) => this.trainer(trainer),
+            Field::Bytes(3, normalizer) => this.normalizer(normalizer),
+            _ => Ok(()),
+        })?;
+        Ok(this)
+    }
+
+    fn piece(&mut self, bytes: &'a [u8]) -> Result<()> {
+        let (mut text, mut score, mut kind) = (&[][..], 0.0, Kind::Normal);
+        Fields::for_each(bytes, |field| {
+            match field {
+                Field::Bytes(1, bytes) => text = bytes,
+                Field::Fixed32(2, bytes) => score = f32::from_le_bytes(bytes),
+                Field::Number(3, number) => kind = Kind::from_number(i64::try_from(number).unwrap_or(0)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.pieces.push((text, score, kind));
+        Ok(())
+    }
+
+    fn trainer(&mut self, bytes: &'a [u8]) -> Result<()> {
+        // A negative id is written as a huge number: there is no such token.
+        let id = |number: u64| TokenId::try_from(number).ok();
+        Fields::for_each(bytes, |field| {
+            match field {
+                Field::Number(3, UNIGRAM) => self.is_unigram = true,
+                Field::Number(3, BPE) => self.is_unigram = false,
+                Field::Number(3, _) => return Err(unsupported()),
+                Field::Number(40, number) => self.unknown = id(number),
+                Field::Number(41, number) => self.bos = id(number),
+                Field::Number(42, number) => self.eos = id(number),
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    fn normalizer(&mut self, bytes: &'a [u8]) -> Result<()> {
+        Fields::for_each(bytes, |field| {
+            match field {
+                Field::Bytes(2, charsmap) => self.charsmap = charsmap,
+                Field::Number(3, flag) => self.prefix = flag != 0,
+                Field::Number(4, flag) => self.collapse = flag != 0,
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+}
+
+fn unsupported() -> EngineError {
+    EngineError::new(
+        "tokenizer.unsupported",
+        "a SentencePiece model of words or characters is not supported",
+        "Choose a model with a BPE or Unigram tokenizer.",
+    )
+}
+
+impl Tokenizer {
+    pub(super) fn from_sentencepiece(bytes: &[u8]) -> Result<Self> {
+        let description = Description::parse(bytes)?;
+        let roles = Roles {
+            bos: description.bos,
+            eos: description.eos,
+            before: description.bos.into_iter().collect(),
+            ..Roles::default()
+        };
+        Self::from_description(&description, roles)
+    }
+
+    pub(super) fn from_description(description: &Description<'_>, roles: Roles) -> Result<Self> {
+        let tokens = description.pieces.iter().map(|(text, _, kind)| (*text, *kind));
+        let scores = description.pieces.iter().map(|(_, score, _)| *score).collect();
+        let decoding = Decoding::SentencePiece { strips_space: description.prefix };
+        let mut vocab = Vocab::new(tokens, scores, decoding)?;
+        super::source::mend_kinds(&mut vocab, &roles);
+        let merging = if description.is_unigram {
+            unigram(description)?
+        } else {
+            let spaces = Spaces { prefix: description.prefix, collapse: description.collapse };
+            Merging::Spm { spaces, spm: Spm { unknown: description.unknown } }
+        };
+        let mut added = added_by_kind(&vocab);
+        for token in added.iter_mut().filter(|token| !token.is_control) {
+            token.text = token.text.replace('▁', " ");
+        }
+        Ok(Self::assemble(vocab, merging, added, roles))
+    }
+}
+
+fn unigram(description: &Description<'_>) -> Result<Merging> {
+    let bad = |what: String| broken(format!("the SentencePiece model: {what}"));
+    let pieces: Vec<(String, f64)> = description
+        .pieces
+        .iter()
+        .map(|(text, score, _)| Ok((std::str::from_utf8(text)?.to_string(), f64::from(*score))))
+        .collect::<Result<_, std::str::Utf8Error>>()
+        .map_err(|_| bad("a piece is no UTF-8".into()))?;
+    let has_bytes = description.pieces.iter().any(|(_, _, kind)| *kind == Kind::Byte);
+    let unknown = description.unknown.map(|id| id as usize);
+    let unigram = Unigram::from(pieces, unknown, has_bytes).map_err(|error| bad(error.to_string()))?;
+    let mut steps = Vec::new();
+    if !description.charsmap.is_empty() {
+        let map = Precompiled::from(description.charsmap).map_err(|error| bad(error.to_string()))?;
+        steps.push(NormalizerWrapper::Precompiled(map));
+    }
+    let replace = |pattern: &str, by: &str| Replace::new(pattern, by).map_err(|error| bad(error.to_string()));
+    if description.prefix {
+        steps.push(NormalizerWrapper::Prepend(Prepend::new("▁".to_string())));
+    }
+    steps.push(NormalizerWrapper::Replace(replace(" ", "▁")?));
+    let normalizer = Some(NormalizerWrapper::Sequence(Sequence::new(steps)));
+    let splitter = Splitter { normalizer, pre_tokenizer: None, inner: None };
+    Ok(Merging::Unigram { splitter, unigram: Box::new(unigram) })
+}

@@ -1,0 +1,86 @@
+//! What every container tells about its tokenizer, and the tokenizer made of it.
+
+use std::sync::Arc;
+
+use super::added::{Added, AddedTokens};
+use super::vocab::{Kind, Vocab};
+use super::{Merging, TokenId, Tokenizer};
+
+/// The roles that a file gives to tokens. Ids that don't exist are dropped.
+#[derive(Debug, Default)]
+pub struct Roles {
+    pub bos: Option<TokenId>,
+    pub eos: Option<TokenId>,
+    /// Others that end a reply.
+    pub ends: Vec<TokenId>,
+    pub before: Vec<TokenId>,
+    pub after: Vec<TokenId>,
+}
+
+/// Tokens that end a turn, whatever the file says of them.
+const END_NAMES: &[&str] = &[
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|endoftext|>", "<|eom_id|>", "<EOT>", "_<EOT>",
+    "<|return|>", "<|call|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>",
+];
+
+/// Where this one exists, `<|end|>` only ends one message of several.
+const HARMONY_END: &str = "<|return|>";
+
+impl Tokenizer {
+    pub(super) fn assemble(vocab: Vocab, merging: Merging, added: Vec<Added>, roles: Roles) -> Self {
+        let exists = |id: &TokenId| (*id as usize) < vocab.len();
+        let names = |id: TokenId| std::str::from_utf8(vocab.text(id)).unwrap_or_default();
+        let mut eog: Vec<TokenId> = roles.eos.iter().chain(&roles.ends).copied().filter(exists).collect();
+        let is_harmony = added.iter().any(|a| a.text == HARMONY_END);
+        eog.extend(added.iter().filter(|a| a.is_control && END_NAMES.contains(&a.text.as_str())).map(|a| a.id));
+        eog.retain(|id| !(is_harmony && names(*id) == "<|end|>"));
+        eog.sort_unstable();
+        eog.dedup();
+        let [bos, eos] = [roles.bos, roles.eos].map(|id| id.filter(exists));
+        let [before, after] = [roles.before, roles.after].map(|mut ids| {
+            ids.retain(exists);
+            ids
+        });
+        let added = AddedTokens::new(added.into_iter().filter(|a| exists(&a.id)).collect());
+        Self { vocab: Arc::new(vocab), merging, added, bos, eos, eog, before, after }
+    }
+}
+
+/// Marks tokens that steer the model as control tokens where a careless conversion calls them normal ones.
+pub fn mend_kinds(vocab: &mut Vocab, roles: &Roles) {
+    let named: Vec<TokenId> = vocab
+        .ids()
+        .filter(|(_, text, kind)| {
+            matches!(kind, Kind::Normal | Kind::UserDefined)
+                && std::str::from_utf8(text).is_ok_and(|text| END_NAMES.contains(&text))
+        })
+        .map(|(id, _, _)| id)
+        .collect();
+    let given = roles.bos.iter().chain(&roles.eos).chain(&roles.ends).copied();
+    let mut changed = false;
+    for id in given.chain(named) {
+        let is_markup = vocab.text(id).starts_with(b"<") || vocab.text(id).starts_with(b"[");
+        if matches!(vocab.kind(id), Some(Kind::Normal | Kind::UserDefined)) && is_markup {
+            vocab.set_kind(id, Kind::Control);
+            changed = true;
+        }
+    }
+    if changed {
+        vocab.reindex();
+    }
+}
+
+/// The tokens that are matched as a whole, by their kinds.
+pub fn added_by_kind(vocab: &Vocab) -> Vec<Added> {
+    vocab
+        .ids()
+        .filter_map(|(id, text, kind)| {
+            let text = std::str::from_utf8(text).ok()?;
+            match kind {
+                Kind::Control | Kind::Unknown => Some(Added::new(text, id, true)),
+                Kind::UserDefined => Some(Added::new(text, id, false)),
+                Kind::Normal | Kind::Unused | Kind::Byte => None,
+            }
+        })
+        .collect()
+}

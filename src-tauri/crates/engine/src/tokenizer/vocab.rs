@@ -1,0 +1,335 @@
+//! The tokens of a model: their text, what they are for, and how a text finds its token.
+//!
+//! Texts lie in one arena; the table that finds them holds ids only. Texts come from files and may be any bytes.
+
+use super::TokenId;
+use crate::error::{DAMAGED, EngineError, Result};
+
+/// What a token is for. The numbers are those of GGUF and SentencePiece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Normal,
+    Unknown,
+    Control,
+    /// Matched as a whole wherever its text stands.
+    UserDefined,
+    Unused,
+    /// One byte, written `<0x0A>`.
+    Byte,
+}
+
+impl Kind {
+    /// A number that no format defines counts as a normal token: other programs load such files too.
+    pub fn from_number(number: i64) -> Self {
+        match number {
+            2 => Self::Unknown,
+            3 => Self::Control,
+            4 => Self::UserDefined,
+            5 => Self::Unused,
+            6 => Self::Byte,
+            _ => Self::Normal,
+        }
+    }
+
+    /// Whether merging text may end in this token.
+    fn is_found_by_text(self) -> bool {
+        match self {
+            Self::Normal | Self::UserDefined => true,
+            Self::Unknown | Self::Control | Self::Unused | Self::Byte => false,
+        }
+    }
+}
+
+/// How a token's text becomes bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoding {
+    /// Every character stands for a byte, as GPT-2 has it.
+    ByteLevel,
+    /// `▁` stands for a space, `<0x0A>` for a byte; `strips_space`: a text loses the space it begins with.
+    SentencePiece { strips_space: bool },
+}
+
+const EMPTY: u32 = u32::MAX;
+
+/// All tokens of a model. An id is an index.
+#[derive(Debug)]
+pub struct Vocab {
+    texts: Vec<u8>,
+    /// End of each token's text in `texts`: `(n_vocab)`.
+    ends: Vec<u32>,
+    kinds: Vec<Kind>,
+    scores: Vec<f32>,
+    /// Open addressing, a power of two long; `EMPTY` or an id.
+    slots: Vec<u32>,
+    /// Bytes of the longest text that can be found.
+    longest: usize,
+    byte_ids: Option<Box<[TokenId; 256]>>,
+    pub decoding: Decoding,
+}
+
+impl Vocab {
+    /// `tokens`: text and kind by id. `scores` is empty or one per token.
+    pub fn new<'a>(
+        tokens: impl Iterator<Item = (&'a [u8], Kind)>,
+        scores: Vec<f32>,
+        decoding: Decoding,
+    ) -> Result<Self> {
+        let (mut texts, mut ends, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+        for (text, kind) in tokens {
+            texts.extend_from_slice(text);
+            let end = u32::try_from(texts.len()).ok().filter(|_| ends.len() < EMPTY as usize - 1);
+            ends.push(end.ok_or_else(|| broken("the vocabulary is larger than 4 GiB"))?);
+            kinds.push(kind);
+        }
+        if ends.is_empty() {
+            return Err(broken("the vocabulary is empty"));
+        }
+        if !scores.is_empty() && scores.len() != ends.len() {
+            return Err(broken(format!("{} tokens but {} scores", ends.len(), scores.len())));
+        }
+        let n_slots = (ends.len() * 2).next_power_of_two();
+        let slots = vec![EMPTY; n_slots];
+        let mut vocab = Self { texts, ends, kinds, scores, slots, longest: 0, byte_ids: None, decoding };
+        (0..vocab.len() as TokenId).for_each(|id| vocab.index(id));
+        vocab.byte_ids = vocab.find_bytes();
+        Ok(vocab)
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The text of a token as the file has it; empty for an id that does not exist.
+    pub fn text(&self, id: TokenId) -> &[u8] {
+        let at = id as usize;
+        let Some(&end) = self.ends.get(at) else { return &[] };
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.texts[start as usize..end as usize]
+    }
+
+    pub fn kind(&self, id: TokenId) -> Option<Kind> {
+        self.kinds.get(id as usize).copied()
+    }
+
+    pub fn score(&self, id: TokenId) -> f32 {
+        self.scores.get(id as usize).copied().unwrap_or(0.0)
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = (TokenId, &[u8], Kind)> {
+        self.kinds.iter().zip(0..).map(|(kind, id)| (id, self.text(id), *kind))
+    }
+
+    /// The token whose whole text this is: normal and user-defined ones only.
+    pub fn find(&self, text: &[u8]) -> Option<TokenId> {
+        if text.is_empty() || text.len() > self.longest {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash(text) as usize & mask;
+        loop {
+            match self.slots[at] {
+                EMPTY => return None,
+                id if self.text(id) == text => return Some(id),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Any token with this text, whatever its kind. Slow: for the few names that a loader asks for.
+    pub fn find_any(&self, text: &str) -> Option<TokenId> {
+        self.find(text.as_bytes())
+            .or_else(|| self.ids().find(|(_, t, _)| *t == text.as_bytes()).map(|(id, _, _)| id))
+    }
+
+    /// The tokens `<0x00>` … `<0xFF>`, if all of them are there.
+    pub fn byte_ids(&self) -> Option<&[TokenId; 256]> {
+        self.byte_ids.as_deref()
+    }
+
+    /// Changes what a token is for; before [`Vocab::reindex`] the old kind may still be found by text.
+    pub fn set_kind(&mut self, id: TokenId, kind: Kind) {
+        if let Some(slot) = self.kinds.get_mut(id as usize) {
+            *slot = kind;
+        }
+    }
+
+    /// Finds texts by the kinds as they are now.
+    pub fn reindex(&mut self) {
+        self.slots.fill(EMPTY);
+        self.longest = 0;
+        (0..self.len() as TokenId).for_each(|id| self.index(id));
+        self.byte_ids = self.find_bytes();
+    }
+
+    /// Appends the bytes that a token stands for.
+    pub fn append_bytes(&self, id: TokenId, out: &mut Vec<u8>) {
+        let text = self.text(id);
+        let kind = self.kind(id).unwrap_or(Kind::Unused);
+        match (self.decoding, kind) {
+            (Decoding::ByteLevel, Kind::Normal) => append_byte_level(text, out),
+            (Decoding::SentencePiece { .. }, Kind::Byte) => match parse_byte(text) {
+                Some(byte) => out.push(byte),
+                None => out.extend_from_slice(text),
+            },
+            (Decoding::SentencePiece { .. }, Kind::Normal | Kind::UserDefined) => append_spaced(text, out),
+            _ => out.extend_from_slice(text),
+        }
+    }
+
+    /// Where two tokens have the same text the lower id is found.
+    fn index(&mut self, id: TokenId) {
+        let text = self.text(id);
+        if text.is_empty() || !self.kinds[id as usize].is_found_by_text() {
+            return;
+        }
+        let mask = self.slots.len() - 1;
+        let (mut at, n) = (hash(text) as usize & mask, text.len());
+        while self.slots[at] != EMPTY {
+            if self.text(self.slots[at]) == self.text(id) {
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = id;
+        self.longest = self.longest.max(n);
+    }
+
+    fn find_bytes(&self) -> Option<Box<[TokenId; 256]>> {
+        let mut found = Box::new([EMPTY; 256]);
+        for (id, text, kind) in self.ids() {
+            if let (Kind::Byte, Some(byte)) = (kind, parse_byte(text)) {
+                found[byte as usize] = id;
+            }
+        }
+        (!found.contains(&EMPTY)).then_some(found)
+    }
+}
+
+pub(super) fn broken(message: impl Into<String>) -> EngineError {
+    EngineError::new("tokenizer.broken", message, DAMAGED)
+}
+
+/// Eight bytes a step; good enough for texts that nobody chose to collide, and a collision only costs time.
+fn hash(text: &[u8]) -> u64 {
+    let mut hash = text.len() as u64;
+    for chunk in text.chunks(8) {
+        let mut word = [0u8; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = mix(hash, u64::from_le_bytes(word));
+    }
+    hash ^ (hash >> 32)
+}
+
+pub(super) fn mix(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// `<0x0A>` to 10.
+pub fn parse_byte(text: &[u8]) -> Option<u8> {
+    let hex = text.strip_prefix(b"<0x")?.strip_suffix(b">")?;
+    let hex = std::str::from_utf8(hex).ok().filter(|h| h.len() == 2 && !h.starts_with('+'))?;
+    u8::from_str_radix(hex, 16).ok()
+}
+
+fn append_spaced(text: &[u8], out: &mut Vec<u8>) {
+    const SPACE: &[u8] = "▁".as_bytes();
+    let mut rest = text;
+    while let Some((&first, tail)) = rest.split_first() {
+        if let Some(tail) = rest.strip_prefix(SPACE) {
+            out.push(b' ');
+            rest = tail;
+        } else {
+            out.push(first);
+            rest = tail;
+        }
+    }
+}
+
+/// GPT-2's alphabet: printable bytes are themselves, the others are the characters from U+0100 on, in order.
+fn byte_of(c: char) -> Option<u8> {
+    const PRINTABLE: [(u32, u32); 3] = [(0x21, 0x7e), (0xa1, 0xac), (0xae, 0xff)];
+    let code = c as u32;
+    if PRINTABLE.iter().any(|(from, to)| (*from..=*to).contains(&code)) {
+        return u8::try_from(code).ok();
+    }
+    match code.checked_sub(0x100)? {
+        n @ 0..=0x20 => Some(n as u8),
+        n @ 0x21..=0x42 => Some((n - 0x21) as u8 + 0x7f),
+        0x43 => Some(0xad),
+        _ => None,
+    }
+}
+
+/// Characters outside the alphabet stay what they are; so does a text that is no UTF-8.
+fn append_byte_level(text: &[u8], out: &mut Vec<u8>) {
+    let Ok(text) = std::str::from_utf8(text) else { return out.extend_from_slice(text) };
+    for c in text.chars() {
+        match byte_of(c) {
+            Some(byte) => out.push(byte),
+            None => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vocab(tokens: &[(&str, Kind)], decoding: Decoding) -> Vocab {
+        let tokens = tokens.iter().map(|(text, kind)| (text.as_bytes(), *kind));
+        Vocab::new(tokens, Vec::new(), decoding).expect("well-formed")
+    }
+
+    #[test]
+    fn finds_what_may_be_found() {
+        let v = vocab(
+            &[("a", Kind::Normal), ("<s>", Kind::Control), ("a", Kind::Normal), ("é", Kind::UserDefined)],
+            Decoding::ByteLevel,
+        );
+        let check = |text: &str, expected: Option<TokenId>| assert_eq!(v.find(text.as_bytes()), expected);
+        check("a", Some(0));
+        check("<s>", None);
+        check("é", Some(3));
+        check("", None);
+        check("b", None);
+        assert_eq!(v.find_any("<s>"), Some(1));
+        assert_eq!(v.text(4_000_000_000), b"");
+    }
+
+    #[test]
+    fn the_byte_alphabet_is_that_of_the_crate() {
+        let mut bytes: Vec<u8> = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet()
+            .into_iter()
+            .map(|c| byte_of(c).expect("every character of the alphabet is a byte"))
+            .collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+        assert_eq!((byte_of('Ġ'), byte_of('Ċ'), byte_of('a'), byte_of('…')), (Some(32), Some(10), Some(97), None));
+    }
+
+    #[test]
+    fn tokens_become_bytes() {
+        let check = |decoding, text: &str, kind, expected: &[u8]| {
+            let mut out = Vec::new();
+            vocab(&[(text, kind)], decoding).append_bytes(0, &mut out);
+            assert_eq!(out, expected, "{text}");
+        };
+        let spm = Decoding::SentencePiece { strips_space: true };
+        check(Decoding::ByteLevel, "Ġhi", Kind::Normal, b" hi");
+        check(Decoding::ByteLevel, "Ġhi", Kind::Control, "Ġhi".as_bytes());
+        check(Decoding::ByteLevel, "Ã", Kind::Normal, &[0xc3]);
+        check(spm, "▁hi▁", Kind::Normal, b" hi ");
+        check(spm, "<0x0A>", Kind::Byte, b"\n");
+        check(spm, "<0x0A>", Kind::Normal, b"<0x0A>");
+        check(spm, "<0xZZ>", Kind::Byte, b"<0xZZ>");
+    }
+
+    #[test]
+    fn hostile_vocabularies_are_errors_or_harmless() {
+        assert!(Vocab::new(std::iter::empty(), Vec::new(), Decoding::ByteLevel).is_err());
+        let one = || [(&b"\xff\xfe"[..], Kind::from_number(99))].into_iter();
+        assert!(Vocab::new(one(), vec![0.0, 1.0], Decoding::ByteLevel).is_err());
+        let odd = Vocab::new(one(), vec![f32::NAN], Decoding::ByteLevel).expect("tolerated");
+        assert_eq!(odd.find(b"\xff\xfe"), Some(0));
+    }
+}
