@@ -42,18 +42,28 @@ class Topic:
     id: str
     facts: list[str]
     answers: list[str]
-    ask: list
+    ask: list  # the topic's own patterns
+    framed: list  # its words in frames that fit any topic
     group: str
     patterns: list[str]
     follows: list[Follow] = field(default_factory=list)
 
 
 def load_topics() -> dict[str, Topic]:
+    words = tomllib.loads((HERE / "data/about.toml").read_text())
+    frames = tomllib.loads((HERE / "data/frames.toml").read_text())
     rows = [row for path in sorted((HERE / "data/topics").glob("*.toml")) for row in tomllib.loads(path.read_text())["topic"]]
     topics: dict[str, Topic] = {}
     for row in rows:
         assert row["id"] not in topics, row["id"]
-        topics[row["id"]] = Topic(row["id"], row["facts"], row["answers"], [parse(p) for p in row["ask"]], row.get("group", row["id"]), row["ask"])
+        framed = [
+            frame.replace("{it}", "(" + "|".join(words[row["id"]][kind]) + ")")
+            for kind, asks in frames.items() if words.get(row["id"], {}).get(kind) for frame in asks
+        ]
+        topics[row["id"]] = Topic(
+            row["id"], row["facts"], row["answers"], [parse(p) for p in row["ask"]], [parse(p) for p in framed],
+            row.get("group", row["id"]), row["ask"] + framed,
+        )
     for row in rows:
         for follow in row.get("follow", []):
             answers = topics[follow["to"]].answers if "to" in follow else follow["answers"]
@@ -142,7 +152,8 @@ def say(ask: list, rng: random.Random) -> str:
 
 
 WEIGHTS = {"add-model": 1.6, "world": 2.2, "bigger-model": 1.2, "code": 1.3, "write-text": 1.3, "translate": 1.3, "maths": 1.2, "images": 1.2, "web": 1.2, "unknown": 0.7, "bye": 0.7, "joke": 0.8, "mac": 0.8, "nook-devices": 0.8, "min-p": 0.8}
-TURNS = [1] * 50 + [2] * 22 + [3] * 12 + [4] * 7 + [6] * 5 + [9] * 3 + [14] * 1
+FRAMED = 0.4  # of the questions come from data/frames.toml
+TURNS = [1] * 50 + [2] * 22 + [3] * 12 + [4] * 7 + [6] * 5 + [9] * 3 + [20] * 1
 
 
 def dialogue(topics: dict[str, Topic], rng: random.Random) -> list[tuple[str, str]]:
@@ -160,7 +171,7 @@ def dialogue(topics: dict[str, Topic], rng: random.Random) -> list[tuple[str, st
             last = None
             continue
         last = topics[rng.choices(names, weights)[0]]
-        messages += [("user", say(last.ask, rng)), ("assistant", rng.choice(last.answers))]
+        messages += [("user", say(last.framed if last.framed and rng.random() < FRAMED else last.ask, rng)), ("assistant", rng.choice(last.answers))]
     return messages
 
 
