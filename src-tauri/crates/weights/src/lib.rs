@@ -1,1 +1,22 @@
-//! Built by the first slice.
+//! Bytes on disk and what they mean: GGUF and safetensors, mapped and wholly validated when opened, and the block
+//! formats that weights are stored in. Knows nothing of models: which tensors and keys there must be is decided above.
+
+#![deny(unsafe_code)]
+
+pub mod dtype;
+pub mod error;
+mod file;
+mod fingerprint;
+mod gguf;
+pub mod metadata;
+mod mmap;
+pub mod quant;
+mod safetensors;
+pub mod write;
+
+pub use dtype::DType;
+pub use error::WeightsError;
+pub use file::{Container, TensorView, WeightFile};
+pub use metadata::{Array, Metadata, Value};
+pub use mmap::SharedBytes;
+pub use quant::Codec;

@@ -1,0 +1,132 @@
+//! What can be wrong with a file of weights: which file, where in it, why, and what to do.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Where in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole, or its header.
+    File,
+    Tensor(String),
+    /// A metadata key, or a field of config.json.
+    Key(String),
+}
+
+/// The kinds of failure; each has a code and a remedy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The file system refused.
+    Io,
+    /// Something else than a model.
+    NotAModel,
+    /// A model in a container or version that is not read.
+    Unsupported,
+    /// It ends too early.
+    Truncated,
+    /// It contradicts itself.
+    Malformed,
+    /// A number is beyond what any real model has.
+    Limit,
+    /// A block format that is unknown.
+    DType,
+    /// A key that is not there.
+    KeyMissing,
+    /// A key of another type, or with a value that cannot be.
+    KeyInvalid,
+}
+
+/// One failure.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct WeightsError {
+    /// Name of the file as it was opened.
+    pub file: String,
+    pub place: Place,
+    pub kind: Kind,
+    /// Plain words, without file and place.
+    pub cause: String,
+}
+
+impl WeightsError {
+    pub fn new(file: impl Into<String>, kind: Kind, cause: impl Into<String>) -> Self {
+        Self { file: file.into(), place: Place::File, kind, cause: cause.into() }
+    }
+
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Stable identifier, never translated.
+    pub fn code(&self) -> &'static str {
+        match self.kind {
+            Kind::Io => "weights.io",
+            Kind::NotAModel => "weights.not_a_model",
+            Kind::Unsupported => "weights.unsupported",
+            Kind::Truncated => "weights.truncated",
+            Kind::Malformed => "weights.malformed",
+            Kind::Limit => "weights.limit",
+            Kind::DType => "weights.dtype",
+            Kind::KeyMissing => "weights.key_missing",
+            Kind::KeyInvalid => "weights.key_invalid",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn remedy(&self) -> String {
+        match self.kind {
+            Kind::Io => "Check that the file exists and may be read.",
+            Kind::NotAModel => "Choose a .gguf file, or a folder with model.safetensors and config.json.",
+            Kind::Unsupported => {
+                "Get the model as a GGUF file of version 2 or 3, or as one .safetensors file."
+            }
+            Kind::Truncated => "The download is probably incomplete: download the file again.",
+            Kind::Malformed | Kind::Limit => {
+                "The file is damaged: download it again, or take it from another source."
+            }
+            Kind::DType => "Choose another quantisation of this model, such as Q4_K_M or Q8_0.",
+            Kind::KeyMissing | Kind::KeyInvalid => {
+                "The file was not made for a language model of a known kind: take it from another source."
+            }
+        }
+        .to_owned()
+    }
+}
+
+impl fmt::Display for WeightsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file)?;
+        match &self.place {
+            Place::File => {}
+            Place::Tensor(name) => write!(f, "tensor \"{}\": ", shown(name))?,
+            Place::Key(name) => write!(f, "key \"{}\": ", shown(name))?,
+        }
+        f.write_str(&self.cause)
+    }
+}
+
+/// A name from a file, fit to be printed: one line, not too long.
+pub(crate) fn shown(name: &str) -> String {
+    /// Longer names are cut in messages.
+    const MAX_CHARS: usize = 80;
+    let mut text: String = name.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
+    if name.chars().nth(MAX_CHARS).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_file_place_and_cause_in_one_line() {
+        let error = WeightsError::new("m.gguf", Kind::Malformed, "overlaps").at(Place::Tensor("a\nb".into()));
+        assert_eq!(error.to_string(), "m.gguf: tensor \"a\\nb\": overlaps");
+        let long = "x".repeat(5000);
+        let error = WeightsError::new("m.gguf", Kind::Limit, "too long").at(Place::Key(long));
+        assert!(error.to_string().len() < 200);
+    }
+}

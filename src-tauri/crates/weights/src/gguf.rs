@@ -1,0 +1,301 @@
+//! GGUF, versions 2 and 3, little-endian. Reads the tables once and checks every number in them against the file:
+//! after that each tensor is a range inside it, aligned, and no two share a byte. Nothing is allocated from a number
+//! that has not been compared with the bytes that are there.
+//!
+//! Layout: "GGUF", version, number of tensors, number of pairs; pairs; tensor table; padding; data.
+
+use std::ops::Range;
+
+use crate::dtype::DType;
+use crate::error::{Kind, Place, WeightsError, shown};
+use crate::file::TensorInfo;
+use crate::metadata::{Entry, Metadata, ValueType, scalar};
+use crate::mmap::SharedBytes;
+
+pub const MAGIC: &[u8; 4] = b"GGUF";
+const VERSIONS: std::ops::RangeInclusive<u32> = 2..=3;
+/// Real files have below 100 pairs and below 20 000 tensors; this bounds memory and time for the others.
+const MAX_PAIRS: u64 = 1 << 16;
+const MAX_TENSORS: u64 = 1 << 18;
+/// Limits of the format.
+const MAX_KEY_BYTES: u64 = 65_535;
+const MAX_NAME_BYTES: u64 = 64;
+const MAX_DIMS: u32 = 4;
+const DEFAULT_ALIGNMENT: u32 = 32;
+/// Least and most that makes sense: a page-aligned map must keep every block format aligned; 1 MiB pads enough.
+const ALIGNMENTS: std::ops::RangeInclusive<u32> = 8..=1 << 20;
+/// Least bytes of a pair (length, one byte of key, type, one byte) and of a tensor's row (length, one byte of name,
+/// number of dimensions, one of them, type, offset).
+const MIN_PAIR_BYTES: u64 = 8 + 1 + 4 + 1;
+const MIN_TENSOR_BYTES: u64 = 8 + 1 + 4 + 8 + 4 + 8;
+
+/// What a GGUF file holds.
+pub struct Parsed {
+    pub version: u32,
+    pub metadata: Metadata,
+    /// In the order of the table; data ranges are of the whole file.
+    pub tensors: Vec<TensorInfo>,
+    /// Where the data begin: all before is header.
+    pub data_start: usize,
+}
+
+pub fn parse(file: &str, bytes: &SharedBytes) -> Result<Parsed, WeightsError> {
+    let mut cursor = Cursor { file, bytes, at: MAGIC.len() };
+    let version = cursor.u32()?;
+    check_version(file, version)?;
+    let (n_tensors, n_pairs) = (cursor.u64()?, cursor.u64()?);
+    cursor.check_count("tensors", n_tensors, MIN_TENSOR_BYTES, MAX_TENSORS)?;
+    cursor.check_count("metadata pairs", n_pairs, MIN_PAIR_BYTES, MAX_PAIRS)?;
+    let mut entries = Vec::new();
+    for _ in 0..n_pairs {
+        entries.push(cursor.pair()?);
+    }
+    let metadata = Metadata::gguf(file, bytes.clone(), entries)?;
+    let alignment = alignment(&metadata)?;
+    let mut tensors = Vec::new();
+    for _ in 0..n_tensors {
+        tensors.push(cursor.tensor()?);
+    }
+    let data_start = cursor.at.next_multiple_of(alignment);
+    place(file, bytes.len(), data_start, alignment, &mut tensors)?;
+    Ok(Parsed { version, metadata, tensors, data_start: data_start.min(bytes.len()) })
+}
+
+fn check_version(file: &str, version: u32) -> Result<(), WeightsError> {
+    if VERSIONS.contains(&version) {
+        return Ok(());
+    }
+    let cause = if VERSIONS.contains(&version.swap_bytes()) {
+        "a GGUF file for big-endian machines".to_owned()
+    } else {
+        format!("GGUF version {version}; versions 2 and 3 are read")
+    };
+    Err(WeightsError::new(file, Kind::Unsupported, cause))
+}
+
+/// What `general.alignment` says.
+fn alignment(metadata: &Metadata) -> Result<usize, WeightsError> {
+    const KEY: &str = "general.alignment";
+    let alignment = metadata.opt_u32(KEY)?.unwrap_or(DEFAULT_ALIGNMENT);
+    if alignment.is_power_of_two() && ALIGNMENTS.contains(&alignment) {
+        return Ok(alignment as usize);
+    }
+    let cause = format!("is {alignment}; must be a power of two from 8 to 1048576");
+    Err(metadata.error(KEY, Kind::KeyInvalid, &cause))
+}
+
+struct Cursor<'a> {
+    file: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn error(&self, kind: Kind, cause: impl Into<String>) -> WeightsError {
+        WeightsError::new(self.file, kind, cause)
+    }
+
+    fn left(&self) -> u64 {
+        (self.bytes.len() - self.at) as u64
+    }
+
+    fn take(&mut self, n: u64) -> Result<Range<usize>, WeightsError> {
+        if n > self.left() {
+            let cause = format!("ends after {} bytes, in the middle of its tables", self.bytes.len());
+            return Err(self.error(Kind::Truncated, cause));
+        }
+        let start = self.at;
+        self.at += n as usize; // no larger than what is left
+        Ok(start..self.at)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WeightsError> {
+        let range = self.take(N as u64)?;
+        Ok(self.bytes[range].try_into().expect("N bytes were taken"))
+    }
+
+    fn u32(&mut self) -> Result<u32, WeightsError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, WeightsError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A number of things that must lie in what is left of the file.
+    fn check_count(&self, what: &str, n: u64, min_bytes: u64, most: u64) -> Result<(), WeightsError> {
+        if n > self.left() / min_bytes {
+            let cause = format!("claims {n} {what}, more than the file has room for");
+            return Err(self.error(Kind::Truncated, cause));
+        }
+        if n > most {
+            return Err(self.error(Kind::Limit, format!("claims {n} {what}; the limit is {most}")));
+        }
+        Ok(())
+    }
+
+    /// A length and that many bytes.
+    fn string(&mut self) -> Result<Range<usize>, WeightsError> {
+        let n = self.u64()?;
+        self.take(n)
+    }
+
+    fn pair(&mut self) -> Result<Entry, WeightsError> {
+        let n = self.u64()?;
+        if n == 0 || n > MAX_KEY_BYTES {
+            return Err(self.error(Kind::Malformed, format!("a metadata key of {n} bytes")));
+        }
+        let key = self.take(n)?;
+        let Ok(name) = std::str::from_utf8(&self.bytes[key.clone()]) else {
+            return Err(self.error(Kind::Malformed, "a metadata key that is not UTF-8"));
+        };
+        let name = name.to_owned();
+        let at_key = |e: WeightsError| e.at(Place::Key(name.clone()));
+        self.value(key).map_err(at_key)
+    }
+
+    fn value(&mut self, key: Range<usize>) -> Result<Entry, WeightsError> {
+        let kind = self.value_type()?;
+        let mut entry = Entry { key, kind, array: None, bytes: 0..0, utf8: true };
+        match kind {
+            ValueType::Str => {
+                entry.bytes = self.string()?;
+                entry.utf8 = std::str::from_utf8(&self.bytes[entry.bytes.clone()]).is_ok();
+            }
+            ValueType::Array => {
+                let (element, len) = (self.value_type()?, self.u64()?);
+                if element == ValueType::Array {
+                    return Err(self.error(Kind::KeyInvalid, "an array of arrays"));
+                }
+                self.check_count("elements", len, element.min_bytes() as u64, u64::MAX)?;
+                entry.array = Some((element, len as usize)); // fits: compared with the file's length
+                (entry.bytes, entry.utf8) = self.elements(element, len)?;
+            }
+            _ => {
+                entry.bytes = self.take(kind.min_bytes() as u64)?;
+                let _ = scalar(kind, &self.bytes[entry.bytes.clone()]); // any bits are a value of every scalar type
+            }
+        }
+        Ok(entry)
+    }
+
+    fn value_type(&mut self) -> Result<ValueType, WeightsError> {
+        let id = self.u32()?;
+        ValueType::from_id(id)
+            .ok_or_else(|| self.error(Kind::KeyInvalid, format!("has the unknown value type {id}")))
+    }
+
+    /// The bytes of an array's elements, and whether they are UTF-8 where they are strings.
+    fn elements(&mut self, element: ValueType, len: u64) -> Result<(Range<usize>, bool), WeightsError> {
+        if element != ValueType::Str {
+            return Ok((self.take(len * element.min_bytes() as u64)?, true)); // checked against the file: no overflow
+        }
+        let (start, mut utf8) = (self.at, true);
+        for _ in 0..len {
+            let string = self.string()?;
+            utf8 &= std::str::from_utf8(&self.bytes[string]).is_ok();
+        }
+        Ok((start..self.at, utf8))
+    }
+
+    /// A row of the tensor table; its range is relative to the data until [`place`] has seen it.
+    fn tensor(&mut self) -> Result<TensorInfo, WeightsError> {
+        let n = self.u64()?;
+        if n == 0 || n > MAX_NAME_BYTES {
+            let cause = format!("a tensor name of {n} bytes; 1 to {MAX_NAME_BYTES} are allowed");
+            return Err(self.error(Kind::Malformed, cause));
+        }
+        let range = self.take(n)?;
+        let name = match std::str::from_utf8(&self.bytes[range]) {
+            Ok(name) => name.to_owned(),
+            Err(_) => return Err(self.error(Kind::Malformed, "a tensor name that is not UTF-8")),
+        };
+        let at_tensor = |e: WeightsError| e.at(Place::Tensor(name.clone()));
+        let (dtype, shape, n_bytes, offset) = self.tensor_row().map_err(at_tensor)?;
+        let overflow =
+            || at_tensor(self.error(Kind::Malformed, format!("offset {offset} lies outside the file")));
+        let end = offset.checked_add(n_bytes).ok_or_else(overflow)?;
+        let (Ok(start), Ok(end)) = (usize::try_from(offset), usize::try_from(end)) else {
+            return Err(overflow());
+        };
+        Ok(TensorInfo { name, dtype, shape, part: 0, range: start..end })
+    }
+
+    /// Format, shape (outermost first), length in bytes, offset.
+    fn tensor_row(&mut self) -> Result<(DType, Vec<usize>, u64, u64), WeightsError> {
+        let n_dims = self.u32()?;
+        if n_dims == 0 || n_dims > MAX_DIMS {
+            return Err(
+                self.error(Kind::Malformed, format!("has {n_dims} dimensions; 1 to {MAX_DIMS} are allowed"))
+            );
+        }
+        let mut dims = [1u64; MAX_DIMS as usize];
+        let dims = &mut dims[..n_dims as usize];
+        for dim in dims.iter_mut() {
+            *dim = self.u64()?;
+        }
+        let id = self.u32()?;
+        let offset = self.u64()?;
+        let dtype = DType::from_gguf_id(id)
+            .ok_or_else(|| self.error(Kind::DType, format!("is stored in the unknown block format {id}")))?;
+        let shape_text = || dims.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
+        if dims.contains(&0) {
+            return Err(self.error(Kind::Malformed, format!("has an empty shape ({})", shape_text())));
+        }
+        if dims[0] % dtype.block_len() as u64 != 0 {
+            let (name, len) = (dtype.name(), dtype.block_len());
+            let cause = format!("rows of {} elements are no whole number of {name} blocks of {len}", dims[0]);
+            return Err(self.error(Kind::Malformed, cause));
+        }
+        let rows = dims[1..].iter().try_fold(1u64, |product, &dim| product.checked_mul(dim));
+        let n_bytes = rows.and_then(|rows| dtype.checked_row_bytes(dims[0])?.checked_mul(rows));
+        let elements = rows.and_then(|rows| rows.checked_mul(dims[0]));
+        let shape: Option<Vec<usize>> = dims.iter().rev().map(|&dim| usize::try_from(dim).ok()).collect();
+        match (n_bytes, elements, shape) {
+            (Some(n_bytes), Some(_), Some(shape)) => Ok((dtype, shape, n_bytes, offset)),
+            _ => Err(self.error(Kind::Malformed, format!("has an impossible shape ({})", shape_text()))),
+        }
+    }
+}
+
+/// Moves the tensors' ranges from the data to the whole file. They must follow one another without overlap and
+/// without holes other than the padding to `alignment`, as every writer lays them out, and end inside the file.
+fn place(
+    file: &str,
+    file_len: usize,
+    data_start: usize,
+    alignment: usize,
+    tensors: &mut [TensorInfo],
+) -> Result<(), WeightsError> {
+    let mut order: Vec<u32> = (0..tensors.len() as u32).collect();
+    order.sort_by_key(|&i| (tensors[i as usize].range.start, tensors[i as usize].range.end));
+    let mut expected = Some(0usize);
+    let mut previous: Option<u32> = None;
+    for &i in &order {
+        let TensorInfo { name, range, .. } = &tensors[i as usize];
+        let error =
+            |kind, cause: String| WeightsError::new(file, kind, cause).at(Place::Tensor(name.clone()));
+        let start = range.start;
+        if start % alignment != 0 {
+            let cause = format!("offset {start} is no multiple of the alignment {alignment}");
+            return Err(error(Kind::Malformed, cause));
+        }
+        if expected.is_none_or(|expected| start < expected) {
+            let other = previous.map_or("", |p| &tensors[p as usize].name);
+            return Err(error(Kind::Malformed, format!("shares bytes with tensor \"{}\"", shown(other))));
+        }
+        if expected != Some(start) {
+            return Err(error(Kind::Malformed, format!("offset {start} leaves a hole before it")));
+        }
+        if data_start.checked_add(range.end).is_none_or(|end| end > file_len) {
+            let cause = format!("ends beyond the file, which has {file_len} bytes");
+            return Err(error(Kind::Truncated, cause));
+        }
+        expected = range.end.checked_next_multiple_of(alignment);
+        previous = Some(i);
+    }
+    for tensor in tensors {
+        tensor.range = data_start + tensor.range.start..data_start + tensor.range.end;
+    }
+    Ok(())
+}

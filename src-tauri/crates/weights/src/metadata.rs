@@ -1,0 +1,458 @@
+//! What a file says of itself beside its tensors: the key-value pairs of a GGUF file, or config.json beside a
+//! safetensors file. Values stay in the mapped file and are read when asked for; their bounds were checked at open.
+
+use std::ops::Range;
+
+use crate::error::{Kind, Place, WeightsError};
+use crate::mmap::SharedBytes;
+
+/// The type of a GGUF value, by its number in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueType {
+    U8 = 0,
+    I8 = 1,
+    U16 = 2,
+    I16 = 3,
+    U32 = 4,
+    I32 = 5,
+    F32 = 6,
+    Bool = 7,
+    Str = 8,
+    Array = 9,
+    U64 = 10,
+    I64 = 11,
+    F64 = 12,
+}
+
+impl ValueType {
+    const ALL: [(Self, &'static str, usize); 13] = [
+        (Self::U8, "u8", 1),
+        (Self::I8, "i8", 1),
+        (Self::U16, "u16", 2),
+        (Self::I16, "i16", 2),
+        (Self::U32, "u32", 4),
+        (Self::I32, "i32", 4),
+        (Self::F32, "f32", 4),
+        (Self::Bool, "bool", 1),
+        (Self::Str, "string", 8),
+        (Self::Array, "array", 12),
+        (Self::U64, "u64", 8),
+        (Self::I64, "i64", 8),
+        (Self::F64, "f64", 8),
+    ];
+
+    pub fn from_id(id: u32) -> Option<Self> {
+        Self::ALL.get(usize::try_from(id).ok()?).map(|row| row.0)
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// Bytes of a scalar; for strings and arrays the least that one takes.
+    pub fn min_bytes(self) -> usize {
+        Self::ALL[self as usize].2
+    }
+}
+
+/// One value, borrowed from the file.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    U8(u8),
+    I8(i8),
+    U16(u16),
+    I16(i16),
+    U32(u32),
+    I32(i32),
+    F32(f32),
+    Bool(bool),
+    Str(&'a str),
+    /// A string that is not UTF-8.
+    Bytes(&'a [u8]),
+    Array(Array<'a>),
+    U64(u64),
+    I64(i64),
+    F64(f64),
+}
+
+impl<'a> Value<'a> {
+    /// The name of its type.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::U8(_) => "u8",
+            Self::I8(_) => "i8",
+            Self::U16(_) => "u16",
+            Self::I16(_) => "i16",
+            Self::U32(_) => "u32",
+            Self::I32(_) => "i32",
+            Self::F32(_) => "f32",
+            Self::Bool(_) => "bool",
+            Self::Str(_) => "string",
+            Self::Bytes(_) => "string that is not UTF-8",
+            Self::Array(_) => "array",
+            Self::U64(_) => "u64",
+            Self::I64(_) => "i64",
+            Self::F64(_) => "f64",
+        }
+    }
+
+    /// Any integer type, if the number is not negative.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.as_i128().and_then(|v| u64::try_from(v).ok())
+    }
+
+    /// Any integer type.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.as_i128().and_then(|v| i64::try_from(v).ok())
+    }
+
+    fn as_i128(&self) -> Option<i128> {
+        match *self {
+            Self::U8(v) => Some(v.into()),
+            Self::I8(v) => Some(v.into()),
+            Self::U16(v) => Some(v.into()),
+            Self::I16(v) => Some(v.into()),
+            Self::U32(v) => Some(v.into()),
+            Self::I32(v) => Some(v.into()),
+            Self::U64(v) => Some(v.into()),
+            Self::I64(v) => Some(v.into()),
+            Self::F32(_) | Self::F64(_) | Self::Bool(_) | Self::Str(_) | Self::Bytes(_) | Self::Array(_) => {
+                None
+            }
+        }
+    }
+
+    /// Either float type.
+    pub fn as_f32(&self) -> Option<f32> {
+        match *self {
+            Self::F32(v) => Some(v),
+            Self::F64(v) => Some(v as f32),
+            _ => None,
+        }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(v) = *self { Some(v) } else { None }
+    }
+
+    pub fn as_str(&self) -> Option<&'a str> {
+        if let Self::Str(v) = *self { Some(v) } else { None }
+    }
+
+    pub fn as_array(&self) -> Option<Array<'a>> {
+        if let Self::Array(v) = *self { Some(v) } else { None }
+    }
+}
+
+/// An array of scalars or strings, borrowed from the file.
+#[derive(Clone, Copy)]
+pub struct Array<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) key: &'a str,
+    pub(crate) element: ValueType,
+    pub(crate) len: usize,
+    /// Exactly the bytes of the elements.
+    pub(crate) bytes: &'a [u8],
+    /// For strings: all are UTF-8.
+    pub(crate) utf8: bool,
+}
+
+impl std::fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "[{}; {}]", self.element.name(), self.len)
+    }
+}
+
+impl<'a> Array<'a> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn element(&self) -> ValueType {
+        self.element
+    }
+
+    /// The strings in order. Errors: another element type, or a string that is not UTF-8.
+    pub fn strs(&self) -> Result<impl ExactSizeIterator<Item = &'a str> + Clone + use<'a>, WeightsError> {
+        if !self.utf8 {
+            return Err(self.error("holds a string that is not UTF-8".into()));
+        }
+        Ok(self.byte_strs()?.map(|bytes| std::str::from_utf8(bytes).expect("checked at open")))
+    }
+
+    /// The strings in order as raw bytes. Errors: another element type.
+    pub fn byte_strs(&self) -> Result<ByteStrs<'a>, WeightsError> {
+        self.expect_element(self.element == ValueType::Str, "string")?;
+        Ok(ByteStrs { bytes: self.bytes, left: self.len })
+    }
+
+    /// Integers of any type. Errors: another element type, or a number that does not fit.
+    pub fn u32s(&self) -> Result<Vec<u32>, WeightsError> {
+        self.integers("u32", |v| u32::try_from(v).ok())
+    }
+
+    /// Integers of any type. Errors: another element type, or a number that does not fit.
+    pub fn i32s(&self) -> Result<Vec<i32>, WeightsError> {
+        self.integers("i32", |v| i32::try_from(v).ok())
+    }
+
+    /// Floats of either type.
+    pub fn f32s(&self) -> Result<Vec<f32>, WeightsError> {
+        self.scalars().map(|v| v.as_f32().ok_or_else(|| self.wrong("f32"))).collect()
+    }
+
+    pub fn bools(&self) -> Result<Vec<bool>, WeightsError> {
+        self.scalars().map(|v| v.as_bool().ok_or_else(|| self.wrong("bool"))).collect()
+    }
+
+    fn integers<T>(&self, name: &str, convert: fn(i128) -> Option<T>) -> Result<Vec<T>, WeightsError> {
+        let convert = |v: Value| v.as_i128().and_then(convert).ok_or_else(|| self.wrong(name));
+        self.scalars().map(convert).collect()
+    }
+
+    /// The elements as values; nothing if they are strings.
+    fn scalars(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        let element = self.element;
+        let bytes = if element == ValueType::Str { [].as_slice() } else { self.bytes };
+        let strings = if element == ValueType::Str { self.len } else { 0 };
+        let values = bytes.chunks_exact(element.min_bytes()).map(move |raw| scalar(element, raw));
+        values.chain(std::iter::repeat_n(Value::Str(""), strings))
+    }
+
+    fn expect_element(&self, right: bool, expected: &str) -> Result<(), WeightsError> {
+        if right { Ok(()) } else { Err(self.wrong(expected)) }
+    }
+
+    fn wrong(&self, expected: &str) -> WeightsError {
+        self.error(format!("expected an array of {expected}, found one of {}", self.element.name()))
+    }
+
+    fn error(&self, cause: String) -> WeightsError {
+        WeightsError::new(self.file, Kind::KeyInvalid, cause).at(Place::Key(self.key.into()))
+    }
+}
+
+/// Strings of an array, each preceded by its length.
+#[derive(Clone)]
+pub struct ByteStrs<'a> {
+    bytes: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Iterator for ByteStrs<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let (len, rest) = self.bytes.split_first_chunk::<8>().expect("checked at open");
+        let (string, rest) = rest.split_at(u64::from_le_bytes(*len) as usize);
+        self.bytes = rest;
+        Some(string)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for ByteStrs<'_> {}
+
+/// A scalar from exactly its bytes. Panics for strings and arrays: they are read elsewhere.
+pub(crate) fn scalar(kind: ValueType, raw: &[u8]) -> Value<'static> {
+    fn le<const N: usize>(raw: &[u8]) -> [u8; N] {
+        raw.try_into().expect("exactly the bytes of the type")
+    }
+    match kind {
+        ValueType::U8 => Value::U8(raw[0]),
+        ValueType::I8 => Value::I8(raw[0] as i8),
+        ValueType::U16 => Value::U16(u16::from_le_bytes(le(raw))),
+        ValueType::I16 => Value::I16(i16::from_le_bytes(le(raw))),
+        ValueType::U32 => Value::U32(u32::from_le_bytes(le(raw))),
+        ValueType::I32 => Value::I32(i32::from_le_bytes(le(raw))),
+        ValueType::F32 => Value::F32(f32::from_le_bytes(le(raw))),
+        ValueType::Bool => Value::Bool(raw[0] != 0),
+        ValueType::U64 => Value::U64(u64::from_le_bytes(le(raw))),
+        ValueType::I64 => Value::I64(i64::from_le_bytes(le(raw))),
+        ValueType::F64 => Value::F64(f64::from_le_bytes(le(raw))),
+        ValueType::Str | ValueType::Array => unreachable!("not a scalar"),
+    }
+}
+
+/// Where a value lies in the file; all bounds checked.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub key: Range<usize>,
+    pub kind: ValueType,
+    /// For arrays: element type, number of elements.
+    pub array: Option<(ValueType, usize)>,
+    /// The bytes of the scalar, of the string, or of the array's elements.
+    pub bytes: Range<usize>,
+    /// Strings within are UTF-8.
+    pub utf8: bool,
+}
+
+/// All pairs of a file.
+pub struct Metadata {
+    pub(crate) file: String,
+    bytes: SharedBytes,
+    /// In the order of the file.
+    entries: Vec<Entry>,
+    /// Indices of `entries`, sorted by key.
+    sorted: Vec<u32>,
+    config: serde_json::Value,
+}
+
+impl Metadata {
+    /// Pairs of a GGUF file; keys are UTF-8. Errors: a key twice.
+    pub(crate) fn gguf(file: &str, bytes: SharedBytes, entries: Vec<Entry>) -> Result<Self, WeightsError> {
+        let mut sorted: Vec<u32> = (0..entries.len() as u32).collect();
+        sorted.sort_by(|&a, &b| {
+            let key = |i: u32| &bytes[entries[i as usize].key.clone()];
+            key(a).cmp(key(b))
+        });
+        let metadata = Self { file: file.into(), bytes, entries, sorted, config: serde_json::Value::Null };
+        for pair in metadata.sorted.windows(2) {
+            let (a, b) = (metadata.key_at(pair[0] as usize), metadata.key_at(pair[1] as usize));
+            if a == b {
+                let error = WeightsError::new(file, Kind::Malformed, "stands twice in the file");
+                return Err(error.at(Place::Key(a.into())));
+            }
+        }
+        Ok(metadata)
+    }
+
+    /// No pairs, but a config.json (or null).
+    pub(crate) fn safetensors(file: &str, config: serde_json::Value) -> Self {
+        let bytes = SharedBytes::from_static(&[]);
+        Self { file: file.into(), bytes, entries: Vec::new(), sorted: Vec::new(), config }
+    }
+
+    /// The contents of config.json; null for a GGUF file or a bare safetensors file.
+    pub fn config(&self) -> &serde_json::Value {
+        &self.config
+    }
+
+    /// Number of pairs.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All pairs in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
+        (0..self.entries.len()).map(|i| (self.key_at(i), self.value_at(i)))
+    }
+
+    pub fn get(&self, key: &str) -> Option<Value<'_>> {
+        let found = self.sorted.binary_search_by(|&i| self.key_at(i as usize).cmp(key)).ok()?;
+        Some(self.value_at(self.sorted[found] as usize))
+    }
+
+    fn key_at(&self, index: usize) -> &str {
+        std::str::from_utf8(&self.bytes[self.entries[index].key.clone()]).expect("checked at open")
+    }
+
+    fn value_at(&self, index: usize) -> Value<'_> {
+        let entry = &self.entries[index];
+        let bytes = &self.bytes[entry.bytes.clone()];
+        match (entry.kind, entry.array) {
+            (_, Some((element, len))) => {
+                let key = self.key_at(index);
+                Value::Array(Array { file: &self.file, key, element, len, bytes, utf8: entry.utf8 })
+            }
+            (ValueType::Str, None) => std::str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Str),
+            (kind, None) => scalar(kind, bytes),
+        }
+    }
+
+    /// Each getter errs, naming the key, if it is missing or of another type; `opt_` allows it to be missing.
+    pub fn str(&self, key: &str) -> Result<&str, WeightsError> {
+        self.required(key, "string", self.opt_str(key)?)
+    }
+
+    pub fn opt_str(&self, key: &str) -> Result<Option<&str>, WeightsError> {
+        self.typed(key, "string", |v| v.as_str())
+    }
+
+    /// Any integer type that fits.
+    pub fn u32(&self, key: &str) -> Result<u32, WeightsError> {
+        self.required(key, "u32", self.opt_u32(key)?)
+    }
+
+    pub fn opt_u32(&self, key: &str) -> Result<Option<u32>, WeightsError> {
+        self.typed(key, "u32", |v| v.as_u64().and_then(|v| u32::try_from(v).ok()))
+    }
+
+    /// Any integer type that is not negative.
+    pub fn u64(&self, key: &str) -> Result<u64, WeightsError> {
+        self.required(key, "u64", self.opt_u64(key)?)
+    }
+
+    pub fn opt_u64(&self, key: &str) -> Result<Option<u64>, WeightsError> {
+        self.typed(key, "u64", |v| v.as_u64())
+    }
+
+    /// Either float type.
+    pub fn f32(&self, key: &str) -> Result<f32, WeightsError> {
+        self.required(key, "f32", self.opt_f32(key)?)
+    }
+
+    pub fn opt_f32(&self, key: &str) -> Result<Option<f32>, WeightsError> {
+        self.typed(key, "f32", |v| v.as_f32())
+    }
+
+    pub fn bool(&self, key: &str) -> Result<bool, WeightsError> {
+        self.required(key, "bool", self.opt_bool(key)?)
+    }
+
+    pub fn opt_bool(&self, key: &str) -> Result<Option<bool>, WeightsError> {
+        self.typed(key, "bool", |v| v.as_bool())
+    }
+
+    pub fn array(&self, key: &str) -> Result<Array<'_>, WeightsError> {
+        self.required(key, "array", self.opt_array(key)?)
+    }
+
+    pub fn opt_array(&self, key: &str) -> Result<Option<Array<'_>>, WeightsError> {
+        self.typed(key, "array", |v| v.as_array())
+    }
+
+    fn typed<'a, T>(
+        &'a self,
+        key: &str,
+        expected: &str,
+        convert: impl Fn(Value<'a>) -> Option<T>,
+    ) -> Result<Option<T>, WeightsError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        convert(value).map(Some).ok_or_else(|| {
+            let cause = format!("expected {expected}, found {} {}", value.type_name(), brief(&value));
+            self.error(key, Kind::KeyInvalid, cause.trim_end())
+        })
+    }
+
+    fn required<T>(&self, key: &str, expected: &str, value: Option<T>) -> Result<T, WeightsError> {
+        value.ok_or_else(|| self.error(key, Kind::KeyMissing, &format!("is missing ({expected} expected)")))
+    }
+
+    /// An error that names this file and a key, for those who know what its value must be.
+    pub fn error(&self, key: &str, kind: Kind, cause: &str) -> WeightsError {
+        WeightsError::new(self.file.clone(), kind, cause).at(Place::Key(key.into()))
+    }
+}
+
+/// A number as it stands in the file; nothing for longer values.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::F32(v) => v.to_string(),
+        Value::F64(v) => v.to_string(),
+        Value::Bool(v) => v.to_string(),
+        other => other.as_i128().map_or(String::new(), |v| v.to_string()),
+    }
+}

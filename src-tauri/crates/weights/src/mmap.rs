@@ -1,0 +1,108 @@
+//! Bytes that many may hold without copying: a range of a mapped file, or of the program itself. The only unsafe
+//! code of this crate: the act of mapping.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+/// A range of bytes that stays where it is as long as anybody holds it. Cheap to clone.
+#[derive(Clone)]
+pub struct SharedBytes {
+    backing: Backing,
+    range: Range<usize>,
+}
+
+#[derive(Clone)]
+enum Backing {
+    Map(Arc<Mmap>),
+    Static(&'static [u8]),
+    Owned(Arc<Vec<u8>>),
+}
+
+impl Backing {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Map(map) => map,
+            Self::Static(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl SharedBytes {
+    /// Maps a regular file. Errors: as the system reports them; folders, pipes and devices are refused.
+    pub fn map(path: &Path) -> std::io::Result<Self> {
+        let metadata = std::fs::metadata(path)?; // before opening: opening a pipe would wait for a writer
+        if !metadata.is_file() {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let file = File::open(path)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(Self::from_static(&[]));
+        }
+        // SAFETY: the map is read-only and private to us. What no program can exclude is that another one changes
+        // or cuts the file meanwhile; numbers read from it are checked once and then held as our own values, so
+        // changed bytes give wrong logits, never a wild access; a cut file ends the worker with SIGBUS, which its
+        // supervisor reports. Model files are replaced by rename, which leaves existing maps whole.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Self::whole(Backing::Map(Arc::new(map))))
+    }
+
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        Self { backing: Backing::Static(bytes), range: 0..bytes.len() }
+    }
+
+    pub fn from_vec(bytes: Vec<u8>) -> Self {
+        Self::whole(Backing::Owned(Arc::new(bytes)))
+    }
+
+    fn whole(backing: Backing) -> Self {
+        let range = 0..backing.bytes().len();
+        Self { backing, range }
+    }
+
+    /// A part of this range; shares its owner. Panics outside the range, as slicing does.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.range.len(), "slice outside the bytes");
+        let start = self.range.start;
+        Self { backing: self.backing.clone(), range: start + range.start..start + range.end }
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.backing.bytes()[self.range.clone()]
+    }
+}
+
+impl std::fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedBytes({} bytes)", self.range.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_slices_share_the_owner() {
+        let bytes = SharedBytes::from_vec((0..10).collect());
+        let part = bytes.slice(2..8).slice(1..3);
+        drop(bytes);
+        assert_eq!(&part[..], [3, 4]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_without_waiting() {
+        assert!(SharedBytes::map(Path::new("/")).is_err());
+        assert!(SharedBytes::map(Path::new("/dev/zero")).is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! Q4_0: 32 four-bit numbers under one half-precision scale. Value = scale · (q − 8).
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..2 | scale, f16 |
+//! | 2..18 | q: low nibbles are elements 0..16, high nibbles 16..32 |
+
+use super::search::{fit_scale, squared_error};
+use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
+
+pub const CODEC: Codec = Codec { decode, encode };
+
+const LEN: usize = 32;
+const BYTES: usize = 18;
+
+fn decode(bytes: &[u8], out: &mut [f32]) {
+    decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; LEN]| {
+        let scale = read_f16(block, 0);
+        let (low, high) = out.split_at_mut(LEN / 2);
+        for ((&byte, low), high) in block[2..].iter().zip(low).zip(high) {
+            *low = scale * (f32::from(byte & 15) - 8.0);
+            *high = scale * (f32::from(byte >> 4) - 8.0);
+        }
+    });
+}
+
+fn encode(values: &[f32], out: &mut [u8]) {
+    encode_blocks(values, out, |values: &[f32; LEN], block: &mut [u8; BYTES]| {
+        // The range −8..7 is lopsided: the sign of the scale decides which side has the longer end.
+        let (plus, minus) = (fit_scale(values, 8, 1.0), fit_scale(values, 8, -1.0));
+        let better = squared_error(values, plus, 8) <= squared_error(values, minus, 8);
+        let scale = write_f16(block, 0, if better { plus } else { minus });
+        let inverse = if scale != 0.0 { 1.0 / scale } else { 0.0 };
+        let q = |v: f32| ((v * inverse).round() + 8.0).clamp(0.0, 15.0) as u8;
+        for (i, byte) in block[2..].iter_mut().enumerate() {
+            *byte = q(values[i]) | q(values[i + LEN / 2]) << 4;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nibbles_are_split_by_half_blocks() {
+        let mut block = [0u8; BYTES];
+        write_f16(&mut block, 0, 0.5);
+        block[2] = 0xF0; // element 0: −8, element 16: 7
+        let mut out = [0.0; LEN];
+        decode(&block, &mut out);
+        assert_eq!((out[0], out[16]), (-4.0, 3.5));
+    }
+}

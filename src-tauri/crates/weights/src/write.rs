@@ -1,0 +1,199 @@
+//! Writing GGUF version 3, little-endian: for converted models, bench shapes and tests. What is written here opens
+//! again with the same pairs and tensors.
+
+use std::io::{self, Write};
+
+use crate::dtype::DType;
+use crate::metadata::ValueType;
+
+const ALIGNMENT: usize = 32;
+
+/// A value to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OwnedValue {
+    U32(u32),
+    I32(i32),
+    U64(u64),
+    F32(f32),
+    Bool(bool),
+    Str(String),
+    U32s(Vec<u32>),
+    I32s(Vec<i32>),
+    F32s(Vec<f32>),
+    Bools(Vec<bool>),
+    Strs(Vec<String>),
+}
+
+/// Writes the blocks of one tensor: exactly as many bytes as its shape has.
+pub type Fill = Box<dyn Fn(&mut dyn Write) -> io::Result<()>>;
+
+/// A tensor to be written.
+struct Pending {
+    name: String,
+    dtype: DType,
+    /// Outermost first.
+    shape: Vec<usize>,
+    n_bytes: u64,
+    fill: Fill,
+}
+
+/// Collects pairs and tensors, then writes them in that order.
+#[derive(Default)]
+pub struct GgufWriter {
+    pairs: Vec<(String, OwnedValue)>,
+    tensors: Vec<Pending>,
+}
+
+impl GgufWriter {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a key; the last value of a key counts.
+    pub fn set(&mut self, key: &str, value: OwnedValue) -> &mut Self {
+        self.pairs.retain(|pair| pair.0 != key);
+        self.pairs.push((key.to_owned(), value));
+        self
+    }
+
+    /// Adds a tensor as it is stored. `shape` outermost first. Panics if `bytes` are not exactly its blocks, or the
+    /// format has no GGUF number.
+    pub fn tensor(&mut self, name: &str, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> &mut Self {
+        assert_eq!(bytes.len() as u64, n_bytes(dtype, shape), "{name}: bytes for the shape");
+        self.tensor_from(name, dtype, shape, Box::new(move |out| out.write_all(&bytes)))
+    }
+
+    /// Adds a tensor whose blocks are made while the file is written: for models larger than memory. Panics if the
+    /// format has no GGUF number; `write` errs if `fill` writes another number of bytes.
+    pub fn tensor_from(&mut self, name: &str, dtype: DType, shape: &[usize], fill: Fill) -> &mut Self {
+        assert!(dtype.gguf_id().is_some(), "{name}: {dtype} has no GGUF number");
+        let n_bytes = n_bytes(dtype, shape);
+        self.tensors.push(Pending { name: name.to_owned(), dtype, shape: shape.to_vec(), n_bytes, fill });
+        self
+    }
+
+    /// Adds a tensor from its values, encoded. Panics if the format has no encoder, or the lengths do not fit.
+    pub fn encode(&mut self, name: &str, dtype: DType, shape: &[usize], values: &[f32]) -> &mut Self {
+        let n_cols = shape.last().copied().expect("a tensor has a dimension");
+        let codec = dtype.codec().unwrap_or_else(|| panic!("{name}: {dtype} cannot be encoded"));
+        let mut bytes = vec![0; shape.iter().product::<usize>() / n_cols * dtype.row_bytes(n_cols)];
+        (codec.encode)(values, &mut bytes);
+        self.tensor(name, dtype, shape, bytes)
+    }
+
+    /// Writes the file. Errors: those of the sink.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = self.header();
+        let padding = header.len().next_multiple_of(ALIGNMENT) - header.len();
+        out.write_all(&header)?;
+        out.write_all(&[0; ALIGNMENT][..padding])?;
+        for tensor in &self.tensors {
+            let mut counted = Counted { out: &mut *out, n_bytes: 0 };
+            (tensor.fill)(&mut counted)?;
+            if counted.n_bytes != tensor.n_bytes {
+                return Err(io::Error::other(format!("{}: {} bytes for {}", tensor.name, counted.n_bytes, tensor.n_bytes)));
+            }
+            let padding = tensor.n_bytes.next_multiple_of(ALIGNMENT as u64) - tensor.n_bytes;
+            out.write_all(&[0; ALIGNMENT][..padding as usize])?;
+        }
+        out.flush()
+    }
+
+    /// The file in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes).expect("memory takes all that is written");
+        bytes
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(crate::gguf::MAGIC);
+        out.extend_from_slice(&3u32.to_le_bytes());
+        out.extend_from_slice(&(self.tensors.len() as u64).to_le_bytes());
+        out.extend_from_slice(&(self.pairs.len() as u64).to_le_bytes());
+        for (key, value) in &self.pairs {
+            put_str(&mut out, key);
+            put_value(&mut out, value);
+        }
+        let mut offset = 0u64;
+        for tensor in &self.tensors {
+            put_str(&mut out, &tensor.name);
+            out.extend_from_slice(&(tensor.shape.len() as u32).to_le_bytes());
+            for &dim in tensor.shape.iter().rev() {
+                out.extend_from_slice(&(dim as u64).to_le_bytes());
+            }
+            out.extend_from_slice(&tensor.dtype.gguf_id().expect("checked when added").to_le_bytes());
+            out.extend_from_slice(&offset.to_le_bytes());
+            offset += tensor.n_bytes.next_multiple_of(ALIGNMENT as u64);
+        }
+        out
+    }
+}
+
+/// Bytes of all blocks. Panics for a shape without dimensions.
+fn n_bytes(dtype: DType, shape: &[usize]) -> u64 {
+    let (n_cols, outer) = shape.split_last().expect("a tensor has a dimension");
+    outer.iter().product::<usize>() as u64 * dtype.row_bytes(*n_cols) as u64
+}
+
+/// Counts what goes through.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    n_bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.out.write(bytes)?;
+        self.n_bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn put_str(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_type(out: &mut Vec<u8>, kind: ValueType) {
+    out.extend_from_slice(&(kind as u32).to_le_bytes());
+}
+
+fn put_array<T>(out: &mut Vec<u8>, kind: ValueType, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+    put_type(out, ValueType::Array);
+    put_type(out, kind);
+    out.extend_from_slice(&(items.len() as u64).to_le_bytes());
+    for item in items {
+        put(out, item);
+    }
+}
+
+fn put_value(out: &mut Vec<u8>, value: &OwnedValue) {
+    use OwnedValue as V;
+    use ValueType as T;
+    let mut scalar = |kind, bytes: &[u8]| {
+        put_type(out, kind);
+        out.extend_from_slice(bytes);
+    };
+    match value {
+        V::U32(v) => scalar(T::U32, &v.to_le_bytes()),
+        V::I32(v) => scalar(T::I32, &v.to_le_bytes()),
+        V::U64(v) => scalar(T::U64, &v.to_le_bytes()),
+        V::F32(v) => scalar(T::F32, &v.to_le_bytes()),
+        V::Bool(v) => scalar(T::Bool, &[u8::from(*v)]),
+        V::Str(v) => {
+            put_type(out, T::Str);
+            put_str(out, v);
+        }
+        V::U32s(v) => put_array(out, T::U32, v, |out, v| out.extend_from_slice(&v.to_le_bytes())),
+        V::I32s(v) => put_array(out, T::I32, v, |out, v| out.extend_from_slice(&v.to_le_bytes())),
+        V::F32s(v) => put_array(out, T::F32, v, |out, v| out.extend_from_slice(&v.to_le_bytes())),
+        V::Bools(v) => put_array(out, T::Bool, v, |out, v| out.push(u8::from(*v))),
+        V::Strs(v) => put_array(out, T::Str, v, |out, v| put_str(out, v)),
+    }
+}
