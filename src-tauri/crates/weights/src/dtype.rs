@@ -136,7 +136,7 @@ impl DType {
     /// Bytes of a row of `n_cols` elements; `None` if that is no whole number of blocks or too large to count.
     pub fn checked_row_bytes(self, n_cols: u64) -> Option<u64> {
         let row = self.row();
-        if n_cols % row.block_len as u64 != 0 {
+        if !n_cols.is_multiple_of(row.block_len as u64) {
             return None;
         }
         (n_cols / row.block_len as u64).checked_mul(row.block_bytes as u64)

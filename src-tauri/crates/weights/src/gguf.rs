@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::dtype::DType;
 use crate::error::{Kind, Place, WeightsError, shown};
 use crate::file::TensorInfo;
-use crate::metadata::{Entry, Metadata, ValueType, scalar};
+use crate::metadata::{Entry, Metadata, ValueType};
 use crate::mmap::SharedBytes;
 
 pub const MAGIC: &[u8; 4] = b"GGUF";
@@ -171,10 +171,17 @@ impl Cursor<'_> {
                 entry.array = Some((element, len as usize)); // fits: compared with the file's length
                 (entry.bytes, entry.utf8) = self.elements(element, len)?;
             }
-            _ => {
-                entry.bytes = self.take(kind.min_bytes() as u64)?;
-                let _ = scalar(kind, &self.bytes[entry.bytes.clone()]); // any bits are a value of every scalar type
-            }
+            ValueType::U8
+            | ValueType::I8
+            | ValueType::U16
+            | ValueType::I16
+            | ValueType::U32
+            | ValueType::I32
+            | ValueType::F32
+            | ValueType::Bool
+            | ValueType::U64
+            | ValueType::I64
+            | ValueType::F64 => entry.bytes = self.take(kind.min_bytes() as u64)?,
         }
         Ok(entry)
     }

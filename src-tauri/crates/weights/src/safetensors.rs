@@ -89,7 +89,7 @@ fn tile(
     file_len: usize,
     tensors: &mut [TensorInfo],
 ) -> Result<(), WeightsError> {
-    tensors.sort_by(|a, b| (a.range.start, a.range.end).cmp(&(b.range.start, b.range.end)));
+    tensors.sort_by_key(|t| (t.range.start, t.range.end));
     for pair in tensors.windows(2) {
         if pair[1].range.start < pair[0].range.end {
             let cause = format!("shares bytes with tensor \"{}\"", shown(&pair[0].name));

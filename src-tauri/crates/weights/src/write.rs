@@ -91,7 +91,10 @@ impl GgufWriter {
             let mut counted = Counted { out: &mut *out, n_bytes: 0 };
             (tensor.fill)(&mut counted)?;
             if counted.n_bytes != tensor.n_bytes {
-                return Err(io::Error::other(format!("{}: {} bytes for {}", tensor.name, counted.n_bytes, tensor.n_bytes)));
+                return Err(io::Error::other(format!(
+                    "{}: {} bytes for {}",
+                    tensor.name, counted.n_bytes, tensor.n_bytes
+                )));
             }
             let padding = tensor.n_bytes.next_multiple_of(ALIGNMENT as u64) - tensor.n_bytes;
             out.write_all(&[0; ALIGNMENT][..padding as usize])?;

@@ -96,8 +96,8 @@ pub(crate) mod tests {
             ("BF16", 2.0e-3),
             ("Q8_0", 5.4e-3),
             ("Q4_0", 0.0857),
-            ("Q4_K", 0.0653),
-            ("Q6_K", 0.0168),
+            ("Q4_K", 0.0685),
+            ("Q6_K", 0.0169),
         ];
         for (name, bound) in bounds {
             let row = TABLE.iter().find(|row| row.name == name).unwrap();

@@ -1,0 +1,103 @@
+//! Block formats against the reference: decoding to the bit, encoding no worse than llama.cpp's.
+
+use std::path::Path;
+
+use inglenook_tests::reference_dir;
+use weights::dtype::TABLE;
+use weights::{DType, WeightFile};
+
+/// The values of a little-endian float32 array in NumPy's format.
+fn read_npy(path: &Path) -> Vec<f32> {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    assert!(bytes.starts_with(b"\x93NUMPY\x01"), "{}", path.display());
+    let header_len = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let header = String::from_utf8_lossy(&bytes[10..10 + header_len]);
+    assert!(header.contains("'<f4'") && header.contains("False"), "{header}");
+    let (values, rest) = bytes[10 + header_len..].as_chunks::<4>();
+    assert!(rest.is_empty());
+    values.iter().map(|b| f32::from_le_bytes(*b)).collect()
+}
+
+#[test]
+fn sizes_are_those_of_the_reference_and_decoding_is_exact_to_the_bit() {
+    let folder = reference_dir().join("quants");
+    let Ok(index) = std::fs::read(folder.join("index.json")) else {
+        eprintln!("!!! no {}: decoding is not checked", folder.display());
+        return;
+    };
+    let index: serde_json::Value = serde_json::from_slice(&index).expect("index.json is JSON");
+    let mut decoded = 0;
+    for entry in index["entries"].as_array().expect("a list") {
+        let name = entry["type"].as_str().expect("a name");
+        let dtype = DType::from_name(name).unwrap_or_else(|| panic!("{name} has no row"));
+        let number = |field: &str| entry[field].as_u64().expect(field);
+        assert_eq!(dtype.gguf_id().map(u64::from), Some(number("ggml_type_id")), "{name}");
+        assert_eq!(dtype.block_len() as u64, number("block_values"), "{name}");
+        assert_eq!(dtype.block_bytes() as u64, number("block_bytes"), "{name}");
+        let Some(codec) = dtype.codec() else { continue };
+        let bytes = std::fs::read(folder.join(format!("{name}.bin"))).expect("blocks");
+        let expected = read_npy(&folder.join(format!("{name}.npy")));
+        let mut values = vec![0.0; expected.len()];
+        (codec.decode)(&bytes, &mut values);
+        for (i, (got, expected)) in values.iter().zip(&expected).enumerate() {
+            assert_eq!(got.to_bits(), expected.to_bits(), "{name} element {i}: {got} for {expected}");
+        }
+        decoded += 1;
+    }
+    assert!(decoded >= 6, "only {decoded} formats decoded");
+}
+
+fn decode(file: &WeightFile, name: &str) -> Vec<f32> {
+    let tensor = file.tensor(name).unwrap_or_else(|| panic!("{name} is missing"));
+    let mut values = vec![0.0; tensor.shape.iter().product()];
+    (tensor.dtype.codec().expect("a format with a codec").decode)(&tensor.data, &mut values);
+    values
+}
+
+fn squared_error(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum()
+}
+
+/// Tensors that the GGUF holds in the same order as the safetensors file.
+const PAIRS: [(&str, &str); 6] = [
+    ("token_embd.weight", "model.embed_tokens.weight"),
+    ("blk.0.attn_v.weight", "model.layers.0.self_attn.v_proj.weight"),
+    ("blk.0.attn_output.weight", "model.layers.0.self_attn.o_proj.weight"),
+    ("blk.0.ffn_gate.weight", "model.layers.0.mlp.gate_proj.weight"),
+    ("blk.0.ffn_up.weight", "model.layers.0.mlp.up_proj.weight"),
+    ("blk.0.ffn_down.weight", "model.layers.0.mlp.down_proj.weight"),
+];
+
+#[test]
+fn encoding_has_no_larger_error_than_llama_cpp_on_the_same_weights() {
+    let folder = reference_dir().join("logits/llama");
+    let Ok(original) = WeightFile::open(&folder) else {
+        eprintln!("!!! no {}: encoders are not compared", folder.display());
+        return;
+    };
+    for row in TABLE.iter().filter(|row| row.block_len > 1) {
+        let Some(codec) = &row.codec else { continue };
+        let (mut ours, mut theirs, mut n) = (0f64, 0f64, 0usize);
+        for format in ["q8_0", "q4_0", "q4_k_m", "q6_k"] {
+            let file = WeightFile::open(&folder.join(format!("llama.{format}.gguf"))).expect("a valid file");
+            for (name, original_name) in PAIRS {
+                if file.tensor(name).is_none_or(|t| t.dtype != row.dtype) {
+                    continue;
+                }
+                let quantised = decode(&file, name);
+                let values = decode(&original, original_name);
+                let mut bytes = vec![0; values.len() / row.block_len * row.block_bytes];
+                let mut back = vec![0.0; values.len()];
+                (codec.encode)(&values, &mut bytes);
+                (codec.decode)(&bytes, &mut back);
+                ours += squared_error(&values, &back);
+                theirs += squared_error(&values, &quantised);
+                n += values.len();
+            }
+        }
+        assert!(n > 0, "no tensor in {}", row.name);
+        let rmse = |sum: f64| (sum / n as f64).sqrt();
+        println!("{}: RMSE {:.3e}, llama.cpp {:.3e}", row.name, rmse(ours), rmse(theirs));
+        assert!(ours <= theirs * 1.000_001, "{}: {:.4e} > {:.4e}", row.name, rmse(ours), rmse(theirs));
+    }
+}
