@@ -1,0 +1,69 @@
+//! No heap allocation in `run` once a row bucket has been used. A test binary of its own: it counts every allocation
+//! of the process.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::*;
+use kernels::cpu::isa::IsaLevel;
+use kernels::*;
+use weights::DType;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn nothing_is_allocated_for_a_token() {
+    let capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 4 };
+    let pages: Vec<u32> = (0..32).collect();
+    let ids = tokens(700, SMALL.n_vocab, 5);
+    let positions: Vec<u32> = (0..700).collect();
+    for dtype in [DType::F32, DType::Q8_0, DType::Q4_K] {
+        let shape = Shape { dtype, kv: KvDType::F16, n_first: 1, ..SMALL };
+        let devices = vec![cpu(2, IsaLevel::detect()), cpu(1, IsaLevel::Portable)];
+        let mut executor = Executor::new(model(shape, 5), devices, capacity).unwrap();
+        let mut run = |range: std::ops::Range<usize>| {
+            let n = range.len();
+            let batch = Batch {
+                tokens: &ids[range.clone()],
+                positions: &positions[range],
+                sequence: &[0; 64][..n],
+                page_tables: &[&pages],
+                outputs: &positions[n - 1..n],
+            };
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            executor.run(&batch).unwrap();
+            ALLOCATIONS.load(Ordering::Relaxed) - before
+        };
+        let sizes = [64, 33, 1, 2, 3, 7];
+        let mut at = 0;
+        for n in sizes {
+            run(at..at + n);
+            at += n;
+        }
+        for n in sizes.into_iter().chain([1; 300]) {
+            assert_eq!(run(at..at + n), 0, "{dtype}: batch of {n} at {at}");
+            at += n;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Small random models for the tests of this crate: a decoder of the llama shape, any block format, any devices.
+#![allow(dead_code)] // each test binary uses its own part
+
+use std::sync::Arc;
+
+use kernels::*;
+use weights::{DType, SharedBytes, TensorView};
+
+/// A generator of reproducible numbers.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// Roughly normal, deviation 1.
+    pub fn normal(&mut self) -> f32 {
+        let sum: f32 = (0..4).map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32 - 0.5).sum();
+        sum * 1.732
+    }
+
+    pub fn tensor(&mut self, dtype: DType, shape: &[usize], deviation: f32) -> Tensor {
+        let n: usize = shape.iter().product();
+        let x: Vec<f32> = (0..n).map(|_| self.normal() * deviation).collect();
+        tensor(dtype, shape, &x)
+    }
+}
+
+pub fn tensor(dtype: DType, shape: &[usize], x: &[f32]) -> Tensor {
+    let n_cols = *shape.last().unwrap();
+    let codec = dtype.codec().unwrap();
+    let mut bytes = vec![0; x.len() / n_cols * dtype.row_bytes(n_cols)];
+    for (x, bytes) in x.chunks_exact(n_cols).zip(bytes.chunks_exact_mut(dtype.row_bytes(n_cols))) {
+        (codec.encode)(x, bytes);
+    }
+    let view = TensorView { name: "test", dtype, shape, data: SharedBytes::from_vec(bytes) };
+    Tensor::host(&view).unwrap()
+}
+
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub d: usize,
+    pub n_heads: usize,
+    pub n_kv_heads: usize,
+    pub head_dim: usize,
+    pub ffn: usize,
+    pub n_vocab: usize,
+    pub n_layers: usize,
+    pub dtype: DType,
+    pub kv: KvDType,
+    /// of every second layer
+    pub window: Option<usize>,
+    /// layers on device 0; the others on device 1
+    pub n_first: usize,
+    pub style: RopeStyle,
+}
+
+pub const SMALL: Shape = Shape {
+    d: 256,
+    n_heads: 8,
+    n_kv_heads: 2,
+    head_dim: 32,
+    ffn: 256,
+    n_vocab: 97,
+    n_layers: 2,
+    dtype: DType::F32,
+    kv: KvDType::F32,
+    window: None,
+    n_first: usize::MAX,
+    style: RopeStyle::Half,
+};
+
+/// A decoder of that shape; equal seeds give equal weights.
+pub fn model(shape: Shape, seed: u64) -> Graph {
+    let r = &mut Random(seed);
+    let Shape { d, n_heads, n_kv_heads, head_dim, ffn, n_vocab, dtype, .. } = shape;
+    let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: shape.kv };
+    let mut b = GraphBuilder::new(KvLayout::uniform(shape.n_layers, layer)).unwrap();
+    let inv_freq: Arc<[f32]> =
+        (0..head_dim / 2).map(|i| 10000f32.powf(-2.0 * i as f32 / head_dim as f32)).collect();
+    let rope = |n_heads| RopeShape {
+        n_heads,
+        head_dim,
+        n_rot: head_dim,
+        inv_freq: inv_freq.clone(),
+        mscale: 1.0,
+        style: shape.style,
+    };
+    let mut m = |rows: usize, cols: usize| r.tensor(dtype, &[rows, cols], 1.0 / (cols as f32).sqrt());
+    let norm = tensor(DType::F32, &[d], &vec![1.1; d]);
+    let mut x = b.embed("embed", &m(n_vocab, d), 1.5).unwrap();
+    for layer in 0..shape.n_layers {
+        b.on(DeviceId(usize::from(layer >= shape.n_first)));
+        x = b.copy(format!("{layer}.copy"), x).unwrap();
+        let h = b.rms_norm(format!("{layer}.norm"), x, &norm, 1e-5).unwrap();
+        let q = b.matmul(format!("{layer}.q"), h, &m(n_heads * head_dim, d), None).unwrap();
+        let q = b.rope(format!("{layer}.q_rope"), q, &rope(n_heads)).unwrap();
+        let bias = tensor(DType::F32, &[n_kv_heads * head_dim], &vec![0.25; n_kv_heads * head_dim]);
+        let k = b.matmul(format!("{layer}.k"), h, &m(n_kv_heads * head_dim, d), Some(&bias)).unwrap();
+        let k = b.rope(format!("{layer}.k_rope"), k, &rope(n_kv_heads)).unwrap();
+        let v = b.matmul(format!("{layer}.v"), h, &m(n_kv_heads * head_dim, d), None).unwrap();
+        b.kv_write(format!("{layer}.kv"), k, v, layer).unwrap();
+        let window = shape.window.filter(|_| layer % 2 == 1);
+        let scale = 1.0 / (head_dim as f32).sqrt();
+        let attention = AttentionShape { layer, n_heads, n_kv_heads, head_dim, scale, window };
+        let a = b.attention(format!("{layer}.attention"), q, attention).unwrap();
+        let a = b.matmul(format!("{layer}.o"), a, &m(d, n_heads * head_dim), None).unwrap();
+        x = b.add(format!("{layer}.add"), x, a).unwrap();
+        let h = b.rms_norm(format!("{layer}.ffn_norm"), x, &norm, 1e-5).unwrap();
+        let gate = b.matmul(format!("{layer}.gate"), h, &m(ffn, d), None).unwrap();
+        let up = b.matmul(format!("{layer}.up"), h, &m(ffn, d), None).unwrap();
+        let h = b.glu(format!("{layer}.glu"), gate, up, Activation::Silu).unwrap();
+        let h = b.matmul(format!("{layer}.down"), h, &m(d, ffn), None).unwrap();
+        x = b.add(format!("{layer}.ffn_add"), x, h).unwrap();
+    }
+    let x = b.output_rows("output_rows", x).unwrap();
+    let x = b.rms_norm("output_norm", x, &norm, 1e-5).unwrap();
+    let x = b.matmul("logits", x, &m(n_vocab, d), None).unwrap();
+    b.finish(x).unwrap()
+}
+
+pub fn cpu(threads: usize, level: cpu::isa::IsaLevel) -> Box<dyn Backend> {
+    Box::new(Cpu::new(CpuOptions { threads: Some(threads), level: Some(level) }).unwrap())
+}
+
+pub fn scalar() -> Box<dyn Backend> {
+    Box::new(Scalar::new())
+}
+
+/// One sequence with pages in the given order: logits after every token, fed in chunks of the given sizes.
+pub fn run_chunks(executor: &mut Executor, tokens: &[u32], pages: &[u32], chunks: &[usize]) -> Vec<f32> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for n in chunks {
+        let positions: Vec<u32> = (at as u32..(at + n) as u32).collect();
+        let outputs: Vec<u32> = (0..*n as u32).collect();
+        let batch = Batch {
+            tokens: &tokens[at..at + n],
+            positions: &positions,
+            sequence: &vec![0; *n],
+            page_tables: &[pages],
+            outputs: &outputs,
+        };
+        executor.run(&batch).unwrap();
+        out.extend_from_slice(executor.output());
+        at += n;
+    }
+    assert_eq!(at, tokens.len());
+    out
+}
+
+pub fn tokens(n: usize, n_vocab: usize, seed: u64) -> Vec<u32> {
+    let mut r = Random(seed);
+    (0..n).map(|_| r.below(n_vocab) as u32).collect()
+}
+
+/// Largest |a − b| as a share of the root mean square of `a`.
+pub fn distance(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let square: f32 = a.iter().map(|x| x * x).sum::<f32>() / a.len() as f32;
+    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    worst / square.sqrt()
+}
