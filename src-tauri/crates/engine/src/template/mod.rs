@@ -1,11 +1,22 @@
 //! Messages to the text of a prompt, by the chat template that came with the model.
+//!
+//! Templates are Jinja, as Python renders it. They come from files: instructions, recursion and output are
+//! bounded. Beside the text, rendering tells which stretches of it are the words of people, files and tools, so
+//! that control tokens typed there stay text.
 
+use std::fmt;
 use std::ops::Range;
 
+use minijinja::Environment;
 use serde_json::{Map, Value};
-use weights::WeightFile;
+use weights::{Container, WeightFile};
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
+
+mod environment;
+mod json;
+mod spans;
+mod strftime;
 
 /// What a template is given. Messages are objects as templates expect them: `role`, `content`, and what else
 /// they know (`reasoning_content`, `tool_calls` …).
@@ -25,8 +36,8 @@ pub struct RenderInput<'a> {
 /// A stretch of rendered text that a message's `content` (or reasoning, or tool text) became.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentSpan {
-    /// Index into the messages.
-    pub message: usize,
+    /// Index into the messages; None for the description of a tool.
+    pub message: Option<usize>,
     /// Bytes of the rendered text.
     pub range: Range<usize>,
     /// This is the message's whole `content` (not its reasoning or a tool's argument).
@@ -41,20 +52,91 @@ pub struct Rendered {
 }
 
 /// A compiled chat template.
-pub struct ChatTemplate {}
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    source: String,
+}
+
+const NAME: &str = "chat_template";
+
+/// A template is a few kilobytes; the longest known has 40.
+const MOST_SOURCE_BYTES: usize = 1 << 20;
 
 impl ChatTemplate {
-    /// The template that a model file carries; None if it carries none.
+    /// The template that a model file carries; None if it carries none. Errors as [`ChatTemplate::from_source`].
     pub fn from_weights(file: &WeightFile) -> Result<Option<Self>> {
-        unimplemented!()
+        let source = match file.container() {
+            Container::Gguf { .. } => {
+                file.metadata().opt_str("tokenizer.chat_template")?.map(str::to_string)
+            }
+            Container::Safetensors => match file.side_file("chat_template.jinja") {
+                Some(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+                None => file.side_file("tokenizer_config.json").and_then(configured),
+            },
+        };
+        source.map(|source| Self::from_source(&source)).transpose()
     }
 
+    /// Errors: `template.syntax`, with the line.
     pub fn from_source(source: &str) -> Result<Self> {
-        unimplemented!()
+        if source.len() > MOST_SOURCE_BYTES {
+            let message = format!("the chat template has {} bytes, too many for one", source.len());
+            return Err(EngineError::new("template.syntax", message, BROKEN));
+        }
+        let mut environment = environment::new();
+        let text = environment::without_generation_tags(source);
+        environment.add_template_owned(NAME, text).map_err(|error| {
+            let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
+            let message = format!("the chat template has a syntax error{line}: {}", environment::cause(&error));
+            EngineError::new("template.syntax", message, BROKEN)
+        })?;
+        Ok(Self { environment, source: source.to_string() })
     }
 
     /// Errors: `template.raised` with the template's own message, `template.failed` otherwise.
     pub fn render(&self, input: &RenderInput<'_>) -> Result<Rendered> {
-        unimplemented!()
+        spans::render(self, input)
+    }
+
+    /// The template as it stood in the file.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn render_text(&self, input: &RenderInput<'_>, messages: &[Value], tools: &Value) -> Result<String> {
+        let template = self.environment.get_template(NAME).map_err(|error| environment::failure(&error))?;
+        let strftime_now = environment::strftime_now(input.now);
+        let mut variables = environment::variables(input.kwargs);
+        variables.extend([
+            ("messages".into(), environment::list(messages)),
+            ("tools".into(), environment::value(tools)),
+            ("documents".into(), minijinja::Value::from(())),
+            ("bos_token".into(), input.bos_token.into()),
+            ("eos_token".into(), input.eos_token.into()),
+            ("strftime_now".into(), environment::strftime_now(input.now)),
+        ]);
+        let variables = minijinja::Value::from_pairs(variables);
+        environment::render(&template, variables)
+    }
+}
+
+impl fmt::Debug for ChatTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatTemplate").field("source", &self.source).finish()
+    }
+}
+
+const BROKEN: &str = "Name another template for this model in the settings, or choose another model.";
+
+/// `chat_template` of a `tokenizer_config.json`: a text, or several by name of which `default` counts.
+fn configured(bytes: &[u8]) -> Option<String> {
+    let config: Value = serde_json::from_slice(bytes).ok()?;
+    match &config["chat_template"] {
+        Value::String(source) => Some(source.clone()),
+        Value::Array(named) => {
+            let default = named.iter().find(|entry| entry["name"] == "default").or(named.first())?;
+            default["template"].as_str().map(str::to_string)
+        }
+        _ => None,
     }
 }

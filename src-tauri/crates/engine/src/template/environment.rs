@@ -1,0 +1,182 @@
+//! The Jinja that chat templates are written in: what Python's has beyond minijinja, and the bounds.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
+use minijinja_contrib::pycompat::unknown_method_callback;
+use serde_json::Map;
+
+use super::{json, strftime};
+use crate::error::{EngineError, Result};
+
+/// Instructions of one rendering: a conversation of thousands of messages needs some millions.
+const MOST_STEPS: u64 = 200_000_000;
+
+/// The longest prompt: a million tokens of text.
+const MOST_OUTPUT_BYTES: usize = 64 << 20;
+
+const RECURSION: usize = 400;
+
+pub fn new() -> Environment<'static> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("the default delimiters are valid"));
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(MOST_STEPS));
+    environment.set_recursion_limit(RECURSION);
+    environment.set_unknown_method_callback(method);
+    environment.add_filter("tojson", tojson);
+    environment.add_function("raise_exception", raise_exception);
+    environment
+}
+
+/// JSON as a template sees it.
+pub fn value(json: &serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::from(()),
+        Json::Bool(flag) => Value::from(*flag),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(integer), _) => Value::from(integer),
+            (None, Some(integer)) => Value::from(integer),
+            (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(items) => list(items),
+        Json::Object(map) => Value::from_pairs(variables(map)),
+    }
+}
+
+pub fn list(items: &[serde_json::Value]) -> Value {
+    Value::from(items.iter().map(value).collect::<Vec<_>>())
+}
+
+pub fn variables(map: &Map<String, serde_json::Value>) -> Vec<(String, Value)> {
+    map.iter().map(|(key, json)| (key.clone(), value(json))).collect()
+}
+
+/// An error that the template itself asked for.
+#[derive(Debug)]
+struct Raised(String);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+fn raise_exception(message: &Value) -> Result<Value, Error> {
+    let message = message.to_string();
+    Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
+}
+
+/// Python's `json.dumps(…, ensure_ascii=False)`.
+fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
+    let indent = match indent {
+        Some(indent) => Some(indent),
+        None => options.get("indent")?,
+    };
+    let indent = indent.filter(|value| !value.is_none()).map(usize::try_from).transpose()?;
+    let _: Option<bool> = options.get("ensure_ascii")?;
+    let sort_keys: Option<bool> = options.get("sort_keys")?;
+    let separators: Option<Vec<String>> = options.get("separators")?;
+    options.assert_all_used()?;
+    let style = json::Style { indent, sort_keys: sort_keys.unwrap_or(false), separators };
+    json::dumps(value, &style).map(Value::from)
+}
+
+/// Methods of Python's strings, lists and dictionaries.
+fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> Result<Value, Error> {
+    unknown_method_callback(state, value, name, arguments)
+}
+
+/// `strftime_now(format)`; without a time it is not defined.
+pub fn strftime_now(now: Option<&str>) -> Value {
+    let Some(time) = now.and_then(strftime::Time::parse) else { return Value::UNDEFINED };
+    Value::from_function(move |format: &str| time.format(format))
+}
+
+/// `{% generation %}` marks what a model is trained on; in rendering it does nothing.
+pub fn without_generation_tags(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let (before, tag) = rest.split_at(at);
+        text.push_str(before);
+        let Some(end) = tag.find("%}").map(|end| end + 2) else {
+            rest = tag;
+            break;
+        };
+        let inner = &tag[2..end - 2];
+        let name = inner.trim_matches(['-', '+']).trim();
+        match name {
+            "generation" => text.push_str(&tag[..end].replace("generation", "if true")),
+            "endgeneration" => text.push_str(&tag[..end].replace("endgeneration", "endif")),
+            _ => text.push_str(&tag[..end]),
+        }
+        rest = &tag[end..];
+    }
+    text + rest
+}
+
+/// Collects the output and refuses more than a prompt can hold.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_OUTPUT_BYTES {
+            return Err(io::Error::other("the rendered prompt is too long"));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn render(template: &Template<'_, '_>, variables: Value) -> Result<String> {
+    let mut out = Bounded(Vec::new());
+    template.render_captured_to(variables, &mut out).map_err(|error| failure(&error))?;
+    Ok(String::from_utf8(out.0).expect("a template writes strings"))
+}
+
+/// What went wrong, without the engine's own words about where.
+pub fn cause(error: &Error) -> String {
+    match error.detail() {
+        Some(detail) => detail.to_string(),
+        None => error.kind().to_string(),
+    }
+}
+
+pub fn failure(error: &Error) -> EngineError {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(at) = source {
+        if let Some(Raised(message)) = at.downcast_ref() {
+            return EngineError::new(
+                "template.raised",
+                message.clone(),
+                "Change the conversation as the message says, or choose another model.",
+            );
+        }
+        source = at.source();
+    }
+    let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
+    EngineError::new(
+        "template.failed",
+        format!("the chat template failed{line}: {}", cause(error)),
+        "This model's template cannot show such a conversation: start a new one, or choose another model.",
+    )
+}
+
+/// Whether Python would call this a container of its own, not a value made while iterating.
+pub fn is_iterator(value: &Value) -> bool {
+    value.kind() == ValueKind::Iterable
+}
