@@ -48,7 +48,7 @@ dtypes! {
     Q4_K     "Q4_K"     Some(12), None,         256 x 144, Some(quant::q4_k::CODEC);
     Q6_K     "Q6_K"     Some(14), None,         256 x 210, Some(quant::q6_k::CODEC);
     Q4_1     "Q4_1"     Some(3),  None,         32 x 20,   None;
-    Q5_0     "Q5_0"     Some(6),  None,         32 x 22,   None;
+    Q5_0     "Q5_0"     Some(6),  None,         32 x 22,   Some(quant::q5_0::CODEC);
     Q5_1     "Q5_1"     Some(7),  None,         32 x 24,   None;
     Q8_1     "Q8_1"     Some(9),  None,         32 x 36,   None;
     Q2_K     "Q2_K"     Some(10), None,         256 x 84,  None;

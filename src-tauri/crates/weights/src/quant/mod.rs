@@ -6,6 +6,7 @@ pub mod f16;
 pub mod f32;
 pub mod q4_0;
 pub mod q4_k;
+pub mod q5_0;
 pub mod q6_k;
 pub mod q8_0;
 mod search;
