@@ -17,6 +17,8 @@ pub mod ops;
 mod plan;
 mod scalar;
 mod tensor;
+#[cfg(test)]
+mod twins;
 
 pub use backend::{Backend, BackendKind, Observer, Retain};
 pub use compare::{Difference, compare};

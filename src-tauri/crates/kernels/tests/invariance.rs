@@ -10,9 +10,11 @@ use weights::DType;
 
 const CAPACITY: Capacity = Capacity { n_pages: 64, max_rows: 48, max_outputs: 48 };
 
-fn backends() -> Vec<(String, Box<dyn Fn(usize) -> Box<dyn Backend>>)> {
-    let mut all: Vec<(String, Box<dyn Fn(usize) -> Box<dyn Backend>>)> = Vec::new();
-    all.push(("scalar".into(), Box::new(|_| scalar())));
+/// A backend by its number of threads.
+type Make = Box<dyn Fn(usize) -> Box<dyn Backend>>;
+
+fn backends() -> Vec<(String, Make)> {
+    let mut all: Vec<(String, Make)> = vec![("scalar".into(), Box::new(|_| scalar()))];
     for level in IsaLevel::present() {
         all.push((level.to_string(), Box::new(move |threads| cpu(threads, level))));
     }

@@ -150,8 +150,8 @@ fn pieces(team: &mut Team, out: &mut [f32], f: &(dyn Fn(usize, &mut [f32]) + Syn
 pub fn output_rows(cx: &mut Context, x: ValueId, out: ValueId) -> Result<(), String> {
     let n_outputs = cx.batch.outputs.len();
     let ([x], [out]) = cx.memory.values.borrow([x], [out]);
-    if n_outputs > 0 {
-        ops::output_rows::scalar(x, out.len() / n_outputs, cx.batch.outputs, out);
+    if let Some(width) = out.len().checked_div(n_outputs) {
+        ops::output_rows::scalar(x, width, cx.batch.outputs, out);
     }
     Ok(())
 }

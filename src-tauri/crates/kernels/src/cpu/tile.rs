@@ -64,7 +64,7 @@ pub struct OutTile<'a> {
 impl<'a> OutTile<'a> {
     /// A tile over a whole (n_tokens, n_rows) matrix.
     pub fn whole(out: &'a mut [f32], n_rows: usize) -> Self {
-        let n_tokens = if n_rows == 0 { 0 } else { out.len() / n_rows };
+        let n_tokens = out.len().checked_div(n_rows).unwrap_or(0);
         Self { start: out.as_mut_ptr(), stride: n_rows, n_tokens, n_rows, slice: PhantomData }
     }
 

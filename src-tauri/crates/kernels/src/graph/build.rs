@@ -108,7 +108,7 @@ impl GraphBuilder {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         check_product(&name, "width of x", rope.n_heads, rope.head_dim, value.width)?;
-        if rope.n_rot > rope.head_dim || rope.n_rot % 2 != 0 || rope.n_rot == 0 {
+        if rope.n_rot > rope.head_dim || !rope.n_rot.is_multiple_of(2) || rope.n_rot == 0 {
             let expected = format!("even, at most {}", rope.head_dim);
             return Err(Graph::mismatch(&name, "rotated elements", expected, rope.n_rot));
         }
@@ -153,7 +153,7 @@ impl GraphBuilder {
         };
         check(&name, "head size", layout.head_dim, a.head_dim)?;
         check(&name, "KV heads", layout.n_kv_heads, a.n_kv_heads)?;
-        if a.n_heads == 0 || a.n_heads % a.n_kv_heads != 0 {
+        if a.n_heads == 0 || !a.n_heads.is_multiple_of(a.n_kv_heads) {
             let expected = format!("a multiple of {}", a.n_kv_heads);
             return Err(Graph::mismatch(&name, "query heads", expected, a.n_heads));
         }

@@ -1,5 +1,5 @@
 //! Small random models for the tests of this crate: a decoder of the llama shape, any block format, any devices.
-#![allow(dead_code)] // each test binary uses its own part
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses its own part; a failure here fails the test
 
 use std::sync::Arc;
 
@@ -81,8 +81,18 @@ pub const SMALL: Shape = Shape {
 
 /// A decoder of that shape; equal seeds give equal weights.
 pub fn model(shape: Shape, seed: u64) -> Graph {
-    let r = &mut Random(seed);
-    let Shape { d, n_heads, n_kv_heads, head_dim, ffn, n_vocab, dtype, .. } = shape;
+    model_of(shape, &mut Random(seed), &mut |r, rows, cols| {
+        r.tensor(shape.dtype, &[rows, cols], 1.0 / (cols as f32).sqrt())
+    })
+}
+
+/// As `model`, with matrices (rows, cols) from wherever they come.
+pub fn model_of(
+    shape: Shape,
+    r: &mut Random,
+    matrix: &mut dyn FnMut(&mut Random, usize, usize) -> Tensor,
+) -> Graph {
+    let Shape { d, n_heads, n_kv_heads, head_dim, ffn, n_vocab, .. } = shape;
     let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: shape.kv };
     let mut b = GraphBuilder::new(KvLayout::uniform(shape.n_layers, layer)).unwrap();
     let inv_freq: Arc<[f32]> =
@@ -95,7 +105,7 @@ pub fn model(shape: Shape, seed: u64) -> Graph {
         mscale: 1.0,
         style: shape.style,
     };
-    let mut m = |rows: usize, cols: usize| r.tensor(dtype, &[rows, cols], 1.0 / (cols as f32).sqrt());
+    let mut m = |rows: usize, cols: usize| matrix(r, rows, cols);
     let norm = tensor(DType::F32, &[d], &vec![1.1; d]);
     let mut x = b.embed("embed", &m(n_vocab, d), 1.5).unwrap();
     for layer in 0..shape.n_layers {

@@ -1,0 +1,106 @@
+//! Speed of a graph with the shape of a published 1B model and random weights: what decoding costs, and where.
+//!
+//! cargo run --release -p kernels --example decode -- [dtype] [threads] [position] [rows]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use common::{Random, SMALL, Shape};
+use io::Clock;
+use kernels::*;
+use weights::{DType, SharedBytes, TensorView};
+
+/// Llama 3.2 1B.
+fn shape(dtype: DType) -> Shape {
+    Shape {
+        d: 2048,
+        n_heads: 32,
+        n_kv_heads: 8,
+        head_dim: 64,
+        ffn: 8192,
+        n_vocab: 128_256,
+        n_layers: 16,
+        dtype,
+        kv: KvDType::F16,
+        ..SMALL
+    }
+}
+
+/// A matrix whose rows repeat a short random pattern: as many bytes to read as a real one, made quickly.
+fn matrix(r: &mut Random, dtype: DType, rows: usize, cols: usize) -> Tensor {
+    let some = r.tensor(dtype, &[16, cols], 1.0 / (cols as f32).sqrt());
+    let bytes = some.bytes().iter().copied().cycle().take(rows * dtype.row_bytes(cols)).collect();
+    let view = TensorView { name: "random", dtype, shape: &[rows, cols], data: SharedBytes::from_vec(bytes) };
+    Tensor::host(&view).expect("a whole matrix")
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number =
+        |i: usize, default: usize| arguments.get(i).map_or(default, |a| a.parse().expect("a number"));
+    let name = arguments.first().map_or("Q8_0", String::as_str);
+    let dtype = DType::from_name(name).expect("a block format");
+    let (threads, position, rows) = (number(1, 2), number(2, 100), number(3, 1));
+    let shape = shape(dtype);
+    let mut bytes = 0;
+    let graph = common::model_of(shape, &mut Random(1), &mut |r, rows, cols| {
+        let tensor = matrix(r, dtype, rows, cols);
+        bytes += tensor.bytes().len();
+        tensor
+    });
+    bytes -= shape.n_vocab * dtype.row_bytes(shape.d); // the embedding is read a row at a time
+    let n_pages = (position + rows).div_ceil(PAGE_LEN) + 16;
+    let capacity = Capacity { n_pages, max_rows: rows.max(64), max_outputs: 1 };
+    let cpu = Cpu::new(CpuOptions { threads: Some(threads), level: None }).expect("threads");
+    println!("{}", cpu.describe());
+    let mut executor = Executor::new(graph, vec![Box::new(cpu)], capacity).expect("memory");
+    let clock = io::RealClock::new();
+    let pages: Vec<u32> = (0..n_pages as u32).collect();
+    let mut times = Vec::new();
+    let mut profile: BTreeMap<String, Duration> = BTreeMap::new();
+    for step in 0..20.max(200 / rows.max(10)) {
+        let positions: Vec<u32> = (0..rows as u32).map(|i| (position + i as usize) as u32).collect();
+        let outputs = [rows as u32 - 1];
+        let batch = Batch {
+            tokens: &vec![7; rows],
+            positions: &positions,
+            sequence: &vec![0; rows],
+            page_tables: &[&pages],
+            outputs: &outputs,
+        };
+        let start = clock.monotonic();
+        let mut last = start;
+        let mut observe = |name: &str| {
+            let now = clock.monotonic();
+            let key = name.split_once('.').map_or(name, |(_, op)| op).to_owned();
+            *profile.entry(key).or_default() += now - last;
+            last = now;
+        };
+        let observer: Option<Observer> = if step % 2 == 1 { Some(&mut observe) } else { None };
+        executor.run_observed(&batch, observer).expect("a good batch");
+        if step % 2 == 0 {
+            times.push(clock.monotonic() - start);
+        }
+        if rows > 1 && step > 4 {
+            break;
+        }
+    }
+    times.sort();
+    let n_profiled = times.len() as u32;
+    let best = times[0];
+    let gigabytes = bytes as f64 / 1e9;
+    println!(
+        "{name}: {gigabytes:.3} GB of weights, best {best:.2?}, median {:.2?}: {:.1} tokens/s, {:.2} GB/s",
+        times[times.len() / 2],
+        rows as f64 / best.as_secs_f64(),
+        gigabytes / best.as_secs_f64(),
+    );
+    let mut profile: Vec<_> = profile.into_iter().collect();
+    profile.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    for (name, time) in profile {
+        println!("{name:>14} {:.3?}", time / n_profiled);
+    }
+}
