@@ -45,7 +45,7 @@ export class TauriBackend implements Backend {
         onEvents(events);
         if (events.some(isLast)) resolve();
       }, signal);
-      invoked<void>('watch_turn', { turn, afterSeq, channel }).catch(reject);
+      invoked('watch_turn', { turn, afterSeq, channel }).catch(reject);
     });
   }
 
@@ -54,7 +54,7 @@ export class TauriBackend implements Backend {
     onOpen: () => void,
     signal: AbortSignal,
   ): Promise<void> {
-    await invoked<void>('watch_app', { channel: channelFor<AppEvent>(onEvents, signal) });
+    await invoked('watch_app', { channel: channelFor<AppEvent>(onEvents, signal) });
     onOpen();
     // IPC lives as long as the window: nothing to reconnect.
     await new Promise<void>((resolve) => {

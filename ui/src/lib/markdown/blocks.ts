@@ -50,7 +50,7 @@ export class Blocks {
     if (growing) this.#finish(text);
     const tail = text.slice(this.#cut);
     if (tail.trim() === '') return this.#finished;
-    return [...this.#finished, ...this.#render(this.#lex(tail), this.#cut, growing)];
+    return [...this.#finished, ...this.#render(this.#lex(tail, !growing), this.#cut, growing)];
   }
 
   /**
@@ -60,7 +60,7 @@ export class Blocks {
   #finish(text: string): void {
     const end = text.lastIndexOf('\n') + 1;
     if (end <= this.#cut) return;
-    const tokens = this.#lex(text.slice(this.#cut, end));
+    const tokens = this.#lex(text.slice(this.#cut, end), true);
     // Should the lexer ever drop a character, offsets would lie: then nothing is finished early.
     if (lengthOf(tokens) !== end - this.#cut) return;
     let last = tokens.length - 1;
@@ -72,8 +72,10 @@ export class Blocks {
     this.#cut += lengthOf(done);
   }
 
-  #lex(source: string): Token[] {
+  /** `complete`: no line of `source` can grow, so that its reference definitions hold. */
+  #lex(source: string, complete: boolean): Token[] {
     const tokens = lex(source);
+    if (!complete) return tokens;
     for (const [label, link] of Object.entries(tokens.links)) {
       if (label in this.#links) continue;
       this.#links = { ...this.#links, [label]: link };

@@ -1,0 +1,50 @@
+import type { Conversation, Message, TurnStats } from '../src/lib/backend/bindings';
+
+export const STATS: TurnStats = {
+  finish: 'stop',
+  prompt_tokens: 20,
+  reused_tokens: 4,
+  generated_tokens: 3,
+  context_tokens: 23,
+  context_limit: 2048,
+  load_ms: 10,
+  ttft_ms: 30,
+  prefill_tok_s: 900,
+  decode_tok_s: 42.1,
+};
+
+export function message(over: Partial<Message>): Message {
+  return {
+    id: 'm',
+    parent: null,
+    role: 'assistant',
+    text: '',
+    reasoning: '',
+    state: 'complete',
+    error: null,
+    model: 'starter',
+    stats: null,
+    created_ms: 0,
+    version: 1,
+    versions: 1,
+    ...over,
+  };
+}
+
+export function conversation(
+  id: string,
+  activeTurn: string | null,
+  messages: Message[],
+): Conversation {
+  return {
+    summary: {
+      id,
+      title: id,
+      model: 'starter',
+      created_ms: 0,
+      updated_ms: 1,
+      active_turn: activeTurn,
+    },
+    messages,
+  };
+}
