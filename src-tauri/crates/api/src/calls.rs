@@ -53,7 +53,11 @@ impl App {
     pub fn call(&self, name: &str, args: Value) -> Result<Value> {
         let Some(call) = CALLS.iter().find(|call| call.name == name) else {
             let message = format!("There is no use case \"{name}\".");
-            return Err(Error::not_found("call.unknown", message, "Window and program may be of different versions: start again."));
+            return Err(Error::not_found(
+                "call.unknown",
+                message,
+                "Window and program may be of different versions: start again.",
+            ));
         };
         (call.run)(self, args)
     }

@@ -99,3 +99,40 @@ impl Error {
         &self.info.remedy
     }
 }
+
+/// How severe the lower rooms' codes are. What isn't listed is something wrong with what was given.
+const KINDS: &[(&str, ErrorKind)] = &[
+    ("request.context_full", ErrorKind::Limit),
+    ("request.queue_full", ErrorKind::Limit),
+    ("kv.too_many_sequences", ErrorKind::Limit),
+    ("kv.", ErrorKind::Bug),
+    ("kernels.memory", ErrorKind::Limit),
+    ("kernels.threads", ErrorKind::Limit),
+    ("kernels.isa", ErrorKind::Usage),
+    ("kernels.panicked", ErrorKind::Bug),
+    ("kernels.", ErrorKind::Device),
+    ("io.no_space", ErrorKind::Limit),
+    ("session.disk_full", ErrorKind::Limit),
+    ("session.not_found", ErrorKind::NotFound),
+    ("session.answering", ErrorKind::Conflict),
+    ("session.nothing_to_retry", ErrorKind::Conflict),
+    ("session.busy", ErrorKind::Conflict),
+    ("session.disk_error", ErrorKind::Device),
+];
+
+fn kind_of(code: &str) -> ErrorKind {
+    let row = KINDS.iter().find(|(key, _)| *key == code || (key.ends_with('.') && code.starts_with(key)));
+    row.map_or(ErrorKind::Input, |(_, kind)| *kind)
+}
+
+macro_rules! from_below {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::new(kind_of(error.code()), error.code(), error.to_string(), error.remedy())
+            }
+        })*
+    };
+}
+
+from_below!(engine::EngineError, weights::WeightsError, session::SessionError, io::IoError);

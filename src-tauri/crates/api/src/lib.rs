@@ -1,37 +1,268 @@
 //! Everything the application can do, once. Doors (window, HTTP, terminal) call `App` and nothing below it.
+//!
+//! `App` is cheap to clone. It owns one session (behind one lock: one writer), one worker thread with the
+//! models, and one thread that turns the worker's events into saved text and told events.
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod bindings;
 pub mod calls;
+mod chat;
+mod civil;
+mod convert;
+mod dirs;
 pub mod error;
+pub mod feed;
+mod generate;
+mod library;
+mod logging;
+mod preferences;
+mod pump;
 pub mod settings;
 pub mod starter;
+mod title;
 pub mod types;
+pub mod worker;
 
-use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 
+use io::{Clock, Io, RealClock, RealIo};
+use session::Session;
+
+pub use dirs::{DATA_DIR_VARIABLE, Dirs};
 pub use error::{Error, ErrorKind, Result};
-use types::*;
+pub use feed::{Feed, Watch};
+pub use generate::{GenerateArgs, SamplingArgs};
+use logging::Logging;
+pub use preferences::Overrides;
+use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEvent, TurnEventKind};
+use worker::protocol::{Facts, Loaded, WorkerEvent, WorkerRequest};
 
+/// Events that a slow watcher of the application may fall behind before it has to look anew.
+const APP_EVENTS_KEPT: usize = 1024;
+
+/// Ended turns whose events can still be replayed.
+const ENDED_TURNS_KEPT: usize = 64;
+
+/// Worker events that wait to be saved and told; a full queue slows the worker down.
+const WORKER_EVENTS_WAITING: usize = 4096;
+
+/// How to open.
+#[derive(Debug, Clone, Default)]
+pub struct AppConfig {
+    /// A flag's or the environment's folder for everything; None: the system's own folders.
+    pub data_dir: Option<PathBuf>,
+    /// What a door's flags say instead of the settings.
+    pub overrides: Overrides,
+    pub log: LogTo,
+}
+
+/// Where the log of this process goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogTo {
+    #[default]
+    Nowhere,
+    /// Warnings to stderr; what the setting says to a file in the log folder.
+    StderrAndFile,
+}
+
+/// The application.
 #[derive(Clone)]
-pub struct App;
+pub struct App {
+    running: Arc<Running>,
+}
 
-fn later<T>() -> Result<T> { Err(Error::bug("not yet")) }
+/// What ends with the last clone of `App`.
+struct Running {
+    shared: Arc<Shared>,
+    dirs: Dirs,
+    overrides: Overrides,
+    logging: Option<Logging>,
+    requests: Sender<WorkerRequest>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads share.
+struct Shared {
+    io: Arc<dyn Io>,
+    clock: Arc<dyn Clock>,
+    events: Arc<Feed<AppEvent>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    session: Session,
+    turns: HashMap<String, Arc<Turn>>,
+    /// Turns that ended, oldest first.
+    ended: VecDeque<String>,
+    /// What the worker last said about each model.
+    models: HashMap<String, Loaded>,
+    /// Who waits for what a file is.
+    inspections: HashMap<u64, Sender<Result<Facts>>>,
+    n_inspections: u64,
+    /// Facts about the starter model, once asked for.
+    starter: Option<Facts>,
+}
+
+/// A turn's events, and the message they make, where it belongs to a conversation.
+struct Turn {
+    id: String,
+    feed: Arc<Feed<TurnEvent>>,
+    place: Option<Place>,
+}
+
+#[derive(Debug, Clone)]
+struct Place {
+    conversation: String,
+    message: String,
+}
+
+impl Turn {
+    fn tell(&self, kind: TurnEventKind) {
+        self.feed.push(|n_before| TurnEvent { seq: n_before + 1, turn: self.id.clone(), kind });
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The session's truth is in the database; the maps are whole after every statement.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn tell(&self, event: AppEvent) {
+        self.events.push(|_| event);
+    }
+
+    fn notice(&self, error: ErrorInfo) {
+        tracing::warn!(code = error.code, "{}", error.message);
+        self.tell(AppEvent::Notice { error });
+    }
+}
+
+impl State {
+    fn summary(&self, row: session::ConversationRow) -> Result<ConversationSummary> {
+        let active = self.session.active_turn(&row.id)?;
+        Ok(convert::summary(row, active))
+    }
+
+    fn add_turn(&mut self, id: String, place: Option<Place>) -> Arc<Turn> {
+        let n_running = self.turns.values().filter(|turn| !turn.feed.is_closed()).count();
+        let turn = Arc::new(Turn { id: id.clone(), feed: Feed::new(usize::MAX), place });
+        turn.tell(TurnEventKind::Queued { position: u32::try_from(n_running).unwrap_or(u32::MAX) });
+        self.turns.insert(id, Arc::clone(&turn));
+        turn
+    }
+
+    /// A turn's last event has been told.
+    fn end_turn(&mut self, id: &str) {
+        self.ended.push_back(id.to_owned());
+        if self.ended.len() > ENDED_TURNS_KEPT
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.turns.remove(&oldest);
+        }
+    }
+}
+
 impl App {
-    pub fn app_info(&self) -> AppInfo { AppInfo { version: env!("CARGO_PKG_VERSION").into(), data_dir: String::new(), log_dir: String::new(), cores: 0, isa: String::new() } }
-    pub fn conversations_list(&self) -> Result<Vec<ConversationSummary>> { later() }
-    pub fn conversation_get(&self, _id: &str) -> Result<Conversation> { later() }
-    pub fn conversation_rename(&self, _id: &str, _title: &str) -> Result<ConversationSummary> { later() }
-    pub fn conversation_delete(&self, _id: &str) -> Result<()> { later() }
-    pub fn conversation_restore(&self, _id: &str) -> Result<ConversationSummary> { later() }
-    pub fn conversation_set_model(&self, _id: &str, _model: &str) -> Result<ConversationSummary> { later() }
-    pub fn send(&self, _args: SendArgs) -> Result<TurnStarted> { later() }
-    pub fn retry(&self, _conversation: &str) -> Result<TurnStarted> { later() }
-    pub fn turn_cancel(&self, _turn: &str) -> Result<()> { later() }
-    pub fn models_list(&self) -> Result<Vec<ModelEntry>> { later() }
-    pub fn model_add(&self, _path: &str) -> Result<ModelEntry> { later() }
-    pub fn model_remove(&self, _id: &str) -> Result<()> { later() }
-    pub fn settings_list(&self) -> Result<Vec<SettingRow>> { later() }
-    pub fn settings_set(&self, _key: &str, _value: &Value) -> Result<SettingRow> { later() }
-    pub fn settings_reset(&self, _key: &str) -> Result<SettingRow> { later() }
+    pub fn open(config: AppConfig) -> Result<Self> {
+        Self::open_with(config, Arc::new(RealIo), Arc::new(RealClock::new()))
+    }
+
+    /// As `open`, with a disk and a clock of the caller's.
+    pub fn open_with(config: AppConfig, io: Arc<dyn Io>, clock: Arc<dyn Clock>) -> Result<Self> {
+        let AppConfig { data_dir, overrides, log } = config;
+        let dirs = Dirs::resolve(data_dir)?;
+        let (session, notices) = Session::open(&dirs.data, &*io, Arc::clone(&clock))?;
+        let state = State {
+            session,
+            turns: HashMap::new(),
+            ended: VecDeque::new(),
+            models: HashMap::new(),
+            inspections: HashMap::new(),
+            n_inspections: 0,
+            starter: None,
+        };
+        let logging = match log {
+            LogTo::Nowhere => None,
+            LogTo::StderrAndFile => Some(Logging::start(&dirs.logs)),
+        };
+        let events = Feed::new(APP_EVENTS_KEPT);
+        let shared = Arc::new(Shared { io, clock, events, state: Mutex::new(state) });
+        for notice in notices {
+            shared.notice(Error::from(notice).info);
+        }
+        let (requests, worker_requests) = mpsc::channel();
+        let threads = start_threads(&shared, worker_requests)?;
+        let app = Self { running: Arc::new(Running { shared, dirs, overrides, logging, requests, threads }) };
+        app.apply_log_level()?;
+        tracing::info!(data = %app.running.dirs.data.display(), "opened");
+        Ok(app)
+    }
+
+    pub fn dirs(&self) -> &Dirs {
+        &self.running.dirs
+    }
+
+    pub fn app_info(&self) -> AppInfo {
+        AppInfo {
+            version: env!("CARGO_PKG_VERSION").into(),
+            data_dir: self.running.dirs.data.display().to_string(),
+            log_dir: self.running.dirs.logs.display().to_string(),
+            cores: sysinfo::System::physical_core_count().map_or(1, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+            isa: kernels::cpu::isa::IsaLevel::from_env().map_or("", |level| level.name()).into(),
+        }
+    }
+
+    /// Follows what happens beside turns, from now on; notices of the opening included.
+    pub fn watch_app(&self) -> Watch<AppEvent> {
+        let events = &self.running.shared.events;
+        Watch::new(events, events.len())
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.running.shared
+    }
+
+    fn ask(&self, request: WorkerRequest) -> Result<()> {
+        self.running.requests.send(request).map_err(|_| Error::bug("the worker has ended"))
+    }
+}
+
+impl Drop for Running {
+    /// Turns that are being answered end as `Interrupted`, with what there is of them on disk.
+    fn drop(&mut self) {
+        // Both threads end by this; one that is gone already has nothing left to end.
+        let _ = self.requests.send(WorkerRequest::Stop);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread ended by a panic");
+            }
+        }
+        self.shared.events.close();
+    }
+}
+
+fn start_threads(shared: &Arc<Shared>, requests: Receiver<WorkerRequest>) -> Result<Vec<JoinHandle<()>>> {
+    let (send, events) = mpsc::sync_channel::<WorkerEvent>(WORKER_EVENTS_WAITING);
+    let clock = Arc::clone(&shared.clock);
+    let worker = move || worker::run(&requests, clock, &mut |event| send.send(event).is_ok());
+    let pumped = Arc::clone(shared);
+    let pump = move || pump::run(&pumped, &events);
+    Ok(vec![spawn("worker", worker)?, spawn("pump", pump)?])
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(format!("inglenook-{name}")).spawn(work).map_err(|error| {
+        Error::new(
+            ErrorKind::Limit,
+            "app.thread",
+            format!("The system gave no thread: {error}."),
+            "Close other programs and start again.",
+        )
+    })
 }

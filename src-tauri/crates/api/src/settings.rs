@@ -209,7 +209,9 @@ impl Setting {
             SettingKind::Integer { min, max, absent } => match (whole(value), absent) {
                 (_, Some(_)) if value.is_null() => Ok(Value::Null),
                 (Some(number), _) if (min..=max).contains(&number) => Ok(json!(number)),
-                (_, Some(absent)) => Err(wrong(format!("a whole number from {min} to {max}, or empty ({absent})"))),
+                (_, Some(absent)) => {
+                    Err(wrong(format!("a whole number from {min} to {max}, or empty ({absent})")))
+                }
                 (_, None) => Err(wrong(format!("a whole number from {min} to {max}"))),
             },
             SettingKind::Choice { options } => {
@@ -238,7 +240,10 @@ impl Setting {
 fn whole(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     value.as_i64().or_else(|| {
-        value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT).map(|number| number as i64)
+        value
+            .as_f64()
+            .filter(|number| number.fract() == 0.0 && number.abs() <= EXACT)
+            .map(|number| number as i64)
     })
 }
 

@@ -188,14 +188,31 @@ pub struct TurnEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEventKind {
-    Queued { position: u32 },
+    Queued {
+        position: u32,
+    },
     /// `fraction` from 0 to 1.
-    Loading { fraction: f32 },
-    Prefill { done: u32, total: u32 },
-    Text { text: String, ids: Vec<u32> },
-    Reasoning { text: String, ids: Vec<u32> },
-    Done { stats: TurnStats },
-    Failed { error: ErrorInfo },
+    Loading {
+        fraction: f32,
+    },
+    Prefill {
+        done: u32,
+        total: u32,
+    },
+    Text {
+        text: String,
+        ids: Vec<u32>,
+    },
+    Reasoning {
+        text: String,
+        ids: Vec<u32>,
+    },
+    Done {
+        stats: TurnStats,
+    },
+    Failed {
+        error: ErrorInfo,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -237,10 +254,14 @@ pub enum ModelSource {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ModelState {
     Unloaded,
-    Loading { fraction: f32 },
+    Loading {
+        fraction: f32,
+    },
     Ready,
     /// The file is gone or can't be used; the entry stays so that nothing vanishes silently.
-    Unusable { error: ErrorInfo },
+    Unusable {
+        error: ErrorInfo,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -265,7 +286,11 @@ pub struct ModelEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SettingKind {
-    Number { min: f64, max: f64, step: f64 },
+    Number {
+        min: f64,
+        max: f64,
+        step: f64,
+    },
     Integer {
         #[ts(type = "number")]
         min: i64,
@@ -274,9 +299,13 @@ pub enum SettingKind {
         /// What the empty field means, where the value may be absent.
         absent: Option<String>,
     },
-    Choice { options: Vec<ChoiceOption> },
+    Choice {
+        options: Vec<ChoiceOption>,
+    },
     Toggle,
-    Text { placeholder: String },
+    Text {
+        placeholder: String,
+    },
     /// Shown, not edited here; changed by a flag or an environment variable.
     ReadOnly,
 }
@@ -305,11 +334,23 @@ pub struct SettingRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AppEvent {
-    ConversationChanged { conversation: ConversationSummary },
-    ConversationRemoved { id: String },
-    ModelChanged { model: ModelEntry },
-    ModelRemoved { id: String },
-    SettingChanged { row: SettingRow },
+    ConversationChanged {
+        conversation: ConversationSummary,
+    },
+    ConversationRemoved {
+        id: String,
+    },
+    ModelChanged {
+        model: ModelEntry,
+    },
+    ModelRemoved {
+        id: String,
+    },
+    SettingChanged {
+        row: SettingRow,
+    },
     /// Something the user should know though nothing failed.
-    Notice { error: ErrorInfo },
+    Notice {
+        error: ErrorInfo,
+    },
 }

@@ -1,0 +1,218 @@
+//! Conversations and their turns: list, open, rename, delete, send, retry, cancel, watch.
+
+use session::{BranchMessage, MessageState, NewTurn, Role, Started};
+
+use crate::convert;
+use crate::error::{Error, Result};
+use crate::feed::Watch;
+use crate::title;
+use crate::types::{AppEvent, Conversation, ConversationSummary, SendArgs, TurnEvent, TurnStarted};
+use crate::worker::protocol::{GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest};
+use crate::{App, Place, State};
+
+/// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Responder {
+    /// A model on this machine.
+    Local(ModelRef),
+    /// A server that speaks the same protocol.
+    Remote { name: String },
+}
+
+impl App {
+    /// Newest first, without the trash.
+    pub fn conversations_list(&self) -> Result<Vec<ConversationSummary>> {
+        let state = self.shared().state();
+        state.session.conversations()?.into_iter().map(|row| state.summary(row)).collect()
+    }
+
+    /// With the messages of its active branch.
+    pub fn conversation_get(&self, id: &str) -> Result<Conversation> {
+        let state = self.shared().state();
+        let branch = state.session.branch(id)?;
+        let messages = branch.messages.into_iter().map(convert::message).collect();
+        Ok(Conversation { summary: state.summary(branch.conversation)?, messages })
+    }
+
+    pub fn conversation_rename(&self, id: &str, title: &str) -> Result<ConversationSummary> {
+        let title = title::clean(title);
+        if title.is_empty() {
+            return Err(Error::input("chat.empty_title", "A title needs a letter.", "Write a name."));
+        }
+        self.changed(|state| Ok(state.session.rename(id, &title)?))
+    }
+
+    pub fn conversation_set_model(&self, id: &str, model: &str) -> Result<ConversationSummary> {
+        self.responder(model)?;
+        self.changed(|state| Ok(state.session.set_model(id, model)?))
+    }
+
+    /// Into the trash; its answer, if one is being written, is stopped.
+    pub fn conversation_delete(&self, id: &str) -> Result<()> {
+        let active = {
+            let mut state = self.shared().state();
+            let active = state.session.active_turn(id)?;
+            state.session.delete(id)?;
+            active
+        };
+        if let Some(turn) = active {
+            self.turn_cancel(&turn)?;
+        }
+        self.ask(WorkerRequest::Forget { conversation: id.into() })?;
+        self.shared().tell(AppEvent::ConversationRemoved { id: id.into() });
+        Ok(())
+    }
+
+    /// Out of the trash.
+    pub fn conversation_restore(&self, id: &str) -> Result<ConversationSummary> {
+        self.changed(|state| Ok(state.session.restore(id)?))
+    }
+
+    fn changed(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<session::ConversationRow>,
+    ) -> Result<ConversationSummary> {
+        let mut state = self.shared().state();
+        let row = change(&mut state)?;
+        let conversation = state.summary(row)?;
+        drop(state);
+        self.shared().tell(AppEvent::ConversationChanged { conversation: conversation.clone() });
+        Ok(conversation)
+    }
+
+    /// Saves the message, then has it answered. The turn is followed by `watch_turn`.
+    pub fn send(&self, args: SendArgs) -> Result<TurnStarted> {
+        if args.text.trim().is_empty() {
+            return Err(Error::input(
+                "chat.empty_message",
+                "There is nothing to send.",
+                "Write a message first.",
+            ));
+        }
+        if args.text.len() > MAX_MESSAGE_BYTES {
+            let message =
+                format!("The message has {} bytes; the most is {MAX_MESSAGE_BYTES}.", args.text.len());
+            return Err(Error::input("chat.message_too_long", message, "Send a part of it."));
+        }
+        let title = title::of_message(&args.text);
+        let conversation = args.conversation.as_deref();
+        let new = NewTurn::Message { conversation, title: &title, text: &args.text };
+        self.start(conversation, args.model.as_deref(), new)
+    }
+
+    /// The last question again: a new version of its answer.
+    pub fn retry(&self, conversation: &str) -> Result<TurnStarted> {
+        self.start(Some(conversation), None, NewTurn::Retry { conversation })
+    }
+
+    fn start(&self, conversation: Option<&str>, model: Option<&str>, new: NewTurn) -> Result<TurnStarted> {
+        let model = match (model, conversation) {
+            (Some(model), _) => model.to_owned(),
+            (None, Some(id)) => self.shared().state().session.conversation(id)?.model,
+            (None, None) => self.default_model()?,
+        };
+        let reference = match self.responder(&model)? {
+            Responder::Local(reference) => reference,
+            Responder::Remote { name } => return Err(not_built(&name)),
+        };
+        let (load, sampling, max_tokens) = (self.load_spec()?, self.sampling()?, self.max_tokens()?);
+        let mut state = self.shared().state();
+        let started = state.session.start(new, &model)?;
+        let row = match conversation {
+            Some(id) => state.session.set_model(id, &model)?,
+            None => state.session.conversation(&started.conversation)?,
+        };
+        let messages = history(state.session.branch(&started.conversation)?.messages);
+        let place =
+            Place { conversation: started.conversation.clone(), message: started.assistant_message.clone() };
+        state.add_turn(started.turn.clone(), Some(place));
+        let summary = state.summary(row)?;
+        drop(state);
+        self.shared().tell(AppEvent::ConversationChanged { conversation: summary });
+        self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+            turn: started.turn.clone(),
+            model: reference,
+            load,
+            conversation: Some(started.conversation.clone()),
+            prompt: Prompt::Chat(messages),
+            sampling,
+            max_tokens,
+            stop: Vec::new(),
+            ignore_eos: false,
+        })))?;
+        Ok(told(started))
+    }
+
+    /// Ends a turn before its next token; what was written stays. One that has ended is left alone.
+    pub fn turn_cancel(&self, turn: &str) -> Result<()> {
+        self.ask(WorkerRequest::Cancel { turn: turn.into() })
+    }
+
+    /// A turn's events after sequence number `after_seq`: those that were, then those that come. A
+    /// watcher that leaves cancels nothing.
+    pub fn watch_turn(&self, turn: &str, after_seq: u64) -> Result<Watch<TurnEvent>> {
+        let state = self.shared().state();
+        let turn = state.turns.get(turn).ok_or_else(|| {
+            Error::not_found(
+                "turn.unknown",
+                "This answer is not being written here.",
+                "Open its conversation: what was written is there.",
+            )
+        })?;
+        Ok(Watch::new(&turn.feed, after_seq))
+    }
+}
+
+fn told(started: Started) -> TurnStarted {
+    TurnStarted {
+        turn: started.turn,
+        conversation: started.conversation,
+        user_message: started.user_message,
+        assistant_message: started.assistant_message,
+    }
+}
+
+/// The prompt's messages: the branch without the answer that is about to be written, and without answers
+/// that stayed empty. Questions that follow each other become one, since templates want turns to alternate.
+fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
+    let mut messages: Vec<PromptMessage> = Vec::new();
+    for BranchMessage { row, logs, .. } in branch {
+        if row.state == MessageState::Streaming || row.text.is_empty() {
+            continue;
+        }
+        let role = match row.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        match messages.last_mut() {
+            Some(last) if last.role == role => {
+                last.content.push_str("\n\n");
+                last.content.push_str(&row.text);
+                last.logs.clear();
+            }
+            Some(_) | None => messages.push(PromptMessage {
+                role: role.into(),
+                content: row.text,
+                reasoning: row.reasoning,
+                logs: logs
+                    .into_iter()
+                    .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })
+                    .collect(),
+            }),
+        }
+    }
+    messages
+}
+
+pub(crate) fn not_built(name: &str) -> Error {
+    Error::new(
+        crate::ErrorKind::Usage,
+        "remote.not_built",
+        format!("Answers from other servers ({name}) are not built yet."),
+        "Choose a model on this machine.",
+    )
+}

@@ -1,0 +1,82 @@
+//! Rows and lower types to the types that cross an edge.
+
+use session::{BranchMessage, ConversationRow};
+
+use crate::types::{ConversationSummary, ErrorInfo, Finish, Message, MessageState, Role, TurnStats};
+use crate::worker::protocol::Finished;
+
+pub fn summary(row: ConversationRow, active_turn: Option<String>) -> ConversationSummary {
+    ConversationSummary {
+        id: row.id,
+        title: row.title,
+        model: row.model,
+        created_ms: row.created_ms,
+        updated_ms: row.updated_ms,
+        active_turn,
+    }
+}
+
+/// Kept JSON that can't be read any more shows as absent.
+fn parse<T: serde::de::DeserializeOwned>(json: Option<String>) -> Option<T> {
+    json.and_then(|json| serde_json::from_str(&json).ok())
+}
+
+pub fn message(message: BranchMessage) -> Message {
+    let row = message.row;
+    Message {
+        id: row.id,
+        parent: row.parent,
+        role: role(row.role),
+        text: row.text,
+        reasoning: row.reasoning,
+        state: state(row.state),
+        error: parse::<ErrorInfo>(row.error),
+        model: row.model,
+        stats: parse::<TurnStats>(row.stats),
+        created_ms: row.created_ms,
+        version: message.version,
+        versions: message.versions,
+    }
+}
+
+fn role(role: session::Role) -> Role {
+    match role {
+        session::Role::System => Role::System,
+        session::Role::User => Role::User,
+        session::Role::Assistant => Role::Assistant,
+    }
+}
+
+fn state(state: session::MessageState) -> MessageState {
+    match state {
+        session::MessageState::Streaming => MessageState::Streaming,
+        session::MessageState::Complete => MessageState::Complete,
+        session::MessageState::Stopped => MessageState::Stopped,
+        session::MessageState::Interrupted => MessageState::Interrupted,
+        session::MessageState::Failed => MessageState::Failed,
+    }
+}
+
+pub fn finish(finish: engine::Finish) -> Finish {
+    match finish {
+        engine::Finish::Stop => Finish::Stop,
+        engine::Finish::Length => Finish::Length,
+        engine::Finish::Cancelled => Finish::Cancelled,
+        engine::Finish::ContextFull => Finish::ContextFull,
+    }
+}
+
+pub fn stats(finished: &Finished) -> TurnStats {
+    TurnStats {
+        finish: finish(finished.finish),
+        prompt_tokens: finished.prompt_tokens,
+        reused_tokens: finished.reused_tokens,
+        generated_tokens: finished.generated_tokens,
+        context_tokens: finished.prompt_tokens.saturating_add(finished.generated_tokens),
+        context_limit: finished.context_limit,
+        load_ms: finished.load_ms,
+        ttft_ms: finished.ttft_ms,
+        prefill_tok_s: finished.prefill_tok_s,
+        decode_tok_s: finished.decode_tok_s,
+    }
+}

@@ -1,0 +1,97 @@
+//! Answers outside any conversation: for the OpenAI-compatible door and one-shot commands. The same turns,
+//! watched and cancelled the same way; nothing is saved.
+
+use engine::Sampling;
+use serde::{Deserialize, Serialize};
+
+use crate::App;
+use crate::chat::{Responder, not_built};
+use crate::error::{Error, Result};
+use crate::settings;
+use crate::worker::protocol::{GenerateRequest, Prompt, WorkerRequest};
+
+/// One prompt to answer.
+#[derive(Debug, Clone)]
+pub struct GenerateArgs {
+    /// Library id or path; None: the default model.
+    pub model: Option<String>,
+    pub prompt: Prompt,
+    pub sampling: SamplingArgs,
+    /// None: the setting.
+    pub max_tokens: Option<usize>,
+    /// Texts that end the answer; they are not part of it.
+    pub stop: Vec<String>,
+    pub ignore_eos: bool,
+}
+
+/// What a caller says about sampling; the settings say the rest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SamplingArgs {
+    pub temperature: Option<f64>,
+    pub top_k: Option<u32>,
+    pub top_p: Option<f64>,
+    pub min_p: Option<f64>,
+    pub repeat_penalty: Option<f64>,
+    pub seed: Option<u64>,
+}
+
+impl SamplingArgs {
+    /// Over `base`; values outside their setting's range are an error that names it.
+    fn over(&self, base: Sampling) -> Result<Sampling> {
+        let checked = |key: &str, value: Option<f64>| -> Result<Option<f32>> {
+            let Some(value) = value else { return Ok(None) };
+            let number = serde_json::Number::from_f64(value).ok_or_else(|| {
+                Error::input("setting.out_of_range", format!("{key} is not a number."), "Give a number.")
+            })?;
+            settings::find(key)?.check(&number.into())?;
+            Ok(Some(value as f32))
+        };
+        Ok(Sampling {
+            temperature: checked("temperature", self.temperature)?.unwrap_or(base.temperature),
+            top_k: self.top_k.unwrap_or(base.top_k),
+            top_p: checked("top_p", self.top_p)?.unwrap_or(base.top_p),
+            min_p: checked("min_p", self.min_p)?.unwrap_or(base.min_p),
+            repeat_penalty: checked("repeat_penalty", self.repeat_penalty)?.unwrap_or(base.repeat_penalty),
+            repeat_last_n: base.repeat_last_n,
+            seed: self.seed.or(base.seed),
+        })
+    }
+}
+
+impl App {
+    /// Starts a turn that belongs to no conversation; its id. Follow it by `watch_turn`.
+    pub fn generate(&self, args: GenerateArgs) -> Result<String> {
+        let model = match args.model {
+            Some(model) => model,
+            None => self.default_model()?,
+        };
+        let reference = match self.responder(&model)? {
+            Responder::Local(reference) => reference,
+            Responder::Remote { name } => return Err(not_built(&name)),
+        };
+        let load = self.load_spec()?;
+        let sampling = args.sampling.over(self.sampling()?)?;
+        let max_tokens = match args.max_tokens {
+            Some(max_tokens) => Some(max_tokens),
+            None => self.max_tokens()?,
+        };
+        let turn = {
+            let mut state = self.shared().state();
+            let id = state.session.new_id();
+            state.add_turn(id.clone(), None);
+            id
+        };
+        self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+            turn: turn.clone(),
+            model: reference,
+            load,
+            conversation: None,
+            prompt: args.prompt,
+            sampling,
+            max_tokens,
+            stop: args.stop,
+            ignore_eos: args.ignore_eos,
+        })))?;
+        Ok(turn)
+    }
+}

@@ -1,0 +1,54 @@
+//! The log: warnings to stderr, more to a file per day in the log folder. Never prompts or answers.
+
+use std::path::Path;
+
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, reload};
+
+/// Days whose files are kept.
+const MAX_FILES: usize = 7;
+
+/// The running log. Lines still in memory are written when it is dropped.
+pub struct Logging {
+    level: reload::Handle<LevelFilter, Registry>,
+    _guard: Option<WorkerGuard>,
+}
+
+impl Logging {
+    /// Starts the log of this process; the first one stays. A folder that can't be written leaves stderr.
+    pub fn start(folder: &Path) -> Self {
+        let (level, handle) = reload::Layer::new(LevelFilter::INFO);
+        let appender = RollingFileAppender::builder()
+            .rotation(Rotation::DAILY)
+            .filename_prefix("inglenook")
+            .filename_suffix("log")
+            .max_log_files(MAX_FILES)
+            .build(folder)
+            .ok();
+        let (file, guard) = match appender {
+            Some(appender) => {
+                let (writer, guard) = tracing_appender::non_blocking(appender);
+                (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
+            }
+            None => (None, None),
+        };
+        let stderr =
+            tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(LevelFilter::WARN);
+        // Fails where another log runs in this process already: that one goes on.
+        let _ = tracing_subscriber::registry().with(level).with(file).with(stderr).try_init();
+        std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+        Self { level: handle, _guard: guard }
+    }
+
+    /// A word of the setting `log_level`; others are ignored.
+    pub fn set_level(&self, level: &str) {
+        if let Ok(level) = level.parse::<LevelFilter>() {
+            // The log may have ended with the process.
+            let _ = self.level.reload(level);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The settings in use: stored values over defaults, flags over both.
+
+use engine::Sampling;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::settings::{self, DEFAULT_CONTEXT, SETTINGS, Setting};
+use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
+use crate::worker::protocol::{Backend, Kv, LoadSpec};
+use crate::{App, Running};
+
+/// What a door's flags say instead of the settings, for this process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    pub backend: Option<Backend>,
+    pub threads: Option<usize>,
+    pub kv: Option<Kv>,
+    pub context: Option<usize>,
+}
+
+impl App {
+    pub fn settings_list(&self) -> Result<Vec<SettingRow>> {
+        SETTINGS.iter().map(|setting| self.row(setting)).collect()
+    }
+
+    pub fn settings_get(&self, key: &str) -> Result<SettingRow> {
+        self.row(settings::find(key)?)
+    }
+
+    /// Errors name the range.
+    pub fn settings_set(&self, key: &str, value: &Value) -> Result<SettingRow> {
+        let setting = settings::find(key)?;
+        let value = setting.check(value)?;
+        if setting.key == "model" {
+            self.responder(value.as_str().unwrap_or_default())?;
+        }
+        self.shared().state().session.set_setting(key, &value.to_string())?;
+        self.setting_changed(setting)
+    }
+
+    /// Back to the default.
+    pub fn settings_reset(&self, key: &str) -> Result<SettingRow> {
+        let setting = settings::find(key)?;
+        self.shared().state().session.reset_setting(key)?;
+        self.setting_changed(setting)
+    }
+
+    fn setting_changed(&self, setting: &'static Setting) -> Result<SettingRow> {
+        let row = self.row(setting)?;
+        if setting.key == "log_level" {
+            self.apply_log_level()?;
+        }
+        self.shared().tell(AppEvent::SettingChanged { row: row.clone() });
+        Ok(row)
+    }
+
+    fn row(&self, setting: &'static Setting) -> Result<SettingRow> {
+        let mut row = setting.row(self.value(setting)?);
+        if setting.key == "model" {
+            let models = self.models_list()?.into_iter();
+            let options = models.map(|model| ChoiceOption { value: model.id, label: model.name }).collect();
+            row.kind = SettingKind::Choice { options };
+        }
+        Ok(row)
+    }
+
+    /// A stored value that is out of range (of another version, say) counts as not stored.
+    fn value(&self, setting: &'static Setting) -> Result<Value> {
+        if setting.key == "data_dir" {
+            return Ok(Value::String(self.running.dirs.data.display().to_string()));
+        }
+        let stored = self.shared().state().session.setting(setting.key)?;
+        let stored = stored.and_then(|json| serde_json::from_str(&json).ok());
+        let valid = stored.and_then(|value| setting.check(&value).ok());
+        Ok(valid.unwrap_or_else(setting.default))
+    }
+
+    fn value_of(&self, key: &str) -> Result<Value> {
+        self.value(settings::find(key)?)
+    }
+
+    fn number(&self, key: &str) -> Result<f64> {
+        self.value_of(key)?.as_f64().ok_or_else(|| Error::bug(format!("the setting {key} is no number")))
+    }
+
+    /// None: absent.
+    fn whole(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.value_of(key)?.as_u64())
+    }
+
+    /// Library id of the model that answers where nothing else is said.
+    pub fn default_model(&self) -> Result<String> {
+        let id = self.value_of("model")?.as_str().unwrap_or(crate::starter::ID).to_owned();
+        // An entry that was removed since falls back to the one that is always there.
+        let is_known = self.responder(&id).is_ok();
+        Ok(if is_known { id } else { crate::starter::ID.into() })
+    }
+
+    pub(crate) fn sampling(&self) -> Result<Sampling> {
+        Ok(Sampling {
+            temperature: self.number("temperature")? as f32,
+            top_k: self.whole("top_k")?.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+            top_p: self.number("top_p")? as f32,
+            min_p: self.number("min_p")? as f32,
+            repeat_penalty: self.number("repeat_penalty")? as f32,
+            seed: self.whole("seed")?,
+            ..Sampling::default()
+        })
+    }
+
+    pub(crate) fn max_tokens(&self) -> Result<Option<usize>> {
+        Ok(self.whole("max_tokens")?.and_then(|n| usize::try_from(n).ok()))
+    }
+
+    pub(crate) fn load_spec(&self) -> Result<LoadSpec> {
+        let Running { overrides, .. } = &*self.running;
+        let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
+        let kv = serde_json::from_value(self.value_of("kv")?).unwrap_or_default();
+        Ok(LoadSpec {
+            backend: overrides.backend.unwrap_or_default(),
+            threads: overrides.threads.or(whole("threads")?),
+            kv: overrides.kv.unwrap_or(kv),
+            context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
+        })
+    }
+
+    pub(crate) fn apply_log_level(&self) -> Result<()> {
+        if let Some(logging) = &self.running.logging {
+            logging.set_level(self.value_of("log_level")?.as_str().unwrap_or("info"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,252 @@
+//! The worker's events, saved and told: partial answers go to disk as they grow, watchers hear of them,
+//! and a turn's last event is told only after its end is saved.
+//!
+//! Sleeps while nothing happens. A disk that fails costs no answer: the text stays in memory, the user is
+//! told once, and saving is tried again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use session::{Ending, MessageState, TokenLog};
+
+use crate::answer::Answer;
+use crate::convert;
+use crate::error::{Error, ErrorKind};
+use crate::types::{AppEvent, Finish, TurnEventKind};
+use crate::worker::protocol::{Finished, Loaded, Step, WorkerEvent};
+use crate::{Place, Shared, Turn};
+
+/// How long after a failed save of a whole answer the next try comes.
+const SAVE_AGAIN: Duration = Duration::from_secs(2);
+
+/// Runs until the worker ends; turns it leaves unanswered are interrupted.
+pub fn run(shared: &Shared, events: &Receiver<WorkerEvent>) {
+    let mut pump = Pump { shared, growing: HashMap::new(), owed: Vec::new() };
+    loop {
+        let event = match pump.wait() {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(timeout) => events.recv_timeout(timeout),
+        };
+        match event {
+            Ok(event) => pump.take(event),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return pump.interrupt(),
+        }
+        pump.flush();
+    }
+}
+
+struct Pump<'a> {
+    shared: &'a Shared,
+    growing: HashMap<String, Growing>,
+    /// Ends that could not be saved.
+    owed: Vec<Owed>,
+}
+
+struct Growing {
+    turn: Arc<Turn>,
+    answer: Answer,
+    /// The user has been told that it isn't saved.
+    complained: bool,
+}
+
+/// An answer's end on its way to disk.
+struct Owed {
+    place: Place,
+    state: MessageState,
+    text: String,
+    reasoning: String,
+    stats: Option<String>,
+    error: Option<String>,
+    log: Option<TokenLog>,
+}
+
+impl Owed {
+    fn save(&self, shared: &Shared) -> session::Result<()> {
+        shared.state().session.finish(
+            &self.place.message,
+            &Ending {
+                state: self.state,
+                text: &self.text,
+                reasoning: &self.reasoning,
+                stats: self.stats.clone(),
+                error: self.error.clone(),
+                log: self.log.clone(),
+            },
+        )
+    }
+}
+
+impl Pump<'_> {
+    /// How long to sleep at most; None: until something happens.
+    fn wait(&self) -> Option<Duration> {
+        let now = self.shared.clock.monotonic();
+        let due = self.growing.values().filter_map(|growing| growing.answer.due());
+        let due = due.min().map(|due| due.saturating_sub(now));
+        if self.owed.is_empty() { due } else { Some(due.unwrap_or(SAVE_AGAIN).min(SAVE_AGAIN)) }
+    }
+
+    fn take(&mut self, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Turn { turn, step } => self.step(&turn, step),
+            WorkerEvent::Model { id, state } => self.model(id, state),
+            WorkerEvent::Inspected { request, outcome } => {
+                let asked = self.shared.state().inspections.remove(&request);
+                if let Some(asked) = asked {
+                    // Whoever asked may have gone.
+                    let _ = asked.send(outcome);
+                }
+            }
+        }
+    }
+
+    fn model(&self, id: String, state: Loaded) {
+        self.shared.state().models.insert(id.clone(), state);
+        // A model that is no entry (a path given to a command) concerns nobody else.
+        let entry =
+            self.shared.model_entries().ok().and_then(|all| all.into_iter().find(|entry| entry.id == id));
+        if let Some(model) = entry {
+            self.shared.tell(AppEvent::ModelChanged { model });
+        }
+    }
+
+    fn step(&mut self, id: &str, step: Step) {
+        if !self.growing.contains_key(id) {
+            let Some(turn) = self.shared.state().turns.get(id).cloned() else { return };
+            self.growing.insert(id.into(), Growing { turn, answer: Answer::default(), complained: false });
+        }
+        let Some(growing) = self.growing.get_mut(id) else { return };
+        let turn = &growing.turn;
+        match step {
+            Step::Queued { position } => turn.tell(TurnEventKind::Queued { position }),
+            Step::Loading { fraction } => turn.tell(TurnEventKind::Loading { fraction }),
+            Step::Prefill { done, total } => turn.tell(TurnEventKind::Prefill { done, total }),
+            Step::Token { id, text, reasoning } => {
+                if let Some(before) = growing.answer.push(Some(id), &text, &reasoning) {
+                    turn.tell(before);
+                }
+            }
+            Step::Rest { text, reasoning } => {
+                if let Some(before) = growing.answer.push(None, &text, &reasoning) {
+                    turn.tell(before);
+                }
+            }
+            Step::Done(finished) => self.done(id, *finished),
+            Step::Failed { error } => self.failed(id, &error, MessageState::Failed),
+        }
+    }
+
+    fn done(&mut self, id: &str, finished: Finished) {
+        let stats = convert::stats(&finished);
+        let state = match stats.finish {
+            Finish::Cancelled => MessageState::Stopped,
+            Finish::Stop | Finish::Length | Finish::ContextFull => MessageState::Complete,
+        };
+        let log = TokenLog { fingerprint: finished.log.fingerprint, ids: finished.log.ids };
+        let log = (!log.ids.is_empty()).then_some(log);
+        let json = serde_json::to_string(&stats).ok();
+        self.end(id, TurnEventKind::Done { stats }, |owed| Owed { state, stats: json, log, ..owed });
+    }
+
+    fn failed(&mut self, id: &str, error: &Error, state: MessageState) {
+        tracing::warn!(code = error.code(), turn = id, "an answer failed: {error}");
+        let json = serde_json::to_string(&error.info).ok();
+        let kind = TurnEventKind::Failed { error: error.info.clone() };
+        self.end(id, kind, |owed| Owed { state, error: json, ..owed });
+    }
+
+    /// Saves a turn's end, then tells it.
+    fn end(&mut self, id: &str, last: TurnEventKind, fill: impl FnOnce(Owed) -> Owed) {
+        let Some(Growing { turn, mut answer, complained }) = self.growing.remove(id) else { return };
+        while let Some(event) = answer.take_untold() {
+            turn.tell(event);
+        }
+        if let Some(place) = turn.place.clone() {
+            let Answer { text, reasoning, .. } = answer;
+            let owed = fill(Owed {
+                place: place.clone(),
+                state: MessageState::Complete,
+                text,
+                reasoning,
+                stats: None,
+                error: None,
+                log: None,
+            });
+            if let Err(error) = owed.save(self.shared) {
+                if !complained {
+                    self.shared.notice(not_saved(error).info);
+                }
+                self.owed.push(owed);
+            }
+            self.shared.state().end_turn(id);
+            turn.tell(last);
+            turn.feed.close();
+            self.conversation_changed(&place.conversation);
+        } else {
+            self.shared.state().end_turn(id);
+            turn.tell(last);
+            turn.feed.close();
+        }
+    }
+
+    fn conversation_changed(&self, id: &str) {
+        let state = self.shared.state();
+        // It may lie in the trash by now.
+        let summary = state.session.conversation(id).map_err(Error::from).and_then(|row| state.summary(row));
+        drop(state);
+        if let Ok(conversation) = summary {
+            self.shared.tell(AppEvent::ConversationChanged { conversation });
+        }
+    }
+
+    /// Tells and saves what is due.
+    fn flush(&mut self) {
+        let shared = self.shared;
+        let now = shared.clock.monotonic();
+        for growing in self.growing.values_mut() {
+            if let Some(event) = growing.answer.tell(now) {
+                growing.turn.tell(event);
+            }
+            let Some(place) = &growing.turn.place else {
+                growing.answer.saved(now, true);
+                continue;
+            };
+            let Some((text, reasoning)) = growing.answer.unsaved(now) else { continue };
+            let saved = shared.state().session.append(&place.message, text, reasoning);
+            if let Err(error) = &saved
+                && !growing.complained
+            {
+                growing.complained = true;
+                shared.notice(not_saved(error.clone()).info);
+            }
+            growing.answer.saved(now, saved.is_ok());
+        }
+        self.owed.retain(|owed| owed.save(shared).is_err());
+    }
+
+    /// The program ends: what there is of each answer is saved.
+    fn interrupt(&mut self) {
+        let error = Error::new(
+            ErrorKind::Conflict,
+            "app.closed",
+            "Inglenook was closed while this was being written.",
+            "Ask again to have a whole answer.",
+        );
+        let open: Vec<_> =
+            self.shared.state().turns.values().filter(|turn| !turn.feed.is_closed()).cloned().collect();
+        for turn in open {
+            let id = turn.id.clone();
+            let fresh = || Growing { turn, answer: Answer::default(), complained: false };
+            self.growing.entry(id.clone()).or_insert_with(fresh);
+            self.failed(&id, &error, MessageState::Interrupted);
+        }
+    }
+}
+
+fn not_saved(error: session::SessionError) -> Error {
+    let error = Error::from(error);
+    let message = format!("The answer is not saved yet: {}", error.message());
+    Error::new(error.kind, error.info.code, message, error.info.remedy)
+}

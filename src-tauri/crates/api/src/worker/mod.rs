@@ -1,0 +1,273 @@
+//! The worker: owns models and their caches, tokenises, generates. One thread, one closed enum of
+//! requests, plain data both ways (`protocol.rs`); `pipe.rs` runs it over a pipe.
+//!
+//! Guarantees that every turn ends with exactly one `Done` or `Failed` (unless the worker itself is
+//! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
+//! sleeps. Knows nothing of conversations, doors or the database.
+
+mod inspect;
+mod model;
+pub mod pipe;
+mod prompt;
+pub mod protocol;
+mod running;
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
+
+use engine::Finish;
+use io::Clock;
+
+use crate::error::{Error, Result};
+pub(crate) use inspect::inspect;
+use model::LoadedModel;
+use protocol::{
+    Finished, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef, Step, WorkerEvent, WorkerRequest,
+};
+
+/// Models in memory at once: the one in use, and the one before it for those who compare.
+const MAX_LOADED: usize = 2;
+
+/// Loading is told in steps of so much.
+const PROGRESS_STEP: f32 = 0.02;
+
+/// Works until the requests end or say `Stop`, or `emit` returns false: nobody listens.
+pub fn run(
+    requests: &Receiver<WorkerRequest>,
+    clock: Arc<dyn Clock>,
+    emit: &mut dyn FnMut(WorkerEvent) -> bool,
+) {
+    let mut worker = Worker { clock, emit, gone: false, models: Vec::new(), waiting: VecDeque::new() };
+    while !worker.gone {
+        let request = if worker.is_idle() {
+            requests.recv().map_err(|_| TryRecvError::Disconnected)
+        } else {
+            requests.try_recv()
+        };
+        match request {
+            Ok(WorkerRequest::Stop) | Err(TryRecvError::Disconnected) => return,
+            Ok(request) => worker.handle(request),
+            Err(TryRecvError::Empty) => worker.step(),
+        }
+    }
+}
+
+struct Worker<'a> {
+    clock: Arc<dyn Clock>,
+    emit: &'a mut dyn FnMut(WorkerEvent) -> bool,
+    /// Nobody listens any more.
+    gone: bool,
+    /// Least recently used first.
+    models: Vec<LoadedModel>,
+    /// Turns whose model has no room yet.
+    waiting: VecDeque<Waiting>,
+}
+
+struct Waiting {
+    request: GenerateRequest,
+    arrived: Duration,
+}
+
+impl Worker<'_> {
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.models.iter().all(|model| !model.is_busy())
+    }
+
+    fn handle(&mut self, request: WorkerRequest) {
+        match request {
+            WorkerRequest::Generate(request) => {
+                let arrived = self.clock.monotonic();
+                self.waiting.push_back(Waiting { request: *request, arrived });
+                self.admit();
+            }
+            WorkerRequest::Cancel { turn } => self.cancel(&turn),
+            WorkerRequest::Unload { model } => self.unload(&model),
+            WorkerRequest::Forget { conversation } => {
+                self.models.iter_mut().for_each(|model| model.forget(&conversation));
+            }
+            WorkerRequest::Inspect { request, location } => {
+                let outcome = guarded(|| inspect(&location));
+                self.say(WorkerEvent::Inspected { request, outcome });
+            }
+            WorkerRequest::Stop => self.gone = true,
+        }
+    }
+
+    fn say(&mut self, event: WorkerEvent) {
+        self.gone |= !(self.emit)(event);
+    }
+
+    fn tell(&mut self, turn: &str, step: Step) {
+        self.say(WorkerEvent::Turn { turn: turn.into(), step });
+    }
+
+    fn tell_model(&mut self, id: &str, state: Loaded) {
+        self.say(WorkerEvent::Model { id: id.into(), state });
+    }
+
+    /// One batch of every model that has work.
+    fn step(&mut self) {
+        for index in (0..self.models.len()).rev() {
+            if !self.models[index].is_busy() {
+                continue;
+            }
+            let mut steps = Vec::new();
+            let model = &mut self.models[index];
+            let clock = &*self.clock;
+            let stepped = guarded(|| {
+                model.step(clock, &mut |turn, step| steps.push((turn.to_owned(), step)));
+                Ok(())
+            });
+            for (turn, step) in steps {
+                self.tell(&turn, step);
+            }
+            if let Err(error) = stepped {
+                self.drop_model(index, &error);
+            }
+        }
+        self.admit();
+    }
+
+    /// A model whose state can't be trusted any more goes, and its turns fail.
+    fn drop_model(&mut self, index: usize, error: &Error) {
+        let model = self.models.remove(index);
+        let id = model.reference.id.clone();
+        let turns = catch_unwind(AssertUnwindSafe(|| model.into_turns())).unwrap_or_default();
+        for turn in turns {
+            self.tell(&turn, Step::Failed { error: error.clone() });
+        }
+        self.tell_model(&id, Loaded::Unloaded);
+    }
+
+    /// Hands waiting turns to their models, first come, first served.
+    fn admit(&mut self) {
+        while let Some(waiting) = self.waiting.front() {
+            if !self.has_room(&waiting.request.model, &waiting.request.load) {
+                return;
+            }
+            let Some(Waiting { request, arrived }) = self.waiting.pop_front() else { return };
+            let turn = request.turn.clone();
+            if let Err(error) = self.start(request, arrived) {
+                self.tell(&turn, Step::Failed { error });
+            }
+        }
+    }
+
+    /// Whether the model is there as asked for, or can be brought in without hurting a running turn.
+    fn has_room(&self, reference: &ModelRef, load: &LoadSpec) -> bool {
+        match self.models.iter().find(|model| model.reference == *reference) {
+            Some(model) => model.load == *load || !model.is_busy(),
+            None => self.models.len() < MAX_LOADED || self.models.iter().any(|model| !model.is_busy()),
+        }
+    }
+
+    fn start(&mut self, request: GenerateRequest, arrived: Duration) -> Result<()> {
+        let before = self.clock.monotonic();
+        let was_there = self.bring(&request)?;
+        let loading = if was_there { Duration::ZERO } else { self.clock.monotonic().saturating_sub(before) };
+        let model = self.models.last_mut().expect("bring puts the model at the end");
+        let clock = &*self.clock;
+        guarded(|| model.submit(request, arrived, loading, clock))
+    }
+
+    /// Brings the request's model to the end of the list, loading it where it isn't there as asked for.
+    /// Whether it was there.
+    fn bring(&mut self, request: &GenerateRequest) -> Result<bool> {
+        let reference = &request.model;
+        if let Some(at) = self.models.iter().position(|model| model.reference == *reference) {
+            let model = self.models.remove(at);
+            if model.load == request.load {
+                self.models.push(model);
+                return Ok(true);
+            }
+            drop(model);
+            self.tell_model(&reference.id, Loaded::Unloaded);
+        }
+        if self.models.len() >= MAX_LOADED
+            && let Some(at) = self.models.iter().position(|model| !model.is_busy())
+        {
+            let model = self.models.remove(at);
+            self.tell_model(&model.reference.id, Loaded::Unloaded);
+        }
+        let mut told = f32::NEG_INFINITY;
+        let loaded = guarded(|| {
+            LoadedModel::load(reference.clone(), request.load, &mut |fraction| {
+                if fraction >= told + PROGRESS_STEP || fraction >= 1.0 {
+                    told = fraction;
+                    self.tell(&request.turn, Step::Loading { fraction });
+                    self.tell_model(&reference.id, Loaded::Loading { fraction });
+                }
+            })
+        });
+        match loaded {
+            Ok(model) => {
+                self.models.push(model);
+                self.tell_model(&reference.id, Loaded::Ready);
+                Ok(false)
+            }
+            Err(error) => {
+                self.tell_model(&reference.id, Loaded::Failed { error: error.clone() });
+                Err(error)
+            }
+        }
+    }
+
+    fn cancel(&mut self, turn: &str) {
+        if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
+            self.waiting.remove(at);
+            self.tell(turn, Step::Done(Box::new(never_started())));
+        }
+        self.models.iter_mut().for_each(|model| model.cancel(turn));
+    }
+
+    fn unload(&mut self, id: &str) {
+        if let Some(at) = self.models.iter().position(|model| model.reference.id == id) {
+            let error = Error::input(
+                "model.removed",
+                "The model was removed while it answered.",
+                "Choose another model.",
+            );
+            self.drop_model(at, &error);
+        }
+    }
+}
+
+/// The end of a turn that was cancelled before its model saw it.
+fn never_started() -> Finished {
+    Finished {
+        finish: Finish::Cancelled,
+        prompt_tokens: 0,
+        reused_tokens: 0,
+        generated_tokens: 0,
+        context_limit: 0,
+        load_ms: 0.0,
+        ttft_ms: 0.0,
+        prefill_tok_s: 0.0,
+        decode_tok_s: 0.0,
+        log: Ids { fingerprint: String::new(), ids: Vec::new() },
+    }
+}
+
+/// A panic becomes an error of ours: whoever asked hears of it, everything else goes on.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Error::bug(text.unwrap_or("a panic without a message")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_words() {
+        let caught = guarded::<()>(|| panic!("row {} is not there", 7)).unwrap_err();
+        assert_eq!(caught.code(), "bug");
+        assert!(caught.message().contains("row 7 is not there"));
+    }
+}

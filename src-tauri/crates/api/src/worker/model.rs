@@ -1,0 +1,180 @@
+//! A model in memory with the turns it is answering and the conversations whose state it keeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Devices, LoadOptions, Model, Request, Scheduler, SequenceId};
+use io::Clock;
+
+use super::inspect;
+use super::prompt::{Vocabulary, no_vocabulary};
+use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Step};
+use super::running::{Context, Running, Times};
+use crate::civil;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Conversations whose keys and values stay in memory after an answer. Fewer than the sequences a model
+/// has, so that requests without a conversation always find one.
+const MAX_KEPT: usize = 2;
+
+pub struct LoadedModel {
+    pub reference: ModelRef,
+    pub load: LoadSpec,
+    model: Model,
+    scheduler: Scheduler,
+    running: Vec<Running>,
+    /// Least recently used first.
+    kept: Vec<Kept>,
+    /// Names for the scheduler.
+    next_number: u64,
+}
+
+struct Kept {
+    conversation: String,
+    sequence: SequenceId,
+}
+
+impl LoadedModel {
+    pub fn load(reference: ModelRef, load: LoadSpec, progress: &mut dyn FnMut(f32)) -> Result<Self> {
+        let file = Arc::new(inspect::open(&reference.location)?);
+        let options = LoadOptions {
+            devices: match load.backend {
+                Backend::Auto => Devices::Auto,
+                Backend::Cpu => Devices::Cpu,
+                Backend::Scalar => Devices::Scalar,
+            },
+            threads: load.threads,
+            kv: load.kv.dtype(),
+            ctx: load.context,
+            ..LoadOptions::default()
+        };
+        let model = Model::load(file, &options, progress)?;
+        let scheduler = Scheduler::new();
+        Ok(Self { reference, load, model, scheduler, running: Vec::new(), kept: Vec::new(), next_number: 0 })
+    }
+
+    pub fn is_busy(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Takes a turn; its steps come from `step`.
+    pub fn submit(
+        &mut self,
+        request: GenerateRequest,
+        arrived: Duration,
+        loading: Duration,
+        clock: &dyn Clock,
+    ) -> Result<()> {
+        let id = &self.reference.id;
+        let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(id))?;
+        let vocabulary = Vocabulary {
+            tokenizer,
+            template: self.model.template()?,
+            fingerprint: &self.model.info().fingerprint,
+            now: &civil::date_time(clock.now_utc_ms()),
+        };
+        let prepared = vocabulary.prepare(&request.prompt)?;
+        self.check_room(prepared.ids.len())?;
+        let number = self.next_number;
+        self.next_number += 1;
+        let times =
+            Times { arrived, loading, submitted: clock.monotonic(), first_token: None, last_token: None };
+        let sequence =
+            request.conversation.as_deref().and_then(|conversation| self.sequence_of(conversation));
+        self.scheduler.submit(Request {
+            id: number,
+            prompt: prepared.ids,
+            sequence,
+            sampling: request.sampling,
+            max_tokens: request.max_tokens,
+            stop: request.stop,
+            ignore_eos: request.ignore_eos,
+        })?;
+        self.running.push(Running::new(number, request.turn, &prepared.text, times));
+        Ok(())
+    }
+
+    /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.
+    fn check_room(&self, n_prompt: usize) -> Result<()> {
+        let info = self.model.info();
+        if n_prompt <= info.n_ctx {
+            return Ok(());
+        }
+        let remedy = if info.context_length > info.n_ctx {
+            format!(
+                "Raise the context length in the settings (this model can hold {}), or start a new conversation.",
+                info.context_length
+            )
+        } else {
+            "Start a new conversation, or choose a model with a longer context.".into()
+        };
+        let message = format!("This conversation needs {n_prompt} tokens; the model holds {}.", info.n_ctx);
+        Err(Error::new(ErrorKind::Limit, "request.context_full", message, remedy))
+    }
+
+    /// The sequence kept for a conversation, or a new one in the place of the one that was used longest
+    /// ago. None: all are in use; the turn then runs without.
+    fn sequence_of(&mut self, conversation: &str) -> Option<SequenceId> {
+        if let Some(at) = self.kept.iter().position(|kept| kept.conversation == conversation) {
+            let kept = self.kept.remove(at);
+            let sequence = kept.sequence;
+            self.kept.push(kept);
+            return Some(sequence);
+        }
+        if self.kept.len() >= MAX_KEPT {
+            // While anything runs, any of them may be in use.
+            if self.is_busy() {
+                return None;
+            }
+            let oldest = self.kept.remove(0);
+            self.model.free(oldest.sequence);
+        }
+        let sequence = self.model.new_sequence().ok()?;
+        self.kept.push(Kept { conversation: conversation.into(), sequence });
+        Some(sequence)
+    }
+
+    /// Frees what is kept of a conversation, unless it is being used: then it goes with the next ones.
+    pub fn forget(&mut self, conversation: &str) {
+        if self.is_busy() {
+            return;
+        }
+        if let Some(at) = self.kept.iter().position(|kept| kept.conversation == conversation) {
+            let kept = self.kept.remove(at);
+            self.model.free(kept.sequence);
+        }
+    }
+
+    pub fn cancel(&mut self, turn: &str) {
+        if let Some(running) = self.running.iter().find(|running| running.turn == turn) {
+            self.scheduler.cancel(running.number);
+        }
+    }
+
+    /// One batch. Afterwards `is_busy` says whether work is left.
+    pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
+        let mut events = Vec::new();
+        self.scheduler.step(&mut self.model, &mut |number, event| {
+            events.push((number, event, clock.monotonic()));
+        });
+        let info = self.model.info();
+        let context =
+            Context { tokenizer: self.model.tokenizer(), fingerprint: &info.fingerprint, n_ctx: info.n_ctx };
+        for (number, event, now) in events {
+            let ended = match &event {
+                engine::GenEvent::Done(_) | engine::GenEvent::Failed(_) => true,
+                engine::GenEvent::Prefill { .. } | engine::GenEvent::Token { .. } => false,
+            };
+            let Some(at) = self.running.iter().position(|running| running.number == number) else { continue };
+            self.running[at].on(event, now, &context, emit);
+            if ended {
+                self.running.remove(at);
+            }
+        }
+    }
+
+    /// The turns it was answering, when it can't go on.
+    pub fn into_turns(mut self) -> Vec<String> {
+        std::mem::take(&mut self.running).into_iter().map(|running| running.turn).collect()
+    }
+}

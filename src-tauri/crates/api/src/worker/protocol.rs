@@ -1,0 +1,216 @@
+//! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
+//! can be a thread here and a child process elsewhere.
+
+use engine::{Finish, KvDType, Sampling};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// Where a model's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Location {
+    /// Inside the program.
+    BuiltIn,
+    /// A file or folder.
+    Path(String),
+}
+
+/// A model by the id that its user knows it by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRef {
+    pub id: String,
+    pub location: Location,
+}
+
+/// Kernels to run on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    #[default]
+    Auto,
+    Cpu,
+    /// The reference kernels.
+    Scalar,
+}
+
+/// How the context is kept in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kv {
+    F32,
+    #[default]
+    F16,
+    Q8_0,
+    Q4_0,
+}
+
+impl Kv {
+    pub fn dtype(self) -> KvDType {
+        match self {
+            Self::F32 => KvDType::F32,
+            Self::F16 => KvDType::F16,
+            Self::Q8_0 => KvDType::Q8_0,
+            Self::Q4_0 => KvDType::Q4_0,
+        }
+    }
+}
+
+/// How a model is loaded; another value means loading it again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadSpec {
+    pub backend: Backend,
+    /// None: one per physical core.
+    pub threads: Option<usize>,
+    pub kv: Kv,
+    /// Tokens. None: the model's own, at most `settings::DEFAULT_CONTEXT`.
+    pub context: Option<usize>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WorkerRequest {
+    Generate(Box<GenerateRequest>),
+    /// Ends a turn before its next token. Unknown turns are ignored.
+    Cancel {
+        turn: String,
+    },
+    /// Frees a model; turns that it is answering are cancelled.
+    Unload {
+        model: String,
+    },
+    /// Frees what is kept of a conversation.
+    Forget {
+        conversation: String,
+    },
+    /// Opens a file, checks it wholly, and says what it is.
+    Inspect {
+        request: u64,
+        location: Location,
+    },
+    Stop,
+}
+
+/// A turn to answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GenerateRequest {
+    pub turn: String,
+    pub model: ModelRef,
+    pub load: LoadSpec,
+    /// What it computes is kept under this name and reused by the next request of the same name.
+    pub conversation: Option<String>,
+    pub prompt: Prompt,
+    pub sampling: Sampling,
+    /// None: until the model ends its answer or the context is full.
+    pub max_tokens: Option<usize>,
+    pub stop: Vec<String>,
+    pub ignore_eos: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// Through the model's chat template.
+    Chat(Vec<PromptMessage>),
+    /// As it stands.
+    Raw(String),
+    Ids(Vec<u32>),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromptMessage {
+    /// `system`, `user` or `assistant`.
+    pub role: String,
+    pub content: String,
+    #[serde(default)]
+    pub reasoning: String,
+    /// Ids that models generated for `content`.
+    #[serde(default)]
+    pub logs: Vec<Ids>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ids {
+    /// Of the model whose vocabulary these are.
+    pub fingerprint: String,
+    pub ids: Vec<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WorkerEvent {
+    Turn { turn: String, step: Step },
+    Model { id: String, state: Loaded },
+    Inspected { request: u64, outcome: Result<Facts, Error> },
+}
+
+/// How far a turn has come. The last one is `Done` or `Failed`, and there is always one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Step {
+    /// Waits behind `position` others.
+    Queued {
+        position: u32,
+    },
+    Loading {
+        fraction: f32,
+    },
+    Prefill {
+        done: u32,
+        total: u32,
+    },
+    /// A token was generated; both texts may be empty.
+    Token {
+        id: u32,
+        text: String,
+        reasoning: String,
+    },
+    /// Text that was held back until the end.
+    Rest {
+        text: String,
+        reasoning: String,
+    },
+    Done(Box<Finished>),
+    Failed {
+        error: Error,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    pub finish: Finish,
+    pub prompt_tokens: u32,
+    pub reused_tokens: u32,
+    pub generated_tokens: u32,
+    pub context_limit: u32,
+    pub load_ms: f64,
+    /// From the request's arrival to the first token, loading included.
+    pub ttft_ms: f64,
+    pub prefill_tok_s: f64,
+    pub decode_tok_s: f64,
+    /// Ids of the answer's text, without its reasoning and its end.
+    pub log: Ids,
+}
+
+/// Whether a model is in memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Loaded {
+    Loading { fraction: f32 },
+    Ready,
+    Unloaded,
+    Failed { error: Error },
+}
+
+/// What a model file is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// As the file calls itself, or its file name.
+    pub name: String,
+    pub bytes: u64,
+    pub architecture: String,
+    pub parameters: u64,
+    /// The dtype that most weights have.
+    pub dtype: String,
+    pub context_length: u32,
+}
