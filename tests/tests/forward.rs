@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::{BackendKind, Chunk, Devices, KvDType, LoadOptions, Model, SequenceId, Wanted};
-use kernels::cpu::IsaLevel;
+use kernels::cpu::isa::IsaLevel;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;

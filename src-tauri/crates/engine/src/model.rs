@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use kernels::cpu::isa::IsaLevel;
 use kernels::{BackendKind, Batch, Capacity, Executor, KvDType};
 use weights::WeightFile;
 
@@ -36,6 +37,8 @@ pub struct LoadOptions {
     pub devices: Devices,
     /// Worker threads of the CPU. None: as many as the machine has physical cores.
     pub threads: Option<usize>,
+    /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
+    pub isa: Option<IsaLevel>,
     /// How keys and values are stored.
     pub kv: KvDType,
     /// Tokens a sequence may hold, at most as many as the model was trained for. None: `DEFAULT_CTX`.
@@ -54,7 +57,7 @@ pub const DEFAULT_CTX: usize = 8192;
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { devices: Devices::Auto, threads: None, kv: KvDType::F16, ctx: None, max_sequences: 4, max_rows: 64 }
+        Self { devices: Devices::Auto, threads: None, isa: None, kv: KvDType::F16, ctx: None, max_sequences: 4, max_rows: 64 }
     }
 }
 
@@ -363,7 +366,9 @@ struct Rows {
 impl Rows {
     fn clear(&mut self) {
         let Self { tokens, positions, sequence, outputs } = self;
-        [tokens, positions, sequence, outputs].map(Vec::clear);
+        for rows in [tokens, positions, sequence, outputs] {
+            rows.clear();
+        }
     }
 
     fn is_full(&self, capacity: Capacity, wanted: bool) -> bool {

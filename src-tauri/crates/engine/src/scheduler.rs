@@ -318,7 +318,7 @@ impl Active {
             return Some(End::Finished(Finish::Length));
         }
         let Some(token) = self.chain.sample(logits, &self.history) else {
-            return Some(End::Failed(nan_logits(self.n_done - 1)));
+            return Some(End::Failed(nan_logits()));
         };
         self.history.push(token);
         self.n_generated += 1;

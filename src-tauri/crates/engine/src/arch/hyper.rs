@@ -75,7 +75,7 @@ impl<'a> Hyper<'a> {
     pub(super) fn optional_unbounded(&self, key: Key) -> Result<Option<u64>> {
         match self.config() {
             None if key.gguf.is_empty() => Ok(None),
-            None => Ok(self.file.metadata().optional_u64(&self.name(key))?),
+            None => Ok(self.file.metadata().opt_u64(&self.name(key))?),
             Some(config) => Numbers::new(config, "").optional_integer(key.hf),
         }
     }
@@ -90,7 +90,7 @@ impl<'a> Hyper<'a> {
             None if key.gguf.is_empty() => Ok(None),
             None => {
                 let name = self.name(key);
-                let found = self.file.metadata().optional_f64(&name)?;
+                let found = self.file.metadata().opt_f32(&name)?.map(f64::from);
                 found.map(|x| in_range(&name, x, min, max)).transpose()
             }
             Some(config) => Numbers::new(config, "").optional_real(key.hf, min, max),
@@ -101,7 +101,7 @@ impl<'a> Hyper<'a> {
     pub(super) fn optional_text(&self, gguf: &'static str) -> Result<Option<&'a str>> {
         match self.file.container() {
             Container::Gguf { .. } => {
-                Ok(self.file.metadata().optional_str(&self.name(Key { gguf, hf: "" }))?)
+                Ok(self.file.metadata().opt_str(&self.name(Key { gguf, hf: "" }))?)
             }
             Container::Safetensors => Ok(None),
         }

@@ -64,14 +64,22 @@ pub fn find(file: &WeightFile) -> Result<Family> {
             (name, ARCHITECTURES.iter().find(|a| a.hf_names().contains(&name)))
         }
     };
-    family.copied().ok_or_else(|| {
-        let known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
-        EngineError::new(
-            "model.architecture_unknown",
-            format!("the architecture \"{name}\" is not one that Inglenook runs"),
-            format!("These run: {}.", known.join(", ")),
-        )
-    })
+    family.copied().ok_or_else(|| unknown(name))
+}
+
+fn unknown(architecture: &str) -> EngineError {
+    let known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
+    EngineError::new(
+        "model.architecture_unknown",
+        format!("the architecture \"{architecture}\" is not one that Inglenook runs"),
+        format!("These run: {}.", known.join(", ")),
+    )
+}
+
+/// The name of a tensor in GGUF files of a family. Error `model.architecture_unknown`.
+pub fn gguf_tensor_name(architecture: &str, role: Role, layer: Option<usize>) -> Result<String> {
+    let family = ARCHITECTURES.iter().find(|a| a.gguf_name() == architecture).ok_or_else(|| unknown(architecture))?;
+    Ok(family.tensor_name(Container::Gguf { version: 3 }, role, layer))
 }
 
 /// The structure of a file's model. Errors: an unknown family; `model.hyperparameter`, naming the key.

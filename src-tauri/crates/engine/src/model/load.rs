@@ -33,7 +33,7 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
     let n_weight_bytes = placed.iter().map(|p| p.view.data.len() as u64).sum();
     let n_parameters = placed.iter().map(|p| p.view.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
-    let devices = kinds.iter().map(|&kind| backend(kind, options.threads)).collect::<Result<Vec<_>>>()?;
+    let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
     let mut upload = Upload { placed: &placed, devices: &devices, n_weight_bytes, n_done: 0, progress };
     let graph = decoder::build(&spec, &placement, options.kv, &mut upload)?;
     progress(UPLOADED);
@@ -122,10 +122,12 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
     }
 }
 
-fn backend(kind: BackendKind, threads: Option<usize>) -> Result<Box<dyn Backend>> {
+fn backend(kind: BackendKind, options: &LoadOptions) -> Result<Box<dyn Backend>> {
     match kind {
         BackendKind::Scalar => Ok(Box::new(Scalar::new())),
-        BackendKind::Cpu => Ok(Box::new(Cpu::new(CpuOptions { threads, ..CpuOptions::default() })?)),
+        BackendKind::Cpu => {
+            Ok(Box::new(Cpu::new(CpuOptions { threads: options.threads, level: options.isa })?))
+        }
     }
 }
 

@@ -1,0 +1,352 @@
+//! Models of published shapes with random weights, for measuring: the bytes are as many and as scattered as the
+//! real ones', the words that come out mean nothing.
+//!
+//! The vocabulary is made up as well, but whole: any program that reads GGUF loads these files.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use weights::write::{GgufWriter, OwnedValue};
+use weights::DType;
+
+use crate::arch;
+use crate::error::{EngineError, Result};
+use crate::spec::Role;
+
+mod vocabulary;
+
+/// The numbers of one published model.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub name: &'static str,
+    /// As in a GGUF's `general.architecture`.
+    pub architecture: &'static str,
+    pub n_layers: u32,
+    pub d_model: u32,
+    pub n_heads: u32,
+    pub n_kv_heads: u32,
+    pub head_dim: u32,
+    pub d_ff: u32,
+    pub n_vocab: u32,
+    pub context_length: u32,
+    pub rope_base: f32,
+    /// Divisor of long rotary waves, and the context the model was first trained for.
+    pub rope_stretch: Option<(f32, f32)>,
+    pub eps: f32,
+    pub tied_embeddings: bool,
+}
+
+/// Published shapes that the engine runs.
+pub static SHAPES: &[Shape] = &[
+    Shape {
+        name: "llama-3.2-1b",
+        architecture: "llama",
+        n_layers: 16,
+        d_model: 2048,
+        n_heads: 32,
+        n_kv_heads: 8,
+        head_dim: 64,
+        d_ff: 8192,
+        n_vocab: 128_256,
+        context_length: 131_072,
+        rope_base: 500_000.0,
+        rope_stretch: Some((32.0, 8192.0)),
+        eps: 1e-5,
+        tied_embeddings: true,
+    },
+    Shape {
+        name: "llama-3.1-8b",
+        architecture: "llama",
+        n_layers: 32,
+        d_model: 4096,
+        n_heads: 32,
+        n_kv_heads: 8,
+        head_dim: 128,
+        d_ff: 14_336,
+        n_vocab: 128_256,
+        context_length: 131_072,
+        rope_base: 500_000.0,
+        rope_stretch: Some((8.0, 8192.0)),
+        eps: 1e-5,
+        tied_embeddings: false,
+    },
+    Shape {
+        name: "smollm3-3b",
+        architecture: "smollm3",
+        n_layers: 36,
+        d_model: 2048,
+        n_heads: 16,
+        n_kv_heads: 4,
+        head_dim: 128,
+        d_ff: 11_008,
+        n_vocab: 128_256,
+        context_length: 65_536,
+        rope_base: 5_000_000.0,
+        rope_stretch: None,
+        eps: 1e-6,
+        tied_embeddings: true,
+    },
+];
+
+/// Which block format each tensor gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mix {
+    /// All matrices alike; block formats below 8 bits give the output matrix 6, as published files do.
+    Uniform(DType),
+    /// Q4_K, with Q6_K where an error costs most, as `q4_k_m` files are.
+    Q4KMedium,
+}
+
+impl Mix {
+    /// "q8_0", "f16", "q4_k_m" … Error `bench.dtype_unknown`.
+    pub fn parse(name: &str) -> Result<Self> {
+        if name.eq_ignore_ascii_case("q4_k_m") {
+            return Ok(Self::Q4KMedium);
+        }
+        match DType::from_name(name).filter(|dtype| dtype.codec().is_some()) {
+            Some(dtype) => Ok(Self::Uniform(dtype)),
+            None => Err(EngineError::new(
+                "bench.dtype_unknown",
+                format!("no weights can be made as \"{name}\""),
+                "These can: f32, f16, bf16, q8_0, q4_0, q4_k, q4_k_m, q6_k.",
+            )),
+        }
+    }
+
+    fn dtype(self, shape: &Shape, role: Role, layer: Option<usize>) -> DType {
+        let is_output = role == Role::Output || role == Role::TokenEmbedding && shape.tied_embeddings;
+        match self {
+            Self::Uniform(dtype) if is_output && is_below_8_bits(dtype) => DType::Q6_K,
+            Self::Uniform(dtype) => dtype,
+            Self::Q4KMedium if is_output => DType::Q6_K,
+            Self::Q4KMedium => match (role, layer) {
+                (Role::Value | Role::Down, Some(layer)) if gets_more_bits(layer, shape.n_layers as usize) => {
+                    DType::Q6_K
+                }
+                _ => DType::Q4_K,
+            },
+        }
+    }
+}
+
+fn is_below_8_bits(dtype: DType) -> bool {
+    dtype.block_bytes() < dtype.block_len()
+}
+
+/// The first and the last eighth of the layers, and every third between.
+fn gets_more_bits(layer: usize, n_layers: usize) -> bool {
+    let eighth = n_layers / 8;
+    layer < eighth || layer >= 7 * eighth || (layer - eighth) % 3 == 2
+}
+
+/// The shape of that name. Error `bench.shape_unknown`, naming those there are.
+pub fn find(name: &str) -> Result<&'static Shape> {
+    SHAPES.iter().find(|shape| shape.name == name).ok_or_else(|| {
+        let known: Vec<&str> = SHAPES.iter().map(|shape| shape.name).collect();
+        EngineError::new(
+            "bench.shape_unknown",
+            format!("there is no shape \"{name}\" that the engine runs"),
+            format!("These run: {}.", known.join(", ")),
+        )
+    })
+}
+
+/// Writes a GGUF of that shape. The same seed writes the same bytes. Error: the sink's.
+pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<()> {
+    let mut writer = GgufWriter::new();
+    metadata(shape, &mut writer);
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let ones = Pool::ones();
+    let mut pools: Vec<(DType, Pool)> = Vec::new();
+    for (role, layer, dims) in tensors(shape) {
+        let name = arch::gguf_tensor_name(shape.architecture, role, layer)?;
+        let is_matrix = dims.len() > 1;
+        let dtype = if is_matrix { mix.dtype(shape, role, layer) } else { DType::F32 };
+        let pool = match pools.iter().find(|(d, _)| *d == dtype) {
+            _ if !is_matrix => ones.clone(),
+            Some((_, pool)) => pool.clone(),
+            None => {
+                let pool = Pool::random(dtype, &mut rng);
+                pools.push((dtype, pool.clone()));
+                pool
+            }
+        };
+        let n_bytes = dims[..dims.len() - 1].iter().product::<usize>() * dtype.row_bytes(dims[dims.len() - 1]);
+        let seed = rng.random();
+        let fill = move |out: &mut dyn Write| pool.write(n_bytes, seed, out);
+        writer.tensor_from(&name, dtype, &dims, Box::new(fill));
+    }
+    if let Some((factor, context)) = shape.rope_stretch {
+        let divisors = rope_divisors(shape, factor, context);
+        writer.encode("rope_freqs.weight", DType::F32, &[divisors.len()], &divisors);
+    }
+    let written = writer.write(out);
+    written.map_err(|e| {
+        EngineError::new("bench.write", format!("the model could not be written: {e}"), "Free some disk space.")
+    })
+}
+
+fn metadata(shape: &Shape, writer: &mut GgufWriter) {
+    let arch = shape.architecture;
+    let counts = [
+        ("block_count", shape.n_layers),
+        ("context_length", shape.context_length),
+        ("embedding_length", shape.d_model),
+        ("feed_forward_length", shape.d_ff),
+        ("attention.head_count", shape.n_heads),
+        ("attention.head_count_kv", shape.n_kv_heads),
+        ("attention.key_length", shape.head_dim),
+        ("attention.value_length", shape.head_dim),
+        ("rope.dimension_count", shape.head_dim),
+        ("vocab_size", shape.n_vocab),
+    ];
+    writer.set("general.architecture", OwnedValue::Str(arch.to_owned()));
+    writer.set("general.name", OwnedValue::Str(format!("{} with random weights", shape.name)));
+    for (key, n) in counts {
+        writer.set(&format!("{arch}.{key}"), OwnedValue::U32(n));
+    }
+    writer.set(&format!("{arch}.attention.layer_norm_rms_epsilon"), OwnedValue::F32(shape.eps));
+    writer.set(&format!("{arch}.rope.freq_base"), OwnedValue::F32(shape.rope_base));
+    vocabulary::write(shape.n_vocab as usize, writer);
+}
+
+/// Every tensor by role, with its dimensions outermost first.
+fn tensors(shape: &Shape) -> Vec<(Role, Option<usize>, Vec<usize>)> {
+    let n = |n: u32| n as usize;
+    let (d, d_ff, n_vocab) = (n(shape.d_model), n(shape.d_ff), n(shape.n_vocab));
+    let (q, kv) = (n(shape.n_heads * shape.head_dim), n(shape.n_kv_heads * shape.head_dim));
+    let mut all = vec![(Role::TokenEmbedding, None, vec![n_vocab, d]), (Role::OutputNorm, None, vec![d])];
+    if !shape.tied_embeddings {
+        all.push((Role::Output, None, vec![n_vocab, d]));
+    }
+    for layer in 0..n(shape.n_layers) {
+        let of_layer = [
+            (Role::AttentionNorm, vec![d]),
+            (Role::Query, vec![q, d]),
+            (Role::Key, vec![kv, d]),
+            (Role::Value, vec![kv, d]),
+            (Role::AttentionOut, vec![d, q]),
+            (Role::FfnNorm, vec![d]),
+            (Role::Gate, vec![d_ff, d]),
+            (Role::Up, vec![d_ff, d]),
+            (Role::Down, vec![d, d_ff]),
+        ];
+        all.extend(of_layer.map(|(role, dims)| (role, Some(layer), dims)));
+    }
+    all
+}
+
+/// Llama 3's: short waves as they are, long ones stretched, a ramp between. (head_dim / 2)
+fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
+    let pair = |pair: u32| {
+        let frequency = shape.rope_base.powf(-2.0 * pair as f32 / shape.head_dim as f32);
+        let n_waves = context * frequency / (2.0 * std::f32::consts::PI);
+        let kept = ((n_waves - 1.0) / 3.0).clamp(0.0, 1.0);
+        1.0 / (kept + (1.0 - kept) / factor)
+    };
+    (0..shape.head_dim / 2).map(pair).collect()
+}
+
+/// Encoded blocks that tensors are cut from: encoding every weight of a large model would take minutes.
+#[derive(Clone)]
+struct Pool {
+    block_bytes: usize,
+    bytes: Arc<[u8]>,
+}
+
+impl Pool {
+    /// Values of a pool: a few thousand blocks of any format.
+    const N_VALUES: usize = 1 << 19;
+    /// Bytes written at once, from one place of the pool.
+    const PIECE_BLOCKS: usize = 64;
+    /// Spread of the values: activations neither fade nor grow much over the layers.
+    const SPREAD: f32 = 0.02;
+
+    fn random(dtype: DType, rng: &mut SmallRng) -> Self {
+        // the sum of four even draws is near enough to a bell
+        let mut draw = || (0..4).map(|_| rng.random_range(-1.0f32..1.0)).sum::<f32>() * Self::SPREAD;
+        let values: Vec<f32> = (0..Self::N_VALUES).map(|_| draw()).collect();
+        let codec = dtype.codec().expect("a mix has only formats that can be encoded");
+        let mut bytes = vec![0; dtype.row_bytes(Self::N_VALUES)];
+        (codec.encode)(&values, &mut bytes);
+        Self { block_bytes: dtype.block_bytes(), bytes: bytes.into() }
+    }
+
+    /// Norm weights.
+    fn ones() -> Self {
+        let bytes: Vec<u8> = std::iter::repeat_n(1.0f32.to_le_bytes(), 4 * Self::PIECE_BLOCKS).flatten().collect();
+        Self { block_bytes: 4, bytes: bytes.into() }
+    }
+
+    /// Pieces from random places, `n_bytes` in all.
+    fn write(&self, n_bytes: usize, seed: u64, out: &mut dyn Write) -> std::io::Result<()> {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let piece = Self::PIECE_BLOCKS * self.block_bytes;
+        let n_starts = (self.bytes.len() - piece) / self.block_bytes + 1;
+        let mut n_left = n_bytes;
+        while n_left > 0 {
+            let start = rng.random_range(0..n_starts) * self.block_bytes;
+            let n = n_left.min(piece);
+            out.write_all(&self.bytes[start..start + n])?;
+            n_left -= n;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weights::{SharedBytes, WeightFile};
+
+    use super::*;
+
+    fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
+        Shape {
+            name: "tiny",
+            architecture,
+            n_layers: 9,
+            d_model: 256,
+            n_heads: 4,
+            n_kv_heads: 2,
+            head_dim: 64,
+            d_ff: 512,
+            n_vocab: 600,
+            context_length: 512,
+            rope_stretch: Some((8.0, 64.0)),
+            tied_embeddings,
+            ..SHAPES[0]
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_a_model() {
+        for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
+            for mix in ["f32", "f16", "q8_0", "q4_0", "q4_k_m"] {
+                let shape = tiny(architecture, tied);
+                let mut bytes = Vec::new();
+                write(&shape, Mix::parse(mix).unwrap(), 1, &mut bytes).unwrap();
+                let file = WeightFile::from_bytes("tiny", SharedBytes::from_vec(bytes)).unwrap();
+                let family = arch::find(&file).unwrap();
+                let spec = arch::spec(&file, family).unwrap();
+                let n_tensors = arch::tensors(&file, family, &spec).unwrap().len();
+                assert_eq!(n_tensors, 2 + usize::from(!tied) + 9 * 9);
+                assert_eq!((spec.n_vocab, spec.layers.len(), spec.context_length), (600, 9, 512));
+            }
+        }
+    }
+
+    #[test]
+    fn mixes_are_those_of_published_files() {
+        let shape = find("llama-3.1-8b").unwrap();
+        let dtype = |role, layer| Mix::Q4KMedium.dtype(shape, role, layer);
+        assert_eq!(dtype(Role::Output, None), DType::Q6_K);
+        assert_eq!(dtype(Role::TokenEmbedding, None), DType::Q4_K);
+        let more: Vec<usize> = (0..32).filter(|&l| dtype(Role::Down, Some(l)) == DType::Q6_K).collect();
+        // the layers of the published Llama-3.1-8B-Instruct-Q4_K_M
+        assert_eq!(more, [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
+        assert_eq!(Mix::parse("q5_9").unwrap_err().code(), "bench.dtype_unknown");
+        assert_eq!(find("gemma-3-4b").unwrap_err().code(), "bench.shape_unknown");
+    }
+}
