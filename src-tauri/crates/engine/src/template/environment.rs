@@ -1,14 +1,17 @@
 //! The Jinja that chat templates are written in: what Python's has beyond minijinja, and the bounds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, ValueKind};
+use minijinja::filters;
+use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use serde_json::Map;
 
+use super::rewrite::{PLUS, WALKED};
 use super::{json, strftime};
 use crate::error::{EngineError, Result};
 
@@ -30,6 +33,10 @@ pub fn new() -> Environment<'static> {
     environment.set_recursion_limit(RECURSION);
     environment.set_unknown_method_callback(method);
     environment.add_filter("tojson", tojson);
+    environment.add_filter(WALKED, walked);
+    environment.add_filter(PLUS, plus);
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
+    lazy_filters(&mut environment);
     environment.add_function("raise_exception", raise_exception);
     environment
 }
@@ -76,6 +83,65 @@ fn raise_exception(message: &Value) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
 }
 
+/// What a loop walks over: Python refuses `none`.
+fn walked(value: &Value) -> Result<Value, Error> {
+    if value.is_none() {
+        return Err(Error::new(ErrorKind::InvalidOperation, "none is not iterable"));
+    }
+    Ok(value.clone())
+}
+
+/// A sum in which a safe string stands: what is not safe is escaped as Python's markupsafe does.
+fn plus(left: &Value, right: &Value) -> Result<Value, Error> {
+    let (Some(a), Some(b)) = (left.as_str(), right.as_str()) else {
+        let message = format!("cannot add {} and {}", left.kind(), right.kind());
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    };
+    if !left.is_safe() && !right.is_safe() {
+        return Ok(Value::from([a, b].concat()));
+    }
+    let escaped = |value: &Value, text: &str| match value.is_safe() {
+        true => text.to_string(),
+        false => text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('\'', "&#39;")
+            .replace('"', "&#34;"),
+    };
+    Ok(Value::from_safe_string(escaped(left, a) + &escaped(right, b)))
+}
+
+/// Filters whose result Python makes item by item: it has no length and is no JSON until `list` makes it one.
+fn lazy_filters(environment: &mut Environment) {
+    fn lazy(items: Vec<Value>) -> Value {
+        Value::make_iterable(move || items.clone().into_iter())
+    }
+    type Arguments = Rest<ValueOrKwargs>;
+    environment.add_filter("map", |state: &mut State, value: Value, arguments: Arguments| {
+        filters::map(state, value, arguments).map(lazy)
+    });
+    type Test<'a> = Option<Cow<'a, str>>;
+    environment.add_filter("select", |state: &mut State, value: Value, test: Test, arguments: Arguments| {
+        filters::select(state, value, test, arguments).map(lazy)
+    });
+    environment.add_filter("reject", |state: &mut State, value: Value, test: Test, arguments: Arguments| {
+        filters::reject(state, value, test, arguments).map(lazy)
+    });
+    environment.add_filter(
+        "selectattr",
+        |state: &mut State, value: Value, attr: Cow<'_, str>, test: Test, arguments: Arguments| {
+            filters::selectattr(state, value, attr, test, arguments).map(lazy)
+        },
+    );
+    environment.add_filter(
+        "rejectattr",
+        |state: &mut State, value: Value, attr: Cow<'_, str>, test: Test, arguments: Arguments| {
+            filters::rejectattr(state, value, attr, test, arguments).map(lazy)
+        },
+    );
+}
+
 /// Python's `json.dumps(…, ensure_ascii=False)`.
 fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
     let indent = match indent {
@@ -83,11 +149,11 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
         None => options.get("indent")?,
     };
     let indent = indent.filter(|value| !value.is_none()).map(usize::try_from).transpose()?;
-    let _: Option<bool> = options.get("ensure_ascii")?;
+    let ascii: Option<bool> = options.get("ensure_ascii")?;
     let sort_keys: Option<bool> = options.get("sort_keys")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
     options.assert_all_used()?;
-    let style = json::Style { indent, sort_keys: sort_keys.unwrap_or(false), separators };
+    let style = json::Style { indent, sort_keys: sort_keys.unwrap_or(false), separators, ascii: ascii.unwrap_or(false) };
     json::dumps(value, &style).map(Value::from)
 }
 
@@ -100,29 +166,6 @@ fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> 
 pub fn strftime_now(now: Option<&str>) -> Value {
     let Some(time) = now.and_then(strftime::Time::parse) else { return Value::UNDEFINED };
     Value::from_function(move |format: &str| time.format(format))
-}
-
-/// `{% generation %}` marks what a model is trained on; in rendering it does nothing.
-pub fn without_generation_tags(source: &str) -> String {
-    let mut text = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{%") {
-        let (before, tag) = rest.split_at(at);
-        text.push_str(before);
-        let Some(end) = tag.find("%}").map(|end| end + 2) else {
-            rest = tag;
-            break;
-        };
-        let inner = &tag[2..end - 2];
-        let name = inner.trim_matches(['-', '+']).trim();
-        match name {
-            "generation" => text.push_str(&tag[..end].replace("generation", "if true")),
-            "endgeneration" => text.push_str(&tag[..end].replace("endgeneration", "endif")),
-            _ => text.push_str(&tag[..end]),
-        }
-        rest = &tag[end..];
-    }
-    text + rest
 }
 
 /// Collects the output and refuses more than a prompt can hold.

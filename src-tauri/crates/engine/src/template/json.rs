@@ -12,6 +12,8 @@ pub struct Style {
     /// Spaces per level; absent: all on one line.
     pub indent: Option<usize>,
     pub sort_keys: bool,
+    /// Everything beyond ASCII is escaped.
+    pub ascii: bool,
     /// Between items and after keys; absent: Python's own.
     pub separators: Option<Vec<String>>,
 }
@@ -51,7 +53,7 @@ fn write(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => number(value, out),
-        ValueKind::String => string(value.as_str().unwrap_or_default(), out),
+        ValueKind::String => string(value.as_str().unwrap_or_default(), style.ascii, out),
         ValueKind::Seq => list(value, style, depth, out)?,
         ValueKind::Map => map(value, style, depth, out)?,
         ValueKind::Iterable if !is_iterator(value) => list(value, style, depth, out)?,
@@ -95,11 +97,11 @@ fn map(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(
         }
         style.line(depth + 1, out);
         match key.as_str() {
-            Some(text) => string(text, out),
+            Some(text) => string(text, style.ascii, out),
             None => {
                 let mut text = String::new();
                 write(key, style, depth + 1, &mut text)?;
-                string(&text, out);
+                string(&text, style.ascii, out);
             }
         }
         out.push_str(style.colon());
@@ -112,7 +114,7 @@ fn map(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(
     Ok(())
 }
 
-fn string(text: &str, out: &mut String) {
+fn string(text: &str, ascii: bool, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -126,6 +128,11 @@ fn string(text: &str, out: &mut String) {
             c if (c as u32) < 0x20 => {
                 let _ = write!(out, "\\u{:04x}", c as u32);
             }
+            c if ascii && !c.is_ascii() => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
             c => out.push(c),
         }
     }
@@ -135,7 +142,7 @@ fn string(text: &str, out: &mut String) {
 /// The text of a JSON string without its quotes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::new();
-    string(text, &mut out);
+    string(text, false, &mut out);
     out[1..out.len() - 1].to_string()
 }
 
@@ -180,6 +187,8 @@ mod tests {
         check(serde_json::json!({"b": [1, 2.0, null, true], "a": {}}), &plain, r#"{"b": [1, 2.0, null, true], "a": {}}"#);
         check(serde_json::json!("é<\"\\\n\u{1}\u{7f}"), &plain, "\"é<\\\"\\\\\\n\\u0001\u{7f}\"");
         check(serde_json::json!([]), &plain, "[]");
+        let ascii = Style { ascii: true, ..Style::default() };
+        check(serde_json::json!("é😀"), &ascii, r#""\u00e9\ud83d\ude00""#);
         let indented = Style { indent: Some(2), ..Style::default() };
         check(serde_json::json!({"a": [1, {"b": []}]}), &indented, "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ]\n}");
         let tight = Style { separators: Some(vec![",".into(), ":".into()]), sort_keys: true, ..Style::default() };

@@ -15,6 +15,7 @@ use crate::error::{EngineError, Result};
 
 mod environment;
 mod json;
+mod rewrite;
 mod spans;
 mod strftime;
 
@@ -84,7 +85,7 @@ impl ChatTemplate {
             return Err(EngineError::new("template.syntax", message, BROKEN));
         }
         let mut environment = environment::new();
-        let text = environment::without_generation_tags(source);
+        let text = rewrite::rewrite(source);
         environment.add_template_owned(NAME, text).map_err(|error| {
             let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
             let message = format!("the chat template has a syntax error{line}: {}", environment::cause(&error));
@@ -105,7 +106,6 @@ impl ChatTemplate {
 
     fn render_text(&self, input: &RenderInput<'_>, messages: &[Value], tools: &Value) -> Result<String> {
         let template = self.environment.get_template(NAME).map_err(|error| environment::failure(&error))?;
-        let strftime_now = environment::strftime_now(input.now);
         let mut variables = environment::variables(input.kwargs);
         variables.extend([
             ("messages".into(), environment::list(messages)),

@@ -1,5 +1,304 @@
-use super::*;
+//! Which stretches of a rendered prompt are the words of people, files and tools.
+//!
+//! The template is rendered a second time with a unique mark in place of every such text. Where the marks come
+//! out, the texts stand in the real rendering, as they are or trimmed or as JSON. A template that looks into a
+//! text (for a tag, say) may render differently with a mark in its place: then each text is tried alone, and what
+//! still cannot be placed is searched for. A text may be marked where it need not be; control tokens that the
+//! template itself writes are never inside a mark.
+
+
+use serde_json::Value;
+
+use super::{ChatTemplate, ContentSpan, RenderInput, Rendered, json};
+use crate::error::Result;
+
+/// Marks are made of characters from the private use area: `open`, a number, `close`.
+const OPEN: char = '\u{f5f0a}';
+const CLOSE: char = '\u{f5f0b}';
+
+/// How many texts are tried alone: each costs a rendering.
+const MOST_ALONE: usize = 64;
+
+/// A text that a message or a tool brings along.
+#[derive(Debug, Clone)]
+struct Leaf {
+    text: String,
+    message: Option<usize>,
+    is_content: bool,
+}
+
 pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Rendered> {
     let text = template.render_text(input, input.messages, input.tools)?;
-    Ok(Rendered { text, content_spans: Vec::new() })
+    let mut leaves = Vec::new();
+    let (messages, tools) = marked(input, &mut leaves, &|_| true);
+    if leaves.is_empty() || text.contains([OPEN, CLOSE]) {
+        return Ok(Rendered { text, content_spans: Vec::new() });
+    }
+    let with_marks = template.render_text(input, &messages, &tools).ok();
+    let content_spans = with_marks
+        .and_then(|marked| align(&marked, &text, &leaves))
+        .unwrap_or_else(|| one_by_one(template, input, &text, &leaves));
+    Ok(Rendered { text, content_spans })
+}
+
+/// Each text alone; then the rest by looking for it.
+fn one_by_one(
+    template: &ChatTemplate,
+    input: &RenderInput<'_>,
+    text: &str,
+    leaves: &[Leaf],
+) -> Vec<ContentSpan> {
+    let mut spans = Vec::new();
+    let mut from = 0;
+    for (at, leaf) in leaves.iter().enumerate() {
+        let alone = (at < MOST_ALONE).then(|| marked(input, &mut Vec::new(), &|leaf| leaf == at));
+        let found = alone
+            .and_then(|(messages, tools)| template.render_text(input, &messages, &tools).ok())
+            .and_then(|marked| align(&marked, text, leaves));
+        match found {
+            Some(found) => {
+                from = found.last().map_or(from, |span| span.range.end);
+                spans.extend(found);
+            }
+            None => spans.extend(search(text, leaf, &mut from)),
+        }
+    }
+    spans.sort_by_key(|span| (span.range.start, span.range.end));
+    // Of two that overlap the first stays: both are the words of somebody.
+    let mut end = 0;
+    spans.retain(|span| {
+        let apart = span.range.start >= end;
+        end = end.max(if apart { span.range.end } else { end });
+        apart
+    });
+    spans
+}
+
+fn search(text: &str, leaf: &Leaf, from: &mut usize) -> Option<ContentSpan> {
+    let mut places = forms(&leaf.text).into_iter().filter_map(|form| {
+        let at = text[*from..].find(&form).map(|at| *from + at).or_else(|| text.find(&form))?;
+        Some(at..at + form.len())
+    });
+    let range = places.next()?;
+    *from = range.end;
+    Some(ContentSpan { message: leaf.message, range, is_content: false })
+}
+
+/// Where the marks of `marked` stand in `text`; None if the two differ in more than the marks.
+fn align(marked: &str, text: &str, leaves: &[Leaf]) -> Option<Vec<ContentSpan>> {
+    let mut spans = Vec::new();
+    let mut parts = marked.split(OPEN);
+    let first = parts.next()?;
+    let mut at = text.starts_with(first).then_some(first.len())?;
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let (number, literal) = part.split_once(CLOSE)?;
+        let leaf = leaves.get(number.parse::<usize>().ok()?)?;
+        let ends = parts.peek().is_none();
+        let fits = |form: &String| {
+            text[at..].strip_prefix(form.as_str()).is_some_and(|rest| match ends {
+                true => rest == literal,
+                false => rest.starts_with(literal),
+            })
+        };
+        let form = forms(&leaf.text).into_iter().find(fits)?;
+        let range = at..at + form.len();
+        at = range.end + literal.len();
+        if !range.is_empty() {
+            let is_content = leaf.is_content && form.trim() == leaf.text.trim();
+            spans.push(ContentSpan { message: leaf.message, range, is_content });
+        }
+    }
+    (at == text.len()).then_some(spans)
+}
+
+/// How a template may write a text: as it is, trimmed, as JSON, as Python shows a string in a list.
+fn forms(text: &str) -> Vec<String> {
+    let mut forms = vec![text.to_string()];
+    let mut add = |form: String| {
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    };
+    add(text.trim().to_string());
+    add(text.trim_start().to_string());
+    add(text.trim_end().to_string());
+    add(text.trim_matches('\n').to_string());
+    for text in [text, text.trim()] {
+        add(json::escaped(text));
+        let shown = minijinja::Value::from(vec![text.to_string()]).to_string();
+        add(shown[2..shown.len() - 2].to_string());
+    }
+    forms
+}
+
+/// The messages and tools with marks in place of the texts that `wanted` accepts by number; all texts are
+/// appended to `leaves`.
+fn marked(
+    input: &RenderInput<'_>,
+    leaves: &mut Vec<Leaf>,
+    wanted: &dyn Fn(usize) -> bool,
+) -> (Vec<Value>, Value) {
+    let mut marker = Marker { leaves, wanted, message: None };
+    let mut messages = input.messages.to_vec();
+    for (at, message) in messages.iter_mut().enumerate() {
+        marker.message = Some(at);
+        marker.message(message);
+    }
+    marker.message = None;
+    let mut tools = input.tools.clone();
+    marker.described(&mut tools);
+    (messages, tools)
+}
+
+struct Marker<'a> {
+    leaves: &'a mut Vec<Leaf>,
+    wanted: &'a dyn Fn(usize) -> bool,
+    message: Option<usize>,
+}
+
+/// Values in the description of a tool that are prose or data, not structure.
+const PROSE: &[&str] = &["description", "title", "default", "enum", "examples", "const", "pattern"];
+
+impl Marker<'_> {
+    fn leaf(&mut self, value: &mut Value, is_content: bool) {
+        let Value::String(text) = value else { return };
+        // Templates ask whether a text is empty.
+        if text.trim().is_empty() {
+            return;
+        }
+        let number = self.leaves.len();
+        let leaf = Leaf { text: text.clone(), message: self.message, is_content };
+        self.leaves.push(leaf);
+        if (self.wanted)(number) {
+            *text = format!("{OPEN}{number}{CLOSE}");
+        }
+    }
+
+    fn message(&mut self, message: &mut Value) {
+        let Value::Object(fields) = message else { return };
+        for (key, value) in fields.iter_mut() {
+            match (key.as_str(), &mut *value) {
+                ("content", Value::String(_)) => self.leaf(value, true),
+                ("content", Value::Array(parts)) => {
+                    for part in parts {
+                        match part {
+                            Value::String(_) => self.leaf(part, false),
+                            part => part.get_mut("text").into_iter().for_each(|text| self.leaf(text, false)),
+                        }
+                    }
+                }
+                ("content", _) => self.every(value),
+                ("reasoning_content" | "reasoning" | "thinking", _) => self.leaf(value, false),
+                ("tool_calls", Value::Array(calls)) => calls.iter_mut().for_each(|call| self.call(call)),
+                _ => {}
+            }
+        }
+    }
+
+    fn call(&mut self, call: &mut Value) {
+        let function = match call.get_mut("function") {
+            Some(function) => function,
+            None => call,
+        };
+        if let Some(arguments) = function.get_mut("arguments") {
+            self.every(arguments);
+        }
+    }
+
+    /// Every string in a value.
+    fn every(&mut self, value: &mut Value) {
+        match value {
+            Value::String(_) => self.leaf(value, false),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.every(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.every(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The prose in the description of a tool.
+    fn described(&mut self, value: &mut Value) {
+        match value {
+            Value::Array(values) => values.iter_mut().for_each(|value| self.described(value)),
+            Value::Object(fields) => {
+                for (key, value) in fields.iter_mut() {
+                    if PROSE.contains(&key.as_str()) && !value.is_object() {
+                        self.every(value);
+                    } else {
+                        self.described(value);
+                    }
+                }
+            }
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    const CHATML: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{{ tools }}";
+
+    fn check(source: &str, messages: Value, tools: Value, expected: &[(Option<usize>, &str, bool)]) {
+        let template = ChatTemplate::from_source(source).expect("compiles");
+        let messages = messages.as_array().expect("a list").clone();
+        let kwargs = Map::new();
+        let input = RenderInput {
+            messages: &messages,
+            tools: &tools,
+            kwargs: &kwargs,
+            bos_token: "<s>",
+            eos_token: "</s>",
+            now: None,
+        };
+        let rendered = template.render(&input).expect("renders");
+        let spans: Vec<_> = rendered
+            .content_spans
+            .iter()
+            .map(|span| (span.message, &rendered.text[span.range.clone()], span.is_content))
+            .collect();
+        assert_eq!(spans, expected, "{source}\n{}", rendered.text);
+    }
+
+    #[test]
+    fn contents_are_found() {
+        let two = json!([{"role": "user", "content": "user"}, {"role": "assistant", "content": "<|im_end|> é"}]);
+        check(CHATML, two, Value::Null, &[(Some(0), "user", true), (Some(1), "<|im_end|> é", true)]);
+        let blank = json!([{"role": "user", "content": " "}, {"role": "user", "content": ""}]);
+        check(CHATML, blank, Value::Null, &[]);
+    }
+
+    #[test]
+    fn trimmed_and_escaped_contents_are_found() {
+        let one = json!([{"role": "user", "content": " a \"b\" \n"}]);
+        let trimmed = "[{{ messages[0].content | trim }}]";
+        check(trimmed, one.clone(), Value::Null, &[(Some(0), "a \"b\"", true)]);
+        let as_json = "{{ messages[0] | tojson }}";
+        check(as_json, one.clone(), Value::Null, &[(Some(0), " a \\\"b\\\" \\n", false)]);
+        let twice = "{{ messages[0].content }}|{{ messages[0].content }}";
+        check(twice, one, Value::Null, &[(Some(0), " a \"b\" \n", true), (Some(0), " a \"b\" \n", true)]);
+    }
+
+    #[test]
+    fn a_template_that_looks_into_a_text_does_not_hide_it() {
+        let peeks = "{% for m in messages %}<{% if 'x' in m.content %}has x: {% endif %}{{ m.content }}>{% endfor %}";
+        let two = json!([{"role": "user", "content": "x </s>"}, {"role": "user", "content": "y </s>"}]);
+        check(peeks, two, Value::Null, &[(Some(0), "x </s>", false), (Some(1), "y </s>", true)]);
+    }
+
+    #[test]
+    fn tools_and_calls_are_somebodys_words_too() {
+        let source = "{% for t in tools %}{{ t | tojson }}{% endfor %}{% for m in messages %}{{ m.reasoning_content }}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+        let tools = json!([{"type": "function", "function": {"name": "f", "description": "<d>",
+            "parameters": {"type": "object", "properties": {"description": {"type": "string", "enum": ["<e>"]}}}}}]);
+        let messages = json!([{"role": "assistant", "content": null, "reasoning_content": "<r>",
+            "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"a": ["<x>", 1]}}}]}]);
+        let expected =
+            [(None, "<d>", false), (None, "<e>", false), (Some(0), "<r>", false), (Some(0), "<x>", false)];
+        check(source, messages, tools, &expected);
+    }
 }
