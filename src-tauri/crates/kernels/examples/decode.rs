@@ -37,6 +37,36 @@ fn matrix(r: &mut Random, dtype: DType, rows: usize, cols: usize) -> Tensor {
     Tensor::host(&view).expect("a whole matrix")
 }
 
+/// Best and median time of a step, and the best time of each step of the plan.
+fn report(
+    name: &str,
+    rows: usize,
+    gigabytes: f64,
+    mut times: Vec<Duration>,
+    profile: &BTreeMap<String, Duration>,
+) {
+    times.sort();
+    let best = times[0];
+    println!(
+        "{name}: {gigabytes:.3} GB of weights, best {best:.2?}, median {:.2?}: {:.1} tokens/s, {:.2} GB/s",
+        times[times.len() / 2],
+        rows as f64 / best.as_secs_f64(),
+        gigabytes / best.as_secs_f64(),
+    );
+    // the best time of each step of the plan, summed over layers: what a quiet machine would take
+    let mut sums: BTreeMap<&str, Duration> = BTreeMap::new();
+    for (name, time) in profile {
+        *sums.entry(name.split_once('.').map_or(name, |(_, op)| op)).or_default() += *time;
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let total: Duration = sums.iter().map(|(_, time)| *time).sum();
+    println!("best of each step: {total:.2?}, {:.2} GB/s", gigabytes / total.as_secs_f64());
+    for (name, time) in sums {
+        println!("{name:>14} {time:.3?}");
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number =
@@ -75,9 +105,9 @@ fn main() {
         let mut last = start;
         let mut observe = |name: &str| {
             let now = clock.monotonic();
-            let key = name.split_once('.').map_or(name, |(_, op)| op).to_owned();
-            *profile.entry(key).or_default() += now - last;
-            last = now;
+            let best = profile.entry(name.to_owned()).or_insert(Duration::MAX);
+            *best = (*best).min(now - last);
+            last = clock.monotonic();
         };
         let observer: Option<Observer> = if step % 2 == 1 { Some(&mut observe) } else { None };
         executor.run_observed(&batch, observer).expect("a good batch");
@@ -88,19 +118,5 @@ fn main() {
             break;
         }
     }
-    times.sort();
-    let n_profiled = times.len() as u32;
-    let best = times[0];
-    let gigabytes = bytes as f64 / 1e9;
-    println!(
-        "{name}: {gigabytes:.3} GB of weights, best {best:.2?}, median {:.2?}: {:.1} tokens/s, {:.2} GB/s",
-        times[times.len() / 2],
-        rows as f64 / best.as_secs_f64(),
-        gigabytes / best.as_secs_f64(),
-    );
-    let mut profile: Vec<_> = profile.into_iter().collect();
-    profile.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    for (name, time) in profile {
-        println!("{name:>14} {:.3?}", time / n_profiled);
-    }
+    report(name, rows, bytes as f64 / 1e9, times, &profile);
 }

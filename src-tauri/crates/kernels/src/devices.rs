@@ -41,7 +41,7 @@ fn name() -> String {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn name() -> String {
-    std::env::consts::ARCH.to_owned()
+    String::new()
 }
 
 #[cfg(target_arch = "x86_64")]
