@@ -20,7 +20,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 600,
   },
   test: {
-    environment: 'jsdom',
+    environment: 'node',
     include: ['tests/**/*.test.ts'],
     restoreMocks: true,
   },

@@ -99,6 +99,7 @@ export const ANSWERS = [
   { when: /think/i, reasoning: 'The person wants me to think about it. '.repeat(12), text: RICH },
   { when: /fail/i, text: 'The answer begins well and then', fails: { code: 'engine.not_finite', message: 'The model computed a value that is not a number, in layer 7.', remedy: 'Try again; if it stays, check the model file with `nook inspect`.' } },
   { when: /long/i, text: (RICH + '\n\n').repeat(12) },
+  { when: /huge/i, text: (RICH + '\n\n').repeat(120) },
   { when: /attack/i, text: 'Here: <img src=x onerror=alert(1)> <script>alert(2)</script> [click](javascript:alert(3)) ![x](http://127.0.0.1:9/leak) <iframe src="http://127.0.0.1:9/"></iframe>' },
   { when: /./, text: RICH },
 ];

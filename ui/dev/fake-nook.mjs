@@ -130,7 +130,7 @@ function stream(response, request) {
 }
 
 async function turnEvents(turn, after, request, response) {
-  if (!turn) throw fail(404, 'turn.not_found', 'This turn is over.', '');
+  if (!turn) throw fail(404, 'turn.unknown', 'This turn is over.', '');
   void stream(response, request);
   let sent = after;
   const wake = () => {

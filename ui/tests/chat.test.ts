@@ -110,7 +110,7 @@ describe('ChatState', () => {
     backend.on('conversation_get', () =>
       conversation('c', null, [user, message({ id: 'a', text: 'Good', state: 'interrupted' })]),
     );
-    backend.breakOff('t', 'turn.not_found');
+    backend.breakOff('t', 'turn.unknown');
     await vi.advanceTimersByTimeAsync(300);
     expect(shown().at(-1)).toBe('interrupted Good');
     expect(chat.answering).toBe(false);

@@ -1,8 +1,14 @@
 /** A carrier that a test plays by hand. */
-import { BackendError, type Backend, type CallName, type Calls } from '../src/lib/backend/backend';
+import {
+  BackendError,
+  type Backend,
+  type ArgsOf,
+  type CallName,
+  type ResultOf,
+} from '../src/lib/backend/backend';
 import type { TurnEvent, TurnEventKind } from '../src/lib/backend/bindings';
 
-type Answer<N extends CallName> = (args: Calls[N][0]) => Calls[N][1];
+type Answer<N extends CallName> = (args: ArgsOf<N>) => ResultOf<N>;
 
 interface Watcher {
   turn: string;
@@ -24,7 +30,7 @@ export class FakeBackend implements Backend {
     this.#answers.set(name, answer);
   }
 
-  async call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]> {
+  async call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
     this.called.push(name);
     const answer = this.#answers.get(name) as Answer<N> | undefined;
     if (!answer) throw new Error(`the test has no answer to ${name}`);

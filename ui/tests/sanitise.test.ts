@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
 import { Blocks } from '../src/lib/markdown/blocks';
 import { hostOf, safeUrl } from '../src/lib/markdown/links';

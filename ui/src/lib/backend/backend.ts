@@ -2,46 +2,17 @@
  * The one seam between the page and the application. Two carriers stand behind it: Tauri IPC in the
  * window and HTTP in a browser. It knows names and types, and nothing of what they are for.
  */
-import type {
-  AppEvent,
-  AppInfo,
-  Conversation,
-  ConversationSummary,
-  ErrorInfo,
-  ModelEntry,
-  SendArgs,
-  SettingRow,
-  TurnEvent,
-  TurnStarted,
-} from './bindings';
-
-/** Every use case: what goes in, what comes out. */
-export interface Calls {
-  app_info: [Record<string, never>, AppInfo];
-  conversations_list: [Record<string, never>, ConversationSummary[]];
-  conversation_get: [{ id: string }, Conversation];
-  conversation_rename: [{ id: string; title: string }, ConversationSummary];
-  conversation_delete: [{ id: string }, null];
-  conversation_restore: [{ id: string }, ConversationSummary];
-  conversation_set_model: [{ id: string; model: string }, ConversationSummary];
-  send: [SendArgs, TurnStarted];
-  retry: [{ conversation: string }, TurnStarted];
-  turn_cancel: [{ turn: string }, null];
-  models_list: [Record<string, never>, ModelEntry[]];
-  model_add: [{ path: string }, ModelEntry];
-  model_remove: [{ id: string }, null];
-  settings_list: [Record<string, never>, SettingRow[]];
-  settings_set: [{ key: string; value: unknown }, SettingRow];
-  settings_reset: [{ key: string }, SettingRow];
-}
+import type { AppEvent, Calls, ErrorInfo, TurnEvent } from './bindings';
 
 export type CallName = keyof Calls;
+export type ArgsOf<N extends CallName> = Calls[N]['args'];
+export type ResultOf<N extends CallName> = Calls[N]['result'];
 
 export interface Backend {
   readonly kind: 'window' | 'browser';
 
   /** Rejects with a `BackendError`, never with anything else. */
-  call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]>;
+  call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>>;
 
   /** Hands on the events after `afterSeq` until the turn ends (resolves) or the carrier breaks (rejects). */
   watchTurn(

@@ -3,9 +3,10 @@ import {
   BackendError,
   asErrorInfo,
   isErrorInfo,
+  type ArgsOf,
   type Backend,
   type CallName,
-  type Calls,
+  type ResultOf,
 } from './backend';
 import type { AppEvent, ErrorInfo, TurnEvent } from './bindings';
 import { readEvents } from './sse';
@@ -58,14 +59,14 @@ export class HttpBackend implements Backend {
     this.#origin = origin;
   }
 
-  async call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]> {
+  async call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
     const response = await this.#fetch(`/api/${name}`, {
       method: 'POST',
       body: JSON.stringify(args),
       headers: { 'content-type': 'application/json' },
     });
     const text = await response.text();
-    return (text === '' ? null : JSON.parse(text)) as Calls[N][1];
+    return (text === '' ? null : JSON.parse(text)) as ResultOf<N>;
   }
 
   async watchTurn(

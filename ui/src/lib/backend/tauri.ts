@@ -1,6 +1,13 @@
 /** The carrier inside the window: Tauri IPC. */
 import { Channel, invoke, isTauri } from '@tauri-apps/api/core';
-import { BackendError, asErrorInfo, type Backend, type CallName, type Calls } from './backend';
+import {
+  BackendError,
+  asErrorInfo,
+  type Backend,
+  type ArgsOf,
+  type CallName,
+  type ResultOf,
+} from './backend';
 import type { AppEvent, TurnEvent } from './bindings';
 
 export const inWindow = (): boolean => isTauri();
@@ -28,7 +35,7 @@ const isLast = (event: TurnEvent): boolean =>
 export class TauriBackend implements Backend {
   readonly kind = 'window';
 
-  call<N extends CallName>(name: N, args: Calls[N][0]): Promise<Calls[N][1]> {
+  call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
     return invoked('call', { name, args });
   }
 

@@ -7,6 +7,9 @@ import type { AppEvent, Conversation, ErrorInfo, Message, TurnEvent } from '../b
 import { fold, isOver, newTurn, type LiveTurn } from './fold';
 import { withLive } from './transcript';
 
+/** The application no longer has the events of this turn. */
+const UNKNOWN_TURN = 'turn.unknown';
+const MOST_ATTEMPTS = 20;
 /** Waits between attempts to reach a broken stream again; the last one repeats. */
 const RETRY_AFTER_MS = [250, 1000, 3000, 8000];
 
@@ -142,7 +145,7 @@ export class ChatState {
       const broken = await this.#watchOnce(this.live, signal);
       if (signal.aborted || !this.live || isOver(this.live)) break;
       // The application no longer knows the turn: what is stored is all there is.
-      if (broken?.code.endsWith('not_found') || attempt > 20) break;
+      if (broken?.code === UNKNOWN_TURN || attempt >= MOST_ATTEMPTS) break;
       if (this.live.seq > before) attempt = 0;
       this.reconnecting = attempt > 0;
       const last = RETRY_AFTER_MS.length - 1;

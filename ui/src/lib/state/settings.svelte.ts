@@ -40,8 +40,6 @@ export class SettingsState {
       this.errors = { ...this.errors, [key]: undefined };
     } catch (thrown) {
       this.errors = { ...this.errors, [key]: asErrorInfo(thrown) };
-      // The control shows what the user tried; bring back what holds.
-      this.rows = this.rows.map((row) => (row.key === key ? { ...row } : row));
     }
   }
 
