@@ -81,7 +81,7 @@ def load(path=OUT, cfg: Config = Config()) -> Llama:
     state = {}
     for tensor in gguf.GGUFReader(str(path)).tensors:
         values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        state[tensor.name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+        state[tensor.name] = torch.from_numpy(np.array(values, dtype=np.float32))
     model = Llama(cfg)
     model.load_state_dict(state)
     return model.eval()

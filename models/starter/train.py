@@ -1,11 +1,13 @@
 """Trains the starter from nothing: `python train.py --steps 4000`.
 
-Two processes of one thread each share the weights; every step uses the mean of their
-gradients. (On busy cores this is several times faster than one process of two threads.)
-Guarantees: data depend on the seed and step alone; the learning rate stays level
-for the first 70 % of the steps, so that a run stopped there can be resumed with
-another number of steps and equals a run begun with it. build/checkpoint.pt is
-replaced whole. Loss counts answers fully and questions a little.
+Two processes of one thread each share the weights in memory. Each reads its own
+dialogues; then both use the mean of the two gradients, and each updates its own half
+of the layers. (On busy cores this is several times faster than two threads.)
+
+Guarantees: data depend on the seed and step alone. The learning rate stays level for
+the first 65 % of the steps; until then build/steps may be given another number, and
+the run equals one begun with it. build/checkpoint.pt is replaced whole.
+Loss counts answers fully and questions a little.
 """
 
 import argparse
@@ -14,23 +16,28 @@ import random
 import time
 
 import torch
-from torch import multiprocessing
+from torch import Tensor, multiprocessing
 from torch.nn import functional as F
 
 import tokenizer as vocabulary
 from generate import dialogue, load_topics
 from model import Config, Llama
+from muon import Muon
 from phrases import HERE
 
 SEED = 20
 PROCESSES = 2
-BATCH_TOKENS = 1536  # padded tokens per step and process
+BATCH_TOKENS = 1024  # padded tokens per step and process
 POOL = 256  # dialogues sorted by length together
 ASK_WEIGHT = 0.05  # of a question's tokens in the loss
 SPLIT_CHANCE = 0.25  # of a question being cut inside words before it is tokenised
 SWAP_CHANCE = 0.03  # of a question's token being replaced by a random one
-RATE, WARM_UP, DECAY = 1.5e-3, 100, 0.3
+DRILL_CHANCE = 0.6  # of a single question being followed by its answer's beginning only: that is what must be learned
+DRILL_TOKENS = (4, 10)
+RATE, MUON_RATE, WARM_UP, DECAY = 2e-3, 0.01, 40, 0.35
+WAIT_S = 300  # for the other process, before giving up
 PATH = HERE / "build/checkpoint.pt"
+STEPS_FILE = HERE / "build/steps"
 
 
 def encode(messages, tok, rng: random.Random) -> tuple[list[int], list[float]]:
@@ -58,12 +65,21 @@ def encode_asked(text: str, role: str, tok, rng: random.Random) -> list[int]:
     return head + [rng.randrange(3, vocabulary.VOCAB) if rng.random() < SWAP_CHANCE else i for i in body]
 
 
+def drill(ids: list[int], weights: list[float], rng: random.Random) -> tuple[list[int], list[float]]:
+    """The same dialogue, sometimes cut soon after its only answer begins."""
+    begins = [i for i in range(1, len(ids)) if weights[i] == 1.0 and weights[i - 1] == 0.0]
+    if len(begins) == 1 and rng.random() < DRILL_CHANCE:
+        cut = begins[0] + rng.randint(*DRILL_TOKENS)
+        return ids[:cut], weights[:cut]
+    return ids, weights
+
+
 def batches(tok, topics, context: int, seed: int):
     """Endless (ids, weights), each (rows, longest) and at most about BATCH_TOKENS large."""
     pool_index = 0
     while True:
         rng = random.Random(f"{seed}/{pool_index}")
-        pool = sorted((encode(dialogue(topics, rng), tok, rng) for _ in range(POOL)), key=lambda d: len(d[0]))
+        pool = sorted((drill(*encode(dialogue(topics, rng), tok, rng), rng) for _ in range(POOL)), key=lambda d: len(d[0]))
         made, rows = [], []
         for ids, weights in pool:
             ids, weights = ids[:context], weights[:context]
@@ -82,10 +98,11 @@ def batches(tok, topics, context: int, seed: int):
         pool_index += 1
 
 
-def rate_at(step: int, steps: int) -> float:
+def pace(step: int, steps: int) -> float:
+    """The learning rate as a part of its highest value."""
     if step < WARM_UP:
-        return RATE * (step + 1) / WARM_UP
-    return RATE * min(1.0, max(0.01, (steps - step) / (DECAY * steps)))
+        return (step + 1) / WARM_UP
+    return min(1.0, max(0.01, (steps - step) / (DECAY * steps)))
 
 
 def loss_of(model: Llama, ids, weights, half: bool):
@@ -97,7 +114,7 @@ def loss_of(model: Llama, ids, weights, half: bool):
     return (each * weights).sum() / weights.sum(), each[answer].mean().item()
 
 
-def backward(model, batch, half: bool, gradient) -> float:
+def backward(model: Llama, batch, half: bool, gradient: Tensor) -> float:
     """Writes the batch's gradient, flat, and returns the answers' mean loss."""
     model.zero_grad(set_to_none=True)
     loss, plain = loss_of(model, *batch, half)
@@ -106,80 +123,77 @@ def backward(model, batch, half: bool, gradient) -> float:
     return plain
 
 
-def work(model, stream, half, gradient, losses, rank, begin, done) -> None:
-    torch.set_num_threads(1)
-    while True:
-        begin.wait()
-        losses[rank] = backward(model, next(stream), half, gradient)
-        done.wait()
-
-
-def save(model, average, optimiser, step: int) -> None:
-    state = {"model": model.state_dict(), "average": average, "optimiser": optimiser.state_dict(), "step": step}
-    torch.save(state, f"{PATH}.part")
-    os.replace(f"{PATH}.part", PATH)
-
-
-def scatter(model, gradient) -> None:
+def scatter(model: Llama, gradient: Tensor) -> None:
     """A flat gradient back into the parameters, clipped to length 1."""
     gradient *= min(1.0, 1.0 / (gradient.norm().item() + 1e-6))
     for p, part in zip(model.parameters(), gradient.split([p.numel() for p in model.parameters()])):
         p.grad = part.view_as(p)
 
 
+def optimisers_of(model: Llama, rank: int) -> list[tuple[torch.optim.Optimizer, float]]:
+    """This process's share of the parameters, each optimiser with its highest rate."""
+    matrices = [p for i, block in enumerate(model.blk) if i % PROCESSES == rank for p in block.parameters() if p.dim() == 2]
+    found = [(Muon(matrices, MUON_RATE, weight_decay=0.1), MUON_RATE)]
+    if rank == 0:
+        others = [p for name, p in model.named_parameters() if p.dim() == 1 or not name.startswith("blk.")]
+        found.append((torch.optim.AdamW(others, RATE, betas=(0.9, 0.95), weight_decay=0.01), RATE))
+    return found
+
+
+def train(rank: int, model: Llama, steps: Tensor, half: bool, gradients: Tensor, losses: Tensor, barrier) -> None:
+    """One process of the run; rank 0 also keeps the average, the log and the checkpoint."""
+    torch.set_num_threads(1)
+    stream = batches(vocabulary.load(), load_topics(), model.cfg.context, SEED + rank)
+    optimisers = optimisers_of(model, rank)
+    average = {k: v.clone() for k, v in model.state_dict().items()}
+    began, sums, step = time.time(), [], 0
+    while step < steps.item():
+        losses[rank] = backward(model, next(stream), half, gradients[rank])
+        barrier.wait()
+        scatter(model, gradients.mean(0))
+        for optimiser, rate in optimisers:
+            optimiser.param_groups[0]["lr"] = rate * pace(step, steps.item())
+            optimiser.step()
+        step += 1
+        if rank == 0:
+            sums.append(losses.mean().item())
+            if STEPS_FILE.exists():
+                steps.fill_(int(STEPS_FILE.read_text()))
+        barrier.wait()
+        if rank > 0:
+            continue
+        keep = min(0.99, step / (step + 20))
+        for name, value in model.state_dict().items():
+            average[name].lerp_(value, 1 - keep)
+        if step % 50 == 0:
+            print(f"step {step:5}  answer loss {sum(sums) / len(sums):.4f}  {time.time() - began:.0f} s", flush=True)
+            sums = []
+        if step % 100 == 0 or step == steps.item():
+            torch.save({"model": model.state_dict(), "average": average, "step": step}, f"{PATH}.part")
+            os.replace(f"{PATH}.part", PATH)
+
+
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--steps", type=int, default=4000)
-    options.add_argument("--resume", action="store_true")
     options.add_argument("--float32", action="store_true", help="for a CPU without AVX512-BF16 or AMX")
     args = options.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
-    tok, topics, model = vocabulary.load(), load_topics(), Llama(Config())
-    state = torch.load(PATH) if args.resume and PATH.exists() else None
-    if state:
-        model.load_state_dict(state["model"])
-    first = state["step"] if state else 0
+    STEPS_FILE.unlink(missing_ok=True)
+    model = Llama(Config()).train()
     model.share_memory()
-    matrices = [p for p in model.parameters() if p.dim() == 2]
-    vectors = [p for p in model.parameters() if p.dim() == 1]
-    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}], RATE, betas=(0.9, 0.98))
-    if state:
-        optimiser.load_state_dict(state["optimiser"])
-    average = state["average"] if state else {k: v.clone() for k, v in model.state_dict().items()}
     total = sum(p.numel() for p in model.parameters())
-    print(f"{total:,} parameters, {PROCESSES} processes, steps {first} to {args.steps}", flush=True)
-
-    streams = [batches(tok, topics, model.cfg.context, SEED + rank) for rank in range(PROCESSES)]
-    for stream in streams:
-        for _ in range(first):
-            next(stream)
-    fork = multiprocessing.get_context("fork")
-    begin, done = fork.Barrier(PROCESSES), fork.Barrier(PROCESSES)
+    print(f"{total:,} parameters, {PROCESSES} processes, {args.steps} steps", flush=True)
     gradients = torch.zeros(PROCESSES, total).share_memory_()
     losses = torch.zeros(PROCESSES).share_memory_()
-    for rank in range(1, PROCESSES):
-        job = (model, streams[rank], not args.float32, gradients[rank], losses, rank, begin, done)
-        fork.Process(target=work, args=job, daemon=True).start()
-
-    began, sums = time.time(), []
-    for step in range(first, args.steps):
-        for group in optimiser.param_groups:
-            group["lr"] = rate_at(step, args.steps)
-        begin.wait()
-        losses[0] = backward(model, next(streams[0]), not args.float32, gradients[0])
-        done.wait()
-        scatter(model, gradients.mean(0))
-        optimiser.step()
-        keep = min(0.99, step / (step + 20))
-        for name, value in model.state_dict().items():
-            average[name].lerp_(value, 1 - keep)
-        sums.append(losses.mean().item())
-        if (step + 1) % 50 == 0:
-            print(f"step {step + 1:5}  answer loss {sum(sums) / len(sums):.4f}  {time.time() - began:.0f} s", flush=True)
-            sums = []
-        if (step + 1) % 100 == 0 or step + 1 == args.steps:
-            save(model, average, optimiser, step + 1)
+    steps = torch.tensor(args.steps).share_memory_()
+    fork = multiprocessing.get_context("fork")
+    barrier = fork.Barrier(PROCESSES, timeout=WAIT_S)
+    jobs = [(rank, model, steps, not args.float32, gradients, losses, barrier) for rank in range(PROCESSES)]
+    for job in jobs[1:]:
+        fork.Process(target=train, args=job, daemon=True).start()
+    train(*jobs[0])
 
 
 if __name__ == "__main__":
