@@ -9,6 +9,20 @@ use weights::DType;
 use crate::cpu::isa::IsaLevel;
 
 pub mod generic;
+#[cfg(test)]
+mod twins;
+
+macro_rules! fast_paths {
+    ($($module:ident)*) => {
+        $(
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
+            #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
+            mod $module;
+        )*
+    };
+}
+fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q4_k q6_k f32 f16 bf16 }
 
 pub use crate::cpu::tile::OutTile;
 
@@ -147,6 +161,10 @@ pub struct MatMulRow {
 }
 
 /// Every fast path there is; a new one is registered here.
+#[cfg(target_arch = "x86_64")]
+pub static MATMULS: &[&[MatMulRow]] =
+    &[q8_0::ROWS, q4_0::ROWS, q4_k::ROWS, q6_k::ROWS, f32::ROWS, f16::ROWS, bf16::ROWS];
+#[cfg(not(target_arch = "x86_64"))]
 pub static MATMULS: &[&[MatMulRow]] = &[];
 
 /// The best row for a dtype at a level; None means the generic path.

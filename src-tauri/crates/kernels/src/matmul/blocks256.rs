@@ -1,0 +1,277 @@
+//! Formats of 256 small integers in groups, each group with an integer scale of its own under one factor of the
+//! block. Whole blocks are summed exactly in integers; a block makes one float addition (two where there are minima).
+
+use std::marker::PhantomData;
+
+use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::panel::{Format, Token};
+
+const LEN: usize = 256;
+/// Groups of 32 elements: what one register of activations holds.
+const GROUPS: usize = 8;
+/// Sums of 16 activations in a block.
+pub const SUMS: usize = 16;
+
+/// What the lanes of a block say apart from its integers.
+#[derive(Clone, Copy)]
+pub struct Header<L: Lanes> {
+    /// (16 elements): scale of each
+    pub scales: [L::I; SUMS],
+    /// (pairs of 16 elements), i16 each: what the sums of the activations are multiplied with
+    pub offsets: [L::I; SUMS / 2],
+    /// Factor of the scaled integers, and of the offsets where they have their own (subtracted).
+    pub factor: L::F,
+    pub offset_factor: L::F,
+}
+
+/// What distinguishes such a format.
+pub trait Block256 {
+    const BYTES: usize;
+    /// Whether the two halves of 32 elements have scales of their own.
+    const SCALES_BY_16: bool;
+    /// Where integers have a common offset instead of minima with a factor: what it is, as a power of two.
+    const OFFSET_BITS: Option<u32>;
+
+    /// Scales, offsets and factors of a block.
+    ///
+    /// # Safety
+    /// As for `Lanes`; a whole block lies at `offset` of each row.
+    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L>;
+
+    /// All groups of the block in the arrangement of `Lanes::rows32`, each given to `take` with its number; within
+    /// 0..=127. With `turn` each is transposed.
+    ///
+    /// # Safety
+    /// As for `Lanes`; a whole block lies at `offset` of each row.
+    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T);
+}
+
+/// Who takes the groups of a block.
+pub trait Take<L: Lanes> {
+    /// Raw bytes as loaded, before bits are picked from them: transposed where that is wanted.
+    ///
+    /// # Safety
+    /// As for `Lanes`.
+    unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8];
+
+    /// # Safety
+    /// As for `Lanes`.
+    unsafe fn group(&mut self, group: usize, integers: [L::I; 8]);
+}
+
+/// Multiplies each group with one token as it comes.
+struct Multiply<'a, L: Lanes> {
+    q: &'a [i8; LEN],
+    scales: [L::I; SUMS],
+    by_16: bool,
+    sum: L::I,
+}
+
+impl<L: Lanes> Take<L> for Multiply<'_, L> {
+    #[inline(always)]
+    unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8] {
+        rows
+    }
+
+    #[inline(always)]
+    unsafe fn group(&mut self, group: usize, integers: [L::I; 8]) {
+        // SAFETY: the caller's; a group has 32 activations.
+        unsafe {
+            let a = L::repeat32(self.q.as_ptr().add(group * 32).cast());
+            let mut dots = integers;
+            for dot in &mut dots {
+                *dot = L::dot(L::zero(), *dot, a);
+            }
+            let (first, second) = L::reduce(dots);
+            let scaled = if self.by_16 {
+                L::add(L::mul(first, self.scales[group * 2]), L::mul(second, self.scales[group * 2 + 1]))
+            } else {
+                L::mul(L::add(first, second), self.scales[group * 2])
+            };
+            self.sum = L::add(self.sum, scaled);
+        }
+    }
+}
+
+/// A turned block.
+pub struct Turned<L> {
+    /// (groups, 8, rows): four bytes each
+    w: [[[i32; MAX_ROWS]; 8]; GROUPS],
+    /// (16 elements, rows)
+    scales: [[i32; MAX_ROWS]; SUMS],
+    /// (pairs of 16 elements, rows)
+    offsets: [[i32; MAX_ROWS]; SUMS / 2],
+    /// (rows)
+    factor: [f32; MAX_ROWS],
+    offset_factor: [f32; MAX_ROWS],
+    lanes: PhantomData<L>,
+}
+
+impl<L: Lanes> Take<L> for Turned<L> {
+    #[inline(always)]
+    unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8] {
+        // SAFETY: the caller's.
+        unsafe { L::transpose(rows) }
+    }
+
+    #[inline(always)]
+    unsafe fn group(&mut self, group: usize, integers: [L::I; 8]) {
+        for (w, column) in self.w[group].iter_mut().zip(integers) {
+            // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
+            unsafe { L::store(w.as_mut_ptr(), column) }
+        }
+    }
+}
+
+/// Sums of activations as pairs of i16, as `offsets` are.
+#[inline(always)]
+fn sum_pairs(sums: &[i32; SUMS]) -> [i32; SUMS / 2] {
+    let mut pairs = [0; SUMS / 2];
+    for (pair, sums) in pairs.iter_mut().zip(sums.as_chunks::<2>().0) {
+        // 16 activations of at most 127 fit an i16.
+        *pair = (sums[0] & 0xFFFF) | sums[1] << 16;
+    }
+    pairs
+}
+
+/// The float additions of a block, in the order that all paths keep.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn finish<B: Block256, L: Lanes>(
+    acc: L::F,
+    (sum, offset): (L::I, L::I),
+    (factor, offset_factor): (L::F, L::F),
+    scale: f32,
+) -> L::F {
+    // SAFETY: the caller's.
+    unsafe {
+        let scaled = L::mul_f(factor, L::splat_f(scale));
+        match B::OFFSET_BITS {
+            // Exact, so that nothing cancels in floats.
+            Some(5) => L::fma(L::to_f(L::sub(sum, L::shift_left::<5>(offset))), scaled, acc),
+            Some(bits) => unreachable!("no format has an offset of {bits} bits"),
+            None => {
+                let acc = L::fma(L::to_f(sum), scaled, acc);
+                L::fma(L::to_f(offset), L::mul_f(offset_factor, L::splat_f(-scale)), acc)
+            }
+        }
+    }
+}
+
+/// A format of this kind, for the panel.
+pub struct Blocks256<B>(PhantomData<B>);
+
+impl<B: Block256> Format for Blocks256<B> {
+    const STRETCH_LEN: usize = LEN;
+    const BLOCK_LEN: usize = LEN;
+    const BLOCK_BYTES: usize = B::BYTES;
+    type Turned<L: Lanes> = Turned<L>;
+
+    #[inline(always)]
+    unsafe fn block<L: Lanes>(
+        acc: L::F,
+        rows: &RowPointers,
+        offset: usize,
+        token: &Token,
+        block: usize,
+    ) -> L::F {
+        let q = token.q.as_chunks::<LEN>().0;
+        let pairs = sum_pairs(&token.sums.as_chunks::<SUMS>().0[block]);
+        // SAFETY: the caller's.
+        unsafe {
+            let header = B::header::<L>(rows, offset);
+            let mut take =
+                Multiply { q: &q[block], scales: header.scales, by_16: B::SCALES_BY_16, sum: L::zero() };
+            B::groups::<L, _>(rows, offset, &mut take);
+            let mut offset_sum = L::zero();
+            for (offset, pair) in header.offsets.iter().zip(pairs) {
+                offset_sum = L::dot_pairs(offset_sum, *offset, L::splat(pair));
+            }
+            let factors = (header.factor, header.offset_factor);
+            finish::<B, L>(acc, (take.sum, offset_sum), factors, token.scales[block])
+        }
+    }
+
+    fn room<L: Lanes>() -> Turned<L> {
+        Turned {
+            w: [[[0; MAX_ROWS]; 8]; GROUPS],
+            scales: [[0; MAX_ROWS]; SUMS],
+            offsets: [[0; MAX_ROWS]; SUMS / 2],
+            factor: [0.0; MAX_ROWS],
+            offset_factor: [0.0; MAX_ROWS],
+            lanes: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn turn<L: Lanes>(turned: &mut Turned<L>, rows: &RowPointers, offset: usize, _: usize) {
+        // SAFETY: the caller's; arrays of `MAX_ROWS` take any register.
+        unsafe {
+            let header = B::header::<L>(rows, offset);
+            for (to, scale) in turned.scales.iter_mut().zip(header.scales) {
+                L::store(to.as_mut_ptr(), scale);
+            }
+            for (to, offset) in turned.offsets.iter_mut().zip(header.offsets) {
+                L::store(to.as_mut_ptr(), offset);
+            }
+            L::store_f(turned.factor.as_mut_ptr(), header.factor);
+            L::store_f(turned.offset_factor.as_mut_ptr(), header.offset_factor);
+            B::groups::<L, _>(rows, offset, turned);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tokens<L: Lanes, const T: usize>(
+        turned: &Turned<L>,
+        tokens: &[Token; T],
+        block: usize,
+        _: usize,
+        accs: &mut [[f32; MAX_ROWS]],
+    ) {
+        assert!(accs.len() == T);
+        // SAFETY: the caller's: each token has the activations, scales and sums of this block; arrays of `MAX_ROWS`
+        // hold any register.
+        unsafe {
+            let mut sums = [L::zero(); T];
+            for group in 0..GROUPS {
+                for half in 0..2 {
+                    let mut dots = [L::zero(); T];
+                    // Without scales by 16 both halves add into one.
+                    let columns = match (B::SCALES_BY_16, half) {
+                        (true, _) => half * 4..half * 4 + 4,
+                        (false, 0) => 0..8,
+                        (false, _) => continue,
+                    };
+                    for j in columns {
+                        let w = L::load(turned.w[group][j].as_ptr());
+                        for t in 0..T {
+                            let at = block * LEN + group * 32 + j * 4;
+                            let a = tokens[t].q.as_ptr().add(at).cast::<i32>().read_unaligned();
+                            dots[t] = L::dot(dots[t], w, L::splat(a));
+                        }
+                    }
+                    let scale = L::load(turned.scales[group * 2 + half].as_ptr());
+                    for t in 0..T {
+                        sums[t] = L::add(sums[t], L::mul(dots[t], scale));
+                    }
+                }
+            }
+            let mut offsets = [L::zero(); T];
+            for t in 0..T {
+                let pairs = sum_pairs(&tokens[t].sums.as_chunks::<SUMS>().0[block]);
+                for (offset, pair) in turned.offsets.iter().zip(pairs) {
+                    offsets[t] = L::dot_pairs(offsets[t], L::load(offset.as_ptr()), L::splat(pair));
+                }
+            }
+            let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
+            for t in 0..T {
+                let acc = L::load_f(accs[t].as_ptr());
+                let scale = tokens[t].scales[block];
+                let acc = finish::<B, L>(acc, (sums[t], offsets[t]), factors, scale);
+                L::store_f(accs[t].as_mut_ptr(), acc);
+            }
+        }
+    }
+}

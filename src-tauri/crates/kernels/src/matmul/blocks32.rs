@@ -1,0 +1,136 @@
+//! Formats of one scale and 32 small integers: value = scale · (stored − offset). They differ in where the scale and
+//! the integers lie and in how 32 of them come into a register.
+
+use std::marker::PhantomData;
+
+use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::panel::{Format, Token};
+
+const LEN: usize = 32;
+/// Blocks turned at once: 4 KB of weights beside the tokens' activations in the first-level cache.
+const STRETCH: usize = 8;
+
+/// What distinguishes such a format.
+pub trait Block32 {
+    const BYTES: usize;
+    /// Where the scale lies, an f16.
+    const SCALE: usize;
+
+    /// Offset of the stored integers.
+    fn offset<L: Lanes>() -> i32;
+
+    /// The stored integers, in the arrangement of `Lanes::rows32`.
+    ///
+    /// # Safety
+    /// As for `Lanes`; a whole block lies at `offset` of each row.
+    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8];
+
+    /// acc + four products in each lane.
+    ///
+    /// # Safety
+    /// As for `Lanes`.
+    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I;
+}
+
+/// Turned blocks.
+pub struct Turned<L> {
+    /// (blocks, 8, rows): four bytes each
+    w: [[[i32; MAX_ROWS]; 8]; STRETCH],
+    /// (blocks, rows)
+    scales: [[f32; MAX_ROWS]; STRETCH],
+    lanes: PhantomData<L>,
+}
+
+/// A format of this kind, for the panel.
+pub struct Blocks32<B>(PhantomData<B>);
+
+impl<B: Block32> Format for Blocks32<B> {
+    const STRETCH_LEN: usize = STRETCH * LEN;
+    const BLOCK_LEN: usize = LEN;
+    const BLOCK_BYTES: usize = B::BYTES;
+    type Turned<L: Lanes> = Turned<L>;
+
+    #[inline(always)]
+    unsafe fn block<L: Lanes>(
+        acc: L::F,
+        rows: &RowPointers,
+        offset: usize,
+        token: &Token,
+        block: usize,
+    ) -> L::F {
+        let (scale, sum) = (token.scales[block], token.sums[block]);
+        let q = &token.q[block * LEN..(block + 1) * LEN];
+        // SAFETY: the caller's; `q` has 32 bytes.
+        unsafe {
+            let mut dots = B::integers::<L>(rows, offset);
+            let a = L::repeat32(q.as_ptr().cast());
+            for dot in &mut dots {
+                *dot = B::dot::<L>(L::zero(), *dot, a);
+            }
+            let (first, second) = L::reduce(dots);
+            let dot = L::sub(L::add(first, second), L::splat(B::offset::<L>() * sum));
+            let scale = L::mul_f(L::halves(rows, offset + B::SCALE), L::splat_f(scale));
+            L::fma(L::to_f(dot), scale, acc)
+        }
+    }
+
+    fn room<L: Lanes>() -> Turned<L> {
+        Turned { w: [[[0; MAX_ROWS]; 8]; STRETCH], scales: [[0.0; MAX_ROWS]; STRETCH], lanes: PhantomData }
+    }
+
+    #[inline(always)]
+    unsafe fn turn<L: Lanes>(turned: &mut Turned<L>, rows: &RowPointers, offset: usize, n_blocks: usize) {
+        for (block, (w, scales)) in turned.w.iter_mut().zip(&mut turned.scales).enumerate().take(n_blocks) {
+            let offset = offset + block * B::BYTES;
+            // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
+            unsafe {
+                let columns = L::transpose(B::integers::<L>(rows, offset));
+                for (w, column) in w.iter_mut().zip(columns) {
+                    L::store(w.as_mut_ptr(), column);
+                }
+                L::store_f(scales.as_mut_ptr(), L::halves(rows, offset + B::SCALE));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tokens<L: Lanes, const T: usize>(
+        turned: &Turned<L>,
+        tokens: &[Token; T],
+        first: usize,
+        n_blocks: usize,
+        accs: &mut [[f32; MAX_ROWS]],
+    ) {
+        assert!(accs.len() == T && n_blocks <= STRETCH);
+        // SAFETY: the caller's: each token has the activations, scales and sums of these blocks; arrays of `MAX_ROWS`
+        // hold any register.
+        unsafe {
+            let mut acc = [L::zero_f(); T];
+            for t in 0..T {
+                acc[t] = L::load_f(accs[t].as_ptr());
+            }
+            for block in 0..n_blocks {
+                let at = first + block;
+                let mut dots = [L::zero(); T];
+                for t in 0..T {
+                    dots[t] = L::splat(-B::offset::<L>() * *tokens[t].sums.get_unchecked(at));
+                }
+                for j in 0..8 {
+                    let w = L::load(turned.w[block][j].as_ptr());
+                    for t in 0..T {
+                        let a = tokens[t].q.as_ptr().add(at * LEN + j * 4).cast::<i32>().read_unaligned();
+                        dots[t] = B::dot::<L>(dots[t], w, L::splat(a));
+                    }
+                }
+                let scale = L::load_f(turned.scales[block].as_ptr());
+                for t in 0..T {
+                    let scale = L::mul_f(scale, L::splat_f(*tokens[t].scales.get_unchecked(at)));
+                    acc[t] = L::fma(L::to_f(dots[t]), scale, acc[t]);
+                }
+            }
+            for t in 0..T {
+                L::store_f(accs[t].as_mut_ptr(), acc[t]);
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! F16 weights times activations as they are.
+
+use weights::DType;
+
+use super::floats::{Element, Floats, float_rows};
+
+struct F16;
+
+impl Element for F16 {
+    const BYTES: usize = 2;
+
+    #[inline(always)]
+    unsafe fn load<S: Floats>(from: *const u8) -> S::F {
+        // SAFETY: the caller's.
+        unsafe { S::f16s(from) }
+    }
+}
+
+float_rows!(DType::F16, F16);

@@ -1,0 +1,148 @@
+//! Eight lanes: AVX2 with FMA and F16C.
+
+#![allow(clippy::needless_range_loop)] // counted loops over registers unroll; iterators may not
+
+use std::arch::x86_64::*;
+
+use super::{Lanes, RowPointers, instructions};
+
+/// AVX2, FMA, F16C.
+pub struct Ymm;
+
+impl Ymm {
+    instructions! {
+        /// 16 bytes of two rows.
+        fn halves16(a: *const u8, b: *const u8) -> __m256i {
+            let a = _mm256_castsi128_si256(_mm_loadu_si128(a.cast()));
+            _mm256_inserti128_si256::<1>(a, _mm_loadu_si128(b.cast()))
+        }
+
+        /// Within each 128 bits a 4 × 4 transposition of lanes.
+        fn transpose4(v: [__m256i; 4]) -> [__m256i; 4] {
+            let (a, b) = (_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
+            let (c, d) = (_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
+            [
+                _mm256_unpacklo_epi64(a, c),
+                _mm256_unpackhi_epi64(a, c),
+                _mm256_unpacklo_epi64(b, d),
+                _mm256_unpackhi_epi64(b, d),
+            ]
+        }
+
+        /// Within each 128 bits lane i becomes the sum of the four lanes of register i.
+        fn sum4(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m256i {
+            let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+            let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+            _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
+        }
+
+        /// The low (high) 128 bits of two registers.
+        fn even(a: __m256i, b: __m256i) -> __m256i { _mm256_permute2x128_si256::<0x20>(a, b) }
+        fn odd(a: __m256i, b: __m256i) -> __m256i { _mm256_permute2x128_si256::<0x31>(a, b) }
+
+        /// The low 16 bits of each lane, in order.
+        fn low16(a: __m256i) -> __m128i {
+            let kept = _mm256_and_si256(a, _mm256_set1_epi32(0xFFFF));
+            _mm_packus_epi32(_mm256_castsi256_si128(kept), _mm256_extracti128_si256::<1>(kept))
+        }
+    }
+}
+
+impl Lanes for Ymm {
+    const ROWS: usize = 8;
+    const TOKENS: usize = 4;
+    const SIGNED_BIAS: i32 = 0;
+    type I = __m256i;
+    type F = __m256;
+
+    instructions! {
+        fn zero() -> __m256i { _mm256_setzero_si256() }
+        fn zero_f() -> __m256 { _mm256_setzero_ps() }
+        fn splat(v: i32) -> __m256i { _mm256_set1_epi32(v) }
+        fn splat_f(v: f32) -> __m256 { _mm256_set1_ps(v) }
+        fn load(from: *const i32) -> __m256i { _mm256_loadu_si256(from.cast()) }
+        fn store(to: *mut i32, v: __m256i) -> () { _mm256_storeu_si256(to.cast(), v) }
+        fn load_f(from: *const f32) -> __m256 { _mm256_loadu_ps(from) }
+        fn store_f(to: *mut f32, v: __m256) -> () { _mm256_storeu_ps(to, v) }
+        fn add(a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi32(a, b) }
+        fn sub(a: __m256i, b: __m256i) -> __m256i { _mm256_sub_epi32(a, b) }
+        fn mul(a: __m256i, b: __m256i) -> __m256i { _mm256_mullo_epi32(a, b) }
+        fn and(a: __m256i, b: __m256i) -> __m256i { _mm256_and_si256(a, b) }
+        fn or(a: __m256i, b: __m256i) -> __m256i { _mm256_or_si256(a, b) }
+        fn shift_left<const N: u32>(a: __m256i) -> __m256i {
+            _mm256_sll_epi32(a, _mm_cvtsi32_si128(N as i32))
+        }
+        fn shift_right<const N: u32>(a: __m256i) -> __m256i {
+            _mm256_srl_epi32(a, _mm_cvtsi32_si128(N as i32))
+        }
+        fn shift_right_signed<const N: u32>(a: __m256i) -> __m256i {
+            _mm256_sra_epi32(a, _mm_cvtsi32_si128(N as i32))
+        }
+        fn to_f(a: __m256i) -> __m256 { _mm256_cvtepi32_ps(a) }
+        fn mul_f(a: __m256, b: __m256) -> __m256 { _mm256_mul_ps(a, b) }
+        fn fma(a: __m256, b: __m256, c: __m256) -> __m256 { _mm256_fmadd_ps(a, b, c) }
+        fn low_half(a: __m256i) -> __m256 { _mm256_cvtph_ps(Self::low16(a)) }
+        fn high_half(a: __m256i) -> __m256 { Self::low_half(_mm256_srli_epi32::<16>(a)) }
+        fn halves(rows: &RowPointers, offset: usize) -> __m256 {
+            let mut bits = [0i16; 8];
+            for i in 0..8 {
+                bits[i] = rows[i].add(offset).cast::<i16>().read_unaligned();
+            }
+            _mm256_cvtph_ps(_mm_loadu_si128(bits.as_ptr().cast()))
+        }
+
+        fn dot(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            // Two products are at most 2 · 127 · 127 < 2¹⁵: nothing saturates.
+            let pairs = _mm256_maddubs_epi16(w, a);
+            _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        }
+        fn signed(w: __m256i) -> __m256i { w }
+        fn dot_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            // |w| ≤ 128 as unsigned bytes, the sign moved to a: two products are at most 2 · 128 · 127 < 2¹⁵.
+            let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+            _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        }
+        fn dot_pairs(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            _mm256_add_epi32(acc, _mm256_madd_epi16(w, a))
+        }
+
+        fn repeat32(from: *const u8) -> __m256i { _mm256_loadu_si256(from.cast()) }
+        fn rows32(rows: &RowPointers, offset: usize) -> [__m256i; 8] {
+            let mut out = [_mm256_setzero_si256(); 8];
+            for i in 0..8 {
+                out[i] = _mm256_loadu_si256(rows[i].add(offset).cast());
+            }
+            out
+        }
+        fn nibbles32(rows: &RowPointers, offset: usize) -> [__m256i; 8] {
+            let shifts = _mm256_setr_epi64x(0, 0, 4, 4);
+            let mask = _mm256_set1_epi8(15);
+            let mut out = [_mm256_setzero_si256(); 8];
+            for i in 0..8 {                let both = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i].add(offset).cast()));
+                out[i] = _mm256_and_si256(_mm256_srlv_epi64(both, shifts), mask);
+            }
+            out
+        }
+        fn columns16(rows: &RowPointers, offset: usize) -> [__m256i; 4] {
+            let mut halves = [_mm256_setzero_si256(); 4];
+            for i in 0..4 {
+                halves[i] = Self::halves16(rows[i].add(offset), rows[i + 4].add(offset));
+            }
+            Self::transpose4(halves)
+        }
+        fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
+            let a = Self::transpose4([rows[0], rows[1], rows[2], rows[3]]);
+            let b = Self::transpose4([rows[4], rows[5], rows[6], rows[7]]);
+            let mut out = [_mm256_setzero_si256(); 8];
+            for j in 0..8 {
+                out[j] = if j < 4 { Self::even(a[j], b[j]) } else { Self::odd(a[j - 4], b[j - 4]) };
+            }
+            out
+        }
+        fn reduce(rows: [__m256i; 8]) -> (__m256i, __m256i) {
+            let a = Self::sum4(rows[0], rows[1], rows[2], rows[3]);
+            let b = Self::sum4(rows[4], rows[5], rows[6], rows[7]);
+            (Self::even(a, b), Self::odd(a, b))
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Sixteen lanes: AVX-512 with VNNI.
+
+#![allow(clippy::needless_range_loop)] // counted loops over registers unroll; iterators may not
+
+use std::arch::x86_64::*;
+
+use super::{Lanes, RowPointers, instructions};
+
+/// AVX-512 F, BW, VL, DQ, VNNI.
+pub struct Zmm;
+
+impl Zmm {
+    instructions! {
+        /// 16 bytes of four rows.
+        fn quarters(a: *const u8, b: *const u8, c: *const u8, d: *const u8) -> __m512i {
+            let v = _mm512_castsi128_si512(_mm_loadu_si128(a.cast()));
+            let v = _mm512_inserti32x4::<1>(v, _mm_loadu_si128(b.cast()));
+            let v = _mm512_inserti32x4::<2>(v, _mm_loadu_si128(c.cast()));
+            _mm512_inserti32x4::<3>(v, _mm_loadu_si128(d.cast()))
+        }
+
+        /// Within each 128 bits a 4 × 4 transposition of lanes.
+        fn transpose4(v: [__m512i; 4]) -> [__m512i; 4] {
+            let (a, b) = (_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+            let (c, d) = (_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+            [
+                _mm512_unpacklo_epi64(a, c),
+                _mm512_unpackhi_epi64(a, c),
+                _mm512_unpacklo_epi64(b, d),
+                _mm512_unpackhi_epi64(b, d),
+            ]
+        }
+
+        /// Within each 128 bits lane i becomes the sum of the four lanes of register i.
+        fn sum4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
+            let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+            let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+            _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
+        }
+
+        /// The even (odd) 128 bits of two registers, taken in turn.
+        fn even(a: __m512i, b: __m512i) -> __m512i {
+            let order = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+            _mm512_permutex2var_epi64(a, order, b)
+        }
+        fn odd(a: __m512i, b: __m512i) -> __m512i {
+            let order = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+            _mm512_permutex2var_epi64(a, order, b)
+        }
+    }
+}
+
+impl Lanes for Zmm {
+    const ROWS: usize = 16;
+    const TOKENS: usize = 8;
+    const SIGNED_BIAS: i32 = 128;
+    type I = __m512i;
+    type F = __m512;
+
+    instructions! {
+        fn zero() -> __m512i { _mm512_setzero_si512() }
+        fn zero_f() -> __m512 { _mm512_setzero_ps() }
+        fn splat(v: i32) -> __m512i { _mm512_set1_epi32(v) }
+        fn splat_f(v: f32) -> __m512 { _mm512_set1_ps(v) }
+        fn load(from: *const i32) -> __m512i { _mm512_loadu_si512(from.cast()) }
+        fn store(to: *mut i32, v: __m512i) -> () { _mm512_storeu_si512(to.cast(), v) }
+        fn load_f(from: *const f32) -> __m512 { _mm512_loadu_ps(from) }
+        fn store_f(to: *mut f32, v: __m512) -> () { _mm512_storeu_ps(to, v) }
+        fn add(a: __m512i, b: __m512i) -> __m512i { _mm512_add_epi32(a, b) }
+        fn sub(a: __m512i, b: __m512i) -> __m512i { _mm512_sub_epi32(a, b) }
+        fn mul(a: __m512i, b: __m512i) -> __m512i { _mm512_mullo_epi32(a, b) }
+        fn and(a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }
+        fn or(a: __m512i, b: __m512i) -> __m512i { _mm512_or_si512(a, b) }
+        fn shift_left<const N: u32>(a: __m512i) -> __m512i { _mm512_slli_epi32::<N>(a) }
+        fn shift_right<const N: u32>(a: __m512i) -> __m512i { _mm512_srli_epi32::<N>(a) }
+        fn shift_right_signed<const N: u32>(a: __m512i) -> __m512i { _mm512_srai_epi32::<N>(a) }
+        fn to_f(a: __m512i) -> __m512 { _mm512_cvtepi32_ps(a) }
+        fn mul_f(a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
+        fn fma(a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
+        fn low_half(a: __m512i) -> __m512 { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)) }
+        fn high_half(a: __m512i) -> __m512 { Self::low_half(_mm512_srli_epi32::<16>(a)) }
+        fn halves(rows: &RowPointers, offset: usize) -> __m512 {
+            let mut bits = [0i16; 16];
+            for i in 0..16 {
+                bits[i] = rows[i].add(offset).cast::<i16>().read_unaligned();
+            }
+            _mm512_cvtph_ps(_mm256_loadu_si256(bits.as_ptr().cast()))
+        }
+
+        fn dot(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, w, a) }
+        fn signed(w: __m512i) -> __m512i { _mm512_xor_si512(w, _mm512_set1_epi8(-128)) }
+        fn dot_signed(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, w, a) }
+        fn dot_pairs(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpwssd_epi32(acc, w, a) }
+
+        fn repeat32(from: *const u8) -> __m512i {
+            _mm512_broadcast_i64x4(_mm256_loadu_si256(from.cast()))
+        }
+        fn rows32(rows: &RowPointers, offset: usize) -> [__m512i; 8] {
+            let mut out = [_mm512_setzero_si512(); 8];
+            for i in 0..8 {                let low = _mm256_loadu_si256(rows[i].add(offset).cast());
+                let high = _mm256_loadu_si256(rows[i + 8].add(offset).cast());
+                out[i] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            }
+            out
+        }
+        fn nibbles32(rows: &RowPointers, offset: usize) -> [__m512i; 8] {
+            let shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
+            let mask = _mm512_set1_epi8(15);
+            let mut out = [_mm512_setzero_si512(); 8];
+            for i in 0..8 {                let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i].add(offset).cast()));
+                let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i + 8].add(offset).cast()));
+                let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                out[i] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), mask);
+            }
+            out
+        }
+        fn columns16(rows: &RowPointers, offset: usize) -> [__m512i; 4] {
+            let mut quarters = [_mm512_setzero_si512(); 4];
+            for i in 0..4 {
+                let (a, b) = (rows[i].add(offset), rows[i + 4].add(offset));
+                quarters[i] = Self::quarters(a, b, rows[i + 8].add(offset), rows[i + 12].add(offset));
+            }
+            Self::transpose4(quarters)
+        }
+        fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
+            let a = Self::transpose4([rows[0], rows[1], rows[2], rows[3]]);
+            let b = Self::transpose4([rows[4], rows[5], rows[6], rows[7]]);
+            let mut out = [_mm512_setzero_si512(); 8];
+            for j in 0..8 {
+                out[j] = if j < 4 { Self::even(a[j], b[j]) } else { Self::odd(a[j - 4], b[j - 4]) };
+            }
+            out
+        }
+        fn reduce(rows: [__m512i; 8]) -> (__m512i, __m512i) {
+            let a = Self::sum4(rows[0], rows[1], rows[2], rows[3]);
+            let b = Self::sum4(rows[4], rows[5], rows[6], rows[7]);
+            (Self::even(a, b), Self::odd(a, b))
+        }
+    }
+}

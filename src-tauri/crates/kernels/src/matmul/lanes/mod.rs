@@ -1,0 +1,97 @@
+//! A register seen as lanes of 32 bits, one lane for each weight row: what the quantised products are written in,
+//! once for AVX2 (8 rows) and once for AVX-512 (16 rows). Everything a kernel does to integers is exact, so that
+//! only the order of its float additions decides its result, and that order is the same for any number of rows and
+//! tokens.
+
+pub mod avx2;
+pub mod avx512;
+
+/// Most lanes of any register.
+pub const MAX_ROWS: usize = 16;
+
+/// Bytes before the same block in each of `Lanes::ROWS` weight rows.
+pub type RowPointers = [*const u8; MAX_ROWS];
+
+/// Lanes of one instruction set.
+///
+/// # Safety
+/// All functions: the processor has the instruction set, and the caller is compiled for it (else each call is one).
+/// Functions with pointers: as many bytes as their names say can be read or written there, at any alignment.
+pub trait Lanes {
+    /// Lanes in a register.
+    const ROWS: usize;
+    /// Tokens whose sums a prompt kernel keeps in registers.
+    const TOKENS: usize;
+    /// What `signed` adds to each weight byte; a dot product is too large by this times the sum of the activations.
+    const SIGNED_BIAS: i32;
+    type I: Copy;
+    type F: Copy;
+
+    unsafe fn zero() -> Self::I;
+    unsafe fn zero_f() -> Self::F;
+    /// One number in all lanes.
+    unsafe fn splat(v: i32) -> Self::I;
+    unsafe fn splat_f(v: f32) -> Self::F;
+    unsafe fn load(from: *const i32) -> Self::I;
+    unsafe fn store(to: *mut i32, v: Self::I);
+    unsafe fn load_f(from: *const f32) -> Self::F;
+    unsafe fn store_f(to: *mut f32, v: Self::F);
+    unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn sub(a: Self::I, b: Self::I) -> Self::I;
+    /// Low 32 bits of the products.
+    unsafe fn mul(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn and(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn shift_left<const N: u32>(a: Self::I) -> Self::I;
+    /// Fills with zeros.
+    unsafe fn shift_right<const N: u32>(a: Self::I) -> Self::I;
+    /// Fills with the sign.
+    unsafe fn shift_right_signed<const N: u32>(a: Self::I) -> Self::I;
+    unsafe fn to_f(a: Self::I) -> Self::F;
+    unsafe fn mul_f(a: Self::F, b: Self::F) -> Self::F;
+    /// a · b + c, rounded once.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// The f16 in the low (high) half of each lane.
+    unsafe fn low_half(a: Self::I) -> Self::F;
+    unsafe fn high_half(a: Self::I) -> Self::F;
+    /// The f16 before which each row's pointer plus `offset` stands.
+    unsafe fn halves(rows: &RowPointers, offset: usize) -> Self::F;
+
+    /// acc + the dot product of the four bytes in each lane: `w` within 0..=127, `a` within -127..=127.
+    unsafe fn dot(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
+    /// Signed bytes made fit for `dot_signed`.
+    unsafe fn signed(w: Self::I) -> Self::I;
+    /// As `dot` for any weight bytes that went through `signed`.
+    unsafe fn dot_signed(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
+    /// acc + the dot product of the two i16 in each lane.
+    unsafe fn dot_pairs(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
+
+    /// 32 bytes of activations, as often as they fit: what `rows32` registers are multiplied with.
+    unsafe fn repeat32(from: *const u8) -> Self::I;
+    /// 32 bytes of each row: register i holds rows i and, where there is room, i + 8.
+    unsafe fn rows32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
+    /// 16 bytes of each row as 32 nibbles, in the arrangement of `rows32`: low nibbles first.
+    unsafe fn nibbles32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
+    /// 16 bytes of each row: register j, lane r is bytes 4j..4j+4 of row r.
+    unsafe fn columns16(rows: &RowPointers, offset: usize) -> [Self::I; 4];
+    /// From the arrangement of `rows32`: register j, lane r is bytes 4j..4j+4 of row r.
+    unsafe fn transpose(rows: [Self::I; 8]) -> [Self::I; 8];
+    /// From the arrangement of `rows32`: lane r is the sum of the first (second) four lanes of row r.
+    unsafe fn reduce(rows: [Self::I; 8]) -> (Self::I, Self::I);
+}
+
+/// Gives every function the attributes and the safety argument that all of them share.
+macro_rules! instructions {
+    ($($(#[$attribute:meta])* fn $name:ident $(<const $n:ident: u32>)? ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
+        $(
+            $(#[$attribute])*
+            #[inline(always)]
+            #[allow(unused_unsafe)] // some only pass their argument on
+            unsafe fn $name $(<const $n: u32>)? ($($a: $t),*) -> $r {
+                // SAFETY: the trait asks the caller for the instruction set and for readable, writable pointers.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+pub(crate) use instructions;

@@ -1,0 +1,243 @@
+//! The way through the rows of a quantised product that all its formats share. Rows are taken as many at a time as a
+//! register has lanes. One token: blocks are multiplied as they lie and summed across. Several tokens: a stretch of
+//! blocks is turned so that each lane holds its row, once, and then multiplied with every token. Either way the sum
+//! of a row and a token is one chain of float additions from the first block to the last.
+
+use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::{Acts, OutTile, WeightRows};
+
+/// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
+const MAX_TOKENS: usize = 64;
+
+/// How a format goes through one stretch of a row: as many blocks as make sense to turn at once.
+pub trait Format {
+    /// Bytes and elements of a stretch; the last may have fewer whole blocks.
+    const STRETCH_LEN: usize;
+    const BLOCK_LEN: usize;
+    const BLOCK_BYTES: usize;
+    /// Turned weights of a stretch.
+    type Turned<L: Lanes>;
+
+    /// acc + the products of one token with the block at `offset` of each row; `block` is its index in the row.
+    ///
+    /// # Safety
+    /// As for `Lanes`; a whole block lies at `offset` of each row, and `token` has the activations of `block`.
+    unsafe fn block<L: Lanes>(
+        acc: L::F,
+        rows: &RowPointers,
+        offset: usize,
+        token: &Token,
+        block: usize,
+    ) -> L::F;
+
+    /// Room for the turned weights of a stretch.
+    fn room<L: Lanes>() -> Self::Turned<L>;
+
+    /// Turns `n_blocks` blocks from `offset` of each row.
+    ///
+    /// # Safety
+    /// As for `Lanes`; whole blocks lie there.
+    unsafe fn turn<L: Lanes>(
+        turned: &mut Self::Turned<L>,
+        rows: &RowPointers,
+        offset: usize,
+        n_blocks: usize,
+    );
+
+    /// Adds the products of `T` tokens with turned blocks `first..first + n_blocks` of the row to `accs`.
+    ///
+    /// # Safety
+    /// As for `Lanes`; each token has the activations of these blocks.
+    unsafe fn tokens<L: Lanes, const T: usize>(
+        turned: &Self::Turned<L>,
+        tokens: &[Token; T],
+        first: usize,
+        n_blocks: usize,
+        accs: &mut [[f32; MAX_ROWS]],
+    );
+}
+
+/// The quantised activations of one token.
+#[derive(Clone, Copy)]
+pub struct Token<'a> {
+    /// (k)
+    pub q: &'a [i8],
+    pub scales: &'a [f32],
+    pub sums: &'a [i32],
+}
+
+impl<'a> Token<'a> {
+    #[inline(always)]
+    fn of(acts: &Acts<'a>, t: usize) -> Self {
+        Self { q: acts.q_row(t), scales: acts.scale_row(t), sums: acts.sum_row(t) }
+    }
+}
+
+/// Pointers to the first byte of `L::ROWS` rows from `first`; where rows end, the last one again.
+#[inline(always)]
+fn pointers(w: &WeightRows, first: usize) -> RowPointers {
+    let last = w.n_rows() - 1;
+    let mut rows = [std::ptr::null(); MAX_ROWS];
+    for (i, row) in rows.iter_mut().enumerate() {
+        *row = w.row((first + i).min(last)).as_ptr();
+    }
+    rows
+}
+
+/// All rows, all tokens.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutTile) {
+    assert!(w.k.is_multiple_of(F::BLOCK_LEN) && w.row_bytes == w.k / F::BLOCK_LEN * F::BLOCK_BYTES);
+    assert!(
+        acts.k == w.k && acts.q.len() == acts.n_tokens * w.k && w.bytes.len() == w.n_rows() * w.row_bytes
+    );
+    for first in (0..w.n_rows()).step_by(L::ROWS) {
+        let rows = pointers(&w, first);
+        let n_rows = (w.n_rows() - first).min(L::ROWS);
+        if acts.n_tokens == 1 {
+            // SAFETY: `pointers` gives whole rows of `w`; the lengths were compared above.
+            let sums = unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, &Token::of(&acts, 0)) };
+            out.token(0)[first..first + n_rows].copy_from_slice(&sums[..n_rows]);
+            continue;
+        }
+        for start in (0..acts.n_tokens).step_by(MAX_TOKENS) {
+            let tokens = acts.tokens(start..(start + MAX_TOKENS).min(acts.n_tokens));
+            let mut accs = [[0.0; MAX_ROWS]; MAX_TOKENS];
+            // SAFETY: as above.
+            unsafe { many::<F, L>(&rows, w.k / F::BLOCK_LEN, &tokens, &mut accs) };
+            for (t, acc) in accs[..tokens.n_tokens].iter().enumerate() {
+                out.token(start + t)[first..first + n_rows].copy_from_slice(&acc[..n_rows]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn one<F: Format, L: Lanes>(rows: &RowPointers, n_blocks: usize, token: &Token) -> [f32; MAX_ROWS] {
+    let mut sums = [0.0; MAX_ROWS];
+    // SAFETY: the caller's, whose rows have `n_blocks` blocks; `sums` has room for any register.
+    unsafe {
+        let mut acc = L::zero_f();
+        for block in 0..n_blocks {
+            acc = F::block::<L>(acc, rows, block * F::BLOCK_BYTES, token, block);
+        }
+        L::store_f(sums.as_mut_ptr(), acc);
+    }
+    sums
+}
+
+#[inline(always)]
+unsafe fn many<F: Format, L: Lanes>(
+    rows: &RowPointers,
+    n_blocks: usize,
+    acts: &Acts,
+    accs: &mut [[f32; MAX_ROWS]; MAX_TOKENS],
+) {
+    let mut turned = F::room::<L>();
+    let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
+    for first in (0..n_blocks).step_by(stretch) {
+        let n = stretch.min(n_blocks - first);
+        // SAFETY: the caller's: the rows have these blocks.
+        unsafe { F::turn::<L>(&mut turned, rows, first * F::BLOCK_BYTES, n) };
+        let mut t = 0;
+        // SAFETY: the caller's: each token has `k` activations.
+        unsafe {
+            while acts.n_tokens - t >= 8 && L::TOKENS >= 8 {
+                group::<F, L, 8>(&turned, acts, t, first, n, accs);
+                t += 8;
+            }
+            while acts.n_tokens - t >= 4 {
+                group::<F, L, 4>(&turned, acts, t, first, n, accs);
+                t += 4;
+            }
+            while acts.n_tokens > t {
+                group::<F, L, 1>(&turned, acts, t, first, n, accs);
+                t += 1;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn group<F: Format, L: Lanes, const T: usize>(
+    turned: &F::Turned<L>,
+    acts: &Acts,
+    t: usize,
+    first: usize,
+    n: usize,
+    accs: &mut [[f32; MAX_ROWS]; MAX_TOKENS],
+) {
+    let mut tokens = [Token::of(acts, t); T];
+    for (i, token) in tokens.iter_mut().enumerate() {
+        *token = Token::of(acts, t + i);
+    }
+    // SAFETY: the caller's.
+    unsafe { F::tokens::<L, T>(turned, &tokens, first, n, &mut accs[t..t + T]) }
+}
+
+/// The table rows of a format at each level: its name, the activations it takes, and how those are quantised.
+macro_rules! matmul_rows {
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty) => {
+        /// AVX2 and AVX-512.
+        pub static ROWS: &[$crate::matmul::MatMulRow] = &[
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::Avx2,
+                act: $act,
+                quantize: $quantize.avx2,
+                kernel: avx2,
+            },
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::Avx512,
+                act: $act,
+                quantize: $quantize.avx512,
+                kernel: avx512,
+            },
+        ];
+
+        fn avx2(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Acts,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm>(w, acts, out)
+                }
+            }
+            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            unsafe { inner(w, acts, out) }
+        }
+
+        fn avx512(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Acts,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx512::Zmm>(w, acts, out)
+                }
+            }
+            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            unsafe { inner(w, acts, out) }
+        }
+    };
+}
+pub(crate) use matmul_rows;

@@ -1,0 +1,78 @@
+//! Q6_K weights times Q8_K activations: six bits with an offset of 32, a signed scale for each 16.
+
+use weights::DType;
+
+use super::ActFormat;
+use super::blocks256::{Block256, Blocks256, Header, Take};
+use super::lanes::{Lanes, RowPointers};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Low nibbles, upper two bits, scales, factor.
+struct Q6K;
+
+const HIGH: usize = 128;
+const SCALES: usize = 192;
+const FACTOR: usize = 208;
+
+impl Block256 for Q6K {
+    const BYTES: usize = 210;
+    const SCALES_BY_16: bool = true;
+    const OFFSET_BITS: Option<u32> = Some(5);
+
+    #[inline(always)]
+    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+        // SAFETY: the caller's: scales and factor are the last 18 bytes of the block.
+        unsafe {
+            let bytes = L::columns16(rows, offset + SCALES);
+            let factor = L::halves(rows, offset + FACTOR);
+            let mut header = Header {
+                scales: [L::zero(); 16],
+                offsets: [L::zero(); 8],
+                factor,
+                offset_factor: L::zero_f(),
+            };
+            for (i, four) in bytes.into_iter().enumerate() {
+                let each = [
+                    L::shift_right_signed::<24>(L::shift_left::<24>(four)),
+                    L::shift_right_signed::<24>(L::shift_left::<16>(four)),
+                    L::shift_right_signed::<24>(L::shift_left::<8>(four)),
+                    L::shift_right_signed::<24>(four),
+                ];
+                for (j, scale) in each.into_iter().enumerate() {
+                    header.scales[i * 4 + j] = scale;
+                }
+                let low = L::splat(0xFFFF);
+                header.offsets[i * 2] = L::or(L::and(each[0], low), L::shift_left::<16>(each[1]));
+                header.offsets[i * 2 + 1] = L::or(L::and(each[2], low), L::shift_left::<16>(each[3]));
+            }
+            header
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+        // SAFETY: the caller's: 128 bytes of nibbles and 64 of upper bits at `offset`.
+        unsafe {
+            let (four, upper) = (L::splat(0x0F0F_0F0F), L::splat(0x3030_3030));
+            for half in 0..2 {
+                let a = T::arrange(L::rows32(rows, offset + half * 64));
+                let b = T::arrange(L::rows32(rows, offset + half * 64 + 32));
+                let h = T::arrange(L::rows32(rows, offset + HIGH + half * 32));
+                let mut out = [a; 4];
+                for i in 0..8 {
+                    out[0][i] = L::or(L::and(a[i], four), L::and(L::shift_left::<4>(h[i]), upper));
+                    out[1][i] = L::or(L::and(b[i], four), L::and(L::shift_left::<2>(h[i]), upper));
+                    let (a, b) = (L::shift_right::<4>(a[i]), L::shift_right::<4>(b[i]));
+                    out[2][i] = L::or(L::and(a, four), L::and(h[i], upper));
+                    out[3][i] = L::or(L::and(b, four), L::and(L::shift_right::<2>(h[i]), upper));
+                }
+                for (k, group) in out.into_iter().enumerate() {
+                    take.group(half * 4 + k, group);
+                }
+            }
+        }
+    }
+}
+
+matmul_rows!(DType::Q6_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q6K>);

@@ -1,0 +1,42 @@
+//! Q8_0 weights times Q8_0 activations: signed bytes on both sides.
+
+use weights::DType;
+
+use super::ActFormat;
+use super::blocks32::{Block32, Blocks32};
+use super::lanes::{Lanes, RowPointers};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Scale, then 32 signed bytes.
+struct Q80;
+
+impl Block32 for Q80 {
+    const BYTES: usize = 34;
+    const SCALE: usize = 0;
+
+    #[inline(always)]
+    fn offset<L: Lanes>() -> i32 {
+        L::SIGNED_BIAS
+    }
+
+    #[inline(always)]
+    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+        // SAFETY: the caller's: 34 bytes at `offset`.
+        unsafe {
+            let mut rows = L::rows32(rows, offset + 2);
+            for row in &mut rows {
+                *row = L::signed(*row);
+            }
+            rows
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
+        // SAFETY: the caller's.
+        unsafe { L::dot_signed(acc, w, a) }
+    }
+}
+
+matmul_rows!(DType::Q8_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q80>);

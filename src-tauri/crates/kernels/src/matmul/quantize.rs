@@ -1,0 +1,86 @@
+//! Activations as signed bytes under a scale for each block, with the sums that weight formats with an offset need.
+//! Rounds to nearest, ties to even; the largest magnitude of a block becomes 127.
+
+use crate::cpu::isa::{Mac, levels};
+
+/// Blocks of 32, one sum each.
+#[inline(always)]
+fn q8_0<M: Mac>(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
+    blocks::<32, 32>(x, q, scales, sums);
+}
+
+/// Blocks of 256, a sum for each 16.
+#[inline(always)]
+fn q8_k<M: Mac>(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
+    blocks::<256, 16>(x, q, scales, sums);
+}
+
+#[inline(always)]
+fn blocks<const LEN: usize, const SUM_LEN: usize>(
+    x: &[f32],
+    q: &mut [i8],
+    scales: &mut [f32],
+    sums: &mut [i32],
+) {
+    let (x, rest) = x.as_chunks::<LEN>();
+    let (q, _) = q.as_chunks_mut::<LEN>();
+    assert!(rest.is_empty() && x.len() == q.len() && x.len() == scales.len());
+    assert!(sums.len() == x.len() * (LEN / SUM_LEN));
+    for (b, (x, q)) in x.iter().zip(q).enumerate() {
+        let largest = largest(x);
+        scales[b] = largest / 127.0;
+        let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+        for (q, x) in q.iter_mut().zip(x) {
+            *q = (x * inverse).round_ties_even() as i32 as i8;
+        }
+        let sums = &mut sums[b * (LEN / SUM_LEN)..(b + 1) * (LEN / SUM_LEN)];
+        for (sum, q) in sums.iter_mut().zip(q.chunks_exact(SUM_LEN)) {
+            *sum = q.iter().map(|&q| i32::from(q)).sum();
+        }
+    }
+}
+
+/// Largest magnitude; NaN if there is one, so that it shows in the result.
+#[inline(always)]
+fn largest(x: &[f32]) -> f32 {
+    // As bits: magnitudes order as their bits do, with infinity and NaN above all numbers.
+    let bits = x.iter().fold(0u32, |most, x| most.max(x.to_bits() & 0x7FFF_FFFF));
+    f32::from_bits(bits)
+}
+
+levels!(pub Q8_0 = q8_0(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]));
+levels!(pub Q8_K = q8_k(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::isa::IsaLevel;
+
+    #[test]
+    fn every_level_gives_the_same_quants() {
+        let x: Vec<f32> = (0..512).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.013).collect();
+        let run = |level: IsaLevel| {
+            let (mut q, mut scales, mut sums) = (vec![0; 512], vec![0.0; 2], vec![0; 32]);
+            Q8_K.at(level)(&x, &mut q, &mut scales, &mut sums);
+            (q, scales, sums)
+        };
+        for level in IsaLevel::present() {
+            assert_eq!(run(level), run(IsaLevel::Portable), "{level}");
+        }
+        let (q, scales, sums) = run(IsaLevel::Portable);
+        assert_eq!(q.iter().map(|q| q.unsigned_abs()).max(), Some(127));
+        assert_eq!(sums[3], q[48..64].iter().map(|&q| i32::from(q)).sum::<i32>());
+        for (i, x) in x.iter().enumerate() {
+            assert!((x - f32::from(q[i]) * scales[i / 256]).abs() <= scales[i / 256] * 0.5001, "{i}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_stays_none() {
+        let mut x = [0.5; 32];
+        x[7] = f32::NAN;
+        let (mut q, mut scales, mut sums) = ([0; 32], [0.0; 1], [0; 1]);
+        Q8_0.at(IsaLevel::Portable)(&x, &mut q, &mut scales, &mut sums);
+        assert!(scales[0].is_nan());
+    }
+}

@@ -1,0 +1,220 @@
+//! Every fast product at every level present against its specification, and against itself in other company.
+
+use weights::DType;
+
+use super::*;
+use crate::cpu::isa::IsaLevel;
+
+/// A generator that always gives the same numbers, within -1..1.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 40) as f32 / (1u64 << 23) as f32) - 1.0
+    }
+
+    fn many(&mut self, n: usize) -> Vec<f32> {
+        // Some larger ones, as activations have.
+        (0..n).map(|i| self.next() * if i % 37 == 5 { 8.0 } else { 1.0 }).collect()
+    }
+}
+
+/// Weights and activations of one product.
+struct Case {
+    k: usize,
+    row_bytes: usize,
+    weights: Vec<u8>,
+    x: Vec<f32>,
+}
+
+impl Case {
+    fn new(dtype: DType, n_rows: usize, n_tokens: usize, k: usize) -> Self {
+        let mut noise = Noise(((n_rows * 131 + n_tokens) * 131 + k) as u64);
+        let row_bytes = dtype.row_bytes(k);
+        let mut weights = vec![0; n_rows * row_bytes];
+        let codec = dtype.codec().expect("fast formats have codecs");
+        (codec.encode)(&noise.many(n_rows * k), &mut weights);
+        Self { k, row_bytes, weights, x: noise.many(n_tokens * k) }
+    }
+
+    fn n_rows(&self) -> usize {
+        self.weights.len() / self.row_bytes
+    }
+
+    /// (tokens, rows) by the row's kernel, over the given weight rows and tokens alone.
+    fn fast(
+        &self,
+        row: &MatMulRow,
+        rows: std::ops::Range<usize>,
+        tokens: std::ops::Range<usize>,
+    ) -> Vec<f32> {
+        let (k, n) = (self.k, tokens.len());
+        let x = &self.x[tokens.start * k..tokens.end * k];
+        let bytes = &self.weights[rows.start * self.row_bytes..rows.end * self.row_bytes];
+        let w = WeightRows { bytes, row_bytes: self.row_bytes, k };
+        let mut out = vec![f32::NAN; n * rows.len()];
+        let mut tile = OutTile::whole(&mut out, rows.len());
+        if row.act == ActFormat::F32 {
+            (row.kernel)(w, Acts { n_tokens: n, k, x, q: &[], scales: &[], sums: &[] }, &mut tile);
+            return out;
+        }
+        let (n_scales, n_sums) = (row.act.n_scales(k), row.act.n_sums(k));
+        let (mut q, mut scales, mut sums) = (vec![0; n * k], vec![0.0; n * n_scales], vec![0; n * n_sums]);
+        for t in 0..n {
+            (row.quantize)(
+                &x[t * k..(t + 1) * k],
+                &mut q[t * k..(t + 1) * k],
+                &mut scales[t * n_scales..(t + 1) * n_scales],
+                &mut sums[t * n_sums..(t + 1) * n_sums],
+            );
+        }
+        let acts = Acts { n_tokens: n, k, x: &[], q: &q, scales: &scales, sums: &sums };
+        (row.kernel)(w, acts, &mut tile);
+        out
+    }
+
+    /// What the activations are after quantising with the row's function.
+    fn seen(&self, row: &MatMulRow) -> Vec<f32> {
+        if row.act == ActFormat::F32 {
+            return self.x.clone();
+        }
+        let k = self.k;
+        let mut seen = Vec::new();
+        for x in self.x.chunks_exact(k) {
+            let (mut q, mut scales) = (vec![0; k], vec![0.0; row.act.n_scales(k)]);
+            (row.quantize)(x, &mut q, &mut scales, &mut vec![0; row.act.n_sums(k)]);
+            seen.extend(q.iter().enumerate().map(|(i, &q)| f32::from(q) * scales[i / row.act.block_len()]));
+        }
+        seen
+    }
+
+    /// (tokens, rows): decoded weights times `x`, in double precision; and the sum of the magnitudes.
+    fn exact(&self, dtype: DType, x: &[f32]) -> Vec<(f64, f64)> {
+        let codec = dtype.codec().expect("fast formats have codecs");
+        let mut weights = vec![0.0; self.n_rows() * self.k];
+        (codec.decode)(&self.weights, &mut weights);
+        let mut out = Vec::new();
+        for x in x.chunks_exact(self.k) {
+            for w in weights.chunks_exact(self.k) {
+                let products = || x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w));
+                out.push((products().sum(), products().map(f64::abs).sum()));
+            }
+        }
+        out
+    }
+}
+
+/// Against the product of the decoded weights with the activations as quantised: only the rounding of float sums is
+/// left, below 2⁻²⁰ of the sum of magnitudes for chains of a few hundred additions.
+const ROUNDING: f64 = 1e-6;
+
+/// Every row of the table whose level this processor has.
+fn rows() -> impl Iterator<Item = &'static MatMulRow> {
+    MATMULS.iter().copied().flatten().filter(|row| row.level.is_present())
+}
+
+fn widths(row: &MatMulRow) -> Vec<usize> {
+    match row.act {
+        ActFormat::F32 => vec![1, 7, 16, 33, 256, 1000],
+        ActFormat::Q8_0 => vec![32, 64, 256, 288, 1120],
+        ActFormat::Q8_K => vec![256, 512, 1280],
+    }
+}
+
+#[test]
+fn every_row_of_the_table_is_its_specification_within_rounding() {
+    for row in rows() {
+        for k in widths(row) {
+            for (n_rows, n_tokens) in [(1, 1), (16, 1), (35, 1), (16, 2), (20, 5), (33, 13), (16, 70)] {
+                let case = Case::new(row.dtype, n_rows, n_tokens, k);
+                let got = case.fast(row, 0..n_rows, 0..n_tokens);
+                let expected = case.exact(row.dtype, &case.seen(row));
+                for (i, (got, (expected, size))) in got.iter().zip(expected).enumerate() {
+                    let error = (f64::from(*got) - expected).abs();
+                    let (dtype, level) = (row.dtype, row.level);
+                    assert!(
+                        error <= ROUNDING * size + 1e-30,
+                        "{dtype} {level} k={k} rows={n_rows} tokens={n_tokens} at {i}: {got} for {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_product_is_the_same_to_the_bit_in_any_company() {
+    for row in rows() {
+        for k in widths(row) {
+            let case = Case::new(row.dtype, 50, 67, k);
+            let all = case.fast(row, 0..50, 0..67);
+            for (rows, tokens) in [
+                (0..50, 3..4),
+                (16..33, 0..67),
+                (7..8, 60..67),
+                (1..50, 10..14),
+                (49..50, 66..67),
+                (5..21, 1..3),
+            ] {
+                let part = case.fast(row, rows.clone(), tokens.clone());
+                for (t, token) in tokens.clone().enumerate() {
+                    for (r, weight_row) in rows.clone().enumerate() {
+                        let (a, b) = (part[t * rows.len() + r], all[token * 50 + weight_row]);
+                        let (dtype, level) = (row.dtype, row.level);
+                        assert_eq!(
+                            a.to_bits(),
+                            b.to_bits(),
+                            "{dtype} {level} k={k}: row {weight_row}, token {token} of {rows:?} × {tokens:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_weights_do_not_saturate() {
+    for row in rows().filter(|row| row.act != ActFormat::F32) {
+        let k = 512;
+        let mut case = Case::new(row.dtype, 16, 9, k);
+        // All bits of the integers set or cleared; scales stay as they are where bytes are left alone.
+        for fill in [0x00, 0x7F, 0x80, 0xFF] {
+            for block in case.weights.chunks_exact_mut(row.dtype.block_bytes()) {
+                let (skip, end) = match row.dtype.block_len() {
+                    32 => (2, block.len()),
+                    _ => (16, block.len() - 18),
+                };
+                block[skip..end].fill(fill);
+            }
+            case.x.iter_mut().enumerate().for_each(|(i, x)| *x = if i % 2 == 0 { 1.0 } else { -1.0 });
+            case.x[..k].fill(1.0);
+            case.x[k..2 * k].fill(-1.0);
+            let got = case.fast(row, 0..16, 0..9);
+            for (got, (expected, size)) in got.iter().zip(case.exact(row.dtype, &case.seen(row))) {
+                let error = (f64::from(*got) - expected).abs();
+                assert!(
+                    error <= ROUNDING * size,
+                    "{} {} {fill:#x}: {got} for {expected}",
+                    row.dtype,
+                    row.level
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_common_dtypes_have_a_row_at_each_vector_level() {
+    use DType::{BF16, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    for dtype in [F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K] {
+        for level in [IsaLevel::Avx2, IsaLevel::Avx512] {
+            assert_eq!(find(dtype, level).map(|row| row.level), Some(level), "{dtype}");
+        }
+        assert!(find(dtype, IsaLevel::Portable).is_none());
+    }
+}
