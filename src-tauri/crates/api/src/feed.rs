@@ -63,7 +63,7 @@ impl<E: Clone> Feed<E> {
     }
 
     /// How many events there have been.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let inner = self.lock();
         inner.n_gone + inner.events.len() as u64
     }

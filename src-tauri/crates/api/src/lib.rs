@@ -8,7 +8,7 @@ mod answer;
 pub mod bindings;
 pub mod calls;
 mod chat;
-mod civil;
+pub mod civil;
 mod convert;
 mod dirs;
 pub mod error;
@@ -33,6 +33,7 @@ use std::thread::JoinHandle;
 use io::{Clock, Io, RealClock, RealIo};
 use session::Session;
 
+pub use chat::Responder;
 pub use dirs::{DATA_DIR_VARIABLE, Dirs};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::{Feed, Watch};
@@ -221,7 +222,7 @@ impl App {
     /// Follows what happens beside turns, from now on; notices of the opening included.
     pub fn watch_app(&self) -> Watch<AppEvent> {
         let events = &self.running.shared.events;
-        Watch::new(events, events.len())
+        Watch::new(events, events.count())
     }
 
     fn shared(&self) -> &Shared {
