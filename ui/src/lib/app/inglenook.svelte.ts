@@ -106,9 +106,13 @@ export class Inglenook {
 
   async #load(): Promise<void> {
     try {
-      const parts = [this.conversations.load(), this.models.load(), this.settings.load()];
-      this.info = await this.backend.call('app_info', {});
-      await Promise.all(parts);
+      const [info] = await Promise.all([
+        this.backend.call('app_info', {}),
+        this.conversations.load(),
+        this.models.load(),
+        this.settings.load(),
+      ]);
+      this.info = info;
       this.failure = null;
       applyTheme(this.settings.text('theme', storedTheme()));
     } catch (thrown) {

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { BackendError } from '../src/lib/backend/backend';
+import type { SettingRow } from '../src/lib/backend/bindings';
+import { findRows, isDefault, sectionsOf } from '../src/lib/settings/rows';
+import { SettingsState } from '../src/lib/state/settings.svelte';
+import { FakeBackend } from './fake-backend';
+
+const row = (key: string, over: Partial<SettingRow> = {}): SettingRow => ({
+  key,
+  section: 'Answers',
+  label: key,
+  help: '',
+  kind: { kind: 'toggle' },
+  default: false,
+  value: false,
+  ...over,
+});
+
+const THEME = row('theme', {
+  section: 'Look',
+  help: 'Light or dark.',
+  kind: { kind: 'choice', options: [{ value: 'dark', label: 'Ember' }] },
+});
+
+describe('rows', () => {
+  it('lists sections in order, once', () => {
+    expect(sectionsOf([row('a'), THEME, row('b')])).toEqual(['Answers', 'Look']);
+  });
+
+  it.each([
+    ['dark', ['theme']],
+    ['EMBER', ['theme']],
+    ['look light', ['theme']],
+    ['answers', ['a']],
+    ['nothing', []],
+    ['', ['a', 'theme']],
+  ])('finds %s', (query, keys) => {
+    expect(findRows([row('a'), THEME], query).map((it) => it.key)).toEqual(keys);
+  });
+
+  it('knows a default by value', () => {
+    expect(isDefault(row('a', { default: null, value: null }))).toBe(true);
+    expect(isDefault(row('a', { default: 1, value: 2 }))).toBe(false);
+  });
+});
+
+describe('SettingsState', () => {
+  it('shows what holds, and why a value was refused', async () => {
+    const backend = new FakeBackend();
+    backend.on('settings_list', () => [row('a'), THEME]);
+    backend.on('settings_set', ({ key, value }) => {
+      if (value === 'bad') throw new BackendError({ code: 'x', message: 'No.', remedy: '' });
+      return row(key, { value });
+    });
+    const settings = new SettingsState(backend);
+    await settings.load();
+    await settings.set('a', true);
+    expect(settings.rows[0]?.value).toBe(true);
+    await settings.set('a', 'bad');
+    expect(settings.rows[0]?.value).toBe(true);
+    expect(settings.errors.a?.message).toBe('No.');
+    await settings.set('a', false);
+    expect(settings.errors.a).toBeUndefined();
+  });
+
+  it('follows changes made elsewhere', async () => {
+    const backend = new FakeBackend();
+    backend.on('settings_list', () => [row('a')]);
+    const settings = new SettingsState(backend);
+    await settings.load();
+    settings.apply({ type: 'setting_changed', row: row('a', { value: true }) });
+    expect(settings.rows[0]?.value).toBe(true);
+  });
+});
