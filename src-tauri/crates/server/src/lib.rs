@@ -1,1 +1,200 @@
-//! Built by the first slice.
+//! REST: the OpenAI-compatible door, our own use cases and events, and the UI in a browser. All over `api`.
+//!
+//! Guarantees that a web page of another origin gets nothing, that every refusal is JSON with a reason, and
+//! that a client that leaves stops its own answer. Knows nothing of models and files.
+#![forbid(unsafe_code)]
+
+mod app_calls;
+mod fault;
+mod guard;
+mod key;
+mod openai;
+mod pages;
+mod stream;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{App, Error, ErrorKind, Feed};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// Where `nook serve` listens unless it is told otherwise.
+pub const DEFAULT_PORT: u16 = 8642;
+
+/// Largest request body: a long conversation many times over.
+pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
+
+/// Answers at once over the OpenAI-compatible door; the next client is told to come back.
+const MAX_ANSWERS: usize = 32;
+
+/// How long running answers may go on after the server was told to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Threads that move bytes; the models compute on their own.
+const IO_THREADS: usize = 2;
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub host: IpAddr,
+    /// 0: any free one.
+    pub port: u16,
+    /// None: the one kept in the data folder, made at the first start.
+    pub api_key: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { host: IpAddr::from([127, 0, 0, 1]), port: DEFAULT_PORT, api_key: None }
+    }
+}
+
+/// A running server. Stops when dropped.
+pub struct Listening {
+    /// Such as `http://127.0.0.1:8642`.
+    pub url: String,
+    /// What clients send as `Authorization: Bearer KEY`.
+    pub key: String,
+    stopping: Arc<Feed<()>>,
+    task: Option<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+}
+
+/// What every route sees.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub app: App,
+    pub key: Arc<str>,
+    pub answers: Arc<Semaphore>,
+    /// Closed when the server stops.
+    pub stopping: Arc<Feed<()>>,
+    pub failures: Arc<guard::Failures>,
+}
+
+/// Starts listening; returns once it does.
+pub fn serve(app: App, options: Options) -> api::Result<Listening> {
+    let key = match options.api_key {
+        Some(key) => key::check(key)?,
+        None => key::kept(&app.dirs().data)?,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(IO_THREADS)
+        .thread_name("inglenook-http")
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Limit,
+                "server.threads",
+                format!("The system gave no threads: {error}."),
+                "Close other programs.",
+            )
+        })?;
+    let address = SocketAddr::new(options.host, options.port);
+    let listener = runtime.block_on(TcpListener::bind(address)).map_err(|error| in_use(address, &error))?;
+    let bound = listener.local_addr().unwrap_or(address);
+    let stopping = Feed::new(1);
+    let shared = Shared {
+        app,
+        key: key.as_str().into(),
+        answers: Arc::new(Semaphore::new(MAX_ANSWERS)),
+        stopping: Arc::clone(&stopping),
+        failures: Arc::default(),
+    };
+    let mut stop = api::Watch::new(&stopping, 0);
+    let stopped = async move {
+        std::future::poll_fn(|context| stop.poll_next(context)).await;
+    };
+    let server = axum::serve(listener, routes(shared)).with_graceful_shutdown(stopped);
+    let task = runtime.spawn(async move {
+        if let Err(error) = server.await {
+            tracing::error!("the server ended: {error}");
+        }
+    });
+    tracing::info!(url = %bound, "listening");
+    Ok(Listening { url: format!("http://{bound}"), key, stopping, task: Some(task), runtime: Some(runtime) })
+}
+
+fn routes(shared: Shared) -> Router {
+    Router::new()
+        .route("/v1/models", get(openai::models))
+        .route("/v1/models/{*id}", get(openai::model))
+        .route("/v1/chat/completions", post(openai::chat_completions))
+        .route("/api/{name}", post(app_calls::call))
+        .route("/api/turns/{turn}/events", get(app_calls::turn_events))
+        .route("/api/events", get(app_calls::app_events))
+        .route("/health", get(pages::health))
+        .route("/", get(pages::index))
+        .fallback(pages::file)
+        .method_not_allowed_fallback(fault::method_not_allowed)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), guard::check))
+        .with_state(shared)
+}
+
+fn in_use(address: SocketAddr, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => Error::input(
+            "server.port_in_use",
+            format!("Another program listens on {address} already."),
+            format!(
+                "Choose another port, such as --port {}, or --port 0 for any free one.",
+                address.port().saturating_add(1)
+            ),
+        ),
+        _ => Error::input(
+            "server.bind",
+            format!("Listening on {address} failed: {error}."),
+            "Choose another --host or --port.",
+        ),
+    }
+}
+
+impl Listening {
+    /// Blocks until the process is told to end (Ctrl+C, SIGTERM), then stops.
+    pub fn run_until_signalled(mut self) {
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(signalled());
+        }
+        self.stop();
+    }
+
+    /// No new connections; running answers get `DRAIN` to end.
+    pub fn stop(&mut self) {
+        self.stopping.close();
+        let (Some(runtime), Some(task)) = (self.runtime.take(), self.task.take()) else { return };
+        // A connection that doesn't end in time is cut.
+        let _ = runtime.block_on(async { tokio::time::timeout(DRAIN, task).await });
+        runtime.shutdown_background();
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn signalled() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        // Without a handler there is nothing to wait for.
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

@@ -1,0 +1,83 @@
+//! Our own use cases and events over HTTP: the same names and types as in the window.
+
+use api::types::{AppEvent, TurnEvent};
+use api::{Error, ErrorKind};
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Shared;
+use crate::fault::{Fault, json_response, refuse};
+use crate::stream::{Sse, event};
+
+/// `POST /api/{name}`; the body is the arguments.
+pub async fn call(
+    State(shared): State<Shared>,
+    Path(name): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return too_large(&rejection),
+    };
+    let args = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
+    let args = match args {
+        Ok(args) => args,
+        Err(error) => return Fault(not_json(&error)).into_response(),
+    };
+    let outcome = tokio::task::spawn_blocking(move || shared.app.call(&name, args)).await;
+    match outcome {
+        Ok(Ok(value)) => json_response(StatusCode::OK, &value),
+        Ok(Err(error)) => Fault(error).into_response(),
+        Err(panic) => Fault(Error::bug(panic)).into_response(),
+    }
+}
+
+pub fn too_large(rejection: &BytesRejection) -> Response {
+    let status = rejection.status();
+    let message = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => format!("The body is larger than {} bytes.", crate::MAX_BODY_BYTES),
+        _ => "The body could not be read.".into(),
+    };
+    refuse(status, "server.body", &message, "Send less at once.")
+}
+
+fn not_json(error: &serde_json::Error) -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "server.not_json",
+        format!("The body is not JSON: {error}."),
+        "Send a JSON object.",
+    )
+}
+
+#[derive(Deserialize)]
+pub struct After {
+    #[serde(default)]
+    after: u64,
+}
+
+/// `GET /api/turns/{turn}/events?after=SEQ`; ends with the turn.
+pub async fn turn_events(
+    State(shared): State<Shared>,
+    Path(turn): Path<String>,
+    Query(After { after }): Query<After>,
+) -> Response {
+    match shared.app.watch_turn(&turn, after) {
+        Ok(watch) => Sse::new(watch, all::<TurnEvent>, &shared.stopping, false).into_response(),
+        Err(error) => Fault(error).into_response(),
+    }
+}
+
+/// `GET /api/events`; ends with the server.
+pub async fn app_events(State(shared): State<Shared>) -> Response {
+    Sse::new(shared.app.watch_app(), all::<AppEvent>, &shared.stopping, true).into_response()
+}
+
+fn all<E: serde::Serialize>(events: Option<Vec<E>>) -> String {
+    events.unwrap_or_default().iter().map(event).collect()
+}

@@ -1,0 +1,112 @@
+//! Refusals: JSON in the form that the asked door promises.
+
+use api::Error;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// A failure of our own routes: `{"error": ErrorInfo}`.
+pub struct Fault(pub Error);
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        json_response(status, &json!({ "error": self.0.info }))
+    }
+}
+
+/// A failure in OpenAI's form, with the fields of ours beside it.
+#[derive(Debug, Clone)]
+pub struct OpenAiFault {
+    pub status: StatusCode,
+    pub kind: &'static str,
+    pub code: Option<String>,
+    pub param: Option<String>,
+    pub message: String,
+}
+
+impl OpenAiFault {
+    /// The request can't be used; `param` names the field.
+    pub fn invalid(param: impl Into<Option<&'static str>>, message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            kind: "invalid_request_error",
+            code: None,
+            param: param.into().map(str::to_owned),
+            message: message.into(),
+        }
+    }
+
+    pub fn body(&self) -> Value {
+        json!({ "error": { "message": self.message, "type": self.kind, "param": self.param, "code": self.code } })
+    }
+}
+
+impl From<Error> for OpenAiFault {
+    fn from(error: Error) -> Self {
+        let message = format!("{} {}", error.message(), error.remedy());
+        let (status, kind, param, code) = match error.code() {
+            "request.context_full" => {
+                (400, "invalid_request_error", Some("messages"), "context_length_exceeded")
+            }
+            "model.unknown" => (404, "invalid_request_error", Some("model"), "model_not_found"),
+            "request.queue_full" => (429, "rate_limit_error", None, "queue_full"),
+            code => match error.kind.http_status() {
+                400 | 404 | 409 => (error.kind.http_status(), "invalid_request_error", None, code),
+                status => (status, "server_error", None, code),
+            },
+        };
+        Self {
+            status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            kind,
+            code: Some(code.into()),
+            param: param.map(str::to_owned),
+            message,
+        }
+    }
+}
+
+impl IntoResponse for OpenAiFault {
+    fn into_response(self) -> Response {
+        let mut response = json_response(self.status, &self.body());
+        let headers = response.headers_mut();
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            // Asking again would be answered the same.
+            _ => {
+                headers.insert(HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
+            }
+        }
+        response
+    }
+}
+
+/// A refusal before it is known which door was meant: both forms in one.
+pub fn refuse(status: StatusCode, code: &str, message: &str, remedy: &str) -> Response {
+    let kind =
+        if status == StatusCode::UNAUTHORIZED { "authentication_error" } else { "invalid_request_error" };
+    let error = json!({ "message": message, "type": kind, "param": null, "code": code, "remedy": remedy });
+    json_response(status, &json!({ "error": error }))
+}
+
+pub async fn method_not_allowed() -> Response {
+    refuse(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "server.method",
+        "This address doesn't take this method.",
+        "See the README for the routes.",
+    )
+}
+
+pub fn not_found(path: &str) -> Response {
+    let message = format!("There is nothing at {path}.");
+    refuse(StatusCode::NOT_FOUND, "server.no_route", &message, "See the README for the routes.")
+}
+
+pub fn json_response(status: StatusCode, body: &Value) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, body.to_string()).into_response()
+}

@@ -1,0 +1,173 @@
+//! The OpenAI-compatible door: models and chat completions, in the shapes that its clients check.
+//!
+//! What isn't built is refused by name, never ignored; fields we don't know are.
+
+mod request;
+mod response;
+
+use api::types::{TurnEvent, TurnEventKind};
+use api::{App, GenerateArgs, Watch};
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use io::{Clock, RealClock};
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::Shared;
+use crate::app_calls::too_large;
+use crate::fault::{OpenAiFault, json_response};
+use crate::stream::{CancelOnDrop, Sse};
+use request::ChatRequest;
+use response::{Identity, StreamWriter, Whole};
+
+/// `GET /v1/models`.
+pub async fn models(State(shared): State<Shared>) -> Response {
+    match blocking(move || shared.app.models_list()).await {
+        Ok(entries) => {
+            let data: Vec<Value> = entries.iter().map(|entry| model_value(&entry.id)).collect();
+            json_response(StatusCode::OK, &json!({ "object": "list", "data": data }))
+        }
+        Err(fault) => fault.into_response(),
+    }
+}
+
+/// `GET /v1/models/{id}`.
+pub async fn model(State(shared): State<Shared>, Path(id): Path<String>) -> Response {
+    match blocking(move || shared.app.model_get(&id)).await {
+        Ok(entry) => json_response(StatusCode::OK, &model_value(&entry.id)),
+        Err(fault) => fault.into_response(),
+    }
+}
+
+fn model_value(id: &str) -> Value {
+    json!({ "id": id, "object": "model", "created": 0, "owned_by": "inglenook" })
+}
+
+/// `POST /v1/chat/completions`.
+pub async fn chat_completions(State(shared): State<Shared>, body: Result<Bytes, BytesRejection>) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return too_large(&rejection),
+    };
+    match answer(shared, &body).await {
+        Ok(response) => response,
+        Err(fault) => fault.into_response(),
+    }
+}
+
+async fn answer(shared: Shared, body: &[u8]) -> Result<Response, OpenAiFault> {
+    let request = ChatRequest::parse(body)?;
+    let Ok(permit) = shared.answers.clone().try_acquire_owned() else {
+        return Err(OpenAiFault {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            kind: "rate_limit_error",
+            code: Some("too_many_answers".into()),
+            param: None,
+            message: "Too many answers are being written. Try again soon.".into(),
+        });
+    };
+    let ChatRequest { model, args, stream, include_usage } = request;
+    let (app, turn, model) = start(shared.app.clone(), model, args).await?;
+    let guard = Guard { _cancel: CancelOnDrop::new(app.clone(), turn.clone()), _permit: permit };
+    let watch = app.watch_turn(&turn, 0)?;
+    let created = RealClock::new().now_utc_ms() / 1000;
+    let identity = Identity { id: format!("chatcmpl-{}", turn.replace('-', "")), created, model };
+    if !stream {
+        return whole(watch, identity, guard).await;
+    }
+    // A prompt that can't be answered is refused before the first byte, with a status of its own.
+    let mut first = watch;
+    let begun = until_accepted(&mut first).await?;
+    let mut writer = StreamWriter::new(identity, include_usage);
+    let mut begun = Some(begun);
+    let write = move |events: Option<Vec<TurnEvent>>| {
+        // Kept until the client has gone or the answer is whole.
+        let _guard = &guard;
+        let mut text: String = begun.take().map_or_else(String::new, |begun| writer.begin(begun));
+        match events {
+            Some(events) => events.into_iter().for_each(|event| text.push_str(&writer.write(event.kind))),
+            None => text.push_str(&writer.end()),
+        }
+        text
+    };
+    Ok(Sse::new(first, write, &shared.stopping, false).into_response())
+}
+
+/// What lasts as long as an answer.
+struct Guard {
+    _cancel: CancelOnDrop,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The turn, and the id of the model that answers.
+async fn start(
+    app: App,
+    model: Option<String>,
+    args: GenerateArgs,
+) -> Result<(App, String, String), OpenAiFault> {
+    blocking(move || {
+        // Ids of the library only: a request can't have any file opened.
+        let model = match model {
+            Some(model) => app.model_get(&model)?.id,
+            None => app.default_model()?,
+        };
+        let turn = app.generate(GenerateArgs { model: Some(model.clone()), ..args })?;
+        Ok((app, turn, model))
+    })
+    .await
+}
+
+async fn next(watch: &mut Watch<TurnEvent>) -> Option<Vec<TurnEvent>> {
+    std::future::poll_fn(|context| watch.poll_next(context)).await
+}
+
+/// Events up to the first that shows that the model took the prompt.
+async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, OpenAiFault> {
+    let mut seen = Vec::new();
+    while let Some(events) = next(watch).await {
+        let mut is_accepted = false;
+        for event in &events {
+            match &event.kind {
+                TurnEventKind::Queued { .. } | TurnEventKind::Loading { .. } => {}
+                TurnEventKind::Failed { error } if !is_accepted => return Err(response::failed(error)),
+                TurnEventKind::Prefill { .. }
+                | TurnEventKind::Text { .. }
+                | TurnEventKind::Reasoning { .. }
+                | TurnEventKind::Done { .. }
+                | TurnEventKind::Failed { .. } => is_accepted = true,
+            }
+        }
+        seen.extend(events);
+        if is_accepted {
+            break;
+        }
+    }
+    Ok(seen)
+}
+
+async fn whole(
+    mut watch: Watch<TurnEvent>,
+    identity: Identity,
+    guard: Guard,
+) -> Result<Response, OpenAiFault> {
+    let mut whole = Whole::default();
+    while let Some(events) = next(&mut watch).await {
+        for event in events {
+            whole.take(event.kind)?;
+        }
+    }
+    drop(guard);
+    Ok(json_response(StatusCode::OK, &whole.into_value(&identity)?))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> api::Result<T> + Send + 'static,
+) -> Result<T, OpenAiFault> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => Ok(outcome?),
+        Err(panic) => Err(api::Error::bug(panic).into()),
+    }
+}

@@ -1,0 +1,151 @@
+//! A turn's events in OpenAI's shapes: chunk by chunk, or as one completion.
+
+use api::types::{ErrorInfo, Finish, TurnEvent, TurnEventKind, TurnStats};
+use api::{Error, ErrorKind};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::fault::OpenAiFault;
+use crate::stream::event;
+
+/// What every chunk of an answer repeats.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub id: String,
+    /// Seconds since 1970.
+    pub created: i64,
+    pub model: String,
+}
+
+/// A failure that came after the turn had started.
+pub fn failed(error: &ErrorInfo) -> OpenAiFault {
+    let kind = match error.code.as_str() {
+        "bug" => ErrorKind::Bug,
+        code if code.starts_with("kernels.") => ErrorKind::Device,
+        code if code.starts_with("template.") || code.starts_with("request.") => ErrorKind::Input,
+        _ => ErrorKind::Limit,
+    };
+    let fault = OpenAiFault::from(Error { kind, info: error.clone() });
+    match fault.status {
+        // Nothing a client does on the model's machine mends its memory; 507 is unknown to most.
+        StatusCode::INSUFFICIENT_STORAGE => OpenAiFault { status: StatusCode::SERVICE_UNAVAILABLE, ..fault },
+        _ => fault,
+    }
+}
+
+fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop | Finish::Cancelled => "stop",
+        Finish::Length | Finish::ContextFull => "length",
+    }
+}
+
+fn usage(stats: &TurnStats) -> Value {
+    json!({
+        "prompt_tokens": stats.prompt_tokens,
+        "completion_tokens": stats.generated_tokens,
+        "total_tokens": stats.prompt_tokens.saturating_add(stats.generated_tokens),
+        "prompt_tokens_details": { "cached_tokens": stats.reused_tokens },
+    })
+}
+
+/// Writes a stream: the role first, `finish_reason` once, the usage if it was asked for, `[DONE]`.
+pub struct StreamWriter {
+    identity: Identity,
+    include_usage: bool,
+    has_failed: bool,
+}
+
+impl StreamWriter {
+    pub fn new(identity: Identity, include_usage: bool) -> Self {
+        Self { identity, include_usage, has_failed: false }
+    }
+
+    /// The first chunk, and what has come until now.
+    pub fn begin(&mut self, events: Vec<TurnEvent>) -> String {
+        let mut text = self.chunk(&json!({ "role": "assistant", "content": "" }), None);
+        events.into_iter().for_each(|event| text.push_str(&self.write(event.kind)));
+        text
+    }
+
+    pub fn write(&mut self, kind: TurnEventKind) -> String {
+        match kind {
+            TurnEventKind::Queued { .. } | TurnEventKind::Loading { .. } | TurnEventKind::Prefill { .. } => {
+                String::new()
+            }
+            TurnEventKind::Text { text, .. } if text.is_empty() => String::new(),
+            TurnEventKind::Text { text, .. } => self.chunk(&json!({ "content": text }), None),
+            TurnEventKind::Reasoning { text, .. } => self.chunk(&json!({ "reasoning_content": text }), None),
+            TurnEventKind::Done { stats } => {
+                let mut text = self.chunk(&json!({}), Some(finish_reason(stats.finish)));
+                if self.include_usage {
+                    text.push_str(&self.envelope(&json!([]), &usage(&stats)));
+                }
+                text
+            }
+            TurnEventKind::Failed { error } => {
+                self.has_failed = true;
+                event(&failed(&error).body())
+            }
+        }
+    }
+
+    /// A stream that failed just closes: clients have the error.
+    pub fn end(&self) -> String {
+        if self.has_failed { String::new() } else { "data: [DONE]\n\n".into() }
+    }
+
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> String {
+        let choice = json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish });
+        self.envelope(&json!([choice]), &Value::Null)
+    }
+
+    fn envelope(&self, choices: &Value, usage: &Value) -> String {
+        let Identity { id, created, model } = &self.identity;
+        let mut chunk = json!({
+            "id": id, "object": "chat.completion.chunk", "created": created, "model": model,
+            "system_fingerprint": null, "choices": choices,
+        });
+        if self.include_usage {
+            chunk["usage"] = usage.clone();
+        }
+        event(&chunk)
+    }
+}
+
+/// Gathers an answer that is sent at once.
+#[derive(Default)]
+pub struct Whole {
+    text: String,
+    reasoning: String,
+    stats: Option<TurnStats>,
+}
+
+impl Whole {
+    pub fn take(&mut self, kind: TurnEventKind) -> Result<(), OpenAiFault> {
+        match kind {
+            TurnEventKind::Queued { .. } | TurnEventKind::Loading { .. } | TurnEventKind::Prefill { .. } => {}
+            TurnEventKind::Text { text, .. } => self.text.push_str(&text),
+            TurnEventKind::Reasoning { text, .. } => self.reasoning.push_str(&text),
+            TurnEventKind::Done { stats } => self.stats = Some(stats),
+            TurnEventKind::Failed { error } => return Err(failed(&error)),
+        }
+        Ok(())
+    }
+
+    pub fn into_value(self, identity: &Identity) -> Result<Value, OpenAiFault> {
+        let stats =
+            self.stats.ok_or_else(|| OpenAiFault::from(Error::bug("an answer ended without an end")))?;
+        let mut message = json!({ "role": "assistant", "content": self.text, "refusal": null });
+        if !self.reasoning.is_empty() {
+            message["reasoning_content"] = self.reasoning.into();
+        }
+        let finish = finish_reason(stats.finish);
+        Ok(json!({
+            "id": identity.id, "object": "chat.completion", "created": identity.created, "model": identity.model,
+            "system_fingerprint": null,
+            "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": finish }],
+            "usage": usage(&stats),
+        }))
+    }
+}
