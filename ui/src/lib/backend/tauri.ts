@@ -29,6 +29,9 @@ function channelFor<E>(onEvents: (events: E[]) => void, signal: AbortSignal): Ch
   return channel;
 }
 
+/** How long the last events of a turn may take once the command has returned. */
+const LAST_EVENTS_MS = 2000;
+
 const isLast = (event: TurnEvent): boolean =>
   event.kind.type === 'done' || event.kind.type === 'failed';
 
@@ -45,14 +48,17 @@ export class TauriBackend implements Backend {
     onEvents: (events: TurnEvent[]) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    // The command may return at once or when the turn ends; the last event ends the watch either way.
+    // The command's answer may overtake the last events: those end the watch, it only sets a limit.
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => resolve(), { once: true });
       const channel = channelFor<TurnEvent>((events) => {
         onEvents(events);
         if (events.some(isLast)) resolve();
       }, signal);
-      invoked('watch_turn', { turn, afterSeq, channel }).catch(reject);
+      invoked('watch_turn', { turn, afterSeq, channel }).then(
+        () => setTimeout(resolve, LAST_EVENTS_MS),
+        reject,
+      );
     });
   }
 
