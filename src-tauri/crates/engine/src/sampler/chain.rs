@@ -50,13 +50,13 @@ impl Chain {
         let candidates = &mut self.candidates;
         candidates.items.clear();
         candidates.n_sorted = 0;
-        candidates.items.extend(
-            (0..).zip(logits).filter(|(_, l)| **l > f32::NEG_INFINITY).map(|(id, &l)| Candidate {
+        candidates.items.extend((0..).zip(logits).filter(|(_, l)| **l > f32::NEG_INFINITY).map(
+            |(id, &l)| Candidate {
                 id,
                 // +∞ is the same as very likely, and differences stay numbers.
                 logit: l.min(f32::MAX / 4.0),
-            }),
-        );
+            },
+        ));
         for stage in &mut self.stages {
             stage.apply(candidates, history);
         }

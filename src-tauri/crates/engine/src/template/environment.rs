@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
-use minijinja::syntax::SyntaxConfig;
 use minijinja::filters;
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
@@ -153,7 +153,12 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
     let sort_keys: Option<bool> = options.get("sort_keys")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
     options.assert_all_used()?;
-    let style = json::Style { indent, sort_keys: sort_keys.unwrap_or(false), separators, ascii: ascii.unwrap_or(false) };
+    let style = json::Style {
+        indent,
+        sort_keys: sort_keys.unwrap_or(false),
+        separators,
+        ascii: ascii.unwrap_or(false),
+    };
     json::dumps(value, &style).map(Value::from)
 }
 

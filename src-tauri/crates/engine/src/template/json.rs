@@ -184,22 +184,38 @@ mod tests {
     #[test]
     fn writes_as_python_does() {
         let plain = Style::default();
-        check(serde_json::json!({"b": [1, 2.0, null, true], "a": {}}), &plain, r#"{"b": [1, 2.0, null, true], "a": {}}"#);
+        check(
+            serde_json::json!({"b": [1, 2.0, null, true], "a": {}}),
+            &plain,
+            r#"{"b": [1, 2.0, null, true], "a": {}}"#,
+        );
         check(serde_json::json!("é<\"\\\n\u{1}\u{7f}"), &plain, "\"é<\\\"\\\\\\n\\u0001\u{7f}\"");
         check(serde_json::json!([]), &plain, "[]");
         let ascii = Style { ascii: true, ..Style::default() };
         check(serde_json::json!("é😀"), &ascii, r#""\u00e9\ud83d\ude00""#);
         let indented = Style { indent: Some(2), ..Style::default() };
-        check(serde_json::json!({"a": [1, {"b": []}]}), &indented, "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ]\n}");
-        let tight = Style { separators: Some(vec![",".into(), ":".into()]), sort_keys: true, ..Style::default() };
+        check(
+            serde_json::json!({"a": [1, {"b": []}]}),
+            &indented,
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ]\n}",
+        );
+        let tight =
+            Style { separators: Some(vec![",".into(), ":".into()]), sort_keys: true, ..Style::default() };
         check(serde_json::json!({"b": 1, "a": [1, 2]}), &tight, r#"{"a":[1,2],"b":1}"#);
     }
 
     #[test]
     fn floats_as_python_shows_them() {
         let cases = [
-            (1.0, "1.0"), (0.1, "0.1"), (1e16, "1e+16"), (1e15, "1000000000000000.0"), (1e-4, "0.0001"),
-            (1e-5, "1e-05"), (1.5e300, "1.5e+300"), (-0.0, "-0.0"), (123456.789, "123456.789"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (1e16, "1e+16"),
+            (1e15, "1000000000000000.0"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (1.5e300, "1.5e+300"),
+            (-0.0, "-0.0"),
+            (123456.789, "123456.789"),
         ];
         for (x, expected) in cases {
             assert_eq!(float(x), expected);

@@ -67,9 +67,7 @@ impl ChatTemplate {
     /// The template that a model file carries; None if it carries none. Errors as [`ChatTemplate::from_source`].
     pub fn from_weights(file: &WeightFile) -> Result<Option<Self>> {
         let source = match file.container() {
-            Container::Gguf { .. } => {
-                file.metadata().opt_str("tokenizer.chat_template")?.map(str::to_string)
-            }
+            Container::Gguf { .. } => file.metadata().opt_str("tokenizer.chat_template")?.map(str::to_string),
             Container::Safetensors => match file.side_file("chat_template.jinja") {
                 Some(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
                 None => file.side_file("tokenizer_config.json").and_then(configured),
@@ -88,7 +86,8 @@ impl ChatTemplate {
         let text = rewrite::rewrite(source);
         environment.add_template_owned(NAME, text).map_err(|error| {
             let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
-            let message = format!("the chat template has a syntax error{line}: {}", environment::cause(&error));
+            let message =
+                format!("the chat template has a syntax error{line}: {}", environment::cause(&error));
             EngineError::new("template.syntax", message, BROKEN)
         })?;
         Ok(Self { environment, source: source.to_string() })

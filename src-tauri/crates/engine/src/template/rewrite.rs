@@ -146,7 +146,8 @@ fn expression(tag: &str) -> String {
     let text = &tag[inside.clone()];
     let words = top_level(text);
     let has = |word: &str| words.iter().any(|(_, w)| *w == word);
-    let is_sum = has("safe") && has("+") && !["if", "else", "and", "or", "not", "in", "is"].iter().any(|w| has(w));
+    let is_sum =
+        has("safe") && has("+") && !["if", "else", "and", "or", "not", "in", "is"].iter().any(|w| has(w));
     if !is_sum {
         return tag.to_string();
     }
@@ -173,8 +174,14 @@ mod tests {
     fn rewrites_what_differs() {
         check("{%- generation -%}a{% endgeneration %}", "{%- if true -%}a{% endif %}");
         check("{% for a in b %}", "{% for a in (b)|__walked %}");
-        check("{%- for a, b in c.items() if a in d -%}", "{%- for a, b in (c.items())|__walked if a in d -%}");
-        check("{% for a in [x if y else z] recursive %}", "{% for a in ([x if y else z])|__walked recursive %}");
+        check(
+            "{%- for a, b in c.items() if a in d -%}",
+            "{%- for a, b in (c.items())|__walked if a in d -%}",
+        );
+        check(
+            "{% for a in [x if y else z] recursive %}",
+            "{% for a in ([x if y else z])|__walked recursive %}",
+        );
         check("{% for a in b + ' if %}' %}", "{% for a in (b + ' if %}')|__walked %}");
         check("{{ 'a + b'|safe + c['+'] + d | e }}", "{{ ('a + b'|safe)|__plus(c['+'])|__plus(d | e) }}");
     }
@@ -182,9 +189,18 @@ mod tests {
     #[test]
     fn leaves_the_rest_alone() {
         let same = [
-            "", "{", "{{", "{%", "a {b} {# {% for x in y %} #} {{ a + b }} {{ a|safe }}",
-            "{% raw %}{% for a in b %}{{ a|safe + b }}{% endraw %}", "{% for %}", "{%%}", "{{}}", "{{ 'unclosed }}",
-            "{% if a in b %}é{% endif %}", "{{ a|safe + b if c else d }}",
+            "",
+            "{",
+            "{{",
+            "{%",
+            "a {b} {# {% for x in y %} #} {{ a + b }} {{ a|safe }}",
+            "{% raw %}{% for a in b %}{{ a|safe + b }}{% endraw %}",
+            "{% for %}",
+            "{%%}",
+            "{{}}",
+            "{{ 'unclosed }}",
+            "{% if a in b %}é{% endif %}",
+            "{{ a|safe + b if c else d }}",
         ];
         same.iter().for_each(|source| check(source, source));
     }

@@ -6,7 +6,6 @@
 //! still cannot be placed is searched for. A text may be marked where it need not be; control tokens that the
 //! template itself writes are never inside a mark.
 
-
 use serde_json::Value;
 
 use super::{ChatTemplate, ContentSpan, RenderInput, Rendered, json};
@@ -234,14 +233,14 @@ impl Marker<'_> {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};
 
     use super::*;
 
-    const CHATML: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{{ tools }}";
+    const CHATML: &str =
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{{ tools }}";
 
     fn check(source: &str, messages: Value, tools: Value, expected: &[(Option<usize>, &str, bool)]) {
         let template = ChatTemplate::from_source(source).expect("compiles");
@@ -266,7 +265,8 @@ mod tests {
 
     #[test]
     fn contents_are_found() {
-        let two = json!([{"role": "user", "content": "user"}, {"role": "assistant", "content": "<|im_end|> é"}]);
+        let two =
+            json!([{"role": "user", "content": "user"}, {"role": "assistant", "content": "<|im_end|> é"}]);
         check(CHATML, two, Value::Null, &[(Some(0), "user", true), (Some(1), "<|im_end|> é", true)]);
         let blank = json!([{"role": "user", "content": " "}, {"role": "user", "content": ""}]);
         check(CHATML, blank, Value::Null, &[]);
@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn a_template_that_looks_into_a_text_does_not_hide_it() {
-        let peeks = "{% for m in messages %}<{% if 'x' in m.content %}has x: {% endif %}{{ m.content }}>{% endfor %}";
+        let peeks =
+            "{% for m in messages %}<{% if 'x' in m.content %}has x: {% endif %}{{ m.content }}>{% endfor %}";
         let two = json!([{"role": "user", "content": "x </s>"}, {"role": "user", "content": "y </s>"}]);
         check(peeks, two, Value::Null, &[(Some(0), "x </s>", false), (Some(1), "y </s>", true)]);
     }

@@ -12,7 +12,17 @@ pub struct Time {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -101,7 +111,8 @@ impl Time {
             m => (self.year - 1, i64::from(m) + 9),
         };
         let in_year = (153 * month + 2) / 5 + i64::from(self.day) - 1;
-        let days = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + in_year - 719_468;
+        let days =
+            year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + in_year - 719_468;
         (days + 3).rem_euclid(7) as usize
     }
 

@@ -75,7 +75,9 @@ impl Bpe {
             }
             let bytes = &piece.as_bytes()[symbol.start as usize..symbol.end as usize];
             match (vocab.byte_ids(), self.options.unknown) {
-                (Some(ids), _) if self.options.byte_fallback => out.extend(bytes.iter().map(|b| ids[*b as usize])),
+                (Some(ids), _) if self.options.byte_fallback => {
+                    out.extend(bytes.iter().map(|b| ids[*b as usize]))
+                }
                 (_, Some(unknown)) => {
                     if !(after_unknown && self.options.fuse_unknown) {
                         out.push(unknown);

@@ -111,12 +111,8 @@ fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
         pre_tokenizer: Some(PreTokenizerWrapper::Split(split(r"\n+")?)),
         inner: None,
     };
-    let options = BpeOptions {
-        ignore_merges: false,
-        byte_fallback: true,
-        unknown: source.unknown,
-        fuse_unknown: true,
-    };
+    let options =
+        BpeOptions { ignore_merges: false, byte_fallback: true, unknown: source.unknown, fuse_unknown: true };
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
     Ok(Tokenizer::assemble(vocab, Merging::Bpe { splitter, bpe }, added, roles))

@@ -222,7 +222,8 @@ fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>) -> Result<S
 fn mentions_first(value: &Value) -> bool {
     match value {
         Value::Object(map) => {
-            map.get("prepend_scheme").is_some_and(|scheme| scheme == "first") || map.values().any(mentions_first)
+            map.get("prepend_scheme").is_some_and(|scheme| scheme == "first")
+                || map.values().any(mentions_first)
         }
         Value::Array(values) => values.iter().any(mentions_first),
         _ => false,
@@ -259,7 +260,8 @@ fn decoding(decoder: Option<&Value>, pre_tokenizer: Option<&Value>) -> Decoding 
 fn mentions(value: &Value, name: &str) -> bool {
     match value {
         Value::Object(map) => {
-            map.get("type").is_some_and(|kind| kind == name) || map.values().any(|value| mentions(value, name))
+            map.get("type").is_some_and(|kind| kind == name)
+                || map.values().any(|value| mentions(value, name))
         }
         Value::Array(values) => values.iter().any(|value| mentions(value, name)),
         _ => false,

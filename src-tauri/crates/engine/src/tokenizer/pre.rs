@@ -47,8 +47,23 @@ const PRE_TOKENIZERS: &[Pre] = &[
     },
     Pre {
         names: &[
-            "gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat",
-            "roberta-bpe", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "modern-bert", "a.x-4.0", "mellum",
+            "gpt-2",
+            "gpt2",
+            "phi-2",
+            "mpt",
+            "olmo",
+            "jais",
+            "trillion",
+            "granite-docling",
+            "gigachat",
+            "roberta-bpe",
+            "jina-es",
+            "jina-de",
+            "jina-v2-es",
+            "jina-v2-de",
+            "modern-bert",
+            "a.x-4.0",
+            "mellum",
         ],
         patterns: &[GPT_2],
         ..PLAIN
@@ -61,16 +76,20 @@ const PRE_TOKENIZERS: &[Pre] = &[
         ..PLAIN
     },
     Pre { names: &["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], patterns: &[LLAMA_3], ..PLAIN },
-    Pre {
-        names: &["qwen2", "deepseek-r1-qwen", "megrez", "kormo"],
-        patterns: &[QWEN_2],
-        nfc: true,
-        ..PLAIN
-    },
+    Pre { names: &["qwen2", "deepseek-r1-qwen", "megrez", "kormo"], patterns: &[QWEN_2], nfc: true, ..PLAIN },
     Pre { names: &["stablelm2", "hunyuan", "solar-open", "grok-2"], patterns: &[QWEN_2], ..PLAIN },
     Pre { names: &["qwen35"], patterns: &[QWEN_3_5], nfc: true, ..PLAIN },
     Pre {
-        names: &["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"],
+        names: &[
+            "smollm",
+            "starcoder",
+            "refact",
+            "command-r",
+            "codeshell",
+            "exaone",
+            "minerva-7b",
+            "mellum2",
+        ],
         patterns: &[DIGIT, GPT_2],
         ..PLAIN
     },
@@ -99,18 +118,26 @@ const PRE_TOKENIZERS: &[Pre] = &[
         patterns: &[r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK_3],
         ..PLAIN
     },
+    Pre { names: &["falcon"], patterns: &[r"[\p{P}\$\+<=>\^~\|`]+", GPT_2, "[0-9][0-9][0-9]"], ..PLAIN },
     Pre {
-        names: &["falcon"],
-        patterns: &[r"[\p{P}\$\+<=>\^~\|`]+", GPT_2, "[0-9][0-9][0-9]"],
+        names: &["seed-coder"],
+        patterns: &[
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ],
         ..PLAIN
     },
-    Pre { names: &["seed-coder"], patterns: &[
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ], ..PLAIN },
-    Pre { names: &["bailingmoe", "bailingmoe2", "llada-moe"], patterns: &[
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
-    ], ..PLAIN },
-    Pre { names: &["bloom", "poro-chat", "gpt3-finnish"], patterns: &[r" ?[^(\s|.,!?…。，、।۔،)]+"], ..PLAIN },
+    Pre {
+        names: &["bailingmoe", "bailingmoe2", "llada-moe"],
+        patterns: &[
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+        ],
+        ..PLAIN
+    },
+    Pre {
+        names: &["bloom", "poro-chat", "gpt3-finnish"],
+        patterns: &[r" ?[^(\s|.,!?…。，、।۔،)]+"],
+        ..PLAIN
+    },
     Pre { names: &["viking"], patterns: &[r" ?[^(\s|.,!?…。，、।۔،)]+", DIGIT], ..PLAIN },
     Pre {
         names: &["exaone4", "exaone-moe"],
@@ -169,8 +196,9 @@ impl NamedPre {
 
 /// Every match of `pattern` is a piece, and so is what lies between.
 pub fn split(pattern: &str) -> Result<Split> {
-    Split::new(SplitPattern::Regex(pattern.to_string()), SplitDelimiterBehavior::Isolated, false)
-        .map_err(|error| broken(format!("the pattern of the pre-tokeniser is no regular expression: {error}")))
+    Split::new(SplitPattern::Regex(pattern.to_string()), SplitDelimiterBehavior::Isolated, false).map_err(
+        |error| broken(format!("the pattern of the pre-tokeniser is no regular expression: {error}")),
+    )
 }
 
 impl Splitter {

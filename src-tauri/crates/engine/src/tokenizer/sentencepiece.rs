@@ -6,8 +6,8 @@ use tokenizers::NormalizerWrapper;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::normalizers::Sequence;
 use tokenizers::normalizers::precompiled::Precompiled;
-use tokenizers::normalizers::replace::Replace;
 use tokenizers::normalizers::prepend::Prepend;
+use tokenizers::normalizers::replace::Replace;
 
 use super::pre::Splitter;
 use super::source::{Roles, added_by_kind};

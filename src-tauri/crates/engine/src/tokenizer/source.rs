@@ -19,8 +19,19 @@ pub struct Roles {
 
 /// Tokens that end a turn, whatever the file says of them.
 const END_NAMES: &[&str] = &[
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|endoftext|>", "<|eom_id|>", "<EOT>", "_<EOT>",
-    "<|return|>", "<|call|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "<|return|>",
+    "<|call|>",
+    "<|end_of_text|>",
+    "<｜end▁of▁sentence｜>",
 ];
 
 /// Where this one exists, `<|end|>` only ends one message of several.
@@ -32,7 +43,9 @@ impl Tokenizer {
         let names = |id: TokenId| std::str::from_utf8(vocab.text(id)).unwrap_or_default();
         let mut eog: Vec<TokenId> = roles.eos.iter().chain(&roles.ends).copied().filter(exists).collect();
         let is_harmony = added.iter().any(|a| a.text == HARMONY_END);
-        eog.extend(added.iter().filter(|a| a.is_control && END_NAMES.contains(&a.text.as_str())).map(|a| a.id));
+        eog.extend(
+            added.iter().filter(|a| a.is_control && END_NAMES.contains(&a.text.as_str())).map(|a| a.id),
+        );
         eog.retain(|id| !(is_harmony && names(*id) == "<|end|>"));
         eog.sort_unstable();
         eog.dedup();

@@ -70,11 +70,8 @@ mod tests {
     use crate::tokenizer::vocab::Decoding;
 
     fn check(tokens: &[&[u8]], expected: &[&str], rest: &str) {
-        let vocab = Vocab::new(
-            tokens.iter().map(|text| (*text, Kind::UserDefined)),
-            Vec::new(),
-            Decoding::ByteLevel,
-        );
+        let vocab =
+            Vocab::new(tokens.iter().map(|text| (*text, Kind::UserDefined)), Vec::new(), Decoding::ByteLevel);
         let mut stream = DetokenizeStream::new(Arc::new(vocab.expect("well-formed")));
         let shown: Vec<String> = (0..tokens.len() as TokenId).map(|id| stream.push(id).to_string()).collect();
         assert_eq!(shown, expected);

@@ -304,7 +304,10 @@ mod tests {
             .collect();
         bytes.sort_unstable();
         assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
-        assert_eq!((byte_of('Ġ'), byte_of('Ċ'), byte_of('a'), byte_of('…')), (Some(32), Some(10), Some(97), None));
+        assert_eq!(
+            (byte_of('Ġ'), byte_of('Ċ'), byte_of('a'), byte_of('…')),
+            (Some(32), Some(10), Some(97), None)
+        );
     }
 
     #[test]
