@@ -3,8 +3,9 @@ import type { Attachment } from 'svelte/attachments';
 
 export function growWith(text: () => string): Attachment<HTMLTextAreaElement> {
   return (area) => {
-    void text();
+    const empty = text() === '';
     area.style.height = 'auto';
-    area.style.height = `${area.scrollHeight}px`;
+    // An empty one is as high as its style sheet says, which may not have been applied yet.
+    if (!empty) area.style.height = `${area.scrollHeight}px`;
   };
 }
