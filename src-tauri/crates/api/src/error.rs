@@ -100,8 +100,18 @@ impl Error {
     }
 }
 
-/// How severe the lower rooms' codes are. What isn't listed is something wrong with what was given.
+/// How severe codes are; one that ends with a dot stands for all that begin so. What isn't listed is
+/// something wrong with what was given.
 const KINDS: &[(&str, ErrorKind)] = &[
+    ("bug", ErrorKind::Bug),
+    ("app.thread", ErrorKind::Limit),
+    ("app.closed", ErrorKind::Conflict),
+    ("call.unknown", ErrorKind::NotFound),
+    ("call.arguments", ErrorKind::Usage),
+    ("model.unknown", ErrorKind::NotFound),
+    ("remote.not_built", ErrorKind::Usage),
+    ("setting.unknown", ErrorKind::NotFound),
+    ("turn.unknown", ErrorKind::NotFound),
     ("request.context_full", ErrorKind::Limit),
     ("request.queue_full", ErrorKind::Limit),
     ("kv.too_many_sequences", ErrorKind::Limit),
@@ -123,6 +133,13 @@ const KINDS: &[(&str, ErrorKind)] = &[
 fn kind_of(code: &str) -> ErrorKind {
     let row = KINDS.iter().find(|(key, _)| *key == code || (key.ends_with('.') && code.starts_with(key)));
     row.map_or(ErrorKind::Input, |(_, kind)| *kind)
+}
+
+/// An error that came over an edge: how severe it is follows from its code.
+impl From<ErrorInfo> for Error {
+    fn from(info: ErrorInfo) -> Self {
+        Self { kind: kind_of(&info.code), info }
+    }
 }
 
 macro_rules! from_below {

@@ -251,7 +251,9 @@ impl Drop for Running {
 fn start_threads(shared: &Arc<Shared>, requests: Receiver<WorkerRequest>) -> Result<Vec<JoinHandle<()>>> {
     let (send, events) = mpsc::sync_channel::<WorkerEvent>(WORKER_EVENTS_WAITING);
     let clock = Arc::clone(&shared.clock);
-    let worker = move || worker::run(&requests, clock, &mut |event| send.send(event).is_ok());
+    let worker = move || {
+        worker::run(&requests, clock, &mut |event| send.send(event).is_ok());
+    };
     let pumped = Arc::clone(shared);
     let pump = move || pump::run(&pumped, &events);
     Ok(vec![spawn("worker", worker)?, spawn("pump", pump)?])

@@ -2,8 +2,7 @@
 
 use api::types::{AppEvent, TurnEvent};
 use api::{Error, ErrorKind};
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -11,18 +10,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Shared;
-use crate::fault::{Fault, json_response, refuse};
+use crate::body::read;
+use crate::fault::{Fault, json_response};
 use crate::stream::{Sse, event};
 
 /// `POST /api/{name}`; the body is the arguments.
-pub async fn call(
-    State(shared): State<Shared>,
-    Path(name): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    let body = match body {
+pub async fn call(State(shared): State<Shared>, Path(name): Path<String>, body: Body) -> Response {
+    let body = match read(body).await {
         Ok(body) => body,
-        Err(rejection) => return too_large(&rejection),
+        Err(refusal) => return refusal,
     };
     let args = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
     let args = match args {
@@ -35,15 +31,6 @@ pub async fn call(
         Ok(Err(error)) => Fault(error).into_response(),
         Err(panic) => Fault(Error::bug(panic)).into_response(),
     }
-}
-
-pub fn too_large(rejection: &BytesRejection) -> Response {
-    let status = rejection.status();
-    let message = match status {
-        StatusCode::PAYLOAD_TOO_LARGE => format!("The body is larger than {} bytes.", crate::MAX_BODY_BYTES),
-        _ => "The body could not be read.".into(),
-    };
-    refuse(status, "server.body", &message, "Send less at once.")
 }
 
 fn not_json(error: &serde_json::Error) -> Error {

@@ -14,6 +14,7 @@ use axum::response::Response;
 use io::{Clock, RealClock};
 
 use crate::Shared;
+use crate::body::{is_too_large, too_large};
 use crate::fault::refuse;
 use crate::key;
 
@@ -75,6 +76,9 @@ pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -
             _ => headers.insert(header::RETRY_AFTER, HeaderValue::from_static("60")),
         };
         return response;
+    }
+    if is_too_large(request.headers()) {
+        return too_large();
     }
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

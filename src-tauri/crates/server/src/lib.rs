@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod app_calls;
+mod body;
 mod fault;
 mod guard;
 mod key;
@@ -18,7 +19,6 @@ use std::time::Duration;
 
 use api::{App, Error, ErrorKind, Feed};
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -27,9 +27,6 @@ use tokio::task::JoinHandle;
 
 /// Where `nook serve` listens unless it is told otherwise.
 pub const DEFAULT_PORT: u16 = 8642;
-
-/// Largest request body: a long conversation many times over.
-pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// Answers at once over the OpenAI-compatible door; the next client is told to come back.
 const MAX_ANSWERS: usize = 32;
@@ -134,7 +131,6 @@ fn routes(shared: Shared) -> Router {
         .route("/", get(pages::index))
         .fallback(pages::file)
         .method_not_allowed_fallback(fault::method_not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), guard::check))
         .with_state(shared)
 }

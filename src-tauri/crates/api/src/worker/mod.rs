@@ -34,12 +34,22 @@ const MAX_LOADED: usize = 2;
 /// Loading is told in steps of so much.
 const PROGRESS_STEP: f32 = 0.02;
 
+/// Why a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Stopped,
+    /// Whoever asked has gone.
+    RequestsEnded,
+    /// Whoever listened has gone.
+    NobodyListens,
+}
+
 /// Works until the requests end or say `Stop`, or `emit` returns false: nobody listens.
 pub fn run(
     requests: &Receiver<WorkerRequest>,
     clock: Arc<dyn Clock>,
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
-) {
+) -> End {
     let mut worker = Worker { clock, emit, gone: false, models: Vec::new(), waiting: VecDeque::new() };
     while !worker.gone {
         let request = if worker.is_idle() {
@@ -48,11 +58,13 @@ pub fn run(
             requests.try_recv()
         };
         match request {
-            Ok(WorkerRequest::Stop) | Err(TryRecvError::Disconnected) => return,
+            Ok(WorkerRequest::Stop) => return End::Stopped,
+            Err(TryRecvError::Disconnected) => return End::RequestsEnded,
             Ok(request) => worker.handle(request),
             Err(TryRecvError::Empty) => worker.step(),
         }
     }
+    End::NobodyListens
 }
 
 struct Worker<'a> {

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 
 use io::Clock;
 
+use super::End;
 use super::protocol::{WorkerEvent, WorkerRequest};
 
 /// Longest line that is read: a long conversation with its token logs fits many times over.
@@ -22,7 +23,7 @@ pub fn serve(
     let listening = std::thread::spawn(move || listen(reader, &send));
     let mut writer = writer;
     let mut written = Ok(());
-    super::run(&requests, clock, &mut |event| {
+    let end = super::run(&requests, clock, &mut |event| {
         if written.is_ok() {
             written = write_line(&mut writer, &event);
         }
@@ -30,10 +31,12 @@ pub fn serve(
     });
     drop(requests);
     written?;
-    match listening.is_finished() {
-        true => listening.join().unwrap_or_else(|_| Err(std::io::Error::other("the reader panicked"))),
-        // It said `Stop` and keeps its end open: nothing is waited for.
-        false => Ok(()),
+    match end {
+        End::RequestsEnded => {
+            listening.join().unwrap_or_else(|_| Err(std::io::Error::other("the reader panicked")))
+        }
+        // Its other end may stay open: nothing is waited for.
+        End::Stopped | End::NobodyListens => Ok(()),
     }
 }
 

@@ -7,8 +7,7 @@ mod response;
 
 use api::types::{TurnEvent, TurnEventKind};
 use api::{App, GenerateArgs, Watch};
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Shared;
-use crate::app_calls::too_large;
+use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
 use crate::stream::{CancelOnDrop, Sse};
 use request::ChatRequest;
@@ -47,10 +46,10 @@ fn model_value(id: &str) -> Value {
 }
 
 /// `POST /v1/chat/completions`.
-pub async fn chat_completions(State(shared): State<Shared>, body: Result<Bytes, BytesRejection>) -> Response {
-    let body = match body {
+pub async fn chat_completions(State(shared): State<Shared>, body: Body) -> Response {
+    let body = match read(body).await {
         Ok(body) => body,
-        Err(rejection) => return too_large(&rejection),
+        Err(refusal) => return refusal,
     };
     match answer(shared, &body).await {
         Ok(response) => response,

@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
             }
         }
         for name in ["logprobs", "top_logprobs"] {
-            if self.get(name).is_some_and(|value| *value != Value::Bool(false) && *value != Value::from(0)) {
+            if self.get(name).is_some_and(|value| *value != Value::Bool(false) && value.as_u64() != Some(0)) {
                 return unbuilt(name);
             }
         }

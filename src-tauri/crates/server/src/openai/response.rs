@@ -1,7 +1,7 @@
 //! A turn's events in OpenAI's shapes: chunk by chunk, or as one completion.
 
+use api::Error;
 use api::types::{ErrorInfo, Finish, TurnEvent, TurnEventKind, TurnStats};
-use api::{Error, ErrorKind};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
@@ -19,13 +19,7 @@ pub struct Identity {
 
 /// A failure that came after the turn had started.
 pub fn failed(error: &ErrorInfo) -> OpenAiFault {
-    let kind = match error.code.as_str() {
-        "bug" => ErrorKind::Bug,
-        code if code.starts_with("kernels.") => ErrorKind::Device,
-        code if code.starts_with("template.") || code.starts_with("request.") => ErrorKind::Input,
-        _ => ErrorKind::Limit,
-    };
-    let fault = OpenAiFault::from(Error { kind, info: error.clone() });
+    let fault = OpenAiFault::from(Error::from(error.clone()));
     match fault.status {
         // Nothing a client does on the model's machine mends its memory; 507 is unknown to most.
         StatusCode::INSUFFICIENT_STORAGE => OpenAiFault { status: StatusCode::SERVICE_UNAVAILABLE, ..fault },

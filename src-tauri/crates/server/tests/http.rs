@@ -1,0 +1,358 @@
+//! The real server on a loopback port, asked by a client of a few lines.
+#![allow(clippy::unwrap_used)] // a test
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::{App, AppConfig};
+use serde_json::{Value, json};
+use server::{Listening, Options, serve};
+
+const KEY: &str = "a-key-for-tests";
+
+struct Fixture {
+    app: App,
+    listening: Option<Listening>,
+    port: u16,
+    home: PathBuf,
+}
+
+impl Fixture {
+    fn new(name: &str) -> Self {
+        let home = std::env::temp_dir().join(format!("inglenook-server-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&home);
+        let app = App::open(AppConfig { data_dir: Some(home.clone()), ..AppConfig::default() }).unwrap();
+        app.settings_set("max_tokens", &json!(8)).unwrap();
+        app.settings_set("temperature", &json!(0)).unwrap();
+        app.settings_set("threads", &json!(1)).unwrap();
+        let options = Options { port: 0, api_key: Some(KEY.into()), ..Options::default() };
+        let listening = serve(app.clone(), options).unwrap();
+        let port = listening.url.rsplit_once(':').unwrap().1.parse().unwrap();
+        Self { app, listening: Some(listening), port, home }
+    }
+
+    /// Sends a request as it stands and leaves the connection open.
+    fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request.push_str(&format!("host: 127.0.0.1:{}\r\n", self.port));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        Answer::read(self.open(method, path, headers, body))
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let authorization = format!("Bearer {KEY}");
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.raw(method, path, &[("authorization", &authorization)], &body)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.listening.take();
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Answer {
+    fn read(mut stream: TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = head.to_lowercase();
+        let body = if headers.contains("transfer-encoding: chunked") { unchunk(body) } else { body.into() };
+        Self { status, headers, body }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// The data of each server-sent event.
+    fn events(&self) -> Vec<&str> {
+        self.body.split_terminator("\n\n").map(|event| event.strip_prefix("data: ").unwrap()).collect()
+    }
+}
+
+fn unchunk(body: &str) -> String {
+    let mut rest = body;
+    let mut whole = String::new();
+    while let Some((length, after)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            break;
+        }
+        whole.push_str(&after[..length]);
+        rest = &after[length + 2..];
+    }
+    whole
+}
+
+fn hello(extra: &Value) -> Value {
+    let mut body = json!({ "model": "starter", "messages": [{ "role": "user", "content": "Hello" }] });
+    for (name, value) in extra.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[test]
+fn a_whole_completion() {
+    let server = Fixture::new("whole");
+    let answer = server.ask("POST", "/v1/chat/completions", &hello(&json!({ "max_completion_tokens": 5 })));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let body = answer.json();
+    assert_eq!(body["object"], "chat.completion");
+    assert!(body["id"].as_str().unwrap().starts_with("chatcmpl-"));
+    assert_eq!(body["model"], "starter");
+    assert!(body["created"].as_i64().unwrap() > 1_600_000_000);
+    let choice = &body["choices"][0];
+    assert_eq!(choice["message"]["role"], "assistant");
+    assert!(choice["message"]["content"].is_string());
+    assert!(["stop", "length"].contains(&choice["finish_reason"].as_str().unwrap()));
+    let usage = &body["usage"];
+    let count = |name: &str| usage[name].as_u64().unwrap();
+    assert_eq!(count("total_tokens"), count("prompt_tokens") + count("completion_tokens"));
+    assert!(count("completion_tokens") <= 5);
+}
+
+#[test]
+fn a_streamed_completion_has_the_shape_that_clients_check() {
+    let server = Fixture::new("stream");
+    let whole = server.ask("POST", "/v1/chat/completions", &hello(&json!({}))).json();
+    for include_usage in [true, false] {
+        let options = json!({ "stream": true, "stream_options": { "include_usage": include_usage } });
+        let answer = server.ask("POST", "/v1/chat/completions", &hello(&options));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(answer.headers.contains("content-type: text/event-stream"));
+        let mut events = answer.events();
+        assert_eq!(events.pop(), Some("[DONE]"));
+        let mut chunks: Vec<Value> =
+            events.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+        assert_eq!(chunks[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+        if include_usage {
+            let last = chunks.pop().unwrap();
+            assert_eq!(last["choices"], json!([]));
+            assert_eq!(last["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
+        }
+        let has_usage = |chunk: &Value| chunk.as_object().unwrap().contains_key("usage");
+        assert!(chunks.iter().all(|chunk| has_usage(chunk) == include_usage && chunk["usage"].is_null()));
+        let reasons: Vec<_> =
+            chunks.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect();
+        assert_eq!(reasons, [whole["choices"][0]["finish_reason"].as_str().unwrap()], "once");
+        assert!(chunks.last().unwrap()["choices"][0]["finish_reason"].is_string());
+        let text: String =
+            chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+        assert_eq!(text, whole["choices"][0]["message"]["content"].as_str().unwrap());
+        assert!(
+            chunks
+                .iter()
+                .all(|chunk| chunk["id"] == chunks[0]["id"] && chunk["object"] == "chat.completion.chunk")
+        );
+    }
+}
+
+#[test]
+fn refusals_have_openais_form() {
+    let server = Fixture::new("refusals");
+    server.app.settings_set("context", &json!(64)).unwrap();
+    let cases = [
+        (hello(&json!({ "n": 3 })), 400, "n"),
+        (hello(&json!({ "response_format": { "type": "json_schema" } })), 400, "response_format"),
+        (hello(&json!({ "model": "gpt-4" })), 404, "model"),
+        (hello(&json!({ "model": "/etc/passwd" })), 404, "model"),
+        (
+            hello(&json!({ "messages": [{ "role": "user", "content": "word ".repeat(900) }] })),
+            400,
+            "messages",
+        ),
+        (
+            hello(
+                &json!({ "stream": true, "messages": [{ "role": "user", "content": "word ".repeat(900) }] }),
+            ),
+            400,
+            "messages",
+        ),
+    ];
+    for (body, status, param) in cases {
+        let answer = server.ask("POST", "/v1/chat/completions", &body);
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status, error["param"].as_str()), (status, Some(param)), "{answer:?}");
+        assert!(error["message"].is_string() && error["type"].is_string());
+    }
+    let overflow = server.ask(
+        "POST",
+        "/v1/chat/completions",
+        &hello(&json!({ "messages": [{ "role": "user", "content": "word ".repeat(900) }] })),
+    );
+    assert_eq!(overflow.json()["error"]["code"], "context_length_exceeded");
+    for body in ["", "{", "[1]", "null", "\u{0}"] {
+        let key = format!("Bearer {KEY}");
+        let answer = server.raw("POST", "/v1/chat/completions", &[("authorization", &key)], body);
+        assert_eq!(answer.status, 400, "{body:?} {answer:?}");
+    }
+}
+
+#[test]
+fn models_and_routes() {
+    let server = Fixture::new("routes");
+    let list = server.ask("GET", "/v1/models", &Value::Null).json();
+    assert_eq!(list["object"], "list");
+    assert_eq!(list["data"][0]["id"], "starter");
+    assert_eq!(server.ask("GET", "/v1/models/starter", &Value::Null).json()["object"], "model");
+    assert_eq!(server.ask("GET", "/v1/models/a%2Fb/c", &Value::Null).status, 404);
+    for (method, path, status) in [
+        ("GET", "/nowhere", 404),
+        ("GET", "/api/nowhere/at/all", 404),
+        ("POST", "/api/launch", 404),
+        ("GET", "/v1/chat/completions", 405),
+        ("DELETE", "/api/app_info", 405),
+        ("GET", "/health", 200),
+        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404),
+    ] {
+        let answer = server.ask(method, path, &Value::Null);
+        assert_eq!(answer.status, status, "{method} {path} {answer:?}");
+        assert!(answer.json().is_object());
+    }
+    let page = server.raw("GET", "/", &[], "");
+    assert_eq!(page.status, 200);
+    assert!(page.headers.contains("content-security-policy: default-src 'none'"));
+    assert!(page.headers.contains("x-content-type-options: nosniff"));
+}
+
+#[test]
+fn nobody_else_is_let_in() {
+    let server = Fixture::new("guard");
+    let key = format!("Bearer {KEY}");
+    let own = format!("http://127.0.0.1:{}", server.port);
+    let routes = ["/v1/models", "/v1/chat/completions", "/api/app_info", "/api/events", "/", "/health", "/x"];
+    for path in routes {
+        for method in ["GET", "POST", "OPTIONS"] {
+            for (name, value) in [
+                ("host", "evil.com"),
+                ("host", "127.0.0.1.evil.com"),
+                ("origin", "http://evil.com"),
+                ("origin", "null"),
+                ("origin", "http://127.0.0.1:1"),
+            ] {
+                let answer = server.raw(method, path, &[("authorization", &key), (name, value)], "");
+                assert_eq!(answer.status, 403, "{method} {path} {name}: {value}");
+                assert!(!answer.headers.contains("access-control"), "{answer:?}");
+                assert_eq!(answer.json()["error"]["code"], "server.foreign");
+            }
+        }
+    }
+    let answer = server.raw("POST", "/api/app_info", &[("authorization", &key), ("origin", &own)], "");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(!answer.headers.contains("access-control"));
+    let refused = |header: &[(&str, &str)]| server.raw("GET", "/v1/models", header, "").status;
+    assert_eq!(refused(&[]), 401);
+    for _ in 0..9 {
+        assert_eq!(refused(&[("authorization", "Bearer wrong-key")]), 401);
+    }
+    assert_eq!(refused(&[("authorization", "Bearer wrong-key")]), 429);
+    assert_eq!(refused(&[("authorization", &key)]), 200, "the right key is never kept out");
+}
+
+#[test]
+fn use_cases_and_events() {
+    let server = Fixture::new("calls");
+    let info = server.ask("POST", "/api/app_info", &json!({})).json();
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+    let started = server.ask("POST", "/api/send", &json!({ "text": "Hello" })).json();
+    let turn = started["turn"].as_str().unwrap();
+    let answer = server.ask("GET", &format!("/api/turns/{turn}/events?after=0"), &Value::Null);
+    let events: Vec<Value> =
+        answer.events().iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let seqs: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_eq!(events.last().unwrap()["kind"]["type"], "done");
+    let missing = server.ask("GET", "/api/turns/none/events", &Value::Null);
+    assert_eq!((missing.status, missing.json()["error"]["code"].as_str()), (404, Some("turn.unknown")));
+    let wrong = server.ask("POST", "/api/settings_set", &json!({ "key": "temperature", "value": 9 }));
+    assert_eq!((wrong.status, wrong.json()["error"]["code"].as_str()), (400, Some("setting.out_of_range")));
+    let large = "x".repeat(33 << 20);
+    let key = format!("Bearer {KEY}");
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let head = format!(
+        "POST /api/send HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: {key}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        large.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    assert_eq!(Answer::read(stream).status, 413, "refused by its length alone");
+}
+
+#[test]
+fn events_beside_turns_are_streamed_until_the_server_stops() {
+    let mut server = Fixture::new("events");
+    let key = format!("Bearer {KEY}");
+    let mut reader = BufReader::new(server.open("GET", "/api/events", &[("authorization", &key)], ""));
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        reader.read_line(&mut line).unwrap();
+    }
+    server.app.settings_set("theme", &json!("dark")).unwrap();
+    while !line.starts_with("data: ") {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0);
+    }
+    let event: Value = serde_json::from_str(line.trim_start_matches("data: ")).unwrap();
+    assert_eq!(
+        (event["type"].as_str(), event["row"]["value"].as_str()),
+        (Some("setting_changed"), Some("dark"))
+    );
+    server.listening.take();
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).unwrap();
+}
+
+#[test]
+fn a_client_that_leaves_stops_its_answer() {
+    let server = Fixture::new("leave");
+    server.app.settings_reset("max_tokens").unwrap();
+    for stream in [true, false] {
+        let key = format!("Bearer {KEY}");
+        let body = hello(&json!({ "stream": stream, "ignore_eos": true })).to_string();
+        let mut connection = server.open("POST", "/v1/chat/completions", &[("authorization", &key)], &body);
+        if stream {
+            let mut begin = [0; 200];
+            connection.read_exact(&mut begin).unwrap();
+        }
+        drop(connection);
+        // The next one is answered soon: the first does not go on to the end of its context.
+        let answer = server.ask("POST", "/v1/chat/completions", &hello(&json!({ "max_tokens": 2 })));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_said_so() {
+    let server = Fixture::new("port");
+    let options = Options { port: server.port, api_key: Some(KEY.into()), ..Options::default() };
+    let error = serve(server.app.clone(), options).err().unwrap();
+    assert_eq!(error.code(), "server.port_in_use");
+    assert!(error.message().contains(&server.port.to_string()));
+}
