@@ -81,7 +81,10 @@ fn check_greedy(what: &str, model: &mut Model, case: &Case) {
         let logits = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::Last }]).unwrap();
         let (id, margin) = best(logits.row(0).unwrap());
         if id != expected {
-            assert!(margin <= 2.0 * TOLERANCE, "{what}: greedy step {step}: {id} for {expected}, margin {margin}");
+            assert!(
+                margin <= 2.0 * TOLERANCE,
+                "{what}: greedy step {step}: {id} for {expected}, margin {margin}"
+            );
             break;
         }
         tokens = vec![id];
@@ -190,7 +193,10 @@ fn stories_quantised() {
             for case in story_cases(&dir, &format!("llamacpp-{format}")) {
                 let rows = all_logits(&mut model, &case.tokens);
                 let error = mean_error(&rows[rows.len() - 1], &case.last);
-                eprintln!("stories {format} {devices:?}, {} tokens: mean error {error:.4}", case.tokens.len());
+                eprintln!(
+                    "stories {format} {devices:?}, {} tokens: mean error {error:.4}",
+                    case.tokens.len()
+                );
                 assert!(error <= NEAR, "stories {format} {devices:?}: mean error {error}");
             }
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler, TokenId, generate,
+    Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler, TokenId,
+    generate,
 };
 use weights::WeightFile;
 
@@ -14,7 +15,8 @@ const MODEL: &str = "logits/llama/llama.q8_0.gguf";
 fn load(file: &str, ctx: usize) -> Model {
     let file = Arc::new(WeightFile::open(&inglenook_tests::reference_dir().join(file)).unwrap());
     let devices = Devices::Cpu;
-    let options = LoadOptions { devices, threads: Some(2), ctx: Some(ctx), max_rows: 16, ..LoadOptions::default() };
+    let options =
+        LoadOptions { devices, threads: Some(2), ctx: Some(ctx), max_rows: 16, ..LoadOptions::default() };
     Model::load(file, &options, &mut |_| {}).unwrap()
 }
 
@@ -141,7 +143,8 @@ fn a_stop_text_ends_the_answer_before_it() {
     assert_eq!(stopped.finish(), Some(Finish::Stop));
     assert!(stopped.ids.len() < 40);
     // one that never comes holds nothing back in the end
-    let other = alone(&mut model, Request { max_tokens: Some(40), stop: vec!["\u{1F40C}".repeat(9)], ..request(1) });
+    let other =
+        alone(&mut model, Request { max_tokens: Some(40), stop: vec!["\u{1F40C}".repeat(9)], ..request(1) });
     assert_eq!(other.text, whole.text);
 }
 
@@ -149,7 +152,8 @@ fn a_stop_text_ends_the_answer_before_it() {
 fn an_end_of_generation_token_ends_the_answer() {
     let mut model = load(MODEL, 1024);
     let eos = model.tokenizer().unwrap().eos().unwrap();
-    let sampling = Sampling { temperature: 5.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: Some(0), ..Default::default() };
+    let sampling =
+        Sampling { temperature: 5.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: Some(0), ..Default::default() };
     let long = Request { sampling, max_tokens: Some(900), ..request(0) };
     let ignored = alone(&mut model, long.clone());
     let at = ignored.ids.iter().position(|&id| id == eos).expect("nearly uniform draws meet every token");

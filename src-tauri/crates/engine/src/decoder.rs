@@ -50,7 +50,12 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
 }
 
 /// The graph of a model: token ids in, logits (outputs, n_vocab) out.
-pub fn build(spec: &ModelSpec, placement: &Placement, kv: KvDType, weights: &mut dyn Weights) -> Result<Graph> {
+pub fn build(
+    spec: &ModelSpec,
+    placement: &Placement,
+    kv: KvDType,
+    weights: &mut dyn Weights,
+) -> Result<Graph> {
     assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has its device");
     let mut decoder = Decoder { graph: GraphBuilder::new(kv_layout(spec, kv))?, weights, layer: None };
     decoder.graph.on(placement.first());

@@ -33,7 +33,8 @@ impl EngineError {
 }
 
 /// The remedy for a file whose contents contradict themselves.
-pub(crate) const DAMAGED: &str = "The file is damaged or was converted wrongly: download or convert it again.";
+pub(crate) const DAMAGED: &str =
+    "The file is damaged or was converted wrongly: download or convert it again.";
 
 impl From<WeightsError> for EngineError {
     fn from(error: WeightsError) -> Self {

@@ -57,7 +57,15 @@ pub const DEFAULT_CTX: usize = 8192;
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { devices: Devices::Auto, threads: None, isa: None, kv: KvDType::F16, ctx: None, max_sequences: 4, max_rows: 64 }
+        Self {
+            devices: Devices::Auto,
+            threads: None,
+            isa: None,
+            kv: KvDType::F16,
+            ctx: None,
+            max_sequences: 4,
+            max_rows: 64,
+        }
     }
 }
 

@@ -63,10 +63,16 @@ pub struct Done {
 #[derive(Debug, Clone, PartialEq)]
 pub enum GenEvent {
     /// `done` of `total` prompt tokens stand in the cache (reused ones count as done).
-    Prefill { done: usize, total: usize },
+    Prefill {
+        done: usize,
+        total: usize,
+    },
     /// A token was sampled. `text` is what may be shown now: whole characters, nothing that may yet turn out
     /// to begin a stop text; often empty, and with the last token also what was held back before it.
-    Token { id: TokenId, text: String },
+    Token {
+        id: TokenId,
+        text: String,
+    },
     Done(Done),
     Failed(EngineError),
 }
@@ -166,7 +172,8 @@ impl Scheduler {
     fn admit(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) {
         while self.active.len() < MAX_ACTIVE.min(model.max_rows()) {
             let Some(request) = self.pending.front() else { return };
-            let must_wait = request.sequence.is_none() && !model.has_free_sequence() && !self.active.is_empty();
+            let must_wait =
+                request.sequence.is_none() && !model.has_free_sequence() && !self.active.is_empty();
             let busy = request.sequence.is_some_and(|seq| self.active.iter().any(|a| a.sequence == seq));
             if must_wait || busy {
                 return;
@@ -268,7 +275,11 @@ impl Active {
     fn new(request: Request, model: &mut Model) -> Result<Self> {
         let n_prompt = request.prompt.len();
         if n_prompt == 0 {
-            return Err(EngineError::new("request.empty_prompt", "the prompt has no tokens", "Send some text."));
+            return Err(EngineError::new(
+                "request.empty_prompt",
+                "the prompt has no tokens",
+                "Send some text.",
+            ));
         }
         if n_prompt > model.n_ctx() {
             return Err(context_full(0, n_prompt, model.n_ctx()));
@@ -324,7 +335,8 @@ impl Active {
         self.n_generated += 1;
         let mut text = String::new();
         let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));
-        let stopped = !is_end && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
+        let stopped =
+            !is_end && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
         let finish = if is_end || stopped {
             Some(Finish::Stop)
         } else if self.request.max_tokens == Some(self.n_generated) {

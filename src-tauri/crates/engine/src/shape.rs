@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use weights::write::{GgufWriter, OwnedValue};
 use weights::DType;
+use weights::write::{GgufWriter, OwnedValue};
 
 use crate::arch;
 use crate::error::{EngineError, Result};
@@ -155,6 +155,18 @@ pub fn find(name: &str) -> Result<&'static Shape> {
 
 /// Writes a GGUF of that shape. The same seed writes the same bytes. Error: the sink's.
 pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<()> {
+    let written = writer(shape, mix, seed)?.write(out);
+    written.map_err(|e| {
+        EngineError::new(
+            "bench.write",
+            format!("the model could not be written: {e}"),
+            "Free some disk space.",
+        )
+    })
+}
+
+/// The file to be written: its tensors are made as they are written.
+pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
     let mut rng = SmallRng::seed_from_u64(seed);
@@ -173,7 +185,8 @@ pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<
                 pool
             }
         };
-        let n_bytes = dims[..dims.len() - 1].iter().product::<usize>() * dtype.row_bytes(dims[dims.len() - 1]);
+        let n_bytes =
+            dims[..dims.len() - 1].iter().product::<usize>() * dtype.row_bytes(dims[dims.len() - 1]);
         let seed = rng.random();
         let fill = move |out: &mut dyn Write| pool.write(n_bytes, seed, out);
         writer.tensor_from(&name, dtype, &dims, Box::new(fill));
@@ -182,10 +195,7 @@ pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<
         let divisors = rope_divisors(shape, factor, context);
         writer.encode("rope_freqs.weight", DType::F32, &[divisors.len()], &divisors);
     }
-    let written = writer.write(out);
-    written.map_err(|e| {
-        EngineError::new("bench.write", format!("the model could not be written: {e}"), "Free some disk space.")
-    })
+    Ok(writer)
 }
 
 fn metadata(shape: &Shape, writer: &mut GgufWriter) {
@@ -258,7 +268,7 @@ struct Pool {
 
 impl Pool {
     /// Values of a pool: a few thousand blocks of any format.
-    const N_VALUES: usize = 1 << 19;
+    const N_VALUES: usize = 1 << 17;
     /// Bytes written at once, from one place of the pool.
     const PIECE_BLOCKS: usize = 64;
     /// Spread of the values: activations neither fade nor grow much over the layers.
@@ -276,7 +286,8 @@ impl Pool {
 
     /// Norm weights.
     fn ones() -> Self {
-        let bytes: Vec<u8> = std::iter::repeat_n(1.0f32.to_le_bytes(), 4 * Self::PIECE_BLOCKS).flatten().collect();
+        let bytes: Vec<u8> =
+            std::iter::repeat_n(1.0f32.to_le_bytes(), 4 * Self::PIECE_BLOCKS).flatten().collect();
         Self { block_bytes: 4, bytes: bytes.into() }
     }
 
@@ -296,29 +307,31 @@ impl Pool {
     }
 }
 
+/// A small model of a family, for tests.
+#[cfg(test)]
+pub(crate) fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
+    Shape {
+        name: "tiny",
+        architecture,
+        n_layers: 9,
+        d_model: 256,
+        n_heads: 4,
+        n_kv_heads: 2,
+        head_dim: 64,
+        d_ff: 512,
+        n_vocab: 600,
+        context_length: 512,
+        rope_stretch: Some((8.0, 64.0)),
+        tied_embeddings,
+        ..SHAPES[0]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use weights::{SharedBytes, WeightFile};
 
     use super::*;
-
-    fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
-        Shape {
-            name: "tiny",
-            architecture,
-            n_layers: 9,
-            d_model: 256,
-            n_heads: 4,
-            n_kv_heads: 2,
-            head_dim: 64,
-            d_ff: 512,
-            n_vocab: 600,
-            context_length: 512,
-            rope_stretch: Some((8.0, 64.0)),
-            tied_embeddings,
-            ..SHAPES[0]
-        }
-    }
 
     #[test]
     fn what_is_written_is_a_model() {

@@ -101,10 +101,8 @@ impl ModelSpec {
     /// Every tensor the model needs: its role, its layer (None: the model's own) and its shape, row-major.
     pub fn tensors(&self) -> Vec<(Role, Option<usize>, Vec<usize>)> {
         let d = self.d_model;
-        let mut all = vec![
-            (Role::TokenEmbedding, None, vec![self.n_vocab, d]),
-            (Role::OutputNorm, None, vec![d]),
-        ];
+        let mut all =
+            vec![(Role::TokenEmbedding, None, vec![self.n_vocab, d]), (Role::OutputNorm, None, vec![d])];
         if !self.tied_embeddings {
             all.push((Role::Output, None, vec![self.n_vocab, d]));
         }

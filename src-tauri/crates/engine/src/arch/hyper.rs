@@ -100,9 +100,7 @@ impl<'a> Hyper<'a> {
     /// A text of a GGUF's metadata.
     pub(super) fn optional_text(&self, gguf: &'static str) -> Result<Option<&'a str>> {
         match self.file.container() {
-            Container::Gguf { .. } => {
-                Ok(self.file.metadata().opt_str(&self.name(Key { gguf, hf: "" }))?)
-            }
+            Container::Gguf { .. } => Ok(self.file.metadata().opt_str(&self.name(Key { gguf, hf: "" }))?),
             Container::Safetensors => Ok(None),
         }
     }

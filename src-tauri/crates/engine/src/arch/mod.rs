@@ -14,6 +14,8 @@ mod llama;
 mod names;
 mod rope;
 mod smollm3;
+#[cfg(test)]
+mod tests;
 
 pub use hyper::Hyper;
 
@@ -78,7 +80,8 @@ fn unknown(architecture: &str) -> EngineError {
 
 /// The name of a tensor in GGUF files of a family. Error `model.architecture_unknown`.
 pub fn gguf_tensor_name(architecture: &str, role: Role, layer: Option<usize>) -> Result<String> {
-    let family = ARCHITECTURES.iter().find(|a| a.gguf_name() == architecture).ok_or_else(|| unknown(architecture))?;
+    let family =
+        ARCHITECTURES.iter().find(|a| a.gguf_name() == architecture).ok_or_else(|| unknown(architecture))?;
     Ok(family.tensor_name(Container::Gguf { version: 3 }, role, layer))
 }
 

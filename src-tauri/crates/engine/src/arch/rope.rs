@@ -22,9 +22,16 @@ const OLD_FACTOR: Key = Key { gguf: "rope.scale_linear", hf: "" };
 enum Scaling {
     None,
     /// All frequencies divided by the factor.
-    Linear { factor: f64 },
+    Linear {
+        factor: f64,
+    },
     /// Llama 3: long waves divided by the factor, short ones kept, a smooth ramp between.
-    Llama3 { factor: f64, low: f64, high: f64, original_context: f64 },
+    Llama3 {
+        factor: f64,
+        low: f64,
+        high: f64,
+        original_context: f64,
+    },
     /// One divisor per pair, as a tensor of the file.
     Divisors(Vec<f32>),
 }
@@ -60,7 +67,8 @@ fn rotated(hyper: &Hyper<'_>, head_dim: usize) -> Result<usize> {
 /// Newer configs keep the base among the scaling's parameters.
 fn base(hyper: &Hyper<'_>) -> Result<f64> {
     if let Some(parameters) = parameters(hyper)
-        && let Some(base) = Numbers::new(parameters, "rope_parameters.").optional_real("rope_theta", 1.0, MAX_FACTOR)?
+        && let Some(base) =
+            Numbers::new(parameters, "rope_parameters.").optional_real("rope_theta", 1.0, MAX_FACTOR)?
     {
         return Ok(base);
     }

@@ -50,7 +50,8 @@ fn has_rope(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
     let key = "no_rope_layers";
     match config.get(key) {
         None | Some(Value::Null) => {
-            let interval = hyper.optional_count(Key { gguf: "", hf: "no_rope_layer_interval" }, MAX_LAYERS)?;
+            let interval =
+                hyper.optional_count(Key { gguf: "", hf: "no_rope_layer_interval" }, MAX_LAYERS)?;
             Ok(by_interval(n_layers, interval.unwrap_or(NO_ROPE_INTERVAL)))
         }
         Some(Value::Array(flags)) if flags.len() == n_layers => flags

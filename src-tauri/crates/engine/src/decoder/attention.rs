@@ -25,11 +25,23 @@ impl Decoder<'_> {
             window: spec.window,
         };
         let attended = self.graph.attention(self.name("attention.softmax"), q, shape)?; // like q
-        self.matmul("attention.out", attended, Role::AttentionOut, spec.out_bias.then_some(Role::AttentionOutBias))
+        self.matmul(
+            "attention.out",
+            attended,
+            Role::AttentionOut,
+            spec.out_bias.then_some(Role::AttentionOutBias),
+        )
     }
 
     /// x (tokens, n_heads · head_dim) → same shape
-    fn rope(&mut self, part: &str, x: ValueId, rope: &Rope, n_heads: usize, head_dim: usize) -> Result<ValueId> {
+    fn rope(
+        &mut self,
+        part: &str,
+        x: ValueId,
+        rope: &Rope,
+        n_heads: usize,
+        head_dim: usize,
+    ) -> Result<ValueId> {
         match rope {
             Rope::None => Ok(x),
             Rope::Rotary(rotary) => {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{EngineError, Result};
 use crate::TokenId;
+use crate::error::{EngineError, Result};
 
 /// Names a live sequence of one model. Never reused while the model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,7 +179,10 @@ impl KvCache {
     pub fn commit(&mut self, id: SequenceId, tokens: &[TokenId]) -> Result<()> {
         let room = self.get(id)?.pages.len() * self.page_len;
         let sequence = self.get_mut(id)?;
-        assert!(sequence.tokens.len() + tokens.len() <= room, "tokens are reserved before they are committed");
+        assert!(
+            sequence.tokens.len() + tokens.len() <= room,
+            "tokens are reserved before they are committed"
+        );
         sequence.tokens.extend_from_slice(tokens);
         Ok(())
     }
@@ -222,7 +225,11 @@ pub(crate) fn context_full(n_held: usize, n_more: usize, n_ctx: usize) -> Engine
 }
 
 fn unknown(id: SequenceId) -> EngineError {
-    EngineError::new("kv.unknown_sequence", format!("sequence {} does not exist", id.0), "Start the conversation again.")
+    EngineError::new(
+        "kv.unknown_sequence",
+        format!("sequence {} does not exist", id.0),
+        "Start the conversation again.",
+    )
 }
 
 #[cfg(test)]

@@ -63,8 +63,18 @@ impl Header {
     }
 
     fn words(&self) -> [u64; 9] {
-        let Self { kv: _, model, spec, backends, page_len, page_bytes, n_tokens, n_pages, token_hash, checksum } =
-            *self;
+        let Self {
+            kv: _,
+            model,
+            spec,
+            backends,
+            page_len,
+            page_bytes,
+            n_tokens,
+            n_pages,
+            token_hash,
+            checksum,
+        } = *self;
         [model, spec, backends, page_len, page_bytes, n_tokens, n_pages, token_hash, checksum]
     }
 
@@ -130,7 +140,12 @@ pub fn restore(
     filled.map(|()| seq)
 }
 
-fn fill(cache: &mut KvCache, executor: &mut Executor, seq: SequenceId, contents: &Contents<'_>) -> Result<()> {
+fn fill(
+    cache: &mut KvCache,
+    executor: &mut Executor,
+    seq: SequenceId,
+    contents: &Contents<'_>,
+) -> Result<()> {
     cache.reserve(seq, contents.tokens.len())?;
     let n_layers = executor.graph().kv().layers.len();
     let mut rest = contents.pages;
@@ -211,15 +226,22 @@ fn check<'a>(identity: &Identity, n_ctx: usize, bytes: &'a [u8]) -> Result<Conte
     let (n_token_bytes, n_page_bytes) =
         (header.n_tokens as usize * 4, header.n_pages as usize * identity.page_bytes);
     if body.len() != n_token_bytes + n_page_bytes {
-        let message = format!("the snapshot's body has {} bytes, not {}", body.len(), n_token_bytes + n_page_bytes);
+        let message =
+            format!("the snapshot's body has {} bytes, not {}", body.len(), n_token_bytes + n_page_bytes);
         return Err(refused("snapshot.length", message));
     }
     let (tokens, pages) = body.split_at(n_token_bytes);
     if xxh64(tokens) != header.token_hash {
-        return Err(refused("snapshot.tokens", "the snapshot's tokens are not those it was written with".into()));
+        return Err(refused(
+            "snapshot.tokens",
+            "the snapshot's tokens are not those it was written with".into(),
+        ));
     }
     if checksum(&header, body) != header.checksum {
-        return Err(refused("snapshot.checksum", "the snapshot's bytes have changed since it was written".into()));
+        return Err(refused(
+            "snapshot.checksum",
+            "the snapshot's bytes have changed since it was written".into(),
+        ));
     }
     let id = |bytes: &[u8]| TokenId::from_le_bytes(bytes.try_into().expect("chunks of 4 bytes"));
     Ok(Contents { tokens: tokens.chunks_exact(4).map(id).collect(), pages })

@@ -43,8 +43,11 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, spec.context_length);
     let cache = KvCache::new(kernels::PAGE_LEN, n_ctx, max_sequences);
     let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
-    let capacity =
-        Capacity { n_pages: KvCache::n_pages_for(kernels::PAGE_LEN, n_ctx, max_sequences), max_rows, max_outputs };
+    let capacity = Capacity {
+        n_pages: KvCache::n_pages_for(kernels::PAGE_LEN, n_ctx, max_sequences),
+        max_rows,
+        max_outputs,
+    };
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
     let identity = identity(file, &spec, &layer_kinds, options, &executor)?;

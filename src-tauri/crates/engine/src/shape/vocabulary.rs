@@ -9,7 +9,8 @@ const CONTROL: [&str; 3] = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"
 const NORMAL: i32 = 1;
 const CONTROL_TYPE: i32 = 3;
 
-const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}<|eot_id|>{% endfor %}assistant: ";
+const TEMPLATE: &str =
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}<|eot_id|>{% endfor %}assistant: ";
 
 /// Adds the keys of a vocabulary of `n_vocab` entries. Panics below 256 bytes and the control tokens.
 pub(super) fn write(n_vocab: usize, writer: &mut GgufWriter) {

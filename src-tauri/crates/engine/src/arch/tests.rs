@@ -1,0 +1,206 @@
+//! Files that are sound containers but no sound models: each is refused with a code and a message that names
+//! the key or the tensor.
+
+use weights::write::{GgufWriter, OwnedValue};
+use weights::{DType, SharedBytes, WeightFile};
+
+use super::{find, spec, tensors};
+use crate::error::Result;
+use crate::shape::{Mix, tiny, writer};
+use crate::spec::{ModelSpec, Rope};
+
+fn read(writer: &GgufWriter) -> Result<ModelSpec> {
+    let file = WeightFile::from_bytes("tiny", SharedBytes::from_vec(writer.to_bytes()))?;
+    let family = find(&file)?;
+    let spec = spec(&file, family)?;
+    tensors(&file, family, &spec)?;
+    Ok(spec)
+}
+
+fn llama() -> GgufWriter {
+    writer(&tiny("llama", false), Mix::Uniform(DType::F32), 1).unwrap()
+}
+
+fn check_key(key: &str, value: OwnedValue, code: &str) {
+    let found = read(llama().set(&format!("llama.{key}"), value.clone()));
+    let error = found.err().unwrap_or_else(|| panic!("{key} = {value:?} is refused"));
+    assert_eq!(error.code(), code, "{key} = {value:?}: {error}");
+    assert!(!error.remedy().is_empty());
+    if code == "model.hyperparameter" {
+        assert!(error.to_string().contains("llama."), "{key} = {value:?}: {error}");
+    }
+}
+
+#[test]
+fn counts_outside_their_bounds_are_refused() {
+    let counts = [
+        ("block_count", vec![0, 1025, u32::MAX], "model.hyperparameter"),
+        ("block_count", vec![10, 1024], "model.tensor_missing"),
+        ("embedding_length", vec![0, u32::MAX], "model.hyperparameter"),
+        ("embedding_length", vec![255, 512], "model.tensor_shape"),
+        ("attention.head_count", vec![0, 3, u32::MAX], "model.hyperparameter"),
+        ("attention.head_count", vec![8], "model.tensor_shape"),
+        ("attention.head_count_kv", vec![0, 3, 8, u32::MAX], "model.hyperparameter"),
+        ("attention.head_count_kv", vec![1, 4], "model.tensor_shape"),
+        ("attention.key_length", vec![0, 513, u32::MAX], "model.hyperparameter"),
+        ("attention.value_length", vec![32], "model.feature_unsupported"),
+        ("feed_forward_length", vec![0, u32::MAX], "model.hyperparameter"),
+        ("feed_forward_length", vec![511, 1024], "model.tensor_shape"),
+        ("rope.dimension_count", vec![0, 15, 66, u32::MAX], "model.hyperparameter"),
+        ("context_length", vec![0], "model.hyperparameter"),
+        ("expert_count", vec![8, u32::MAX], "model.feature_unsupported"),
+    ];
+    for (key, values, code) in counts {
+        values.into_iter().for_each(|value| check_key(key, OwnedValue::U32(value), code));
+    }
+    check_key("block_count", OwnedValue::U64(1 << 40), "model.hyperparameter");
+    for key in ["block_count", "attention.head_count_kv", "context_length", "embedding_length"] {
+        check_key(key, OwnedValue::I32(-1), "weights.key_invalid");
+        check_key(key, OwnedValue::Str("9".into()), "weights.key_invalid");
+        check_key(key, OwnedValue::U32s(vec![9; 9]), "weights.key_invalid");
+    }
+}
+
+#[test]
+fn numbers_outside_their_bounds_are_refused() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let reals = [
+        ("attention.layer_norm_rms_epsilon", vec![-1.0, 2.0, nan, inf, -inf]),
+        ("rope.freq_base", vec![0.0, -1.0, nan, inf, f32::MIN_POSITIVE]),
+        ("rope.scaling.factor", vec![-1.0, nan, inf]),
+        ("rope.scale_linear", vec![-1.0, nan]),
+    ];
+    for (key, values) in reals {
+        values.into_iter().for_each(|value| check_key(key, OwnedValue::F32(value), "model.hyperparameter"));
+    }
+    check_key("rope.scaling.type", OwnedValue::Str("yarn".into()), "model.feature_unsupported");
+    check_key("rope.scaling.type", OwnedValue::U32(1), "weights.key_invalid");
+}
+
+#[test]
+fn numbers_at_their_bounds_are_taken() {
+    let set = |key: &str, value| read(llama().set(&format!("llama.{key}"), value)).unwrap();
+    assert_eq!(set("context_length", OwnedValue::U32(u32::MAX)).context_length, u32::MAX as usize);
+    assert_eq!(set("block_count", OwnedValue::U64(8)).layers.len(), 8);
+    let rotary = |spec: &ModelSpec| match &spec.layers[0].attention.rope {
+        Rope::Rotary(rotary) => rotary.clone(),
+        Rope::None => panic!("llama turns"),
+    };
+    let plain = rotary(&read(&llama()).unwrap());
+    let halved = rotary(&set("rope.scaling.factor", OwnedValue::F32(2.0)));
+    assert_eq!(halved.inv_freq[5], plain.inv_freq[5] / 2.0);
+    let half_turned = rotary(&{
+        let shape = crate::shape::Shape { rope_stretch: None, ..tiny("llama", false) };
+        let mut writer = writer(&shape, Mix::Uniform(DType::F32), 1).unwrap();
+        read(writer.set("llama.rope.dimension_count", OwnedValue::U32(32))).unwrap()
+    });
+    assert_eq!((half_turned.n_rot, half_turned.inv_freq.len()), (32, 16));
+}
+
+#[test]
+fn families_that_do_not_run_are_named_with_those_that_do() {
+    let error = read(llama().set("general.architecture", OwnedValue::Str("mamba".into()))).unwrap_err();
+    assert_eq!(error.code(), "model.architecture_unknown");
+    assert!(error.to_string().contains("mamba") && error.remedy().contains("llama, smollm3"));
+    let error = read(llama().set("general.architecture", OwnedValue::U32(1))).unwrap_err();
+    assert_eq!(error.code(), "weights.key_invalid");
+}
+
+/// A model of one layer, one of whose tensors is put wrong.
+fn with_tensor(change: &str, dtype: DType, shape: &[usize], value: f32) -> Result<ModelSpec> {
+    let mut writer = GgufWriter::new();
+    writer.set("general.architecture", OwnedValue::Str("llama".into()));
+    for (key, n) in [
+        ("block_count", 1),
+        ("context_length", 64),
+        ("embedding_length", 64),
+        ("feed_forward_length", 32),
+        ("attention.head_count", 2),
+    ] {
+        writer.set(&format!("llama.{key}"), OwnedValue::U32(n));
+    }
+    writer.set("llama.attention.layer_norm_rms_epsilon", OwnedValue::F32(1e-5));
+    let sound: [(&str, &[usize]); 11] = [
+        ("token_embd.weight", &[8, 64]),
+        ("output_norm.weight", &[64]),
+        ("blk.0.attn_norm.weight", &[64]),
+        ("blk.0.attn_q.weight", &[64, 64]),
+        ("blk.0.attn_k.weight", &[64, 64]),
+        ("blk.0.attn_v.weight", &[64, 64]),
+        ("blk.0.attn_output.weight", &[64, 64]),
+        ("blk.0.ffn_norm.weight", &[64]),
+        ("blk.0.ffn_gate.weight", &[32, 64]),
+        ("blk.0.ffn_up.weight", &[32, 64]),
+        ("blk.0.ffn_down.weight", &[64, 32]),
+    ];
+    let put = |writer: &mut GgufWriter, name: &str, dtype: DType, shape: &[usize], value: f32| {
+        let n: usize = shape.iter().product();
+        match dtype.codec() {
+            Some(_) => writer.encode(name, dtype, shape, &vec![value; n]),
+            None => writer.tensor(
+                name,
+                dtype,
+                shape,
+                vec![0; n / shape[shape.len() - 1] * dtype.row_bytes(shape[shape.len() - 1])],
+            ),
+        };
+    };
+    for (name, sound) in sound.into_iter().filter(|(name, _)| *name != change) {
+        put(&mut writer, name, DType::F32, sound, 1.0);
+    }
+    if !shape.is_empty() {
+        put(&mut writer, change, dtype, shape, value);
+    }
+    read(&writer)
+}
+
+#[test]
+fn every_tensor_is_there_with_its_shape_and_a_format_that_computes() {
+    assert!(with_tensor("nothing", DType::F32, &[], 0.0).is_ok());
+    let names =
+        ["token_embd", "output_norm", "blk.0.attn_norm", "blk.0.attn_q", "blk.0.attn_v", "blk.0.ffn_down"];
+    for name in names.map(|name| format!("{name}.weight")) {
+        let cases: [(DType, &[usize], &str); 4] = [
+            (DType::F32, &[], "model.tensor_missing"),
+            (DType::F32, &[2, 2, 64], "model.tensor_shape"),
+            (DType::F32, &[3], "model.tensor_shape"),
+            (DType::Q8_0, &[96], "model.tensor_shape"),
+        ];
+        for (dtype, shape, code) in cases {
+            let error =
+                with_tensor(&name, dtype, shape, 1.0).err().unwrap_or_else(|| panic!("{name} {shape:?}"));
+            // the embedding's rows are the vocabulary, whatever their number
+            assert_eq!(error.code(), code, "{name} {shape:?}: {error}");
+            assert!(error.to_string().contains(&name), "{error}");
+        }
+    }
+    let norm_2d = with_tensor("blk.0.attn_norm.weight", DType::F32, &[2, 64], 1.0).unwrap_err();
+    assert_eq!(norm_2d.code(), "model.tensor_shape");
+    for dtype in [DType::I32, DType::I8, DType::F64] {
+        for (name, shape) in [("blk.0.attn_q.weight", vec![64, 64]), ("blk.0.ffn_norm.weight", vec![64])] {
+            assert_eq!(with_tensor(name, dtype, &shape, 1.0).unwrap_err().code(), "model.dtype_unsupported");
+        }
+    }
+    let bias = with_tensor("blk.0.attn_q.bias", DType::F32, &[64], 1.0).unwrap_err();
+    assert_eq!(bias.code(), "model.tensor_missing", "a bias for one projection alone: {bias}");
+}
+
+#[test]
+fn rotary_divisors_are_positive_numbers() {
+    assert!(with_tensor("rope_freqs.weight", DType::F32, &[16], 2.0).is_ok());
+    assert_eq!(
+        with_tensor("rope_freqs.weight", DType::F32, &[15], 2.0).unwrap_err().code(),
+        "model.tensor_shape"
+    );
+    for value in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+        let error = with_tensor("rope_freqs.weight", DType::F32, &[16], value).unwrap_err();
+        assert_eq!(error.code(), "model.hyperparameter", "{value}");
+    }
+}
+
+#[test]
+fn smollm3_leaves_every_fourth_layer_unturned() {
+    let spec = read(&writer(&tiny("smollm3", true), Mix::Uniform(DType::F32), 1).unwrap()).unwrap();
+    let turned: Vec<bool> = spec.layers.iter().map(|l| l.attention.rope != Rope::None).collect();
+    assert_eq!(turned, [true, true, true, false, true, true, true, false, true]);
+}
