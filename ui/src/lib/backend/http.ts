@@ -18,12 +18,20 @@ export function takeKey(): string | null {
   const match = /^#key=([^&]+)/.exec(location.hash);
   if (match?.[1]) {
     const key = decodeURIComponent(match[1]);
-    sessionStorage.setItem(KEY_NAME, key);
+    keepKey(key);
     history.replaceState(null, '', location.pathname + location.search);
     return key;
   }
   return sessionStorage.getItem(KEY_NAME);
 }
+
+/** Keeps the key for this tab. */
+export function keepKey(key: string): void {
+  sessionStorage.setItem(KEY_NAME, key);
+}
+
+/** What an error says when the key is missing or wrong. */
+export const UNAUTHORIZED = 'ui.unauthorized';
 
 const UNREACHABLE: ErrorInfo = {
   code: 'ui.unreachable',
@@ -32,9 +40,10 @@ const UNREACHABLE: ErrorInfo = {
 };
 
 const NOT_LET_IN: ErrorInfo = {
-  code: 'ui.unauthorized',
-  message: 'This page has no valid key for Inglenook.',
-  remedy: 'Open the full address that `nook serve` printed, with its #key=… ending.',
+  code: UNAUTHORIZED,
+  message: 'This page needs the key.',
+  remedy:
+    'It was given to `nook serve` with --api-key; else it lies in the data folder, in keys/server.key.',
 };
 
 async function refusal(response: Response): Promise<BackendError> {
