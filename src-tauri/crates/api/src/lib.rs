@@ -105,6 +105,8 @@ struct State {
     /// Who waits for what a file is.
     inspections: HashMap<u64, Sender<Result<Facts>>>,
     n_inspections: u64,
+    /// Somebody has followed the application's events.
+    is_watched: bool,
     /// Facts about the starter model, once asked for.
     starter: Option<Facts>,
 }
@@ -186,6 +188,7 @@ impl App {
             models: HashMap::new(),
             inspections: HashMap::new(),
             n_inspections: 0,
+            is_watched: false,
             starter: None,
         };
         let logging = match log {
@@ -219,10 +222,12 @@ impl App {
         }
     }
 
-    /// Follows what happens beside turns, from now on; notices of the opening included.
+    /// Follows what happens beside turns, from now on. The first watcher also hears what came before it:
+    /// the notices of the opening.
     pub fn watch_app(&self) -> Watch<AppEvent> {
         let events = &self.running.shared.events;
-        Watch::new(events, events.count())
+        let is_first = !std::mem::replace(&mut self.shared().state().is_watched, true);
+        Watch::new(events, if is_first { 0 } else { events.count() })
     }
 
     fn shared(&self) -> &Shared {

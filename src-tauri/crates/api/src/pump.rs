@@ -146,6 +146,7 @@ impl Pump<'_> {
         };
         let log = TokenLog { fingerprint: finished.log.fingerprint, ids: finished.log.ids };
         let log = (!log.ids.is_empty()).then_some(log);
+        tracing::info!(turn = id, ?stats, "answered");
         let json = serde_json::to_string(&stats).ok();
         self.end(id, TurnEventKind::Done { stats }, |owed| Owed { state, stats: json, log, ..owed });
     }

@@ -128,7 +128,14 @@ pub static SETTINGS: &[Setting] = &[
         section: MACHINE,
         label: "Context precision",
         help: "How the context is kept in memory.",
-        kind: || choice(&[("f16", "16-bit floats"), ("f32", "32-bit floats")]),
+        kind: || {
+            choice(&[
+                ("f16", "16-bit floats"),
+                ("f32", "32-bit floats"),
+                ("q8_0", "8-bit blocks (half the memory)"),
+                ("q4_0", "4-bit blocks (a quarter; less exact)"),
+            ])
+        },
         default: || json!("f16"),
     },
     Setting {
@@ -267,6 +274,7 @@ mod tests {
             ("seed", json!(1e300), None),
             ("threads", json!(0), None),
             ("kv", json!("f32"), Some(json!("f32"))),
+            ("kv", json!("q8_0"), Some(json!("q8_0"))),
             ("kv", json!("f64"), None),
             ("theme", json!(1), None),
             ("data_dir", json!("/tmp"), None),

@@ -274,3 +274,16 @@ fn settings_are_checked_kept_and_reset() {
     assert!(app.settings_set("data_dir", &json!("/")).is_err());
     assert_eq!(app.settings_reset("theme").unwrap().value, json!("system"));
 }
+
+#[test]
+fn a_damaged_database_is_told_of_and_the_rest_goes_on() {
+    let home = Home::new("damaged");
+    std::fs::create_dir_all(&home.0).unwrap();
+    std::fs::write(home.0.join("inglenook.db"), [0; 64_560]).unwrap();
+    let app = home.open();
+    let first = app.watch_app().next_blocking().unwrap().remove(0);
+    let AppEvent::Notice { error } = first else { panic!("{first:?}") };
+    assert_eq!(error.code, "session.damaged");
+    let started = send(&app, None, "Hello");
+    assert!(matches!(all(&app, &started.turn).last().unwrap().kind, TurnEventKind::Done { .. }));
+}

@@ -300,3 +300,22 @@ fn random_damage_never_panics_and_always_opens() {
         }
     }
 }
+
+#[test]
+fn one_damaged_row_costs_its_own_text() {
+    let folder = Folder::new("row");
+    let mut session = folder.session();
+    let started = ask(&mut session, None, "Still here");
+    answer(&mut session, &started, "Lost");
+    drop(session);
+    let db = rusqlite::Connection::open(folder.0.join("inglenook.db")).unwrap();
+    let sql =
+        "UPDATE message SET state = 'dancing', role = 'king', text = CAST(x'ff00fe' AS TEXT) WHERE id = ?1";
+    db.execute(sql, [&started.assistant_message]).unwrap();
+    drop(db);
+    let session = folder.session();
+    let texts = texts(&session, &started.conversation);
+    assert_eq!(texts[0].1, "Still here");
+    assert_eq!(texts[1].2, MessageState::Failed);
+    assert!(texts[1].1.contains("can't be read"), "{texts:?}");
+}

@@ -130,14 +130,15 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
+/// Milliseconds to the microsecond.
 fn ms(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    duration.as_micros() as f64 / 1e3
 }
 
-/// Per second; 0 where nothing was measured.
+/// Per second, to three places; 0 where nothing was measured.
 fn rate(n: usize, took: Option<Duration>) -> f64 {
     match took {
-        Some(took) if !took.is_zero() => n as f64 / took.as_secs_f64(),
+        Some(took) if !took.is_zero() => (n as f64 / took.as_secs_f64() * 1e3).round() / 1e3,
         Some(_) | None => 0.0,
     }
 }

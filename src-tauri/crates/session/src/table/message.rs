@@ -87,15 +87,24 @@ pub struct MessageRow {
 const COLUMNS: &str =
     "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms";
 
+/// Stands in the place of a text that can't be read any more.
+const UNREADABLE: &str = "This message can't be read: its row in the database is damaged.";
+
+/// A damaged row costs its own text, not the conversation it is in.
 fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
+    let (text, state) = match (row.get(4), row.get(6)) {
+        (Ok(text), Ok(state)) => (text, state),
+        (Ok(text), Err(_)) => (text, MessageState::Failed),
+        (Err(_), _) => (UNREADABLE.into(), MessageState::Failed),
+    };
     Ok(MessageRow {
         id: row.get(0)?,
         conversation: row.get(1)?,
         parent: row.get(2)?,
-        role: row.get(3)?,
-        text: row.get(4)?,
-        reasoning: row.get(5)?,
-        state: row.get(6)?,
+        role: row.get(3).unwrap_or(Role::Assistant),
+        text,
+        reasoning: row.get(5).unwrap_or_default(),
+        state,
         error: row.get(7)?,
         model: row.get(8)?,
         stats: row.get(9)?,
