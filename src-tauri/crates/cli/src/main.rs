@@ -1,1 +1,114 @@
-fn main() {}
+//! `nook`: Inglenook in the terminal. Every command is a few calls into `api` or, for model files alone, into the
+//! engine; what it prints is described in the manual that `nook --help` gives.
+//!
+//! Guarantees: exit codes 0 done, 1 a bug, 2 wrong usage, 3 bad input, 4 a limit, 5 a device; with `--json` one
+//! JSON value on stdout and an error as one JSON line on stderr; never a backtrace.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod chat;
+mod devices;
+mod inspect;
+mod interrupt;
+mod logits;
+mod models;
+mod out;
+mod place;
+mod render;
+mod run;
+mod serve;
+mod sessions;
+mod settings;
+mod text;
+mod tokenize;
+mod turn;
+
+use std::panic;
+use std::process::ExitCode;
+
+use api::{Error, ErrorKind, Result};
+use args::{Cli, Command};
+use clap::Parser;
+use clap::error::ErrorKind as ClapKind;
+
+fn main() -> ExitCode {
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    quiet_panics();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, wants_json),
+    };
+    let json = cli.global.json;
+    match panic::catch_unwind(move || perform(cli)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => out::fail(&error, json),
+        Err(panicked) => out::fail(&Error::bug(panic_message(&*panicked)), json),
+    }
+}
+
+fn perform(cli: Cli) -> Result<()> {
+    let Cli { global, command } = cli;
+    global.check()?;
+    match command {
+        Command::Chat(args) => chat::chat(&global, &args),
+        Command::Run(args) => run::run(&global, args),
+        Command::Tokenize(args) => tokenize::tokenize(&global, &args),
+        Command::Detokenize(args) => tokenize::detokenize(&global, &args),
+        Command::Render(args) => render::render(&global, &args),
+        Command::Logits(args) => logits::logits(&global, &args),
+        Command::Inspect(args) => inspect::inspect(&global, &args),
+        Command::Devices => devices::devices(&global),
+        Command::Bench(args) => bench::bench(&global, &args),
+        Command::Models(args) => models::models(&global, &args),
+        Command::Sessions(args) => sessions::sessions(&global, &args),
+        Command::Settings(args) => settings::settings(&global, &args),
+        Command::Serve(args) => serve::serve(&global, args),
+        Command::Convert(_) => Err(not_built("nook convert")),
+        Command::Perplexity(_) => Err(not_built("nook perplexity")),
+        Command::Mcp(_) => Err(not_built("nook mcp")),
+        Command::Stats(_) => Err(not_built("nook stats")),
+        Command::Batch(_) => Err(not_built("nook batch")),
+        Command::Audit(_) => Err(not_built("nook audit")),
+    }
+}
+
+/// What the manual names but this version cannot do: said, never ignored.
+pub fn not_built(what: &str) -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "usage.not_built",
+        format!("{what} is not built yet."),
+        "Leave it out, or wait for a later version. `nook --help` shows what there is.",
+    )
+}
+
+/// Help and version are answers; everything else that clap says is wrong usage.
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
+        out::text(&error.to_string());
+        return ExitCode::SUCCESS;
+    }
+    if !json {
+        eprint!("{error}");
+        return ExitCode::from(ErrorKind::Usage.exit_code());
+    }
+    let text = error.to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let error =
+        Error::new(ErrorKind::Usage, "usage", message, "`nook --help` and `nook COMMAND --help` say how.");
+    out::fail(&error, true)
+}
+
+/// A panic is reported once, as an error, by whoever catches it.
+fn quiet_panics() {
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map_or(String::new(), |at| format!(" ({}:{})", at.file(), at.line()));
+        out::log(&format!("bug: {}{place}", panic_message(info.payload())));
+    }));
+}
+
+fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}

@@ -1,0 +1,431 @@
+//! The command line: commands, options, and which of them are built.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use api::worker::protocol::{Backend, Kv};
+use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::not_built;
+
+/// Inglenook in the terminal: language models on your own computer.
+#[derive(Debug, Parser)]
+#[command(name = "nook", version, about, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Keep everything the program keeps under this folder [env: INGLENOOK_DATA_DIR]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Where models are computed; `scalar` is the reference kernels
+    #[arg(long, global = true, value_enum)]
+    pub backend: Option<BackendArg>,
+    /// Threads of the processor
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Precision of the context in memory
+    #[arg(long, global = true, value_enum)]
+    pub kv: Option<KvArg>,
+    /// Tokens of context
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ctx: Option<u32>,
+    /// Layers on the graphics card
+    #[arg(long, global = true, value_name = "N|auto")]
+    pub gpu_layers: Option<String>,
+    /// Quantise weights while loading
+    #[arg(long, global = true, value_name = "DTYPE")]
+    pub quantize: Option<String>,
+    /// Adapter to load with the model
+    #[arg(long, global = true, value_name = "F[:SCALE]")]
+    pub lora: Vec<String>,
+    /// Print exactly one JSON value
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendArg {
+    Auto,
+    Cpu,
+    Gpu,
+    Scalar,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KvArg {
+    F32,
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
+    #[value(name = "q4_0")]
+    Q4_0,
+}
+
+impl From<KvArg> for Kv {
+    fn from(kv: KvArg) -> Self {
+        match kv {
+            KvArg::F32 => Self::F32,
+            KvArg::F16 => Self::F16,
+            KvArg::Q8_0 => Self::Q8_0,
+            KvArg::Q4_0 => Self::Q4_0,
+        }
+    }
+}
+
+impl Global {
+    /// Options that are not built yet are refused, whatever the command.
+    pub fn check(&self) -> Result<()> {
+        self.backend()?;
+        let asked = [
+            (self.gpu_layers.is_some(), "--gpu-layers"),
+            (self.quantize.is_some(), "--quantize"),
+            (!self.lora.is_empty(), "--lora"),
+        ];
+        asked.iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, name)| Err(not_built(name)))
+    }
+
+    pub fn backend(&self) -> Result<Backend> {
+        match self.backend {
+            None | Some(BackendArg::Auto) => Ok(Backend::Auto),
+            Some(BackendArg::Cpu) => Ok(Backend::Cpu),
+            Some(BackendArg::Scalar) => Ok(Backend::Scalar),
+            Some(BackendArg::Gpu) => Err(not_built("--backend gpu")),
+        }
+    }
+
+    pub fn app_config(&self) -> Result<AppConfig> {
+        let backend = self.backend()?;
+        Ok(AppConfig {
+            data_dir: self
+                .data_dir
+                .clone()
+                .or_else(|| std::env::var_os(DATA_DIR_VARIABLE).map(PathBuf::from)),
+            overrides: Overrides {
+                backend: self.backend.map(|_| backend),
+                threads: self.threads.map(|n| n as usize),
+                kv: self.kv.map(Kv::from),
+                context: self.ctx.map(|n| n as usize),
+            },
+            log: LogTo::StderrAndFile,
+        })
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Talk with a model
+    Chat(ChatArgs),
+    /// Answer one prompt
+    Run(RunArgs),
+    /// Text to token ids
+    Tokenize(TokenizeArgs),
+    /// Token ids to text
+    Detokenize(DetokenizeArgs),
+    /// Messages to the prompt that a model's chat template makes of them
+    Render(RenderArgs),
+    /// What a model expects after given tokens
+    Logits(LogitsArgs),
+    /// What is in a model file
+    Inspect(InspectArgs),
+    /// What this computer can compute with
+    Devices,
+    /// Measure prefill and decode speed
+    Bench(BenchArgs),
+    /// The model library
+    Models(ModelsArgs),
+    /// Saved conversations
+    Sessions(SessionsArgs),
+    /// Settings
+    Settings(SettingsArgs),
+    /// Serve the window's page and an OpenAI-compatible API
+    Serve(ServeArgs),
+    /// Convert and quantise a model (not built yet)
+    Convert(Rest),
+    /// Measure a model's perplexity (not built yet)
+    Perplexity(Rest),
+    /// Serve tools by the Model Context Protocol (not built yet)
+    Mcp(Rest),
+    /// What the program is doing (not built yet)
+    Stats(Rest),
+    /// Answer many prompts (not built yet)
+    Batch(Rest),
+    /// Verify the audit log (not built yet)
+    Audit(Rest),
+}
+
+/// Whatever follows a command that is not built.
+#[derive(Debug, Args)]
+pub struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    /// Library id or path; the default model of the settings otherwise
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Go on with a saved conversation
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Library id or path
+    #[arg(long)]
+    pub model: String,
+    #[command(flatten)]
+    pub prompt: PromptArgs,
+    /// No chat template: the prompt as it stands
+    #[arg(long)]
+    pub raw: bool,
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<usize>,
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
+    /// A text that ends the answer; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Vec<String>,
+    /// Go on past the end of the answer
+    #[arg(long)]
+    pub ignore_eos: bool,
+    /// JSON schema that the answer must follow
+    #[arg(long, value_name = "F")]
+    pub schema: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct PromptArgs {
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    #[arg(long, value_name = "F")]
+    pub prompt_file: Option<PathBuf>,
+    /// JSON: a list of messages
+    #[arg(long, value_name = "F.json")]
+    pub messages: Option<PathBuf>,
+    /// Token ids, such as 1,2,3
+    #[arg(long, value_name = "IDS")]
+    pub ids: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct SamplingFlags {
+    /// 0 always takes the likeliest token
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub temperature: Option<f64>,
+    #[arg(long, value_name = "N")]
+    pub top_k: Option<u32>,
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub top_p: Option<f64>,
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub min_p: Option<f64>,
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub repeat_penalty: Option<f64>,
+    /// The same seed draws the same answer
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct TokenizeArgs {
+    /// Library id, model, vocabulary-only GGUF, tokenizer.json or SentencePiece .model
+    #[arg(long)]
+    pub model: String,
+    #[command(flatten)]
+    pub input: TextArgs,
+    /// Control tokens in the text become tokens
+    #[arg(long)]
+    pub parse_special: bool,
+    /// With the BOS and EOS that the model wants
+    #[arg(long)]
+    pub add_special: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct TextArgs {
+    #[arg(long, allow_hyphen_values = true)]
+    pub text: Option<String>,
+    /// A text file; - is standard input
+    #[arg(long, value_name = "F")]
+    pub file: Option<PathBuf>,
+    /// Lines {"text":…}; - is standard input
+    #[arg(long, value_name = "F")]
+    pub jsonl: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct DetokenizeArgs {
+    #[arg(long)]
+    pub model: String,
+    /// Token ids, such as 1,2,3
+    #[arg(long, value_name = "IDS")]
+    pub ids: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    #[command(flatten)]
+    pub source: TemplateArgs,
+    /// Lines {"messages":…,"tools":…,"kwargs":…,"now":…}; - is standard input
+    #[arg(long, value_name = "F")]
+    pub jsonl: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct TemplateArgs {
+    #[arg(long)]
+    pub model: Option<String>,
+    #[arg(long, value_name = "F")]
+    pub template: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct LogitsArgs {
+    #[arg(long)]
+    pub model: String,
+    /// Token ids, such as 1,2,3
+    #[arg(long, value_name = "IDS")]
+    pub ids: String,
+    /// After every position, not only the last
+    #[arg(long)]
+    pub all: bool,
+    /// Only the K largest
+    #[arg(long, value_name = "K")]
+    pub top: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    pub model: String,
+    /// One tensor
+    #[arg(long, value_name = "NAME")]
+    pub tensor: Option<String>,
+    /// Its values as float32
+    #[arg(long, requires = "tensor")]
+    pub values: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub subject: BenchSubject,
+    /// Prompt tokens; 0 leaves the test out
+    #[arg(long, default_value_t = 512)]
+    pub prompt: usize,
+    /// Generated tokens; 0 leaves the test out
+    #[arg(long = "gen", value_name = "N", default_value_t = 128)]
+    pub generate: usize,
+    /// Tokens that stand in the context before
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub depth: Vec<usize>,
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Leave the made-up model here
+    #[arg(long, value_name = "F.gguf", requires = "shape")]
+    pub keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct BenchSubject {
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Random weights of a published shape, such as llama-3.2-1b:q4_k_m
+    #[arg(long, value_name = "NAME:DTYPE")]
+    pub shape: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ModelsArgs {
+    #[command(subcommand)]
+    pub verb: ModelsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelsVerb {
+    List,
+    /// Add a file to the library; it stays where it is
+    Add {
+        path: String,
+    },
+    /// Forget an entry; its file stays
+    Rm {
+        id: String,
+    },
+    /// (not built yet)
+    Search(Rest),
+    /// (not built yet)
+    Pull(Rest),
+    /// (not built yet)
+    Import(Rest),
+    /// (not built yet)
+    Verify(Rest),
+}
+
+#[derive(Debug, Args)]
+pub struct SessionsArgs {
+    #[command(subcommand)]
+    pub verb: SessionsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SessionsVerb {
+    List,
+    Show {
+        id: String,
+    },
+    Rm {
+        id: String,
+    },
+    /// (not built yet)
+    Search(Rest),
+    /// (not built yet)
+    Export(Rest),
+    /// (not built yet)
+    Import(Rest),
+    /// (not built yet)
+    Compact(Rest),
+}
+
+#[derive(Debug, Args)]
+pub struct SettingsArgs {
+    #[command(subcommand)]
+    pub verb: SettingsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SettingsVerb {
+    List,
+    Get {
+        key: String,
+    },
+    Set {
+        key: String,
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: IpAddr,
+    /// 0 picks a free one
+    #[arg(long, default_value_t = server::DEFAULT_PORT)]
+    pub port: u16,
+    /// What clients must send; the one kept in the data folder otherwise
+    #[arg(long, value_name = "K")]
+    pub api_key: Option<String>,
+}

@@ -1,0 +1,285 @@
+//! `nook inspect`: what is in a model file, and whether it runs. A file that contradicts itself is an error.
+
+use std::collections::BTreeMap;
+
+use api::{Error, Result};
+use engine::arch;
+use engine::spec::ModelSpec;
+use engine::tokenizer::Tokenizer;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use weights::{Array, Container, TensorView, WeightFile};
+
+use crate::args::{Global, InspectArgs};
+use crate::{out, place, text};
+
+pub fn inspect(global: &Global, args: &InspectArgs) -> Result<()> {
+    let file = place::open(&args.model, global)?;
+    match &args.tensor {
+        Some(name) => tensor(&file, name, args.values, global.json),
+        None => whole(&file, global.json),
+    }
+}
+
+/// What the engine says about the model in the file.
+enum Model {
+    Runs(ModelSpec),
+    /// Sound as far as it goes, but there is nothing here to run, or nothing that we run.
+    Rests(Error),
+}
+
+/// Errors: whatever would make loading fail, but for an unknown architecture.
+fn check(file: &WeightFile) -> Result<Model> {
+    let family = match arch::find(file) {
+        Ok(family) => family,
+        Err(error) => {
+            let rests = is_bare(file) || error.code() == "model.architecture_unknown";
+            return if rests { Ok(Model::Rests(error.into())) } else { Err(error.into()) };
+        }
+    };
+    if file.n_tensors() == 0 && file.metadata().get("tokenizer.ggml.tokens").is_some() {
+        Tokenizer::from_weights(file)?;
+        let remedy = "`nook tokenize` and `nook detokenize` can use it.";
+        return Ok(Model::Rests(Error::input(
+            "model.vocabulary_only",
+            "The file is a vocabulary alone.",
+            remedy,
+        )));
+    }
+    let spec = arch::spec(file, family)?;
+    arch::tensors(file, family, &spec)?;
+    // A safetensors folder may come without a tokenizer: then only ids can be given.
+    if !matches!(file.container(), Container::Safetensors) || file.side_file("tokenizer.json").is_some() {
+        Tokenizer::from_weights(file)?;
+    }
+    Ok(Model::Runs(spec))
+}
+
+/// Tensors without a configuration.
+fn is_bare(file: &WeightFile) -> bool {
+    matches!(file.container(), Container::Safetensors) && file.metadata().config().is_null()
+}
+
+fn whole(file: &WeightFile, as_json: bool) -> Result<()> {
+    let model = check(file)?;
+    let mut histogram: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut parameters = 0u64;
+    for tensor in file.tensors() {
+        let row = histogram.entry(tensor.dtype.name()).or_default();
+        row.0 += 1;
+        row.1 += tensor.data.len() as u64;
+        parameters += n_values(tensor.shape);
+    }
+    if !as_json {
+        out::text(&summary(file, &model, parameters, &histogram));
+        return Ok(());
+    }
+    let dtypes: Map<String, Value> = histogram
+        .iter()
+        .map(|(name, (tensors, bytes))| ((*name).to_owned(), json!({"tensors": tensors, "bytes": bytes})))
+        .collect();
+    let mut report = json!({
+        "format": format(file),
+        "path": file.path(),
+        "bytes": file.len_bytes(),
+        "architecture": architecture(file),
+        "parameters": parameters,
+        "dtypes": dtypes,
+        "context_length": Value::Null,
+        "runs": matches!(model, Model::Runs(_)),
+    });
+    match &model {
+        Model::Runs(spec) => {
+            report["context_length"] = json!(spec.context_length);
+            report["layers"] = json!(spec.layers.len());
+            report["memory"] = memory(file, spec).into_iter().map(|row| json!(row)).collect();
+        }
+        Model::Rests(error) => report["problem"] = out::error_json(error),
+    }
+    report["tensors"] = file.tensors().map(|tensor| row(&tensor)).collect();
+    report["metadata"] = metadata(file);
+    out::json(&report);
+    Ok(())
+}
+
+fn n_values(shape: &[usize]) -> u64 {
+    shape.iter().map(|&n| n as u64).product()
+}
+
+fn row(tensor: &TensorView<'_>) -> Value {
+    json!({
+        "name": tensor.name,
+        "dtype": tensor.dtype.name(),
+        "shape": tensor.shape,
+        "bytes": tensor.data.len(),
+    })
+}
+
+fn format(file: &WeightFile) -> String {
+    match file.container() {
+        Container::Gguf { version } => format!("gguf v{version}"),
+        Container::Safetensors => "safetensors".into(),
+    }
+}
+
+fn architecture(file: &WeightFile) -> Option<&str> {
+    match file.container() {
+        Container::Gguf { .. } => file.metadata().str("general.architecture").ok(),
+        Container::Safetensors => file.metadata().config()["model_type"].as_str(),
+    }
+}
+
+#[derive(Serialize)]
+struct Memory {
+    context: usize,
+    bytes: u64,
+}
+
+/// Weights plus keys and values in f16, by context length.
+fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<Memory> {
+    let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
+    let of_layer = |n_kv_heads: usize, head_dim: usize| 2 * n_kv_heads * head_dim * F16_BYTES;
+    let per_token: usize =
+        spec.layers.iter().map(|layer| of_layer(layer.attention.n_kv_heads, layer.attention.head_dim)).sum();
+    let lengths =
+        std::iter::successors(Some(2048usize), |n| n.checked_mul(4)).take_while(|n| *n < spec.context_length);
+    let row = |context: usize| Memory { context, bytes: weights + per_token as u64 * context as u64 };
+    lengths.take(MOST_LENGTHS).chain([spec.context_length]).map(row).collect()
+}
+
+/// Of one key or value.
+const F16_BYTES: usize = 2;
+
+const MOST_LENGTHS: usize = 8;
+
+fn metadata(file: &WeightFile) -> Value {
+    match file.container() {
+        Container::Gguf { .. } => Value::Object(
+            file.metadata().iter().map(|(key, value)| (key.to_owned(), shown(&value))).collect(),
+        ),
+        Container::Safetensors => file.metadata().config().clone(),
+    }
+}
+
+fn shown(value: &weights::Value<'_>) -> Value {
+    use weights::Value as V;
+    match value {
+        V::Bool(flag) => json!(flag),
+        V::F32(x) => json!(x),
+        V::F64(x) => json!(x),
+        V::Str(text) => json!(text),
+        V::Bytes(bytes) => json!(String::from_utf8_lossy(bytes)),
+        V::Array(array) => listed(array),
+        other => other.as_i64().map_or_else(|| json!(other.as_u64()), |n| json!(n)),
+    }
+}
+
+/// Long lists are named, not shown.
+const MOST_SHOWN: usize = 64;
+
+fn listed(array: &Array<'_>) -> Value {
+    let summary = || json!({"array": array.element().name(), "length": array.len()});
+    if array.len() > MOST_SHOWN {
+        return summary();
+    }
+    let strings = array.byte_strs().ok();
+    let strings = strings.map(|all| all.map(String::from_utf8_lossy).map(Value::from).collect::<Vec<_>>());
+    let numbers = || array.i32s().ok().map(|all| all.into_iter().map(Value::from).collect::<Vec<_>>());
+    let floats = || array.f32s().ok().map(|all| all.into_iter().map(|x| json!(x)).collect::<Vec<_>>());
+    let flags = || array.bools().ok().map(|all| all.into_iter().map(Value::from).collect::<Vec<_>>());
+    strings.or_else(numbers).or_else(floats).or_else(flags).map_or_else(summary, Value::Array)
+}
+
+fn summary(
+    file: &WeightFile,
+    model: &Model,
+    parameters: u64,
+    histogram: &BTreeMap<&str, (u64, u64)>,
+) -> String {
+    let mut rows = vec![
+        vec!["format".into(), format(file)],
+        vec!["size".into(), text::bytes(file.len_bytes())],
+        vec!["architecture".into(), architecture(file).unwrap_or("unknown").into()],
+        vec!["parameters".into(), text::count(parameters)],
+        vec!["tensors".into(), file.n_tensors().to_string()],
+    ];
+    for (name, (tensors, bytes)) in histogram {
+        rows.push(vec![format!("  {name}"), format!("{tensors} tensors, {}", text::bytes(*bytes))]);
+    }
+    match model {
+        Model::Runs(spec) => {
+            rows.push(vec!["layers".into(), spec.layers.len().to_string()]);
+            rows.push(vec!["context".into(), spec.context_length.to_string()]);
+            for Memory { context, bytes } in memory(file, spec) {
+                rows.push(vec![format!("  memory at {context}"), text::bytes(bytes)]);
+            }
+        }
+        Model::Rests(error) => rows.push(vec!["does not run".into(), error.message().to_owned()]),
+    }
+    text::table(&rows)
+}
+
+#[derive(Serialize)]
+struct Tensor<'a> {
+    dtype: &'a str,
+    shape: &'a [usize],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<Vec<Number>>,
+}
+
+/// JSON has no NaN and no infinity: they are written as text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Number {
+    Finite(f32),
+    Other(&'static str),
+}
+
+impl From<f32> for Number {
+    fn from(x: f32) -> Self {
+        match x {
+            x if x.is_nan() => Self::Other("NaN"),
+            f32::INFINITY => Self::Other("Infinity"),
+            f32::NEG_INFINITY => Self::Other("-Infinity"),
+            x => Self::Finite(x),
+        }
+    }
+}
+
+fn tensor(file: &WeightFile, name: &str, values: bool, as_json: bool) -> Result<()> {
+    let view = file.tensor(name).ok_or_else(|| {
+        let remedy = "`nook inspect` without --tensor lists those there are.";
+        Error::input("weights.no_tensor", format!("The file has no tensor {name}."), remedy)
+    })?;
+    let values = if values { Some(decoded(&view)?) } else { None };
+    if as_json {
+        let values = values.map(|values| values.into_iter().map(Number::from).collect());
+        out::json(&Tensor { dtype: view.dtype.name(), shape: view.shape, values });
+        return Ok(());
+    }
+    out::line(&format!(
+        "{} {} {:?}, {}",
+        view.name,
+        view.dtype.name(),
+        view.shape,
+        text::bytes(view.data.len() as u64)
+    ));
+    for value in values.unwrap_or_default() {
+        out::line(&value.to_string());
+    }
+    Ok(())
+}
+
+fn decoded(view: &TensorView<'_>) -> Result<Vec<f32>> {
+    let codec = view.dtype.codec().ok_or_else(|| {
+        Error::input(
+            "weights.dtype",
+            format!("Values of the format {} cannot be shown: it is not read yet.", view.dtype.name()),
+            "Choose a tensor of another format.",
+        )
+    })?;
+    let n = usize::try_from(n_values(view.shape)).expect("a validated tensor fits into memory");
+    let mut values = vec![0.0; n];
+    (codec.decode)(&view.data, &mut values);
+    Ok(values)
+}

@@ -1,0 +1,73 @@
+//! `nook logits`: what a model expects after given tokens.
+
+use api::worker::protocol::Kv;
+use api::{Error, Result};
+use engine::{Chunk, TokenId, Wanted};
+use serde::Serialize;
+
+use crate::args::{Global, LogitsArgs};
+use crate::{out, place};
+
+#[derive(Serialize)]
+struct Answer {
+    n_vocab: usize,
+    positions: Vec<Position>,
+}
+
+#[derive(Serialize)]
+struct Position {
+    pos: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logits: Option<Vec<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top: Option<Vec<(TokenId, f32)>>,
+}
+
+pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
+    let ids = place::ids(&args.ids)?;
+    if ids.is_empty() {
+        return Err(Error::input(
+            "request.empty",
+            "There are no token ids.",
+            "Give at least one, such as --ids 1.",
+        ));
+    }
+    let options = place::load_options(global, Kv::F32, ids.len())?;
+    let mut model = place::model(place::open(&args.model, global)?, &options)?;
+    let seq = model.new_sequence()?;
+    let wanted = if args.all { Wanted::All } else { Wanted::Last };
+    let n_vocab = model.info().n_vocab;
+    let rows = model.forward(&[Chunk { seq, tokens: &ids, logits: wanted }])?;
+    let first = ids.len() - rows.n_rows();
+    let mut positions = Vec::with_capacity(rows.n_rows());
+    for row in 0..rows.n_rows() {
+        let logits = rows.row(row)?;
+        let top = args.top.map(|k| largest(logits, k));
+        let logits = top.is_none().then(|| logits.to_vec());
+        positions.push(Position { pos: first + row, logits, top });
+    }
+    if global.json {
+        out::json(&Answer { n_vocab, positions });
+        return Ok(());
+    }
+    for Position { pos, logits, top } in positions {
+        let top = top.unwrap_or_else(|| largest(&logits.unwrap_or_default(), SHOWN));
+        out::line(&format!("after position {pos}:"));
+        for (id, logit) in top {
+            let text = model.tokenizer().map_or(String::new(), |tokenizer| tokenizer.decode(&[id]));
+            out::line(&format!("{id:>8}  {logit:>10.4}  {text:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// How many a person is shown.
+const SHOWN: usize = 10;
+
+/// The `k` largest, largest first; among equals the lower id.
+fn largest(logits: &[f32], k: usize) -> Vec<(TokenId, f32)> {
+    let mut all: Vec<(TokenId, f32)> = (0..).zip(logits.iter().copied()).collect();
+    all.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all.truncate(k);
+    all
+}

@@ -1,0 +1,146 @@
+//! Finds what the user named: models by path or library id, files of text, lists of ids.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use api::worker::protocol::{Backend, Kv, Location};
+use api::{App, Error, ErrorKind, Responder, Result, starter};
+use engine::tokenizer::Tokenizer;
+use engine::{Devices, LoadOptions, TokenId};
+use weights::WeightFile;
+
+use crate::args::Global;
+use crate::not_built;
+
+/// Where the model is that `name` stands for: a path, or an id of the library.
+pub fn locate(name: &str, global: &Global) -> Result<Location> {
+    if name == starter::ID {
+        return Ok(Location::BuiltIn);
+    }
+    if Path::new(name).exists() {
+        return Ok(Location::Path(name.into()));
+    }
+    let looks_like_path =
+        name.contains(['/', '\\']) || name.ends_with(".gguf") || name.ends_with(".safetensors");
+    if looks_like_path {
+        return Err(Error::not_found(
+            "model.no_file",
+            format!("There is no file {name}."),
+            "Check the path, or name a model of the library: `nook models list`.",
+        ));
+    }
+    match App::open(global.app_config()?)?.responder(name)? {
+        Responder::Local(reference) => Ok(reference.location),
+        Responder::Remote { name } => Err(not_built(&format!("a remote model ({name})"))),
+    }
+}
+
+pub fn open(name: &str, global: &Global) -> Result<WeightFile> {
+    Ok(match locate(name, global)? {
+        Location::BuiltIn => WeightFile::from_static(starter::ID, starter::bytes())?,
+        Location::Path(path) => WeightFile::open(Path::new(&path))?,
+    })
+}
+
+pub fn tokenizer(name: &str, global: &Global) -> Result<Tokenizer> {
+    Ok(match locate(name, global)? {
+        Location::BuiltIn => {
+            Tokenizer::from_weights(&WeightFile::from_static(starter::ID, starter::bytes())?)?
+        }
+        Location::Path(path) => Tokenizer::from_path(Path::new(&path))?,
+    })
+}
+
+/// As the flags say. `kv` and `context` where they say nothing.
+pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptions> {
+    Ok(LoadOptions {
+        devices: match global.backend()? {
+            Backend::Auto => Devices::Auto,
+            Backend::Cpu => Devices::Cpu,
+            Backend::Scalar => Devices::Scalar,
+        },
+        threads: global.threads.map(|n| n as usize),
+        kv: global.kv.map_or(kv, Kv::from).dtype(),
+        ctx: Some(global.ctx.map_or(context, |n| n as usize)),
+        ..LoadOptions::default()
+    })
+}
+
+pub fn model(file: WeightFile, options: &LoadOptions) -> Result<engine::Model> {
+    Ok(engine::Model::load(Arc::new(file), options, &mut |_| {})?)
+}
+
+/// `1,2,3`, with spaces where the user likes them.
+pub fn ids(text: &str) -> Result<Vec<TokenId>> {
+    let text = text.trim().trim_start_matches('[').trim_end_matches(']');
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let id = |part: &str| {
+        part.trim().parse().map_err(|_| {
+            Error::new(
+                ErrorKind::Usage,
+                "usage.ids",
+                format!("\"{}\" is not a token id.", part.trim()),
+                "Give ids as 1,2,3.",
+            )
+        })
+    };
+    text.split(',').map(id).collect()
+}
+
+/// The largest text file that is read at once.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The text of a file; `-` is standard input.
+pub fn read_text(path: &Path) -> Result<String> {
+    let bytes = if path == Path::new("-") { read_stdin(path)? } else { read_file(path)? };
+    String::from_utf8(bytes).map_err(|error| {
+        Error::input(
+            "input.not_utf8",
+            format!(
+                "{} is not UTF-8 text: byte {} is wrong.",
+                path.display(),
+                error.utf8_error().valid_up_to()
+            ),
+            "Save it as UTF-8.",
+        )
+    })
+}
+
+fn read_stdin(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MOST_BYTES).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(path, &error.to_string()))?;
+    Ok(bytes)
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let n = fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?.len();
+    if n > MOST_BYTES {
+        return Err(unreadable(path, &format!("{n} bytes are too many to read at once")));
+    }
+    fs::read(path).map_err(|error| unreadable(path, &error.to_string()))
+}
+
+fn unreadable(path: &Path, cause: &str) -> Error {
+    let message = format!("{} could not be read: {cause}.", path.display());
+    Error::input("input.unreadable", message, "Check the path and that the file may be read.")
+}
+
+/// Lines of JSON, blank ones left out, each with its number.
+pub fn json_lines(path: &Path) -> Result<Vec<(usize, serde_json::Value)>> {
+    let text = read_text(path)?;
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let parse = |(number, line): (usize, &str)| match serde_json::from_str(line) {
+        Ok(value) => Ok((number, value)),
+        Err(error) => Err(Error::input(
+            "input.not_json",
+            format!("{}, line {number} is not JSON: {error}.", path.display()),
+            "Write one JSON value on each line.",
+        )),
+    };
+    lines.map(parse).collect()
+}

@@ -1,0 +1,73 @@
+//! `nook render`: messages through a chat template.
+
+use api::{Error, Result, civil};
+use engine::template::{ChatTemplate, RenderInput};
+use engine::tokenizer::Tokenizer;
+use io::{Clock, RealClock};
+use serde_json::{Map, Value, json};
+
+use crate::args::{Global, RenderArgs};
+use crate::{out, place};
+
+/// A template and the names that its model has for the ends of a text.
+struct Source {
+    template: ChatTemplate,
+    bos: String,
+    eos: String,
+}
+
+pub fn render(global: &Global, args: &RenderArgs) -> Result<()> {
+    let source = match (&args.source.model, &args.source.template) {
+        (Some(model), _) => of_model(model, global)?,
+        (None, Some(path)) => {
+            let template = ChatTemplate::from_source(&place::read_text(path)?)?;
+            Source { template, bos: String::new(), eos: String::new() }
+        }
+        (None, None) => unreachable!("the command line demands one of them"),
+    };
+    for (_, line) in place::json_lines(&args.jsonl)? {
+        match source.render(&line) {
+            Ok(text) => out::json(&json!({ "text": text })),
+            Err(error) => out::json(&json!({ "error": out::error_json(&error) })),
+        }
+    }
+    Ok(())
+}
+
+fn of_model(model: &str, global: &Global) -> Result<Source> {
+    let file = place::open(model, global)?;
+    let template = ChatTemplate::from_weights(&file)?.ok_or_else(|| {
+        let message = format!("{model} carries no chat template.");
+        Error::input("template.missing", message, "Name a template file with --template.")
+    })?;
+    let tokenizer = Tokenizer::from_weights(&file).ok();
+    let name = |id: fn(&Tokenizer) -> Option<u32>| {
+        let text = tokenizer.as_ref().and_then(|tokenizer| tokenizer.token_text(id(tokenizer)?));
+        text.unwrap_or_default().to_owned()
+    };
+    Ok(Source { template, bos: name(Tokenizer::bos), eos: name(Tokenizer::eos) })
+}
+
+impl Source {
+    fn render(&self, line: &Value) -> Result<String> {
+        let messages = line["messages"].as_array().ok_or_else(|| {
+            Error::input(
+                "input.no_messages",
+                "The line has no list of messages.",
+                "Write {\"messages\": […]}.",
+            )
+        })?;
+        let none = Map::new();
+        let kwargs = line["kwargs"].as_object().unwrap_or(&none);
+        let today = civil::date_time(RealClock::new().now_utc_ms());
+        let input = RenderInput {
+            messages,
+            tools: &line["tools"],
+            kwargs,
+            bos_token: line["bos_token"].as_str().unwrap_or(&self.bos),
+            eos_token: line["eos_token"].as_str().unwrap_or(&self.eos),
+            now: Some(line["now"].as_str().unwrap_or(&today)),
+        };
+        Ok(self.template.render(&input)?.text)
+    }
+}

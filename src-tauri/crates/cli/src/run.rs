@@ -1,0 +1,142 @@
+//! `nook run`: one prompt, one answer; nothing is saved.
+
+use api::types::{Finish, TurnStats};
+use api::worker::protocol::{Prompt, PromptMessage};
+use api::{App, Error, GenerateArgs, Result, SamplingArgs};
+use serde_json::{Value, json};
+
+use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
+use crate::interrupt::Interrupt;
+use crate::turn::{Answer, Show, follow};
+use crate::{not_built, out, place};
+
+/// Exit code where Ctrl+C comes before there is an answer to stop.
+const INTERRUPTED: i32 = 130;
+
+pub fn run(global: &Global, args: RunArgs) -> Result<()> {
+    if args.schema.is_some() {
+        return Err(not_built("--schema"));
+    }
+    let prompt = prompt(&args.prompt, args.raw)?;
+    let app = App::open(global.app_config()?)?;
+    let turn = app.generate(GenerateArgs {
+        model: Some(args.model),
+        prompt,
+        sampling: args.sampling.into(),
+        max_tokens: args.max_tokens,
+        stop: args.stop,
+        ignore_eos: args.ignore_eos,
+    })?;
+    let show = if global.json { Show::Nothing } else { Show::Live };
+    let answer = follow(&app, &turn, &Interrupt::listen(INTERRUPTED), show)?;
+    if global.json {
+        out::json(&report(&answer));
+    }
+    Ok(())
+}
+
+impl From<SamplingFlags> for SamplingArgs {
+    fn from(flags: SamplingFlags) -> Self {
+        let SamplingFlags { temperature, top_k, top_p, min_p, repeat_penalty, seed } = flags;
+        Self { temperature, top_k, top_p, min_p, repeat_penalty, seed }
+    }
+}
+
+fn prompt(args: &PromptArgs, raw: bool) -> Result<Prompt> {
+    if let Some(ids) = &args.ids {
+        let ids = place::ids(ids)?;
+        if ids.is_empty() {
+            return Err(Error::input("request.empty", "There are no token ids.", "Give at least one."));
+        }
+        return Ok(Prompt::Ids(ids));
+    }
+    if let Some(path) = &args.messages {
+        let text = place::read_text(path)?;
+        let file: Value = serde_json::from_str(&text).map_err(|error| {
+            let message = format!("{} is not JSON: {error}.", path.display());
+            Error::input("input.not_json", message, "Write a list of messages.")
+        })?;
+        return messages(&file).map(Prompt::Chat);
+    }
+    let text = match (&args.prompt, &args.prompt_file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => place::read_text(path)?,
+        (None, None) => unreachable!("the command line demands one of them"),
+    };
+    Ok(match raw {
+        true => Prompt::Raw(text),
+        false => {
+            Prompt::Chat(vec![PromptMessage { role: "user".into(), content: text, ..Default::default() }])
+        }
+    })
+}
+
+/// A list of messages, or an object that holds one.
+fn messages(file: &Value) -> Result<Vec<PromptMessage>> {
+    let bad = |message: String| {
+        Error::input("input.messages", message, "Write [{\"role\": \"user\", \"content\": \"…\"}, …].")
+    };
+    if !file["tools"].is_null() {
+        return Err(not_built("`tools` in --messages"));
+    }
+    let list = file.as_array().or_else(|| file["messages"].as_array());
+    let list = list.ok_or_else(|| bad("The file holds no list of messages.".into()))?;
+    let message = |(at, message): (usize, &Value)| {
+        let role = message["role"].as_str().filter(|role| ["system", "user", "assistant"].contains(role));
+        let role =
+            role.ok_or_else(|| bad(format!("Message {at} has no role of system, user or assistant.")))?;
+        let content = message["content"].as_str();
+        let content = content.ok_or_else(|| bad(format!("Message {at} has no text as its content.")))?;
+        let reasoning = message["reasoning_content"].as_str().unwrap_or_default();
+        Ok(PromptMessage {
+            role: role.into(),
+            content: content.into(),
+            reasoning: reasoning.into(),
+            logs: Vec::new(),
+        })
+    };
+    let messages = list.iter().enumerate().map(message).collect::<Result<Vec<_>>>()?;
+    if messages.is_empty() {
+        return Err(bad("The list of messages is empty.".into()));
+    }
+    Ok(messages)
+}
+
+fn report(answer: &Answer) -> Value {
+    let mut report = json!({
+        "text": answer.text,
+        "reasoning": answer.reasoning,
+        "tool_calls": [],
+        "ids": answer.ids,
+    });
+    if let Some(stats) = &answer.stats {
+        report["finish"] = json!(finish(stats.finish));
+        report["usage"] = usage(stats);
+        report["timings"] = json!({
+            "load_ms": stats.load_ms,
+            "prefill_tok_s": stats.prefill_tok_s,
+            "decode_tok_s": stats.decode_tok_s,
+            "ttft_ms": stats.ttft_ms,
+        });
+    }
+    report
+}
+
+fn finish(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::Cancelled => "cancelled",
+        Finish::ContextFull => "context_full",
+    }
+}
+
+fn usage(stats: &TurnStats) -> Value {
+    json!({
+        "prompt_tokens": stats.prompt_tokens,
+        "reused_tokens": stats.reused_tokens,
+        "completion_tokens": stats.generated_tokens,
+        "total_tokens": stats.prompt_tokens.saturating_add(stats.generated_tokens),
+        "context_limit": stats.context_limit,
+    })
+}

@@ -1,0 +1,21 @@
+//! `nook serve`: the page and the API over HTTP, until it is told to end.
+
+use api::{App, Result};
+use serde_json::json;
+
+use crate::args::{Global, ServeArgs};
+use crate::out;
+
+pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
+    let app = App::open(global.app_config()?)?;
+    let own_key = args.api_key.is_some();
+    let data_dir = app.dirs().data.display().to_string();
+    let options = server::Options { host: args.host, port: args.port, api_key: args.api_key };
+    let listening = server::serve(app, options)?;
+    out::json(&json!({ "listening": listening.url }));
+    if !own_key {
+        out::log(&format!("clients send `Authorization: Bearer KEY`; the key is kept in {data_dir}"));
+    }
+    listening.run_until_signalled();
+    Ok(())
+}

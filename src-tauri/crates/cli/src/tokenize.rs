@@ -1,0 +1,64 @@
+//! `nook tokenize` and `nook detokenize`.
+
+use api::{Error, Result};
+use engine::TokenId;
+use engine::tokenizer::{Special, Tokenizer};
+use serde_json::json;
+
+use crate::args::{DetokenizeArgs, Global, TokenizeArgs};
+use crate::{out, place};
+
+pub fn tokenize(global: &Global, args: &TokenizeArgs) -> Result<()> {
+    let tokenizer = place::tokenizer(&args.model, global)?;
+    let special = if args.parse_special { Special::Parse } else { Special::Plain };
+    let encode = |text: &str| -> Vec<TokenId> {
+        let ids = tokenizer.encode(text, special);
+        if args.add_special { tokenizer.add_special(ids) } else { ids }
+    };
+    let show = |ids: &[TokenId]| match global.json || args.input.jsonl.is_some() {
+        true => out::json(&json!({ "ids": ids })),
+        false => out::line(&ids.iter().map(TokenId::to_string).collect::<Vec<_>>().join(",")),
+    };
+    if let Some(path) = &args.input.jsonl {
+        for (number, line) in place::json_lines(path)? {
+            let text = line["text"].as_str().ok_or_else(|| {
+                let message = format!("{}, line {number} has no \"text\".", path.display());
+                Error::input("input.no_text", message, "Write lines like {\"text\": \"…\"}.")
+            })?;
+            show(&encode(text));
+        }
+        return Ok(());
+    }
+    let text = match (&args.input.text, &args.input.file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => place::read_text(path)?,
+        (None, None) => unreachable!("the command line demands one of them"),
+    };
+    show(&encode(&text));
+    Ok(())
+}
+
+pub fn detokenize(global: &Global, args: &DetokenizeArgs) -> Result<()> {
+    let tokenizer = place::tokenizer(&args.model, global)?;
+    let ids = place::ids(&args.ids)?;
+    check(&tokenizer, &ids)?;
+    let text = tokenizer.decode(&ids);
+    if global.json {
+        out::json(&json!({ "text": text }))
+    } else {
+        out::line(&text)
+    }
+    Ok(())
+}
+
+fn check(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
+    let n = tokenizer.n_vocab();
+    match ids.iter().find(|id| **id as usize >= n) {
+        None => Ok(()),
+        Some(id) => Err(Error::input(
+            "request.token_unknown",
+            format!("Token id {id} is outside the vocabulary of {n}."),
+            "Use ids of this model's own tokenizer.",
+        )),
+    }
+}

@@ -1,0 +1,144 @@
+//! Follows a turn to its end: what comes is shown as it comes, and kept.
+
+use std::io::IsTerminal;
+
+use api::types::{TurnEventKind, TurnStats};
+use api::{App, Error, ErrorKind, Result};
+
+use crate::interrupt::Interrupt;
+use crate::out;
+
+/// Whether and how an answer is shown while it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    Nothing,
+    /// Its text on stdout, its reasoning and the progress on stderr if that is a terminal.
+    Live,
+}
+
+/// A whole answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub text: String,
+    pub reasoning: String,
+    /// Every token that was generated, the one that ended the answer included.
+    pub ids: Vec<u32>,
+    pub stats: Option<TurnStats>,
+}
+
+/// Waits for the turn's end. Ctrl+C stops it. Errors: the turn's own.
+pub fn follow(app: &App, turn: &str, interrupt: &Interrupt, show: Show) -> Result<Answer> {
+    interrupt.begin(app, turn);
+    let answer = watch(app, turn, show);
+    interrupt.end();
+    answer
+}
+
+fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
+    let mut answer = Answer::default();
+    let mut screen = Screen::new(show);
+    for events in app.watch_turn(turn, 0)? {
+        for event in events {
+            match event.kind {
+                TurnEventKind::Queued { .. } => {}
+                TurnEventKind::Loading { fraction } => screen.progress("loading the model", fraction),
+                TurnEventKind::Prefill { done, total } => {
+                    screen.progress("reading", done as f32 / total.max(1) as f32);
+                }
+                TurnEventKind::Text { text, ids } => {
+                    screen.text(&text);
+                    answer.text.push_str(&text);
+                    answer.ids.extend(ids);
+                }
+                TurnEventKind::Reasoning { text, ids } => {
+                    screen.reasoning(&text);
+                    answer.reasoning.push_str(&text);
+                    answer.ids.extend(ids);
+                }
+                TurnEventKind::Done { stats } => answer.stats = Some(stats),
+                TurnEventKind::Failed { error } => {
+                    screen.end();
+                    return Err(Error { kind: kind_of(&error.code), info: error });
+                }
+            }
+        }
+    }
+    screen.end();
+    Ok(answer)
+}
+
+/// The severity is not told with the event: its code says enough for an exit code.
+fn kind_of(code: &str) -> ErrorKind {
+    match code {
+        "bug" => ErrorKind::Bug,
+        "request.context_full" | "request.queue_full" | "kernels.memory" | "kernels.threads" => {
+            ErrorKind::Limit
+        }
+        "io.no_space" | "session.disk_full" => ErrorKind::Limit,
+        code if code.starts_with("kernels.") => ErrorKind::Device,
+        _ => ErrorKind::Input,
+    }
+}
+
+struct Screen {
+    show: Show,
+    stderr_is_terminal: bool,
+    /// A line of progress stands on stderr.
+    has_progress: bool,
+    in_reasoning: bool,
+    /// Something was written since the last line end.
+    open_line: bool,
+}
+
+impl Screen {
+    fn new(show: Show) -> Self {
+        let stderr_is_terminal = show == Show::Live && std::io::stderr().is_terminal();
+        Self { show, stderr_is_terminal, has_progress: false, in_reasoning: false, open_line: false }
+    }
+
+    fn progress(&mut self, what: &str, fraction: f32) {
+        if self.stderr_is_terminal && fraction < 1.0 {
+            out::hint(&format!("\r\x1b[2K{what} … {:.0} %", fraction * 100.0));
+            self.has_progress = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.has_progress) {
+            out::hint("\r\x1b[2K");
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.show == Show::Nothing || text.is_empty() {
+            return;
+        }
+        self.clear();
+        if std::mem::take(&mut self.in_reasoning) {
+            out::hint("\x1b[0m\n\n");
+        }
+        out::text(text);
+        self.open_line = !text.ends_with('\n');
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        if !self.stderr_is_terminal {
+            return;
+        }
+        self.clear();
+        if !std::mem::replace(&mut self.in_reasoning, true) {
+            out::hint("\x1b[2m");
+        }
+        out::hint(text);
+    }
+
+    fn end(&mut self) {
+        self.clear();
+        if std::mem::take(&mut self.in_reasoning) {
+            out::hint("\x1b[0m\n");
+        }
+        if std::mem::take(&mut self.open_line) {
+            out::line("");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Chat templates against what Jinja in Python makes of them: the same text, or an error of the same kind.
+
+use engine::Result;
+use engine::template::{ChatTemplate, RenderInput, Rendered};
+use inglenook_tests::reference_dir;
+use serde_json::{Map, Value};
+
+fn render(template: &ChatTemplate, case: &Value) -> Result<Rendered> {
+    let none = Map::new();
+    let text = |key: &str| case[key].as_str().unwrap_or_default();
+    template.render(&RenderInput {
+        messages: case["messages"].as_array().expect("messages"),
+        tools: &case["tools"],
+        kwargs: case["kwargs"].as_object().unwrap_or(&none),
+        bos_token: text("bos_token"),
+        eos_token: text("eos_token"),
+        now: Some("2026-01-15T12:00:00"),
+    })
+}
+
+/// What is wrong, if anything.
+fn check(case: &Value, template: Result<ChatTemplate>) -> Option<String> {
+    let rendered = template.and_then(|template| render(&template, case));
+    match (rendered, case["expected"].as_str()) {
+        (Ok(rendered), Some(expected)) => {
+            (rendered.text != expected).then(|| format!("{:?}\nfor {expected:?}", rendered.text))
+        }
+        (Err(error), Some(_)) => Some(format!("failed: {error}")),
+        (Ok(_), None) => Some(format!("did not fail: {}", case["error"])),
+        (Err(error), None) if case["raised_by_template"] == true => {
+            let raised = case["error"].as_str().expect("an error").trim_start_matches("TemplateError: ");
+            let is_same = error.code() == "template.raised" && error.to_string() == raised;
+            (!is_same).then(|| format!("{}: {error}\nfor {raised}", error.code()))
+        }
+        (Err(error), None) => (error.code() != "template.failed").then(|| error.to_string()),
+    }
+}
+
+#[test]
+fn every_case_renders_as_in_python() {
+    let folder = reference_dir().join("templates");
+    let cases = std::fs::read_to_string(folder.join("cases.jsonl")).expect("templates/cases.jsonl");
+    let (mut n, mut wrong) = (0, Vec::new());
+    for line in cases.lines() {
+        let case: Value = serde_json::from_str(line).expect("a case");
+        let name = case["template"].as_str().expect("a template");
+        let source = std::fs::read_to_string(folder.join("jinja").join(name)).expect(name);
+        n += 1;
+        let what = check(&case, ChatTemplate::from_source(&source));
+        wrong.extend(what.map(|what| format!("{name}, {}: {what}", case["case"])));
+    }
+    println!("templates: {} of {n} cases", n - wrong.len());
+    assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The words of every message are known in (nearly) every rendering, so that nothing typed there is markup.
+#[test]
+fn spans_cover_what_people_wrote() {
+    let folder = reference_dir().join("templates");
+    let cases = std::fs::read_to_string(folder.join("cases.jsonl")).expect("templates/cases.jsonl");
+    for line in cases.lines() {
+        let case: Value = serde_json::from_str(line).expect("a case");
+        let name = case["template"].as_str().expect("a template");
+        let source = std::fs::read_to_string(folder.join("jinja").join(name)).expect(name);
+        let Ok(rendered) = ChatTemplate::from_source(&source).and_then(|t| render(&t, &case)) else {
+            continue;
+        };
+        let mut end = 0;
+        for span in &rendered.content_spans {
+            assert!(span.range.start >= end && span.range.end <= rendered.text.len(), "{name}: {span:?}");
+            end = span.range.end;
+        }
+        for (at, message) in case["messages"].as_array().expect("messages").iter().enumerate() {
+            let Some(content) = message["content"].as_str().map(str::trim).filter(|text| !text.is_empty())
+            else {
+                continue;
+            };
+            if message["role"] != "user" || !rendered.text.contains(content) {
+                continue;
+            }
+            let covers = |range: &std::ops::Range<usize>| rendered.text[range.clone()].contains(content);
+            let spans = rendered.content_spans.iter().filter(|span| span.message == Some(at));
+            assert!(spans.map(|span| &span.range).any(covers), "{name}, {}: message {at}", case["case"]);
+        }
+    }
+}
+
+#[test]
+fn hostile_templates_end_with_an_error() {
+    let case =
+        serde_json::json!({"messages": [{"role": "user", "content": "hi"}], "tools": null, "kwargs": {}});
+    let sources = [
+        "{% for a in range(1000000) %}{% for b in range(1000000) %}{% endfor %}{% endfor %}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{ 'x' * 1000000000000 }}",
+        "{% for a in range(100000) %}{{ 'xxxxxxxxxx' * 1000 }}{% endfor %}",
+        "{{ messages[0].nothing.more }}",
+        "{{ raise_exception('no') }}",
+        "{{ unknown_function() }}",
+        "{% if %}",
+        "{{",
+        "{% include 'other' %}",
+    ];
+    for source in sources {
+        let rendered = ChatTemplate::from_source(source).and_then(|template| render(&template, &case));
+        let error = rendered.expect_err(source);
+        assert!(error.code().starts_with("template."), "{source}: {}", error.code());
+        assert!(!error.to_string().is_empty() && !error.remedy().is_empty(), "{source}");
+    }
+}
