@@ -193,7 +193,11 @@ impl App {
         };
         let logging = match log {
             LogTo::Nowhere => None,
-            LogTo::StderrAndFile => Some(Logging::start(&dirs.logs)),
+            LogTo::StderrAndFile => {
+                // Without the folder there is no file; stderr is told by the log itself.
+                let _ = io.create_dir_all(&dirs.logs);
+                Some(Logging::start(&dirs.logs))
+            }
         };
         let events = Feed::new(APP_EVENTS_KEPT);
         let shared = Arc::new(Shared { io, clock, events, state: Mutex::new(state) });
