@@ -37,6 +37,8 @@ check('contextLength', contextLength, [
 check('speed', speed, [[42.12, '42.1 tok/s']]);
 check('percent', percent, [[0.434, '43 %']]);
 check('seconds', seconds, [
+  [0.2, '1 ms'],
+  [31.4, '31 ms'],
   [310, '0.31 s'],
   [9_940, '9.94 s'],
   [9_960, '10 s'],

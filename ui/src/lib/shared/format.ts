@@ -34,7 +34,9 @@ export function parameters(n: number): string {
 
 export const speed = (tokensPerSecond: number): string => `${ONE.format(tokensPerSecond)} tok/s`;
 
+/** A wait: milliseconds where a tenth of a second would round it away. */
 export function seconds(ms: number): string {
+  if (ms < 99.5) return `${WHOLE.format(Math.max(1, ms))} ms`;
   return ms < 9_950 ? `${TWO.format(ms / 1000)} s` : `${WHOLE.format(ms / 1000)} s`;
 }
 
