@@ -1,6 +1,7 @@
 //! One test binary; a module per concern.
 
 mod configs;
+mod configs;
 mod forward;
 mod golden;
 mod malformed;
