@@ -127,9 +127,9 @@ impl<L: Lanes> Take<L> for Turned<L> {
 #[inline(always)]
 fn sum_pairs(sums: &[i32; SUMS]) -> [i32; SUMS / 2] {
     let mut pairs = [0; SUMS / 2];
-    for (pair, sums) in pairs.iter_mut().zip(sums.as_chunks::<2>().0) {
+    for i in 0..SUMS / 2 {
         // 16 activations of at most 127 fit an i16.
-        *pair = (sums[0] & 0xFFFF) | sums[1] << 16;
+        pairs[i] = (sums[2 * i] & 0xFFFF) | sums[2 * i + 1] << 16;
     }
     pairs
 }

@@ -9,6 +9,10 @@ use super::{Acts, OutTile, WeightRows};
 /// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
 const MAX_TOKENS: usize = 64;
 
+const CACHE_LINE: usize = 64;
+/// How far ahead of its use each of the first rows is asked for: about the latency of memory at the speed of one core.
+const AHEAD: usize = 512;
+
 /// How a format goes through one stretch of a row: as many blocks as make sense to turn at once.
 pub trait Format {
     /// Bytes and elements of a stretch; the last may have fewer whole blocks.
@@ -98,8 +102,11 @@ pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutT
         let rows = pointers(&w, first);
         let n_rows = (w.n_rows() - first).min(L::ROWS);
         if acts.n_tokens == 1 {
+            let after = (first + L::ROWS).min(w.n_rows());
+            let next = &w.bytes[after * w.row_bytes..(after + L::ROWS).min(w.n_rows()) * w.row_bytes];
             // SAFETY: `pointers` gives whole rows of `w`; the lengths were compared above.
-            let sums = unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, &Token::of(&acts, 0)) };
+            let sums =
+                unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, &Token::of(&acts, 0), next, first == 0) };
             out.token(0)[first..first + n_rows].copy_from_slice(&sums[..n_rows]);
             continue;
         }
@@ -115,13 +122,45 @@ pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutT
     }
 }
 
+/// Asks for `len` bytes from `offset` of each row.
+///
+/// # Safety
+/// As for `Lanes`.
 #[inline(always)]
-unsafe fn one<F: Format, L: Lanes>(rows: &RowPointers, n_blocks: usize, token: &Token) -> [f32; MAX_ROWS] {
+unsafe fn prefetch<L: Lanes>(rows: &RowPointers, offset: usize, len: usize) {
+    for line in (0..len).step_by(CACHE_LINE) {
+        for row in &rows[..L::ROWS] {
+            // SAFETY: the caller's; a prefetch reads nothing.
+            unsafe { L::prefetch(row.wrapping_add(offset + line)) }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn one<F: Format, L: Lanes>(
+    rows: &RowPointers,
+    n_blocks: usize,
+    token: &Token,
+    next: &[u8],
+    cold: bool,
+) -> [f32; MAX_ROWS] {
     let mut sums = [0.0; MAX_ROWS];
     // SAFETY: the caller's, whose rows have `n_blocks` blocks; `sums` has room for any register.
     unsafe {
+        let every = (CACHE_LINE / F::BLOCK_BYTES).max(1);
         let mut acc = L::zero_f();
+        let mut asked = 0;
         for block in 0..n_blocks {
+            if cold && block % every == 0 {
+                prefetch::<L>(rows, block * F::BLOCK_BYTES + AHEAD, every * F::BLOCK_BYTES);
+            }
+            // The processor does not foresee so many short streams: it is asked for as many lines of the next rows as
+            // are used here, one after another in memory, into the second-level cache.
+            let until = ((block + 1) * L::ROWS * F::BLOCK_BYTES).min(next.len());
+            while asked < until {
+                L::prefetch(next.as_ptr().add(asked));
+                asked += CACHE_LINE;
+            }
             acc = F::block::<L>(acc, rows, block * F::BLOCK_BYTES, token, block);
         }
         L::store_f(sums.as_mut_ptr(), acc);

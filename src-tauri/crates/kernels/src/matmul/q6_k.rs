@@ -32,17 +32,18 @@ impl Block256 for Q6K {
                 factor,
                 offset_factor: L::zero_f(),
             };
-            for (i, four) in bytes.into_iter().enumerate() {
+            let low = L::splat(0xFFFF);
+            for i in 0..4 {
+                let four = bytes[i];
                 let each = [
                     L::shift_right_signed::<24>(L::shift_left::<24>(four)),
                     L::shift_right_signed::<24>(L::shift_left::<16>(four)),
                     L::shift_right_signed::<24>(L::shift_left::<8>(four)),
                     L::shift_right_signed::<24>(four),
                 ];
-                for (j, scale) in each.into_iter().enumerate() {
-                    header.scales[i * 4 + j] = scale;
+                for j in 0..4 {
+                    header.scales[i * 4 + j] = each[j];
                 }
-                let low = L::splat(0xFFFF);
                 header.offsets[i * 2] = L::or(L::and(each[0], low), L::shift_left::<16>(each[1]));
                 header.offsets[i * 2 + 1] = L::or(L::and(each[2], low), L::shift_left::<16>(each[3]));
             }
@@ -56,20 +57,27 @@ impl Block256 for Q6K {
         unsafe {
             let (four, upper) = (L::splat(0x0F0F_0F0F), L::splat(0x3030_3030));
             for half in 0..2 {
-                let a = T::arrange(L::rows32(rows, offset + half * 64));
-                let b = T::arrange(L::rows32(rows, offset + half * 64 + 32));
                 let h = T::arrange(L::rows32(rows, offset + HIGH + half * 32));
-                let mut out = [a; 4];
+                let a = T::arrange(L::rows32(rows, offset + half * 64));
+                let mut out = a;
                 for i in 0..8 {
-                    out[0][i] = L::or(L::and(a[i], four), L::and(L::shift_left::<4>(h[i]), upper));
-                    out[1][i] = L::or(L::and(b[i], four), L::and(L::shift_left::<2>(h[i]), upper));
-                    let (a, b) = (L::shift_right::<4>(a[i]), L::shift_right::<4>(b[i]));
-                    out[2][i] = L::or(L::and(a, four), L::and(h[i], upper));
-                    out[3][i] = L::or(L::and(b, four), L::and(L::shift_right::<2>(h[i]), upper));
+                    out[i] = L::or(L::and(a[i], four), L::and(L::shift_left::<4>(h[i]), upper));
                 }
-                for (k, group) in out.into_iter().enumerate() {
-                    take.group(half * 4 + k, group);
+                take.group(half * 4, out);
+                for i in 0..8 {
+                    out[i] = L::or(L::and(L::shift_right::<4>(a[i]), four), L::and(h[i], upper));
                 }
+                take.group(half * 4 + 2, out);
+                let b = T::arrange(L::rows32(rows, offset + half * 64 + 32));
+                for i in 0..8 {
+                    out[i] = L::or(L::and(b[i], four), L::and(L::shift_left::<2>(h[i]), upper));
+                }
+                take.group(half * 4 + 1, out);
+                for i in 0..8 {
+                    let upper = L::and(L::shift_right::<2>(h[i]), upper);
+                    out[i] = L::or(L::and(L::shift_right::<4>(b[i]), four), upper);
+                }
+                take.group(half * 4 + 3, out);
             }
         }
     }

@@ -84,12 +84,12 @@ impl Lanes for Ymm {
         fn low_half(a: __m256i) -> __m256 { _mm256_cvtph_ps(Self::low16(a)) }
         fn high_half(a: __m256i) -> __m256 { Self::low_half(_mm256_srli_epi32::<16>(a)) }
         fn halves(rows: &RowPointers, offset: usize) -> __m256 {
-            let mut bits = [0i16; 8];
-            for i in 0..8 {
-                bits[i] = rows[i].add(offset).cast::<i16>().read_unaligned();
-            }
-            _mm256_cvtph_ps(_mm_loadu_si128(bits.as_ptr().cast()))
+            // Inserted one by one: eight stores and one load of all would wait for each other.
+            let at = |i: usize| rows[i].add(offset).cast::<i16>().read_unaligned();
+            _mm256_cvtph_ps(_mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)))
         }
+
+        fn prefetch(at: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 
         fn dot(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
             // Two products are at most 2 · 127 · 127 < 2¹⁵: nothing saturates.

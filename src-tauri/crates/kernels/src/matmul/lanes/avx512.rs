@@ -11,6 +11,12 @@ pub struct Zmm;
 
 impl Zmm {
     instructions! {
+        /// 16 bits of eight rows from `first`.
+        fn eight16(rows: &RowPointers, first: usize, offset: usize) -> __m128i {
+            let at = |i: usize| rows[first + i].add(offset).cast::<i16>().read_unaligned();
+            _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7))
+        }
+
         /// 16 bytes of four rows.
         fn quarters(a: *const u8, b: *const u8, c: *const u8, d: *const u8) -> __m512i {
             let v = _mm512_castsi128_si512(_mm_loadu_si128(a.cast()));
@@ -80,12 +86,12 @@ impl Lanes for Zmm {
         fn low_half(a: __m512i) -> __m512 { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)) }
         fn high_half(a: __m512i) -> __m512 { Self::low_half(_mm512_srli_epi32::<16>(a)) }
         fn halves(rows: &RowPointers, offset: usize) -> __m512 {
-            let mut bits = [0i16; 16];
-            for i in 0..16 {
-                bits[i] = rows[i].add(offset).cast::<i16>().read_unaligned();
-            }
-            _mm512_cvtph_ps(_mm256_loadu_si256(bits.as_ptr().cast()))
+            // Inserted one by one: sixteen stores and one load of all would wait for each other.
+            let (low, high) = (Self::eight16(rows, 0, offset), Self::eight16(rows, 8, offset));
+            _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high))
         }
+
+        fn prefetch(at: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 
         fn dot(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, w, a) }
         fn signed(w: __m512i) -> __m512i { _mm512_xor_si512(w, _mm512_set1_epi8(-128)) }

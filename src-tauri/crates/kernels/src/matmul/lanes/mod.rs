@@ -57,6 +57,9 @@ pub trait Lanes {
     /// The f16 before which each row's pointer plus `offset` stands.
     unsafe fn halves(rows: &RowPointers, offset: usize) -> Self::F;
 
+    /// Asks for the cache line at an address, which need not be readable, into the second-level cache.
+    unsafe fn prefetch(at: *const u8);
+
     /// acc + the dot product of the four bytes in each lane: `w` within 0..=127, `a` within -127..=127.
     unsafe fn dot(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
     /// Signed bytes made fit for `dot_signed`.

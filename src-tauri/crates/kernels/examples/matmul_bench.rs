@@ -1,0 +1,139 @@
+//! Speed of the fast products on one thread: GB/s of weights for one token (what decoding is bound by) beside what
+//! plain reading gives, and GOPS for a prompt. The best of many short runs, so that a busy machine disturbs little.
+//!
+//! cargo run --release -p kernels --example matmul_bench -- [dtype] [level]
+
+use std::hint::black_box;
+
+use io::{Clock, RealClock};
+use kernels::cpu::isa::IsaLevel;
+use kernels::matmul::{ActFormat, Acts, MATMULS, MatMulRow, OutTile, WeightRows};
+
+/// Columns of a matrix: a usual width.
+const K: usize = 4096;
+/// Weights of the decode run: far more than any cache.
+const DECODE_BYTES: usize = 512 << 20;
+/// Weights of a decode run that stays in the second-level cache.
+const CACHED_BYTES: usize = 512 << 10;
+/// Rows and tokens of one call of a prompt run, as the executor cuts it.
+const PROMPT_ROWS: usize = 64;
+const PROMPT_TOKENS: usize = 64;
+/// Rows of one call of the decode run are at most so many bytes, as the executor cuts it.
+const TASK_BYTES: usize = 1024 * 1024;
+
+/// Seconds that `run` takes.
+fn timed(clock: &dyn Clock, run: impl FnOnce()) -> f64 {
+    let start = clock.monotonic();
+    run();
+    (clock.monotonic() - start).as_secs_f64()
+}
+
+/// Activations in the format of a row.
+struct Activations {
+    x: Vec<f32>,
+    q: Vec<i8>,
+    scales: Vec<f32>,
+    sums: Vec<i32>,
+}
+
+impl Activations {
+    fn new(row: &MatMulRow, n_tokens: usize) -> Self {
+        let x: Vec<f32> = (0..n_tokens * K).map(|i| ((i * 29 % 113) as f32 - 56.0) * 0.01).collect();
+        let (n_scales, n_sums) = (row.act.n_scales(K), row.act.n_sums(K));
+        let mut all = Self {
+            x,
+            q: vec![0; n_tokens * K],
+            scales: vec![0.0; n_tokens * n_scales],
+            sums: vec![0; n_tokens * n_sums],
+        };
+        for t in 0..if row.act == ActFormat::F32 { 0 } else { n_tokens } {
+            (row.quantize)(
+                &all.x[t * K..(t + 1) * K],
+                &mut all.q[t * K..(t + 1) * K],
+                &mut all.scales[t * n_scales..(t + 1) * n_scales],
+                &mut all.sums[t * n_sums..(t + 1) * n_sums],
+            );
+        }
+        all
+    }
+
+    fn acts(&self, row: &MatMulRow, n_tokens: usize) -> Acts<'_> {
+        if row.act == ActFormat::F32 {
+            return Acts { n_tokens, k: K, x: &self.x, q: &[], scales: &[], sums: &[] };
+        }
+        Acts { n_tokens, k: K, x: &[], q: &self.q, scales: &self.scales, sums: &self.sums }
+    }
+}
+
+/// GB/s for one token over a matrix in memory, by pieces of `piece` bytes.
+fn decode(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], piece: usize) -> f64 {
+    let row_bytes = row.dtype.row_bytes(K);
+    let activations = Activations::new(row, 1);
+    let acts = activations.acts(row, 1);
+    let task_rows = (TASK_BYTES.min(piece) / row_bytes).max(16) / 16 * 16;
+    let task = task_rows * row_bytes;
+    let mut out = vec![0.0; task_rows];
+    let mut best = f64::INFINITY;
+    for _ in 0..if bytes.len() == piece { 1000 } else { 6 } {
+        for piece in bytes.chunks_exact(piece) {
+            let seconds = timed(clock, || {
+                for bytes in piece.chunks_exact(task) {
+                    let w = WeightRows { bytes, row_bytes, k: K };
+                    (row.kernel)(w, acts, &mut OutTile::whole(&mut out, task_rows));
+                }
+            });
+            best = best.min(seconds / (piece.len() / task * task) as f64);
+        }
+    }
+    black_box(&out);
+    1e-9 / best
+}
+
+/// GOPS (two per multiply-add) for a tile of a prompt.
+fn prompt(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], n_tokens: usize) -> f64 {
+    let row_bytes = row.dtype.row_bytes(K);
+    let activations = Activations::new(row, n_tokens);
+    let acts = activations.acts(row, n_tokens);
+    let mut out = vec![0.0; n_tokens * PROMPT_ROWS];
+    let w = WeightRows { bytes: &bytes[..PROMPT_ROWS * row_bytes], row_bytes, k: K };
+    let mut run = || timed(clock, || (row.kernel)(w, acts, &mut OutTile::whole(&mut out, PROMPT_ROWS)));
+    let seconds = (0..100).map(|_| run()).fold(f64::INFINITY, f64::min);
+    black_box(&out);
+    (2 * PROMPT_ROWS * n_tokens * K) as f64 / seconds * 1e-9
+}
+
+fn main() {
+    let clock = RealClock::new();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let wanted =
+        |i: usize, name: &str| arguments.get(i).is_none_or(|a| a.eq_ignore_ascii_case(name) || a == "all");
+    // The same valid half-precision scales everywhere: 0x2C2C is about 0.065 wherever a format looks for one.
+    let bytes = vec![0x2Cu8; DECODE_BYTES];
+    let words = bytes.as_chunks::<8>().0;
+    let mut read = f64::INFINITY;
+    for words in words.chunks(4 << 20).cycle().take(64) {
+        let sum = || words.iter().fold(0u64, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
+        let seconds = timed(&clock, || {
+            black_box(sum());
+        });
+        read = read.min(seconds / (words.len() * 8) as f64);
+    }
+    println!("plain reading on one thread: {:.1} GB/s", 1e-9 / read);
+    println!("{:6} {:8} {:>12} {:>22}", "dtype", "level", "GB/s (cached)", "GOPS at 2, 8, 64 tokens");
+    for row in MATMULS.iter().copied().flatten().filter(|row| row.level.is_present()) {
+        if !wanted(0, row.dtype.name()) || !wanted(1, row.level.name()) || row.level == IsaLevel::Portable {
+            continue;
+        }
+        let ops = [2, 8, PROMPT_TOKENS].map(|n| prompt(&clock, row, &bytes, n));
+        println!(
+            "{:6} {:8} {:5.1} ({:5.1}) {:6.0} {:6.0} {:6.0}",
+            row.dtype.name(),
+            row.level.name(),
+            decode(&clock, row, &bytes, 8 << 20),
+            decode(&clock, row, &bytes[..CACHED_BYTES], CACHED_BYTES),
+            ops[0],
+            ops[1],
+            ops[2]
+        );
+    }
+}
