@@ -1,7 +1,6 @@
 //! One test binary; a module per concern.
 
 mod configs;
-mod configs;
 mod forward;
 mod golden;
 mod malformed;
