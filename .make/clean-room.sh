@@ -27,6 +27,7 @@ chmod +x "$room/usr/local/bin/npm" "$room/usr/local/bin/npx"
 cp /etc/resolv.conf "$room/etc/resolv.conf"
 cp /etc/ssl/certs/ca-certificates.crt "$room/etc/ssl/certs/ca-certificates.crt"
 
+mkdir -p /tmp/.X11-unix && chmod 1777 /tmp/.X11-unix
 mounted=()
 lend() { mkdir -p "$room$2"; mount --bind ${3:+-o "$3"} "$1" "$room$2"; mounted=("$room$2" "${mounted[@]}"); }
 leave() { for place in "${mounted[@]}"; do umount "$place" || umount -l "$place"; done; }

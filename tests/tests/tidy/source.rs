@@ -62,11 +62,13 @@ impl Source {
     }
 }
 
-/// Rust's own convention: `tests.rs`, `x_tests.rs`, or anything in a `tests` folder. Examples don't ship either.
+/// Rust's own convention: `tests.rs`, `x_tests.rs`, or anything in a `tests` folder. Examples and build scripts
+/// don't ship either.
 fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs")
         || path.ends_with("_tests.rs")
         || path.contains("/examples/")
+        || path.ends_with("/build.rs")
         || path.contains("/tests/")
         || path.starts_with("tests/")
 }

@@ -1,0 +1,11 @@
+//! Capabilities, the Windows manifest and the list of commands the page may call.
+
+const COMMANDS: &[&str] = &["call", "watch_turn", "watch_app", "pick_model_file", "open_data_dir"];
+
+fn main() {
+    let manifest = tauri_build::AppManifest::new().commands(COMMANDS);
+    let attributes = tauri_build::Attributes::new().app_manifest(manifest);
+    if let Err(error) = tauri_build::try_build(attributes) {
+        panic!("tauri-build: {error:#}");
+    }
+}

@@ -1,0 +1,120 @@
+//! What the page may ask for. Each command is one call into `api`, off the main thread.
+
+use std::sync::Mutex;
+
+use api::types::{AppEvent, ErrorInfo, TurnEvent};
+use serde_json::Value;
+use tauri::State;
+use tauri::async_runtime::spawn_blocking;
+use tauri::ipc::Channel;
+
+/// The application, until the window ends.
+pub struct Held(Mutex<Option<api::App>>);
+
+impl Held {
+    pub fn new(app: api::App) -> Self {
+        Self(Mutex::new(Some(app)))
+    }
+
+    /// Ends the application: its last clone saves what running turns have written.
+    pub fn let_go(&self) {
+        drop(self.lock().take());
+    }
+
+    fn app(&self) -> Result<api::App, ErrorInfo> {
+        self.lock().clone().ok_or_else(|| api::Error::bug("the window is closing").info)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<api::App>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A use case by its name. Rejects with an `ErrorInfo`.
+#[tauri::command]
+pub async fn call(app: State<'_, Held>, name: String, args: Value) -> Result<Value, ErrorInfo> {
+    let app = app.app()?;
+    blocking(move || app.call(&name, args)).await
+}
+
+/// Hands on a turn's events after `after_seq`; returns when the turn has ended or the page is gone.
+#[tauri::command]
+pub async fn watch_turn(
+    app: State<'_, Held>,
+    turn: String,
+    after_seq: u64,
+    channel: Channel<Vec<TurnEvent>>,
+) -> Result<(), ErrorInfo> {
+    let watch = app.app()?.watch_turn(&turn, after_seq).map_err(|error| error.info)?;
+    blocking(move || {
+        for events in watch {
+            if channel.send(events).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Hands on what happens beside turns, for as long as the page lives. Returns at once.
+#[tauri::command]
+pub async fn watch_app(app: State<'_, Held>, channel: Channel<Vec<AppEvent>>) -> Result<(), ErrorInfo> {
+    let watch = app.app()?.watch_app();
+    spawn_blocking(move || {
+        for events in watch {
+            if channel.send(events).is_err() {
+                break;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The system's file dialog. Null: the user changed their mind.
+#[tauri::command]
+pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<String>, ErrorInfo> {
+    let dialog = rfd::AsyncFileDialog::new()
+        .set_title("Add a model")
+        .add_filter("Models", &["gguf", "safetensors"])
+        .add_filter("All files", &["*"])
+        .set_parent(&window);
+    let picked = dialog.pick_file().await;
+    Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
+}
+
+/// Shows the data folder in the system's file manager.
+#[tauri::command]
+pub async fn open_data_dir(app: State<'_, Held>) -> Result<(), ErrorInfo> {
+    let dir = app.app()?.app_info().data_dir;
+    blocking(move || show_folder(&dir)).await
+}
+
+fn show_folder(dir: &str) -> api::Result<()> {
+    let program = if cfg!(windows) {
+        "explorer"
+    } else if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let status = std::process::Command::new(program).arg(dir).status();
+    // Explorer's exit status says nothing.
+    match status {
+        Ok(status) if status.success() || cfg!(windows) => Ok(()),
+        _ => Err(api::Error::input(
+            "shell.folder",
+            format!("The file manager could not be opened for {dir}."),
+            "Open that folder by hand.",
+        )),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> api::Result<T> + Send + 'static,
+) -> Result<T, ErrorInfo> {
+    match spawn_blocking(work).await {
+        Ok(result) => result.map_err(|error| error.info),
+        Err(panicked) => Err(api::Error::bug(panicked).info),
+    }
+}
