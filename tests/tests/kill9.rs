@@ -1,0 +1,210 @@
+//! kill -9 while an answer is written: the conversation is there, with the question whole and the answer at
+//! most half a second behind what was seen.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use api::types::MessageState;
+use api::{App, AppConfig};
+use engine::shape::{Mix, Shape};
+use inglenook_tests::nook;
+use serde_json::{Value, json};
+
+const KEY: &str = "a-key-for-tests";
+
+/// What a killed program may lose.
+const MAY_LOSE: Duration = Duration::from_millis(500);
+
+/// Kills, at so long after the first text.
+const DELAYS_MS: [u64; 5] = [0, 150, 400, 700, 1100];
+
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    fn start(home: &Path) -> Self {
+        let mut child = Command::new(nook())
+            .args(["serve", "--port", "0", "--api-key", KEY, "--backend", "scalar", "--threads", "1"])
+            .arg("--data-dir")
+            .arg(home)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nook runs");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let ready: Value = serde_json::from_str(&line).expect("nook serve says where it listens");
+        let url = ready["listening"].as_str().expect("an address").to_owned();
+        Self { child, address: url.trim_start_matches("http://").to_owned() }
+    }
+
+    fn open(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("it listens");
+        stream
+    }
+
+    fn call(&self, name: &str, args: &Value) -> Value {
+        let mut text = String::new();
+        self.open("POST", &format!("/api/{name}"), &args.to_string())
+            .read_to_string(&mut text)
+            .expect("an answer");
+        let body = text.split_once("\r\n\r\n").expect("a body").1;
+        serde_json::from_str(body).expect("JSON")
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+/// Random weights in a vocabulary of thousands: its answers make no sense and hardly ever end.
+fn write_model(path: &Path) {
+    let shape = Shape {
+        name: "endless",
+        architecture: "llama",
+        n_layers: 4,
+        d_model: 512,
+        n_heads: 8,
+        n_kv_heads: 4,
+        head_dim: 64,
+        d_ff: 1536,
+        n_vocab: 4096,
+        context_length: 8192,
+        rope_base: 10_000.0,
+        rope_stretch: None,
+        eps: 1e-5,
+        tied_embeddings: true,
+    };
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).expect("a temporary file"));
+    let mix = Mix::parse("q8_0").expect("a dtype");
+    engine::shape::write(&shape, mix, 1, &mut file).expect("a temporary file");
+    file.flush().expect("a temporary file");
+}
+
+/// The text of an answer as it came, each piece with its moment.
+#[derive(Default)]
+struct Seen {
+    pieces: Vec<(Instant, String)>,
+    is_over: bool,
+}
+
+impl Seen {
+    fn take(&mut self, line: &str) {
+        let Some(event) =
+            line.strip_prefix("data: ").and_then(|data| serde_json::from_str::<Value>(data).ok())
+        else {
+            return;
+        };
+        match event["kind"]["type"].as_str() {
+            Some("text") => {
+                let text = event["kind"]["text"].as_str().unwrap_or_default();
+                self.pieces.push((Instant::now(), text.to_owned()));
+            }
+            Some("done" | "failed") => self.is_over = true,
+            _ => {}
+        }
+    }
+
+    /// How long before `killed_at` the saved text had been seen whole.
+    fn behind(&self, saved: &str, killed_at: Instant) -> Duration {
+        let mut n_seen = 0;
+        let lost = self.pieces.iter().find(|(_, text)| {
+            n_seen += text.len();
+            n_seen > saved.len()
+        });
+        lost.map_or(Duration::ZERO, |(at, _)| killed_at.saturating_duration_since(*at))
+    }
+
+    fn until(&self, moment: Instant) -> String {
+        self.pieces.iter().filter(|(at, _)| *at <= moment).map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+/// Follows the answer until `delay` after its first text (or to its end) and kills the program then.
+fn follow_and_kill(serving: Serving, turn: &str, delay: Duration) -> (Seen, Instant) {
+    let stream = serving.open("GET", &format!("/api/turns/{turn}/events?after=0"), "");
+    let mut lines = BufReader::new(stream).lines();
+    let mut seen = Seen::default();
+    loop {
+        let begun = seen.pieces.first().map(|(at, _)| *at);
+        if seen.is_over || begun.is_some_and(|at| at.elapsed() >= delay) {
+            break;
+        }
+        match lines.next() {
+            Some(Ok(line)) => seen.take(&line),
+            Some(Err(_)) | None => break,
+        }
+    }
+    let killed_at = Instant::now();
+    serving.kill();
+    // What was on its way was seen too.
+    lines.map_while(Result::ok).for_each(|line| seen.take(&line));
+    (seen, killed_at)
+}
+
+fn open(home: &Path) -> App {
+    App::open(AppConfig { data_dir: Some(home.to_owned()), ..AppConfig::default() }).expect("it opens again")
+}
+
+#[test]
+fn a_kill_while_answering_loses_half_a_second_at_most() {
+    let home = std::env::temp_dir().join(format!("inglenook-kill9-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&home);
+    std::fs::create_dir_all(&home).expect("a temporary folder");
+    let model = home.join("endless.gguf");
+    write_model(&model);
+    let mut n_killed_midway = 0;
+    let mut last: Option<(String, String)> = None;
+    for (round, delay) in DELAYS_MS.into_iter().enumerate() {
+        let serving = Serving::start(&home);
+        let added = serving.call("model_add", &json!({ "path": model.display().to_string() }));
+        let hot = serving.call("settings_set", &json!({ "key": "temperature", "value": 2 }));
+        assert_eq!(hot["value"], 2.0);
+        if let Some((id, text)) = &last {
+            let kept = serving.call("conversation_get", &json!({ "id": id }));
+            assert_eq!(kept["messages"][1]["text"], text.as_str(), "a later kill does not touch it");
+        }
+        let question = format!("Question {round}: tell me all you know");
+        let started = serving.call("send", &json!({ "text": question, "model": added["id"] }));
+        let turn = started["turn"].as_str().expect("a turn").to_owned();
+        let conversation = started["conversation"].as_str().expect("a conversation").to_owned();
+        let (seen, killed_at) = follow_and_kill(serving, &turn, Duration::from_millis(delay));
+
+        let app = open(&home);
+        let messages = app.conversation_get(&conversation).expect("the conversation is there").messages;
+        assert_eq!(messages[0].text, question);
+        let saved = &messages[1].text;
+        let all: String = seen.pieces.iter().map(|(_, text)| text.as_str()).collect();
+        assert!(all.starts_with(saved.as_str()) || saved.starts_with(&all), "saved {saved:?}\nseen {all:?}");
+        let must_have = seen.until(killed_at.checked_sub(MAY_LOSE).expect("the machine runs longer"));
+        assert!(
+            saved.starts_with(&must_have),
+            "saved {saved:?}\nseen half a second before the kill {must_have:?}"
+        );
+        println!(
+            "killed after {delay} ms: {} ms of the answer are missing",
+            seen.behind(saved, killed_at).as_millis()
+        );
+        if !seen.is_over {
+            n_killed_midway += 1;
+            assert_eq!(messages[1].state, MessageState::Interrupted);
+        }
+        last = Some((conversation, saved.clone()));
+    }
+    assert!(n_killed_midway >= 3, "{n_killed_midway} of {} kills came midway", DELAYS_MS.len());
+    std::fs::remove_dir_all::<PathBuf>(home).expect("it can be removed");
+}
