@@ -168,6 +168,8 @@ unsafe fn one<F: Format, L: Lanes>(
     sums
 }
 
+/// # Safety
+/// As for `Lanes`; the rows have `n_blocks` blocks.
 #[inline(always)]
 unsafe fn many<F: Format, L: Lanes>(
     rows: &RowPointers,
@@ -200,6 +202,8 @@ unsafe fn many<F: Format, L: Lanes>(
     }
 }
 
+/// # Safety
+/// As for `Lanes`; the tokens have the activations of these blocks.
 #[inline(always)]
 unsafe fn group<F: Format, L: Lanes, const T: usize>(
     turned: &F::Turned<L>,

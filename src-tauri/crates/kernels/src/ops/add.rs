@@ -16,7 +16,6 @@ pub fn scalar(a: &[f32], b: &[f32], out: &mut [f32]) {
 }
 
 #[inline(always)]
-#[allow(clippy::extra_unused_type_parameters)] // the form of all bodies
 fn body<M: Mac>(a: &[f32], b: &[f32], out: &mut [f32]) {
     let n = out.len();
     let (a, b) = (&a[..n], &b[..n]);

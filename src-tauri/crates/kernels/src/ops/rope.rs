@@ -36,7 +36,6 @@ pub fn scalar(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin
 }
 
 #[inline(always)]
-#[allow(clippy::extra_unused_type_parameters)] // the form of all bodies
 fn body<M: Mac>(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]) {
     let n = cos.len();
     let sin = &sin[..n];

@@ -91,6 +91,9 @@ pub unsafe fn run<E: Element, S: Floats>(w: WeightRows, acts: Acts, out: &mut Ou
 }
 
 /// `R` rows from `r` times `T` tokens from `t`.
+///
+/// # Safety
+/// As for `Floats`.
 #[inline(always)]
 unsafe fn tile<E: Element, S: Floats, const R: usize, const T: usize>(
     w: &WeightRows,
@@ -134,6 +137,9 @@ unsafe fn tile<E: Element, S: Floats, const R: usize, const T: usize>(
 }
 
 /// The last elements, fewer than a register has, filled up with zeros.
+///
+/// # Safety
+/// As for `Floats`.
 #[inline(always)]
 unsafe fn tail<E: Element, S: Floats>(row: &[u8], token: &[f32], sum: S::F) -> S::F {
     let (mut weights, mut x) = ([0u8; MAX_WIDTH * 4], [0f32; MAX_WIDTH]);

@@ -88,6 +88,7 @@ macro_rules! instructions {
     ($($(#[$attribute:meta])* fn $name:ident $(<const $n:ident: u32>)? ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
         $(
             $(#[$attribute])*
+            // SAFETY: asked of the caller by the trait.
             #[inline(always)]
             #[allow(unused_unsafe)] // some only pass their argument on
             unsafe fn $name $(<const $n: u32>)? ($($a: $t),*) -> $r {
