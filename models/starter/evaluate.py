@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 import tokenizer as vocabulary
 from check import missing_facts
-from export import OUT, load
+from export import OUT, load, load_vocabulary
 from generate import load_heldout, load_heldout_dialogues, load_topics
 from model import Config, Llama
 from phrases import HERE
@@ -120,8 +120,8 @@ def main() -> None:
     options.add_argument("--lines", help="another file of paraphrases: print its wrong answers and write nothing")
     options.add_argument("--checkpoint", action="store_true", help="also measure the float32 weights before Q8_0")
     args = options.parse_args()
-    torch.manual_seed(0)
-    tok, topics, model = vocabulary.load(), load_topics(), load()
+    torch.set_num_threads(1)
+    tok, topics, model = load_vocabulary(), load_topics(), load()
     if args.lines:
         import tomllib
 
@@ -131,12 +131,10 @@ def main() -> None:
         print(found)
         return
     report = {"file": OUT.name, "bytes": OUT.stat().st_size, "parameters": sum(p.numel() for p in model.parameters())}
-    if CHECKPOINT.exists():
-        report["steps"] = torch.load(CHECKPOINT)["step"]
     report["q8_0"] = {**perplexity(model, tok, load_heldout_dialogues()), "paraphrases": paraphrases(model, tok, topics, load_heldout())}
     if args.checkpoint:
         plain = Llama(Config())
-        plain.load_state_dict(torch.load(CHECKPOINT)["average"])
+        plain.load_state_dict(torch.load(CHECKPOINT)["model"])
         found = paraphrases(plain.eval(), tok, topics, load_heldout())
         found.pop("wrong")
         report["float32"] = {**perplexity(plain, tok, load_heldout_dialogues()), "paraphrases": found}

@@ -10,6 +10,7 @@ import json
 import gguf
 import numpy as np
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import tokenizer as vocabulary
 from model import Config, Llama
@@ -87,10 +88,22 @@ def load(path=OUT, cfg: Config = Config()) -> Llama:
     return model.eval()
 
 
+def load_vocabulary(path=OUT) -> Tokenizer:
+    """The tokenizer that the file itself describes."""
+    fields = gguf.GGUFReader(str(path)).fields
+    tokens = fields["tokenizer.ggml.tokens"].contents()
+    merges = [tuple(m.split(" ")) for m in fields["tokenizer.ggml.merges"].contents()]
+    tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(vocabulary.SPECIAL)
+    return tokenizer
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
-    options.add_argument("--raw", action="store_true", help="the last weights, not their running average")
+    options.add_argument("--average", action="store_true", help="the running average of the weights: better while the rate is still high")
     args = options.parse_args()
     kept = torch.load(CHECKPOINT)
-    export(kept["model" if args.raw else "average"], Config())
+    export(kept["average" if args.average else "model"], Config())
     print(f"step {kept['step']}: {OUT.stat().st_size:,} bytes in {OUT.relative_to(HERE)}")

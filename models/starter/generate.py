@@ -51,6 +51,7 @@ class Topic:
 
 def load_topics() -> dict[str, Topic]:
     words = tomllib.loads((HERE / "data/about.toml").read_text())
+    more = tomllib.loads((HERE / "data/more.toml").read_text())
     frames = tomllib.loads((HERE / "data/frames.toml").read_text())
     rows = [row for path in sorted((HERE / "data/topics").glob("*.toml")) for row in tomllib.loads(path.read_text())["topic"]]
     topics: dict[str, Topic] = {}
@@ -60,6 +61,7 @@ def load_topics() -> dict[str, Topic]:
             frame.replace("{it}", "(" + "|".join(words[row["id"]][kind]) + ")")
             for kind, asks in frames.items() if words.get(row["id"], {}).get(kind) for frame in asks
         ]
+        row["ask"] += more[row["id"]]
         topics[row["id"]] = Topic(
             row["id"], row["facts"], row["answers"], [parse(p) for p in row["ask"]], [parse(p) for p in framed],
             row.get("group", row["id"]), row["ask"] + framed,
@@ -156,7 +158,7 @@ FRAMED = 0.4  # of the questions come from data/frames.toml
 TURNS = [1] * 50 + [2] * 22 + [3] * 12 + [4] * 7 + [6] * 5 + [9] * 3 + [20] * 1
 
 
-def dialogue(topics: dict[str, Topic], rng: random.Random) -> list[tuple[str, str]]:
+def dialogue(topics: dict[str, Topic], rng: random.Random, turns: list[int] = TURNS) -> list[tuple[str, str]]:
     """Messages as (role, text)."""
     messages = []
     if rng.random() < 0.12:
@@ -164,7 +166,7 @@ def dialogue(topics: dict[str, Topic], rng: random.Random) -> list[tuple[str, st
     names = list(topics)
     weights = [WEIGHTS.get(name, 1.0) for name in names]
     last = None
-    for _ in range(rng.choice(TURNS)):
+    for _ in range(rng.choice(turns)):
         if last is not None and last.follows and rng.random() < 0.5:
             follow = rng.choice(last.follows)
             messages += [("user", say(follow.ask, rng)), ("assistant", rng.choice(follow.answers))]

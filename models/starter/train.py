@@ -1,12 +1,16 @@
-"""Trains the starter from nothing: `python train.py --steps 4000`.
+"""Trains the starter: `python train.py --phase 1`, then `--phase 2`.
+
+Phase 1 starts from nothing with whole dialogues and learns to speak. Phase 2 goes on
+from its weights with short drills, mostly a question and its answer's first tokens:
+there it learns what is being asked.
 
 Two processes of one thread each share the weights in memory. Each reads its own
 dialogues; then both use the mean of the two gradients, and each updates its own half
 of the layers. (On busy cores this is several times faster than two threads.)
 
 Guarantees: data depend on the seed and step alone. The learning rate stays level for
-the first 65 % of the steps; until then build/steps may be given another number, and
-the run equals one begun with it. build/checkpoint.pt is replaced whole.
+the first part of a phase; until then build/steps may be given another number, and the
+run equals one begun with it. build/checkpoint.pt is replaced whole.
 Loss counts answers fully and questions a little.
 """
 
@@ -14,13 +18,14 @@ import argparse
 import os
 import random
 import time
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, multiprocessing
 from torch.nn import functional as F
 
 import tokenizer as vocabulary
-from generate import dialogue, load_topics
+from generate import TURNS, dialogue, load_topics
 from model import Config, Llama
 from muon import Muon
 from phrases import HERE
@@ -32,12 +37,26 @@ POOL = 256  # dialogues sorted by length together
 ASK_WEIGHT = 0.05  # of a question's tokens in the loss
 SPLIT_CHANCE = 0.25  # of a question being cut inside words before it is tokenised
 SWAP_CHANCE = 0.03  # of a question's token being replaced by a random one
-DRILL_CHANCE = 0.6  # of a single question being followed by its answer's beginning only: that is what must be learned
-DRILL_TOKENS = (4, 10)
-RATE, MUON_RATE, WARM_UP, DECAY = 2e-3, 0.01, 40, 0.35
+DRILL_TOKENS = (4, 10)  # of the answer that are kept in a drill
+RATE, MUON_RATE, WARM_UP = 2e-3, 0.01, 40
 WAIT_S = 300  # for the other process, before giving up
 PATH = HERE / "build/checkpoint.pt"
 STEPS_FILE = HERE / "build/steps"
+
+
+@dataclass(frozen=True)
+class Phase:
+    steps: int
+    turns: list[int]  # how many questions a dialogue has, each number as often as it is likely
+    drill: float  # chance of a dialogue being cut soon after its last answer begins
+    single: bool  # only dialogues of one question are cut
+    decay: float  # the last part of the steps, in which the rate falls to nothing
+
+
+PHASES = {
+    1: Phase(900, TURNS, 0.6, True, 0.0),
+    2: Phase(1100, [1] * 80 + [2] * 12 + [3] * 5 + [4] * 2 + [8], 0.88, False, 0.8),
+}
 
 
 def encode(messages, tok, rng: random.Random) -> tuple[list[int], list[float]]:
@@ -65,21 +84,21 @@ def encode_asked(text: str, role: str, tok, rng: random.Random) -> list[int]:
     return head + [rng.randrange(3, vocabulary.VOCAB) if rng.random() < SWAP_CHANCE else i for i in body]
 
 
-def drill(ids: list[int], weights: list[float], rng: random.Random) -> tuple[list[int], list[float]]:
-    """The same dialogue, sometimes cut soon after its only answer begins."""
+def drill(phase: Phase, ids: list[int], weights: list[float], rng: random.Random) -> tuple[list[int], list[float]]:
+    """The same dialogue, sometimes cut soon after its last answer begins."""
     begins = [i for i in range(1, len(ids)) if weights[i] == 1.0 and weights[i - 1] == 0.0]
-    if len(begins) == 1 and rng.random() < DRILL_CHANCE:
-        cut = begins[0] + rng.randint(*DRILL_TOKENS)
+    if (len(begins) == 1 or not phase.single) and rng.random() < phase.drill:
+        cut = begins[-1] + rng.randint(*DRILL_TOKENS)
         return ids[:cut], weights[:cut]
     return ids, weights
 
 
-def batches(tok, topics, context: int, seed: int):
+def batches(phase: Phase, tok, topics, context: int, seed: int):
     """Endless (ids, weights), each (rows, longest) and at most about BATCH_TOKENS large."""
     pool_index = 0
     while True:
         rng = random.Random(f"{seed}/{pool_index}")
-        pool = sorted((drill(*encode(dialogue(topics, rng), tok, rng), rng) for _ in range(POOL)), key=lambda d: len(d[0]))
+        pool = sorted((drill(phase, *encode(dialogue(topics, rng, phase.turns), tok, rng), rng) for _ in range(POOL)), key=lambda d: len(d[0]))
         made, rows = [], []
         for ids, weights in pool:
             ids, weights = ids[:context], weights[:context]
@@ -98,11 +117,11 @@ def batches(tok, topics, context: int, seed: int):
         pool_index += 1
 
 
-def pace(step: int, steps: int) -> float:
+def pace(phase: Phase, step: int, steps: int) -> float:
     """The learning rate as a part of its highest value."""
     if step < WARM_UP:
         return (step + 1) / WARM_UP
-    return min(1.0, max(0.01, (steps - step) / (DECAY * steps)))
+    return min(1.0, max(0.01, (steps - step) / (phase.decay * steps))) if phase.decay else 1.0
 
 
 def loss_of(model: Llama, ids, weights, half: bool):
@@ -140,10 +159,10 @@ def optimisers_of(model: Llama, rank: int) -> list[tuple[torch.optim.Optimizer, 
     return found
 
 
-def train(rank: int, model: Llama, steps: Tensor, half: bool, gradients: Tensor, losses: Tensor, barrier) -> None:
+def train(rank: int, phase: Phase, model: Llama, steps: Tensor, half: bool, gradients: Tensor, losses: Tensor, barrier) -> None:
     """One process of the run; rank 0 also keeps the average, the log and the checkpoint."""
     torch.set_num_threads(1)
-    stream = batches(vocabulary.load(), load_topics(), model.cfg.context, SEED + rank)
+    stream = batches(phase, vocabulary.load(), load_topics(), model.cfg.context, SEED + rank + 10 * (phase is PHASES[2]))
     optimisers = optimisers_of(model, rank)
     average = {k: v.clone() for k, v in model.state_dict().items()}
     began, sums, step = time.time(), [], 0
@@ -152,7 +171,7 @@ def train(rank: int, model: Llama, steps: Tensor, half: bool, gradients: Tensor,
         barrier.wait()
         scatter(model, gradients.mean(0))
         for optimiser, rate in optimisers:
-            optimiser.param_groups[0]["lr"] = rate * pace(step, steps.item())
+            optimiser.param_groups[0]["lr"] = rate * pace(phase, step, steps.item())
             optimiser.step()
         step += 1
         if rank == 0:
@@ -175,22 +194,26 @@ def train(rank: int, model: Llama, steps: Tensor, half: bool, gradients: Tensor,
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--steps", type=int, default=4000)
+    options.add_argument("--phase", type=int, choices=PHASES, required=True)
+    options.add_argument("--steps", type=int, help="other than the phase's own number")
     options.add_argument("--float32", action="store_true", help="for a CPU without AVX512-BF16 or AMX")
     args = options.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
+    phase = PHASES[args.phase]
     STEPS_FILE.unlink(missing_ok=True)
     model = Llama(Config()).train()
+    if args.phase > 1:
+        model.load_state_dict(torch.load(PATH)["model"])
     model.share_memory()
     total = sum(p.numel() for p in model.parameters())
-    print(f"{total:,} parameters, {PROCESSES} processes, {args.steps} steps", flush=True)
+    print(f"{total:,} parameters, phase {args.phase}, {PROCESSES} processes, {args.steps or phase.steps} steps", flush=True)
     gradients = torch.zeros(PROCESSES, total).share_memory_()
     losses = torch.zeros(PROCESSES).share_memory_()
-    steps = torch.tensor(args.steps).share_memory_()
+    steps = torch.tensor(args.steps or phase.steps).share_memory_()
     fork = multiprocessing.get_context("fork")
     barrier = fork.Barrier(PROCESSES, timeout=WAIT_S)
-    jobs = [(rank, model, steps, not args.float32, gradients, losses, barrier) for rank in range(PROCESSES)]
+    jobs = [(rank, phase, model, steps, not args.float32, gradients, losses, barrier) for rank in range(PROCESSES)]
     for job in jobs[1:]:
         fork.Process(target=train, args=job, daemon=True).start()
     train(*jobs[0])
