@@ -1,5 +1,7 @@
 //! Conversations and their turns: list, open, rename, delete, send, retry, cancel, watch.
 
+use std::collections::HashMap;
+
 use session::{BranchMessage, MessageState, NewTurn, Role, Started};
 
 use crate::convert;
@@ -26,7 +28,13 @@ impl App {
     /// Newest first, without the trash.
     pub fn conversations_list(&self) -> Result<Vec<ConversationSummary>> {
         let state = self.shared().state();
-        state.session.conversations()?.into_iter().map(|row| state.summary(row)).collect()
+        let active: HashMap<_, _> = state.session.active_turns()?.into_iter().collect();
+        let rows = state.session.conversations()?.into_iter();
+        let summaries = rows.map(|row| {
+            let active_turn = active.get(&row.id).cloned();
+            convert::summary(row, active_turn)
+        });
+        Ok(summaries.collect())
     }
 
     /// With the messages of its active branch.
@@ -121,10 +129,10 @@ impl App {
         let (load, sampling, max_tokens) = (self.load_spec()?, self.sampling()?, self.max_tokens()?);
         let mut state = self.shared().state();
         let started = state.session.start(new, &model)?;
-        let row = match conversation {
-            Some(id) => state.session.set_model(id, &model)?,
-            None => state.session.conversation(&started.conversation)?,
-        };
+        let mut row = state.session.conversation(&started.conversation)?;
+        if row.model != model {
+            row = state.session.set_model(&row.id, &model)?;
+        }
         let messages = history(state.session.branch(&started.conversation)?.messages);
         let place =
             Place { conversation: started.conversation.clone(), message: started.assistant_message.clone() };

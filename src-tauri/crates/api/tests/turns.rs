@@ -275,6 +275,49 @@ fn settings_are_checked_kept_and_reset() {
     assert_eq!(app.settings_reset("theme").unwrap().value, json!("system"));
 }
 
+/// Conversations that are answered at once say what they say alone: nothing leaks from one to another.
+#[test]
+fn conversations_do_not_touch_each_other() {
+    const QUESTIONS: [[&str; 3]; 4] = [
+        ["How do I add a model?", "And then?", "Thanks"],
+        ["Is it private?", "Why?", "How do I delete a chat?"],
+        ["How do I change the theme?", "To dark?", "What is a context?"],
+        ["Hello", "What can you do?", "Tell me about settings"],
+    ];
+    let home = Home::new("alone");
+    let app = home.open();
+    let alone = QUESTIONS.map(|questions| {
+        let mut conversation = None;
+        questions.map(|question| {
+            let started = send(&app, conversation.as_deref(), question);
+            conversation = Some(started.conversation.clone());
+            text(&all(&app, &started.turn))
+        })
+    });
+    drop(app);
+    let home = Home::new("together");
+    let app = home.open();
+    let mut conversations = [const { None::<String> }; 4];
+    for round in 0..3 {
+        let turns: Vec<_> = (0..4)
+            .map(|n| {
+                let started = send(&app, conversations[n].as_deref(), QUESTIONS[n][round]);
+                conversations[n] = Some(started.conversation.clone());
+                if n == 3 {
+                    // One that is stopped and asked again in between.
+                    app.turn_cancel(&started.turn).unwrap();
+                    all(&app, &started.turn);
+                    return app.retry(&started.conversation).unwrap().turn;
+                }
+                started.turn
+            })
+            .collect();
+        for (n, turn) in turns.iter().enumerate() {
+            assert_eq!(text(&all(&app, turn)), alone[n][round], "conversation {n}, question {round}");
+        }
+    }
+}
+
 #[test]
 fn a_damaged_database_is_told_of_and_the_rest_goes_on() {
     let home = Home::new("damaged");

@@ -137,6 +137,12 @@ impl Session {
         Ok(row.filter(|row| row.owner == self.owner.id).map(|row| row.id))
     }
 
+    /// Conversation and turn of all that this process is answering.
+    pub fn active_turns(&self) -> Result<Vec<(String, String)>> {
+        let rows = turn::all(&self.db)?.into_iter().filter(|row| row.owner == self.owner.id);
+        Ok(rows.map(|row| (row.conversation, row.id)).collect())
+    }
+
     pub fn branch(&self, id: &str) -> Result<Branch> {
         let conversation = self.conversation(id)?;
         let rows = match &conversation.leaf {

@@ -24,6 +24,7 @@ CREATE TABLE message (
 ) STRICT;
 CREATE INDEX message_conversation ON message(conversation, parent);
 CREATE INDEX message_parent ON message(parent);
+CREATE INDEX message_streaming ON message(id) WHERE state = 'streaming';
 ";
 
 macro_rules! words {
