@@ -1,8 +1,10 @@
 //! One test binary; a module per concern.
 
+mod cli;
 mod configs;
 mod forward;
 mod golden;
+mod kill9;
 mod malformed;
 mod malformed_weights;
 mod quants;

@@ -109,9 +109,10 @@ fn streams_decode_what_was_encoded() {
                 streamed.push_str(piece);
             }
             streamed.push_str(stream.finish());
-            assert_eq!(
-                streamed.strip_prefix(' ').unwrap_or(&streamed),
-                whole.strip_prefix(' ').unwrap_or(&whole)
+            // A stream continues a text, so that it keeps the space with which SentencePiece begins one.
+            assert!(
+                streamed == whole || streamed == format!(" {whole}"),
+                "{file}: {streamed:?} for {whole:?}"
             );
         }
     }

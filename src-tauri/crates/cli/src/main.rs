@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, wants_json),
     };
-    let json = cli.global.json;
+    // Words after a command that is not built are nobody's, this one excepted.
+    let json = cli.global.json || wants_json;
     match panic::catch_unwind(move || perform(cli)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => out::fail(&error, json),
