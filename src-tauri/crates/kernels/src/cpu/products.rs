@@ -23,7 +23,7 @@ const TOKEN_TILE: usize = 64;
 /// Weight rows in a task are a multiple of this, which every kernel's register tile divides.
 const ROW_STEP: usize = 16;
 /// Bytes of weights in one task of a decode step: about 3 µs of memory bandwidth.
-const TASK_BYTES: usize = 1024 * 1024;
+const TASK_BYTES: usize = 512 * 1024;
 /// Weight rows in one task of a prompt: they stay in the second-level cache while tokens pass.
 const PROMPT_ROWS: usize = 64;
 /// Multiply-adds below which one thread is as fast as many: about 2 µs.
