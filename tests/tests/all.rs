@@ -1,5 +1,7 @@
 //! One test binary; a module per concern.
 
+#![allow(clippy::unwrap_used)] // all of it is tests, helpers included
+
 mod cli;
 mod configs;
 mod forward;

@@ -197,7 +197,7 @@ fn two_devices_share_one_plan() {
             let expected = logits(&mut split, &tokens);
             let near = distance(&logits(&mut scalar, &tokens), &expected);
             assert!(near <= far * 1.5, "{name}: {n_first} scalar layers are {near} away, none {far}");
-            check_random_batches(name, &mut split, &[tokens.clone()], &[expected], &mut rng);
+            check_random_batches(name, &mut split, std::slice::from_ref(&tokens), &[expected], &mut rng);
         }
     }
 }
@@ -214,7 +214,8 @@ fn a_failed_batch_leaves_every_sequence_as_it_was() {
     let mut model = load(MODELS[0], &LoadOptions { ctx: Some(40), ..options(Devices::Cpu) });
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
     rows(&mut model, &[Chunk { seq: a, tokens: &[1; 30], logits: Wanted::None }]);
-    let bad: [(&str, &[(SequenceId, &[u32])]); 4] = [
+    type Batch<'a> = &'a [(SequenceId, &'a [u32])];
+    let bad: [(&str, Batch); 4] = [
         ("request.context_full", &[(b, &[1; 5]), (a, &[1; 11])]),
         ("request.sequence_repeated", &[(a, &[1]), (a, &[1])]),
         ("request.token_unknown", &[(a, &[512])]),

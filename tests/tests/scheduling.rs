@@ -62,12 +62,11 @@ impl Outcome {
     }
 }
 
+/// Sees the number of the step and what has come of the requests.
+type Before = dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>);
+
 /// Steps to the end; `before` may act before each step.
-fn run(
-    model: &mut Model,
-    requests: Vec<Request>,
-    before: &mut dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>),
-) -> BTreeMap<u64, Outcome> {
+fn run(model: &mut Model, requests: Vec<Request>, before: &mut Before) -> BTreeMap<u64, Outcome> {
     let mut scheduler = Scheduler::new();
     let mut outcomes = BTreeMap::new();
     for request in requests {

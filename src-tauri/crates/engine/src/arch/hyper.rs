@@ -258,7 +258,7 @@ fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
     if (min..=max).contains(&x) {
         return Ok(x);
     }
-    Err(wrong(name, format!("{x} is not between {min:e} and {max:e}")))
+    Err(wrong(name, format!("{x} is not between {min:?} and {max:?}")))
 }
 
 fn wrong(key: &str, message: String) -> EngineError {

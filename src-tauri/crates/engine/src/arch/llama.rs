@@ -77,7 +77,7 @@ fn attention(hyper: &Hyper<'_>, d_model: usize) -> Result<Attention> {
     }
     let head_dim = match hyper.optional_count(HEAD_DIM, MAX_HEAD_DIM)? {
         Some(head_dim) => head_dim,
-        None if d_model % n_heads == 0 && d_model / n_heads <= MAX_HEAD_DIM => d_model / n_heads,
+        None if d_model.is_multiple_of(n_heads) && d_model / n_heads <= MAX_HEAD_DIM => d_model / n_heads,
         None => {
             let message = format!("{n_heads} heads do not share a width of {d_model}");
             return Err(hyper.wrong(&hyper.name(N_HEADS), message));
