@@ -22,7 +22,8 @@ use crate::tensor::Tensor;
 const TOKEN_TILE: usize = 64;
 /// Weight rows in a task are a multiple of this, which every kernel's register tile divides.
 const ROW_STEP: usize = 16;
-/// Bytes of weights in one task of a decode step: about 3 µs of memory bandwidth.
+/// Most bytes of weights in one task of a decode step: kernels ask for the next rows of a task while they use these,
+/// so that only its first rows wait for memory.
 const TASK_BYTES: usize = 512 * 1024;
 /// Weight rows in one task of a prompt: they stay in the second-level cache while tokens pass.
 const PROMPT_ROWS: usize = 64;
