@@ -63,7 +63,7 @@ impl Outcome {
 }
 
 /// Sees the number of the step and what has come of the requests.
-type Before = dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>);
+type Before<'a> = dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>) + 'a;
 
 /// Steps to the end; `before` may act before each step.
 fn run(model: &mut Model, requests: Vec<Request>, before: &mut Before) -> BTreeMap<u64, Outcome> {
