@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use api::worker::pipe::serve;
 use api::worker::protocol::{
-    GenerateRequest, LoadSpec, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent, WorkerRequest,
+    GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
+    WorkerRequest,
 };
+use api::worker::{End, run};
 use io::RealClock;
 
 fn line(request: &WorkerRequest) -> String {
@@ -82,6 +84,32 @@ fn the_worker_runs_over_a_pipe() {
     assert_eq!((first.reused_tokens, first.generated_tokens), (0, 12));
     assert_eq!(second.reused_tokens, second.prompt_tokens - 1, "the second found the first one's cache");
     assert_eq!(first.log.ids, second.log.ids);
+}
+
+#[test]
+fn a_turn_is_cancelled_while_its_model_loads() {
+    let (send, requests) = std::sync::mpsc::channel();
+    for request in [generate("a"), WorkerRequest::Cancel { turn: "a".into() }, generate("b")] {
+        send.send(request).unwrap();
+    }
+    drop(send);
+    let mut events = Vec::new();
+    let end = run(&requests, Arc::new(RealClock::new()), &mut |event| {
+        events.push(event);
+        true
+    });
+    assert_eq!(end, End::RequestsEnded);
+    let mut steps = events.iter().filter_map(|event| match event {
+        WorkerEvent::Turn { turn, step } if turn == "a" => Some(step),
+        _ => None,
+    });
+    let Some(Step::Done(finished)) = steps.by_ref().find(|step| !matches!(step, Step::Loading { .. })) else {
+        panic!("{events:?}")
+    };
+    assert_eq!((finished.finish, finished.generated_tokens), (engine::Finish::Cancelled, 0));
+    assert_eq!(steps.next(), None, "nothing comes after the end");
+    let is_ready = |event: &WorkerEvent| matches!(event, WorkerEvent::Model { state: Loaded::Ready, .. });
+    assert!(events.iter().any(is_ready), "the model stays for the next one");
 }
 
 #[test]

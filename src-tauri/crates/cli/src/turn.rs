@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use api::types::{TurnEventKind, TurnStats};
-use api::{App, Error, ErrorKind, Result};
+use api::{App, Error, Result};
 
 use crate::interrupt::Interrupt;
 use crate::out;
@@ -58,26 +58,13 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                 TurnEventKind::Done { stats } => answer.stats = Some(stats),
                 TurnEventKind::Failed { error } => {
                     screen.end();
-                    return Err(Error { kind: kind_of(&error.code), info: error });
+                    return Err(Error::from(error));
                 }
             }
         }
     }
     screen.end();
     Ok(answer)
-}
-
-/// The severity is not told with the event: its code says enough for an exit code.
-fn kind_of(code: &str) -> ErrorKind {
-    match code {
-        "bug" => ErrorKind::Bug,
-        "request.context_full" | "request.queue_full" | "kernels.memory" | "kernels.threads" => {
-            ErrorKind::Limit
-        }
-        "io.no_space" | "session.disk_full" => ErrorKind::Limit,
-        code if code.starts_with("kernels.") => ErrorKind::Device,
-        _ => ErrorKind::Input,
-    }
 }
 
 struct Screen {

@@ -50,9 +50,12 @@ pub fn run(
     clock: Arc<dyn Clock>,
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
 ) -> End {
-    let mut worker = Worker { clock, emit, gone: false, models: Vec::new(), waiting: VecDeque::new() };
+    let (early, models, waiting) = (VecDeque::new(), Vec::new(), VecDeque::new());
+    let mut worker = Worker { requests, early, clock, emit, gone: false, models, waiting };
     while !worker.gone {
-        let request = if worker.is_idle() {
+        let request = if let Some(request) = worker.early.pop_front() {
+            Ok(request)
+        } else if worker.is_idle() {
             requests.recv().map_err(|_| TryRecvError::Disconnected)
         } else {
             requests.try_recv()
@@ -68,6 +71,9 @@ pub fn run(
 }
 
 struct Worker<'a> {
+    requests: &'a Receiver<WorkerRequest>,
+    /// Came while a model was loading.
+    early: VecDeque<WorkerRequest>,
     clock: Arc<dyn Clock>,
     emit: &'a mut dyn FnMut(WorkerEvent) -> bool,
     /// Nobody listens any more.
@@ -76,6 +82,14 @@ struct Worker<'a> {
     models: Vec<LoadedModel>,
     /// Turns whose model has no room yet.
     waiting: VecDeque<Waiting>,
+}
+
+/// How a turn's model came to be in memory.
+enum Brought {
+    WasThere,
+    Loaded,
+    /// The turn was cancelled meanwhile, and has been told so. The model stays, if it came.
+    Cancelled,
 }
 
 struct Waiting {
@@ -178,22 +192,24 @@ impl Worker<'_> {
 
     fn start(&mut self, request: GenerateRequest, arrived: Duration) -> Result<()> {
         let before = self.clock.monotonic();
-        let was_there = self.bring(&request)?;
-        let loading = if was_there { Duration::ZERO } else { self.clock.monotonic().saturating_sub(before) };
+        let loading = match self.bring(&request)? {
+            Brought::WasThere => Duration::ZERO,
+            Brought::Loaded => self.clock.monotonic().saturating_sub(before),
+            Brought::Cancelled => return Ok(()),
+        };
         let model = self.models.last_mut().expect("bring puts the model at the end");
         let clock = &*self.clock;
         guarded(|| model.submit(request, arrived, loading, clock))
     }
 
     /// Brings the request's model to the end of the list, loading it where it isn't there as asked for.
-    /// Whether it was there.
-    fn bring(&mut self, request: &GenerateRequest) -> Result<bool> {
+    fn bring(&mut self, request: &GenerateRequest) -> Result<Brought> {
         let reference = &request.model;
         if let Some(at) = self.models.iter().position(|model| model.reference == *reference) {
             let model = self.models.remove(at);
             if model.load == request.load {
                 self.models.push(model);
-                return Ok(true);
+                return Ok(Brought::WasThere);
             }
             drop(model);
             self.tell_model(&reference.id, Loaded::Unloaded);
@@ -204,27 +220,43 @@ impl Worker<'_> {
             let model = self.models.remove(at);
             self.tell_model(&model.reference.id, Loaded::Unloaded);
         }
-        let mut told = f32::NEG_INFINITY;
+        let (mut told, mut cancelled) = (f32::NEG_INFINITY, false);
         let loaded = guarded(|| {
             LoadedModel::load(reference.clone(), request.load, &mut |fraction| {
                 if fraction >= told + PROGRESS_STEP || fraction >= 1.0 {
                     told = fraction;
-                    self.tell(&request.turn, Step::Loading { fraction });
+                    if !cancelled {
+                        self.tell(&request.turn, Step::Loading { fraction });
+                    }
                     self.tell_model(&reference.id, Loaded::Loading { fraction });
                 }
+                cancelled |= self.hears_cancel(&request.turn);
             })
         });
-        match loaded {
-            Ok(model) => {
-                self.models.push(model);
-                self.tell_model(&reference.id, Loaded::Ready);
-                Ok(false)
-            }
-            Err(error) => {
-                self.tell_model(&reference.id, Loaded::Failed { error: error.clone() });
-                Err(error)
+        let loaded = loaded.map(|model| self.models.push(model));
+        let state = match &loaded {
+            Ok(()) => Loaded::Ready,
+            Err(error) => Loaded::Failed { error: error.clone() },
+        };
+        self.tell_model(&reference.id, state);
+        if cancelled { Ok(Brought::Cancelled) } else { loaded.map(|()| Brought::Loaded) }
+    }
+
+    /// Looks through what came while a model is loading. A turn that need not wait for it any more ends now.
+    fn hears_cancel(&mut self, loading: &str) -> bool {
+        let mut heard = false;
+        while let Ok(request) = self.requests.try_recv() {
+            match request {
+                WorkerRequest::Cancel { turn } if turn == loading => {
+                    if !heard {
+                        self.tell(&turn, Step::Done(Box::new(never_started())));
+                    }
+                    heard = true;
+                }
+                request => self.early.push_back(request),
             }
         }
+        heard
     }
 
     fn cancel(&mut self, turn: &str) {
