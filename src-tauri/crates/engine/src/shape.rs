@@ -269,8 +269,8 @@ struct Pool {
 impl Pool {
     /// Values of a pool: a few thousand blocks of any format.
     const N_VALUES: usize = 1 << 17;
-    /// Bytes written at once, from one place of the pool.
-    const PIECE_BLOCKS: usize = 64;
+    /// Bytes written from one place of the pool, about: less than a row, so that no two rows are alike.
+    const PIECE_BYTES: usize = 1021;
     /// Spread of the values: activations neither fade nor grow much over the layers.
     const SPREAD: f32 = 0.02;
 
@@ -286,15 +286,14 @@ impl Pool {
 
     /// Norm weights.
     fn ones() -> Self {
-        let bytes: Vec<u8> =
-            std::iter::repeat_n(1.0f32.to_le_bytes(), 4 * Self::PIECE_BLOCKS).flatten().collect();
+        let bytes: Vec<u8> = std::iter::repeat_n(1.0f32.to_le_bytes(), Self::PIECE_BYTES).flatten().collect();
         Self { block_bytes: 4, bytes: bytes.into() }
     }
 
     /// Pieces from random places, `n_bytes` in all.
     fn write(&self, n_bytes: usize, seed: u64, out: &mut dyn Write) -> std::io::Result<()> {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let piece = Self::PIECE_BLOCKS * self.block_bytes;
+        let piece = (Self::PIECE_BYTES / self.block_bytes).max(1) * self.block_bytes;
         let n_starts = (self.bytes.len() - piece) / self.block_bytes + 1;
         let mut n_left = n_bytes;
         while n_left > 0 {
