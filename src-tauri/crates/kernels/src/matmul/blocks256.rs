@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
-use super::panel::{Format, Token};
+use super::panel::{Ahead, Format, Token};
 
 const LEN: usize = 256;
 /// Groups of 32 elements: what one register of activations holds.
@@ -60,14 +60,17 @@ pub trait Take<L: Lanes> {
 }
 
 /// Multiplies each group with one token as it comes.
-struct Multiply<'a, L: Lanes> {
+struct Multiply<'a, 'n, L: Lanes> {
     q: &'a [i8; LEN],
     scales: [L::I; SUMS],
     by_16: bool,
     sum: L::I,
+    ahead: &'a mut Ahead<'n>,
+    /// Bytes to ask for with each group.
+    group_bytes: usize,
 }
 
-impl<L: Lanes> Take<L> for Multiply<'_, L> {
+impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
     #[inline(always)]
     unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8] {
         rows
@@ -77,6 +80,7 @@ impl<L: Lanes> Take<L> for Multiply<'_, L> {
     unsafe fn group(&mut self, group: usize, integers: [L::I; 8]) {
         // SAFETY: the caller's; a group has 32 activations.
         unsafe {
+            self.ahead.ask::<L>(self.group_bytes);
             let a = L::repeat32(self.q.as_ptr().add(group * 32).cast());
             let mut dots = integers;
             for dot in &mut dots {
@@ -176,14 +180,21 @@ impl<B: Block256> Format for Blocks256<B> {
         offset: usize,
         token: &Token,
         block: usize,
+        ahead: &mut Ahead,
     ) -> L::F {
         let q = token.q.as_chunks::<LEN>().0;
         let pairs = sum_pairs(&token.sums.as_chunks::<SUMS>().0[block]);
         // SAFETY: the caller's.
         unsafe {
             let header = B::header::<L>(rows, offset);
-            let mut take =
-                Multiply { q: &q[block], scales: header.scales, by_16: B::SCALES_BY_16, sum: L::zero() };
+            let mut take = Multiply {
+                q: &q[block],
+                scales: header.scales,
+                by_16: B::SCALES_BY_16,
+                sum: L::zero(),
+                ahead,
+                group_bytes: L::ROWS * B::BYTES / GROUPS,
+            };
             B::groups::<L, _>(rows, offset, &mut take);
             let mut offset_sum = L::zero();
             for (offset, pair) in header.offsets.iter().zip(pairs) {

@@ -4,9 +4,9 @@
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
-use super::panel::{Format, Token};
+use super::panel::{Ahead, Format, Token};
 
-const LEN: usize = 32;
+pub const LEN: usize = 32;
 /// Blocks turned at once: 4 KB of weights beside the tokens' activations in the first-level cache.
 const STRETCH: usize = 8;
 
@@ -24,6 +24,12 @@ pub trait Block32 {
     /// # Safety
     /// As for `Lanes`; a whole block lies at `offset` of each row.
     unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8];
+
+    /// The dot product of each row with 32 activations.
+    ///
+    /// # Safety
+    /// As for `integers`.
+    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I;
 
     /// acc + four products in each lane.
     ///
@@ -57,18 +63,14 @@ impl<B: Block32> Format for Blocks32<B> {
         offset: usize,
         token: &Token,
         block: usize,
+        ahead: &mut Ahead,
     ) -> L::F {
         let (scale, sum) = (token.scales[block], token.sums[block]);
-        let q = &token.q[block * LEN..(block + 1) * LEN];
-        // SAFETY: the caller's; `q` has 32 bytes.
+        let q = &token.q.as_chunks::<LEN>().0[block];
+        // SAFETY: the caller's.
         unsafe {
-            let mut dots = B::integers::<L>(rows, offset);
-            let a = L::repeat32(q.as_ptr().cast());
-            for dot in &mut dots {
-                *dot = B::dot::<L>(L::zero(), *dot, a);
-            }
-            let (first, second) = L::reduce(dots);
-            let dot = L::sub(L::add(first, second), L::splat(B::offset::<L>() * sum));
+            ahead.ask::<L>(L::ROWS * B::BYTES);
+            let dot = L::sub(B::dots::<L>(rows, offset, q), L::splat(B::offset::<L>() * sum));
             let scale = L::mul_f(L::halves(rows, offset + B::SCALE), L::splat_f(scale));
             L::fma(L::to_f(dot), scale, acc)
         }

@@ -22,7 +22,8 @@ pub trait Format {
     /// Turned weights of a stretch.
     type Turned<L: Lanes>;
 
-    /// acc + the products of one token with the block at `offset` of each row; `block` is its index in the row.
+    /// acc + the products of one token with the block at `offset` of each row; `block` is its index in the row. As it
+    /// uses bytes it has `ahead` ask for as many.
     ///
     /// # Safety
     /// As for `Lanes`; a whole block lies at `offset` of each row, and `token` has the activations of `block`.
@@ -32,6 +33,7 @@ pub trait Format {
         offset: usize,
         token: &Token,
         block: usize,
+        ahead: &mut Ahead,
     ) -> L::F;
 
     /// Room for the turned weights of a stretch.
@@ -59,6 +61,30 @@ pub trait Format {
         n_blocks: usize,
         accs: &mut [[f32; MAX_ROWS]],
     );
+}
+
+/// The rows after those in work, asked for while these are used: one cache line after another into the second-level
+/// cache, as the processor does not foresee so many short streams.
+pub struct Ahead<'a> {
+    next: &'a [u8],
+    asked: usize,
+    until: usize,
+}
+
+impl Ahead<'_> {
+    /// Asks for `n` more bytes.
+    ///
+    /// # Safety
+    /// As for `Lanes`.
+    #[inline(always)]
+    pub unsafe fn ask<L: Lanes>(&mut self, n: usize) {
+        self.until = (self.until + n).min(self.next.len());
+        while self.asked < self.until {
+            // SAFETY: the caller's; the line begins inside `next`.
+            unsafe { L::prefetch(self.next.as_ptr().add(self.asked)) };
+            self.asked += CACHE_LINE;
+        }
+    }
 }
 
 /// The quantised activations of one token.
@@ -104,9 +130,10 @@ pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutT
         if acts.n_tokens == 1 {
             let after = (first + L::ROWS).min(w.n_rows());
             let next = &w.bytes[after * w.row_bytes..(after + L::ROWS).min(w.n_rows()) * w.row_bytes];
+            let ahead = Ahead { next, asked: 0, until: 0 };
             // SAFETY: `pointers` gives whole rows of `w`; the lengths were compared above.
             let sums =
-                unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, &Token::of(&acts, 0), next, first == 0) };
+                unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, &Token::of(&acts, 0), ahead, first == 0) };
             out.token(0)[first..first + n_rows].copy_from_slice(&sums[..n_rows]);
             continue;
         }
@@ -141,7 +168,7 @@ unsafe fn one<F: Format, L: Lanes>(
     rows: &RowPointers,
     n_blocks: usize,
     token: &Token,
-    next: &[u8],
+    mut ahead: Ahead,
     cold: bool,
 ) -> [f32; MAX_ROWS] {
     let mut sums = [0.0; MAX_ROWS];
@@ -149,19 +176,11 @@ unsafe fn one<F: Format, L: Lanes>(
     unsafe {
         let every = (CACHE_LINE / F::BLOCK_BYTES).max(1);
         let mut acc = L::zero_f();
-        let mut asked = 0;
         for block in 0..n_blocks {
             if cold && block % every == 0 {
                 prefetch::<L>(rows, block * F::BLOCK_BYTES + AHEAD, every * F::BLOCK_BYTES);
             }
-            // The processor does not foresee so many short streams: it is asked for as many lines of the next rows as
-            // are used here, one after another in memory, into the second-level cache.
-            let until = ((block + 1) * L::ROWS * F::BLOCK_BYTES).min(next.len());
-            while asked < until {
-                L::prefetch(next.as_ptr().add(asked));
-                asked += CACHE_LINE;
-            }
-            acc = F::block::<L>(acc, rows, block * F::BLOCK_BYTES, token, block);
+            acc = F::block::<L>(acc, rows, block * F::BLOCK_BYTES, token, block, &mut ahead);
         }
         L::store_f(sums.as_mut_ptr(), acc);
     }

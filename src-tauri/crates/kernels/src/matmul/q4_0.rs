@@ -3,7 +3,7 @@
 use weights::DType;
 
 use super::ActFormat;
-use super::blocks32::{Block32, Blocks32};
+use super::blocks32::{Block32, Blocks32, LEN};
 use super::lanes::{Lanes, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
@@ -24,6 +24,12 @@ impl Block32 for Q40 {
     unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
         // SAFETY: the caller's: 18 bytes at `offset`.
         unsafe { L::nibbles32(rows, offset + 2) }
+    }
+
+    #[inline(always)]
+    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+        // SAFETY: the caller's; `q` has 32 bytes.
+        unsafe { L::dot_nibbles(rows, offset + 2, q.as_ptr().cast()) }
     }
 
     #[inline(always)]

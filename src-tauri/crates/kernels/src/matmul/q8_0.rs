@@ -3,7 +3,7 @@
 use weights::DType;
 
 use super::ActFormat;
-use super::blocks32::{Block32, Blocks32};
+use super::blocks32::{Block32, Blocks32, LEN};
 use super::lanes::{Lanes, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
@@ -29,6 +29,20 @@ impl Block32 for Q80 {
                 *row = L::signed(*row);
             }
             rows
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+        // SAFETY: the caller's; `q` has 32 bytes.
+        unsafe {
+            let mut dots = Self::integers::<L>(rows, offset);
+            let a = L::repeat32(q.as_ptr().cast());
+            for dot in &mut dots {
+                *dot = L::dot_signed(L::zero(), *dot, a);
+            }
+            let (first, second) = L::reduce(dots);
+            L::add(first, second)
         }
     }
 

@@ -17,6 +17,15 @@ impl Ymm {
             _mm256_inserti128_si256::<1>(a, _mm_loadu_si128(b.cast()))
         }
 
+        /// 16 bytes of each row: register i holds rows i and i + 4.
+        fn halves4(rows: &RowPointers, offset: usize) -> [__m256i; 4] {
+            let mut out = [_mm256_setzero_si256(); 4];
+            for i in 0..4 {
+                out[i] = Self::halves16(rows[i].add(offset), rows[i + 4].add(offset));
+            }
+            out
+        }
+
         /// Within each 128 bits a 4 × 4 transposition of lanes.
         fn transpose4(v: [__m256i; 4]) -> [__m256i; 4] {
             let (a, b) = (_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
@@ -123,12 +132,20 @@ impl Lanes for Ymm {
             }
             out
         }
-        fn columns16(rows: &RowPointers, offset: usize) -> [__m256i; 4] {
-            let mut halves = [_mm256_setzero_si256(); 4];
+        fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> __m256i {
+            let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
+            let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));
+            let mask = _mm256_set1_epi8(15);
+            let mut dots = Self::halves4(rows, offset);
             for i in 0..4 {
-                halves[i] = Self::halves16(rows[i].add(offset), rows[i + 4].add(offset));
+                let (low, high) = (dots[i], _mm256_srli_epi32::<4>(dots[i]));
+                let dot = Self::dot(_mm256_setzero_si256(), _mm256_and_si256(low, mask), first);
+                dots[i] = Self::dot(dot, _mm256_and_si256(high, mask), second);
             }
-            Self::transpose4(halves)
+            Self::sum4(dots[0], dots[1], dots[2], dots[3])
+        }
+        fn columns16(rows: &RowPointers, offset: usize) -> [__m256i; 4] {
+            Self::transpose4(Self::halves4(rows, offset))
         }
         fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
             let a = Self::transpose4([rows[0], rows[1], rows[2], rows[3]]);

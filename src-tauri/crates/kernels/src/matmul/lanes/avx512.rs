@@ -25,6 +25,16 @@ impl Zmm {
             _mm512_inserti32x4::<3>(v, _mm_loadu_si128(d.cast()))
         }
 
+        /// 16 bytes of each row: register i holds rows i, i + 4, i + 8, i + 12.
+        fn fourths(rows: &RowPointers, offset: usize) -> [__m512i; 4] {
+            let mut out = [_mm512_setzero_si512(); 4];
+            for i in 0..4 {
+                let (a, b) = (rows[i].add(offset), rows[i + 4].add(offset));
+                out[i] = Self::quarters(a, b, rows[i + 8].add(offset), rows[i + 12].add(offset));
+            }
+            out
+        }
+
         /// Within each 128 bits a 4 × 4 transposition of lanes.
         fn transpose4(v: [__m512i; 4]) -> [__m512i; 4] {
             let (a, b) = (_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
@@ -120,13 +130,20 @@ impl Lanes for Zmm {
             }
             out
         }
-        fn columns16(rows: &RowPointers, offset: usize) -> [__m512i; 4] {
-            let mut quarters = [_mm512_setzero_si512(); 4];
+        fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> __m512i {
+            let first = _mm512_broadcast_i32x4(_mm_loadu_si128(a.cast()));
+            let second = _mm512_broadcast_i32x4(_mm_loadu_si128(a.add(16).cast()));
+            let mask = _mm512_set1_epi8(15);
+            let mut dots = Self::fourths(rows, offset);
             for i in 0..4 {
-                let (a, b) = (rows[i].add(offset), rows[i + 4].add(offset));
-                quarters[i] = Self::quarters(a, b, rows[i + 8].add(offset), rows[i + 12].add(offset));
+                let (low, high) = (dots[i], _mm512_srli_epi32::<4>(dots[i]));
+                let dot = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_and_si512(low, mask), first);
+                dots[i] = _mm512_dpbusd_epi32(dot, _mm512_and_si512(high, mask), second);
             }
-            Self::transpose4(quarters)
+            Self::sum4(dots[0], dots[1], dots[2], dots[3])
+        }
+        fn columns16(rows: &RowPointers, offset: usize) -> [__m512i; 4] {
+            Self::transpose4(Self::fourths(rows, offset))
         }
         fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
             let a = Self::transpose4([rows[0], rows[1], rows[2], rows[3]]);

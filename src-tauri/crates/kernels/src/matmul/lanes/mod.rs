@@ -75,6 +75,8 @@ pub trait Lanes {
     unsafe fn rows32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
     /// 16 bytes of each row as 32 nibbles, in the arrangement of `rows32`: low nibbles first.
     unsafe fn nibbles32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
+    /// The dot product of 16 bytes of each row as 32 nibbles, low ones first, with the 32 activations at `a`.
+    unsafe fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> Self::I;
     /// 16 bytes of each row: register j, lane r is bytes 4j..4j+4 of row r.
     unsafe fn columns16(rows: &RowPointers, offset: usize) -> [Self::I; 4];
     /// From the arrangement of `rows32`: register j, lane r is bytes 4j..4j+4 of row r.
