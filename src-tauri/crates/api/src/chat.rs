@@ -40,7 +40,12 @@ impl App {
     /// With the messages of its active branch.
     pub fn conversation_get(&self, id: &str) -> Result<Conversation> {
         let state = self.shared().state();
-        let branch = state.session.branch(id)?;
+        let mut branch = state.session.branch(id)?;
+        for message in &mut branch.messages {
+            if let Some(owed) = state.owed.get(&message.row.id) {
+                owed.show_in(&mut message.row);
+            }
+        }
         let messages = branch.messages.into_iter().map(convert::message).collect();
         Ok(Conversation { summary: state.summary(branch.conversation)?, messages })
     }

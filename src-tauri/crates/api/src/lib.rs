@@ -100,6 +100,8 @@ struct State {
     turns: HashMap<String, Arc<Turn>>,
     /// Turns that ended, oldest first.
     ended: VecDeque<String>,
+    /// Ends of answers that could not be saved yet, by message.
+    owed: HashMap<String, pump::Owed>,
     /// What the worker last said about each model.
     models: HashMap<String, Loaded>,
     /// Who waits for what a file is.
@@ -185,6 +187,7 @@ impl App {
             session,
             turns: HashMap::new(),
             ended: VecDeque::new(),
+            owed: HashMap::new(),
             models: HashMap::new(),
             inspections: HashMap::new(),
             n_inspections: 0,

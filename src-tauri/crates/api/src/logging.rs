@@ -1,5 +1,6 @@
 //! The log: warnings to stderr, more to a file per day in the log folder. Never prompts or answers.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use tracing_appender::non_blocking::WorkerGuard;
@@ -36,8 +37,10 @@ impl Logging {
             }
             None => (None, None),
         };
-        let stderr =
-            tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(LevelFilter::WARN);
+        let stderr = tracing_subscriber::fmt::layer()
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(std::io::stderr)
+            .with_filter(LevelFilter::WARN);
         // Fails where another log runs in this process already: that one goes on.
         let _ = tracing_subscriber::registry().with(level).with(file).with(stderr).try_init();
         std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));

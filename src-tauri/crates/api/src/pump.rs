@@ -9,21 +9,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use session::{Ending, MessageState, TokenLog};
+use session::{Ending, MessageRow, MessageState, Session, TokenLog};
 
 use crate::answer::Answer;
 use crate::convert;
 use crate::error::{Error, ErrorKind};
 use crate::types::{AppEvent, Finish, TurnEventKind};
 use crate::worker::protocol::{Finished, Loaded, Step, WorkerEvent};
-use crate::{Place, Shared, Turn};
+use crate::{Place, Shared, State, Turn};
 
 /// How long after a failed save of a whole answer the next try comes.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the worker ends; turns it leaves unanswered are interrupted.
 pub fn run(shared: &Shared, events: &Receiver<WorkerEvent>) {
-    let mut pump = Pump { shared, growing: HashMap::new(), owed: Vec::new() };
+    let mut pump = Pump { shared, growing: HashMap::new() };
     loop {
         let event = match pump.wait() {
             None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -41,8 +41,6 @@ pub fn run(shared: &Shared, events: &Receiver<WorkerEvent>) {
 struct Pump<'a> {
     shared: &'a Shared,
     growing: HashMap<String, Growing>,
-    /// Ends that could not be saved.
-    owed: Vec<Owed>,
 }
 
 struct Growing {
@@ -53,7 +51,7 @@ struct Growing {
 }
 
 /// An answer's end on its way to disk.
-struct Owed {
+pub(crate) struct Owed {
     place: Place,
     state: MessageState,
     text: String,
@@ -64,8 +62,8 @@ struct Owed {
 }
 
 impl Owed {
-    fn save(&self, shared: &Shared) -> session::Result<()> {
-        shared.state().session.finish(
+    fn save(&self, session: &mut Session) -> session::Result<()> {
+        session.finish(
             &self.place.message,
             &Ending {
                 state: self.state,
@@ -77,6 +75,23 @@ impl Owed {
             },
         )
     }
+
+    /// What `row` will be once this is saved.
+    pub fn show_in(&self, row: &mut MessageRow) {
+        row.state = self.state;
+        row.text.clone_from(&self.text);
+        row.reasoning.clone_from(&self.reasoning);
+        row.stats.clone_from(&self.stats);
+        row.error.clone_from(&self.error);
+    }
+}
+
+impl State {
+    /// Tries again to save what could not be saved.
+    fn save_owed(&mut self) {
+        let Self { session, owed, .. } = self;
+        owed.retain(|_, end| end.save(session).is_err());
+    }
 }
 
 impl Pump<'_> {
@@ -85,7 +100,11 @@ impl Pump<'_> {
         let now = self.shared.clock.monotonic();
         let due = self.growing.values().filter_map(|growing| growing.answer.due());
         let due = due.min().map(|due| due.saturating_sub(now));
-        if self.owed.is_empty() { due } else { Some(due.unwrap_or(SAVE_AGAIN).min(SAVE_AGAIN)) }
+        if self.shared.state().owed.is_empty() {
+            due
+        } else {
+            Some(due.unwrap_or(SAVE_AGAIN).min(SAVE_AGAIN))
+        }
     }
 
     fn take(&mut self, event: WorkerEvent) {
@@ -175,13 +194,18 @@ impl Pump<'_> {
                 error: None,
                 log: None,
             });
-            if let Err(error) = owed.save(self.shared) {
-                if !complained {
-                    self.shared.notice(not_saved(error).info);
-                }
-                self.owed.push(owed);
+            let mut state = self.shared.state();
+            let saved = owed.save(&mut state.session);
+            if saved.is_err() {
+                state.owed.insert(place.message.clone(), owed);
             }
-            self.shared.state().end_turn(id);
+            state.end_turn(id);
+            drop(state);
+            if let Err(error) = saved
+                && !complained
+            {
+                self.shared.notice(not_saved(error).info);
+            }
             turn.tell(last);
             turn.feed.close();
             self.conversation_changed(&place.conversation);
@@ -224,7 +248,7 @@ impl Pump<'_> {
             }
             growing.answer.saved(now, saved.is_ok());
         }
-        self.owed.retain(|owed| owed.save(shared).is_err());
+        shared.state().save_owed();
     }
 
     /// The program ends: what there is of each answer is saved.
@@ -243,6 +267,7 @@ impl Pump<'_> {
             self.growing.entry(id.clone()).or_insert_with(fresh);
             self.failed(&id, &error, MessageState::Interrupted);
         }
+        self.shared.state().save_owed();
     }
 }
 
