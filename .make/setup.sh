@@ -57,7 +57,7 @@ system_packages() {
     fi
   fi
   say "system packages: ${missing[*]}"
-  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300)
   "${apt[@]}" update
   "${apt[@]}" install --no-install-recommends "${missing[@]}" || {
     printf 'apt could not install them. Please run:\n\n  apt-get install --no-install-recommends %s\n' "${missing[*]}" >&2
