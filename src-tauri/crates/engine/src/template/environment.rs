@@ -8,11 +8,10 @@ use minijinja::filters;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
-use minijinja_contrib::pycompat::unknown_method_callback;
 use serde_json::Map;
 
 use super::rewrite::{PLUS, WALKED};
-use super::{json, strftime};
+use super::{json, methods, python, strftime};
 use crate::error::{EngineError, Result};
 
 /// Instructions of one rendering: a conversation of thousands of messages needs some millions.
@@ -31,7 +30,11 @@ pub fn new() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_fuel(Some(MOST_STEPS));
     environment.set_recursion_limit(RECURSION);
-    environment.set_unknown_method_callback(method);
+    environment.set_unknown_method_callback(methods::call);
+    environment.set_formatter(|out, _, value| Ok(out.write_str(&python::str(value))?));
+    environment.add_filter("trim", trim);
+    environment.add_filter("indent", indent);
+    environment.add_filter("string", |value: &Value| python::str(value));
     environment.add_filter("tojson", tojson);
     environment.add_filter(WALKED, walked);
     environment.add_filter(PLUS, plus);
@@ -82,6 +85,42 @@ fn raise_exception(message: &Value) -> Result<Value, Error> {
     let message = message.to_string();
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
 }
+
+/// Of anything: a list is shown first, as Python shows it.
+fn trim(value: &Value, characters: Option<&str>) -> String {
+    let text = python::str(value);
+    match characters {
+        Some(characters) => text.trim_matches(|c| characters.contains(c)).to_owned(),
+        None => text.trim_matches(python::is_space).to_owned(),
+    }
+}
+
+/// `width` is a number of spaces or the indentation itself.
+fn indent(
+    value: &Value,
+    width: Option<Value>,
+    first: Option<bool>,
+    blank: Option<bool>,
+    options: Kwargs,
+) -> Result<String, Error> {
+    let width = match width {
+        Some(width) => Some(width),
+        None => options.get("width")?,
+    };
+    let flag = |given: Option<bool>, name| Ok::<_, Error>(given.or(options.get(name)?).unwrap_or(false));
+    let (first, blank) = (flag(first, "first")?, flag(blank, "blank")?);
+    options.assert_all_used()?;
+    let by = match width {
+        None => " ".repeat(4),
+        Some(width) => match width.as_str() {
+            Some(text) => text.to_owned(),
+            None => " ".repeat(usize::try_from(width)?.min(MOST_INDENT)),
+        },
+    };
+    Ok(python::indent(&python::str(value), &by, first, blank))
+}
+
+const MOST_INDENT: usize = 1024;
 
 /// What a loop walks over: Python refuses `none`.
 fn walked(value: &Value) -> Result<Value, Error> {
@@ -160,11 +199,6 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
         ascii: ascii.unwrap_or(false),
     };
     json::dumps(value, &style).map(Value::from)
-}
-
-/// Methods of Python's strings, lists and dictionaries.
-fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> Result<Value, Error> {
-    unknown_method_callback(state, value, name, arguments)
 }
 
 /// `strftime_now(format)`; without a time it is not defined.

@@ -15,6 +15,8 @@ use crate::error::{EngineError, Result};
 
 mod environment;
 mod json;
+mod methods;
+mod python;
 mod rewrite;
 mod spans;
 mod strftime;

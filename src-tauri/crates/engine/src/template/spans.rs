@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{ChatTemplate, ContentSpan, RenderInput, Rendered, json};
+use super::{ChatTemplate, ContentSpan, RenderInput, Rendered, json, python};
 use crate::error::Result;
 
 /// Marks are made of characters from the private use area: `open`, a number, `close`.
@@ -125,8 +125,8 @@ fn forms(text: &str) -> Vec<String> {
     add(text.trim_matches('\n').to_string());
     for text in [text, text.trim()] {
         add(json::escaped(text));
-        let shown = minijinja::Value::from(vec![text.to_string()]).to_string();
-        add(shown[2..shown.len() - 2].to_string());
+        let shown = python::repr(&text.into());
+        add(shown[1..shown.len() - 1].to_string());
     }
     forms
 }

@@ -57,14 +57,20 @@ pub struct AddedTokens {
     children: HashMap<(u32, u8), u32, BuildHasherDefault<PairHasher>>,
     /// What ends at a node: an index into `all`.
     ends: Vec<Option<u32>>,
+    /// The bytes that begin one: most places of a text begin none.
+    begins: Vec<bool>,
 }
 
 impl AddedTokens {
     /// Empty texts are left out; of two with the same text the first stays.
     pub fn new(all: Vec<Added>) -> Self {
-        let mut tokens = Self { all, children: HashMap::default(), ends: vec![None] };
+        let mut tokens =
+            Self { all, children: HashMap::default(), ends: vec![None], begins: vec![false; 256] };
         for index in 0..tokens.all.len() {
             let mut node = 0;
+            if let Some(&first) = tokens.all[index].text.as_bytes().first() {
+                tokens.begins[first as usize] = true;
+            }
             for &byte in tokens.all[index].text.as_bytes() {
                 let next = tokens.ends.len() as u32;
                 let child = *tokens.children.entry((node, byte)).or_insert(next);
@@ -90,7 +96,8 @@ impl AddedTokens {
         if self.all.is_empty() {
             return None;
         }
-        (from..text.len()).find_map(|start| {
+        let may_begin = |at: &usize| self.begins[text.as_bytes()[*at] as usize];
+        (from..text.len()).filter(may_begin).find_map(|start| {
             let (mut node, mut best) = (0, None);
             for (at, &byte) in text.as_bytes().iter().enumerate().skip(start) {
                 let Some(&child) = self.children.get(&(node, byte)) else { break };

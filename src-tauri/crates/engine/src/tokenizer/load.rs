@@ -19,7 +19,10 @@ impl Tokenizer {
         match file.container() {
             Container::Gguf { .. } => Self::from_gguf_vocab(&gguf_vocab(file.metadata())?),
             Container::Safetensors => {
-                let bytes = file.side_file("tokenizer.json").ok_or_else(|| missing(file.path()))?;
+                let Some(bytes) = file.side_file("tokenizer.json") else {
+                    let model = file.side_file("tokenizer.model").ok_or_else(|| missing(file.path()))?;
+                    return Self::from_sentencepiece(model);
+                };
                 let config = file.metadata().config();
                 let side = SideFiles {
                     tokenizer_config: file.side_file("tokenizer_config.json"),
