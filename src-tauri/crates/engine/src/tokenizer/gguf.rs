@@ -132,6 +132,8 @@ fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> 
         prefix: source.add_space_prefix.unwrap_or(true),
         collapse: source.remove_extra_whitespaces,
         charsmap: source.charsmap,
+        // Conversions write such pieces as they stand in a text.
+        marks_added_spaces: false,
     };
     Tokenizer::from_description(&description, source.roles(!is_unigram))
 }

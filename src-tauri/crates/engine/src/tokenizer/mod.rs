@@ -21,6 +21,8 @@ mod sentencepiece;
 mod source;
 mod spm;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod vocab;
 
 use added::{Added, AddedTokens};

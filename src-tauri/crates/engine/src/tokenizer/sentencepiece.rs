@@ -89,6 +89,8 @@ pub struct Description<'a> {
     pub prefix: bool,
     pub collapse: bool,
     pub charsmap: &'a [u8],
+    /// User-defined pieces write `▁` for a space, as the rest do.
+    pub marks_added_spaces: bool,
 }
 
 const UNIGRAM: u64 = 1;
@@ -105,6 +107,7 @@ impl<'a> Description<'a> {
             prefix: true,
             collapse: true,
             charsmap: &[],
+            marks_added_spaces: true,
         };
         Fields::for_each(bytes, |field| match field {
             Field::Bytes(1, piece) => this.piece(piece),
@@ -193,7 +196,7 @@ impl Tokenizer {
             Merging::Spm { spaces, spm: Spm { unknown: description.unknown } }
         };
         let mut added = added_by_kind(&vocab);
-        for token in added.iter_mut().filter(|token| !token.is_control) {
+        for token in added.iter_mut().filter(|token| description.marks_added_spaces && !token.is_control) {
             token.text = token.text.replace('▁', " ");
         }
         Ok(Self::assemble(vocab, merging, added, roles))
