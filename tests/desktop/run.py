@@ -15,6 +15,7 @@ import time
 import traceback
 
 import slow_model
+from measure import cpu_s
 from webdriver import Display, Window, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,6 +31,8 @@ ROW = '[data-testid="conversation-row"]'
 BEHIND_S = 0.5
 # The page shows what the program sent it a moment ago, and the driver looks a moment later.
 LOOK_S = 0.15
+# Processor time of all its processes while nobody touches the window.
+IDLE_WATCHED_S, IDLE_CPU_S = 30, 0.1
 # Deep enough that an answer takes many seconds on any machine.
 SLOW_TIMES = 40
 
@@ -183,6 +186,20 @@ def killed_in_mid_answer(room):
     window.close()
 
 
+def an_idle_window_costs_nothing(room):
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    ask(window, "Hello!")
+    answered(window, 1)
+    time.sleep(10)  # until what follows an answer is done
+    pids = window.tree()
+    before = cpu_s(pids)
+    time.sleep(IDLE_WATCHED_S)
+    used = cpu_s(pids) - before
+    assert used <= IDLE_CPU_S, f"{used:.2f} s of processor time in {IDLE_WATCHED_S} s"
+    window.close()
+
+
 SCENARIOS = [
     a_question_is_answered_and_kept,
     the_answer_streams_and_stops,
@@ -190,6 +207,7 @@ SCENARIOS = [
     settings_and_theme,
     the_page_is_fenced_in,
     killed_in_mid_answer,
+    an_idle_window_costs_nothing,
 ]
 
 
