@@ -10,6 +10,7 @@ import sys
 ALIGN = 32
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 STRING, ARRAY, U32 = 8, 9, 4
+TURN_END = b"<|im_end|>"
 
 
 class Reader:
@@ -92,6 +93,10 @@ def deepen(source, target, times):
     # Token 0 ends nothing: it is never likely, and if it comes the answer merely ends early.
     for name in [name for name in keys if name.endswith(("eos_token_id", "eot_token_id", "eom_token_id"))]:
         keys[name] = (U32, struct.pack("<I", 0))
+    # A token of that name ends a turn whatever the keys say, and noise holds one soon.
+    kind, tokens = keys["tokenizer.ggml.tokens"]
+    assert tokens.count(TURN_END) == 1, "the token that ends a turn"
+    keys["tokenizer.ggml.tokens"] = (kind, tokens.replace(TURN_END, TURN_END.replace(b"end", b"not")))
     keys["general.name"] = (STRING, struct.pack("<Q", 4) + b"Slow")
     deep = []
     for name, shape, kind, data in tensors:
