@@ -76,7 +76,11 @@ def main():
     print()
     for name, verdict, took, good, bad in rows:
         print(f"{name:12} {verdict:8} {took:7.1f} s   {good} passed, {bad} failed")
-    print(f"{passed} passed, {failed} failed")
+    closing = f"{passed} passed, {failed} failed"
+    os.makedirs(os.path.join(ROOT, "target"), exist_ok=True)
+    with open(os.path.join(ROOT, "target/test-summary"), "w") as summary:
+        summary.write(closing + "\n")
+    print(closing)
     return 1 if failed else 0
 
 
