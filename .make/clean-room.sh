@@ -17,7 +17,7 @@ node=$(command -v node)
 npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 
 if [ ! -e "$room/etc/debian_version" ]; then
-  debootstrap --variant=minbase --include=git,make,python3,ca-certificates bookworm "$room" http://deb.debian.org/debian
+  debootstrap --variant=minbase --include=git,make,python3,ca-certificates bookworm "$room"
 fi
 mkdir -p "$room"/{opt/rust,opt/npm,work,root/.cargo,tmp/.X11-unix}
 install -D "$node" "$room/usr/local/bin/node"
