@@ -75,8 +75,9 @@ fn encoding_has_no_larger_error_than_llama_cpp_on_the_same_weights() {
         eprintln!("!!! no {}: encoders are not compared", folder.display());
         return;
     };
+    let mut compared = Vec::new();
     for row in TABLE.iter().filter(|row| row.block_len > 1) {
-        let Some(codec) = &row.codec else { continue };
+        let (Some(codec), Some(encode)) = (&row.codec, row.dtype.encoder()) else { continue };
         let (mut ours, mut theirs, mut n) = (0f64, 0f64, 0usize);
         for format in ["q8_0", "q4_0", "q4_k_m", "q6_k"] {
             let file = WeightFile::open(&folder.join(format!("llama.{format}.gguf"))).expect("a valid file");
@@ -88,16 +89,20 @@ fn encoding_has_no_larger_error_than_llama_cpp_on_the_same_weights() {
                 let values = decode(&original, original_name);
                 let mut bytes = vec![0; values.len() / row.block_len * row.block_bytes];
                 let mut back = vec![0.0; values.len()];
-                (codec.encode)(&values, &mut bytes);
+                encode(&values, &mut bytes);
                 (codec.decode)(&bytes, &mut back);
                 ours += squared_error(&values, &back);
                 theirs += squared_error(&values, &quantised);
                 n += values.len();
             }
         }
-        assert!(n > 0, "no tensor in {}", row.name);
+        if n == 0 {
+            continue;
+        }
+        compared.push(row.name);
         let rmse = |sum: f64| (sum / n as f64).sqrt();
         println!("{}: RMSE {:.3e}, llama.cpp {:.3e}", row.name, rmse(ours), rmse(theirs));
         assert!(ours <= theirs * 1.000_001, "{}: {:.4e} > {:.4e}", row.name, rmse(ours), rmse(theirs));
     }
+    assert!(compared.len() >= 5, "only {compared:?} are in the reference's files");
 }

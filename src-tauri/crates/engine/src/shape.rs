@@ -105,7 +105,7 @@ impl Mix {
         if name.eq_ignore_ascii_case("q4_k_m") {
             return Ok(Self::Q4KMedium);
         }
-        match DType::from_name(name).filter(|dtype| dtype.codec().is_some()) {
+        match DType::from_name(name).filter(|dtype| dtype.encoder().is_some()) {
             Some(dtype) => Ok(Self::Uniform(dtype)),
             None => Err(EngineError::new(
                 "bench.dtype_unknown",
@@ -278,9 +278,9 @@ impl Pool {
         // the sum of four even draws is near enough to a bell
         let mut draw = || (0..4).map(|_| rng.random_range(-1.0f32..1.0)).sum::<f32>() * Self::SPREAD;
         let values: Vec<f32> = (0..Self::N_VALUES).map(|_| draw()).collect();
-        let codec = dtype.codec().expect("a mix has only formats that can be encoded");
+        let encode = dtype.encoder().expect("a mix has only formats that can be encoded");
         let mut bytes = vec![0; dtype.row_bytes(Self::N_VALUES)];
-        (codec.encode)(&values, &mut bytes);
+        encode(&values, &mut bytes);
         Self { block_bytes: dtype.block_bytes(), bytes: bytes.into() }
     }
 

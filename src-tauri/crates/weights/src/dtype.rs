@@ -1,7 +1,7 @@
 //! The table of block formats: a row per format with its identifiers, its size and, where we can compute with it,
 //! its codec. Whoever needs to know something of a format asks its row.
 
-use crate::quant::{self, Codec};
+use crate::quant::{self, Codec, Encode};
 
 /// One format. Sizes hold for all rows; only rows with a codec can be computed with.
 pub struct Row {
@@ -66,7 +66,7 @@ dtypes! {
     IQ1_M    "IQ1_M"    Some(29), None,         256 x 56,  None;
     TQ1_0    "TQ1_0"    Some(34), None,         256 x 54,  None;
     TQ2_0    "TQ2_0"    Some(35), None,         256 x 66,  None;
-    MXFP4    "MXFP4"    Some(39), None,         32 x 17,   None;
+    MXFP4    "MXFP4"    Some(39), None,         32 x 17,   Some(quant::mxfp4::CODEC);
     NVFP4    "NVFP4"    Some(40), None,         64 x 36,   None;
     Q1_0     "Q1_0"     Some(41), None,         128 x 18,  None;
     I8       "I8"       Some(24), Some("I8"),   1 x 1,     None;
@@ -124,6 +124,11 @@ impl DType {
 
     pub fn codec(self) -> Option<&'static Codec> {
         self.row().codec.as_ref()
+    }
+
+    /// How values are brought into this format, where we can.
+    pub fn encoder(self) -> Option<Encode> {
+        self.codec().and_then(|codec| codec.encode)
     }
 
     /// Bytes of a row of `n_cols` elements. Panics if a row is no whole number of blocks: files are checked at open.

@@ -19,4 +19,4 @@ pub use error::WeightsError;
 pub use file::{Container, TensorView, WeightFile};
 pub use metadata::{Array, Metadata, Value};
 pub use mmap::SharedBytes;
-pub use quant::Codec;
+pub use quant::{Codec, Decode, Encode};

@@ -75,9 +75,9 @@ impl GgufWriter {
     /// Adds a tensor from its values, encoded. Panics if the format has no encoder, or the lengths do not fit.
     pub fn encode(&mut self, name: &str, dtype: DType, shape: &[usize], values: &[f32]) -> &mut Self {
         let n_cols = shape.last().copied().expect("a tensor has a dimension");
-        let codec = dtype.codec().unwrap_or_else(|| panic!("{name}: {dtype} cannot be encoded"));
+        let encode = dtype.encoder().unwrap_or_else(|| panic!("{name}: {dtype} cannot be encoded"));
         let mut bytes = vec![0; shape.iter().product::<usize>() / n_cols * dtype.row_bytes(n_cols)];
-        (codec.encode)(values, &mut bytes);
+        encode(values, &mut bytes);
         self.tensor(name, dtype, shape, bytes)
     }
 

@@ -135,7 +135,7 @@ fn with_tensor(change: &str, dtype: DType, shape: &[usize], value: f32) -> Resul
     ];
     let put = |writer: &mut GgufWriter, name: &str, dtype: DType, shape: &[usize], value: f32| {
         let n: usize = shape.iter().product();
-        match dtype.codec() {
+        match dtype.encoder() {
             Some(_) => writer.encode(name, dtype, shape, &vec![value; n]),
             None => writer.tensor(
                 name,

@@ -13,8 +13,16 @@ const STRETCH: usize = 8;
 /// What distinguishes such a format.
 pub trait Block32 {
     const BYTES: usize;
-    /// Where the scale lies, an f16.
-    const SCALE: usize;
+
+    /// The scale of each row: an f16 at the beginning, unless a format says otherwise.
+    ///
+    /// # Safety
+    /// As for `Lanes`; a whole block lies at `offset` of each row.
+    #[inline(always)]
+    unsafe fn scale<L: Lanes>(rows: &RowPointers, offset: usize) -> L::F {
+        // SAFETY: the caller's.
+        unsafe { L::halves(rows, offset) }
+    }
 
     /// Offset of the stored integers.
     fn offset<L: Lanes>() -> i32;
@@ -71,7 +79,7 @@ impl<B: Block32> Format for Blocks32<B> {
         unsafe {
             ahead.ask::<L>(L::ROWS * B::BYTES);
             let dot = L::sub(B::dots::<L>(rows, offset, q), L::splat(B::offset::<L>() * sum));
-            let scale = L::mul_f(L::halves(rows, offset + B::SCALE), L::splat_f(scale));
+            let scale = L::mul_f(B::scale::<L>(rows, offset), L::splat_f(scale));
             L::fma(L::to_f(dot), scale, acc)
         }
     }
@@ -90,7 +98,7 @@ impl<B: Block32> Format for Blocks32<B> {
                 for (w, column) in w.iter_mut().zip(columns) {
                     L::store(w.as_mut_ptr(), column);
                 }
-                L::store_f(scales.as_mut_ptr(), L::halves(rows, offset + B::SCALE));
+                L::store_f(scales.as_mut_ptr(), B::scale::<L>(rows, offset));
             }
         }
     }

@@ -13,7 +13,6 @@ struct Q40;
 
 impl Block32 for Q40 {
     const BYTES: usize = 18;
-    const SCALE: usize = 0;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {

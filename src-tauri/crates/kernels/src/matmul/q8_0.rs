@@ -13,7 +13,6 @@ struct Q80;
 
 impl Block32 for Q80 {
     const BYTES: usize = 34;
-    const SCALE: usize = 0;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {

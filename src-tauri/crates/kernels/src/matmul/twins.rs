@@ -33,8 +33,8 @@ impl Case {
         let mut noise = Noise(((n_rows * 131 + n_tokens) * 131 + k) as u64);
         let row_bytes = dtype.row_bytes(k);
         let mut weights = vec![0; n_rows * row_bytes];
-        let codec = dtype.codec().expect("fast formats have codecs");
-        (codec.encode)(&noise.many(n_rows * k), &mut weights);
+        let encode = dtype.encoder().expect("fast formats have encoders");
+        encode(&noise.many(n_rows * k), &mut weights);
         Self { k, row_bytes, weights, x: noise.many(n_tokens * k) }
     }
 
@@ -174,6 +174,15 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
     }
 }
 
+/// Where a block has its integers.
+fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
+    match dtype {
+        DType::MXFP4 => 1..n_bytes,
+        _ if dtype.block_len() == 32 => 2..n_bytes,
+        _ => 16..n_bytes - 18,
+    }
+}
+
 #[test]
 fn extreme_weights_do_not_saturate() {
     for row in rows().filter(|row| row.act != ActFormat::F32) {
@@ -182,11 +191,8 @@ fn extreme_weights_do_not_saturate() {
         // All bits of the integers set or cleared; scales stay as they are where bytes are left alone.
         for fill in [0x00, 0x7F, 0x80, 0xFF] {
             for block in case.weights.chunks_exact_mut(row.dtype.block_bytes()) {
-                let (skip, end) = match row.dtype.block_len() {
-                    32 => (2, block.len()),
-                    _ => (16, block.len() - 18),
-                };
-                block[skip..end].fill(fill);
+                let integers = integers(row.dtype, block.len());
+                block[integers].fill(fill);
             }
             case.x.iter_mut().enumerate().for_each(|(i, x)| *x = if i % 2 == 0 { 1.0 } else { -1.0 });
             case.x[..k].fill(1.0);
@@ -207,11 +213,11 @@ fn extreme_weights_do_not_saturate() {
 
 #[test]
 fn the_common_dtypes_have_a_row_at_each_vector_level() {
-    use DType::{BF16, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
+    use DType::{BF16, F16, F32, MXFP4, Q4_0, Q4_K, Q6_K, Q8_0};
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    for dtype in [F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K] {
+    for dtype in [F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K, MXFP4] {
         for level in [IsaLevel::Avx2, IsaLevel::Avx512] {
             assert_eq!(find(dtype, level).map(|row| row.level), Some(level), "{dtype}");
         }

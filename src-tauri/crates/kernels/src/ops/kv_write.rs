@@ -36,6 +36,10 @@ fn codec(dtype: DType) -> &'static weights::Codec {
     dtype.codec().expect("the formats that KV uses have codecs")
 }
 
+fn encoder(dtype: DType) -> weights::Encode {
+    dtype.encoder().expect("the formats that KV uses have encoders")
+}
+
 /// Key `x` (head_dim) into `slot` of a block of keys.
 pub fn store_key(halves: Halves, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
     match dtype {
@@ -66,8 +70,8 @@ pub fn store_value(halves: Halves, dtype: KvDType, x: &[f32], slot: usize, block
     match dtype {
         KvDType::F32 => view_mut::<f32>(row).copy_from_slice(x),
         KvDType::F16 => (halves.from_f32)(x, view_mut::<u16>(row)),
-        KvDType::Q8_0 => (codec(DType::Q8_0).encode)(x, row),
-        KvDType::Q4_0 => (codec(DType::Q4_0).encode)(x, row),
+        KvDType::Q8_0 => encoder(DType::Q8_0)(x, row),
+        KvDType::Q4_0 => encoder(DType::Q4_0)(x, row),
     }
 }
 

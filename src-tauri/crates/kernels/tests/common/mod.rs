@@ -37,10 +37,10 @@ impl Random {
 
 pub fn tensor(dtype: DType, shape: &[usize], x: &[f32]) -> Tensor {
     let n_cols = *shape.last().unwrap();
-    let codec = dtype.codec().unwrap();
+    let encode = dtype.encoder().unwrap();
     let mut bytes = vec![0; x.len() / n_cols * dtype.row_bytes(n_cols)];
     for (x, bytes) in x.chunks_exact(n_cols).zip(bytes.chunks_exact_mut(dtype.row_bytes(n_cols))) {
-        (codec.encode)(x, bytes);
+        encode(x, bytes);
     }
     let view = TensorView { name: "test", dtype, shape, data: SharedBytes::from_vec(bytes) };
     Tensor::host(&view).unwrap()

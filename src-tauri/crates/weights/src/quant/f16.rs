@@ -4,7 +4,7 @@ use half::f16;
 
 use super::{Codec, decode_blocks, encode_blocks};
 
-pub const CODEC: Codec = Codec { decode, encode };
+pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |b: &[u8; 2], o: &mut [f32; 1]| o[0] = f16::from_le_bytes(*b).to_f32());

@@ -4,6 +4,7 @@
 pub mod bf16;
 pub mod f16;
 pub mod f32;
+pub mod mxfp4;
 pub mod q4_0;
 pub mod q4_k;
 pub mod q5_0;
@@ -11,12 +12,16 @@ pub mod q6_k;
 pub mod q8_0;
 mod search;
 
-/// The two ways through a format. Lengths must fit: `n` blocks of bytes against `n · block_len` floats.
+/// Bytes to values, exactly as the format defines them.
+pub type Decode = fn(&[u8], &mut [f32]);
+/// Values to bytes, with the smallest squared error that a bounded search finds.
+pub type Encode = fn(&[f32], &mut [u8]);
+
+/// The ways through a format. Lengths must fit: `n` blocks of bytes against `n · block_len` floats.
 pub struct Codec {
-    /// Bytes to values, exactly as the format defines them.
-    pub decode: fn(&[u8], &mut [f32]),
-    /// Values to bytes, with the smallest squared error that a bounded search finds.
-    pub encode: fn(&[f32], &mut [u8]),
+    pub decode: Decode,
+    /// `None` where files are read but never made: formats that are no good without a calibration text.
+    pub encode: Option<Encode>,
 }
 
 /// Elements of a block of the K formats.
@@ -66,7 +71,7 @@ fn encode_blocks<const LEN: usize, const BYTES: usize>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::dtype::TABLE;
+    use crate::dtype::{Row, TABLE};
 
     /// Values that look like weights: a bell curve, from a fixed seed.
     pub fn bell(n: usize, seed: u64) -> Vec<f32> {
@@ -78,9 +83,11 @@ pub(crate) mod tests {
         (0..n).map(|_| (0..12).map(|_| uniform()).sum::<f32>() - 6.0).collect()
     }
 
-    pub fn rmse(codec: &Codec, block_bytes: usize, block_len: usize, values: &[f32]) -> f64 {
-        let mut bytes = vec![0; values.len() / block_len * block_bytes];
-        (codec.encode)(values, &mut bytes);
+    /// There and back. The format has an encoder.
+    pub fn rmse(row: &Row, values: &[f32]) -> f64 {
+        let codec = row.codec.as_ref().unwrap();
+        let mut bytes = vec![0; values.len() / row.block_len * row.block_bytes];
+        codec.encode.unwrap()(values, &mut bytes);
         let mut back = vec![0.0; values.len()];
         (codec.decode)(&bytes, &mut back);
         let sum: f64 = values.iter().zip(&back).map(|(a, b)| f64::from(a - b).powi(2)).sum();
@@ -100,27 +107,28 @@ pub(crate) mod tests {
             ("Q5_0", 0.0394),
             ("Q4_K", 0.0685),
             ("Q6_K", 0.0169),
+            ("MXFP4", 0.2),
         ];
         for (name, bound) in bounds {
             let row = TABLE.iter().find(|row| row.name == name).unwrap();
-            let got = rmse(row.codec.as_ref().unwrap(), row.block_bytes, row.block_len, &values);
+            let got = rmse(row, &values);
             assert!(got <= bound, "{name}: {got}");
         }
-        assert_eq!(bounds.len(), TABLE.iter().filter(|row| row.codec.is_some()).count());
+        assert_eq!(bounds.len(), TABLE.iter().filter(|row| row.dtype.encoder().is_some()).count());
     }
 
     #[test]
     fn zeros_stay_zeros_and_strange_values_do_no_harm() {
         let strange = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE, -0.0];
         for row in TABLE {
-            let Some(codec) = &row.codec else { continue };
+            let (Some(codec), Some(encode)) = (&row.codec, row.dtype.encoder()) else { continue };
             let mut bytes = vec![0xAA; K_LEN / row.block_len * row.block_bytes];
             let mut back = vec![1.0; K_LEN];
-            (codec.encode)(&[0.0; K_LEN], &mut bytes);
+            encode(&[0.0; K_LEN], &mut bytes);
             (codec.decode)(&bytes, &mut back);
             assert!(back.iter().all(|&v| v == 0.0), "{}", row.name);
             let mixed: Vec<f32> = (0..K_LEN).map(|i| strange[i % strange.len()]).collect();
-            (codec.encode)(&mixed, &mut bytes);
+            encode(&mixed, &mut bytes);
             (codec.decode)(&bytes, &mut back);
         }
     }

@@ -11,7 +11,7 @@
 use super::search::{Affine, fit_affine};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
-pub const CODEC: Codec = Codec { decode, encode };
+pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 144;
 const GROUPS: usize = 8;

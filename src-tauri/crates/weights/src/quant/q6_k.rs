@@ -14,7 +14,7 @@
 use super::search::fit_scale;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
-pub const CODEC: Codec = Codec { decode, encode };
+pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 210;
 const GROUPS: usize = 16;

@@ -7,7 +7,7 @@
 
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
-pub const CODEC: Codec = Codec { decode, encode };
+pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;
 const BYTES: usize = 34;

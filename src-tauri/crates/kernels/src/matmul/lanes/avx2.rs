@@ -98,6 +98,18 @@ impl Lanes for Ymm {
             _mm256_cvtph_ps(_mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)))
         }
 
+        fn bytes(rows: &RowPointers, offset: usize) -> __m256i {
+            let at = |i: usize| rows[i].add(offset).read() as i8;
+            let bytes =
+                _mm_setr_epi8(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), 0, 0, 0, 0, 0, 0, 0, 0);
+            _mm256_cvtepu8_epi32(bytes)
+        }
+        fn as_f(a: __m256i) -> __m256 { _mm256_castsi256_ps(a) }
+        fn table(codes: &[i8; 16]) -> __m256i {
+            _mm256_broadcastsi128_si256(_mm_loadu_si128(codes.as_ptr().cast()))
+        }
+        fn lookup(table: __m256i, indices: __m256i) -> __m256i { _mm256_shuffle_epi8(table, indices) }
+
         fn prefetch(at: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 
         fn dot(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
@@ -141,6 +153,19 @@ impl Lanes for Ymm {
                 let (low, high) = (dots[i], _mm256_srli_epi32::<4>(dots[i]));
                 let dot = Self::dot(_mm256_setzero_si256(), _mm256_and_si256(low, mask), first);
                 dots[i] = Self::dot(dot, _mm256_and_si256(high, mask), second);
+            }
+            Self::sum4(dots[0], dots[1], dots[2], dots[3])
+        }
+        fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: __m256i) -> __m256i {
+            let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
+            let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));
+            let mask = _mm256_set1_epi8(15);
+            let mut dots = Self::halves4(rows, offset);
+            for i in 0..4 {
+                let low = _mm256_and_si256(dots[i], mask);
+                let high = _mm256_and_si256(_mm256_srli_epi32::<4>(dots[i]), mask);
+                let dot = Self::dot(_mm256_setzero_si256(), Self::lookup(table, low), first);
+                dots[i] = Self::dot(dot, Self::lookup(table, high), second);
             }
             Self::sum4(dots[0], dots[1], dots[2], dots[3])
         }

@@ -101,6 +101,19 @@ impl Lanes for Zmm {
             _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high))
         }
 
+        fn bytes(rows: &RowPointers, offset: usize) -> __m512i {
+            let at = |i: usize| rows[i].add(offset).read() as i8;
+            let low = _mm_setr_epi8(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), 0, 0, 0, 0, 0, 0, 0, 0);
+            let high =
+                _mm_setr_epi8(at(8), at(9), at(10), at(11), at(12), at(13), at(14), at(15), 0, 0, 0, 0, 0, 0, 0, 0);
+            _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(low, high))
+        }
+        fn as_f(a: __m512i) -> __m512 { _mm512_castsi512_ps(a) }
+        fn table(codes: &[i8; 16]) -> __m512i {
+            _mm512_broadcast_i32x4(_mm_loadu_si128(codes.as_ptr().cast()))
+        }
+        fn lookup(table: __m512i, indices: __m512i) -> __m512i { _mm512_shuffle_epi8(table, indices) }
+
         fn prefetch(at: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 
         fn dot(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, w, a) }
@@ -139,6 +152,19 @@ impl Lanes for Zmm {
                 let (low, high) = (dots[i], _mm512_srli_epi32::<4>(dots[i]));
                 let dot = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_and_si512(low, mask), first);
                 dots[i] = _mm512_dpbusd_epi32(dot, _mm512_and_si512(high, mask), second);
+            }
+            Self::sum4(dots[0], dots[1], dots[2], dots[3])
+        }
+        fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: __m512i) -> __m512i {
+            let first = _mm512_broadcast_i32x4(_mm_loadu_si128(a.cast()));
+            let second = _mm512_broadcast_i32x4(_mm_loadu_si128(a.add(16).cast()));
+            let mask = _mm512_set1_epi8(15);
+            let mut dots = Self::fourths(rows, offset);
+            for i in 0..4 {
+                let low = _mm512_and_si512(dots[i], mask);
+                let high = _mm512_and_si512(_mm512_srli_epi32::<4>(dots[i]), mask);
+                let dot = _mm512_dpbusd_epi32(_mm512_setzero_si512(), Self::lookup(table, low), first);
+                dots[i] = _mm512_dpbusd_epi32(dot, Self::lookup(table, high), second);
             }
             Self::sum4(dots[0], dots[1], dots[2], dots[3])
         }

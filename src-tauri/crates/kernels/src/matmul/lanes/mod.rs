@@ -56,6 +56,14 @@ pub trait Lanes {
     unsafe fn high_half(a: Self::I) -> Self::F;
     /// The f16 before which each row's pointer plus `offset` stands.
     unsafe fn halves(rows: &RowPointers, offset: usize) -> Self::F;
+    /// The byte before which each row's pointer plus `offset` stands.
+    unsafe fn bytes(rows: &RowPointers, offset: usize) -> Self::I;
+    /// Each lane as the float that has its bits.
+    unsafe fn as_f(a: Self::I) -> Self::F;
+    /// Sixteen bytes, as often as they fit: what `lookup` takes.
+    unsafe fn table(codes: &[i8; 16]) -> Self::I;
+    /// For each byte the one of the table with that index, within 0..=15.
+    unsafe fn lookup(table: Self::I, indices: Self::I) -> Self::I;
 
     /// Asks for the cache line at an address, which need not be readable, into the second-level cache.
     unsafe fn prefetch(at: *const u8);
@@ -77,6 +85,8 @@ pub trait Lanes {
     unsafe fn nibbles32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
     /// The dot product of 16 bytes of each row as 32 nibbles, low ones first, with the 32 activations at `a`.
     unsafe fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> Self::I;
+    /// As `dot_nibbles`, with what `table` says in place of each nibble.
+    unsafe fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: Self::I) -> Self::I;
     /// 16 bytes of each row: register j, lane r is bytes 4j..4j+4 of row r.
     unsafe fn columns16(rows: &RowPointers, offset: usize) -> [Self::I; 4];
     /// From the arrangement of `rows32`: register j, lane r is bytes 4j..4j+4 of row r.
