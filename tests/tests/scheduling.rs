@@ -30,6 +30,8 @@ fn request(id: u64) -> Request {
         max_tokens: Some(10),
         stop: Vec::new(),
         ignore_eos: true,
+        marks: Vec::new(),
+        budget: None,
     }
 }
 

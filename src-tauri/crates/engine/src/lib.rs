@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arch;
+pub mod budget;
 pub mod decoder;
 pub mod error;
 pub mod generate;

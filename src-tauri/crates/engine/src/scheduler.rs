@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
+use crate::budget::{BudgetWatch, ReasoningBudget};
 use crate::error::{EngineError, Result};
 use crate::kv::cache::{SequenceId, context_full};
 use crate::model::{Chunk, Model, Wanted, nan_logits};
@@ -32,6 +33,10 @@ pub struct Request {
     pub stop: Vec<String>,
     /// Go on past end-of-generation tokens.
     pub ignore_eos: bool,
+    /// Tokens that are markup of the reply whatever their kind: like control tokens they have no text.
+    pub marks: Vec<TokenId>,
+    /// None: the model thinks as long as it likes.
+    pub budget: Option<ReasoningBudget>,
 }
 
 /// Why an answer ended.
@@ -68,7 +73,8 @@ pub enum GenEvent {
         total: usize,
     },
     /// A token was sampled. `text` is what may be shown now: whole characters, nothing that may yet turn out
-    /// to begin a stop text; often empty, and with the last token also what was held back before it.
+    /// to begin a stop text; often empty, and with the last token also what was held back before it. A control
+    /// token or mark has no text of its own: what comes with it stands before it.
     Token {
         id: TokenId,
         text: String,
@@ -105,6 +111,7 @@ struct Active {
     /// None for a model without tokenizer: then there are ids, but no text.
     stream: Option<DetokenizeStream>,
     stops: StopStrings,
+    budget: Option<BudgetWatch>,
 }
 
 /// The part that one active request has in a batch.
@@ -303,6 +310,7 @@ impl Active {
             chain: Chain::new(&request.sampling, model.spec().n_vocab),
             stream: model.tokenizer().map(Tokenizer::stream),
             stops: StopStrings::new(&request.stop),
+            budget: request.budget.clone().map(BudgetWatch::new),
             request,
         })
     }
@@ -328,15 +336,24 @@ impl Active {
         if self.request.max_tokens == Some(0) {
             return Some(End::Finished(Finish::Length));
         }
-        let Some(token) = self.chain.sample(logits, &self.history) else {
+        let forced = self.budget.as_mut().and_then(BudgetWatch::forced);
+        let Some(token) = forced.or_else(|| self.chain.sample(logits, &self.history)) else {
             return Some(End::Failed(nan_logits()));
         };
         self.history.push(token);
         self.n_generated += 1;
+        if let (Some(budget), Some(tokenizer)) = (&mut self.budget, tokenizer) {
+            budget.saw(&tokenizer.decode(&[token]));
+        }
         let mut text = String::new();
         let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));
-        let stopped =
-            !is_end && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
+        let is_mark = self.request.marks.contains(&token) || tokenizer.is_some_and(|t| t.is_control(token));
+        if is_mark {
+            self.flush(&mut text);
+        }
+        let stopped = !is_end
+            && !is_mark
+            && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
         let finish = if is_end || stopped {
             Some(Finish::Stop)
         } else if self.request.max_tokens == Some(self.n_generated) {

@@ -89,6 +89,8 @@ impl LoadedModel {
             max_tokens: request.max_tokens,
             stop: request.stop,
             ignore_eos: request.ignore_eos,
+            marks: Vec::new(),
+            budget: None,
         })?;
         self.running.push(Running::new(number, request.turn, &prepared.text, times));
         Ok(())

@@ -155,6 +155,11 @@ impl Tokenizer {
         self.eog.binary_search(&id).is_ok()
     }
 
+    /// Whether `id` steers the model and has no text of its own in a reply.
+    pub fn is_control(&self, id: TokenId) -> bool {
+        self.vocab.kind(id) == Some(Kind::Control)
+    }
+
     /// `ids` with the BOS and EOS that this model wants around a text.
     pub fn add_special(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
         let mut all = self.before.clone();

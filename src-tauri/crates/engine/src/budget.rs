@@ -1,0 +1,113 @@
+//! A bound on thinking: once so many tokens were thought, the thinking is ended for the model.
+//!
+//! Watches one reply's tokens and says which must come next instead of being sampled. Knows nothing of
+//! sampling or batches.
+
+use std::collections::VecDeque;
+
+use crate::TokenId;
+use crate::stop::held_suffix;
+
+/// How much a model may think in one reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReasoningBudget {
+    /// Tokens between the tags, of all blocks together.
+    pub max_tokens: usize,
+    /// What begins a block of thinking, control tokens written out.
+    pub open: String,
+    pub close: String,
+    /// The prompt has opened the first block.
+    pub begins_inside: bool,
+    /// Comes in place of sampled tokens once the budget is spent: the end of the thinking.
+    pub ending: Vec<TokenId>,
+}
+
+/// Watches one reply.
+#[derive(Debug, Clone)]
+pub struct BudgetWatch {
+    budget: ReasoningBudget,
+    is_inside: bool,
+    n_thought: usize,
+    forced: VecDeque<TokenId>,
+    /// The end of the reply that may become a tag.
+    tail: String,
+}
+
+impl BudgetWatch {
+    pub fn new(budget: ReasoningBudget) -> Self {
+        let is_inside = budget.begins_inside;
+        let mut watch =
+            Self { budget, is_inside, n_thought: 0, forced: VecDeque::new(), tail: String::new() };
+        watch.end_if_spent();
+        watch
+    }
+
+    /// The token that must come next, if the model has no choice.
+    pub fn forced(&mut self) -> Option<TokenId> {
+        self.forced.pop_front()
+    }
+
+    /// A token came, sampled or forced; `text` is what it stands for, control tokens written out.
+    pub fn saw(&mut self, text: &str) {
+        if !self.forced.is_empty() {
+            return;
+        }
+        self.tail.push_str(text);
+        self.n_thought += usize::from(self.is_inside);
+        loop {
+            let tag = if self.is_inside { &self.budget.close } else { &self.budget.open };
+            let Some(at) = self.tail.find(tag.as_str()) else {
+                let kept = held_suffix(&self.tail, tag);
+                self.tail.drain(..self.tail.len() - kept);
+                break;
+            };
+            self.tail.drain(..at + tag.len());
+            self.is_inside = !self.is_inside;
+        }
+        self.end_if_spent();
+    }
+
+    fn end_if_spent(&mut self) {
+        if self.is_inside && self.n_thought >= self.budget.max_tokens {
+            self.forced = self.budget.ending.iter().copied().collect();
+            self.is_inside = false;
+            self.tail.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes when the model says `reply`, a character a token, and the ending is 7, 8.
+    fn check(max_tokens: usize, begins_inside: bool, reply: &str, forced_after: &[usize]) {
+        let (open, close) = ("<think>".to_string(), "</think>".to_string());
+        let budget = ReasoningBudget { max_tokens, open, close, begins_inside, ending: vec![7, 8] };
+        let mut watch = BudgetWatch::new(budget);
+        let mut forced = Vec::new();
+        let mut look = |watch: &mut BudgetWatch, n: usize| {
+            if let Some(first) = watch.forced() {
+                assert_eq!((first, watch.forced(), watch.forced()), (7, Some(8), None));
+                forced.push(n);
+            }
+        };
+        look(&mut watch, 0);
+        for (n, c) in reply.chars().enumerate() {
+            watch.saw(c.encode_utf8(&mut [0; 4]));
+            look(&mut watch, n + 1);
+        }
+        assert_eq!(forced, forced_after, "{reply:?}");
+    }
+
+    #[test]
+    fn thinking_ends_when_the_budget_is_spent() {
+        check(3, true, "abcdef", &[3]);
+        check(0, true, "abc", &[0]);
+        check(3, false, "abcdef", &[]);
+        check(2, false, "<think>abcd", &[9]);
+        check(0, false, "<think>abcd", &[7]);
+        check(20, true, "ab</think>cd", &[]);
+        check(12, true, "ab</think>c<think>de", &[20]);
+    }
+}
