@@ -47,13 +47,13 @@ dtypes! {
     Q4_0     "Q4_0"     Some(2),  None,         32 x 18,   Some(quant::q4_0::CODEC);
     Q4_K     "Q4_K"     Some(12), None,         256 x 144, Some(quant::q4_k::CODEC);
     Q6_K     "Q6_K"     Some(14), None,         256 x 210, Some(quant::q6_k::CODEC);
-    Q4_1     "Q4_1"     Some(3),  None,         32 x 20,   None;
+    Q4_1     "Q4_1"     Some(3),  None,         32 x 20,   Some(quant::q4_1::CODEC);
     Q5_0     "Q5_0"     Some(6),  None,         32 x 22,   Some(quant::q5_0::CODEC);
-    Q5_1     "Q5_1"     Some(7),  None,         32 x 24,   None;
+    Q5_1     "Q5_1"     Some(7),  None,         32 x 24,   Some(quant::q5_1::CODEC);
     Q8_1     "Q8_1"     Some(9),  None,         32 x 36,   None;
-    Q2_K     "Q2_K"     Some(10), None,         256 x 84,  None;
+    Q2_K     "Q2_K"     Some(10), None,         256 x 84,  Some(quant::q2_k::CODEC);
     Q3_K     "Q3_K"     Some(11), None,         256 x 110, None;
-    Q5_K     "Q5_K"     Some(13), None,         256 x 176, None;
+    Q5_K     "Q5_K"     Some(13), None,         256 x 176, Some(quant::q5_k::CODEC);
     Q8_K     "Q8_K"     Some(15), None,         256 x 292, None;
     IQ2_XXS  "IQ2_XXS"  Some(16), None,         256 x 66,  None;
     IQ2_XS   "IQ2_XS"   Some(17), None,         256 x 74,  None;

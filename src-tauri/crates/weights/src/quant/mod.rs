@@ -1,13 +1,18 @@
 //! The block formats: a file each, with its layout, its scalar decoder (the specification) and its encoder.
 //! A codec works on whole rows: any number of whole blocks.
 
+mod affine_groups;
 pub mod bf16;
 pub mod f16;
 pub mod f32;
 pub mod mxfp4;
+pub mod q2_k;
 pub mod q4_0;
+pub mod q4_1;
 pub mod q4_k;
 pub mod q5_0;
+pub mod q5_1;
+pub mod q5_k;
 pub mod q6_k;
 pub mod q8_0;
 mod search;
@@ -108,6 +113,10 @@ pub(crate) mod tests {
             ("Q4_K", 0.0685),
             ("Q6_K", 0.0169),
             ("MXFP4", 0.2),
+            ("Q4_1", 0.1),
+            ("Q5_1", 0.1),
+            ("Q2_K", 0.5),
+            ("Q5_K", 0.1),
         ];
         for (name, bound) in bounds {
             let row = TABLE.iter().find(|row| row.name == name).unwrap();

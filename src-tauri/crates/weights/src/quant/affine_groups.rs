@@ -1,0 +1,137 @@
+//! Choosing the numbers of a block of 256 whose groups each have a small scale and a small minimum under two
+//! half-precision factors: value ≈ (d · scale) · q − (dmin · min).
+
+use super::K_LEN;
+use super::search::{Affine, fit_affine};
+
+/// The largest numbers that a format has room for.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    pub q_max: f32,
+    /// Of scales and of minima.
+    pub scale_max: f32,
+}
+
+impl Limits {
+    /// The whole number that stands for `value` under `factor`.
+    fn number(self, value: f32, factor: f32) -> f32 {
+        if factor > 0.0 { (value / factor).round().clamp(0.0, self.scale_max) } else { 0.0 }
+    }
+}
+
+/// Rounds of improvement after the first choice; the gain of a fourth is below a thousandth.
+const ROUNDS: usize = 3;
+
+/// A choice of everything but the q, which follow from it.
+#[derive(Clone, Copy)]
+pub struct Choice<const GROUPS: usize> {
+    pub d: f32,
+    pub dmin: f32,
+    /// Whole numbers within 0..=`scale_max`.
+    pub scales: [f32; GROUPS],
+    pub mins: [f32; GROUPS],
+    limits: Limits,
+}
+
+impl<const GROUPS: usize> Choice<GROUPS> {
+    const GROUP_LEN: usize = K_LEN / GROUPS;
+
+    /// The best found for `values`.
+    pub fn find(values: &[f32; K_LEN], limits: Limits) -> Self {
+        let mut fits = [Affine::default(); GROUPS];
+        for (fit, values) in fits.iter_mut().zip(values.chunks_exact(Self::GROUP_LEN)) {
+            *fit = fit_affine(values, limits.q_max);
+        }
+        let mut choice = Self::from_fits(&fits, limits);
+        let mut best = (choice.squared_error(values), choice);
+        for _ in 0..ROUNDS {
+            choice.improve_groups(values);
+            choice.improve_factors(values);
+            let error = choice.squared_error(values);
+            if error < best.0 {
+                best = (error, choice);
+            }
+        }
+        best.1
+    }
+
+    /// Step and offset of a group.
+    pub fn group(&self, group: usize) -> Affine {
+        Affine { step: self.d * self.scales[group], offset: self.dmin * self.mins[group] }
+    }
+
+    fn squared_error(&self, values: &[f32; K_LEN]) -> f32 {
+        values
+            .chunks_exact(Self::GROUP_LEN)
+            .enumerate()
+            .map(|(g, v)| self.group(g).squared_error(v, self.limits.q_max))
+            .sum()
+    }
+
+    /// Factors that hold the largest step and offset, and the small numbers nearest to the others.
+    fn from_fits(fits: &[Affine; GROUPS], limits: Limits) -> Self {
+        let largest = |f: fn(&Affine) -> f32| fits.iter().map(f).fold(0f32, f32::max);
+        let (d, dmin) = (
+            rounded(largest(|a| a.step) / limits.scale_max),
+            rounded(largest(|a| a.offset) / limits.scale_max),
+        );
+        Self {
+            d,
+            dmin,
+            scales: fits.map(|a| limits.number(a.step, d)),
+            mins: fits.map(|a| limits.number(a.offset, dmin)),
+            limits,
+        }
+    }
+
+    /// Moves each group's numbers by one where that is better.
+    fn improve_groups(&mut self, values: &[f32; K_LEN]) {
+        for (group, values) in values.chunks_exact(Self::GROUP_LEN).enumerate() {
+            let (scale, min) = (self.scales[group], self.mins[group]);
+            let mut best = (self.group(group).squared_error(values, self.limits.q_max), scale, min);
+            for (s, m) in (-1..=1).flat_map(|s| (-1..=1).map(move |m| (s as f32, m as f32))) {
+                let (s, m) = (
+                    (scale + s).clamp(0.0, self.limits.scale_max),
+                    (min + m).clamp(0.0, self.limits.scale_max),
+                );
+                let error = Affine { step: self.d * s, offset: self.dmin * m }
+                    .squared_error(values, self.limits.q_max);
+                if error < best.0 {
+                    best = (error, s, m);
+                }
+            }
+            (self.scales[group], self.mins[group]) = (best.1, best.2);
+        }
+    }
+
+    /// Least squares for the two factors, all other numbers kept.
+    fn improve_factors(&mut self, values: &[f32; K_LEN]) {
+        let (mut aa, mut ab, mut bb, mut xa, mut xb) = (0f32, 0f32, 0f32, 0f32, 0f32);
+        for (group, values) in values.chunks_exact(Self::GROUP_LEN).enumerate() {
+            let fit = self.group(group);
+            let b = -self.mins[group];
+            for &v in values {
+                let a = self.scales[group] * fit.quantise(v, self.limits.q_max);
+                aa += a * a;
+                ab += a * b;
+                bb += b * b;
+                xa += v * a;
+                xb += v * b;
+            }
+        }
+        let determinant = aa * bb - ab * ab;
+        let (d, dmin) = if determinant > 1e-6 * aa * bb {
+            ((xa * bb - xb * ab) / determinant, (xb * aa - xa * ab) / determinant)
+        } else if aa > 0.0 {
+            (xa / aa, self.dmin)
+        } else {
+            return;
+        };
+        (self.d, self.dmin) = (rounded(d), rounded(dmin));
+    }
+}
+
+/// What a half can hold of it.
+fn rounded(value: f32) -> f32 {
+    half::f16::from_f32(value).to_f32()
+}
