@@ -8,6 +8,7 @@ mod forward;
 mod golden;
 mod kill9;
 mod malformed;
+mod malformed_parts;
 mod malformed_weights;
 mod quants;
 mod scheduling;

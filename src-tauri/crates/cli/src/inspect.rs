@@ -8,7 +8,7 @@ use engine::spec::ModelSpec;
 use engine::tokenizer::Tokenizer;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use weights::{Array, Container, TensorView, WeightFile};
+use weights::{Array, Container, PartInfo, TensorView, WeightFile};
 
 use crate::args::{Global, InspectArgs};
 use crate::{out, place, text};
@@ -82,6 +82,7 @@ fn whole(file: &WeightFile, as_json: bool) -> Result<()> {
         "format": format(file),
         "path": file.path(),
         "bytes": file.len_bytes(),
+        "parts": file.parts().map(|part| part_row(&part)).collect::<Vec<_>>(),
         "architecture": architecture(file),
         "parameters": parameters,
         "dtypes": dtypes,
@@ -104,6 +105,10 @@ fn whole(file: &WeightFile, as_json: bool) -> Result<()> {
 
 fn n_values(shape: &[usize]) -> u64 {
     shape.iter().map(|&n| n as u64).product()
+}
+
+fn part_row(part: &PartInfo<'_>) -> Value {
+    json!({"file": part.name, "bytes": part.n_bytes, "tensors": part.n_tensors})
 }
 
 fn row(tensor: &TensorView<'_>) -> Value {
@@ -203,6 +208,13 @@ fn summary(
         vec!["parameters".into(), text::count(parameters)],
         vec!["tensors".into(), file.n_tensors().to_string()],
     ];
+    if file.parts().len() > 1 {
+        rows.push(vec!["files".into(), file.parts().len().to_string()]);
+        for part in file.parts() {
+            let held = format!("{} tensors, {}", part.n_tensors, text::bytes(part.n_bytes));
+            rows.push(vec![format!("  {}", part.name), held]);
+        }
+    }
     for (name, (tensors, bytes)) in histogram {
         rows.push(vec![format!("  {name}"), format!("{tensors} tensors, {}", text::bytes(*bytes))]);
     }

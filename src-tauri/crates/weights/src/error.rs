@@ -27,6 +27,8 @@ pub enum Kind {
     Truncated,
     /// It contradicts itself.
     Malformed,
+    /// One of several files that make up a model is missing, or is not the one it should be.
+    Part,
     /// A number is beyond what any real model has.
     Limit,
     /// A block format that is unknown.
@@ -46,11 +48,19 @@ pub struct WeightsError {
     pub kind: Kind,
     /// Plain words, without file and place.
     pub cause: String,
+    /// What to do here, where the kind's own advice is too general.
+    advice: Option<String>,
 }
 
 impl WeightsError {
     pub fn new(file: impl Into<String>, kind: Kind, cause: impl Into<String>) -> Self {
-        Self { file: file.into(), place: Place::File, kind, cause: cause.into() }
+        Self { file: file.into(), place: Place::File, kind, cause: cause.into(), advice: None }
+    }
+
+    /// With advice for this very case.
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
     }
 
     pub fn at(mut self, place: Place) -> Self {
@@ -66,6 +76,7 @@ impl WeightsError {
             Kind::Unsupported => "weights.unsupported",
             Kind::Truncated => "weights.truncated",
             Kind::Malformed => "weights.malformed",
+            Kind::Part => "weights.part",
             Kind::Limit => "weights.limit",
             Kind::DType => "weights.dtype",
             Kind::KeyMissing => "weights.key_missing",
@@ -75,12 +86,14 @@ impl WeightsError {
 
     /// What a person can do about it.
     pub fn remedy(&self) -> String {
+        if let Some(advice) = &self.advice {
+            return advice.clone();
+        }
         match self.kind {
             Kind::Io => "Check that the file exists and may be read.",
             Kind::NotAModel => "Choose a .gguf file, or a folder with model.safetensors and config.json.",
-            Kind::Unsupported => {
-                "Get the model as a GGUF file of version 2 or 3, or as one .safetensors file."
-            }
+            Kind::Unsupported => "Get the model as a GGUF file of version 2 or 3, or as safetensors.",
+            Kind::Part => "Download all files of the model into one folder, under the names they came with.",
             Kind::Truncated => "The download is probably incomplete: download the file again.",
             Kind::Malformed | Kind::Limit => {
                 "The file is damaged: download it again, or take it from another source."

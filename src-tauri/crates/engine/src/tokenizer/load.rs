@@ -38,7 +38,7 @@ impl Tokenizer {
     /// SentencePiece `.model`.
     pub fn from_path(path: &Path) -> Result<Self> {
         let json = path.join("tokenizer.json");
-        if path.is_dir() && !path.join("model.safetensors").exists() && json.exists() {
+        if path.is_dir() && !weights::is_model_folder(path) && json.exists() {
             return Self::from_path(&json);
         }
         let is_json = path.extension().is_some_and(|end| end == "json");

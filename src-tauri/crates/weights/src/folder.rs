@@ -1,0 +1,290 @@
+//! A folder as models are published in safetensors: config.json, and the weights as `model.safetensors`, as several
+//! files with `model.safetensors.index.json`, or as the only `.safetensors` file there. Beside them the tokenizer.
+//! What the index says and what the files hold must be the same; it can name no file outside the folder.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+
+use crate::error::{Kind, Place, WeightsError, shown};
+use crate::file::{self, Container, Part, TensorInfo, WeightFile};
+use crate::metadata::Metadata;
+use crate::mmap::SharedBytes;
+use crate::safetensors;
+
+/// Files beside the weights that others may ask for.
+const SIDE_FILES: [&str; 6] = [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "generation_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "tokenizer.model",
+];
+const MODEL_FILE: &str = "model.safetensors";
+const INDEX_FILE: &str = "model.safetensors.index.json";
+const CONFIG_FILE: &str = "config.json";
+const EXTENSION: &str = "safetensors";
+/// Published ones have below 100 KB; parsing takes several times the length.
+const MAX_CONFIG_BYTES: usize = 4 << 20;
+/// The largest published ones have 10 MB.
+const MAX_INDEX_BYTES: usize = 32 << 20;
+/// The largest published models have below 200.
+const MAX_SHARDS: usize = 4096;
+const MAX_TENSORS: usize = 1 << 18;
+
+/// Whether the folder holds weights by one of the names that models are published under.
+pub fn is_model_folder(folder: &Path) -> bool {
+    folder.join(MODEL_FILE).is_file() || folder.join(INDEX_FILE).is_file() || the_only_one(folder).is_some()
+}
+
+/// Errors: no weights in it, or weights that are not as they must be.
+pub fn open(folder: &Path) -> Result<WeightFile, WeightsError> {
+    let name = file::file_name(folder);
+    let single = Some(folder.join(MODEL_FILE)).filter(|path| path.is_file());
+    let (parts, tensors) = match single {
+        Some(path) => one(&path, &format!("{name}/{MODEL_FILE}"))?,
+        None if folder.join(INDEX_FILE).is_file() => sharded(folder)?,
+        None => match the_only_one(folder) {
+            Some(path) => one(&path, &format!("{name}/{}", file::file_name(&path)))?,
+            None => {
+                let cause = format!("a folder without {MODEL_FILE} or {INDEX_FILE}");
+                return Err(WeightsError::new(name, Kind::NotAModel, cause));
+            }
+        },
+    };
+    assemble(folder, Some(folder), parts, tensors)
+}
+
+/// A `.safetensors` file by itself; with what lies beside it if it has the name that folders use.
+pub fn open_file(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, WeightsError> {
+    let folder = path.parent().filter(|f| name == MODEL_FILE && f.join(CONFIG_FILE).is_file());
+    let (parts, tensors) = parsed(name, bytes)?;
+    assemble(path, folder, parts, tensors)
+}
+
+fn assemble(
+    path: &Path,
+    folder: Option<&Path>,
+    parts: Vec<Part>,
+    tensors: Vec<TensorInfo>,
+) -> Result<WeightFile, WeightsError> {
+    let config = folder.map_or(Ok(serde_json::Value::Null), read_config)?;
+    let metadata = Metadata::safetensors(&parts[0].name, config);
+    let file = WeightFile::assemble(path.to_owned(), Container::Safetensors, metadata, parts, tensors)?;
+    let mut side_files = Vec::new();
+    for side in SIDE_FILES {
+        let Some(path) = folder.map(|f| f.join(side)).filter(|p| p.is_file()) else { continue };
+        side_files.push((side, file::map(&path, side)?));
+    }
+    Ok(file.with_side_files(side_files))
+}
+
+/// The only `.safetensors` file of a folder with a config.json.
+fn the_only_one(folder: &Path) -> Option<std::path::PathBuf> {
+    if !folder.join(CONFIG_FILE).is_file() {
+        return None;
+    }
+    let entries = std::fs::read_dir(folder).ok()?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut found = paths.filter(|path| path.extension().is_some_and(|e| e == EXTENSION) && path.is_file());
+    found.next().filter(|_| found.next().is_none())
+}
+
+fn one(path: &Path, name: &str) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
+    parsed(name, file::map(path, name)?)
+}
+
+fn parsed(name: &str, bytes: SharedBytes) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
+    let safetensors::Parsed { tensors, data_start } = safetensors::parse(name, &bytes)?;
+    Ok((vec![Part { name: name.to_owned(), bytes, data_start }], tensors))
+}
+
+/// All files of the index, which must hold exactly the tensors that it says, where it says.
+fn sharded(folder: &Path) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
+    let Index { mut shard_of, shards } = read_index(folder)?;
+    let (mut parts, mut tensors) = (Vec::with_capacity(shards.len()), Vec::with_capacity(shard_of.len()));
+    for (number, name) in shards.iter().enumerate() {
+        let path = folder.join(name);
+        if !path.is_file() {
+            let cause = format!("is missing: one of the {} files that {INDEX_FILE} names", shards.len());
+            let advice = format!("Download {name} into the folder of the others.");
+            return Err(WeightsError::new(name.clone(), Kind::Part, cause).advise(advice));
+        }
+        let (part, found) = one(&path, name)?;
+        for tensor in found {
+            let misplaced = match shard_of.get(&tensor.name) {
+                Some(&shard) if shard == number => None,
+                Some(&shard) => Some(format!("belongs into {} as {INDEX_FILE} says", shards[shard])),
+                None => Some(format!("is unknown to {INDEX_FILE}, or stands in several files")),
+            };
+            if let Some(cause) = misplaced {
+                let error = WeightsError::new(name.clone(), Kind::Part, cause);
+                return Err(error.at(Place::Tensor(tensor.name)));
+            }
+            shard_of.remove(&tensor.name);
+            tensors.push(TensorInfo { part: number, ..tensor });
+        }
+        parts.extend(part);
+    }
+    if let Some((tensor, &shard)) = shard_of.iter().min() {
+        let cause = format!("is not in {}, where it must be", shards[shard]);
+        let error = WeightsError::new(INDEX_FILE, Kind::Part, cause);
+        return Err(error.at(Place::Tensor(tensor.clone())));
+    }
+    Ok((parts, tensors))
+}
+
+/// What model.safetensors.index.json says. Its `metadata` is left aside: published ones count bytes differently,
+/// and each file's own header says how long it must be.
+#[derive(Default)]
+struct Index {
+    /// Index of `shards` by tensor.
+    shard_of: HashMap<String, usize>,
+    /// File names in alphabetical order: as they are numbered.
+    shards: Vec<String>,
+}
+
+fn read_index(folder: &Path) -> Result<Index, WeightsError> {
+    let bytes = file::map(&folder.join(INDEX_FILE), INDEX_FILE)?;
+    let error = |kind, cause: String| WeightsError::new(INDEX_FILE, kind, cause);
+    if bytes.len() > MAX_INDEX_BYTES {
+        let cause = format!("has {} bytes; the limit is {MAX_INDEX_BYTES}", bytes.len());
+        return Err(error(Kind::Limit, cause));
+    }
+    let mut index = None;
+    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    Document { index: &mut index }
+        .deserialize(&mut json)
+        .and_then(|()| json.end())
+        .map_err(|e| error(Kind::Malformed, format!("is wrong: {e}")))?;
+    let mut index = index.ok_or_else(|| error(Kind::Malformed, "weight_map is missing".into()))?;
+    if index.shard_of.is_empty() {
+        return Err(error(Kind::Malformed, "weight_map names no tensor".into()));
+    }
+    sort(&mut index);
+    Ok(index)
+}
+
+fn sort(index: &mut Index) {
+    let mut order: Vec<usize> = (0..index.shards.len()).collect();
+    order.sort_by(|&a, &b| index.shards[a].cmp(&index.shards[b]));
+    let mut place = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+    index.shard_of.values_mut().for_each(|shard| *shard = place[*shard]);
+    index.shards.sort();
+}
+
+/// Why a name from the index is refused: nothing but a plain file name of the folder is followed.
+fn outside(name: &str) -> Option<&'static str> {
+    /// The longest that file systems have.
+    const MAX_NAME_BYTES: usize = 255;
+    let is_plain = !name.contains(['/', '\\', ':', '\0']) && !name.starts_with('.');
+    match name {
+        _ if !is_plain => Some("is no plain file name of this folder"),
+        _ if name.len() > MAX_NAME_BYTES => Some("is too long for a file name"),
+        _ if !name.ends_with(".safetensors") => Some("is no .safetensors file"),
+        _ => None,
+    }
+}
+
+/// The whole index file: `weight_map`, exactly once, beside what is ignored.
+struct Document<'i> {
+    index: &'i mut Option<Index>,
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a map with weight_map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(field) = map.next_key::<String>()? {
+            if field != "weight_map" {
+                map.next_value::<IgnoredAny>()?;
+            } else if self.index.replace(map.next_value_seed(WeightMap)?).is_some() {
+                return Err(A::Error::custom("weight_map stands twice"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tensor names to file names, each tensor once.
+struct WeightMap;
+
+impl<'de> DeserializeSeed<'de> for WeightMap {
+    type Value = Index;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Index, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for WeightMap {
+    type Value = Index;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a map of tensor names to file names as weight_map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Index, A::Error> {
+        let mut index = Index::default();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        while let Some((tensor, file)) = map.next_entry::<String, String>()? {
+            let shard = match known.get(&file) {
+                Some(&shard) => shard,
+                None => {
+                    if let Some(why) = outside(&file) {
+                        return Err(A::Error::custom(format!("\"{}\" {why}", shown(&file))));
+                    }
+                    if known.len() == MAX_SHARDS {
+                        return Err(A::Error::custom(format!("more than {MAX_SHARDS} files")));
+                    }
+                    index.shards.push(file.clone());
+                    known.insert(file, known.len());
+                    known.len() - 1
+                }
+            };
+            if index.shard_of.len() == MAX_TENSORS {
+                return Err(A::Error::custom(format!("more than {MAX_TENSORS} tensors")));
+            }
+            if let Some(_before) = index.shard_of.insert(tensor.clone(), shard) {
+                return Err(A::Error::custom(format!("tensor \"{}\" stands twice", shown(&tensor))));
+            }
+        }
+        Ok(index)
+    }
+}
+
+/// config.json of a folder: an object.
+fn read_config(folder: &Path) -> Result<serde_json::Value, WeightsError> {
+    let path = folder.join(CONFIG_FILE);
+    let error = |kind, cause: String| WeightsError::new(CONFIG_FILE, kind, cause);
+    if !path.is_file() {
+        return Err(error(Kind::NotAModel, "is missing beside the weights".into()));
+    }
+    let bytes = file::map(&path, CONFIG_FILE)?;
+    if bytes.len() > MAX_CONFIG_BYTES {
+        let cause = format!("has {} bytes; the limit is {MAX_CONFIG_BYTES}", bytes.len());
+        return Err(error(Kind::Limit, cause));
+    }
+    let config: serde_json::Value = serde_json::from_slice(&bytes)
+        .map_err(|e| error(Kind::Malformed, format!("is not valid JSON: {e}")))?;
+    if !config.is_object() {
+        return Err(error(Kind::Malformed, "is not a JSON object".into()));
+    }
+    Ok(config)
+}

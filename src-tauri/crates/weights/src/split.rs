@@ -1,0 +1,157 @@
+//! A GGUF in several files: NAME-00001-of-00003.gguf and its brothers. The first holds the metadata; each holds
+//! tensors and says which part it is. It is opened by naming the first; then the parts are one model, or an error
+//! that names the file that is missing or wrong.
+
+use std::path::Path;
+
+use crate::error::{Kind, WeightsError};
+use crate::file::{self, Container, Part, WeightFile};
+use crate::gguf;
+use crate::metadata::Metadata;
+use crate::mmap::SharedBytes;
+
+const NO: &str = "split.no";
+const COUNT: &str = "split.count";
+const N_TENSORS: &str = "split.tensors.count";
+
+/// The largest published models have below 200 parts.
+const MAX_PARTS: u64 = 4096;
+
+/// Which part of how many a file says it is.
+struct Split {
+    /// From 1.
+    number: u64,
+    count: u64,
+}
+
+/// None: the file is a whole model.
+fn of(metadata: &Metadata) -> Result<Option<Split>, WeightsError> {
+    let Some(count) = metadata.opt_u64(COUNT)?.filter(|&count| count > 1) else { return Ok(None) };
+    if count > MAX_PARTS {
+        return Err(metadata.error(COUNT, Kind::Limit, &format!("{count} parts; the limit is {MAX_PARTS}")));
+    }
+    let index = metadata.u64(NO)?;
+    if index >= count {
+        return Err(metadata.error(NO, Kind::Malformed, &format!("{index} is no part of {count}, from 0")));
+    }
+    Ok(Some(Split { number: index + 1, count }))
+}
+
+/// For bytes that have no folder where the other parts could be. Error: they are one part of several.
+pub fn refuse(metadata: &Metadata) -> Result<(), WeightsError> {
+    match of(metadata)? {
+        None => Ok(()),
+        Some(Split { number, count }) => {
+            let cause = format!("is part {number} of {count}; the others are not here");
+            Err(WeightsError::new(metadata.file.clone(), Kind::Part, cause))
+        }
+    }
+}
+
+/// Opens a GGUF file and, where it is the first of several, the others beside it.
+pub fn open(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, WeightsError> {
+    let first = gguf::parse(name, &bytes)?;
+    let Some(Split { number, count }) = of(&first.metadata)? else {
+        return WeightFile::whole_gguf(path.to_owned(), name, bytes, first);
+    };
+    let stem = stem(name, number, count)?;
+    if number != 1 {
+        let cause = format!("is part {number} of {count}; a model in several files is opened by its first");
+        let advice = format!("Open {} in the same folder.", part_name(stem, 1, count));
+        return Err(WeightsError::new(name, Kind::Part, cause).advise(advice));
+    }
+    let n_tensors = first.metadata.u64(N_TENSORS)?;
+    let container = Container::Gguf { version: first.version };
+    let (metadata, mut tensors) = (first.metadata, first.tensors);
+    let mut parts = vec![Part { name: name.to_owned(), bytes, data_start: first.data_start }];
+    for number in 2..=count {
+        let (part, found) = other(path, stem, number, count, n_tensors)?;
+        tensors.extend(found.into_iter().map(|tensor| file::TensorInfo { part: parts.len(), ..tensor }));
+        parts.push(part);
+    }
+    if tensors.len() as u64 != n_tensors {
+        let cause = format!("{n_tensors} tensors in all, but the {count} parts hold {}", tensors.len());
+        return Err(metadata.error(N_TENSORS, Kind::Part, &cause));
+    }
+    WeightFile::assemble(path.to_owned(), container, metadata, parts, tensors)
+}
+
+/// A later part: checked by itself, and that it is the one its name says.
+fn other(
+    first: &Path,
+    stem: &str,
+    number: u64,
+    count: u64,
+    n_tensors: u64,
+) -> Result<(Part, Vec<file::TensorInfo>), WeightsError> {
+    let name = part_name(stem, number, count);
+    let path = first.with_file_name(&name);
+    let error = |cause: String| WeightsError::new(name.clone(), Kind::Part, cause);
+    if !path.is_file() {
+        let advice = format!("Download {name} into the folder of the others.");
+        return Err(error(format!("is missing: part {number} of {count} of this model")).advise(advice));
+    }
+    let bytes = file::map(&path, &name)?;
+    if !bytes.starts_with(gguf::MAGIC) {
+        return Err(file::foreign(&name, &bytes));
+    }
+    let parsed = gguf::parse(&name, &bytes)?;
+    match of(&parsed.metadata)? {
+        Some(split) if split.count != count => {
+            let cause =
+                format!("belongs to a model of {} parts, the first part to one of {count}", split.count);
+            return Err(error(cause));
+        }
+        Some(split) if split.number != number => return Err(mixed_up(&name, split.number, number)),
+        Some(_) => {}
+        None => return Err(error("does not say that it is part of a model in several files".into())),
+    }
+    if let Some(n) = parsed.metadata.opt_u64(N_TENSORS)?.filter(|&n| n != n_tensors) {
+        let cause = format!("belongs to a model of {n} tensors, the first part to one of {n_tensors}");
+        return Err(error(cause));
+    }
+    Ok((Part { name, bytes, data_start: parsed.data_start }, parsed.tensors))
+}
+
+fn mixed_up(name: &str, inside: u64, outside: u64) -> WeightsError {
+    let cause = format!("is part {inside} by its contents, but part {outside} by its name");
+    let advice = "Give the parts the names back that they came with, or download them again.";
+    WeightsError::new(name, Kind::Part, cause).advise(advice)
+}
+
+fn part_name(stem: &str, number: u64, count: u64) -> String {
+    format!("{stem}-{number:05}-of-{count:05}.gguf")
+}
+
+/// What all parts' names begin with. Errors: a name that doesn't say which part it is, or says another.
+fn stem(name: &str, number: u64, count: u64) -> Result<&str, WeightsError> {
+    if let Some(stem) = name.strip_suffix(&part_name("", number, count)) {
+        return Ok(stem);
+    }
+    match numbers_of(name) {
+        Some((outside, total)) if total == count => Err(mixed_up(name, number, outside)),
+        Some((_, total)) => {
+            let cause = format!("is one of {count} parts by its contents, but of {total} by its name");
+            Err(WeightsError::new(name, Kind::Part, cause))
+        }
+        None => {
+            let cause = format!("is part {number} of {count}, but its name does not say so");
+            let advice = format!(
+                "Give the parts the names back that they came with, such as {}.",
+                part_name("NAME", number, count)
+            );
+            Err(WeightsError::new(name, Kind::Part, cause).advise(advice))
+        }
+    }
+}
+
+/// `x-00002-of-00003.gguf` → (2, 3)
+fn numbers_of(name: &str) -> Option<(u64, u64)> {
+    let (front, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+    let (_, number) = front.rsplit_once('-')?;
+    let five_digits = |text: &str| text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit());
+    if !five_digits(number) || !five_digits(count) {
+        return None;
+    }
+    Some((number.parse().ok()?, count.parse().ok()?))
+}
