@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::{Io, IoError};
+use crate::{Fill, Io, IoError};
 
 /// How long the fault lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,10 @@ impl<I: Io> Io for FaultIo<I> {
 
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         self.step("write", path)?.write_atomic(path, bytes)
+    }
+
+    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError> {
+        self.step("write", path)?.write_stream(path, fill)
     }
 
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {

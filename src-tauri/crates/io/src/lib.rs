@@ -17,6 +17,9 @@ pub use fault::{Fault, FaultIo};
 pub use lock::FileLock;
 pub use real::RealIo;
 
+/// Writes the contents of a file.
+pub type Fill<'a> = dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()> + 'a;
+
 /// The file operations that the application needs. All paths are absolute or relative to the working directory.
 pub trait Io: Send + Sync {
     /// The whole file.
@@ -25,6 +28,10 @@ pub trait Io: Send + Sync {
     /// Replaces the file: after success the new content survives a power cut, after an error (or a crash in the
     /// middle) the old content is there unharmed. The folder must exist.
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;
+
+    /// As `write_atomic`, for contents that do not fit into memory: `fill` writes them bit by bit. What it returns
+    /// as an error is the error, and nothing is left behind.
+    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError>;
 
     /// Adds to the end of the file, making it where there is none; on disk when it returns.
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;

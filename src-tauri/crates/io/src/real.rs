@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Io, IoError};
+use crate::{Fill, Io, IoError};
 
 /// Stateless.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,8 +20,12 @@ impl Io for RealIo {
     }
 
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
+        self.write_stream(path, &mut |out| out.write_all(bytes))
+    }
+
+    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError> {
         let temp = temp_path(path);
-        let written = write_new(&temp, bytes).and_then(|()| fs::rename(&temp, path));
+        let written = write_new(&temp, fill).and_then(|()| fs::rename(&temp, path));
         if let Err(e) = written {
             // The write has failed already; a temporary file left behind is the lesser evil and is ignored.
             let _ = fs::remove_file(&temp);
@@ -76,9 +80,9 @@ fn temp_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_new(path: &Path, fill: &mut Fill<'_>) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
+    fill(&mut file)?;
     file.sync_all()
 }
 
@@ -124,6 +128,20 @@ mod tests {
         assert_eq!(RealIo.read(&path).unwrap(), b"two");
         assert_eq!(RealIo.list(&folder.0).unwrap(), std::slice::from_ref(&path));
         assert_eq!(RealIo.len(&path).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_stream_that_fails_leaves_the_old_file_and_nothing_else() {
+        let folder = Folder::new("stream");
+        let path = folder.0.join("a.bin");
+        RealIo.write_stream(&path, &mut |out| (0..3u8).try_for_each(|i| out.write_all(&[i]))).unwrap();
+        let failed = RealIo.write_stream(&path, &mut |out| {
+            out.write_all(b"half")?;
+            Err(std::io::Error::other("no more"))
+        });
+        assert!(failed.unwrap_err().to_string().contains("no more"));
+        assert_eq!(RealIo.read(&path).unwrap(), [0, 1, 2]);
+        assert_eq!(RealIo.list(&folder.0).unwrap(), [path]);
     }
 
     #[test]

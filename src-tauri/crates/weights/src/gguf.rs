@@ -40,6 +40,11 @@ pub struct Parsed {
 }
 
 pub fn parse(file: &str, bytes: &SharedBytes) -> Result<Parsed, WeightsError> {
+    parse_within(file, bytes, bytes.len())
+}
+
+/// As `parse`, where `bytes` is only the header of a file of `file_len` bytes.
+pub fn parse_within(file: &str, bytes: &SharedBytes, file_len: usize) -> Result<Parsed, WeightsError> {
     let mut cursor = Cursor { file, bytes, at: MAGIC.len() };
     let version = cursor.u32()?;
     check_version(file, version)?;
@@ -57,7 +62,7 @@ pub fn parse(file: &str, bytes: &SharedBytes) -> Result<Parsed, WeightsError> {
         tensors.push(cursor.tensor()?);
     }
     let data_start = cursor.at.next_multiple_of(alignment);
-    place(file, bytes.len(), data_start, alignment, &mut tensors)?;
+    place(file, file_len, data_start, alignment, &mut tensors)?;
     Ok(Parsed { version, metadata, tensors, data_start: data_start.min(bytes.len()) })
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::error::{Kind, Place, WeightsError};
 use crate::mmap::SharedBytes;
+use crate::write::RawValue;
 
 /// The type of a GGUF value, by its number in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -348,6 +349,14 @@ impl Metadata {
     /// All pairs in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         (0..self.entries.len()).map(|i| (self.key_at(i), self.value_at(i)))
+    }
+
+    /// All pairs in the order of the file, to be written into another.
+    pub fn raw_pairs(&self) -> impl Iterator<Item = (&str, RawValue)> {
+        self.entries.iter().enumerate().map(|(i, entry)| {
+            let bytes = self.bytes[entry.bytes.clone()].to_vec();
+            (self.key_at(i), RawValue { kind: entry.kind, array: entry.array, bytes })
+        })
     }
 
     pub fn get(&self, key: &str) -> Option<Value<'_>> {

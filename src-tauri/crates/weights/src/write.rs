@@ -2,9 +2,15 @@
 //! again with the same pairs and tensors.
 
 use std::io::{self, Write};
+use std::ops::Range;
+use std::path::PathBuf;
 
 use crate::dtype::DType;
+use crate::error::WeightsError;
+use crate::file::{Container, Part, WeightFile};
+use crate::gguf;
 use crate::metadata::ValueType;
+use crate::mmap::SharedBytes;
 
 const ALIGNMENT: usize = 32;
 
@@ -22,10 +28,25 @@ pub enum OwnedValue {
     F32s(Vec<f32>),
     Bools(Vec<bool>),
     Strs(Vec<String>),
+    /// As it stands in another file.
+    Raw(RawValue),
+}
+
+/// A value of any type, byte for byte as a GGUF file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RawValue {
+    pub(crate) kind: ValueType,
+    /// For arrays: element type, number of elements.
+    pub(crate) array: Option<(ValueType, usize)>,
+    /// The scalar, the string without its length, or the array's elements.
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Writes the blocks of one tensor: exactly as many bytes as its shape has.
 pub type Fill = Box<dyn Fn(&mut dyn Write) -> io::Result<()>>;
+
+/// Tensors of at most so many bytes have their data in an outline: norms, rotary factors.
+const OUTLINED_BYTES: u64 = 1 << 16;
 
 /// A tensor to be written.
 struct Pending {
@@ -109,6 +130,35 @@ impl GgufWriter {
         bytes
     }
 
+    /// Bytes of the file.
+    pub fn n_bytes(&self) -> u64 {
+        let padded = |n: u64| n.next_multiple_of(ALIGNMENT as u64);
+        padded(self.header().len() as u64)
+            + self.tensors.iter().map(|tensor| padded(tensor.n_bytes)).sum::<u64>()
+    }
+
+    /// What the file will say, before it is written: pairs and table as a reader finds them. Only small tensors
+    /// have data; the views of the others are empty. Errors: what would not open.
+    pub fn outline(&self, name: &str) -> Result<WeightFile, WeightsError> {
+        let mut bytes = self.header();
+        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        let header = SharedBytes::from_vec(bytes);
+        let file_len = usize::try_from(self.n_bytes()).unwrap_or(usize::MAX);
+        let mut parsed = gguf::parse_within(name, &header, file_len)?;
+        let mut small = Vec::new();
+        for (info, tensor) in parsed.tensors.iter_mut().zip(&self.tensors) {
+            info.part = 1;
+            info.range = match tensor.n_bytes <= OUTLINED_BYTES {
+                true => append(&mut small, &tensor.fill),
+                false => 0..0,
+            };
+        }
+        let part = |bytes: SharedBytes| Part { name: name.to_owned(), data_start: bytes.len(), bytes };
+        let parts = vec![part(header), part(SharedBytes::from_vec(small))];
+        let container = Container::Gguf { version: parsed.version };
+        WeightFile::assemble(PathBuf::from(name), container, parsed.metadata, parts, parsed.tensors)
+    }
+
     fn header(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(crate::gguf::MAGIC);
@@ -131,6 +181,15 @@ impl GgufWriter {
             offset += tensor.n_bytes.next_multiple_of(ALIGNMENT as u64);
         }
         out
+    }
+}
+
+/// What a tensor holds, at the end of `bytes`; nothing if it cannot be made.
+fn append(bytes: &mut Vec<u8>, fill: &Fill) -> Range<usize> {
+    let start = bytes.len();
+    match fill(bytes) {
+        Ok(()) => start..bytes.len(),
+        Err(_) => start..start,
     }
 }
 
@@ -198,5 +257,15 @@ fn put_value(out: &mut Vec<u8>, value: &OwnedValue) {
         V::F32s(v) => put_array(out, T::F32, v, |out, v| out.extend_from_slice(&v.to_le_bytes())),
         V::Bools(v) => put_array(out, T::Bool, v, |out, v| out.push(u8::from(*v))),
         V::Strs(v) => put_array(out, T::Str, v, |out, v| put_str(out, v)),
+        V::Raw(RawValue { kind, array, bytes }) => {
+            put_type(out, *kind);
+            if let Some((element, len)) = array {
+                put_type(out, *element);
+                out.extend_from_slice(&(*len as u64).to_le_bytes());
+            } else if *kind == T::Str {
+                out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            }
+            out.extend_from_slice(bytes);
+        }
     }
 }

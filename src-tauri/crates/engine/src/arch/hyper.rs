@@ -2,9 +2,14 @@
 //!
 //! Bounds are wide (an order of magnitude beyond anything published) and exist so that products of a few
 //! counts can't overflow and a damaged file is refused here, with its key named.
+//!
+//! What a config.json says is noted under its GGUF key as it is read: so a converter knows what to write.
+
+use std::cell::RefCell;
 
 use kernels::{Activation, RopeStyle};
 use serde_json::Value;
+use weights::write::OwnedValue;
 use weights::{Container, WeightFile};
 
 use super::Family;
@@ -37,11 +42,39 @@ pub(super) struct Key {
 pub struct Hyper<'a> {
     file: &'a WeightFile,
     family: Family,
+    notes: RefCell<Notes>,
+}
+
+/// What a model says of itself, as a GGUF of its family says it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Notes {
+    /// Keys without the architecture before them. A later pair of the same key counts.
+    pub pairs: Vec<(&'static str, OwnedValue)>,
+    /// Small tensors of float32 that a GGUF has and safetensors have not.
+    pub tensors: Vec<(&'static str, Vec<f32>)>,
 }
 
 impl<'a> Hyper<'a> {
     pub(super) fn new(file: &'a WeightFile, family: Family) -> Self {
-        Self { file, family }
+        Self { file, family, notes: RefCell::default() }
+    }
+
+    pub(super) fn into_notes(self) -> Notes {
+        self.notes.into_inner()
+    }
+
+    /// Remembers what a GGUF would say of what was read from a config.
+    pub(super) fn note(&self, gguf: &'static str, value: OwnedValue) {
+        if self.config().is_some() && !gguf.is_empty() {
+            self.notes.borrow_mut().pairs.push((gguf, value));
+        }
+    }
+
+    /// A tensor that a GGUF would have for what was read from a config.
+    pub(super) fn note_tensor(&self, gguf: &'static str, values: Vec<f32>) {
+        if self.config().is_some() {
+            self.notes.borrow_mut().tensors.push((gguf, values));
+        }
     }
 
     /// config.json; None for a GGUF.
@@ -76,7 +109,12 @@ impl<'a> Hyper<'a> {
         match self.config() {
             None if key.gguf.is_empty() => Ok(None),
             None => Ok(self.file.metadata().opt_u64(&self.name(key))?),
-            Some(config) => Numbers::new(config, "").optional_integer(key.hf),
+            Some(config) => {
+                let found = Numbers::new(config, "").optional_integer(key.hf)?;
+                let value = found.map(|n| u32::try_from(n).map_or(OwnedValue::U64(n), OwnedValue::U32));
+                value.into_iter().for_each(|value| self.note(key.gguf, value));
+                Ok(found)
+            }
         }
     }
 
@@ -93,7 +131,11 @@ impl<'a> Hyper<'a> {
                 let found = self.file.metadata().opt_f32(&name)?.map(f64::from);
                 found.map(|x| in_range(&name, x, min, max)).transpose()
             }
-            Some(config) => Numbers::new(config, "").optional_real(key.hf, min, max),
+            Some(config) => {
+                let found = Numbers::new(config, "").optional_real(key.hf, min, max)?;
+                found.into_iter().for_each(|x| self.note(key.gguf, OwnedValue::F32(x as f32)));
+                Ok(found)
+            }
         }
     }
 

@@ -17,7 +17,7 @@ mod smollm3;
 #[cfg(test)]
 mod tests;
 
-pub use hyper::Hyper;
+pub use hyper::{Hyper, Notes};
 
 /// A family. Implemented by the files beside this one.
 pub trait Architecture: Sync {
@@ -93,6 +93,14 @@ pub fn spec(file: &WeightFile, family: Family) -> Result<ModelSpec> {
         return Err(Hyper::new(file, family).unsupported("a quantisation of its own (quantization_config)"));
     }
     family.spec(&Hyper::new(file, family))
+}
+
+/// As `spec`, with what a GGUF would say of the model where the file is no GGUF.
+pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, Notes)> {
+    spec(file, family)?;
+    let hyper = Hyper::new(file, family);
+    let spec = family.spec(&hyper)?;
+    Ok((spec, hyper.into_notes()))
 }
 
 /// Every tensor of the spec, found in the file, with its shape and dtype checked.

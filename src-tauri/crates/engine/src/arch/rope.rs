@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 
 use serde_json::Value;
+use weights::write::OwnedValue;
 
 use super::hyper::{Hyper, Key, MAX_FACTOR, Numbers};
 use crate::error::Result;
@@ -13,6 +14,8 @@ const DEFAULT_BASE: f64 = 10_000.0;
 
 const BASE: Key = Key { gguf: "rope.freq_base", hf: "rope_theta" };
 const N_ROT: Key = Key { gguf: "rope.dimension_count", hf: "" };
+/// The tensor of a GGUF that divides the frequencies one by one.
+const DIVISORS: &str = "rope_freqs.weight";
 /// 0 stands for none.
 const FACTOR: Key = Key { gguf: "rope.scaling.factor", hf: "" };
 const OLD_FACTOR: Key = Key { gguf: "rope.scale_linear", hf: "" };
@@ -42,8 +45,11 @@ pub(super) fn rotary(hyper: &Hyper<'_>, head_dim: usize) -> Result<Rotary> {
     let base = base(hyper)?;
     let mut inv_freq: Vec<f64> =
         (0..n_rot / 2).map(|pair| base.powf(-2.0 * pair as f64 / n_rot as f64)).collect();
+    hyper.note("rope.dimension_count", OwnedValue::U32(n_rot as u32));
     for scaling in scalings(hyper, n_rot)? {
+        let before = inv_freq.clone();
         scale(&mut inv_freq, &scaling);
+        note(hyper, &scaling, &before, &inv_freq);
     }
     let inv_freq = inv_freq.iter().map(|&f| f as f32).collect();
     Ok(Rotary { n_rot, inv_freq, mscale: 1.0, style: hyper.rope_style() })
@@ -70,6 +76,7 @@ fn base(hyper: &Hyper<'_>) -> Result<f64> {
         && let Some(base) =
             Numbers::new(parameters, "rope_parameters.").optional_real("rope_theta", 1.0, MAX_FACTOR)?
     {
+        hyper.note(BASE.gguf, OwnedValue::F32(base as f32));
         return Ok(base);
     }
     Ok(hyper.optional_real(BASE, 1.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BASE))
@@ -84,7 +91,7 @@ fn scalings(hyper: &Hyper<'_>, n_rot: usize) -> Result<Vec<Scaling>> {
     match hyper.config() {
         Some(_) => Ok(vec![parameters(hyper).map_or(Ok(Scaling::None), |p| hf_scaling(hyper, p))?]),
         None => {
-            let divisors = hyper.optional_factors("rope_freqs.weight", n_rot / 2)?;
+            let divisors = hyper.optional_factors(DIVISORS, n_rot / 2)?;
             Ok(vec![gguf_scaling(hyper)?, divisors.map_or(Scaling::None, Scaling::Divisors)])
         }
     }
@@ -123,6 +130,21 @@ fn hf_scaling(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
             Ok(Scaling::Llama3 { factor, low, high, original_context })
         }
         other => Err(hyper.unsupported(&format!("rope scaling \"{other}\""))),
+    }
+}
+
+/// What a GGUF has instead of a config's scaling: keys, or Llama 3's ramp worked out as divisors.
+fn note(hyper: &Hyper<'_>, scaling: &Scaling, before: &[f64], after: &[f64]) {
+    match scaling {
+        Scaling::None | Scaling::Divisors(_) => {}
+        Scaling::Linear { factor } => {
+            hyper.note("rope.scaling.type", OwnedValue::Str("linear".into()));
+            hyper.note(FACTOR.gguf, OwnedValue::F32(*factor as f32));
+        }
+        Scaling::Llama3 { .. } => {
+            let divisors = before.iter().zip(after).map(|(before, after)| (before / after) as f32);
+            hyper.note_tensor(DIVISORS, divisors.collect());
+        }
     }
 }
 
