@@ -2,7 +2,7 @@
 //! half-precision factors: value ≈ (d · scale) · q − (dmin · min).
 
 use super::K_LEN;
-use super::search::{Affine, fit_affine};
+use super::search::{Affine, Offset, fit_affine, inverse_of, round, rounded, sums};
 
 /// The largest numbers that a format has room for.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl<const GROUPS: usize> Choice<GROUPS> {
     pub fn find(values: &[f32; K_LEN], limits: Limits) -> Self {
         let mut fits = [Affine::default(); GROUPS];
         for (fit, values) in fits.iter_mut().zip(values.chunks_exact(Self::GROUP_LEN)) {
-            *fit = fit_affine(values, limits.q_max);
+            *fit = fit_affine(values, limits.q_max, Offset::NotNegative);
         }
         let mut choice = Self::from_fits(&fits, limits);
         let mut best = (choice.squared_error(values), choice);
@@ -109,15 +109,17 @@ impl<const GROUPS: usize> Choice<GROUPS> {
         let (mut aa, mut ab, mut bb, mut xa, mut xb) = (0f32, 0f32, 0f32, 0f32, 0f32);
         for (group, values) in values.chunks_exact(Self::GROUP_LEN).enumerate() {
             let fit = self.group(group);
-            let b = -self.mins[group];
-            for &v in values {
-                let a = self.scales[group] * fit.quantise(v, self.limits.q_max);
-                aa += a * a;
-                ab += a * b;
-                bb += b * b;
-                xa += v * a;
-                xb += v * b;
-            }
+            let (scale, b) = (self.scales[group], -self.mins[group]);
+            let inverse = inverse_of(fit.step);
+            let [a, squares, x, products] = sums(values, |v| {
+                let a = scale * round((v + fit.offset) * inverse, 0.0, self.limits.q_max);
+                [a, a * a, v, v * a]
+            });
+            aa += squares;
+            ab += a * b;
+            bb += b * b * Self::GROUP_LEN as f32;
+            xa += products;
+            xb += x * b;
         }
         let determinant = aa * bb - ab * ab;
         let (d, dmin) = if determinant > 1e-6 * aa * bb {
@@ -129,9 +131,4 @@ impl<const GROUPS: usize> Choice<GROUPS> {
         };
         (self.d, self.dmin) = (rounded(d), rounded(dmin));
     }
-}
-
-/// What a half can hold of it.
-fn rounded(value: f32) -> f32 {
-    half::f16::from_f32(value).to_f32()
 }

@@ -5,13 +5,15 @@
 //! | 0..2 | scale, f16 |
 //! | 2..18 | q: low nibbles are elements 0..16, high nibbles 16..32 |
 
-use super::search::{fit_scale, squared_error};
+use super::search::{Grid, Whole, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;
 const BYTES: usize = 18;
+/// q, less the offset.
+type Q = Whole<8>;
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; LEN]| {
@@ -26,12 +28,9 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values: &[f32; LEN], block: &mut [u8; BYTES]| {
-        // The range −8..7 is lopsided: the sign of the scale decides which side has the longer end.
-        let (plus, minus) = (fit_scale(values, 8, 1.0), fit_scale(values, 8, -1.0));
-        let better = squared_error(values, plus, 8) <= squared_error(values, minus, 8);
-        let scale = write_f16(block, 0, if better { plus } else { minus });
-        let inverse = if scale != 0.0 { 1.0 / scale } else { 0.0 };
-        let q = |v: f32| ((v * inverse).round() + 8.0).clamp(0.0, 15.0) as u8;
+        let scale = write_f16(block, 0, fit_scale::<Q>(values));
+        let inverse = inverse_of(scale);
+        let q = |v: f32| (Q::nearest(v * inverse) + 8.0) as u8;
         for (i, byte) in block[2..].iter_mut().enumerate() {
             *byte = q(values[i]) | q(values[i + LEN / 2]) << 4;
         }

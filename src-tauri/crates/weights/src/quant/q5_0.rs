@@ -7,13 +7,15 @@
 //! | 2..6 | fifth bits, little-endian: bit i is of element i |
 //! | 6..22 | q: low nibbles are elements 0..16, high nibbles 16..32 |
 
-use super::search::{fit_scale, squared_error};
+use super::search::{Grid, Whole, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;
 const BYTES: usize = 22;
+/// q, less the offset.
+type Q = Whole<16>;
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; LEN]| {
@@ -29,12 +31,9 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values: &[f32; LEN], block: &mut [u8; BYTES]| {
-        // The range −16..15 is lopsided: the sign of the scale decides which side has the longer end.
-        let (plus, minus) = (fit_scale(values, 16, 1.0), fit_scale(values, 16, -1.0));
-        let better = squared_error(values, plus, 16) <= squared_error(values, minus, 16);
-        let scale = write_f16(block, 0, if better { plus } else { minus });
-        let inverse = if scale != 0.0 { 1.0 / scale } else { 0.0 };
-        let q = values.map(|v| ((v * inverse).round() + 16.0).clamp(0.0, 31.0) as u8);
+        let scale = write_f16(block, 0, fit_scale::<Q>(values));
+        let inverse = inverse_of(scale);
+        let q = values.map(|v| (Q::nearest(v * inverse) + 16.0) as u8);
         let fifth = q.iter().enumerate().fold(0u32, |bits, (i, q)| bits | u32::from(q >> 4) << i);
         block[2..6].copy_from_slice(&fifth.to_le_bytes());
         for (i, byte) in block[6..].iter_mut().enumerate() {

@@ -1,77 +1,127 @@
-//! Finding scales: the choices that make the squared error of a block small. Candidates around the obvious scale,
-//! each improved by least squares for its own rounding, the best kept.
+//! Finding scales: the choice that makes the squared error of a few values small. Candidates around the obvious
+//! scale are each improved by least squares for their own rounding; the best is kept. All that a candidate is judged
+//! by comes from one pass over the values.
 
-/// Numbers of candidates on each side of the obvious scale, and how far apart they lie (in steps of q).
+/// Candidates on each side of the obvious scale.
 const CANDIDATES: i32 = 10;
-const SPACING: f32 = 0.125;
+/// Rounds of least squares for each candidate (with a second the error would fall by another 0.3 %), and for the best
+/// of them.
+const ROUNDS: usize = 1;
+const LAST_ROUNDS: usize = 3;
+
+/// The numbers that a format can write under a scale.
+pub trait Grid: Copy {
+    /// The largest magnitude (of the negative side, which is the longer one), and the distance of candidates.
+    const END: f32;
+    const SPACING: f32;
+
+    /// The number nearest to `x`.
+    fn nearest(x: f32) -> f32;
+}
+
+/// Whole numbers: −N..N.
+#[derive(Clone, Copy)]
+pub struct Whole<const N: i32>;
+
+impl<const N: i32> Grid for Whole<N> {
+    const END: f32 = N as f32;
+    const SPACING: f32 = 0.125;
+
+    #[inline]
+    fn nearest(x: f32) -> f32 {
+        round(x, -N as f32, (N - 1) as f32)
+    }
+}
 
 /// The whole number nearest to `x` within `low..=high`, a tie to the even one; NaN stays. Adding 1.5 · 2²³ leaves no
-/// room for a fraction: two additions, where the processor of any x86-64 has no instruction for rounding.
+/// room for a fraction: two additions, where not every x86-64 has an instruction for rounding.
 #[inline]
 pub fn round(x: f32, low: f32, high: f32) -> f32 {
     const NO_FRACTION: f32 = 12_582_912.0;
     x.clamp(low, high) + NO_FRACTION - NO_FRACTION
 }
 
-/// Σ f(value), as four sums side by side: a sum in order would be computed one by one.
 #[inline]
-pub fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    let (fours, rest) = values.as_chunks::<4>();
-    let mut sums = [0f32; 4];
-    for four in fours {
-        for (sum, v) in sums.iter_mut().zip(four) {
-            *sum += f(*v);
-        }
-    }
-    rest.iter().fold(sums[0] + sums[1] + (sums[2] + sums[3]), |sum, v| sum + f(*v))
+pub fn inverse_of(scale: f32) -> f32 {
+    if scale != 0.0 { 1.0 / scale } else { 0.0 }
 }
 
-/// The scale (with the sign of `side` on the longer end) for values ≈ scale · q with −n ≤ q < n.
-pub fn fit_scale(values: &[f32], n: i32, side: f32) -> f32 {
+/// What a half can hold of it.
+pub fn rounded(value: f32) -> f32 {
+    half::f16::from_f32(value).to_f32()
+}
+
+/// Σ f(value) of several functions at once, each as four sums side by side: sums in order would be computed one by
+/// one.
+#[inline]
+pub fn sums<const N: usize>(values: &[f32], f: impl Fn(f32) -> [f32; N]) -> [f32; N] {
+    let (fours, rest) = values.as_chunks::<4>();
+    let mut lanes = [[0f32; 4]; N];
+    for four in fours {
+        for (i, v) in four.iter().enumerate() {
+            let terms = f(*v);
+            for n in 0..N {
+                lanes[n][i] += terms[n];
+            }
+        }
+    }
+    let mut sums = lanes.map(|l| l[0] + l[1] + (l[2] + l[3]));
+    for v in rest {
+        let terms = f(*v);
+        for n in 0..N {
+            sums[n] += terms[n];
+        }
+    }
+    sums
+}
+
+/// Σ (value − scale · q)² with the best q.
+pub fn squared_error<G: Grid>(values: &[f32], scale: f32) -> f32 {
+    let inverse = inverse_of(scale);
+    sums(values, |v| [(v - scale * G::nearest(v * inverse)).powi(2)])[0]
+}
+
+/// The scale for values ≈ scale · q. It may be negative: grids are lopsided, and its sign decides which side of the
+/// values has the longer end.
+pub fn fit_scale<G: Grid>(values: &[f32]) -> f32 {
     let largest = values.iter().fold(0f32, |m, v| m.max(v.abs()));
     if !(largest > 0.0 && largest.is_finite()) {
         return 0.0;
     }
-    let mut best = (f32::INFINITY, 0.0);
+    let mut best = Best { gain: 0.0, scale: 0.0 };
     for candidate in -CANDIDATES..=CANDIDATES {
-        let mut scale = -side * largest / (n as f32 + candidate as f32 * SPACING);
-        // Rounding with the solved scale may differ; a second round has always sufficed.
-        for _ in 0..2 {
-            let error = squared_error(values, scale, n);
-            if error < best.0 {
-                best = (error, scale);
+        let scale = largest / (G::END + candidate as f32 * G::SPACING);
+        best.refine::<G>(values, -scale, ROUNDS);
+        best.refine::<G>(values, scale, ROUNDS);
+    }
+    best.refine::<G>(values, best.scale, LAST_ROUNDS);
+    best.scale
+}
+
+/// The best scale so far. With the q of some scale, the best scale is Σxq / Σqq, and it takes (Σxq)² / Σqq off the
+/// squared error of zeros.
+struct Best {
+    gain: f32,
+    scale: f32,
+}
+
+impl Best {
+    fn refine<G: Grid>(&mut self, values: &[f32], mut scale: f32, rounds: usize) {
+        for _ in 0..rounds {
+            let inverse = inverse_of(scale);
+            let [xq, qq] = sums(values, |v| {
+                let q = G::nearest(v * inverse);
+                [v * q, q * q]
+            });
+            if qq <= 0.0 {
+                return;
             }
-            scale = solve_scale(values, scale, n);
-        }
-        let error = squared_error(values, scale, n);
-        if error < best.0 {
-            best = (error, scale);
+            scale = xq / qq;
+            if xq * scale > self.gain {
+                *self = Self { gain: xq * scale, scale };
+            }
         }
     }
-    best.1
-}
-
-#[inline]
-fn quantise(value: f32, inverse: f32, n: i32) -> f32 {
-    round(value * inverse, -n as f32, (n - 1) as f32)
-}
-
-fn inverse_of(scale: f32) -> f32 {
-    if scale != 0.0 { 1.0 / scale } else { 0.0 }
-}
-
-/// Σ (value − scale · q)² with the best q in −n..n.
-pub fn squared_error(values: &[f32], scale: f32, n: i32) -> f32 {
-    let inverse = inverse_of(scale);
-    sum(values, |v| (v - scale * quantise(v, inverse, n)).powi(2))
-}
-
-/// The least-squares scale for the q that `scale` gives.
-fn solve_scale(values: &[f32], scale: f32, n: i32) -> f32 {
-    let inverse = inverse_of(scale);
-    let xq = sum(values, |v| v * quantise(v, inverse, n));
-    let qq = sum(values, |v| quantise(v, inverse, n).powi(2));
-    if qq > 0.0 { xq / qq } else { scale }
 }
 
 /// A step and an offset: values ≈ step · q − offset, 0 ≤ q ≤ `max`, step ≥ 0.
@@ -94,51 +144,19 @@ impl Affine {
             let q = round((v + self.offset) * inverse, 0.0, max);
             v - (self.step * q - self.offset)
         };
-        sum(values, |v| error(v).powi(2))
-    }
-
-    /// Least squares for the q that this choice gives.
-    fn solve(self, values: &[f32], max: f32, side: Offset) -> Self {
-        let n = values.len() as f32;
-        let inverse = inverse_of(self.step);
-        let q_of = |v: f32| round((v + self.offset) * inverse, 0.0, max);
-        let x = sum(values, |v| v);
-        let q1 = sum(values, q_of);
-        let qq = sum(values, |v| q_of(v).powi(2));
-        let xq = sum(values, |v| v * q_of(v));
-        let determinant = n * qq - q1 * q1;
-        if determinant <= 0.0 {
-            return self;
-        }
-        let solved =
-            Self { step: (n * xq - x * q1) / determinant, offset: -(qq * x - q1 * xq) / determinant };
-        match side {
-            Offset::Any => solved,
-            Offset::NotNegative if solved.offset >= 0.0 => solved,
-            Offset::NotNegative if qq > 0.0 => Self { step: (xq / qq).max(0.0), offset: 0.0 },
-            Offset::NotNegative => self,
-        }
+        sums(values, |v| [error(v).powi(2)])[0]
     }
 }
 
 /// Which offsets a format can write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Offset {
+pub enum Offset {
     Any,
     NotNegative,
 }
 
-/// The best step and offset ≥ 0 found for `values`.
-pub fn fit_affine(values: &[f32], max: f32) -> Affine {
-    fit(values, max, Offset::NotNegative)
-}
-
 /// The best step and offset found for `values`.
-pub fn fit_line(values: &[f32], max: f32) -> Affine {
-    fit(values, max, Offset::Any)
-}
-
-fn fit(values: &[f32], max: f32, side: Offset) -> Affine {
+pub fn fit_affine(values: &[f32], max: f32, side: Offset) -> Affine {
     let start = match side {
         Offset::Any => f32::INFINITY,
         Offset::NotNegative => 0.0,
@@ -148,23 +166,57 @@ fn fit(values: &[f32], max: f32, side: Offset) -> Affine {
     if !(high > low && (high - low).is_finite()) {
         return Affine { step: 0.0, offset: if low.is_finite() { -low } else { 0.0 } };
     }
-    let mut best = (f32::INFINITY, Affine::default());
+    let line = Line { values, max, low, side, x: sums(values, |v| [v - low])[0] };
+    let obvious = |steps: f32| Affine { step: (high - low) / steps, offset: -low };
+    let mut best = (f32::NEG_INFINITY, obvious(max));
     for candidate in -CANDIDATES..=CANDIDATES {
-        let step = (high - low) / (max + candidate as f32 * SPACING * 2.0);
-        let mut fit = Affine { step, offset: -low };
-        for _ in 0..3 {
-            let error = fit.squared_error(values, max);
-            if error < best.0 {
-                best = (error, fit);
+        // 0.25: between two neighbours no value moves by more than a quarter of a step.
+        line.refine(obvious(max + candidate as f32 * 0.25), ROUNDS, &mut best);
+    }
+    line.refine(best.1, LAST_ROUNDS, &mut best);
+    best.1
+}
+
+/// What stays the same while an [`Affine`] is sought. Sums are over the values less `low`, so that a large common part
+/// does not drown the differences.
+struct Line<'a> {
+    values: &'a [f32],
+    max: f32,
+    low: f32,
+    side: Offset,
+    /// Σ of the values less `low`
+    x: f32,
+}
+
+impl Line<'_> {
+    /// Least squares for the q that `fit` gives, and again; `best` is what it takes off the squared error.
+    fn refine(&self, mut fit: Affine, rounds: usize, best: &mut (f32, Affine)) {
+        let (low, max, n) = (self.low, self.max, self.values.len() as f32);
+        for _ in 0..rounds {
+            let (inverse, shift) = (inverse_of(fit.step), fit.offset);
+            let [q1, qq, xq] = sums(self.values, |v| {
+                let q = round((v + shift) * inverse, 0.0, max);
+                [q, q * q, (v - low) * q]
+            });
+            let determinant = n * qq - q1 * q1;
+            if determinant <= 0.0 {
+                return;
             }
-            fit = fit.solve(values, max, side);
-        }
-        let error = fit.squared_error(values, max);
-        if error < best.0 {
-            best = (error, fit);
+            // values − low ≈ step · q + rise, with rise = −offset − low
+            let mut step = (n * xq - self.x * q1) / determinant;
+            let mut rise = (qq * self.x - q1 * xq) / determinant;
+            if self.side == Offset::NotNegative && rise > -low {
+                rise = -low;
+                step = ((xq + low * q1) / qq).max(0.0);
+            }
+            let gain =
+                2.0 * (step * xq + rise * self.x - step * rise * q1) - step * step * qq - n * rise * rise;
+            fit = Affine { step, offset: -(rise + low) };
+            if gain > best.0 {
+                *best = (gain, fit);
+            }
         }
     }
-    best.1
 }
 
 #[cfg(test)]
@@ -174,9 +226,11 @@ mod tests {
     #[test]
     fn exact_grids_are_found() {
         let values: Vec<f32> = (-8..8).map(|q| q as f32 * 0.25).collect();
-        assert_eq!(fit_scale(&values, 8, -1.0), 0.25);
+        assert_eq!(fit_scale::<Whole<8>>(&values), 0.25);
+        let mirrored: Vec<f32> = values.iter().map(|v| -v).collect();
+        assert_eq!(fit_scale::<Whole<8>>(&mirrored), -0.25);
         let values: Vec<f32> = (0..16).map(|q| q as f32 * 0.5 - 2.0).collect();
-        assert_eq!(fit_affine(&values, 15.0), Affine { step: 0.5, offset: 2.0 });
+        assert_eq!(fit_affine(&values, 15.0, Offset::NotNegative), Affine { step: 0.5, offset: 2.0 });
     }
 
     #[test]
@@ -190,14 +244,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_begin_above_zero() {
+    fn an_offset_may_be_anything_or_not_negative() {
         let values: Vec<f32> = (0..16).map(|q| q as f32 * 0.5 + 2.0).collect();
-        assert_eq!(fit_line(&values, 15.0), Affine { step: 0.5, offset: -2.0 });
+        assert_eq!(fit_affine(&values, 15.0, Offset::Any), Affine { step: 0.5, offset: -2.0 });
+        let fit = fit_affine(&values, 15.0, Offset::NotNegative);
+        assert!(fit.offset >= 0.0 && fit.step > 0.0);
     }
 
     #[test]
-    fn an_offset_is_never_negative() {
-        let fit = fit_affine(&[3.0, 4.0, 5.0, 6.0], 15.0);
-        assert!(fit.offset == 0.0 && fit.step > 0.0);
+    fn a_large_common_part_does_not_drown_the_differences() {
+        let values: Vec<f32> = (0..32).map(|i| -100.0 + ((i * 7) % 32) as f32 / 64.0).collect();
+        let fit = fit_affine(&values, 15.0, Offset::NotNegative);
+        assert!(fit.squared_error(&values, 15.0) < 32.0 * 1e-3 * 1e-1, "{fit:?}");
     }
 }
