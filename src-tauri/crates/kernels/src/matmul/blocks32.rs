@@ -46,6 +46,24 @@ pub trait Block32 {
     unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I;
 }
 
+/// What `dots` does for a format whose integers must be arranged first.
+///
+/// # Safety
+/// As for `Block32::dots`.
+#[inline(always)]
+pub unsafe fn dot_integers<B: Block32, L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+    // SAFETY: the caller's; `q` has 32 bytes.
+    unsafe {
+        let mut dots = B::integers::<L>(rows, offset);
+        let a = L::repeat32(q.as_ptr().cast());
+        for dot in &mut dots {
+            *dot = B::dot::<L>(L::zero(), *dot, a);
+        }
+        let (first, second) = L::reduce(dots);
+        L::add(first, second)
+    }
+}
+
 /// Turned blocks.
 pub struct Turned<L> {
     /// (blocks, 8, rows): four bytes each

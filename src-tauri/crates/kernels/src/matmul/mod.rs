@@ -22,7 +22,7 @@ macro_rules! fast_paths {
         )*
     };
 }
-fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q4_k q6_k mxfp4 f32 f16 bf16 }
+fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q5_0 q4_k q5_k q6_k mxfp4 f32 f16 bf16 }
 
 pub use crate::cpu::tile::OutTile;
 
@@ -162,8 +162,18 @@ pub struct MatMulRow {
 
 /// Every fast path there is; a new one is registered here.
 #[cfg(target_arch = "x86_64")]
-pub static MATMULS: &[&[MatMulRow]] =
-    &[q8_0::ROWS, q4_0::ROWS, q4_k::ROWS, q6_k::ROWS, mxfp4::ROWS, f32::ROWS, f16::ROWS, bf16::ROWS];
+pub static MATMULS: &[&[MatMulRow]] = &[
+    q8_0::ROWS,
+    q4_0::ROWS,
+    q5_0::ROWS,
+    q4_k::ROWS,
+    q5_k::ROWS,
+    q6_k::ROWS,
+    mxfp4::ROWS,
+    f32::ROWS,
+    f16::ROWS,
+    bf16::ROWS,
+];
 #[cfg(not(target_arch = "x86_64"))]
 pub static MATMULS: &[&[MatMulRow]] = &[];
 

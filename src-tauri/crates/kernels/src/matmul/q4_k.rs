@@ -19,43 +19,7 @@ impl Block256 for Q4K {
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
         // SAFETY: the caller's: 16 bytes of header at `offset`.
-        unsafe {
-            let [factors, a, b, c] = L::columns16(rows, offset);
-            // Four bytes in each lane: scales 0..4 in the low six bits of `a`, minima in those of `b`; scales 4..8 in
-            // the low nibbles of `c` with two more bits on top of `a`, minima in its high nibbles with those of `b`.
-            let (six, four, two) = (L::splat(0x3F3F_3F3F), L::splat(0x0F0F_0F0F), L::splat(0x0303_0303));
-            let top = |v: L::I| L::shift_left::<4>(L::and(L::shift_right::<6>(v), two));
-            let scales = [L::and(a, six), L::or(L::and(c, four), top(a))];
-            let mins = [L::and(b, six), L::or(L::and(L::shift_right::<4>(c), four), top(b))];
-            let byte = L::splat(0xFF);
-            let mut header = Header {
-                scales: [L::zero(); 16],
-                offsets: [L::zero(); 8],
-                factor: L::low_half(factors),
-                offset_factor: L::high_half(factors),
-            };
-            for half in 0..2 {
-                let each = [
-                    scales[half],
-                    L::shift_right::<8>(scales[half]),
-                    L::shift_right::<16>(scales[half]),
-                    L::shift_right::<24>(scales[half]),
-                ];
-                let min = [
-                    mins[half],
-                    L::shift_right::<8>(mins[half]),
-                    L::shift_right::<16>(mins[half]),
-                    L::shift_right::<24>(mins[half]),
-                ];
-                for i in 0..4 {
-                    header.scales[half * 8 + i * 2] = L::and(each[i], byte);
-                    // The same minimum for both sums of 16.
-                    let min = L::and(min[i], byte);
-                    header.offsets[half * 4 + i] = L::or(min, L::shift_left::<16>(min));
-                }
-            }
-            header
-        }
+        unsafe { header(rows, offset) }
     }
 
     #[inline(always)]
@@ -74,6 +38,52 @@ impl Block256 for Q4K {
                 take.group(pair * 2 + 1, high);
             }
         }
+    }
+}
+
+/// The first 16 bytes of a block, which Q5_K has as well.
+///
+/// # Safety
+/// As for `Lanes`; 16 bytes lie at `offset` of each row.
+#[inline(always)]
+pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+    // SAFETY: the caller's.
+    unsafe {
+        let [factors, a, b, c] = L::columns16(rows, offset);
+        // Four bytes in each lane: scales 0..4 in the low six bits of `a`, minima in those of `b`; scales 4..8 in
+        // the low nibbles of `c` with two more bits on top of `a`, minima in its high nibbles with those of `b`.
+        let (six, four, two) = (L::splat(0x3F3F_3F3F), L::splat(0x0F0F_0F0F), L::splat(0x0303_0303));
+        let top = |v: L::I| L::shift_left::<4>(L::and(L::shift_right::<6>(v), two));
+        let scales = [L::and(a, six), L::or(L::and(c, four), top(a))];
+        let mins = [L::and(b, six), L::or(L::and(L::shift_right::<4>(c), four), top(b))];
+        let byte = L::splat(0xFF);
+        let mut header = Header {
+            scales: [L::zero(); 16],
+            offsets: [L::zero(); 8],
+            factor: L::low_half(factors),
+            offset_factor: L::high_half(factors),
+        };
+        for half in 0..2 {
+            let each = [
+                scales[half],
+                L::shift_right::<8>(scales[half]),
+                L::shift_right::<16>(scales[half]),
+                L::shift_right::<24>(scales[half]),
+            ];
+            let min = [
+                mins[half],
+                L::shift_right::<8>(mins[half]),
+                L::shift_right::<16>(mins[half]),
+                L::shift_right::<24>(mins[half]),
+            ];
+            for i in 0..4 {
+                header.scales[half * 8 + i * 2] = L::and(each[i], byte);
+                // The same minimum for both sums of 16.
+                let min = L::and(min[i], byte);
+                header.offsets[half * 4 + i] = L::or(min, L::shift_left::<16>(min));
+            }
+        }
+        header
     }
 }
 

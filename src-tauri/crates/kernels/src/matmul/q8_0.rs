@@ -3,7 +3,7 @@
 use weights::DType;
 
 use super::ActFormat;
-use super::blocks32::{Block32, Blocks32, LEN};
+use super::blocks32::{Block32, Blocks32, LEN, dot_integers};
 use super::lanes::{Lanes, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
@@ -33,16 +33,8 @@ impl Block32 for Q80 {
 
     #[inline(always)]
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's; `q` has 32 bytes.
-        unsafe {
-            let mut dots = Self::integers::<L>(rows, offset);
-            let a = L::repeat32(q.as_ptr().cast());
-            for dot in &mut dots {
-                *dot = L::dot_signed(L::zero(), *dot, a);
-            }
-            let (first, second) = L::reduce(dots);
-            L::add(first, second)
-        }
+        // SAFETY: the caller's.
+        unsafe { dot_integers::<Self, L>(rows, offset, q) }
     }
 
     #[inline(always)]

@@ -179,7 +179,8 @@ fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
     match dtype {
         DType::MXFP4 => 1..n_bytes,
         _ if dtype.block_len() == 32 => 2..n_bytes,
-        _ => 16..n_bytes - 18,
+        DType::Q4_K | DType::Q5_K => 16..n_bytes,
+        _ => 0..n_bytes - 18,
     }
 }
 
@@ -213,11 +214,11 @@ fn extreme_weights_do_not_saturate() {
 
 #[test]
 fn the_common_dtypes_have_a_row_at_each_vector_level() {
-    use DType::{BF16, F16, F32, MXFP4, Q4_0, Q4_K, Q6_K, Q8_0};
+    use DType::{BF16, F16, F32, MXFP4, Q4_0, Q4_K, Q5_0, Q5_K, Q6_K, Q8_0};
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    for dtype in [F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K, MXFP4] {
+    for dtype in [F32, F16, BF16, Q8_0, Q4_0, Q5_0, Q4_K, Q5_K, Q6_K, MXFP4] {
         for level in [IsaLevel::Avx2, IsaLevel::Avx512] {
             assert_eq!(find(dtype, level).map(|row| row.level), Some(level), "{dtype}");
         }

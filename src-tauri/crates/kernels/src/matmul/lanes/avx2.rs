@@ -144,6 +144,22 @@ impl Lanes for Ymm {
             }
             out
         }
+        fn bits32(rows: &RowPointers, offset: usize) -> [__m256i; 8] {
+            let spread = _mm256_setr_epi64x(
+                0,
+                0x0101_0101_0101_0101,
+                0x0202_0202_0202_0202,
+                0x0303_0303_0303_0303,
+            );
+            let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+            let mut out = [_mm256_setzero_si256(); 8];
+            for i in 0..8 {
+                let all = _mm256_set1_epi32(rows[i].add(offset).cast::<i32>().read_unaligned());
+                let own = _mm256_and_si256(_mm256_shuffle_epi8(all, spread), bit);
+                out[i] = _mm256_cmpeq_epi8(own, bit);
+            }
+            out
+        }
         fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> __m256i {
             let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
             let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));

@@ -143,6 +143,14 @@ impl Lanes for Zmm {
             }
             out
         }
+        fn bits32(rows: &RowPointers, offset: usize) -> [__m512i; 8] {
+            let at = |i: usize| u64::from(rows[i].add(offset).cast::<u32>().read_unaligned());
+            let mut out = [_mm512_setzero_si512(); 8];
+            for i in 0..8 {
+                out[i] = _mm512_movm_epi8(at(i) | at(i + 8) << 32);
+            }
+            out
+        }
         fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> __m512i {
             let first = _mm512_broadcast_i32x4(_mm_loadu_si128(a.cast()));
             let second = _mm512_broadcast_i32x4(_mm_loadu_si128(a.add(16).cast()));

@@ -83,6 +83,8 @@ pub trait Lanes {
     unsafe fn rows32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
     /// 16 bytes of each row as 32 nibbles, in the arrangement of `rows32`: low nibbles first.
     unsafe fn nibbles32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
+    /// 32 bits of each row as bytes of all ones or zeros, in the arrangement of `rows32`: low bits first.
+    unsafe fn bits32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
     /// The dot product of 16 bytes of each row as 32 nibbles, low ones first, with the 32 activations at `a`.
     unsafe fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> Self::I;
     /// As `dot_nibbles`, with what `table` says in place of each nibble.

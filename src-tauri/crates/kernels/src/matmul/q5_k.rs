@@ -1,0 +1,59 @@
+//! Q5_K weights times Q8_K activations: as Q4_K, with a fifth bit for each element.
+
+use weights::DType;
+
+use super::ActFormat;
+use super::blocks256::{Block256, Blocks256, Header, Take};
+use super::lanes::{Lanes, RowPointers};
+use super::panel::matmul_rows;
+use super::{q4_k, quantize};
+
+/// d and dmin, packed scales and minima, fifth bits, nibbles.
+struct Q5K;
+
+const FIFTH: usize = 16;
+const LOWER: usize = 48;
+
+impl Block256 for Q5K {
+    const BYTES: usize = 176;
+    const SCALES_BY_16: bool = false;
+    const OFFSET_BITS: Option<u32> = None;
+
+    #[inline(always)]
+    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        unsafe { q4_k::header(rows, offset) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+        // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
+        unsafe {
+            let (four, fifth) = (L::splat(0x0F0F_0F0F), L::splat(0x1010_1010));
+            let bits = T::arrange(L::rows32(rows, offset + FIFTH));
+            for half in 0..2 {
+                // Bit 4 of each byte is that of the next group.
+                let mut bits = bits;
+                for bits in &mut bits {
+                    if half == 0 {
+                        *bits = L::shift_left::<4>(*bits);
+                    }
+                }
+                for pair in 0..2 {
+                    let bytes = T::arrange(L::rows32(rows, offset + LOWER + (half * 2 + pair) * 32));
+                    let (mut low, mut high) = (bytes, bytes);
+                    for i in 0..8 {
+                        low[i] = L::or(L::and(bytes[i], four), L::and(bits[i], fifth));
+                        let next = L::shift_right::<1>(bits[i]);
+                        high[i] = L::or(L::and(L::shift_right::<4>(bytes[i]), four), L::and(next, fifth));
+                        bits[i] = L::shift_right::<2>(bits[i]);
+                    }
+                    take.group(half * 4 + pair * 2, low);
+                    take.group(half * 4 + pair * 2 + 1, high);
+                }
+            }
+        }
+    }
+}
+
+matmul_rows!(DType::Q5_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q5K>);
