@@ -78,4 +78,13 @@ pub trait Backend: Send {
 
     /// Copies all layers of this device from one page to another.
     fn kv_copy_page(&mut self, from: u32, to: u32);
+
+    /// Bytes of one recurrent layer's state in one slot.
+    fn state(&self, layer: usize, slot: u32) -> &[u8];
+
+    /// Replaces them.
+    fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [u8];
+
+    /// Copies the states of all layers of this device from one slot to another.
+    fn copy_state(&mut self, from: u32, to: u32);
 }

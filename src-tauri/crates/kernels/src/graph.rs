@@ -49,13 +49,21 @@ pub enum RopeStyle {
     Half,
 }
 
-/// Nonlinearity of a gated unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Nonlinearity, of a gated unit or by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Activation {
-    /// x · sigmoid(x)
+    /// x
+    Identity,
+    /// σ(x)
+    Sigmoid,
+    /// x · σ(x)
     Silu,
+    /// x · Φ(x), with the error function
+    Gelu,
     /// tanh approximation of GELU
     GeluTanh,
+    /// gated units only: g·σ(1.702·g) · (u + 1) with g = min(gate, limit) and u = up within ±limit (gpt-oss)
+    ClampedSwish { limit: f32 },
 }
 
 /// How keys and values are stored.
@@ -73,14 +81,19 @@ pub struct KvLayerLayout {
     pub n_kv_heads: usize,
     pub head_dim: usize,
     pub dtype: KvDType,
+    /// the layer's attention sees no further back than so many positions; None: all
+    pub window: Option<usize>,
 }
 
-/// The paged store: a page holds `page_len` positions of every layer.
+/// What a sequence keeps: paged keys and values, where a page holds `page_len` positions of every layer, and the
+/// states of recurrent layers, one slot for all of them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvLayout {
     /// tokens per page; always `PAGE_LEN`
     pub page_len: usize,
     pub layers: Vec<KvLayerLayout>,
+    /// floats that each recurrent layer keeps of the past
+    pub states: Vec<usize>,
 }
 
 /// Tokens per page: small enough that forks share most of a prompt, large enough that a page of one head is
@@ -90,12 +103,12 @@ pub const PAGE_LEN: usize = 32;
 impl KvLayout {
     /// `n_layers` equal layers.
     pub fn uniform(n_layers: usize, layer: KvLayerLayout) -> Self {
-        Self { page_len: PAGE_LEN, layers: vec![layer; n_layers] }
+        Self { page_len: PAGE_LEN, layers: vec![layer; n_layers], states: Vec::new() }
     }
 }
 
 /// Query heads against the stored keys and values of one layer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AttentionShape {
     /// index into `KvLayout::layers`
     pub layer: usize,
@@ -106,6 +119,10 @@ pub struct AttentionShape {
     pub scale: f32,
     /// position i sees j with i - window < j ≤ i; all j ≤ i without
     pub window: Option<usize>,
+    /// scores become cap · tanh(score / cap) before the softmax
+    pub softcap: Option<f32>,
+    /// (n_heads) a further score of each head that takes part in the softmax and has no value
+    pub sinks: Option<Arc<[f32]>>,
 }
 
 /// Rotation of the first `n_rot` elements of every head by position · inv_freq.
@@ -121,25 +138,131 @@ pub struct RopeShape {
     pub style: RopeStyle,
 }
 
+/// What picks the row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    Token,
+    Position,
+}
+
+/// Some columns of every row: of each of `n_groups` groups of `stride` columns those from `start`, `width` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    pub n_groups: usize,
+    pub stride: usize,
+    pub start: usize,
+    pub width: usize,
+}
+
+/// How a router's logits choose experts: softmax over all of them, the `n_used` largest (of equals the first).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Routing {
+    pub n_experts: usize,
+    pub n_used: usize,
+    /// weights of the chosen ones are divided by their sum
+    pub renormalize: bool,
+    /// (n_experts) factor on the weight of each, after that
+    pub expert_scale: Option<Arc<[f32]>>,
+}
+
+/// One matrix for each expert, all of one shape.
+#[derive(Clone, Debug)]
+pub struct Experts {
+    /// (n_experts) of `[out, in]`
+    pub weights: Arc<[Tensor]>,
+    /// `[n_experts, out]`
+    pub bias: Option<Tensor>,
+}
+
+/// Depthwise causal convolution over time: out[t] = act(Σⱼ weight[j] · x[t − K + 1 + j] + bias), channel by channel.
+/// The state holds the last K − 1 inputs, oldest first: (K − 1, channels).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConvShape {
+    /// index into `KvLayout::states`
+    pub state: usize,
+    /// (channels, K), the last tap is the current token's
+    pub weight: Arc<[f32]>,
+    pub kernel: usize,
+    /// (channels)
+    pub bias: Option<Arc<[f32]>>,
+    pub act: Activation,
+}
+
+/// Gated delta rule (Yang et al. 2024, arXiv 2412.06464) over heads of a matrix state S (k_dim, v_dim), in f32:
+/// S ← S·exp(g); d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq, where q and k are scaled to length 1 (eps 1e-6 under the
+/// root), q besides by k_dim^-½, β = σ(beta) and g = decay · softplus(alpha + dt_bias).
+/// The state holds every head's S, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeltaShape {
+    /// index into `KvLayout::states`
+    pub state: usize,
+    pub n_k_heads: usize,
+    /// a multiple of `n_k_heads`
+    pub n_v_heads: usize,
+    pub k_dim: usize,
+    pub v_dim: usize,
+    pub order: HeadOrder,
+    /// (n_v_heads) negative: −exp(A_log)
+    pub decay: Arc<[f32]>,
+    /// (n_v_heads)
+    pub dt_bias: Arc<[f32]>,
+}
+
+/// Which key head value head j goes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadOrder {
+    /// j / (n_v_heads / n_k_heads): Hugging Face
+    Grouped,
+    /// j % n_k_heads: GGUF
+    Tiled,
+}
+
 /// The closed list of operations. Shapes: `(rows, width)`; weights are `[out, in]`.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// token ids → (tokens, d): rows of `table` [n_vocab, d] times `scale`
-    Embed { table: Tensor, scale: f32 },
-    /// x / rms(x) · weight, `weight` [width]
-    RmsNorm { x: ValueId, weight: Tensor, eps: f32 },
+    /// rows of `table` [n, d] times `scale` → (tokens, d)
+    Embed { table: Tensor, scale: f32, by: Lookup },
+    /// x / rms(x) · (weight + offset), for each group of `width` columns; `weight` [width], 1 without
+    RmsNorm { x: ValueId, weight: Option<Tensor>, offset: f32, eps: f32, width: usize },
+    /// (x − mean) / √(variance + eps) · weight + bias; both [width]
+    LayerNorm { x: ValueId, weight: Tensor, bias: Option<Tensor>, eps: f32 },
     /// x · weightᵀ + bias; `weight` [out, in], `bias` [out]
     MatMul { x: ValueId, weight: Tensor, bias: Option<Tensor> },
     /// rotary embedding by the batch's positions
     Rope { x: ValueId, rope: RopeShape },
+    /// x · (1 + beta · ln(1 + ⌊position / original_context⌋))
+    PositionScale { x: ValueId, beta: f32, original_context: u32 },
     /// k, v (tokens, n_kv_heads · head_dim) into the store at each row's position; no output value
     KvWrite { k: ValueId, v: ValueId, layer: usize },
     /// q (tokens, n_heads · head_dim) → same shape
     Attention { q: ValueId, attention: AttentionShape },
     /// a + b
     Add { a: ValueId, b: ValueId },
+    /// x · factor
+    Scale { x: ValueId, factor: f32 },
+    /// cap · tanh(x / cap)
+    Softcap { x: ValueId, cap: f32 },
+    /// act(x)
+    Activate { x: ValueId, act: Activation },
     /// act(gate) · up
     Glu { gate: ValueId, up: ValueId, act: Activation },
+    /// σ(gate) · x with one gate for each row: gate (rows, 1)
+    RowGate { gate: ValueId, x: ValueId },
+    /// (rows, n_groups · stride) → (rows, n_groups · width)
+    Columns { x: ValueId, columns: Columns },
+    /// router logits (tokens, n_experts) → (tokens, 2 · n_used): numbers of the chosen experts, largest first, then
+    /// their weights
+    MoeRoute { logits: ValueId, routing: Routing },
+    /// each chosen expert's product: x (tokens, in), or (tokens, n_used · in) with a part for each →
+    /// (tokens, n_used · out); `route` is what `MoeRoute` made
+    ExpertMatMul { x: ValueId, route: ValueId, experts: Experts },
+    /// x (tokens, n_used · w) → (tokens, w): the sum weighted by `route`
+    ExpertSum { x: ValueId, route: ValueId },
+    /// x (tokens, channels) → same shape; reads and advances the sequence's state
+    ShortConv { x: ValueId, conv: ConvShape },
+    /// qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha (tokens, n_v_heads) →
+    /// (tokens, n_v_heads · v_dim); reads and advances the sequence's state
+    DeltaNet { qkv: ValueId, beta: ValueId, alpha: ValueId, delta: DeltaShape },
     /// (tokens, w) → (outputs, w): the rows whose logits are wanted
     OutputRows { x: ValueId },
     /// the same value on another device
@@ -152,14 +275,32 @@ impl Op {
         match self {
             Op::Embed { .. } => {}
             Op::RmsNorm { x, .. }
+            | Op::LayerNorm { x, .. }
             | Op::MatMul { x, .. }
             | Op::Rope { x, .. }
+            | Op::PositionScale { x, .. }
+            | Op::Attention { q: x, .. }
+            | Op::Scale { x, .. }
+            | Op::Softcap { x, .. }
+            | Op::Activate { x, .. }
+            | Op::Columns { x, .. }
+            | Op::MoeRoute { logits: x, .. }
+            | Op::ShortConv { x, .. }
             | Op::OutputRows { x }
             | Op::Copy { x } => f(*x),
-            Op::Attention { q, .. } => f(*q),
-            Op::KvWrite { k: a, v: b, .. } | Op::Add { a, b } | Op::Glu { gate: a, up: b, .. } => {
+            Op::KvWrite { k: a, v: b, .. }
+            | Op::Add { a, b }
+            | Op::Glu { gate: a, up: b, .. }
+            | Op::RowGate { gate: a, x: b }
+            | Op::ExpertMatMul { x: a, route: b, .. }
+            | Op::ExpertSum { x: a, route: b } => {
                 f(*a);
                 f(*b);
+            }
+            Op::DeltaNet { qkv, beta, alpha, .. } => {
+                f(*qkv);
+                f(*beta);
+                f(*alpha);
             }
         }
     }
@@ -184,8 +325,12 @@ pub struct Graph {
     pub(crate) kv: KvLayout,
     /// device of each KV layer
     pub(crate) kv_devices: Vec<DeviceId>,
+    /// device of each recurrent layer's state
+    pub(crate) state_devices: Vec<DeviceId>,
     pub(crate) output: ValueId,
     pub(crate) n_vocab_in: usize,
+    /// rows of the smallest table of learned positions
+    pub(crate) n_positions: Option<usize>,
 }
 
 impl Graph {
@@ -207,6 +352,11 @@ impl Graph {
         &self.kv_devices
     }
 
+    /// Where each recurrent layer's state lives.
+    pub fn state_devices(&self) -> &[DeviceId] {
+        &self.state_devices
+    }
+
     /// The value that `Executor::output` returns: (outputs, width).
     pub fn output(&self) -> ValueId {
         self.output
@@ -215,6 +365,11 @@ impl Graph {
     /// Rows of the embedding table: token ids must be below it.
     pub fn n_vocab_in(&self) -> usize {
         self.n_vocab_in
+    }
+
+    /// Positions must be below it; None: there is no table of positions.
+    pub fn n_positions(&self) -> Option<usize> {
+        self.n_positions
     }
 
     pub fn value(&self, id: ValueId) -> &Value {

@@ -26,8 +26,9 @@ pub use compare::{Difference, compare};
 pub use cpu::{Cpu, CpuOptions};
 pub use error::KernelError;
 pub use graph::{
-    Activation, AttentionShape, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Node, Op,
-    PAGE_LEN, RopeShape, RopeStyle, Rows, Value, ValueId,
+    Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, Experts, Graph, GraphBuilder,
+    HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, Node, Op, PAGE_LEN, RopeShape, RopeStyle, Routing,
+    Rows, Value, ValueId,
 };
 pub use plan::{Batch, Capacity, Executor};
 pub use scalar::Scalar;

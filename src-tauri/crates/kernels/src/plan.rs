@@ -20,6 +20,8 @@ pub struct Capacity {
     pub max_rows: usize,
     /// most rows of logits from one batch: an output row costs n_vocab floats
     pub max_outputs: usize,
+    /// slots of recurrent states; each holds one sequence's, of all layers
+    pub n_states: usize,
 }
 
 /// One step's work: rows in any mixture of sequences, prefill and decode.
@@ -33,6 +35,9 @@ pub struct Batch<'a> {
     pub sequence: &'a [u32],
     /// for each sequence its pages in order of position; covers the row's position
     pub page_tables: &'a [&'a [u32]],
+    /// for each sequence the slot of its recurrent state, which the batch advances; empty where the graph has none.
+    /// A row at position 0 begins with a state of zeros; rows of a sequence stand in order of position.
+    pub states: &'a [u32],
     /// strictly increasing rows whose logits are wanted; may be empty
     pub outputs: &'a [u32],
 }
@@ -82,6 +87,12 @@ impl Batch<'_> {
                 return fail("position", self.positions[row] as usize, table.len() * crate::PAGE_LEN);
             }
         }
+        if let Some(n_positions) = graph.n_positions()
+            && let Some(position) = self.positions.iter().find(|p| **p as usize >= n_positions)
+        {
+            return fail("position in a table of learned positions", *position as usize, n_positions);
+        }
+        self.check_states(graph, capacity)?;
         for page in self.page_tables.iter().copied().flatten() {
             if *page as usize >= capacity.n_pages {
                 return fail("page", *page as usize, capacity.n_pages);
@@ -90,6 +101,40 @@ impl Batch<'_> {
         for (i, row) in self.outputs.iter().enumerate() {
             if *row as usize >= n || (i > 0 && self.outputs[i - 1] >= *row) {
                 return fail("output row", *row as usize, n);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What recurrent layers ask for: a slot of its own for every sequence, rows in order.
+impl Batch<'_> {
+    fn check_states(&self, graph: &Graph, capacity: &Capacity) -> Result<(), KernelError> {
+        let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
+        if graph.kv().states.is_empty() {
+            return Ok(());
+        }
+        if self.states.len() != self.page_tables.len() {
+            return fail("slots of recurrent states", self.states.len(), self.page_tables.len());
+        }
+        for (i, slot) in self.states.iter().enumerate() {
+            if *slot as usize >= capacity.n_states {
+                return fail("slot of a recurrent state", *slot as usize, capacity.n_states);
+            }
+            if self.states[..i].contains(slot) {
+                return fail("sequences in one slot", 2, 1);
+            }
+        }
+        for row in 1..self.n_rows() {
+            let earlier = (0..row).rev().find(|r| self.sequence[*r] == self.sequence[row]);
+            if let Some(earlier) = earlier
+                && self.positions[earlier] + 1 != self.positions[row]
+            {
+                return fail(
+                    "position after its sequence's last",
+                    self.positions[row] as usize,
+                    self.positions[earlier] as usize + 1,
+                );
             }
         }
         Ok(())
@@ -233,6 +278,53 @@ impl Executor {
         }
         for device in &mut self.devices {
             device.kv_copy_page(from, to);
+        }
+        Ok(())
+    }
+
+    /// A sequence's recurrent state, of every layer in turn, as bytes. Empty where the graph has none.
+    pub fn state(&self, slot: u32) -> Result<Vec<u8>, KernelError> {
+        self.check_slot(slot)?;
+        let layers = self.graph.state_devices().iter().enumerate();
+        Ok(layers.flat_map(|(layer, device)| self.devices[device.0].state(layer, slot)).copied().collect())
+    }
+
+    /// Restores what `state` returned.
+    pub fn write_state(&mut self, slot: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        self.check_slot(slot)?;
+        let expected = self.graph.kv().states.iter().sum::<usize>() * size_of::<f32>();
+        if bytes.len() != expected {
+            return Err(KernelError::KvPage { what: "bytes of a state", found: bytes.len(), expected });
+        }
+        let mut rest = bytes;
+        for (layer, device) in self.graph.state_devices().iter().enumerate() {
+            let out = self.devices[device.0].state_mut(layer, slot);
+            let (part, left) = rest.split_at(out.len());
+            out.copy_from_slice(part);
+            rest = left;
+        }
+        Ok(())
+    }
+
+    /// All layers of one slot into another: for forks, and to keep a state that will be needed again.
+    pub fn copy_state(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
+        for slot in [from, to] {
+            self.check_slot(slot)?;
+        }
+        for device in &mut self.devices {
+            device.copy_state(from, to);
+        }
+        Ok(())
+    }
+
+    fn check_slot(&self, slot: u32) -> Result<(), KernelError> {
+        if slot as usize >= self.capacity.n_states {
+            let expected = self.capacity.n_states;
+            return Err(KernelError::KvPage {
+                what: "slot of a recurrent state",
+                found: slot as usize,
+                expected,
+            });
         }
         Ok(())
     }

@@ -1,11 +1,14 @@
 //! Builds a `Graph` node by node and refuses every shape that does not fit.
 
 use super::{
-    Activation, AttentionShape, DeviceId, Graph, KvLayout, Node, Op, PAGE_LEN, RopeShape, Rows, Value,
-    ValueId,
+    Activation, AttentionShape, Columns, DeviceId, Graph, KvLayout, Lookup, Node, Op, PAGE_LEN, RopeShape,
+    Rows, Value, ValueId,
 };
 use crate::error::KernelError;
 use crate::tensor::Tensor;
+
+mod experts;
+mod recurrent;
 
 /// Largest head that attention keeps in its fixed scratch buffers; the largest published head is 512.
 pub const MAX_HEAD_DIM: usize = 512;
@@ -16,8 +19,10 @@ pub struct GraphBuilder {
     nodes: Vec<Node>,
     kv: KvLayout,
     kv_devices: Vec<Option<DeviceId>>,
+    state_devices: Vec<Option<DeviceId>>,
     device: DeviceId,
     n_vocab_in: Option<usize>,
+    n_positions: Option<usize>,
 }
 
 type Built = Result<ValueId, KernelError>;
@@ -43,9 +48,19 @@ impl GraphBuilder {
                 return Err(Graph::mismatch("kv", "head size for this KV type", expected, layer.head_dim));
             }
         }
-        let kv_devices = vec![None; kv.layers.len()];
-        let device = DeviceId(0);
-        Ok(Self { values: Vec::new(), nodes: Vec::new(), kv, kv_devices, device, n_vocab_in: None })
+        if kv.states.contains(&0) {
+            return Err(Graph::mismatch("kv", "floats of a recurrent state", "at least 1", 0));
+        }
+        Ok(Self {
+            values: Vec::new(),
+            nodes: Vec::new(),
+            kv_devices: vec![None; kv.layers.len()],
+            state_devices: vec![None; kv.states.len()],
+            kv,
+            device: DeviceId(0),
+            n_vocab_in: None,
+            n_positions: None,
+        })
     }
 
     /// Following nodes belong to `device`; values must be copied there first.
@@ -71,7 +86,16 @@ impl GraphBuilder {
         if self.n_vocab_in.replace(n_vocab).is_some_and(|n| n != n_vocab) {
             return Err(Graph::mismatch(&name, "rows of a second table", "the same", n_vocab));
         }
-        let op = Op::Embed { table: table.clone(), scale };
+        let op = Op::Embed { table: table.clone(), scale, by: Lookup::Token };
+        Ok(self.push(name, op, Rows::Tokens, d))
+    }
+
+    /// table [n_positions, d] → (tokens, d): learned positions; batches stay below n_positions
+    pub fn embed_position(&mut self, name: impl Into<String>, table: &Tensor) -> Built {
+        let name = name.into();
+        let [n_positions, d] = self.matrix(&name, table)?;
+        self.n_positions = Some(self.n_positions.map_or(n_positions, |n| n.min(n_positions)));
+        let op = Op::Embed { table: table.clone(), scale: 1.0, by: Lookup::Position };
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
@@ -80,7 +104,48 @@ impl GraphBuilder {
         let name = name.into();
         let value = self.input(&name, x)?;
         self.vector(&name, "norm weight", weight, value.width)?;
-        let op = Op::RmsNorm { x, weight: weight.clone(), eps };
+        let op = Op::RmsNorm { x, weight: Some(weight.clone()), offset: 0.0, eps, width: value.width };
+        Ok(self.push(name, op, value.rows, value.width))
+    }
+
+    /// Each group of `width` columns by itself; weight [width], which `offset` is added to.
+    pub fn rms_norm_groups(
+        &mut self,
+        name: impl Into<String>,
+        x: ValueId,
+        weight: Option<&Tensor>,
+        offset: f32,
+        eps: f32,
+        width: usize,
+    ) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        if width == 0 || !value.width.is_multiple_of(width) {
+            return Err(Graph::mismatch(&name, "width of x", format!("a multiple of {width}"), value.width));
+        }
+        if let Some(weight) = weight {
+            self.vector(&name, "norm weight", weight, width)?;
+        }
+        let op = Op::RmsNorm { x, weight: weight.cloned(), offset, eps, width };
+        Ok(self.push(name, op, value.rows, value.width))
+    }
+
+    /// weight, bias [width of x]
+    pub fn layer_norm(
+        &mut self,
+        name: impl Into<String>,
+        x: ValueId,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        eps: f32,
+    ) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        self.vector(&name, "norm weight", weight, value.width)?;
+        if let Some(bias) = bias {
+            self.vector(&name, "norm bias", bias, value.width)?;
+        }
+        let op = Op::LayerNorm { x, weight: weight.clone(), bias: bias.cloned(), eps };
         Ok(self.push(name, op, value.rows, value.width))
     }
 
@@ -115,6 +180,22 @@ impl GraphBuilder {
         check(&name, "inverse frequencies", rope.n_rot / 2, rope.inv_freq.len())?;
         let op = Op::Rope { x, rope: rope.clone() };
         Ok(self.push(name, op, value.rows, value.width))
+    }
+
+    /// x · (1 + beta · ln(1 + ⌊position / original_context⌋))
+    pub fn position_scale(
+        &mut self,
+        name: impl Into<String>,
+        x: ValueId,
+        beta: f32,
+        original_context: u32,
+    ) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, x)?;
+        if original_context == 0 {
+            return Err(Graph::mismatch(&name, "original context", "at least 1", 0));
+        }
+        Ok(self.push(name, Op::PositionScale { x, beta, original_context }, value.rows, value.width))
     }
 
     /// k, v (tokens, n_kv_heads · head_dim) of KV layer `layer`
@@ -160,6 +241,15 @@ impl GraphBuilder {
         if a.window == Some(0) {
             return Err(Graph::mismatch(&name, "window", "at least 1", 0));
         }
+        if let Some(kept) = layout.window
+            && a.window.is_none_or(|seen| seen > kept)
+        {
+            let found = format!("{:?}", a.window);
+            return Err(Graph::mismatch(&name, "window", format!("at most the {kept} that are kept"), found));
+        }
+        if let Some(sinks) = &a.sinks {
+            check(&name, "sinks", a.n_heads, sinks.len())?;
+        }
         if self.kv_devices[a.layer] != Some(self.device) {
             return Err(Graph::mismatch(&name, "KV layer", "written before on the same device", a.layer));
         }
@@ -171,6 +261,57 @@ impl GraphBuilder {
         let name = name.into();
         let value = self.same_shape(&name, a, b)?;
         Ok(self.push(name, Op::Add { a, b }, value.rows, value.width))
+    }
+
+    /// x · factor
+    pub fn scale(&mut self, name: impl Into<String>, x: ValueId, factor: f32) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        Ok(self.push(name, Op::Scale { x, factor }, value.rows, value.width))
+    }
+
+    /// cap · tanh(x / cap)
+    pub fn softcap(&mut self, name: impl Into<String>, x: ValueId, cap: f32) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        Ok(self.push(name, Op::Softcap { x, cap }, value.rows, value.width))
+    }
+
+    /// act(x)
+    pub fn activate(&mut self, name: impl Into<String>, x: ValueId, act: Activation) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        unary(&name, act)?;
+        Ok(self.push(name, Op::Activate { x, act }, value.rows, value.width))
+    }
+
+    /// σ(gate) · x; gate (rows of x, 1)
+    pub fn row_gate(&mut self, name: impl Into<String>, gate: ValueId, x: ValueId) -> Built {
+        let name = name.into();
+        let (value, gates) = (self.input(&name, x)?, self.input(&name, gate)?);
+        check(&name, "width of the gate", 1, gates.width)?;
+        if gates.rows != value.rows {
+            let found = format!("{:?}", gates.rows);
+            return Err(Graph::mismatch(&name, "rows of the gate", format!("{:?}", value.rows), found));
+        }
+        Ok(self.push(name, Op::RowGate { gate, x }, value.rows, value.width))
+    }
+
+    /// (rows, n_groups · stride) → (rows, n_groups · width)
+    pub fn columns(&mut self, name: impl Into<String>, x: ValueId, columns: Columns) -> Built {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        let Columns { n_groups, stride, start, width } = columns;
+        check_product(&name, "width of x", n_groups, stride, value.width)?;
+        if width == 0 || start.checked_add(width).is_none_or(|end| end > stride) {
+            return Err(Graph::mismatch(
+                &name,
+                "columns",
+                format!("within {stride}"),
+                format!("{start} + {width}"),
+            ));
+        }
+        Ok(self.push(name, Op::Columns { x, columns }, value.rows, n_groups * width))
     }
 
     /// act(gate) · up, same shape
@@ -209,7 +350,20 @@ impl GraphBuilder {
         let Some(kv_devices) = kv_devices else {
             return Err(Graph::mismatch("graph", "KV layers", "all written", "one that nothing writes"));
         };
-        Ok(Graph { values: self.values, nodes: self.nodes, kv: self.kv, kv_devices, output, n_vocab_in })
+        let state_devices: Option<Vec<_>> = self.state_devices.iter().copied().collect();
+        let Some(state_devices) = state_devices else {
+            return Err(Graph::mismatch("graph", "recurrent states", "all in use", "one that nothing uses"));
+        };
+        Ok(Graph {
+            values: self.values,
+            nodes: self.nodes,
+            kv: self.kv,
+            kv_devices,
+            state_devices,
+            output,
+            n_vocab_in,
+            n_positions: self.n_positions,
+        })
     }
 
     fn push(&mut self, name: String, op: Op, rows: Rows, width: usize) -> ValueId {
@@ -263,6 +417,20 @@ fn check(name: &str, what: &'static str, expected: usize, found: usize) -> Resul
         return Err(Graph::mismatch(name, what, expected, found));
     }
     Ok(())
+}
+
+/// An activation of one operand.
+fn unary(name: &str, act: Activation) -> Result<(), KernelError> {
+    match act {
+        Activation::ClampedSwish { .. } => {
+            Err(Graph::mismatch(name, "activation", "one of a single operand", "a gated one"))
+        }
+        Activation::Identity
+        | Activation::Sigmoid
+        | Activation::Silu
+        | Activation::Gelu
+        | Activation::GeluTanh => Ok(()),
+    }
 }
 
 fn check_product(

@@ -1,0 +1,83 @@
+//! Mixtures of experts: routing, the chosen experts' products, their weighted sum.
+
+use super::{Built, GraphBuilder, check};
+use crate::graph::{Experts, Graph, Op, Routing, ValueId};
+
+impl GraphBuilder {
+    /// logits (tokens, n_experts) → (tokens, 2 · n_used)
+    pub fn moe_route(&mut self, name: impl Into<String>, logits: ValueId, routing: Routing) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, logits)?;
+        check(&name, "width of the router's logits", routing.n_experts, value.width)?;
+        if routing.n_used == 0 || routing.n_used > routing.n_experts {
+            let expected = format!("1..={}", routing.n_experts);
+            return Err(Graph::mismatch(&name, "experts used", expected, routing.n_used));
+        }
+        if let Some(scale) = &routing.expert_scale {
+            check(&name, "factors of the experts", routing.n_experts, scale.len())?;
+        }
+        let width = 2 * routing.n_used;
+        Ok(self.push(name, Op::MoeRoute { logits, routing }, value.rows, width))
+    }
+
+    /// x (tokens, in) or (tokens, n_used · in) → (tokens, n_used · out)
+    pub fn expert_matmul(
+        &mut self,
+        name: impl Into<String>,
+        x: ValueId,
+        route: ValueId,
+        experts: Experts,
+    ) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, x)?;
+        let (n_experts, n_used) = self.routing(&name, route)?;
+        check(&name, "experts", n_experts, experts.weights.len())?;
+        let [n_out, n_in] = self.matrix(&name, &experts.weights[0])?;
+        for weight in experts.weights.iter() {
+            let [out, columns] = self.matrix(&name, weight)?;
+            check(&name, "rows of an expert", n_out, out)?;
+            check(&name, "columns of an expert", n_in, columns)?;
+        }
+        if value.width != n_in && n_in.checked_mul(n_used) != Some(value.width) {
+            let expected = format!("{n_in} or {n_used} times that");
+            return Err(Graph::mismatch(&name, "width of x", expected, value.width));
+        }
+        if let Some(bias) = &experts.bias
+            && *bias.shape() != [n_experts, n_out]
+        {
+            let found = format!("{:?}", bias.shape());
+            return Err(Graph::mismatch(
+                &name,
+                "bias of the experts",
+                format!("[{n_experts}, {n_out}]"),
+                found,
+            ));
+        }
+        let Some(width) = n_out.checked_mul(n_used) else {
+            return Err(Graph::mismatch(&name, "outputs of the experts", "a countable number", n_out));
+        };
+        Ok(self.push(name, Op::ExpertMatMul { x, route, experts }, value.rows, width))
+    }
+
+    /// x (tokens, n_used · w) → (tokens, w)
+    pub fn expert_sum(&mut self, name: impl Into<String>, x: ValueId, route: ValueId) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, x)?;
+        let (_, n_used) = self.routing(&name, route)?;
+        if !value.width.is_multiple_of(n_used) {
+            let expected = format!("a multiple of {n_used}");
+            return Err(Graph::mismatch(&name, "width of x", expected, value.width));
+        }
+        Ok(self.push(name, Op::ExpertSum { x, route }, value.rows, value.width / n_used))
+    }
+
+    /// Experts there are and experts used, of a value that `moe_route` made.
+    fn routing(&self, name: &str, route: ValueId) -> Result<(usize, usize), crate::KernelError> {
+        self.token_input(name, route)?;
+        let maker = self.nodes.iter().find(|n| n.output == Some(route));
+        match maker.map(|n| &n.op) {
+            Some(Op::MoeRoute { routing, .. }) => Ok((routing.n_experts, routing.n_used)),
+            _ => Err(Graph::mismatch(name, "route", "made by a router", "another value")),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Layers that carry a state from token to token.
+
+use super::{Built, GraphBuilder, check, unary};
+use crate::error::KernelError;
+use crate::graph::{ConvShape, DeltaShape, Graph, Op, ValueId};
+
+/// Largest value head of a delta rule: one column of its state stays in registers and first-level cache.
+const MAX_DELTA_DIM: usize = 512;
+
+impl GraphBuilder {
+    /// x (tokens, channels) → same shape
+    pub fn short_conv(&mut self, name: impl Into<String>, x: ValueId, conv: ConvShape) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, x)?;
+        if conv.kernel < 2 {
+            return Err(Graph::mismatch(&name, "taps of the convolution", "at least 2", conv.kernel));
+        }
+        unary(&name, conv.act)?;
+        check(&name, "weights of the convolution", value.width * conv.kernel, conv.weight.len())?;
+        if let Some(bias) = &conv.bias {
+            check(&name, "biases of the convolution", value.width, bias.len())?;
+        }
+        self.use_state(&name, conv.state, (conv.kernel - 1) * value.width)?;
+        Ok(self.push(name, Op::ShortConv { x, conv }, value.rows, value.width))
+    }
+
+    /// qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta, alpha (tokens, n_v_heads)
+    pub fn delta_net(
+        &mut self,
+        name: impl Into<String>,
+        qkv: ValueId,
+        beta: ValueId,
+        alpha: ValueId,
+        delta: DeltaShape,
+    ) -> Built {
+        let name = name.into();
+        let value = self.token_input(&name, qkv)?;
+        let DeltaShape { n_k_heads, n_v_heads, k_dim, v_dim, .. } = delta;
+        if n_k_heads == 0 || n_v_heads == 0 || !n_v_heads.is_multiple_of(n_k_heads) {
+            let expected = format!("a multiple of {n_k_heads}");
+            return Err(Graph::mismatch(&name, "value heads", expected, n_v_heads));
+        }
+        for dim in [k_dim, v_dim] {
+            if dim == 0 || dim > MAX_DELTA_DIM {
+                return Err(Graph::mismatch(&name, "head size", format!("1..={MAX_DELTA_DIM}"), dim));
+            }
+        }
+        check(&name, "width of q, k and v", 2 * n_k_heads * k_dim + n_v_heads * v_dim, value.width)?;
+        for x in [beta, alpha] {
+            let width = self.token_input(&name, x)?.width;
+            check(&name, "width of a gate", n_v_heads, width)?;
+        }
+        check(&name, "decays", n_v_heads, delta.decay.len())?;
+        check(&name, "time steps", n_v_heads, delta.dt_bias.len())?;
+        self.use_state(&name, delta.state, n_v_heads * k_dim * v_dim)?;
+        Ok(self.push(name, Op::DeltaNet { qkv, beta, alpha, delta }, value.rows, n_v_heads * v_dim))
+    }
+
+    /// Every state belongs to one node.
+    fn use_state(&mut self, name: &str, state: usize, n_floats: usize) -> Result<(), KernelError> {
+        let Some(&kept) = self.kv.states.get(state) else {
+            let expected = format!("below {}", self.kv.states.len());
+            return Err(Graph::mismatch(name, "recurrent state", expected, state));
+        };
+        check(name, "floats of the state", n_floats, kept)?;
+        if self.state_devices[state].replace(self.device).is_some() {
+            return Err(Graph::mismatch(name, "users of this state", 1, 2));
+        }
+        Ok(())
+    }
+}
