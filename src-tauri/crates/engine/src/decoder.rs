@@ -45,8 +45,10 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
         n_kv_heads: attention.n_kv_heads,
         head_dim: attention.head_dim,
         dtype,
+        window: None,
     };
-    KvLayout { page_len: PAGE_LEN, layers: spec.layers.iter().map(|l| layer(&l.attention)).collect() }
+    let layers = spec.layers.iter().map(|l| layer(&l.attention)).collect();
+    KvLayout { page_len: PAGE_LEN, layers, states: Vec::new() }
 }
 
 /// The graph of a model: token ids in, logits (outputs, n_vocab) out.

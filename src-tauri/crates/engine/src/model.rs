@@ -394,6 +394,6 @@ impl Rows {
 
     fn as_batch<'a>(&'a self, page_tables: &'a [&'a [u32]]) -> Batch<'a> {
         let Self { tokens, positions, sequence, outputs } = self;
-        Batch { tokens, positions, sequence, page_tables, outputs }
+        Batch { tokens, positions, sequence, page_tables, states: &[], outputs }
     }
 }

@@ -10,6 +10,9 @@ use crate::graph::{DeviceId, Graph, Op, Rows, ValueId};
 
 pub(crate) mod fuse;
 pub(crate) mod layout;
+mod states;
+
+use states::SlotUses;
 
 /// What an executor reserves room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +65,12 @@ impl Batch<'_> {
         (table[position / crate::PAGE_LEN], position % crate::PAGE_LEN)
     }
 
-    fn check(&self, graph: &Graph, capacity: &Capacity) -> Result<(), KernelError> {
+    /// The slot of the recurrent state that a row advances.
+    pub fn state(&self, row: usize) -> u32 {
+        self.states[self.sequence[row] as usize]
+    }
+
+    fn check(&self, graph: &Graph, capacity: &Capacity, slots: &mut SlotUses) -> Result<(), KernelError> {
         let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
         let n = self.tokens.len();
         if n == 0 || n > capacity.max_rows {
@@ -92,7 +100,7 @@ impl Batch<'_> {
         {
             return fail("position in a table of learned positions", *position as usize, n_positions);
         }
-        self.check_states(graph, capacity)?;
+        slots.check(self, graph)?;
         for page in self.page_tables.iter().copied().flatten() {
             if *page as usize >= capacity.n_pages {
                 return fail("page", *page as usize, capacity.n_pages);
@@ -101,40 +109,6 @@ impl Batch<'_> {
         for (i, row) in self.outputs.iter().enumerate() {
             if *row as usize >= n || (i > 0 && self.outputs[i - 1] >= *row) {
                 return fail("output row", *row as usize, n);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What recurrent layers ask for: a slot of its own for every sequence, rows in order.
-impl Batch<'_> {
-    fn check_states(&self, graph: &Graph, capacity: &Capacity) -> Result<(), KernelError> {
-        let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
-        if graph.kv().states.is_empty() {
-            return Ok(());
-        }
-        if self.states.len() != self.page_tables.len() {
-            return fail("slots of recurrent states", self.states.len(), self.page_tables.len());
-        }
-        for (i, slot) in self.states.iter().enumerate() {
-            if *slot as usize >= capacity.n_states {
-                return fail("slot of a recurrent state", *slot as usize, capacity.n_states);
-            }
-            if self.states[..i].contains(slot) {
-                return fail("sequences in one slot", 2, 1);
-            }
-        }
-        for row in 1..self.n_rows() {
-            let earlier = (0..row).rev().find(|r| self.sequence[*r] == self.sequence[row]);
-            if let Some(earlier) = earlier
-                && self.positions[earlier] + 1 != self.positions[row]
-            {
-                return fail(
-                    "position after its sequence's last",
-                    self.positions[row] as usize,
-                    self.positions[earlier] as usize + 1,
-                );
             }
         }
         Ok(())
@@ -159,6 +133,7 @@ pub struct Executor {
     devices: Vec<Box<dyn Backend>>,
     segments: Vec<Segment>,
     capacity: Capacity,
+    slots: SlotUses,
     n_outputs: usize,
 }
 
@@ -191,7 +166,7 @@ impl Executor {
             device.prepare(&graph, DeviceId(i), capacity, retain)?;
         }
         let segments = segments(&graph);
-        Ok(Self { graph, devices, segments, capacity, n_outputs: 0 })
+        Ok(Self { graph, devices, segments, capacity, slots: SlotUses::new(&capacity), n_outputs: 0 })
     }
 
     pub fn graph(&self) -> &Graph {
@@ -216,7 +191,7 @@ impl Executor {
     /// As `run`, telling `observer` after each step which node it ended with.
     pub fn run_observed(&mut self, batch: &Batch, mut observer: Option<Observer>) -> Result<(), KernelError> {
         self.n_outputs = 0;
-        batch.check(&self.graph, &self.capacity)?;
+        batch.check(&self.graph, &self.capacity, &mut self.slots)?;
         for device in &mut self.devices {
             device.begin(batch)?;
         }

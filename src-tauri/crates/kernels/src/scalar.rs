@@ -8,11 +8,14 @@ use weights::TensorView;
 
 use crate::backend::{Backend, BackendKind, Observer, Retain};
 use crate::cpu::isa::IsaLevel;
-use crate::cpu::memory::Memory;
+use crate::cpu::memory::{Memory, Values};
 use crate::error::KernelError;
-use crate::graph::{AttentionShape, DeviceId, Graph, Op, PAGE_LEN, ValueId};
+use crate::graph::{AttentionShape, ConvShape, DeltaShape, DeviceId, Graph, Op, PAGE_LEN, ValueId};
 use crate::matmul::generic;
-use crate::ops::{add, attention, embed, glu, kv_write, output_rows, rms_norm, rope};
+use crate::ops::{
+    activate, add, attention, columns, delta_net, embed, expert_matmul, expert_sum, glu, kv_write,
+    layer_norm, moe_route, output_rows, rms_norm, rope, scale, short_conv, softcap,
+};
 use crate::plan::fuse::Fusion;
 use crate::plan::{Batch, Capacity};
 use crate::tensor::Tensor;
@@ -104,6 +107,18 @@ impl Backend for Scalar {
     fn kv_copy_page(&mut self, from: u32, to: u32) {
         memory_mut(&mut self.memory).kv.copy_page(from, to);
     }
+
+    fn state(&self, layer: usize, slot: u32) -> &[u8] {
+        memory_ref(&self.memory).states.bytes(layer, slot)
+    }
+
+    fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [u8] {
+        memory_mut(&mut self.memory).states.bytes_mut(layer, slot)
+    }
+
+    fn copy_state(&mut self, from: u32, to: u32) {
+        memory_mut(&mut self.memory).states.copy(from, to);
+    }
 }
 
 fn memory_mut(memory: &mut Option<Memory>) -> &mut Memory {
@@ -118,56 +133,145 @@ fn memory_ref(memory: &Option<Memory>) -> &Memory {
 fn node(memory: &mut Memory, scratch: &mut Scratch, i: usize, batch: &Batch) {
     let graph = memory.graph.clone();
     let node = &graph.nodes()[i];
-    let values = &mut memory.values;
-    let vector = &memory.vectors[i];
+    let (vector, bias) = (&memory.vectors[i][..], &memory.biases[i][..]);
     let out = node.output.unwrap_or(graph.output());
-    let width = graph.value(out).width;
+    let values = &mut memory.values;
     match &node.op {
-        Op::Embed { table, scale } => {
+        Op::Embed { table, scale, by } => {
             let ([], [out]) = values.borrow([], [out]);
-            for (out, token) in out.chunks_exact_mut(width).zip(batch.tokens) {
-                embed::scalar(table, *token, *scale, out);
+            for (out, row) in out.chunks_exact_mut(table.n_cols()).zip(embed::rows(*by, batch)) {
+                embed::scalar(table, *row, *scale, out);
             }
         }
         Op::RmsNorm { x, eps, .. } => {
-            let ([x], [out]) = values.borrow([*x], [out]);
-            for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
-                rms_norm::scalar(x, vector, *eps, out);
-            }
+            each_row(values, *x, out, |_, x, out| rms_norm::scalar(x, vector, *eps, out));
         }
-        Op::MatMul { x, weight, bias } => {
-            let ([x], [out]) = values.borrow([*x], [out]);
-            scratch.row.resize(weight.n_cols(), 0.0);
-            generic::scalar(weight, x, &mut scratch.row, out);
-            if bias.is_some() {
-                for out in out.chunks_exact_mut(width) {
-                    out.iter_mut().zip(vector).for_each(|(out, bias)| *out += bias);
-                }
-            }
+        Op::LayerNorm { x, eps, .. } => {
+            each_row(values, *x, out, |_, x, out| layer_norm::scalar(x, vector, bias, *eps, out));
         }
-        Op::Rope { x, rope } => {
+        Op::MatMul { x, weight, .. } => {
             let ([x], [out]) = values.borrow([*x], [out]);
-            out.copy_from_slice(x);
-            for (row, out) in out.chunks_exact_mut(width).enumerate() {
-                let (cos, sin) = memory.angles.row(i, row);
-                rope::scalar(out, rope.head_dim, rope.style, cos, sin);
-            }
+            product(weight, x, vector, &mut scratch.row, out);
         }
+        Op::Rope { x, rope } => in_place(values, *x, out, |row, out| {
+            let (cos, sin) = memory.angles.row(i, row);
+            rope::scalar(out, rope.head_dim, rope.style, cos, sin);
+        }),
+        Op::PositionScale { x, beta, original_context } => each_row(values, *x, out, |row, x, out| {
+            scale::scalar(x, scale::at_position(*beta, *original_context, batch.positions[row]), out);
+        }),
         Op::KvWrite { k, v, layer } => write_kv(memory, batch, *k, *v, *layer),
         Op::Attention { q, attention } => attend(memory, scratch, batch, *q, attention, out),
-        Op::Add { a, b } => {
-            let ([a, b], [out]) = values.borrow([*a, *b], [out]);
-            add::scalar(a, b, out);
-        }
+        Op::Add { a, b } => each_pair(values, *a, *b, out, add::scalar),
+        Op::Scale { x, factor } => each_row(values, *x, out, |_, x, out| scale::scalar(x, *factor, out)),
+        Op::Softcap { x, cap } => in_place(values, *x, out, |_, out| softcap::scalar(out, *cap)),
+        Op::Activate { x, act } => in_place(values, *x, out, |_, out| activate::scalar(out, *act)),
         Op::Glu { gate, up, act } => {
-            let ([gate, up], [out]) = values.borrow([*gate, *up], [out]);
-            glu::scalar(gate, up, *act, out);
+            each_pair(values, *gate, *up, out, |gate, up, out| glu::scalar(gate, up, *act, out));
+        }
+        Op::RowGate { gate, x } => {
+            each_pair(values, *gate, *x, out, |gate, x, out| scale::scalar(x, scale::of_gate(gate[0]), out));
+        }
+        Op::Columns { x, columns } => {
+            each_row(values, *x, out, |_, x, out| columns::scalar(x, *columns, out));
+        }
+        Op::MoeRoute { logits, routing } => {
+            each_row(values, *logits, out, |_, logits, out| moe_route::scalar(logits, routing, out));
+        }
+        Op::ExpertMatMul { x, route, experts } => each_pair(values, *x, *route, out, |x, route, out| {
+            scratch.row.resize(experts.weights[0].n_cols(), 0.0);
+            expert_matmul::scalar(x, route, experts, vector, &mut scratch.row, out);
+        }),
+        Op::ExpertSum { x, route } => each_pair(values, *x, *route, out, expert_sum::scalar),
+        Op::ShortConv { x, conv } => convolve(memory, batch, *x, conv, out),
+        Op::DeltaNet { qkv, beta, alpha, delta } => {
+            advance(memory, batch, [*qkv, *beta, *alpha], delta, out);
         }
         Op::OutputRows { x } => {
+            let width = values.width(out);
             let ([x], [out]) = values.borrow([*x], [out]);
             output_rows::scalar(x, width, batch.outputs, out);
         }
         Op::Copy { .. } => unreachable!("the executor copies between devices"),
+    }
+}
+
+/// `f(row, x, out)` for each row.
+fn each_row(values: &mut Values, x: ValueId, out: ValueId, mut f: impl FnMut(usize, &[f32], &mut [f32])) {
+    let (n_in, n_out) = (values.width(x), values.width(out));
+    let ([x], [out]) = values.borrow([x], [out]);
+    for (row, (x, out)) in x.chunks_exact(n_in).zip(out.chunks_exact_mut(n_out)).enumerate() {
+        f(row, x, out);
+    }
+}
+
+/// `f(row, out)` for each row, with `x` copied into it.
+fn in_place(values: &mut Values, x: ValueId, out: ValueId, mut f: impl FnMut(usize, &mut [f32])) {
+    each_row(values, x, out, |row, x, out| {
+        out.copy_from_slice(x);
+        f(row, out);
+    });
+}
+
+/// `f(a, b, out)` for each row.
+fn each_pair(
+    values: &mut Values,
+    a: ValueId,
+    b: ValueId,
+    out: ValueId,
+    mut f: impl FnMut(&[f32], &[f32], &mut [f32]),
+) {
+    let (n_a, n_b, n_out) = (values.width(a), values.width(b), values.width(out));
+    let ([a, b], [out]) = values.borrow([a, b], [out]);
+    for ((a, b), out) in a.chunks_exact(n_a).zip(b.chunks_exact(n_b)).zip(out.chunks_exact_mut(n_out)) {
+        f(a, b, out);
+    }
+}
+
+/// x · weightᵀ + bias; `bias` is empty where there is none.
+fn product(weight: &Tensor, x: &[f32], bias: &[f32], row: &mut Vec<f32>, out: &mut [f32]) {
+    row.resize(weight.n_cols(), 0.0);
+    generic::scalar(weight, x, row, out);
+    for out in out.chunks_exact_mut(weight.n_rows()) {
+        out.iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
+    }
+}
+
+/// A short convolution, token by token.
+fn convolve(memory: &mut Memory, batch: &Batch, x: ValueId, conv: &ConvShape, out: ValueId) {
+    let states = &mut memory.states;
+    each_row(&mut memory.values, x, out, |row, x, out| {
+        let state = states.state_mut(conv.state, batch.state(row));
+        if batch.positions[row] == 0 {
+            state.fill(0.0);
+        }
+        short_conv::scalar(x, conv, state, out);
+    });
+}
+
+/// A gated delta rule, token by token and head by head.
+fn advance(
+    memory: &mut Memory,
+    batch: &Batch,
+    [qkv, beta, alpha]: [ValueId; 3],
+    delta: &DeltaShape,
+    out: ValueId,
+) {
+    let width = memory.values.width(qkv);
+    let ([qkv, beta, alpha], [out]) = memory.values.borrow([qkv, beta, alpha], [out]);
+    for row in 0..batch.n_rows() {
+        let states = memory.states.state_mut(delta.state, batch.state(row));
+        if batch.positions[row] == 0 {
+            states.fill(0.0);
+        }
+        let qkv = &qkv[row * width..(row + 1) * width];
+        let heads = row * delta.n_v_heads..(row + 1) * delta.n_v_heads;
+        let (beta, alpha) = (&beta[heads.clone()], &alpha[heads.clone()]);
+        let out = &mut out[heads.start * delta.v_dim..heads.end * delta.v_dim];
+        for (head, state) in states.chunks_exact_mut(delta.k_dim * delta.v_dim).enumerate() {
+            let token = delta_net::token(delta, head, qkv, beta, alpha);
+            delta_net::scalar(token, state, &mut out[head * delta.v_dim..(head + 1) * delta.v_dim]);
+        }
     }
 }
 
@@ -206,7 +310,8 @@ fn attend(
             for head in kv_head * group..(kv_head + 1) * group {
                 let at = (row * attention.n_heads + head) * d;
                 let (q, out) = (&q[at..at + d], &mut out[at..at + d]);
-                attention::scalar(q, keys, values, attention.scale, &mut scratch.scores, out);
+                let scoring = attention::Scoring::of(attention, head);
+                attention::scalar(q, keys, values, scoring, &mut scratch.scores, out);
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use crate::cpu::isa::IsaLevel;
 use crate::graph::{Activation, RopeStyle};
-use crate::ops::{Kernels, add, attention, dot, glu, panel, rms_norm, rope};
+use crate::ops::{
+    Kernels, activate, add, attention, delta_net, dot, expert_sum, glu, layer_norm, panel, rms_norm, rope,
+    scale, softcap,
+};
 
 /// Lengths around the widths of registers.
 const LENGTHS: [usize; 12] = [1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 100, 1031];
@@ -45,9 +48,10 @@ fn check(
 }
 
 #[test]
-fn additions_are_exact() {
+fn additions_and_factors_are_exact() {
     let (a, b) = (|n| numbers(n, 1), |n| numbers(n, 2));
     check("add", 0.0, &|n, o| add::scalar(&a(n), &b(n), o), &|k, n, o| (k.add)(&a(n), &b(n), o));
+    check("scale", 0.0, &|n, o| scale::scalar(&a(n), 0.3, o), &|k, n, o| (k.scale)(&a(n), 0.3, o));
 }
 
 /// Sums in another order: a few units in the last place for each halving of a thousand terms.
@@ -58,16 +62,99 @@ fn dots_and_norms() {
     check("rms_norm", 2e-6, &|n, o| rms_norm::scalar(&a(n), &b(n), 1e-5, o), &|k, n, o| {
         (k.rms_norm)(&a(n), &b(n), 1e-5, o);
     });
+    let grouped = |n: usize| (numbers(3 * n, 1), vec![0.0; 3 * n]);
+    let last = |n: usize, x: Vec<f32>, out: &mut [f32]| out.copy_from_slice(&x[2 * n..]);
+    let scalar = |n: usize, out: &mut [f32]| {
+        let (x, mut y) = grouped(n);
+        rms_norm::scalar(&x, &b(n), 1e-5, &mut y);
+        last(n, y, out);
+    };
+    check("rms_norm of groups", 2e-6, &scalar, &|k, n, out| {
+        let (x, mut y) = grouped(n);
+        (k.rms_norm)(&x, &b(n), 1e-5, &mut y);
+        last(n, y, out);
+    });
+    let bias = |n| numbers(n, 3);
+    check("layer_norm", 4e-6, &|n, o| layer_norm::scalar(&a(n), &b(n), &bias(n), 1e-5, o), &|k, n, o| {
+        (k.layer_norm)(&a(n), &b(n), &bias(n), 1e-5, o);
+    });
+}
+
+/// Limits within the numbers and at infinity.
+const ACTIVATIONS: [Activation; 7] = [
+    Activation::Identity,
+    Activation::Sigmoid,
+    Activation::Silu,
+    Activation::Gelu,
+    Activation::GeluTanh,
+    Activation::ClampedSwish { limit: 0.9 },
+    Activation::ClampedSwish { limit: f32::INFINITY },
+];
+
+/// e^x and erfc by polynomial: 5e-7 of themselves, and a division; a cap comes within 1e-7 of itself. Out to where
+/// both sides are flat.
+#[test]
+fn activations() {
+    let wide = |n| numbers(n, 9).iter().map(|x| x * 8.0).collect::<Vec<f32>>();
+    for act in ACTIVATIONS {
+        let copied = |n, out: &mut [f32]| out.copy_from_slice(&wide(n));
+        let scalar = |n, out: &mut [f32]| {
+            copied(n, out);
+            activate::scalar(out, act);
+        };
+        check("activate", 1e-6, &scalar, &|k, n, out| {
+            copied(n, out);
+            (k.activate)(out, act);
+        });
+    }
+    for cap in [0.5, 30.0] {
+        check("softcap", 5e-7 + 1e-7 * cap, &|_, out| softcap::scalar(out, cap), &|k, _, out| {
+            (k.softcap)(out, cap)
+        });
+    }
 }
 
 /// e^x by polynomial: 3e-7 of itself, and a division.
 #[test]
 fn gated_units() {
     let (a, b) = (|n| numbers(n, 1), |n| numbers(n, 2));
-    for act in [Activation::Silu, Activation::GeluTanh] {
+    for act in ACTIVATIONS {
         check("glu", 2e-6, &|n, o| glu::scalar(&a(n), &b(n), act, o), &|k, n, o| {
             (k.glu)(&a(n), &b(n), act, o);
         });
+    }
+}
+
+/// Products of a few terms, fused or not.
+#[test]
+fn sums_of_experts() {
+    let route = [3.0, 1.0, 7.0, 0.5, 0.3, 0.2];
+    check("expert_sum", 1e-6, &|n, o| expert_sum::scalar(&numbers(3 * n, 1), &route, o), &|k, n, o| {
+        (k.expert_sum)(&numbers(3 * n, 1), &route, o);
+    });
+    let product = |n: usize, o: &mut [f32]| (0..n).for_each(|i| o[i] += number(i) * number(i + 7));
+    check("mul_add", 1e-6, &product, &|k, n, o| {
+        let (a, b): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (number(i), number(i + 7))).unzip();
+        (k.mul_add)(&a, &b, o);
+    });
+}
+
+/// Ten tokens on one state: sums of up to 130 terms in another order, carried on.
+#[test]
+fn delta_rules() {
+    for (dk, dv) in [(1, 1), (16, 8), (24, 41), (128, 128), (130, 77)] {
+        for level in IsaLevel::present() {
+            let (mut want, mut got) = (numbers(dk * dv, 1), numbers(dk * dv, 1));
+            for t in 0..10 {
+                let (q, k, v) = (numbers(dk, 3 * t), numbers(dk, 3 * t + 1), numbers(dv, 3 * t + 2));
+                let token = delta_net::Token { q: &q, k: &k, v: &v, keep: 0.9, beta: 0.7 };
+                let (mut out, mut level_out) = (vec![0.0; dv], vec![0.0; dv]);
+                delta_net::scalar(token, &mut want, &mut out);
+                (Kernels::at(level).delta)(token, &mut got, &mut level_out);
+                assert_close("delta_net", level, &out, &level_out, 5e-6);
+                assert_close("delta_net's state", level, &want, &got, 5e-6);
+            }
+        }
     }
 }
 
@@ -110,7 +197,8 @@ fn softmaxes_merge() {
     let d = 24;
     let (q, keys, values) = (numbers(d, 1), numbers(96 * d, 2), numbers(96 * d, 3));
     let mut want = vec![0.0; d];
-    attention::scalar(&q, &keys, &values, 0.3, &mut [0.0; 96], &mut want);
+    let scoring = attention::Scoring { scale: 0.3, softcap: None, sink: None };
+    attention::scalar(&q, &keys, &values, scoring, &mut [0.0; 96], &mut want);
     for level in IsaLevel::present() {
         let kernels = Kernels::at(level);
         let part = |range: std::ops::Range<usize>| {

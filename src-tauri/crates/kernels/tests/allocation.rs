@@ -34,7 +34,7 @@ static COUNTING: Counting = Counting;
 
 #[test]
 fn nothing_is_allocated_for_a_token() {
-    let capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 4 };
+    let capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 4, n_states: 0 };
     let pages: Vec<u32> = (0..32).collect();
     let ids = tokens(700, SMALL.n_vocab, 5);
     let positions: Vec<u32> = (0..700).collect();
@@ -49,6 +49,7 @@ fn nothing_is_allocated_for_a_token() {
                 positions: &positions[range],
                 sequence: &[0; 64][..n],
                 page_tables: &[&pages],
+                states: &[],
                 outputs: &positions[n - 1..n],
             };
             let before = ALLOCATIONS.load(Ordering::Relaxed);

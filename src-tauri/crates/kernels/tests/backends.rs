@@ -9,7 +9,7 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity = Capacity { n_pages: 16, max_rows: 64, max_outputs: 64 };
+const CAPACITY: Capacity = Capacity { n_pages: 16, max_rows: 64, max_outputs: 64, n_states: 0 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantises activations to 8 bits, as a share of its root mean square. A block of
@@ -33,6 +33,7 @@ fn every_node_agrees_with_the_specification_at_every_level() {
         positions: &all[range.clone()],
         sequence: &[0; 50][..range.len()],
         page_tables: &[&PAGES],
+        states: &[],
         outputs: &all[..range.len().min(3)],
     };
     let batches = [batch(0..33), batch(33..34), batch(34..50)];
@@ -62,6 +63,7 @@ fn compare_names_the_first_node_that_differs() {
         positions: &positions,
         sequence: &[0; 40],
         page_tables: &[&PAGES],
+        states: &[],
         outputs: &[39],
     };
     let (mut a, mut b) = (Scalar::new(), cpu(1, IsaLevel::detect()));
@@ -82,6 +84,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
                 positions: &positions,
                 sequence: &[0; 50],
                 page_tables: &[&PAGES],
+                states: &[],
                 outputs: &[7, 49],
             };
             let mut fused =
@@ -131,14 +134,22 @@ fn nan_in_the_weights_is_a_number_not_a_panic() {
     for level in IsaLevel::present() {
         let mut b = GraphBuilder::new(KvLayout::uniform(
             1,
-            KvLayerLayout { n_kv_heads: 1, head_dim: 8, dtype: KvDType::F16 },
+            KvLayerLayout { n_kv_heads: 1, head_dim: 8, dtype: KvDType::F16, window: None },
         ))
         .unwrap();
         let bad = tensor(DType::F32, &[4, 8], &[f32::NAN; 32]);
         let x = b.embed("e", &bad, 1.0).unwrap();
         b.kv_write("kv", x, x, 0).unwrap();
-        let attention =
-            AttentionShape { layer: 0, n_heads: 1, n_kv_heads: 1, head_dim: 8, scale: 1.0, window: None };
+        let attention = AttentionShape {
+            layer: 0,
+            n_heads: 1,
+            n_kv_heads: 1,
+            head_dim: 8,
+            scale: 1.0,
+            window: None,
+            softcap: None,
+            sinks: None,
+        };
         let a = b.attention("a", x, attention).unwrap();
         let g = b.glu("g", a, x, Activation::GeluTanh).unwrap();
         let o = b.output_rows("o", g).unwrap();
@@ -156,6 +167,7 @@ fn batches_that_contradict_themselves_are_refused() {
         positions: &[0, 1],
         sequence: &[0, 0],
         page_tables: &[&PAGES],
+        states: &[],
         outputs: &[1],
     };
     executor.run(&good).unwrap();

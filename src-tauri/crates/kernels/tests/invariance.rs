@@ -8,7 +8,7 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity = Capacity { n_pages: 64, max_rows: 48, max_outputs: 48 };
+const CAPACITY: Capacity = Capacity { n_pages: 64, max_rows: 48, max_outputs: 48, n_states: 0 };
 
 /// A backend by its number of threads.
 type Make = Box<dyn Fn(usize) -> Box<dyn Backend>>;
@@ -108,6 +108,7 @@ fn batch_mates_change_no_bit() {
                 positions: &positions,
                 sequence: &sequence,
                 page_tables: &tables,
+                states: &[],
                 outputs: &outputs,
             };
             executor.run(&batch).unwrap();
@@ -140,6 +141,7 @@ fn pages_can_be_copied_saved_and_restored() {
         positions: &positions,
         sequence: &[0; 16],
         page_tables: &[&[30, 9, 5]],
+        states: &[],
         outputs: &outputs,
     };
     executor.run(&batch).unwrap();

@@ -7,7 +7,7 @@ use common::*;
 use kernels::*;
 use weights::DType;
 
-const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 8, dtype: KvDType::F16 };
+const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 8, dtype: KvDType::F16, window: None };
 
 fn f32s(shape: &[usize]) -> Tensor {
     tensor(DType::F32, shape, &vec![1.0; shape.iter().product()])
@@ -21,7 +21,16 @@ fn begun() -> (GraphBuilder, ValueId) {
 }
 
 fn attention(n_heads: usize, layer: usize) -> AttentionShape {
-    AttentionShape { layer, n_heads, n_kv_heads: 2, head_dim: 8, scale: 1.0, window: None }
+    AttentionShape {
+        layer,
+        n_heads,
+        n_kv_heads: 2,
+        head_dim: 8,
+        scale: 1.0,
+        window: None,
+        softcap: None,
+        sinks: None,
+    }
 }
 
 fn rope(n_rot: usize, n_freq: usize) -> RopeShape {
@@ -107,5 +116,5 @@ fn kv_layouts_are_checked() {
     assert!(with(KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..KV }).is_ok());
     assert!(with(KvLayerLayout { head_dim: 1024, ..KV }).is_err());
     assert!(with(KvLayerLayout { n_kv_heads: 0, ..KV }).is_err());
-    assert!(GraphBuilder::new(KvLayout { page_len: 16, layers: vec![KV] }).is_err());
+    assert!(GraphBuilder::new(KvLayout { page_len: 16, layers: vec![KV], states: Vec::new() }).is_err());
 }

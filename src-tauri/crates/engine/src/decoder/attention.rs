@@ -23,6 +23,8 @@ impl Decoder<'_> {
             head_dim: spec.head_dim,
             scale: spec.scale,
             window: spec.window,
+            softcap: None,
+            sinks: None,
         };
         let attended = self.graph.attention(self.name("attention.softmax"), q, shape)?; // like q
         self.matmul(

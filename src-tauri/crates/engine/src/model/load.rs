@@ -47,6 +47,7 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
         n_pages: KvCache::n_pages_for(kernels::PAGE_LEN, n_ctx, max_sequences),
         max_rows,
         max_outputs,
+        n_states: 0,
     };
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();

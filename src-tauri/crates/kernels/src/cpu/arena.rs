@@ -119,3 +119,19 @@ pub fn view_mut<T: Plain>(bytes: &mut [u8]) -> &mut [T] {
     assert!(head.is_empty() && tail.is_empty(), "bytes are not whole numbers");
     out
 }
+
+/// Numbers as bytes.
+pub fn bytes_of<T: Plain>(numbers: &[T]) -> &[u8] {
+    // SAFETY: plain numbers have no padding, and every byte is a value.
+    let (head, out, tail) = unsafe { numbers.align_to::<u8>() };
+    assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");
+    out
+}
+
+/// Numbers as bytes.
+pub fn bytes_of_mut<T: Plain>(numbers: &mut [T]) -> &mut [u8] {
+    // SAFETY: plain numbers have no padding, and every bit pattern is a value of theirs.
+    let (head, out, tail) = unsafe { numbers.align_to_mut::<u8>() };
+    assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");
+    out
+}

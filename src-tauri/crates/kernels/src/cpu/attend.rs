@@ -328,6 +328,9 @@ impl Job<'_> {
         }
         for (i, query) in scratch.queries.iter().enumerate() {
             let scores = &mut scratch.scores[i * CHUNK..][span.clone()];
+            if let Some(cap) = self.shape.softcap {
+                (self.kernels.softcap)(scores, cap);
+            }
             scratch.partials[i] = hide_and_soften(self.kernels, scores, begin + span.start, &query.seen);
         }
         scratch.sums[..n * d].fill(0.0);
@@ -344,14 +347,22 @@ impl Job<'_> {
         }
     }
 
-    /// Writes the queries' totals, divided by their sums.
+    /// Writes the queries' totals, divided by their sums. A sink joins here: a last part that has no value.
     fn finish(&self, scratch: &Scratch) {
         let d = self.shape.head_dim;
         for (i, query) in scratch.queries.iter().enumerate() {
             let at = (query.row * self.shape.n_heads + query.head) * d;
             // SAFETY: each row and head is finished by one task alone.
             let out = unsafe { self.out.part(at..at + d) };
-            let scale = 1.0 / scratch.totals[i].sum;
+            let total = scratch.totals[i];
+            let scale = match &self.shape.sinks {
+                None => 1.0 / total.sum,
+                Some(sinks) => {
+                    let max = if sinks[query.head] > total.max { sinks[query.head] } else { total.max };
+                    let kept = (total.max - max).exp();
+                    kept / (total.sum * kept + (sinks[query.head] - max).exp())
+                }
+            };
             for (out, x) in out.iter_mut().zip(&scratch.total[i * d..(i + 1) * d]) {
                 *out = x * scale;
             }

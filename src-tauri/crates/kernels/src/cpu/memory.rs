@@ -1,15 +1,16 @@
-//! What a backend in main memory keeps for its part of a graph: the arena of values, the KV pages, decoded vectors
-//! and tables of angles. `Scalar` and `Cpu` share it; they differ in who computes.
+//! What a backend in main memory keeps for its part of a graph: the arena of values, the KV pages, recurrent
+//! states, decoded vectors and tables of angles. `Scalar` and `Cpu` share it; they differ in who computes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::arena::{self, AlignedVec};
 use super::kv::KvStore;
+use super::states::StateStore;
 use crate::backend::Retain;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, RopeShape, ValueId};
-use crate::ops::rope;
+use crate::ops::{rope, short_conv};
 use crate::plan::fuse::{Fusion, Step, steps};
 use crate::plan::layout::{Layout, buckets, lay_out};
 use crate::plan::{Batch, Capacity, bucket, runs_of};
@@ -19,8 +20,11 @@ pub struct Memory {
     pub graph: Arc<Graph>,
     pub values: Values,
     pub kv: KvStore,
-    /// for each node its norm weight or bias, decoded; empty where it has none
+    pub states: StateStore,
+    /// for each node its norm weight with the offset, its bias, or its taps, decoded; empty where it has none
     pub vectors: Vec<Vec<f32>>,
+    /// for each node the bias that stands beside those: of layer norms and convolutions; else empty
+    pub biases: Vec<Vec<f32>>,
     pub angles: Angles,
     fusion: Fusion,
     programs: Vec<(Range<usize>, Arc<[Step]>)>,
@@ -38,11 +42,14 @@ impl Memory {
         let programs: Vec<(Range<usize>, Arc<[Step]>)> =
             runs_of(graph, device).map(|nodes| (nodes.clone(), steps(graph, nodes, fusion).into())).collect();
         let all: Vec<Step> = programs.iter().flat_map(|(_, steps)| steps.iter().cloned()).collect();
+        let here = || graph.nodes().iter().map(|node| (&node.op, node.device == device));
         Ok(Self {
             graph: graph.clone(),
             values: Values::new(graph, device, &all, capacity, retain)?,
             kv: KvStore::new(graph, device, capacity.n_pages)?,
-            vectors: graph.nodes().iter().map(|n| vector(&n.op, n.device == device)).collect(),
+            states: StateStore::new(graph, device, capacity.n_states)?,
+            vectors: here().map(|(op, here)| if here { vector(op) } else { Vec::new() }).collect(),
+            biases: here().map(|(op, here)| if here { bias(op) } else { Vec::new() }).collect(),
             angles: Angles::new(graph, device, capacity.max_rows),
             fusion,
             programs,
@@ -66,9 +73,30 @@ impl Memory {
     }
 }
 
-fn vector(op: &Op, here: bool) -> Vec<f32> {
+fn vector(op: &Op) -> Vec<f32> {
     match op {
-        Op::RmsNorm { weight, .. } | Op::MatMul { bias: Some(weight), .. } if here => weight.decode(),
+        Op::RmsNorm { weight, offset, width, .. } => match weight {
+            Some(weight) => weight.decode().iter().map(|w| w + offset).collect(),
+            None => vec![1.0; *width],
+        },
+        Op::LayerNorm { weight, .. } => weight.decode(),
+        Op::MatMul { bias: Some(bias), .. } => bias.decode(),
+        Op::ExpertMatMul { experts, .. } => experts.bias.as_ref().map_or(Vec::new(), |bias| bias.decode()),
+        Op::ShortConv { conv, .. } => short_conv::by_tap(conv),
+        _ => Vec::new(),
+    }
+}
+
+fn bias(op: &Op) -> Vec<f32> {
+    match op {
+        Op::LayerNorm { weight, bias, .. } => match bias {
+            Some(bias) => bias.decode(),
+            None => vec![0.0; weight.n_cols()],
+        },
+        Op::ShortConv { conv, .. } => match &conv.bias {
+            Some(bias) => bias.to_vec(),
+            None => vec![0.0; conv.weight.len() / conv.kernel],
+        },
         _ => Vec::new(),
     }
 }
@@ -115,6 +143,11 @@ impl Values {
             crate::graph::Rows::Tokens => self.n_tokens,
             crate::graph::Rows::Outputs => self.n_outputs,
         }
+    }
+
+    /// Floats in a row of `value`.
+    pub fn width(&self, value: ValueId) -> usize {
+        self.graph.value(value).width
     }
 
     /// Where `value` lies in the arena: (n_rows, width)

@@ -8,12 +8,15 @@ use weights::TensorView;
 
 pub mod arena;
 mod attend;
+mod experts;
 pub mod halves;
 pub mod isa;
 pub mod kv;
 pub mod memory;
 mod products;
+mod recurrent;
 mod rows;
+pub mod states;
 pub mod team;
 pub mod tile;
 
@@ -82,11 +85,11 @@ impl Cpu {
         self.team.n_threads()
     }
 
-    fn state(&self) -> &State {
+    fn prepared(&self) -> &State {
         self.state.as_ref().expect("the executor prepares a backend before it reads from it")
     }
 
-    fn state_mut(&mut self) -> &mut State {
+    fn prepared_mut(&mut self) -> &mut State {
         self.state.as_mut().expect("the executor prepares a backend before it runs it")
     }
 }
@@ -122,7 +125,7 @@ impl Backend for Cpu {
     }
 
     fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {
-        self.state_mut().memory.begin(batch);
+        self.prepared_mut().memory.begin(batch);
         Ok(())
     }
 
@@ -150,23 +153,35 @@ impl Backend for Cpu {
     }
 
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
-        self.state().memory.values.read(value, n_rows)
+        self.prepared().memory.values.read(value, n_rows)
     }
 
     fn write(&mut self, value: ValueId, data: &[f32]) {
-        self.state_mut().memory.values.write(value, data);
+        self.prepared_mut().memory.values.write(value, data);
     }
 
     fn kv_page(&self, layer: usize, page: u32) -> &[u8] {
-        self.state().memory.kv.page(layer, page)
+        self.prepared().memory.kv.page(layer, page)
     }
 
     fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
-        self.state_mut().memory.kv.page_mut(layer, page)
+        self.prepared_mut().memory.kv.page_mut(layer, page)
     }
 
     fn kv_copy_page(&mut self, from: u32, to: u32) {
-        self.state_mut().memory.kv.copy_page(from, to);
+        self.prepared_mut().memory.kv.copy_page(from, to);
+    }
+
+    fn state(&self, layer: usize, slot: u32) -> &[u8] {
+        self.prepared().memory.states.bytes(layer, slot)
+    }
+
+    fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [u8] {
+        self.prepared_mut().memory.states.bytes_mut(layer, slot)
+    }
+
+    fn copy_state(&mut self, from: u32, to: u32) {
+        self.prepared_mut().memory.states.copy(from, to);
     }
 }
 
@@ -184,18 +199,36 @@ fn run_step(
         Step::MatMuls { nodes, glu } => return products.run(&mut cx, graph, nodes, *glu),
     };
     let node = &graph.nodes()[i];
-    match (&node.op, node.output) {
-        (Op::Embed { table, scale }, Some(out)) => rows::embed(&mut cx, table, *scale, out),
-        (Op::RmsNorm { x, eps, .. }, Some(out)) => rows::norm(&mut cx, i, *x, *eps, out),
-        (Op::MatMul { .. }, Some(_)) => products.run(&mut cx, graph, &[i], None),
-        (Op::Rope { x, rope }, Some(out)) => rows::rotate(&mut cx, i, *x, rope, out),
-        (Op::KvWrite { k, v, layer }, _) => rows::write_kv(&mut cx, *k, *v, *layer),
-        (Op::Attention { q, attention }, Some(out)) => attend.run(&mut cx, *q, attention, out),
-        (Op::Add { a, b }, Some(out)) => rows::add(&mut cx, *a, *b, out),
-        (Op::Glu { gate, up, act }, Some(out)) => rows::glu(&mut cx, *gate, *up, *act, out),
-        (Op::OutputRows { x }, Some(out)) => rows::output_rows(&mut cx, *x, out),
-        (Op::Copy { .. }, _) | (_, None) => {
-            unreachable!("the executor copies; all else but KvWrite has a value")
+    let Some(out) = node.output else {
+        let Op::KvWrite { k, v, layer } = &node.op else {
+            unreachable!("all operations but the writing of keys and values have a value");
+        };
+        return rows::write_kv(&mut cx, *k, *v, *layer);
+    };
+    let cx = &mut cx;
+    match &node.op {
+        Op::Embed { table, scale, by } => rows::embed(cx, table, *scale, *by, out),
+        Op::RmsNorm { x, eps, .. } => rows::norm(cx, i, *x, *eps, out),
+        Op::LayerNorm { x, eps, .. } => rows::layer_norm(cx, i, *x, *eps, out),
+        Op::MatMul { .. } => products.run(cx, graph, &[i], None),
+        Op::Rope { x, rope } => rows::rotate(cx, i, *x, rope, out),
+        Op::PositionScale { x, beta, original_context } => {
+            rows::position_scale(cx, *x, *beta, *original_context, out)
         }
+        Op::Attention { q, attention } => attend.run(cx, *q, attention, out),
+        Op::Add { a, b } => rows::add(cx, *a, *b, out),
+        Op::Scale { x, factor } => rows::scale(cx, *x, *factor, out),
+        Op::Softcap { x, cap } => rows::softcap(cx, *x, *cap, out),
+        Op::Activate { x, act } => rows::activate(cx, *x, *act, out),
+        Op::Glu { gate, up, act } => rows::glu(cx, *gate, *up, *act, out),
+        Op::RowGate { gate, x } => rows::row_gate(cx, *gate, *x, out),
+        Op::Columns { x, columns } => rows::columns(cx, *x, *columns, out),
+        Op::MoeRoute { logits, routing } => rows::route(cx, *logits, routing, out),
+        Op::ExpertMatMul { x, route, experts } => experts::product(cx, i, [*x, *route], experts, out),
+        Op::ExpertSum { x, route } => rows::expert_sum(cx, *x, *route, out),
+        Op::ShortConv { x, conv } => recurrent::convolve(cx, i, *x, conv, out),
+        Op::DeltaNet { qkv, beta, alpha, delta } => recurrent::advance(cx, [*qkv, *beta, *alpha], delta, out),
+        Op::OutputRows { x } => rows::output_rows(cx, *x, out),
+        Op::KvWrite { .. } | Op::Copy { .. } => unreachable!("no value; the executor copies"),
     }
 }

@@ -1,9 +1,10 @@
 //! Operations that treat each row by itself. Few and short rows run on the caller; many are shared out.
 
 use super::Context;
+use super::memory::Values;
 use super::team::Team;
 use super::tile::Parts;
-use crate::graph::{Activation, Graph, Op, RopeShape, ValueId};
+use crate::graph::{Activation, Columns, Graph, Lookup, Op, RopeShape, Routing, ValueId};
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -38,18 +39,58 @@ fn each_row_of(
     })
 }
 
-pub fn embed(cx: &mut Context, table: &Tensor, scale: f32, out: ValueId) -> Result<(), String> {
-    let ([], [out]) = cx.memory.values.borrow([], [out]);
-    let tokens = cx.batch.tokens;
-    each_row_of(cx.team, out, table.n_cols(), &|row, out| ops::embed::scalar(table, tokens[row], scale, out))
+/// `f(row, x, out)` for each row.
+fn map_rows(
+    team: &mut Team,
+    values: &mut Values,
+    x: ValueId,
+    out: ValueId,
+    f: &(dyn Fn(usize, &[f32], &mut [f32]) + Sync),
+) -> Result<(), String> {
+    let (n_in, n_out) = (values.width(x), values.width(out));
+    let ([x], [out]) = values.borrow([x], [out]);
+    let parts = Parts::new(out);
+    each_row(team, x.len() / n_in, n_in.max(n_out), &|row| {
+        // SAFETY: each row is visited once, and rows do not overlap.
+        f(row, &x[row * n_in..(row + 1) * n_in], unsafe { parts.part(row * n_out..(row + 1) * n_out) });
+    })
 }
 
+/// `f(a, b, out)` for each row.
+fn join_rows(
+    team: &mut Team,
+    values: &mut Values,
+    [a, b]: [ValueId; 2],
+    out: ValueId,
+    f: &(dyn Fn(&[f32], &[f32], &mut [f32]) + Sync),
+) -> Result<(), String> {
+    let (n_a, n_b, n_out) = (values.width(a), values.width(b), values.width(out));
+    let ([a, b], [out]) = values.borrow([a, b], [out]);
+    let parts = Parts::new(out);
+    each_row(team, a.len() / n_a, n_a.max(n_b), &|row| {
+        // SAFETY: each row is visited once, and rows do not overlap.
+        let out = unsafe { parts.part(row * n_out..(row + 1) * n_out) };
+        f(&a[row * n_a..(row + 1) * n_a], &b[row * n_b..(row + 1) * n_b], out);
+    })
+}
+
+pub fn embed(cx: &mut Context, table: &Tensor, scale: f32, by: Lookup, out: ValueId) -> Result<(), String> {
+    let ([], [out]) = cx.memory.values.borrow([], [out]);
+    let rows = ops::embed::rows(by, cx.batch);
+    each_row_of(cx.team, out, table.n_cols(), &|row, out| ops::embed::scalar(table, rows[row], scale, out))
+}
+
+/// Groups of columns as wide as the weight, row by row.
 pub fn norm(cx: &mut Context, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
     let weight = &cx.memory.vectors[node];
-    let width = weight.len();
-    let ([x], [out]) = cx.memory.values.borrow([x], [out]);
     let kernel = cx.kernels.rms_norm;
-    each_row_of(cx.team, out, width, &|row, out| kernel(&x[row * width..(row + 1) * width], weight, eps, out))
+    map_rows(cx.team, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, eps, out))
+}
+
+pub fn layer_norm(cx: &mut Context, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
+    let (weight, bias) = (&cx.memory.vectors[node], &cx.memory.biases[node]);
+    let kernel = cx.kernels.layer_norm;
+    map_rows(cx.team, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, bias, eps, out))
 }
 
 pub fn add_norm(cx: &mut Context, graph: &Graph, add: usize, norm: usize) -> Result<(), String> {
@@ -81,14 +122,48 @@ pub fn rotate(
     out: ValueId,
 ) -> Result<(), String> {
     let angles = &cx.memory.angles;
-    let ([x], [out]) = cx.memory.values.borrow([x], [out]);
-    let width = rope.n_heads * rope.head_dim;
     let kernel = cx.kernels.rope;
-    each_row_of(cx.team, out, width, &|row, out| {
-        out.copy_from_slice(&x[row * width..(row + 1) * width]);
+    map_rows(cx.team, &mut cx.memory.values, x, out, &|row, x, out| {
+        out.copy_from_slice(x);
         let (cos, sin) = angles.row(node, row);
         kernel(out, rope.head_dim, rope.style, cos, sin);
     })
+}
+
+pub fn position_scale(
+    cx: &mut Context,
+    x: ValueId,
+    beta: f32,
+    original_context: u32,
+    out: ValueId,
+) -> Result<(), String> {
+    let kernel = cx.kernels.scale;
+    let positions = cx.batch.positions;
+    map_rows(cx.team, &mut cx.memory.values, x, out, &|row, x, out| {
+        kernel(x, ops::scale::at_position(beta, original_context, positions[row]), out);
+    })
+}
+
+pub fn row_gate(cx: &mut Context, gate: ValueId, x: ValueId, out: ValueId) -> Result<(), String> {
+    let kernel = cx.kernels.scale;
+    join_rows(cx.team, &mut cx.memory.values, [gate, x], out, &|gate, x, out| {
+        kernel(x, ops::scale::of_gate(gate[0]), out);
+    })
+}
+
+pub fn columns(cx: &mut Context, x: ValueId, columns: Columns, out: ValueId) -> Result<(), String> {
+    map_rows(cx.team, &mut cx.memory.values, x, out, &|_, x, out| ops::columns::scalar(x, columns, out))
+}
+
+pub fn route(cx: &mut Context, logits: ValueId, routing: &Routing, out: ValueId) -> Result<(), String> {
+    map_rows(cx.team, &mut cx.memory.values, logits, out, &|_, logits, out| {
+        ops::moe_route::scalar(logits, routing, out);
+    })
+}
+
+pub fn expert_sum(cx: &mut Context, x: ValueId, route: ValueId, out: ValueId) -> Result<(), String> {
+    let kernel = cx.kernels.expert_sum;
+    join_rows(cx.team, &mut cx.memory.values, [x, route], out, &|x, route, out| kernel(x, route, out))
 }
 
 /// Shared out by KV head, so that two rows of a batch never meet in one place.
@@ -129,6 +204,36 @@ pub fn glu(
     let ([gate, up], [out]) = cx.memory.values.borrow([gate, up], [out]);
     let kernel = cx.kernels.glu;
     pieces(cx.team, out, &|at, out| kernel(&gate[at..at + out.len()], &up[at..at + out.len()], act, out))
+}
+
+pub fn scale(cx: &mut Context, x: ValueId, factor: f32, out: ValueId) -> Result<(), String> {
+    let ([x], [out]) = cx.memory.values.borrow([x], [out]);
+    let kernel = cx.kernels.scale;
+    pieces(cx.team, out, &|at, out| kernel(&x[at..at + out.len()], factor, out))
+}
+
+pub fn softcap(cx: &mut Context, x: ValueId, cap: f32, out: ValueId) -> Result<(), String> {
+    let kernel = cx.kernels.softcap;
+    in_place(cx, x, out, &|out| kernel(out, cap))
+}
+
+pub fn activate(cx: &mut Context, x: ValueId, act: Activation, out: ValueId) -> Result<(), String> {
+    let kernel = cx.kernels.activate;
+    in_place(cx, x, out, &|out| kernel(out, act))
+}
+
+/// `f(out)` for each piece, with `x` copied into it.
+fn in_place(
+    cx: &mut Context,
+    x: ValueId,
+    out: ValueId,
+    f: &(dyn Fn(&mut [f32]) + Sync),
+) -> Result<(), String> {
+    let ([x], [out]) = cx.memory.values.borrow([x], [out]);
+    pieces(cx.team, out, &|at, out| {
+        out.copy_from_slice(&x[at..at + out.len()]);
+        f(out);
+    })
 }
 
 /// Element-wise work in pieces of `TASK` floats, whatever the rows.

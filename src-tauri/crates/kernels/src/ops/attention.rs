@@ -1,4 +1,5 @@
-//! Attention of one query head: softmax(q·k · scale) · v over the positions it sees.
+//! Attention of one query head: softmax(q·k · scale) · v over the positions it sees, with scores capped where the
+//! model does so, and with a sink: a further score that takes its share of the softmax and has no value.
 //! The fast path cuts positions into chunks at absolute multiples of `CHUNK`, takes a softmax in each, and merges
 //! the chunks in rising order: what is computed for a row depends on its position alone.
 
@@ -19,14 +20,40 @@ pub fn visible(shape: &AttentionShape, position: usize) -> std::ops::Range<usize
     start..position + 1
 }
 
+/// What becomes of q·k before the softmax.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scoring {
+    pub scale: f32,
+    pub softcap: Option<f32>,
+    pub sink: Option<f32>,
+}
+
+impl Scoring {
+    /// That of one query head.
+    pub fn of(shape: &AttentionShape, head: usize) -> Self {
+        let sink = shape.sinks.as_ref().map(|sinks| sinks[head]);
+        Self { scale: shape.scale, softcap: shape.softcap, sink }
+    }
+}
+
 /// q, out (head_dim); keys, values (n, head_dim); scores (n) is scratch.
-pub fn scalar(q: &[f32], keys: &[f32], values: &[f32], scale: f32, scores: &mut [f32], out: &mut [f32]) {
+pub fn scalar(
+    q: &[f32],
+    keys: &[f32],
+    values: &[f32],
+    scoring: Scoring,
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
     let d = q.len();
     for (j, score) in scores.iter_mut().enumerate() {
-        *score = super::dot::scalar(q, &keys[j * d..(j + 1) * d]) * scale;
+        *score = super::dot::scalar(q, &keys[j * d..(j + 1) * d]) * scoring.scale;
     }
-    let max = scores.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
-    let mut sum = 0.0;
+    if let Some(cap) = scoring.softcap {
+        super::softcap::scalar(scores, cap);
+    }
+    let max = scores.iter().fold(scoring.sink.unwrap_or(f32::NEG_INFINITY), |a, b| a.max(*b));
+    let mut sum = scoring.sink.map_or(0.0, |sink| (sink - max).exp());
     for score in scores.iter_mut() {
         *score = (*score - max).exp();
         sum += *score;

@@ -1,7 +1,7 @@
-//! Gated unit: out = act(gate) · up. SiLU is x·σ(x); GELU is the tanh approximation, which is x·σ(2z).
+//! Gated unit: out = act(gate) · up.
 
 use super::OpRow;
-use super::exp::exp;
+use super::activate::{clamped_swish, gelu, gelu_tanh, sigmoid, silu, single};
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::Activation;
 
@@ -10,38 +10,42 @@ pub static ROW: OpRow = OpRow { name: "glu", formula: "act(gate) · up" };
 /// gate, up, out of one length
 pub type Glu = fn(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]);
 
-/// √(2/π) and the cubic coefficient of the tanh approximation
-const GELU: (f32, f32) = (0.797_884_6, 0.044_715);
-
 /// gate, up, out (n)
 pub fn scalar(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]) {
     for i in 0..out.len() {
-        let x = gate[i];
-        let y = match act {
-            Activation::Silu => x / (1.0 + (-x).exp()),
-            Activation::GeluTanh => 0.5 * x * (1.0 + (GELU.0 * (x + GELU.1 * x * x * x)).tanh()),
+        out[i] = match act {
+            Activation::ClampedSwish { limit } => {
+                clamped_swish(gate[i], up[i], limit, |x| single(x, Activation::Sigmoid))
+            }
+            Activation::Identity
+            | Activation::Sigmoid
+            | Activation::Silu
+            | Activation::Gelu
+            | Activation::GeluTanh => single(gate[i], act) * up[i],
         };
-        out[i] = y * up[i];
     }
 }
 
 #[inline(always)]
 fn body<M: Mac>(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]) {
+    match act {
+        Activation::Identity => each(gate, up, out, |g, u| g * u),
+        Activation::Sigmoid => each(gate, up, out, |g, u| sigmoid::<M>(g) * u),
+        Activation::Silu => each(gate, up, out, |g, u| silu::<M>(g) * u),
+        Activation::Gelu => each(gate, up, out, |g, u| gelu::<M>(g) * u),
+        Activation::GeluTanh => each(gate, up, out, |g, u| gelu_tanh::<M>(g) * u),
+        Activation::ClampedSwish { limit } => {
+            each(gate, up, out, |g, u| clamped_swish(g, u, limit, sigmoid::<M>));
+        }
+    }
+}
+
+#[inline(always)]
+fn each(gate: &[f32], up: &[f32], out: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     let n = out.len();
     let (gate, up) = (&gate[..n], &up[..n]);
-    match act {
-        Activation::Silu => {
-            for i in 0..n {
-                out[i] = gate[i] / (1.0 + exp::<M>(-gate[i])) * up[i];
-            }
-        }
-        Activation::GeluTanh => {
-            for i in 0..n {
-                let x = gate[i];
-                let z = GELU.0 * (x + GELU.1 * x * x * x);
-                out[i] = x / (1.0 + exp::<M>(-2.0 * z)) * up[i];
-            }
-        }
+    for i in 0..n {
+        out[i] = f(gate[i], up[i]);
     }
 }
 

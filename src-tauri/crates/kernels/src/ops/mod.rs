@@ -4,17 +4,27 @@
 use crate::cpu::isa::IsaLevel;
 use crate::graph::Op;
 
+pub mod activate;
 pub mod add;
 pub mod attention;
+pub mod columns;
+pub mod delta_net;
 pub mod dot;
 pub mod embed;
 pub mod exp;
+pub mod expert_matmul;
+pub mod expert_sum;
 pub mod glu;
 pub mod kv_write;
+pub mod layer_norm;
+pub mod moe_route;
 pub mod output_rows;
 pub mod panel;
 pub mod rms_norm;
 pub mod rope;
+pub mod scale;
+pub mod short_conv;
+pub mod softcap;
 
 /// One row for each variant of `Op`: its name in profiles, and what it computes.
 pub struct OpRow {
@@ -27,12 +37,24 @@ pub fn row(op: &Op) -> &'static OpRow {
     match op {
         Op::Embed { .. } => &embed::ROW,
         Op::RmsNorm { .. } => &rms_norm::ROW,
+        Op::LayerNorm { .. } => &layer_norm::ROW,
         Op::MatMul { .. } => &crate::matmul::generic::ROW,
         Op::Rope { .. } => &rope::ROW,
+        Op::PositionScale { .. } => &scale::POSITION_ROW,
         Op::KvWrite { .. } => &kv_write::ROW,
         Op::Attention { .. } => &attention::ROW,
         Op::Add { .. } => &add::ROW,
+        Op::Scale { .. } => &scale::ROW,
+        Op::Softcap { .. } => &softcap::ROW,
+        Op::Activate { .. } => &activate::ROW,
         Op::Glu { .. } => &glu::ROW,
+        Op::RowGate { .. } => &scale::GATE_ROW,
+        Op::Columns { .. } => &columns::ROW,
+        Op::MoeRoute { .. } => &moe_route::ROW,
+        Op::ExpertMatMul { .. } => &expert_matmul::ROW,
+        Op::ExpertSum { .. } => &expert_sum::ROW,
+        Op::ShortConv { .. } => &short_conv::ROW,
+        Op::DeltaNet { .. } => &delta_net::ROW,
         Op::OutputRows { .. } => &output_rows::ROW,
         Op::Copy { .. } => &COPY,
     }
@@ -44,12 +66,19 @@ static COPY: OpRow = OpRow { name: "copy", formula: "the same value on another d
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub level: IsaLevel,
+    pub activate: activate::Activate,
     pub add: add::Add,
+    pub delta: delta_net::Advance,
     pub dot: dot::Dot,
+    pub expert_sum: expert_sum::ExpertSum,
     pub glu: glu::Glu,
+    pub layer_norm: layer_norm::LayerNorm,
+    pub mul_add: short_conv::MulAdd,
     pub panel: panel::Panel,
     pub rms_norm: rms_norm::RmsNorm,
     pub rope: rope::Rotate,
+    pub scale: scale::Scale,
+    pub softcap: softcap::Softcap,
     pub softmax: attention::Softmax,
     pub merge: attention::Merge,
     pub halves: kv_write::Halves,
@@ -61,12 +90,19 @@ impl Kernels {
         assert!(level.is_present(), "{level} kernels on a processor without it");
         Self {
             level,
+            activate: activate::LEVELS.at(level),
             add: add::LEVELS.at(level),
+            delta: delta_net::LEVELS.at(level),
             dot: dot::LEVELS.at(level),
+            expert_sum: expert_sum::LEVELS.at(level),
             glu: glu::LEVELS.at(level),
+            layer_norm: layer_norm::LEVELS.at(level),
+            mul_add: short_conv::LEVELS.at(level),
             panel: panel::LEVELS.at(level),
             rms_norm: rms_norm::LEVELS.at(level),
             rope: rope::LEVELS.at(level),
+            scale: scale::LEVELS.at(level),
+            softcap: softcap::LEVELS.at(level),
             softmax: attention::SOFTMAX.at(level),
             merge: attention::MERGE.at(level),
             halves: kv_write::HALVES.at(level),

@@ -76,7 +76,9 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
     let nodes = graph.nodes();
     match &nodes[i].op {
         Op::Add { .. } => match nodes[i + 1..end].first() {
-            Some(Node { op: Op::RmsNorm { x, .. }, .. }) if nodes[i].output == Some(*x) => {
+            Some(Node { op: Op::RmsNorm { x, width, .. }, .. })
+                if nodes[i].output == Some(*x) && graph.value(*x).width == *width =>
+            {
                 Step::AddNorm { add: i, norm: i + 1 }
             }
             _ => Step::Node(i),
@@ -84,10 +86,22 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
         Op::MatMul { x, .. } => products_of(graph, *x, i, end),
         Op::Embed { .. }
         | Op::RmsNorm { .. }
+        | Op::LayerNorm { .. }
         | Op::Rope { .. }
+        | Op::PositionScale { .. }
         | Op::KvWrite { .. }
         | Op::Attention { .. }
+        | Op::Scale { .. }
+        | Op::Softcap { .. }
+        | Op::Activate { .. }
         | Op::Glu { .. }
+        | Op::RowGate { .. }
+        | Op::Columns { .. }
+        | Op::MoeRoute { .. }
+        | Op::ExpertMatMul { .. }
+        | Op::ExpertSum { .. }
+        | Op::ShortConv { .. }
+        | Op::DeltaNet { .. }
         | Op::OutputRows { .. }
         | Op::Copy { .. } => Step::Node(i),
     }

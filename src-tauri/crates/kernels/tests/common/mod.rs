@@ -1,6 +1,8 @@
 //! Small random models for the tests of this crate: a decoder of the llama shape, any block format, any devices.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses its own part; a failure here fails the test
 
+pub mod mixed;
+
 use std::sync::Arc;
 
 use kernels::*;
@@ -93,7 +95,7 @@ pub fn model_of(
     matrix: &mut dyn FnMut(&mut Random, usize, usize) -> Tensor,
 ) -> Graph {
     let Shape { d, n_heads, n_kv_heads, head_dim, ffn, n_vocab, .. } = shape;
-    let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: shape.kv };
+    let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: shape.kv, window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(shape.n_layers, layer)).unwrap();
     let inv_freq: Arc<[f32]> =
         (0..head_dim / 2).map(|i| 10000f32.powf(-2.0 * i as f32 / head_dim as f32)).collect();
@@ -121,7 +123,16 @@ pub fn model_of(
         b.kv_write(format!("{layer}.kv"), k, v, layer).unwrap();
         let window = shape.window.filter(|_| layer % 2 == 1);
         let scale = 1.0 / (head_dim as f32).sqrt();
-        let attention = AttentionShape { layer, n_heads, n_kv_heads, head_dim, scale, window };
+        let attention = AttentionShape {
+            layer,
+            n_heads,
+            n_kv_heads,
+            head_dim,
+            scale,
+            window,
+            softcap: None,
+            sinks: None,
+        };
         let a = b.attention(format!("{layer}.attention"), q, attention).unwrap();
         let a = b.matmul(format!("{layer}.o"), a, &m(d, n_heads * head_dim), None).unwrap();
         x = b.add(format!("{layer}.add"), x, a).unwrap();
@@ -158,6 +169,7 @@ pub fn run_chunks(executor: &mut Executor, tokens: &[u32], pages: &[u32], chunks
             positions: &positions,
             sequence: &vec![0; *n],
             page_tables: &[pages],
+            states: &[],
             outputs: &outputs,
         };
         executor.run(&batch).unwrap();

@@ -32,8 +32,13 @@ impl GraphBuilder {
         let value = self.token_input(&name, x)?;
         let (n_experts, n_used) = self.routing(&name, route)?;
         check(&name, "experts", n_experts, experts.weights.len())?;
-        let [n_out, n_in] = self.matrix(&name, &experts.weights[0])?;
+        let first = &experts.weights[0];
+        let [n_out, n_in] = self.matrix(&name, first)?;
         for weight in experts.weights.iter() {
+            if weight.dtype() != first.dtype() {
+                let (expected, found) = (first.dtype().name(), weight.dtype().name());
+                return Err(Graph::mismatch(&name, "format of an expert", expected, found));
+            }
             let [out, columns] = self.matrix(&name, weight)?;
             check(&name, "rows of an expert", n_out, out)?;
             check(&name, "columns of an expert", n_in, columns)?;

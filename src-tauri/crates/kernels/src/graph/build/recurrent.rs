@@ -3,9 +3,7 @@
 use super::{Built, GraphBuilder, check, unary};
 use crate::error::KernelError;
 use crate::graph::{ConvShape, DeltaShape, Graph, Op, ValueId};
-
-/// Largest value head of a delta rule: one column of its state stays in registers and first-level cache.
-const MAX_DELTA_DIM: usize = 512;
+use crate::ops::delta_net::MAX_DIM;
 
 impl GraphBuilder {
     /// x (tokens, channels) → same shape
@@ -16,7 +14,12 @@ impl GraphBuilder {
             return Err(Graph::mismatch(&name, "taps of the convolution", "at least 2", conv.kernel));
         }
         unary(&name, conv.act)?;
-        check(&name, "weights of the convolution", value.width * conv.kernel, conv.weight.len())?;
+        check(
+            &name,
+            "weights of the convolution",
+            value.width.saturating_mul(conv.kernel),
+            conv.weight.len(),
+        )?;
         if let Some(bias) = &conv.bias {
             check(&name, "biases of the convolution", value.width, bias.len())?;
         }
@@ -41,11 +44,13 @@ impl GraphBuilder {
             return Err(Graph::mismatch(&name, "value heads", expected, n_v_heads));
         }
         for dim in [k_dim, v_dim] {
-            if dim == 0 || dim > MAX_DELTA_DIM {
-                return Err(Graph::mismatch(&name, "head size", format!("1..={MAX_DELTA_DIM}"), dim));
+            if dim == 0 || dim > MAX_DIM {
+                return Err(Graph::mismatch(&name, "head size", format!("1..={MAX_DIM}"), dim));
             }
         }
-        check(&name, "width of q, k and v", 2 * n_k_heads * k_dim + n_v_heads * v_dim, value.width)?;
+        let keys = n_k_heads.saturating_mul(2 * k_dim);
+        let values = n_v_heads.saturating_mul(v_dim);
+        check(&name, "width of q, k and v", keys.saturating_add(values), value.width)?;
         for x in [beta, alpha] {
             let width = self.token_input(&name, x)?.width;
             check(&name, "width of a gate", n_v_heads, width)?;

@@ -1,0 +1,93 @@
+//! Layers that carry a state from token to token. Work is shared out by channels or heads, each of which goes through
+//! the rows of the batch in order: what a token gets does not depend on how its sequence was cut into batches.
+
+use super::Context;
+use super::tile::Parts;
+use crate::graph::{ConvShape, DeltaShape, ValueId};
+use crate::ops::delta_net;
+
+/// Channels in one task: their taps and states stay in the first-level cache.
+const CHANNELS: usize = 512;
+/// Multiply-adds below which one thread is as fast as many: about 3 µs.
+const ALONE: usize = 64 * 1024;
+
+/// x (tokens, channels) → same shape
+pub fn convolve(
+    cx: &mut Context,
+    node: usize,
+    x: ValueId,
+    conv: &ConvShape,
+    out: ValueId,
+) -> Result<(), String> {
+    let memory = &mut *cx.memory;
+    let n = memory.values.width(x);
+    let (taps, bias) = (&memory.vectors[node], &memory.biases[node]);
+    let ([x], [out]) = memory.values.borrow([x], [out]);
+    let (states, out) = (memory.states.layer(conv.state), Parts::new(out));
+    let (batch, kernels) = (cx.batch, cx.kernels);
+    let n_kept = conv.kernel - 1;
+    let task = |task: usize| {
+        let channels = task * CHANNELS..((task + 1) * CHANNELS).min(n);
+        let of = |row: usize| row * n + channels.start..row * n + channels.end;
+        for row in 0..batch.n_rows() {
+            let slot = batch.state(row);
+            // SAFETY: these channels of the state and of the output belong to this task alone, and no two of the
+            // parts taken here at the same time are the same tap's.
+            let (kept, out) =
+                (|tap: usize| unsafe { states.part(slot, of(tap)) }, unsafe { out.part(of(row)) });
+            if batch.positions[row] == 0 {
+                (0..n_kept).for_each(|tap| kept(tap).fill(0.0));
+            }
+            out.copy_from_slice(&bias[channels.clone()]);
+            for tap in 0..n_kept {
+                (kernels.mul_add)(&taps[of(tap)], kept(tap), out);
+            }
+            (kernels.mul_add)(&taps[of(n_kept)], &x[of(row)], out);
+            (kernels.activate)(out, conv.act);
+            for tap in 1..n_kept {
+                kept(tap - 1).copy_from_slice(kept(tap));
+            }
+            kept(n_kept - 1).copy_from_slice(&x[of(row)]);
+        }
+    };
+    let n_tasks = n.div_ceil(CHANNELS);
+    if batch.n_rows() * n * conv.kernel <= ALONE {
+        return cx.team.run(1, &|_, _| (0..n_tasks).for_each(task));
+    }
+    cx.team.run(n_tasks, &|i, _| task(i))
+}
+
+/// qkv, beta, alpha → (tokens, n_v_heads · v_dim)
+pub fn advance(
+    cx: &mut Context,
+    [qkv, beta, alpha]: [ValueId; 3],
+    delta: &DeltaShape,
+    out: ValueId,
+) -> Result<(), String> {
+    let memory = &mut *cx.memory;
+    let width = memory.values.width(qkv);
+    let ([qkv, beta, alpha], [out]) = memory.values.borrow([qkv, beta, alpha], [out]);
+    let (states, out) = (memory.states.layer(delta.state), Parts::new(out));
+    let (batch, kernel) = (cx.batch, cx.kernels.delta);
+    let (n_heads, dv, len) = (delta.n_v_heads, delta.v_dim, delta.k_dim * delta.v_dim);
+    let task = |head: usize| {
+        for row in 0..batch.n_rows() {
+            // SAFETY: this head's state and output belong to this task alone.
+            let (state, out) = unsafe {
+                let at = (row * n_heads + head) * dv;
+                (states.part(batch.state(row), head * len..(head + 1) * len), out.part(at..at + dv))
+            };
+            if batch.positions[row] == 0 {
+                state.fill(0.0);
+            }
+            let heads = row * n_heads..(row + 1) * n_heads;
+            let qkv = &qkv[row * width..(row + 1) * width];
+            let token = delta_net::token(delta, head, qkv, &beta[heads.clone()], &alpha[heads]);
+            kernel(token, state, out);
+        }
+    };
+    if batch.n_rows() * n_heads * len <= ALONE {
+        return cx.team.run(1, &|_, _| (0..n_heads).for_each(task));
+    }
+    cx.team.run(n_heads, &|head, _| task(head))
+}

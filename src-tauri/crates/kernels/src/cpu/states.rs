@@ -1,0 +1,98 @@
+//! The states of recurrent layers on a CPU: slot after slot, in each slot layer after layer, as floats. A slot holds
+//! what one sequence keeps of its past.
+
+use std::ops::Range;
+
+use super::arena::{AlignedVec, bytes_of, bytes_of_mut};
+use super::tile::Parts;
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Graph};
+
+/// Floats per cache line: every state starts on one.
+const LINE: usize = 16;
+
+/// States of the recurrent layers of one device.
+pub struct StateStore {
+    floats: AlignedVec<f32>,
+    slot_len: usize,
+    /// for each state where it lies in a slot; None: on another device
+    layers: Vec<Option<Range<usize>>>,
+}
+
+impl StateStore {
+    /// Room for `n_states` slots of the states that live on `device`.
+    pub fn new(graph: &Graph, device: DeviceId, n_states: usize) -> Result<Self, KernelError> {
+        let mut slot_len = 0;
+        let mut layers = Vec::with_capacity(graph.kv().states.len());
+        for (len, at) in graph.kv().states.iter().zip(graph.state_devices()) {
+            if *at != device {
+                layers.push(None);
+                continue;
+            }
+            layers.push(Some(slot_len..slot_len + len));
+            slot_len = (slot_len + len).next_multiple_of(LINE);
+        }
+        let floats = AlignedVec::zeroed(slot_len.saturating_mul(n_states), "recurrent states")?;
+        Ok(Self { floats, slot_len, layers })
+    }
+
+    /// One layer's state in one slot.
+    pub fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [f32] {
+        let range = self.range(layer, slot);
+        &mut self.floats[range]
+    }
+
+    /// One layer's states, for workers that each take parts of their own.
+    pub fn layer(&mut self, layer: usize) -> LayerStates<'_> {
+        LayerStates {
+            in_slot: self.in_slot(layer),
+            slot_len: self.slot_len,
+            floats: Parts::new(&mut self.floats),
+        }
+    }
+
+    pub fn bytes(&self, layer: usize, slot: u32) -> &[u8] {
+        bytes_of(&self.floats[self.range(layer, slot)])
+    }
+
+    pub fn bytes_mut(&mut self, layer: usize, slot: u32) -> &mut [u8] {
+        bytes_of_mut(self.state_mut(layer, slot))
+    }
+
+    /// All layers of one slot into another.
+    pub fn copy(&mut self, from: u32, to: u32) {
+        let start = from as usize * self.slot_len;
+        self.floats.copy_within(start..start + self.slot_len, to as usize * self.slot_len);
+    }
+
+    fn in_slot(&self, layer: usize) -> Range<usize> {
+        self.layers[layer].clone().expect("the graph uses a state only on its own device")
+    }
+
+    fn range(&self, layer: usize, slot: u32) -> Range<usize> {
+        let in_slot = self.in_slot(layer);
+        let start = slot as usize * self.slot_len;
+        start + in_slot.start..start + in_slot.end
+    }
+}
+
+/// The states of one layer in all slots.
+pub struct LayerStates<'a> {
+    floats: Parts<'a, f32>,
+    slot_len: usize,
+    in_slot: Range<usize>,
+}
+
+impl LayerStates<'_> {
+    /// Part `range` of the state in `slot`; panics when it lies outside.
+    ///
+    /// # Safety
+    /// While the returned slice lives no other part may contain one of its elements.
+    #[allow(clippy::mut_from_ref)] // as `Parts::part`
+    pub unsafe fn part(&self, slot: u32, range: Range<usize>) -> &mut [f32] {
+        assert!(range.end <= self.in_slot.len(), "{range:?} of {:?}", self.in_slot);
+        let start = slot as usize * self.slot_len + self.in_slot.start;
+        // SAFETY: inside this layer's state by the assertion; unaliased by the caller's promise.
+        unsafe { self.floats.part(start + range.start..start + range.end) }
+    }
+}

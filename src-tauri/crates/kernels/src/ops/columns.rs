@@ -1,0 +1,14 @@
+//! Some columns of every group of columns: parts of a product that holds several things side by side.
+
+use super::OpRow;
+use crate::graph::Columns;
+
+pub static ROW: OpRow = OpRow { name: "columns", formula: "out[g, i] = x[g, start + i]" };
+
+/// One row: x (n_groups, stride), out (n_groups, width)
+pub fn scalar(x: &[f32], columns: Columns, out: &mut [f32]) {
+    let Columns { stride, start, width, .. } = columns;
+    for (x, out) in x.chunks_exact(stride).zip(out.chunks_exact_mut(width)) {
+        out.copy_from_slice(&x[start..start + width]);
+    }
+}

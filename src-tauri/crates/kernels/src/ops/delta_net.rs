@@ -1,0 +1,153 @@
+//! The gated delta rule (arXiv 2412.06464), one token of one head at a time, on a state S (k_dim, v_dim) that is kept
+//! in f32: S ← S·e^g; d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq.
+
+use super::OpRow;
+use super::activate::single;
+use super::dot;
+use crate::cpu::isa::{Mac, levels};
+use crate::graph::{Activation, DeltaShape, HeadOrder};
+
+pub static ROW: OpRow =
+    OpRow { name: "delta_net", formula: "S ← S·e^g; S ← S + k·(β·(v − Sᵀk))ᵀ; out = Sᵀq" };
+
+/// Largest k_dim and v_dim: buffers of one head are on the stack.
+pub const MAX_DIM: usize = 512;
+/// Under the root of a length.
+const EPS: f32 = 1e-6;
+
+/// What one token brings to one head.
+#[derive(Clone, Copy, Debug)]
+pub struct Token<'a> {
+    /// (k_dim), of any length
+    pub q: &'a [f32],
+    /// (k_dim), of any length
+    pub k: &'a [f32],
+    /// (v_dim)
+    pub v: &'a [f32],
+    /// e^g: what remains of the state
+    pub keep: f32,
+    /// β: how much of the new value is learnt
+    pub beta: f32,
+}
+
+/// state (k_dim, v_dim) is advanced; out (v_dim)
+pub type Advance = fn(token: Token, state: &mut [f32], out: &mut [f32]);
+
+/// The part of value head `head` in one row: qkv (2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha
+/// (n_v_heads).
+pub fn token<'a>(delta: &DeltaShape, head: usize, qkv: &'a [f32], beta: &[f32], alpha: &[f32]) -> Token<'a> {
+    let (dk, dv) = (delta.k_dim, delta.v_dim);
+    let k_head = match delta.order {
+        HeadOrder::Grouped => head / (delta.n_v_heads / delta.n_k_heads),
+        HeadOrder::Tiled => head % delta.n_k_heads,
+    };
+    let (q, rest) = qkv.split_at(delta.n_k_heads * dk);
+    let (k, v) = rest.split_at(delta.n_k_heads * dk);
+    let g = delta.decay[head] * softplus(alpha[head] + delta.dt_bias[head]);
+    Token {
+        q: &q[k_head * dk..(k_head + 1) * dk],
+        k: &k[k_head * dk..(k_head + 1) * dk],
+        v: &v[head * dv..(head + 1) * dv],
+        keep: g.exp(),
+        beta: single(beta[head], Activation::Sigmoid),
+    }
+}
+
+/// ln(1 + e^x), which is x where e^x would be all that counts.
+fn softplus(x: f32) -> f32 {
+    if x > 20.0 { x } else { x.exp().ln_1p() }
+}
+
+/// One token of one head: state (k_dim, v_dim), out (v_dim)
+pub fn scalar(token: Token, state: &mut [f32], out: &mut [f32]) {
+    let (dk, dv) = (token.k.len(), token.v.len());
+    let inverse_length = |x: &[f32]| 1.0 / (dot::scalar(x, x) + EPS).sqrt();
+    let q_scale = inverse_length(token.q) / (dk as f32).sqrt();
+    let k_scale = inverse_length(token.k);
+    for j in 0..dv {
+        let mut recalled = 0.0;
+        for i in 0..dk {
+            state[i * dv + j] *= token.keep;
+            recalled += state[i * dv + j] * token.k[i] * k_scale;
+        }
+        let d = token.beta * (token.v[j] - recalled);
+        out[j] = 0.0;
+        for i in 0..dk {
+            state[i * dv + j] += token.k[i] * k_scale * d;
+            out[j] += state[i * dv + j] * token.q[i] * q_scale;
+        }
+    }
+}
+
+#[inline(always)]
+fn body<M: Mac>(token: Token, state: &mut [f32], out: &mut [f32]) {
+    let (dk, dv) = (token.k.len(), token.v.len());
+    assert!(token.q.len() == dk && dk <= MAX_DIM && state.len() == dk * dv && out.len() == dv);
+    let (mut q, mut k) = ([0.0; MAX_DIM], [0.0; MAX_DIM]);
+    let (q, k) = (&mut q[..dk], &mut k[..dk]);
+    normalize::<M>(token.q, 1.0 / (dk as f32).sqrt(), q);
+    normalize::<M>(token.k, 1.0, k);
+    let mut j = 0;
+    while j + 32 <= dv {
+        columns::<M, 32>(token, q, k, j, state, out);
+        j += 32;
+    }
+    while j + 8 <= dv {
+        columns::<M, 8>(token, q, k, j, state, out);
+        j += 8;
+    }
+    while j < dv {
+        columns::<M, 1>(token, q, k, j, state, out);
+        j += 1;
+    }
+}
+
+/// x to length `length`
+#[inline(always)]
+fn normalize<M: Mac>(x: &[f32], length: f32, out: &mut [f32]) {
+    let mut lanes = [0.0; dot::LANES];
+    for x in x.chunks(dot::LANES) {
+        for (lane, x) in lanes.iter_mut().zip(x) {
+            *lane = M::mac(*x, *x, *lane);
+        }
+    }
+    let scale = length / (dot::fold(lanes) + EPS).sqrt();
+    for (out, x) in out.iter_mut().zip(x) {
+        *out = x * scale;
+    }
+}
+
+/// Columns j..j + N of the state: what is recalled, what is learnt and what comes out stay in registers.
+#[inline(always)]
+fn columns<M: Mac, const N: usize>(
+    token: Token,
+    q: &[f32],
+    k: &[f32],
+    j: usize,
+    state: &mut [f32],
+    out: &mut [f32],
+) {
+    let dv = token.v.len();
+    let mut recalled = [0.0f32; N];
+    for (row, k) in state.chunks_exact(dv).zip(k) {
+        let row: &[f32; N] = row[j..][..N].try_into().expect("a slice of N floats");
+        for n in 0..N {
+            recalled[n] = M::mac(row[n], *k, recalled[n]);
+        }
+    }
+    let mut learnt = [0.0f32; N];
+    for n in 0..N {
+        learnt[n] = token.beta * (token.v[j + n] - token.keep * recalled[n]);
+    }
+    let mut sum = [0.0f32; N];
+    for ((row, k), q) in state.chunks_exact_mut(dv).zip(k).zip(q) {
+        let row: &mut [f32; N] = (&mut row[j..][..N]).try_into().expect("a slice of N floats");
+        for n in 0..N {
+            row[n] = M::mac(*k, learnt[n], row[n] * token.keep);
+            sum[n] = M::mac(row[n], *q, sum[n]);
+        }
+    }
+    out[j..][..N].copy_from_slice(&sum);
+}
+
+levels!(pub LEVELS = body(token: Token, state: &mut [f32], out: &mut [f32]));

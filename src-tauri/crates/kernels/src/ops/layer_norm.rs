@@ -1,0 +1,52 @@
+//! Layer norm: out = (x − mean) / √(variance + eps) · weight + bias.
+
+use super::OpRow;
+use super::dot::{LANES, fold};
+use crate::cpu::isa::{Mac, levels};
+
+pub static ROW: OpRow =
+    OpRow { name: "layer_norm", formula: "(x − mean) / √(variance + eps) · weight + bias" };
+
+/// One row: x, weight, bias, out (width)
+pub type LayerNorm = fn(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]);
+
+/// x, weight, bias, out (width)
+pub fn scalar(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]) {
+    let n = x.len() as f64;
+    let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+    let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+    let scale = 1.0 / (variance as f32 + eps).sqrt();
+    for i in 0..x.len() {
+        out[i] = (x[i] - mean as f32) * scale * weight[i] + bias[i];
+    }
+}
+
+#[inline(always)]
+fn body<M: Mac>(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]) {
+    let n = out.len();
+    let (x, weight, bias) = (&x[..n], &weight[..n], &bias[..n]);
+    let mean = sum(x, |x, lane| lane + x) / n as f32;
+    let variance = sum(x, |x, lane| M::mac(x - mean, x - mean, lane)) / n as f32;
+    let scale = 1.0 / (variance + eps).sqrt();
+    for i in 0..n {
+        out[i] = M::mac((x[i] - mean) * scale, weight[i], bias[i]);
+    }
+}
+
+/// Folds elements into lanes by position modulo their number, then the lanes into one.
+#[inline(always)]
+fn sum(x: &[f32], add: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let chunks = x.chunks_exact(LANES);
+    for (i, x) in chunks.remainder().iter().enumerate() {
+        lanes[i] = add(*x, lanes[i]);
+    }
+    for x in chunks {
+        for i in 0..LANES {
+            lanes[i] = add(x[i], lanes[i]);
+        }
+    }
+    fold(lanes)
+}
+
+levels!(pub LEVELS = body(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]));

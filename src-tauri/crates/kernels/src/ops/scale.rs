@@ -1,0 +1,41 @@
+//! x · factor: by a constant of the graph, by one that grows with the position, or by a gate of each row.
+
+use super::{OpRow, activate};
+use crate::cpu::isa::{Mac, levels};
+use crate::graph::Activation;
+
+pub static ROW: OpRow = OpRow { name: "scale", formula: "x · factor" };
+pub static POSITION_ROW: OpRow =
+    OpRow { name: "position_scale", formula: "x · (1 + beta · ln(1 + ⌊position / original_context⌋))" };
+pub static GATE_ROW: OpRow = OpRow { name: "row_gate", formula: "σ(gate) · x" };
+
+/// x, out of one length
+pub type Scale = fn(x: &[f32], factor: f32, out: &mut [f32]);
+
+/// x, out (n)
+pub fn scalar(x: &[f32], factor: f32, out: &mut [f32]) {
+    for i in 0..out.len() {
+        out[i] = x[i] * factor;
+    }
+}
+
+/// The factor of a position.
+pub fn at_position(beta: f32, original_context: u32, position: u32) -> f32 {
+    1.0 + beta * (1.0 + (position / original_context) as f32).ln()
+}
+
+/// The factor of a gate.
+pub fn of_gate(gate: f32) -> f32 {
+    activate::single(gate, Activation::Sigmoid)
+}
+
+#[inline(always)]
+fn body<M: Mac>(x: &[f32], factor: f32, out: &mut [f32]) {
+    let n = out.len();
+    let x = &x[..n];
+    for i in 0..n {
+        out[i] = x[i] * factor;
+    }
+}
+
+levels!(pub LEVELS = body(x: &[f32], factor: f32, out: &mut [f32]));

@@ -1,0 +1,46 @@
+//! Depthwise causal convolution over time, one token at a time: the state holds the inputs before it.
+
+use super::{OpRow, activate};
+use crate::cpu::isa::{Mac, levels};
+use crate::graph::ConvShape;
+
+pub static ROW: OpRow = OpRow {
+    name: "short_conv",
+    formula: "act(Σⱼ weight[j] · x[t − K + 1 + j] + bias), channel by channel",
+};
+
+/// acc += a · b, all of one length
+pub type MulAdd = fn(a: &[f32], b: &[f32], acc: &mut [f32]);
+
+/// One token: x, out (channels), state (K − 1, channels), which becomes that of the next token.
+pub fn scalar(x: &[f32], conv: &ConvShape, state: &mut [f32], out: &mut [f32]) {
+    let (n, taps) = (x.len(), conv.kernel);
+    for c in 0..n {
+        let weight = &conv.weight[c * taps..(c + 1) * taps];
+        let mut sum = conv.bias.as_ref().map_or(0.0, |bias| bias[c]);
+        for j in 0..taps - 1 {
+            sum += weight[j] * state[j * n + c];
+        }
+        out[c] = sum + weight[taps - 1] * x[c];
+    }
+    activate::scalar(out, conv.act);
+    state.copy_within(n.., 0);
+    state[(taps - 2) * n..].copy_from_slice(x);
+}
+
+/// Weights as (K, channels), in which a vector of channels lies together.
+pub fn by_tap(conv: &ConvShape) -> Vec<f32> {
+    let taps = conv.kernel;
+    (0..taps).flat_map(|j| conv.weight.iter().skip(j).step_by(taps)).copied().collect()
+}
+
+#[inline(always)]
+fn body<M: Mac>(a: &[f32], b: &[f32], acc: &mut [f32]) {
+    let n = acc.len();
+    let (a, b) = (&a[..n], &b[..n]);
+    for i in 0..n {
+        acc[i] = M::mac(a[i], b[i], acc[i]);
+    }
+}
+
+levels!(pub LEVELS = body(a: &[f32], b: &[f32], acc: &mut [f32]));
