@@ -4,6 +4,7 @@
 
 mod cli;
 mod configs;
+mod convert;
 mod forward;
 mod golden;
 mod kill9;

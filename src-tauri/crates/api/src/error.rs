@@ -122,6 +122,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("kernels.panicked", ErrorKind::Bug),
     ("kernels.", ErrorKind::Device),
     ("io.no_space", ErrorKind::Limit),
+    ("convert.dtype", ErrorKind::Usage),
     ("session.disk_full", ErrorKind::Limit),
     ("session.not_found", ErrorKind::NotFound),
     ("session.answering", ErrorKind::Conflict),

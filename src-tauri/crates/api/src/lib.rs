@@ -9,6 +9,7 @@ pub mod bindings;
 pub mod calls;
 mod chat;
 pub mod civil;
+pub mod conversion;
 mod convert;
 mod dirs;
 pub mod error;

@@ -147,8 +147,8 @@ pub enum Command {
     Settings(SettingsArgs),
     /// Serve the window's page and an OpenAI-compatible API
     Serve(ServeArgs),
-    /// Convert and quantise a model (not built yet)
-    Convert(Rest),
+    /// Make a GGUF file of another format from a model
+    Convert(ConvertArgs),
     /// Measure a model's perplexity (not built yet)
     Perplexity(Rest),
     /// Serve tools by the Model Context Protocol (not built yet)
@@ -315,6 +315,21 @@ pub struct InspectArgs {
     /// Its values as float32
     #[arg(long, requires = "tensor")]
     pub values: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// Library id, GGUF file, or folder with safetensors
+    pub source: String,
+    /// The file to write
+    #[arg(long, value_name = "F.gguf")]
+    pub out: PathBuf,
+    /// q4_k_m, q8_0, f16 …
+    #[arg(long, value_name = "DTYPE")]
+    pub dtype: String,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

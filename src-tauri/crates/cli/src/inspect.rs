@@ -49,10 +49,14 @@ fn check(file: &WeightFile) -> Result<Model> {
     let spec = arch::spec(file, family)?;
     arch::tensors(file, family, &spec)?;
     // A safetensors folder may come without a tokenizer: then only ids can be given.
-    if !matches!(file.container(), Container::Safetensors) || file.side_file("tokenizer.json").is_some() {
+    if !matches!(file.container(), Container::Safetensors) || has_tokenizer(file) {
         Tokenizer::from_weights(file)?;
     }
     Ok(Model::Runs(spec))
+}
+
+fn has_tokenizer(file: &WeightFile) -> bool {
+    ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
 /// Tensors without a configuration.

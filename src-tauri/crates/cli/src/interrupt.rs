@@ -1,5 +1,6 @@
 //! Ctrl+C: stops the answer that is being written; where none is, ends the program.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -64,4 +65,23 @@ impl Interrupt {
     fn lock(&self) -> MutexGuard<'_, Option<Stoppable>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Set once Ctrl+C is pressed; a second time ends the program.
+pub fn flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let pressed = Arc::clone(&flag);
+    let begun = thread::Builder::new().name("nook-interrupt".into()).spawn(move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+            return;
+        };
+        while runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            if pressed.swap(true, Ordering::Relaxed) {
+                std::process::exit(INTERRUPTED);
+            }
+        }
+    });
+    // Without the thread Ctrl+C ends the program, as it does for any other.
+    drop(begun);
+    flag
 }

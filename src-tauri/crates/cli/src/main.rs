@@ -8,6 +8,7 @@
 mod args;
 mod bench;
 mod chat;
+mod convert;
 mod devices;
 mod inspect;
 mod interrupt;
@@ -60,12 +61,12 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Logits(args) => logits::logits(&global, &args),
         Command::Inspect(args) => inspect::inspect(&global, &args),
         Command::Devices => devices::devices(&global),
+        Command::Convert(args) => convert::convert(&global, args),
         Command::Bench(args) => bench::bench(&global, &args),
         Command::Models(args) => models::models(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
         Command::Settings(args) => settings::settings(&global, &args),
         Command::Serve(args) => serve::serve(&global, args),
-        Command::Convert(_) => Err(not_built("nook convert")),
         Command::Perplexity(_) => Err(not_built("nook perplexity")),
         Command::Mcp(_) => Err(not_built("nook mcp")),
         Command::Stats(_) => Err(not_built("nook stats")),

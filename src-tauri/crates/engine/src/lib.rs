@@ -7,6 +7,7 @@
 
 pub mod arch;
 pub mod budget;
+pub mod convert;
 pub mod decoder;
 pub mod error;
 pub mod generate;

@@ -22,7 +22,7 @@ use engine::Finish;
 use io::Clock;
 
 use crate::error::{Error, Result};
-pub(crate) use inspect::inspect;
+pub(crate) use inspect::{inspect, open};
 use model::LoadedModel;
 use protocol::{
     Finished, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef, Step, WorkerEvent, WorkerRequest,

@@ -88,7 +88,7 @@ impl Model {
 /// pad the embedding.
 fn tokenizer(file: &WeightFile, spec: &ModelSpec) -> Result<Option<Tokenizer>> {
     match file.container() {
-        Container::Safetensors if file.side_file("tokenizer.json").is_none() => Ok(None),
+        Container::Safetensors if !has_tokenizer(file) => Ok(None),
         Container::Safetensors => Ok(Some(Tokenizer::from_weights(file)?)),
         Container::Gguf { .. } => {
             let tokenizer = Tokenizer::from_weights(file)?;
@@ -103,6 +103,10 @@ fn tokenizer(file: &WeightFile, spec: &ModelSpec) -> Result<Option<Tokenizer>> {
             Ok(Some(tokenizer))
         }
     }
+}
+
+fn has_tokenizer(file: &WeightFile) -> bool {
+    ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
 /// The device of each layer, and the kind of each device.

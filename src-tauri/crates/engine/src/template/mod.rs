@@ -68,14 +68,7 @@ const MOST_SOURCE_BYTES: usize = 1 << 20;
 impl ChatTemplate {
     /// The template that a model file carries; None if it carries none. Errors as [`ChatTemplate::from_source`].
     pub fn from_weights(file: &WeightFile) -> Result<Option<Self>> {
-        let source = match file.container() {
-            Container::Gguf { .. } => file.metadata().opt_str("tokenizer.chat_template")?.map(str::to_string),
-            Container::Safetensors => match file.side_file("chat_template.jinja") {
-                Some(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-                None => file.side_file("tokenizer_config.json").and_then(configured),
-            },
-        };
-        source.map(|source| Self::from_source(&source)).transpose()
+        source_of(file)?.map(|source| Self::from_source(&source)).transpose()
     }
 
     /// Errors: `template.syntax`, with the line.
@@ -128,6 +121,17 @@ impl fmt::Debug for ChatTemplate {
 }
 
 const BROKEN: &str = "Name another template for this model in the settings, or choose another model.";
+
+/// The template that a model file carries, as it stands there. Error: it is no text.
+pub(crate) fn source_of(file: &WeightFile) -> Result<Option<String>> {
+    Ok(match file.container() {
+        Container::Gguf { .. } => file.metadata().opt_str("tokenizer.chat_template")?.map(str::to_string),
+        Container::Safetensors => match file.side_file("chat_template.jinja") {
+            Some(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            None => file.side_file("tokenizer_config.json").and_then(configured),
+        },
+    })
+}
 
 /// `chat_template` of a `tokenizer_config.json`: a text, or several by name of which `default` counts.
 fn configured(bytes: &[u8]) -> Option<String> {

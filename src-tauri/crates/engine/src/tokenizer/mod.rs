@@ -12,6 +12,7 @@ use crate::template::{ContentSpan, Rendered};
 
 mod added;
 mod bpe;
+mod export;
 mod gguf;
 mod json;
 mod load;
@@ -27,6 +28,7 @@ mod vocab;
 
 use added::{Added, AddedTokens};
 use bpe::Bpe;
+pub(crate) use export::gguf_pairs;
 use merge::Scratch;
 use pre::Splitter;
 use spm::Spm;

@@ -170,6 +170,11 @@ pub struct NamedPre {
 }
 
 impl NamedPre {
+    /// A name of every row.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PRE_TOKENIZERS.iter().filter_map(|row| row.names.first().copied())
+    }
+
     /// `name` as in `tokenizer.ggml.pre`. Error: `tokenizer.unknown_pre`.
     pub fn find(name: Option<&str>) -> Result<Self> {
         let name = name.unwrap_or(DEFAULT);

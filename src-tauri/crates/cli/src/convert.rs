@@ -1,0 +1,70 @@
+//! `nook convert`: a model as a GGUF file of another format, and what that cost each tensor.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use api::Result;
+use api::conversion::{self, ConvertReport};
+use io::{RealClock, RealIo};
+
+use crate::args::{ConvertArgs, Global};
+use crate::{interrupt, out, place, text};
+
+pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
+    let source = place::locate(&args.source, global)?;
+    let ConvertArgs { out, dtype, force, source: _ } = args;
+    let threads = global.threads.map(|n| n as usize);
+    let args = conversion::ConvertArgs { source, out, dtype, force, threads };
+    let stop = interrupt::flag();
+    let report = conversion::convert(&RealIo, &RealClock::new(), &args, &mut progress("writing", &stop))?;
+    if report.kept_coarser > 0 {
+        out::log(&format!(
+            "{} tensors were stored more coarsely than {} already and stayed as they were: values once lost do not \
+             come back.",
+            report.kept_coarser, args.dtype
+        ));
+    }
+    match global.json {
+        true => out::json(&report),
+        false => out::text(&table(&report)),
+    }
+    Ok(())
+}
+
+/// Shows a share of the work on a terminal's last line; false once Ctrl+C was pressed.
+pub fn progress(what: &str, stop: &Arc<AtomicBool>) -> impl FnMut(u64, u64) -> bool {
+    let shows = std::io::stderr().is_terminal();
+    let (mut shown, what, stop) = (u64::MAX, what.to_owned(), Arc::clone(stop));
+    move |done, total| {
+        let percent = done.saturating_mul(100) / total.max(1);
+        if shows && percent != shown {
+            shown = percent;
+            out::hint(&format!("\r{what} {percent} %{}", if percent == 100 { "\n" } else { "" }));
+        }
+        !stop.load(Ordering::Relaxed)
+    }
+}
+
+fn table(report: &ConvertReport) -> String {
+    let mut rows = vec![["tensor", "from", "to", "size", "rmse", "relative"].map(str::to_owned).to_vec()];
+    rows.extend(report.tensors.iter().map(|tensor| {
+        vec![
+            tensor.name.clone(),
+            tensor.from.clone(),
+            tensor.to.clone(),
+            text::bytes(tensor.bytes),
+            format!("{:.3e}", tensor.rmse),
+            format!("{:.3e}", tensor.relative),
+        ]
+    }));
+    let mut all = text::table(&rows);
+    all.push_str(&format!(
+        "{}: {} from {} in {:.1} s\n",
+        report.out.display(),
+        text::bytes(report.bytes),
+        text::bytes(report.source_bytes),
+        report.seconds
+    ));
+    all
+}

@@ -1,0 +1,46 @@
+//! The pairs of the new file: carried over from a GGUF, or written from what a safetensors folder says.
+
+use weights::WeightFile;
+use weights::write::OwnedValue;
+
+use crate::arch::{Family, Notes};
+use crate::error::Result;
+use crate::spec::ModelSpec;
+use crate::{template, tokenizer};
+
+type Pairs = Vec<(String, OwnedValue)>;
+
+/// Keys of a GGUF that are about its own bytes: which part of a split model it was, how its data are aligned.
+const OWN: [&str; 4] = ["split.no", "split.count", "split.tensors.count", "general.alignment"];
+
+/// All pairs of another GGUF, byte for byte.
+pub(super) fn carried(file: &WeightFile) -> Pairs {
+    let pairs = file.metadata().raw_pairs().filter(|(key, _)| !OWN.contains(key));
+    pairs.map(|(key, value)| (key.to_owned(), OwnedValue::Raw(value))).collect()
+}
+
+/// What a folder says, under the keys of its family. Errors: a tokenizer that a GGUF cannot say.
+pub(super) fn written(file: &WeightFile, family: Family, spec: &ModelSpec, notes: &Notes) -> Result<Pairs> {
+    let arch = family.gguf_name();
+    let text = |text: &str| OwnedValue::Str(text.to_owned());
+    let mut pairs = vec![
+        ("general.architecture".to_owned(), text(arch)),
+        ("general.type".to_owned(), text("model")),
+        ("general.name".to_owned(), text(&name(file))),
+    ];
+    pairs.extend(notes.pairs.iter().map(|(key, value)| (format!("{arch}.{key}"), value.clone())));
+    let n_vocab = u32::try_from(spec.n_vocab).unwrap_or(u32::MAX);
+    pairs.push((format!("{arch}.vocab_size"), OwnedValue::U32(n_vocab)));
+    pairs.extend(tokenizer::gguf_pairs(file, spec.n_vocab)?);
+    let template = template::source_of(file)?;
+    pairs.extend(template.map(|source| ("tokenizer.chat_template".to_owned(), OwnedValue::Str(source))));
+    Ok(pairs)
+}
+
+/// What people call the model: as its config says, else as its folder is called.
+fn name(file: &WeightFile) -> String {
+    let own = file.metadata().config()["_name_or_path"].as_str();
+    let own = own.and_then(|path| path.rsplit('/').next()).filter(|name| !name.trim().is_empty());
+    let folder = || file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    own.map_or_else(folder, str::to_owned)
+}

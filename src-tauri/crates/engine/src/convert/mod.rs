@@ -1,0 +1,251 @@
+//! A model as a GGUF of other formats: from safetensors with its family's keys and names, or from another GGUF with
+//! all it says carried over.
+//!
+//! Guarantees: the file is looked at as a reader will find it before a byte is written, and what is not the same
+//! model is refused; tensors stream through bounded memory; every tensor's error against its source is measured.
+//! Knows nothing of files and folders: whoever calls gives the sink.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use weights::write::{Fill, GgufWriter, OwnedValue};
+use weights::{Container, DType, WeightFile};
+
+use crate::arch::{self, Family, Placed};
+use crate::error::{EngineError, Result};
+use crate::spec::{ModelSpec, Role};
+
+mod formats;
+mod metadata;
+mod quantize;
+mod same;
+
+pub use formats::Formats;
+use quantize::Job;
+
+/// Changes whenever the same source and format may give other bytes: what was kept of an older one is made again.
+pub const VERSION: u32 = 1;
+
+/// A tensor of the source, and how it will stand in the new file.
+pub(crate) struct Target {
+    pub role: Option<Role>,
+    pub layer: Option<usize>,
+    /// Name in the new file.
+    pub name: String,
+    /// Outermost first.
+    pub shape: Vec<usize>,
+    pub dtype: DType,
+    pub job: Job,
+}
+
+impl Target {
+    /// Stored by rows that a block format may take: not a norm, a bias or another vector.
+    pub fn is_matrix(&self) -> bool {
+        self.shape.len() > 1 && self.role.is_some()
+    }
+
+    pub fn n_cols(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    pub fn n_rows(&self) -> usize {
+        self.shape.iter().product::<usize>() / self.n_cols().max(1)
+    }
+
+    pub fn n_bytes(&self, dtype: DType) -> u64 {
+        self.n_rows() as u64 * dtype.row_bytes(self.n_cols()) as u64
+    }
+}
+
+/// What became of one tensor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TensorReport {
+    pub name: String,
+    pub from: String,
+    pub to: String,
+    /// Outermost first.
+    pub shape: Vec<usize>,
+    pub bytes: u64,
+    /// Root of the mean squared difference to the source's values.
+    pub rmse: f64,
+    /// `rmse` as a share of the root mean square of the source's values.
+    pub relative: f64,
+}
+
+type Reports = Arc<Mutex<Vec<TensorReport>>>;
+
+/// A conversion that is ready to be written.
+pub struct Conversion {
+    writer: GgufWriter,
+    reports: Reports,
+    /// Tensors that the source has more coarsely than was asked for: they stay as they are.
+    pub n_kept_coarser: usize,
+    pub n_tensors: usize,
+}
+
+impl Conversion {
+    /// Bytes of the file.
+    pub fn n_bytes(&self) -> u64 {
+        self.writer.n_bytes()
+    }
+
+    /// Writes the file and says what became of each tensor. Errors: the sink's, or a value that is not finite.
+    pub fn write(&self, out: &mut dyn Write) -> std::io::Result<Vec<TensorReport>> {
+        lock(&self.reports).clear();
+        self.writer.write(out)?;
+        Ok(std::mem::take(&mut *lock(&self.reports)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at a model and prepares its conversion with `threads` threads (None: all cores). Errors: those of opening a
+/// model; `convert.*` where the family, its tokenizer or a tensor cannot be written.
+pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Result<Conversion> {
+    let source = Source::read(file)?;
+    let mut targets = source.targets()?;
+    let n_kept_coarser = formats.assign(&mut targets, &source.spec)?;
+    let mut targets: Vec<Arc<Target>> = targets.into_iter().map(Arc::new).collect();
+    let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file")?;
+    let found = same::check(&source, &outline)?;
+    for target in &mut targets {
+        let order = same::row_order(&source.spec, &found, target.role, target.layer);
+        Arc::get_mut(target).expect("the outline's writer is gone").job.order = order;
+    }
+    let reports = Arc::new(Mutex::new(Vec::with_capacity(targets.len())));
+    let threads = threads.unwrap_or_else(n_cores).max(1);
+    let writer = source.writer(formats, &targets, threads, &reports);
+    Ok(Conversion { writer, reports, n_kept_coarser, n_tensors: targets.len() })
+}
+
+/// Of the block formats: what llama.cpp and its kin expect to find.
+const QUANTIZATION_VERSION: u32 = 2;
+
+fn n_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn fill(target: Arc<Target>, threads: usize, reports: Reports) -> Fill {
+    Box::new(move |out| {
+        let report = quantize::write(&target, threads, out)?;
+        lock(&reports).push(report);
+        Ok(())
+    })
+}
+
+/// The model to be converted.
+pub(crate) struct Source<'a> {
+    pub file: &'a WeightFile,
+    pub family: Family,
+    pub spec: ModelSpec,
+    pub notes: arch::Notes,
+    pub placed: Vec<Placed<'a>>,
+    /// What the new file says, but for what depends on the formats.
+    pairs: Vec<(String, OwnedValue)>,
+}
+
+impl<'a> Source<'a> {
+    fn read(file: &'a WeightFile) -> Result<Self> {
+        let family = arch::find(file)?;
+        let (spec, notes) = arch::spec_and_notes(file, family)?;
+        let placed = arch::tensors(file, family, &spec)?;
+        let pairs = match file.container() {
+            Container::Gguf { .. } => metadata::carried(file),
+            Container::Safetensors => metadata::written(file, family, &spec, &notes)?,
+        };
+        Ok(Self { file, family, spec, notes, placed, pairs })
+    }
+
+    /// The new file, its tensors still to be made.
+    fn writer(
+        &self,
+        formats: &Formats,
+        targets: &[Arc<Target>],
+        threads: usize,
+        reports: &Reports,
+    ) -> GgufWriter {
+        let mut writer = GgufWriter::new();
+        for (key, value) in &self.pairs {
+            writer.set(key, value.clone());
+        }
+        writer.set("general.file_type", OwnedValue::U32(formats.file_type(targets)));
+        writer.set("general.quantization_version", OwnedValue::U32(QUANTIZATION_VERSION));
+        for target in targets {
+            let fill = fill(Arc::clone(target), threads, Arc::clone(reports));
+            writer.tensor_from(&target.name, target.dtype, &target.shape, fill);
+        }
+        writer
+    }
+
+    /// Every tensor of the new file, still in the format it has.
+    fn targets(&self) -> Result<Vec<Target>> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(self.carried_targets()),
+            Container::Safetensors => self.named_targets(),
+        }
+    }
+
+    /// All tensors of a GGUF in its order, those that the model doesn't use included.
+    fn carried_targets(&self) -> Vec<Target> {
+        let target = |view: weights::TensorView<'_>| {
+            let placed = self.placed.iter().find(|placed| placed.view.name == view.name);
+            Target {
+                role: placed.map(|placed| placed.role),
+                layer: placed.and_then(|placed| placed.layer),
+                name: view.name.to_owned(),
+                shape: view.shape.to_vec(),
+                dtype: view.dtype,
+                job: Job::of(&view),
+            }
+        };
+        self.file.tensors().map(target).collect()
+    }
+
+    /// The model's tensors under the names that GGUFs of its family have.
+    fn named_targets(&self) -> Result<Vec<Target>> {
+        let mut targets = Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
+        for placed in &self.placed {
+            let name = self.family.tensor_name(GGUF, placed.role, placed.layer);
+            check_name(&name)?;
+            targets.push(Target {
+                role: Some(placed.role),
+                layer: placed.layer,
+                name,
+                shape: placed.view.shape.to_vec(),
+                dtype: placed.view.dtype,
+                job: Job::of(&placed.view),
+            });
+        }
+        for (name, values) in &self.notes.tensors {
+            let shape = vec![values.len()];
+            let job = Job::values(values);
+            targets.push(Target {
+                role: None,
+                layer: None,
+                name: (*name).into(),
+                shape,
+                dtype: DType::F32,
+                job,
+            });
+        }
+        Ok(targets)
+    }
+}
+
+/// What is written.
+const GGUF: Container = Container::Gguf { version: 3 };
+
+fn check_name(name: &str) -> Result<()> {
+    match name.is_empty() {
+        false => Ok(()),
+        true => Err(EngineError::new(
+            "convert.tensor",
+            "a tensor of this model has no name in GGUF files",
+            "Use the model as it is, or get it as a GGUF file.",
+        )),
+    }
+}

@@ -1,0 +1,195 @@
+//! One tensor from the format it has to the one it gets: rows in order, decoded, encoded, and compared with what
+//! they were, by all threads at once in bounded memory.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use weights::{DType, SharedBytes, TensorView};
+
+use super::{Target, TensorReport};
+
+/// Values that one thread holds at a time: 4 MiB of float32.
+const CHUNK_VALUES: usize = 1 << 20;
+
+/// In which order the new file has a tensor's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowOrder {
+    AsStored,
+    /// In each head of `head_dim` rows the first `n_rot` go by twos: i and i + n_rot / 2.
+    Interleaved {
+        head_dim: usize,
+        n_rot: usize,
+    },
+}
+
+impl RowOrder {
+    /// The row of the source that row `row` of the new file is.
+    fn source_of(self, row: usize) -> usize {
+        match self {
+            Self::AsStored => row,
+            Self::Interleaved { head_dim, n_rot } => {
+                let (head, at) = (row / head_dim * head_dim, row % head_dim);
+                if at >= n_rot {
+                    return row;
+                }
+                head + at / 2 + at % 2 * (n_rot / 2)
+            }
+        }
+    }
+}
+
+/// Where a tensor's values come from, and how.
+pub(crate) struct Job {
+    pub dtype: DType,
+    data: SharedBytes,
+    pub(super) order: RowOrder,
+}
+
+impl Job {
+    pub fn of(view: &TensorView<'_>) -> Self {
+        Self { dtype: view.dtype, data: view.data.clone(), order: RowOrder::AsStored }
+    }
+
+    /// A small tensor of float32.
+    pub fn values(values: &[f32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Self { dtype: DType::F32, data: SharedBytes::from_vec(bytes), order: RowOrder::AsStored }
+    }
+
+    /// The values of some rows of the new tensor. (rows, n_cols)
+    pub fn decode(&self, rows: Range<usize>, n_cols: usize) -> Vec<f32> {
+        let codec = self.dtype.codec().expect("a model's tensors have been checked to be readable");
+        let row_bytes = self.dtype.row_bytes(n_cols);
+        let mut values = vec![0.0; rows.len() * n_cols];
+        match self.order {
+            RowOrder::AsStored => {
+                (codec.decode)(&self.data[rows.start * row_bytes..rows.end * row_bytes], &mut values);
+            }
+            RowOrder::Interleaved { .. } => {
+                for (row, out) in rows.zip(values.chunks_exact_mut(n_cols)) {
+                    let from = self.order.source_of(row) * row_bytes;
+                    (codec.decode)(&self.data[from..from + row_bytes], out);
+                }
+            }
+        }
+        values
+    }
+}
+
+/// Sums over values: of squared differences, of squares of what they were, and how many.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Error {
+    pub differences: f64,
+    pub squares: f64,
+    pub n: usize,
+}
+
+impl Error {
+    pub fn between(before: &[f32], after: &[f32]) -> Self {
+        let mut sum = Self { n: before.len(), ..Self::default() };
+        for (a, b) in before.iter().zip(after) {
+            sum.differences += f64::from(a - b).powi(2);
+            sum.squares += f64::from(*a).powi(2);
+        }
+        sum
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.differences += other.differences;
+        self.squares += other.squares;
+        self.n += other.n;
+    }
+
+    pub fn rmse(self) -> f64 {
+        (self.differences / self.n.max(1) as f64).sqrt()
+    }
+
+    /// Of squares: noise by signal. A tensor of zeros has none.
+    pub fn relative_square(self) -> f64 {
+        if self.squares == 0.0 { 0.0 } else { self.differences / self.squares }
+    }
+}
+
+/// Encoded rows, and what that cost.
+pub(super) fn encoded(values: &[f32], n_cols: usize, dtype: DType) -> (Vec<u8>, Error) {
+    let encode = dtype.encoder().expect("formats without an encoder are not chosen");
+    let codec = dtype.codec().expect("what can be encoded can be decoded");
+    let mut bytes = vec![0; values.len() / n_cols * dtype.row_bytes(n_cols)];
+    encode(values, &mut bytes);
+    let mut back = vec![0.0; values.len()];
+    (codec.decode)(&bytes, &mut back);
+    let error = Error::between(values, &back);
+    (bytes, error)
+}
+
+/// Writes the tensor's blocks. Errors: the sink's; a value that the new format cannot hold.
+pub(super) fn write(target: &Target, threads: usize, out: &mut dyn Write) -> io::Result<TensorReport> {
+    // a vector's rows are its elements
+    let is_permuted_vector = target.job.order != RowOrder::AsStored && target.shape.len() == 1;
+    let (n_rows, n_cols) = match is_permuted_vector {
+        true => (target.n_cols(), 1),
+        false => (target.n_rows(), target.n_cols()),
+    };
+    let mut error = Error::default();
+    if target.dtype == target.job.dtype && target.job.order == RowOrder::AsStored {
+        out.write_all(&target.job.data)?;
+    } else {
+        let rows_at_once = (CHUNK_VALUES / n_cols).clamp(1, n_rows.max(1));
+        let starts: Vec<usize> = (0..n_rows).step_by(rows_at_once).collect();
+        let chunk = |start: usize| {
+            let values = target.job.decode(start..(start + rows_at_once).min(n_rows), n_cols);
+            encoded(&values, n_cols, target.dtype)
+        };
+        for wave in starts.chunks(threads.max(1)) {
+            for (bytes, of_chunk) in in_parallel(wave, &chunk)? {
+                out.write_all(&bytes)?;
+                error.add(of_chunk);
+            }
+        }
+        check_finite(target, error)?;
+    }
+    Ok(TensorReport {
+        name: target.name.clone(),
+        from: target.job.dtype.name().into(),
+        to: target.dtype.name().into(),
+        shape: target.shape.clone(),
+        bytes: target.n_bytes(target.dtype),
+        rmse: error.rmse(),
+        relative: error.relative_square().sqrt(),
+    })
+}
+
+/// The results in the order of the items, a thread for each.
+fn in_parallel<T: Send>(items: &[usize], work: &(impl Fn(usize) -> T + Sync)) -> io::Result<Vec<T>> {
+    if let &[item] = items {
+        return Ok(vec![work(item)]);
+    }
+    std::thread::scope(|scope| {
+        let spawned: Vec<_> = items.iter().map(|&item| scope.spawn(move || work(item))).collect();
+        let joined = spawned.into_iter().map(|thread| thread.join());
+        joined.map(|result| result.map_err(|_| io::Error::other("a thread ended by a panic"))).collect()
+    })
+}
+
+fn check_finite(target: &Target, error: Error) -> io::Result<()> {
+    if error.differences.is_finite() && error.squares.is_finite() {
+        return Ok(());
+    }
+    let cause = match error.squares.is_finite() {
+        true => format!("{} has values too large for {}", target.name, target.dtype.name()),
+        false => format!("{} has values that are not finite numbers", target.name),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidData, cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interleaving_puts_halves_side_by_side_in_every_head() {
+        let order = RowOrder::Interleaved { head_dim: 6, n_rot: 4 };
+        let rows: Vec<usize> = (0..12).map(|row| order.source_of(row)).collect();
+        assert_eq!(rows, [0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11]);
+    }
+}

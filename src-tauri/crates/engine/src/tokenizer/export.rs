@@ -1,0 +1,303 @@
+//! The tokenizer of a safetensors folder as the keys of a GGUF, checked by reading it back: what does not encode
+//! the same texts to the same ids is refused, never written.
+
+use serde_json::Value;
+use weights::WeightFile;
+use weights::write::OwnedValue;
+
+use super::gguf::GgufVocab;
+use super::pre::{NamedPre, Splitter};
+use super::sentencepiece::Description;
+use super::vocab::{Decoding, Kind};
+use super::{Merging, Special, TokenId, Tokenizer};
+use crate::error::{EngineError, Result};
+
+/// Texts that tell pre-tokenisers apart: contractions, digits, runs of spaces and lines, scripts, marks, code.
+const PROBES: &[&str] = &[
+    "Hello world! It's 1 test, we'LL see; THEY'RE 12 of 123, 1234 and 1234567.89.",
+    "  two spaces,   three\n\n\nlines\r\n\ttab \n end  ",
+    "fooBar HTTPServer snake_case x+=1; if(a!=b){return \"c\";} // done\n\n    indented",
+    "Größe über naïve cafe\u{301} Å \u{212B} Ελληνικά Русский עברית العربية हिन्दी ไทย 한국어 日本語 中文字符，。！",
+    "emoji 👩‍💻🎉 — “quotes” … ½ ² ٣٤٥ \u{a0}nbsp\u{3000}wide ~!@#$%^&*()[]{}<>|`'",
+    "a",
+    " a",
+    "",
+    "<|im_end|> </s> <eos> [INST] \u{2581}mark <0x0A>",
+];
+
+/// Numbers of GGUF token types.
+fn number(kind: Kind) -> i32 {
+    match kind {
+        Kind::Normal => 1,
+        Kind::Unknown => 2,
+        Kind::Control => 3,
+        Kind::UserDefined => 4,
+        Kind::Unused => 5,
+        Kind::Byte => 6,
+    }
+}
+
+/// A vocabulary that owns its texts.
+#[derive(Default)]
+struct Owned {
+    model: &'static str,
+    pre: String,
+    tokens: Vec<String>,
+    kinds: Vec<i32>,
+    scores: Vec<f32>,
+    merges: Vec<String>,
+    unknown: Option<TokenId>,
+    add_space_prefix: Option<bool>,
+    remove_extra_whitespaces: bool,
+}
+
+/// The keys `tokenizer.ggml.*` of a folder's tokenizer, for an embedding of `n_vocab` rows. Errors:
+/// `convert.tokenizer` where a GGUF cannot say it.
+pub fn gguf_pairs(file: &WeightFile, n_vocab: usize) -> Result<Vec<(String, OwnedValue)>> {
+    let source = Tokenizer::from_weights(file)?;
+    let mut owned = match (file.side_file("tokenizer.json"), file.side_file("tokenizer.model")) {
+        (Some(json), model) => from_json(&source, json, model)?,
+        (None, Some(model)) => from_sentencepiece(model)?,
+        (None, None) => return Err(refused("there is no tokenizer beside the weights")),
+    };
+    if owned.tokens.len() > n_vocab {
+        let n = owned.tokens.len();
+        return Err(refused(&format!("it has {n} tokens, the embedding {n_vocab} rows")));
+    }
+    for id in owned.tokens.len()..n_vocab {
+        owned.tokens.push(format!("[PAD{id}]"));
+        owned.kinds.push(number(Kind::Unused));
+        owned.scores.extend(owned.scores.last().is_some().then_some(UNREACHED));
+    }
+    let roles = Roles::of(&source);
+    let back = Tokenizer::from_gguf_vocab(&owned.borrowed(&roles))?;
+    compare(&source, &back)?;
+    Ok(owned.into_pairs(&roles))
+}
+
+fn refused(why: &str) -> EngineError {
+    EngineError::new(
+        "convert.tokenizer",
+        format!("the tokenizer cannot be written into a GGUF: {why}"),
+        "Use the model as it is, or get it as a GGUF file.",
+    )
+}
+
+/// The score of a token that merging does not reach.
+const UNREACHED: f32 = -1e6;
+
+/// What the keys say of single tokens.
+struct Roles {
+    bos: Option<TokenId>,
+    eos: Option<TokenId>,
+    /// End of turn, end of message.
+    ends: [Option<TokenId>; 2],
+    add_bos: bool,
+    add_eos: bool,
+}
+
+impl Roles {
+    fn of(source: &Tokenizer) -> Self {
+        let mut others = source.eog.iter().copied().filter(|id| Some(*id) != source.eos);
+        Self {
+            bos: source.bos,
+            eos: source.eos,
+            ends: [others.next(), others.next()],
+            add_bos: source.bos.is_some() && source.before.first() == source.bos.as_ref(),
+            add_eos: source.eos.is_some() && source.after.first() == source.eos.as_ref(),
+        }
+    }
+}
+
+impl Owned {
+    fn borrowed<'a>(&'a self, roles: &Roles) -> GgufVocab<'a> {
+        GgufVocab {
+            model: self.model,
+            pre: Some(&self.pre),
+            tokens: self.tokens.iter().map(|text| text.as_bytes()).collect(),
+            scores: self.scores.clone(),
+            kinds: self.kinds.iter().map(|&kind| i64::from(kind)).collect(),
+            merges: self.merges.iter().map(|both| both.as_bytes()).collect(),
+            bos: roles.bos,
+            eos: roles.eos,
+            unknown: self.unknown,
+            ends: roles.ends.iter().copied().flatten().collect(),
+            add_bos: Some(roles.add_bos),
+            add_eos: Some(roles.add_eos),
+            add_space_prefix: self.add_space_prefix,
+            remove_extra_whitespaces: self.remove_extra_whitespaces,
+            charsmap: &[],
+        }
+    }
+
+    fn into_pairs(self, roles: &Roles) -> Vec<(String, OwnedValue)> {
+        let mut pairs = Vec::new();
+        let mut set = |key: &str, value| pairs.push((format!("tokenizer.ggml.{key}"), value));
+        set("model", OwnedValue::Str(self.model.into()));
+        set("pre", OwnedValue::Str(self.pre));
+        set("tokens", OwnedValue::Strs(self.tokens));
+        if !self.scores.is_empty() {
+            set("scores", OwnedValue::F32s(self.scores));
+        }
+        set("token_type", OwnedValue::I32s(self.kinds));
+        if !self.merges.is_empty() {
+            set("merges", OwnedValue::Strs(self.merges));
+        }
+        let ids = [
+            ("bos_token_id", roles.bos),
+            ("eos_token_id", roles.eos),
+            ("unknown_token_id", self.unknown),
+            ("eot_token_id", roles.ends[0]),
+            ("eom_token_id", roles.ends[1]),
+        ];
+        for (key, id) in ids {
+            id.into_iter().for_each(|id| set(key, OwnedValue::U32(id)));
+        }
+        set("add_bos_token", OwnedValue::Bool(roles.add_bos));
+        set("add_eos_token", OwnedValue::Bool(roles.add_eos));
+        if let Some(prefix) = self.add_space_prefix {
+            set("add_space_prefix", OwnedValue::Bool(prefix));
+        }
+        if self.remove_extra_whitespaces {
+            set("remove_extra_whitespaces", OwnedValue::Bool(true));
+        }
+        pairs
+    }
+}
+
+/// Every probe must become the same ids, and they the same text; the same tokens must end a reply.
+fn compare(source: &Tokenizer, back: &Tokenizer) -> Result<()> {
+    for text in PROBES {
+        for special in [Special::Plain, Special::Parse] {
+            let (ours, theirs) = (source.encode(text, special), back.encode(text, special));
+            if ours != theirs {
+                return Err(refused(&format!("{text:?} would become other tokens")));
+            }
+            if source.decode(&ours) != back.decode(&ours) {
+                return Err(refused(&format!("the tokens of {text:?} would become another text")));
+            }
+        }
+    }
+    if (source.bos, source.eos, &source.eog) != (back.bos, back.eos, &back.eog) {
+        return Err(refused("more kinds of tokens end a reply than it has keys for"));
+    }
+    match source.add_special(Vec::new()) == back.add_special(Vec::new()) {
+        true => Ok(()),
+        false => Err(refused("a text has more tokens around it than BOS and EOS")),
+    }
+}
+
+fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<Owned> {
+    let json: Value = serde_json::from_slice(json).map_err(|error| refused(&error.to_string()))?;
+    let Merging::Bpe { splitter, .. } = &source.merging else {
+        return model.map_or_else(
+            || Err(refused("a Unigram tokenizer needs its tokenizer.model beside it")),
+            from_sentencepiece,
+        );
+    };
+    let merges = json["model"]["merges"].as_array().map_or(&[][..], Vec::as_slice);
+    let merges = merges.iter().map(merge).collect::<Option<Vec<_>>>();
+    let merges = merges.ok_or_else(|| refused("its merges are no pairs of texts"))?;
+    match source.vocab.decoding {
+        Decoding::ByteLevel => byte_level(source, splitter, merges, &json),
+        Decoding::SentencePiece { .. } => match model {
+            Some(model) => from_sentencepiece(model),
+            None => scored(source, &merges, &json),
+        },
+    }
+}
+
+/// A merge, in either of the two spellings of a tokenizer.json.
+fn merge(value: &Value) -> Option<(String, String)> {
+    match value {
+        Value::String(both) => {
+            let (left, right) = super::json::split_merge(both.as_bytes());
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+            Some((text(left)?, text(right)?))
+        }
+        Value::Array(pair) => match pair.as_slice() {
+            [Value::String(left), Value::String(right)] => Some((left.clone(), right.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Texts and kinds of all tokens. Error: one that is no UTF-8.
+fn tokens(source: &Tokenizer) -> Result<(Vec<String>, Vec<i32>)> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| refused("a token is no UTF-8"));
+    let all = source.vocab.ids().map(|(_, bytes, kind)| Ok((text(bytes)?, number(kind))));
+    Ok(all.collect::<Result<Vec<_>>>()?.into_iter().unzip())
+}
+
+fn byte_level(
+    source: &Tokenizer,
+    splitter: &Splitter,
+    merges: Vec<(String, String)>,
+    json: &Value,
+) -> Result<Owned> {
+    let ignore_merges = json["model"]["ignore_merges"].as_bool().unwrap_or(false);
+    let named = NamedPre::names().find(|name| {
+        NamedPre::find(Some(name))
+            .is_ok_and(|pre| pre.ignore_merges == ignore_merges && same_pieces(splitter, &pre.splitter))
+    });
+    let pre = named.ok_or_else(|| refused("no GGUF name stands for its pre-tokeniser"))?.to_owned();
+    let (tokens, kinds) = tokens(source)?;
+    let merges = merges.into_iter().map(|(left, right)| format!("{left} {right}")).collect();
+    Ok(Owned { model: "gpt2", pre, tokens, kinds, merges, ..Owned::default() })
+}
+
+fn same_pieces(a: &Splitter, b: &Splitter) -> bool {
+    let pieces = |splitter: &Splitter, text: &str, begins: bool| {
+        let mut all = Vec::new();
+        splitter.for_each(text, begins, |piece| all.push(piece.to_owned()));
+        all
+    };
+    PROBES.iter().all(|text| [true, false].iter().all(|&at| pieces(a, text, at) == pieces(b, text, at)))
+}
+
+/// Merges by rank as the scores that SentencePiece merges by: the earlier the merge, the higher.
+fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Result<Owned> {
+    let (tokens, kinds) = tokens(source)?;
+    let mut scores = vec![UNREACHED; tokens.len()];
+    for (rank, (left, right)) in merges.iter().enumerate().rev() {
+        if let Some(id) = source.vocab.find(format!("{left}{right}").as_bytes()) {
+            scores[id as usize] = -(rank as f32);
+        }
+    }
+    let unknown = json["model"]["unk_token"].as_str().and_then(|text| source.vocab.find_any(text));
+    let pre = "default".to_owned();
+    let add_space_prefix = Some(first_has_mark(source));
+    Ok(Owned { model: "llama", pre, tokens, kinds, scores, unknown, add_space_prefix, ..Owned::default() })
+}
+
+/// Whether a text begins with a space that nobody wrote.
+fn first_has_mark(source: &Tokenizer) -> bool {
+    let first = source.encode("a", Special::Plain).first().copied();
+    first.is_some_and(|id| source.vocab.text(id).starts_with("▁".as_bytes()))
+}
+
+fn from_sentencepiece(model: &[u8]) -> Result<Owned> {
+    let description = Description::parse(model)?;
+    if !description.charsmap.is_empty() && description.is_unigram {
+        return Err(refused("it normalises texts by a table of its own"));
+    }
+    let mut owned = Owned {
+        model: if description.is_unigram { "t5" } else { "llama" },
+        pre: "default".into(),
+        unknown: description.unknown,
+        add_space_prefix: Some(description.prefix),
+        remove_extra_whitespaces: description.collapse,
+        ..Owned::default()
+    };
+    for (text, score, kind) in &description.pieces {
+        let text = std::str::from_utf8(text).map_err(|_| refused("a token is no UTF-8"))?;
+        owned.tokens.push(match kind {
+            Kind::UserDefined => text.replace('▁', " "),
+            Kind::Normal | Kind::Unknown | Kind::Control | Kind::Unused | Kind::Byte => text.to_owned(),
+        });
+        owned.kinds.push(number(*kind));
+        owned.scores.push(*score);
+    }
+    Ok(owned)
+}
