@@ -3,18 +3,40 @@
 //! Weights are asked for by role; where they come from and how they are named is not known here. Every
 //! layer runs on the device the placement gives it, with explicit copies between devices.
 
-use kernels::{DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Tensor, ValueId};
+use std::sync::Arc;
+
+use kernels::{
+    Columns, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Tensor, ValueId,
+};
 
 use crate::error::Result;
-use crate::spec::{ModelSpec, Norm, Role};
+use crate::spec::{Keys, LayerSpec, Mixer, ModelSpec, Norm, PerLayerEmbedding, PerLayerInput, Role};
 
 mod attention;
+mod experts;
 mod ffn;
+mod recurrent;
 
 /// Uploaded weights by role. `layer` is None for the model's own tensors.
 pub trait Weights {
     /// The tensor of a role on a device. Errors: missing, wrong shape, a dtype that nothing computes with.
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor>;
+
+    /// The matrices of an expert role, one for each expert.
+    fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>>;
+
+    /// What adapters add to a product.
+    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRank>>;
+}
+
+/// An adapter's part of one product (LoRA): y += b · (a · x) · scale.
+#[derive(Debug, Clone)]
+pub struct LowRank {
+    /// [rank, in]
+    pub a: Tensor,
+    /// [out, rank]
+    pub b: Tensor,
+    pub scale: f32,
 }
 
 /// Where each part of a model runs.
@@ -39,16 +61,28 @@ impl Placement {
     }
 }
 
-/// What one page of the key-value store holds of each layer.
+/// What a sequence keeps: keys and values of the layers that make them, states of recurrent layers.
 pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
-    let layer = |attention: &crate::spec::Attention| KvLayerLayout {
-        n_kv_heads: attention.n_kv_heads,
-        head_dim: attention.head_dim,
-        dtype,
-        window: None,
-    };
-    let layers = spec.layers.iter().map(|l| layer(&l.attention)).collect();
-    KvLayout { page_len: PAGE_LEN, layers, states: Vec::new() }
+    let mut layout = KvLayout { page_len: PAGE_LEN, layers: Vec::new(), states: Vec::new() };
+    for layer in &spec.layers {
+        match &layer.mixer {
+            Mixer::Attention(a) => match a.keys {
+                Keys::OfLayer(_) => {}
+                Keys::Projected | Keys::SharedByValues => layout.layers.push(KvLayerLayout {
+                    n_kv_heads: a.n_kv_heads,
+                    head_dim: a.head_dim,
+                    dtype,
+                    window: a.window,
+                }),
+            },
+            Mixer::ShortConv(conv) => layout.states.push((conv.kernel - 1) * spec.d_model),
+            Mixer::DeltaNet(delta) => {
+                layout.states.push((delta.kernel - 1) * delta.qkv_width());
+                layout.states.push(delta.n_v_heads * delta.k_dim * delta.v_dim);
+            }
+        }
+    }
+    layout
 }
 
 /// The graph of a model: token ids in, logits (outputs, n_vocab) out.
@@ -59,28 +93,40 @@ pub fn build(
     weights: &mut dyn Weights,
 ) -> Result<Graph> {
     assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has its device");
-    let mut decoder = Decoder { graph: GraphBuilder::new(kv_layout(spec, kv))?, weights, layer: None };
+    let mut decoder = Decoder {
+        graph: GraphBuilder::new(kv_layout(spec, kv))?,
+        weights,
+        layer: None,
+        d_model: spec.d_model,
+        kv_layers: Vec::with_capacity(spec.layers.len()),
+        n_kv_layers: 0,
+        n_states: 0,
+    };
     decoder.graph.on(placement.first());
-    let table = decoder.weight(Role::TokenEmbedding)?;
-    let mut x = decoder.graph.embed("embed", &table, 1.0)?; // (tokens, d_model)
+    let (mut x, per_layer) = decoder.embed(spec)?; // (tokens, d_model), (tokens, n_layers · width)
     for (index, (layer, &device)) in spec.layers.iter().zip(&placement.layers).enumerate() {
         decoder.layer = Some(index);
         decoder.graph.on(device);
         x = decoder.graph.copy(decoder.name("copy"), x)?;
-        let normed = decoder.norm("attention.norm", x, layer.attention_norm, Role::AttentionNorm)?;
-        let attended = decoder.attention(normed, &layer.attention, index)?;
-        x = decoder.graph.add(decoder.name("attention.add"), x, attended)?;
-        let normed = decoder.norm("ffn.norm", x, layer.ffn_norm, Role::FfnNorm)?;
-        let fed = decoder.ffn(normed, &layer.ffn)?;
-        x = decoder.graph.add(decoder.name("ffn.add"), x, fed)?;
+        x = decoder.layer(x, layer)?;
+        if let (Some(input), Some(all)) = (&layer.per_layer_input, per_layer) {
+            x = decoder.per_layer_input(x, all, index, spec.layers.len(), input)?;
+        }
+        if layer.output_scale {
+            let factor = decoder.vector(Role::LayerScale)?[0];
+            x = decoder.graph.scale(decoder.name("scale"), x, factor)?;
+        }
     }
     decoder.layer = None;
     decoder.graph.on(placement.last());
     let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model)
-    let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm)?;
+    let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
     let role = if spec.tied_embeddings { Role::TokenEmbedding } else { Role::Output };
     let weight = decoder.weight(role)?;
-    let logits = decoder.graph.matmul("output", x, &weight, None)?; // (outputs, n_vocab)
+    let mut logits = decoder.graph.matmul("output", x, &weight, None)?; // (outputs, n_vocab)
+    if let Some(cap) = spec.output_softcap {
+        logits = decoder.graph.softcap("output.softcap", logits, cap)?;
+    }
     Ok(decoder.graph.finish(logits)?)
 }
 
@@ -90,9 +136,79 @@ struct Decoder<'a> {
     weights: &'a mut dyn Weights,
     /// The layer being built; None outside of layers.
     layer: Option<usize>,
+    d_model: usize,
+    /// For each layer so far its place in the key-value store; None where it has none of its own.
+    kv_layers: Vec<Option<usize>>,
+    n_kv_layers: usize,
+    /// Recurrent states taken so far, in the order of `kv_layout`.
+    n_states: usize,
 }
 
 impl Decoder<'_> {
+    /// The residual stream's first value, and every layer's own input where there is one.
+    fn embed(&mut self, spec: &ModelSpec) -> Result<(ValueId, Option<ValueId>)> {
+        let table = self.weight(Role::TokenEmbedding)?;
+        let mut x = self.graph.embed("embed", &table, spec.embedding.scale)?;
+        if spec.embedding.n_positions.is_some() {
+            let table = self.weight(Role::PositionEmbedding)?;
+            let positions = self.graph.embed_position("embed.position", &table)?;
+            x = self.graph.add("embed.add", x, positions)?;
+        }
+        let per_layer = match &spec.embedding.per_layer {
+            Some(per_layer) => Some(self.per_layer_embedding(x, per_layer)?),
+            None => None,
+        };
+        Ok((x, per_layer))
+    }
+
+    fn per_layer_embedding(&mut self, x: ValueId, spec: &PerLayerEmbedding) -> Result<ValueId> {
+        let table = self.weight(Role::PerLayerEmbedding)?;
+        let rows = self.graph.embed("embed.per_layer", &table, spec.table_scale)?;
+        let projected = self.matmul("embed.projection", x, Role::PerLayerProjection, None)?;
+        let projected = self.graph.scale("embed.projection_scale", projected, spec.projection_scale)?;
+        let role = Role::PerLayerProjectionNorm;
+        let normed = self.norm_groups("embed.projection_norm", projected, spec.norm, role, spec.width)?;
+        let sum = self.graph.add("embed.per_layer_add", normed, rows)?;
+        Ok(self.graph.scale("embed.per_layer_scale", sum, spec.input_scale)?)
+    }
+
+    /// x (tokens, d_model) → same shape
+    fn layer(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
+        let normed =
+            self.norm("mixer.norm", x, layer.mixer_norm, Role::MixerNorm, Role::MixerNormBias)?;
+        let mixed = match &layer.mixer {
+            Mixer::Attention(attention) => self.attention(normed, attention)?,
+            Mixer::ShortConv(conv) => self.short_conv(normed, conv)?,
+            Mixer::DeltaNet(delta) => self.delta_net(normed, delta)?,
+        };
+        let mixed = self.post_norm("mixer.post_norm", mixed, layer.mixer_post_norm, Role::MixerPostNorm)?;
+        let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
+        let normed = self.norm("ffn.norm", x, layer.ffn_norm, Role::FfnNorm, Role::FfnNormBias)?;
+        let fed = self.ffn(x, normed, &layer.ffn)?;
+        let fed = self.post_norm("ffn.post_norm", fed, layer.ffn_post_norm, Role::FfnPostNorm)?;
+        Ok(self.graph.add(self.name("ffn.add"), x, fed)?)
+    }
+
+    /// `all` (tokens, n_layers · width) holds every layer's own input.
+    fn per_layer_input(
+        &mut self,
+        x: ValueId,
+        all: ValueId,
+        index: usize,
+        n_layers: usize,
+        spec: &PerLayerInput,
+    ) -> Result<ValueId> {
+        let all = self.graph.copy(self.name("input.copy"), all)?;
+        let width = spec.width;
+        let mine = Columns { n_groups: 1, stride: n_layers * width, start: index * width, width };
+        let mine = self.graph.columns(self.name("input.columns"), all, mine)?; // (tokens, width)
+        let gate = self.matmul("input.gate", x, Role::LayerInputGate, None)?; // (tokens, width)
+        let gated = self.graph.glu(self.name("input.glu"), gate, mine, spec.activation)?;
+        let projected = self.matmul("input.projection", gated, Role::LayerInputProjection, None)?;
+        let normed = self.post_norm("input.norm", projected, Some(spec.norm), Role::LayerInputNorm)?;
+        Ok(self.graph.add(self.name("input.add"), x, normed)?)
+    }
+
     fn name(&self, part: &str) -> String {
         match self.layer {
             Some(layer) => format!("layers.{layer}.{part}"),
@@ -104,19 +220,64 @@ impl Decoder<'_> {
         self.weights.get(role, self.layer, self.graph.device())
     }
 
-    fn norm(&mut self, part: &str, x: ValueId, norm: Norm, role: Role) -> Result<ValueId> {
-        let weight = self.weight(role)?;
+    /// A small tensor as numbers.
+    fn vector(&mut self, role: Role) -> Result<Arc<[f32]>> {
+        Ok(self.weight(role)?.decode().into())
+    }
+
+    fn norm(&mut self, part: &str, x: ValueId, norm: Norm, weight: Role, bias: Role) -> Result<ValueId> {
         let name = self.name(part);
+        let width = self.graph.width(x);
         match norm {
-            Norm::Rms { eps } => Ok(self.graph.rms_norm(name, x, &weight, eps)?),
+            Norm::Rms { .. } | Norm::PlainRms { .. } => self.norm_groups(part, x, norm, weight, width),
+            Norm::Layer { eps, bias: has_bias } => {
+                let weight = self.weight(weight)?;
+                let bias = has_bias.then(|| self.weight(bias)).transpose()?;
+                Ok(self.graph.layer_norm(name, x, &weight, bias.as_ref(), eps)?)
+            }
         }
     }
 
-    /// weight (out, width of x), with the bias of another role where the layer has one
-    fn matmul(&mut self, part: &str, x: ValueId, weight: Role, bias: Option<Role>) -> Result<ValueId> {
-        let weight = self.weight(weight)?;
+    fn post_norm(&mut self, part: &str, x: ValueId, norm: Option<Norm>, role: Role) -> Result<ValueId> {
+        match norm {
+            Some(norm) => self.norm(part, x, norm, role, role),
+            None => Ok(x),
+        }
+    }
+
+    /// The norm of each `width` columns by themselves. Layer norms are of whole rows.
+    fn norm_groups(
+        &mut self,
+        part: &str,
+        x: ValueId,
+        norm: Norm,
+        weight: Role,
+        width: usize,
+    ) -> Result<ValueId> {
+        let name = self.name(part);
+        match norm {
+            Norm::Rms { eps, offset } => {
+                let weight = self.weight(weight)?;
+                Ok(self.graph.rms_norm_groups(name, x, Some(&weight), offset, eps, width)?)
+            }
+            Norm::PlainRms { eps } => Ok(self.graph.rms_norm_groups(name, x, None, 0.0, eps, width)?),
+            Norm::Layer { .. } => unreachable!("no family norms its heads by mean and variance"),
+        }
+    }
+
+    /// weight (out, width of x), with the bias of another role where the layer has one, and what adapters add
+    fn matmul(&mut self, part: &str, x: ValueId, role: Role, bias: Option<Role>) -> Result<ValueId> {
+        let weight = self.weight(role)?;
         let bias = bias.map(|role| self.weight(role)).transpose()?;
         let name = self.name(part);
-        Ok(self.graph.matmul(name, x, &weight, bias.as_ref())?)
+        let mut y = self.graph.matmul(name.clone(), x, &weight, bias.as_ref())?;
+        let adapters = self.weights.adapters(role, self.layer, self.graph.device())?;
+        for (i, LowRank { a, b, scale }) in adapters.iter().enumerate() {
+            let low = self.graph.matmul(format!("{name}.adapter{i}.a"), x, a, None)?; // (tokens, rank)
+            let low = self.graph.scale(format!("{name}.adapter{i}.scale"), low, *scale)?;
+            let high = self.graph.matmul(format!("{name}.adapter{i}.b"), low, b, None)?; // like y
+            y = self.graph.add(format!("{name}.adapter{i}.add"), y, high)?;
+        }
+        Ok(y)
     }
 }

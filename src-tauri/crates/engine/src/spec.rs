@@ -5,31 +5,12 @@
 
 use std::sync::Arc;
 
-use kernels::RopeStyle;
+use kernels::{Activation, HeadOrder, RopeStyle};
 
-/// Which of a model's tensors is meant. An architecture maps it to the name in its container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    TokenEmbedding,
-    OutputNorm,
-    Output,
-    AttentionNorm,
-    Query,
-    QueryBias,
-    Key,
-    KeyBias,
-    Value,
-    ValueBias,
-    AttentionOut,
-    AttentionOutBias,
-    FfnNorm,
-    Gate,
-    GateBias,
-    Up,
-    UpBias,
-    Down,
-    DownBias,
-}
+mod role;
+mod tensors;
+
+pub use role::Role;
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,24 +22,103 @@ pub struct ModelSpec {
     pub d_model: usize,
     /// Positions the model was trained for.
     pub context_length: usize,
+    pub embedding: Embedding,
     pub layers: Vec<LayerSpec>,
     pub output_norm: Norm,
     /// The output matrix is the embedding table.
     pub tied_embeddings: bool,
+    /// Logits become cap · tanh(logit / cap).
+    pub output_softcap: Option<f32>,
 }
 
-/// One transformer layer: x += attention(norm(x)); x += ffn(norm(x)).
+/// How a token becomes a row of the residual stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedding {
+    /// Factor on the rows of the table.
+    pub scale: f32,
+    /// Rows of a table of learned positions, which are added.
+    pub n_positions: Option<usize>,
+    /// A second, narrow embedding for every layer (Gemma 4 E).
+    pub per_layer: Option<PerLayerEmbedding>,
+}
+
+impl Embedding {
+    /// Rows of the table as they are.
+    pub const PLAIN: Self = Self { scale: 1.0, n_positions: None, per_layer: None };
+}
+
+/// Each layer's own input: (rows of a table · table_scale + norm(projection of the embedding · projection_scale)) ·
+/// input_scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerLayerEmbedding {
+    /// Width of one layer's input.
+    pub width: usize,
+    pub table_scale: f32,
+    pub projection_scale: f32,
+    pub norm: Norm,
+    pub input_scale: f32,
+}
+
+/// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with norms after either part where a family has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSpec {
-    pub attention_norm: Norm,
-    pub attention: Attention,
+    pub mixer_norm: Norm,
+    pub mixer: Mixer,
+    pub mixer_post_norm: Option<Norm>,
     pub ffn_norm: Norm,
     pub ffn: Ffn,
+    pub ffn_post_norm: Option<Norm>,
+    pub per_layer_input: Option<PerLayerInput>,
+    /// The layer's output is multiplied by a number of the file.
+    pub output_scale: bool,
+}
+
+/// After the feed-forward part: x += norm(projection(act(gate(x)) · the layer's own embedding)).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerLayerInput {
+    pub width: usize,
+    pub activation: Activation,
+    pub norm: Norm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Norm {
-    Rms { eps: f32 },
+    /// x / rms(x) · (weight + offset): an offset of 1 where a file stores weights around zero
+    Rms { eps: f32, offset: f32 },
+    /// x / rms(x)
+    PlainRms { eps: f32 },
+    /// mean and variance, with a weight and perhaps a bias
+    Layer { eps: f32, bias: bool },
+}
+
+impl Norm {
+    pub const fn rms(eps: f32) -> Self {
+        Self::Rms { eps, offset: 0.0 }
+    }
+}
+
+/// What exchanges information between positions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mixer {
+    Attention(Attention),
+    ShortConv(ShortConv),
+    DeltaNet(DeltaNet),
+}
+
+impl Mixer {
+    pub fn attention(&self) -> Option<&Attention> {
+        match self {
+            Self::Attention(attention) => Some(attention),
+            Self::ShortConv(_) | Self::DeltaNet(_) => None,
+        }
+    }
+
+    pub fn attention_mut(&mut self) -> Option<&mut Attention> {
+        match self {
+            Self::Attention(attention) => Some(attention),
+            Self::ShortConv(_) | Self::DeltaNet(_) => None,
+        }
+    }
 }
 
 /// Softmax attention over a paged key-value cache.
@@ -73,9 +133,40 @@ pub struct Attention {
     pub rope: Rope,
     /// A query at position i sees j > i − window.
     pub window: Option<usize>,
+    /// Scores become cap · tanh(score / cap).
+    pub softcap: Option<f32>,
+    /// A further score per head that has no value.
+    pub sinks: bool,
+    /// Norm of each query and each key head, before the rotation.
+    pub qk_norm: Option<Norm>,
+    /// Norm of each value head; it has no tensor.
+    pub value_norm: Option<Norm>,
+    /// Queries grow with their position.
+    pub position_scale: Option<PositionScale>,
+    pub keys: Keys,
+    /// The query projection also makes a gate: for each head its query, then its gate. The output is multiplied by
+    /// σ(gate).
+    pub output_gate: bool,
     /// Query, key and value projections carry a bias.
     pub qkv_bias: bool,
     pub out_bias: bool,
+}
+
+/// Where an attention's keys and values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    Projected,
+    /// Values are the keys' projection before norm and rotation.
+    SharedByValues,
+    /// Those of an earlier layer.
+    OfLayer(usize),
+}
+
+/// Queries times 1 + beta · ln(1 + ⌊position / original_context⌋).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PositionScale {
+    pub beta: f32,
+    pub original_context: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -97,58 +188,99 @@ pub struct Rotary {
     pub style: RopeStyle,
 }
 
-impl ModelSpec {
-    /// Every tensor the model needs: its role, its layer (None: the model's own) and its shape, row-major.
-    pub fn tensors(&self) -> Vec<(Role, Option<usize>, Vec<usize>)> {
-        let d = self.d_model;
-        let mut all =
-            vec![(Role::TokenEmbedding, None, vec![self.n_vocab, d]), (Role::OutputNorm, None, vec![d])];
-        if !self.tied_embeddings {
-            all.push((Role::Output, None, vec![self.n_vocab, d]));
-        }
-        for (index, layer) in self.layers.iter().enumerate() {
-            layer.tensors(d, &mut |role, shape| all.push((role, Some(index), shape)));
-        }
-        all
+/// Gated short convolution (LFM2): out(C · conv(B · x)) with B, C and x from one projection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShortConv {
+    /// Taps, the current token's included.
+    pub kernel: usize,
+    /// Both projections and the convolution carry a bias.
+    pub bias: bool,
+}
+
+/// Gated DeltaNet: a matrix state per head instead of a cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeltaNet {
+    pub n_k_heads: usize,
+    pub n_v_heads: usize,
+    pub k_dim: usize,
+    pub v_dim: usize,
+    /// Taps of the convolution before it.
+    pub kernel: usize,
+    pub order: HeadOrder,
+    pub decay: Decay,
+    pub norm: Norm,
+}
+
+impl DeltaNet {
+    /// Width of queries, keys and values together.
+    pub fn qkv_width(&self) -> usize {
+        2 * self.n_k_heads * self.k_dim + self.value_width()
+    }
+
+    pub fn value_width(&self) -> usize {
+        self.n_v_heads * self.v_dim
     }
 }
 
-impl LayerSpec {
-    fn tensors(&self, d: usize, add: &mut dyn FnMut(Role, Vec<usize>)) {
-        let a = &self.attention;
-        let (q, kv) = (a.n_heads * a.head_dim, a.n_kv_heads * a.head_dim);
-        add(Role::AttentionNorm, vec![d]);
-        add(Role::Query, vec![q, d]);
-        add(Role::Key, vec![kv, d]);
-        add(Role::Value, vec![kv, d]);
-        if a.qkv_bias {
-            add(Role::QueryBias, vec![q]);
-            add(Role::KeyBias, vec![kv]);
-            add(Role::ValueBias, vec![kv]);
-        }
-        add(Role::AttentionOut, vec![d, q]);
-        if a.out_bias {
-            add(Role::AttentionOutBias, vec![d]);
-        }
-        add(Role::FfnNorm, vec![d]);
-        match self.ffn {
-            Ffn::Gated { d_ff, activation: _, bias } => {
-                add(Role::Gate, vec![d_ff, d]);
-                add(Role::Up, vec![d_ff, d]);
-                add(Role::Down, vec![d, d_ff]);
-                if bias {
-                    add(Role::GateBias, vec![d_ff]);
-                    add(Role::UpBias, vec![d_ff]);
-                    add(Role::DownBias, vec![d]);
-                }
-            }
-        }
-    }
+/// What a file stores of the decay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decay {
+    /// its logarithm: the factor is −exp(x)
+    Log,
+    /// the factor itself
+    Factor,
 }
 
 /// The feed-forward part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ffn {
     /// down(act(gate(x)) · up(x))
-    Gated { d_ff: usize, activation: kernels::Activation, bias: bool },
+    Gated(Dense),
+    /// down(act(up(x)))
+    Plain(Dense),
+    Experts(Experts),
+    /// Both, side by side on the residual stream, each with norms of its own (Gemma 4): the experts' input is
+    /// normed apart, either output is normed before the sum.
+    GatedAndExperts { dense: Dense, experts: Experts, norm: Norm },
+}
+
+/// Sizes of a dense feed-forward part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dense {
+    pub d_ff: usize,
+    pub activation: Activation,
+    pub bias: bool,
+}
+
+/// A mixture of experts: a router chooses some for each token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experts {
+    pub n_experts: usize,
+    pub n_used: usize,
+    pub d_ff: usize,
+    pub activation: Activation,
+    /// Weights of the chosen experts are made to sum to 1.
+    pub renormalize: bool,
+    /// A factor on each expert's weight.
+    pub expert_scale: bool,
+    pub router_bias: bool,
+    /// Every expert's projections carry biases.
+    pub bias: bool,
+    pub router_input: RouterInput,
+    pub shared: Option<SharedExpert>,
+}
+
+/// What a router reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RouterInput {
+    /// What the experts read.
+    Normed,
+    /// The residual stream, normed without weight, times a vector of the file, times `scale`.
+    Residual { eps: f32, scale: f32 },
+}
+
+/// An expert that every token passes through, weighted by a gate of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedExpert {
+    pub d_ff: usize,
 }

@@ -5,14 +5,15 @@
 //!
 //! What a config.json says is noted under its GGUF key as it is read: so a converter knows what to write.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use kernels::{Activation, RopeStyle};
 use serde_json::Value;
 use weights::write::OwnedValue;
-use weights::{Container, WeightFile};
+use weights::{Array, Container, WeightFile};
 
-use super::Family;
+use super::{Family, place};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::Role;
 
@@ -42,6 +43,8 @@ pub(super) struct Key {
 pub struct Hyper<'a> {
     file: &'a WeightFile,
     family: Family,
+    /// config.json; of a model that also sees or hears, the language part laid over the rest.
+    config: Option<Cow<'a, Value>>,
     notes: RefCell<Notes>,
 }
 
@@ -56,7 +59,11 @@ pub struct Notes {
 
 impl<'a> Hyper<'a> {
     pub(super) fn new(file: &'a WeightFile, family: Family) -> Self {
-        Self { file, family, notes: RefCell::default() }
+        let config = match file.container() {
+            Container::Gguf { .. } => None,
+            Container::Safetensors => Some(language_part(file.metadata().config())),
+        };
+        Self { file, family, config, notes: RefCell::default() }
     }
 
     pub(super) fn into_notes(self) -> Notes {
@@ -78,11 +85,13 @@ impl<'a> Hyper<'a> {
     }
 
     /// config.json; None for a GGUF.
-    pub(super) fn config(&self) -> Option<&'a Value> {
-        match self.file.container() {
-            Container::Gguf { .. } => None,
-            Container::Safetensors => Some(self.file.metadata().config()),
-        }
+    pub(super) fn config(&self) -> Option<&Value> {
+        self.config.as_deref()
+    }
+
+    /// A value of config.json that is there and not null.
+    pub(super) fn value(&self, hf: &str) -> Option<&Value> {
+        self.config()?.get(hf).filter(|value| !value.is_null())
     }
 
     /// The key as it stands in this file.
@@ -172,17 +181,82 @@ impl<'a> Hyper<'a> {
         }
     }
 
-    fn has_tensor(&self, role: Role, layer: Option<usize>) -> bool {
-        let name = self.family.tensor_name(self.file.container(), role, layer);
-        self.file.tensor(&name).is_some()
+    pub(super) fn has_tensor(&self, role: Role, layer: Option<usize>) -> bool {
+        place::find(self.file, self.family, role, layer).is_some()
+    }
+
+    /// A count for each layer: one for all, or a list. Error: a list of another length, a count above `max`.
+    pub(super) fn counts_by_layer(&self, key: Key, n_layers: usize, max: usize) -> Result<Option<Vec<usize>>> {
+        let name = self.name(key);
+        let all: Vec<u64> = match (self.array(key)?, self.value(key.hf)) {
+            (Some(array), _) => array.u32s()?.into_iter().map(u64::from).collect(),
+            (None, Some(Value::Array(list))) => {
+                let count = |x: &Value| x.as_u64().ok_or_else(|| wrong(&name, format!("{x} is not a count")));
+                list.iter().map(count).collect::<Result<_>>()?
+            }
+            (None, _) => match self.optional_unbounded(key)? {
+                Some(n) => vec![n; n_layers],
+                None => return Ok(None),
+            },
+        };
+        if all.len() != n_layers {
+            return Err(wrong(&name, format!("{} counts for {n_layers} layers", all.len())));
+        }
+        if let Some(Value::Array(_)) = self.value(key.hf) {
+            self.note(key.gguf, OwnedValue::U32s(all.iter().map(|n| *n as u32).collect()));
+        }
+        let count = |n: u64| match usize::try_from(n) {
+            Ok(n) if n <= max => Ok(n),
+            _ => Err(wrong(&name, format!("{n} is above {max}"))),
+        };
+        all.into_iter().map(count).collect::<Result<_>>().map(Some)
+    }
+
+    /// A yes or no for each layer of a GGUF, if it is there. Error: a list of another length.
+    pub(super) fn flags_by_layer(&self, gguf: &'static str, n_layers: usize) -> Result<Option<Vec<bool>>> {
+        let Some(array) = self.array(Key { gguf, hf: "" })? else { return Ok(None) };
+        let flags = array.bools()?;
+        if flags.len() < n_layers {
+            let message = format!("{} flags for {n_layers} layers", flags.len());
+            return Err(wrong(&self.name(Key { gguf, hf: "" }), message));
+        }
+        Ok(Some(flags[..n_layers].to_vec()))
+    }
+
+    /// config.json's `layer_types`, if it has them. Error: a list of another length, or of other than texts.
+    pub(super) fn layer_types(&self, n_layers: usize) -> Result<Option<Vec<&str>>> {
+        let Some(types) = self.value("layer_types") else { return Ok(None) };
+        let texts = types.as_array().map(|list| list.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+        match texts {
+            Some(texts) if texts.len() == n_layers => Ok(Some(texts)),
+            _ => Err(wrong("layer_types", format!("it is not a list of {n_layers} names"))),
+        }
+    }
+
+    fn array(&self, key: Key) -> Result<Option<Array<'a>>> {
+        match self.config() {
+            Some(_) => Ok(None),
+            None if key.gguf.is_empty() => Ok(None),
+            None => {
+                let found = self.file.metadata().get(&self.name(key));
+                Ok(found.and_then(|value| value.as_array()))
+            }
+        }
+    }
+
+    /// Whether the file is a GGUF.
+    pub(super) fn is_gguf(&self) -> bool {
+        matches!(self.file.container(), Container::Gguf { .. })
     }
 
     /// Rows of the embedding table; a config's `vocab_size` must agree.
     pub(super) fn n_vocab(&self) -> Result<usize> {
-        let name = self.family.tensor_name(self.file.container(), Role::TokenEmbedding, None);
-        let Some(table) = self.file.tensor(&name) else {
+        let Some((_, name)) = place::find(self.file, self.family, Role::TokenEmbedding, None) else {
+            let container = self.file.container();
+            let name = place::expected_name(container, self.family, Role::TokenEmbedding, None);
             return Err(super::tensor_missing(&name));
         };
+        let Some(table) = self.file.tensor(&name) else { return Err(super::tensor_missing(&name)) };
         let n_rows = table.shape.first().map_or(0, |&n| n as u64);
         let n_rows = bounded(&format!("rows of {name}"), n_rows, MAX_VOCAB)?;
         if let Some(config) = self.config() {
@@ -195,13 +269,14 @@ impl<'a> Hyper<'a> {
         Ok(n_rows)
     }
 
-    /// The nonlinearity that a config names; GGUF families have one each, and llama's is SiLU.
-    pub(super) fn activation(&self, hf: &str) -> Result<Activation> {
-        match self.config().and_then(|config| config.get(hf)) {
-            None | Some(Value::Null) => Ok(Activation::Silu),
+    /// The nonlinearity that a config names; GGUF families have one each, the default.
+    pub(super) fn activation(&self, hf: &str, default: Activation) -> Result<Activation> {
+        match self.value(hf) {
+            None => Ok(default),
             Some(Value::String(name)) => match name.as_str() {
                 "silu" | "swish" => Ok(Activation::Silu),
-                "gelu_pytorch_tanh" | "gelu_new" => Ok(Activation::GeluTanh),
+                "gelu" => Ok(Activation::Gelu),
+                "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(Activation::GeluTanh),
                 other => Err(self.unsupported(&format!("activation \"{other}\""))),
             },
             Some(other) => Err(self.wrong(hf, format!("{other} is not a name"))),
@@ -245,6 +320,17 @@ impl<'a> Hyper<'a> {
             "Choose another model.",
         )
     }
+}
+
+/// A config's `text_config` laid over the rest of it.
+fn language_part(config: &Value) -> Cow<'_, Value> {
+    let (Some(all), Some(text)) = (config.as_object(), config.get("text_config").and_then(Value::as_object))
+    else {
+        return Cow::Borrowed(config);
+    };
+    let mut merged = all.clone();
+    merged.extend(text.iter().map(|(key, value)| (key.clone(), value.clone())));
+    Cow::Owned(Value::Object(merged))
 }
 
 /// Numbers of a JSON object; `place` goes before their keys in messages.

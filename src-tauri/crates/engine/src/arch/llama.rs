@@ -1,11 +1,13 @@
 //! Llama and everything built like it: RMS norms, rotary grouped-query attention, gated SiLU.
 
-use weights::Container;
+use kernels::Activation;
 
-use super::hyper::{Hyper, Key, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
-use super::{Architecture, names, rope};
+use super::hyper::{Hyper, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::{Architecture, keys, rope};
 use crate::error::Result;
-use crate::spec::{Attention, Ffn, LayerSpec, ModelSpec, Norm, Role, Rope};
+use crate::spec::{
+    Attention, Dense, Embedding, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope,
+};
 
 pub(super) struct Llama;
 
@@ -21,79 +23,112 @@ impl Architecture for Llama {
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
         spec(hyper, self.gguf_name(), false)
     }
-
-    fn tensor_name(&self, container: Container, role: Role, layer: Option<usize>) -> String {
-        names::decoder(container, role, layer)
-    }
 }
-
-const N_LAYERS: Key = Key { gguf: "block_count", hf: "num_hidden_layers" };
-const D_MODEL: Key = Key { gguf: "embedding_length", hf: "hidden_size" };
-const D_FF: Key = Key { gguf: "feed_forward_length", hf: "intermediate_size" };
-const N_HEADS: Key = Key { gguf: "attention.head_count", hf: "num_attention_heads" };
-const N_KV_HEADS: Key = Key { gguf: "attention.head_count_kv", hf: "num_key_value_heads" };
-const HEAD_DIM: Key = Key { gguf: "attention.key_length", hf: "head_dim" };
-const VALUE_DIM: Key = Key { gguf: "attention.value_length", hf: "" };
-const EPS: Key = Key { gguf: "attention.layer_norm_rms_epsilon", hf: "rms_norm_eps" };
-const CONTEXT: Key = Key { gguf: "context_length", hf: "max_position_embeddings" };
-const N_EXPERTS: Key = Key { gguf: "expert_count", hf: "" };
 
 /// The structure that llama's hyperparameters describe: the same in every layer. `tied` is the family's habit
 /// where a config doesn't say whether the output matrix is the embedding table.
 pub(super) fn spec(hyper: &Hyper<'_>, architecture: &'static str, tied: bool) -> Result<ModelSpec> {
-    if hyper.optional_unbounded(N_EXPERTS)?.is_some_and(|n| n > 0) {
+    if hyper.optional_unbounded(keys::N_EXPERTS)?.is_some_and(|n| n > 0) {
         return Err(hyper.unsupported("a mixture of experts"));
     }
-    let n_layers = hyper.count(N_LAYERS, MAX_LAYERS)?;
-    let d_model = hyper.count(D_MODEL, MAX_WIDTH)?;
-    let norm = Norm::Rms { eps: hyper.real(EPS, 0.0, 1.0)? as f32 };
+    let n_layers = hyper.count(keys::N_LAYERS, MAX_LAYERS)?;
+    let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
+    let norm = Norm::rms(hyper.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
     let layer = LayerSpec {
-        attention_norm: norm,
-        attention: attention(hyper, d_model)?,
+        mixer_norm: norm,
+        mixer: Mixer::Attention(attention(hyper, d_model)?),
+        mixer_post_norm: None,
         ffn_norm: norm,
-        ffn: Ffn::Gated {
-            d_ff: hyper.count(D_FF, MAX_WIDTH)?,
-            activation: hyper.activation("hidden_act")?,
+        ffn: Ffn::Gated(Dense {
+            d_ff: hyper.count(keys::D_FF, MAX_WIDTH)?,
+            activation: hyper.activation("hidden_act", Activation::Silu)?,
             bias: hyper.has_bias("mlp_bias", Role::GateBias)?,
-        },
+        }),
+        ffn_post_norm: None,
+        per_layer_input: None,
+        output_scale: false,
     };
     Ok(ModelSpec {
         architecture,
         n_vocab: hyper.n_vocab()?,
         d_model,
-        context_length: hyper.count(CONTEXT, MAX_POSITIONS)?,
+        context_length: hyper.count(keys::CONTEXT, MAX_POSITIONS)?,
+        embedding: Embedding::PLAIN,
         layers: vec![layer; n_layers],
         output_norm: norm,
         tied_embeddings: hyper.tied_embeddings(tied)?,
+        output_softcap: None,
     })
 }
 
 fn attention(hyper: &Hyper<'_>, d_model: usize) -> Result<Attention> {
-    let n_heads = hyper.count(N_HEADS, MAX_HEADS)?;
-    let n_kv_heads = hyper.optional_count(N_KV_HEADS, n_heads)?.unwrap_or(n_heads);
-    if n_heads % n_kv_heads != 0 {
-        let message = format!("{n_kv_heads} does not divide the {n_heads} attention heads");
-        return Err(hyper.wrong(&hyper.name(N_KV_HEADS), message));
+    let heads = Heads::read(hyper, d_model)?;
+    Ok(Attention {
+        qkv_bias: hyper.has_bias("attention_bias", Role::QueryBias)?,
+        out_bias: hyper.has_bias("attention_bias", Role::AttentionOutBias)?,
+        ..plain_attention(heads, Rope::Rotary(rope::rotary(hyper, heads.head_dim)?))
+    })
+}
+
+/// Heads and nothing besides.
+pub(super) fn plain_attention(heads: Heads, rope: Rope) -> Attention {
+    Attention {
+        n_heads: heads.n_heads,
+        n_kv_heads: heads.n_kv_heads,
+        head_dim: heads.head_dim,
+        scale: (heads.head_dim as f32).sqrt().recip(),
+        rope,
+        window: None,
+        softcap: None,
+        sinks: false,
+        qk_norm: None,
+        value_norm: None,
+        position_scale: None,
+        keys: Keys::Projected,
+        output_gate: false,
+        qkv_bias: false,
+        out_bias: false,
     }
-    let head_dim = match hyper.optional_count(HEAD_DIM, MAX_HEAD_DIM)? {
+}
+
+/// How a layer's width is shared by heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Heads {
+    pub n_heads: usize,
+    pub n_kv_heads: usize,
+    pub head_dim: usize,
+}
+
+impl Heads {
+    pub(super) fn read(hyper: &Hyper<'_>, d_model: usize) -> Result<Self> {
+        let n_heads = hyper.count(keys::N_HEADS, MAX_HEADS)?;
+        let n_kv_heads = hyper.optional_count(keys::N_KV_HEADS, n_heads)?.unwrap_or(n_heads);
+        Self { n_heads, n_kv_heads, head_dim: head_dim(hyper, d_model, n_heads)? }.checked(hyper)
+    }
+
+    /// Error: key heads that don't divide the query heads.
+    pub(super) fn checked(self, hyper: &Hyper<'_>) -> Result<Self> {
+        let Self { n_heads, n_kv_heads, .. } = self;
+        if n_kv_heads == 0 || n_heads % n_kv_heads != 0 {
+            let message = format!("{n_kv_heads} does not divide the {n_heads} attention heads");
+            return Err(hyper.wrong(&hyper.name(keys::N_KV_HEADS), message));
+        }
+        Ok(self)
+    }
+}
+
+/// What a file says, else an equal share of the width.
+pub(super) fn head_dim(hyper: &Hyper<'_>, d_model: usize, n_heads: usize) -> Result<usize> {
+    let head_dim = match hyper.optional_count(keys::HEAD_DIM, MAX_HEAD_DIM)? {
         Some(head_dim) => head_dim,
         None if d_model.is_multiple_of(n_heads) && d_model / n_heads <= MAX_HEAD_DIM => d_model / n_heads,
         None => {
             let message = format!("{n_heads} heads do not share a width of {d_model}");
-            return Err(hyper.wrong(&hyper.name(N_HEADS), message));
+            return Err(hyper.wrong(&hyper.name(keys::N_HEADS), message));
         }
     };
-    if hyper.optional_count(VALUE_DIM, MAX_HEAD_DIM)?.is_some_and(|n| n != head_dim) {
+    if hyper.optional_count(keys::VALUE_DIM, MAX_HEAD_DIM)?.is_some_and(|n| n != head_dim) {
         return Err(hyper.unsupported("values of another width than keys"));
     }
-    Ok(Attention {
-        n_heads,
-        n_kv_heads,
-        head_dim,
-        scale: (head_dim as f32).sqrt().recip(),
-        rope: Rope::Rotary(rope::rotary(hyper, head_dim)?),
-        window: None,
-        qkv_bias: hyper.has_bias("attention_bias", Role::QueryBias)?,
-        out_bias: hyper.has_bias("attention_bias", Role::AttentionOutBias)?,
-    })
+    Ok(head_dim)
 }

@@ -3,6 +3,8 @@
 //! Architecture names are compared here and nowhere else. A family is a file beside this one and an entry in
 //! `ARCHITECTURES`; it has no forward code.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use weights::{Codec, Container, TensorView, WeightFile};
 
@@ -10,14 +12,17 @@ use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::{ModelSpec, Role};
 
 mod hyper;
+mod keys;
 mod llama;
 mod names;
+mod place;
 mod rope;
 mod smollm3;
 #[cfg(test)]
 mod tests;
 
 pub use hyper::{Hyper, Notes};
+pub use place::{Form, Part, Place};
 
 /// A family. Implemented by the files beside this one.
 pub trait Architecture: Sync {
@@ -30,8 +35,20 @@ pub trait Architecture: Sync {
     /// The model's structure, every number checked.
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec>;
 
-    /// The tensor of a role; `layer` is None for the model's own.
-    fn tensor_name(&self, container: Container, role: Role, layer: Option<usize>) -> String;
+    /// Where a role's tensor may lie; the first place that a file has counts.
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        names::plain(container, role)
+    }
+
+    /// What Hugging Face's names have before a layer's number.
+    fn hf_layers(&self) -> &'static str {
+        "layers"
+    }
+
+    /// A quantisation method of config.json that the family's published files use and that `places` reads.
+    fn hf_quantization(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Every family that runs.
@@ -40,11 +57,11 @@ pub static ARCHITECTURES: &[Family] = &[&llama::Llama, &smollm3::SmolLm3];
 /// A family found for a file.
 pub type Family = &'static dyn Architecture;
 
-/// A tensor of the file with the part it plays.
-pub struct Placed<'a> {
+/// What of a file plays a role: one tensor, or of an expert matrix one for each expert.
+pub struct Placed {
     pub role: Role,
     pub layer: Option<usize>,
-    pub view: TensorView<'a>,
+    pub parts: Vec<Part>,
 }
 
 /// The family a file belongs to. Error `model.architecture_unknown`, naming those that run.
@@ -56,7 +73,9 @@ pub fn find(file: &WeightFile) -> Result<Family> {
         }
         Container::Safetensors => {
             let config = file.metadata().config();
-            let Some(name) = config.get("model_type").and_then(Value::as_str) else {
+            // of a model that also sees or hears, the language part
+            let text = config.get("text_config").filter(|text| text.get("model_type").is_some());
+            let Some(name) = text.unwrap_or(config).get("model_type").and_then(Value::as_str) else {
                 return Err(EngineError::new(
                     "model.config_missing",
                     "there is no config.json with a model_type beside the weights",
@@ -82,17 +101,20 @@ fn unknown(architecture: &str) -> EngineError {
 pub fn gguf_tensor_name(architecture: &str, role: Role, layer: Option<usize>) -> Result<String> {
     let family =
         ARCHITECTURES.iter().find(|a| a.gguf_name() == architecture).ok_or_else(|| unknown(architecture))?;
-    Ok(family.tensor_name(Container::Gguf { version: 3 }, role, layer))
+    Ok(place::expected_name(Container::Gguf { version: 3 }, *family, role, layer))
 }
 
 /// The structure of a file's model. Errors: an unknown family; `model.hyperparameter`, naming the key.
 pub fn spec(file: &WeightFile, family: Family) -> Result<ModelSpec> {
-    if let Container::Safetensors = file.container()
-        && file.metadata().config().get("quantization_config").is_some_and(|q| !q.is_null())
+    let hyper = Hyper::new(file, family);
+    if let Some(config) = hyper.config()
+        && let Some(quantization) = config.get("quantization_config").filter(|q| !q.is_null())
+        && (family.hf_quantization().is_none()
+            || quantization.get("quant_method").and_then(Value::as_str) != family.hf_quantization())
     {
-        return Err(Hyper::new(file, family).unsupported("a quantisation of its own (quantization_config)"));
+        return Err(hyper.unsupported("a quantisation of its own (quantization_config)"));
     }
-    family.spec(&Hyper::new(file, family))
+    family.spec(&hyper)
 }
 
 /// As `spec`, with what a GGUF would say of the model where the file is no GGUF.
@@ -103,25 +125,44 @@ pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, N
     Ok((spec, hyper.into_notes()))
 }
 
-/// Every tensor of the spec, found in the file, with its shape and dtype checked.
+/// Every tensor of the spec, found in the file, with its shape and dtype checked; those that must be put together are,
+/// on as many threads as the machine has cores.
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`, naming the tensor.
-pub fn tensors<'a>(file: &'a WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<Placed<'a>>> {
-    let place = |(role, layer, shape): (Role, Option<usize>, Vec<usize>)| {
-        let name = family.tensor_name(file.container(), role, layer);
-        let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
-        check_shape(&view, &shape)?;
-        codec(&view)?;
-        Ok(Placed { role, layer, view })
+pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<Placed>> {
+    let wanted = spec.tensors();
+    let rows: HashMap<(Role, Option<usize>), usize> =
+        wanted.iter().map(|(role, layer, shape)| ((*role, *layer), shape[usize::from(role.is_expert())])).collect();
+    let place = |(role, layer, shape): &(Role, Option<usize>, Vec<usize>)| {
+        let rows_of = |other: Role| rows.get(&(other, *layer)).copied();
+        let parts = place::parts(file, family, (*role, *layer), shape, &rows_of)?;
+        Ok(Placed { role: *role, layer: *layer, parts })
     };
-    spec.tensors().into_iter().map(place).collect()
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
+    let shares = wanted.chunks(wanted.len().div_ceil(n_threads.max(1)).max(1));
+    std::thread::scope(|scope| {
+        let place = &place;
+        let running: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(place).collect::<Result<Vec<_>>>()))
+            .collect();
+        let mut all = Vec::with_capacity(wanted.len());
+        for share in running {
+            match share.join() {
+                Ok(placed) => all.extend(placed?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(all)
+    })
 }
 
 fn tensor_missing(name: &str) -> EngineError {
     EngineError::new("model.tensor_missing", format!("the tensor {name} is missing"), DAMAGED)
 }
 
+/// Dimensions of 1 don't count: containers differ in them.
 fn check_shape(view: &TensorView<'_>, expected: &[usize]) -> Result<()> {
-    if view.shape == expected {
+    let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
+    if view.shape == expected || long(view.shape) == long(expected) {
         return Ok(());
     }
     let message = format!("{} has shape {:?}, the model needs {expected:?}", view.name, view.shape);

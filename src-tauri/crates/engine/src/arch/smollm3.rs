@@ -1,12 +1,10 @@
 //! SmolLM3: llama with every fourth layer without positions, and sometimes a window in those.
 
 use serde_json::Value;
-use weights::Container;
-
 use super::hyper::{Hyper, Key, MAX_LAYERS, MAX_POSITIONS};
-use super::{Architecture, llama, names};
+use super::{Architecture, llama};
 use crate::error::Result;
-use crate::spec::{ModelSpec, Role, Rope};
+use crate::spec::{ModelSpec, Rope};
 
 pub(super) struct SmolLm3;
 
@@ -27,18 +25,15 @@ impl Architecture for SmolLm3 {
         let has_rope = has_rope(hyper, spec.layers.len())?;
         let window = window(hyper)?;
         for (index, layer) in spec.layers.iter_mut().enumerate() {
+            let Some(attention) = layer.mixer.attention_mut() else { continue };
             if !has_rope[index] {
-                layer.attention.rope = Rope::None;
+                attention.rope = Rope::None;
             }
             if slides(hyper, index, has_rope[index])? {
-                layer.attention.window = window;
+                attention.window = window;
             }
         }
         Ok(spec)
-    }
-
-    fn tensor_name(&self, container: Container, role: Role, layer: Option<usize>) -> String {
-        names::decoder(container, role, layer)
     }
 }
 

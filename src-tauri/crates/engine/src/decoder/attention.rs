@@ -1,21 +1,23 @@
-//! Attention of one layer: projections, rotary embedding, cache write, softmax attention, output projection.
+//! Attention of one layer: projections, norms, rotary embedding, cache write, softmax attention, output projection.
 
-use kernels::{AttentionShape, RopeShape, ValueId};
+use kernels::{Activation, AttentionShape, Columns, RopeShape, ValueId};
 
 use super::Decoder;
 use crate::error::Result;
-use crate::spec::{Attention, Role, Rope};
+use crate::spec::{Attention, Keys, Role, Rope};
 
 impl Decoder<'_> {
-    /// x (tokens, d_model) → same shape. `kv_layer` is the layer's place in the key-value store.
-    pub(super) fn attention(&mut self, x: ValueId, spec: &Attention, kv_layer: usize) -> Result<ValueId> {
-        let bias = |role| spec.qkv_bias.then_some(role);
-        let q = self.matmul("attention.q", x, Role::Query, bias(Role::QueryBias))?; // (tokens, n_heads · head_dim)
-        let k = self.matmul("attention.k", x, Role::Key, bias(Role::KeyBias))?; // (tokens, n_kv_heads · head_dim)
-        let v = self.matmul("attention.v", x, Role::Value, bias(Role::ValueBias))?; // like k
-        let q = self.rope("attention.q_rope", q, &spec.rope, spec.n_heads, spec.head_dim)?;
-        let k = self.rope("attention.k_rope", k, &spec.rope, spec.n_kv_heads, spec.head_dim)?;
-        self.graph.kv_write(self.name("attention.kv_write"), k, v, kv_layer)?;
+    /// x (tokens, d_model) → same shape
+    pub(super) fn attention(&mut self, x: ValueId, spec: &Attention) -> Result<ValueId> {
+        let (q, gate) = self.queries(x, spec)?; // both (tokens, n_heads · head_dim)
+        let kv_layer = match spec.keys {
+            Keys::OfLayer(layer) => {
+                self.kv_layers.push(None);
+                self.kv_layers[layer].expect("keys are shared by a layer that makes its own")
+            }
+            Keys::Projected | Keys::SharedByValues => self.keys_and_values(x, spec)?,
+        };
+        let sinks = spec.sinks.then(|| self.vector(Role::Sinks)).transpose()?;
         let shape = AttentionShape {
             layer: kv_layer,
             n_heads: spec.n_heads,
@@ -23,16 +25,63 @@ impl Decoder<'_> {
             head_dim: spec.head_dim,
             scale: spec.scale,
             window: spec.window,
-            softcap: None,
-            sinks: None,
+            softcap: spec.softcap,
+            sinks,
         };
-        let attended = self.graph.attention(self.name("attention.softmax"), q, shape)?; // like q
-        self.matmul(
-            "attention.out",
-            attended,
-            Role::AttentionOut,
-            spec.out_bias.then_some(Role::AttentionOutBias),
-        )
+        let mut attended = self.graph.attention(self.name("attention.softmax"), q, shape)?; // like q
+        if let Some(gate) = gate {
+            let name = self.name("attention.gated");
+            attended = self.graph.glu(name, gate, attended, Activation::Sigmoid)?;
+        }
+        let bias = spec.out_bias.then_some(Role::AttentionOutBias);
+        self.matmul("attention.out", attended, Role::AttentionOut, bias)
+    }
+
+    /// Queries, normed, rotated and scaled, and the output's gate.
+    fn queries(&mut self, x: ValueId, spec: &Attention) -> Result<(ValueId, Option<ValueId>)> {
+        let (n_heads, head_dim) = (spec.n_heads, spec.head_dim);
+        let mut q = self.matmul("attention.q", x, Role::Query, spec.qkv_bias.then_some(Role::QueryBias))?;
+        let mut gate = None;
+        if spec.output_gate {
+            let half = |start| Columns { n_groups: n_heads, stride: 2 * head_dim, start, width: head_dim };
+            gate = Some(self.graph.columns(self.name("attention.gate"), q, half(head_dim))?);
+            q = self.graph.columns(self.name("attention.q_columns"), q, half(0))?;
+        }
+        if let Some(norm) = spec.qk_norm {
+            q = self.norm_groups("attention.q_norm", q, norm, Role::QueryNorm, head_dim)?;
+        }
+        q = self.rope("attention.q_rope", q, &spec.rope, n_heads, head_dim)?;
+        if let Some(scale) = spec.position_scale {
+            let name = self.name("attention.q_scale");
+            q = self.graph.position_scale(name, q, scale.beta, scale.original_context)?;
+        }
+        Ok((q, gate))
+    }
+
+    /// Keys and values into the store; returns the layer's place in it.
+    fn keys_and_values(&mut self, x: ValueId, spec: &Attention) -> Result<usize> {
+        let bias = |role| spec.qkv_bias.then_some(role);
+        let head_dim = spec.head_dim;
+        let projected = self.matmul("attention.k", x, Role::Key, bias(Role::KeyBias))?; // (tokens, n_kv_heads · head_dim)
+        let mut v = match spec.keys {
+            Keys::SharedByValues => projected,
+            Keys::Projected | Keys::OfLayer(_) => {
+                self.matmul("attention.v", x, Role::Value, bias(Role::ValueBias))?
+            }
+        };
+        if let Some(norm) = spec.value_norm {
+            v = self.norm_groups("attention.v_norm", v, norm, Role::Value, head_dim)?;
+        }
+        let mut k = projected;
+        if let Some(norm) = spec.qk_norm {
+            k = self.norm_groups("attention.k_norm", k, norm, Role::KeyNorm, head_dim)?;
+        }
+        k = self.rope("attention.k_rope", k, &spec.rope, spec.n_kv_heads, head_dim)?;
+        let kv_layer = self.n_kv_layers;
+        self.n_kv_layers += 1;
+        self.kv_layers.push(Some(kv_layer));
+        self.graph.kv_write(self.name("attention.kv_write"), k, v, kv_layer)?;
+        Ok(kv_layer)
     }
 
     /// x (tokens, n_heads · head_dim) → same shape

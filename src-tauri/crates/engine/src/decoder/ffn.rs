@@ -1,22 +1,53 @@
 //! The feed-forward part of one layer.
 
-use kernels::ValueId;
+use kernels::{Activation, ValueId};
 
 use super::Decoder;
 use crate::error::Result;
-use crate::spec::{Ffn, Role};
+use crate::spec::{Dense, Ffn, Role};
 
 impl Decoder<'_> {
-    /// x (tokens, d_model) → same shape
-    pub(super) fn ffn(&mut self, x: ValueId, spec: &Ffn) -> Result<ValueId> {
-        match *spec {
-            Ffn::Gated { d_ff: _, activation, bias } => {
-                let bias = |role| bias.then_some(role);
-                let gate = self.matmul("ffn.gate", x, Role::Gate, bias(Role::GateBias))?; // (tokens, d_ff)
-                let up = self.matmul("ffn.up", x, Role::Up, bias(Role::UpBias))?; // (tokens, d_ff)
-                let gated = self.graph.glu(self.name("ffn.glu"), gate, up, activation)?; // (tokens, d_ff)
-                self.matmul("ffn.down", gated, Role::Down, bias(Role::DownBias))
+    /// `residual` and `x`, the norm of it: (tokens, d_model) → same shape
+    pub(super) fn ffn(&mut self, residual: ValueId, x: ValueId, spec: &Ffn) -> Result<ValueId> {
+        match spec {
+            Ffn::Gated(dense) => self.gated(x, dense),
+            Ffn::Plain(dense) => self.plain(x, dense),
+            Ffn::Experts(experts) => self.experts(residual, x, experts),
+            Ffn::GatedAndExperts { dense, experts, norm } => {
+                let dense = self.gated(x, dense)?;
+                let dense = self.post_norm("ffn.dense_norm", dense, Some(*norm), Role::DensePostNorm)?;
+                let x = self.post_norm("experts.norm", residual, Some(*norm), Role::ExpertNorm)?;
+                let chosen = self.experts(residual, x, experts)?;
+                let chosen =
+                    self.post_norm("experts.post_norm", chosen, Some(*norm), Role::ExpertPostNorm)?;
+                Ok(self.graph.add(self.name("ffn.both"), dense, chosen)?)
             }
         }
+    }
+
+    fn gated(&mut self, x: ValueId, dense: &Dense) -> Result<ValueId> {
+        let bias = |role| dense.bias.then_some(role);
+        let gate = self.matmul("ffn.gate", x, Role::Gate, bias(Role::GateBias))?; // (tokens, d_ff)
+        let up = self.matmul("ffn.up", x, Role::Up, bias(Role::UpBias))?; // (tokens, d_ff)
+        let gated = self.glu("ffn.glu", gate, up, dense.activation)?;
+        self.matmul("ffn.down", gated, Role::Down, bias(Role::DownBias))
+    }
+
+    fn plain(&mut self, x: ValueId, dense: &Dense) -> Result<ValueId> {
+        let bias = |role| dense.bias.then_some(role);
+        let up = self.matmul("ffn.up", x, Role::Up, bias(Role::UpBias))?; // (tokens, d_ff)
+        let active = self.graph.activate(self.name("ffn.act"), up, dense.activation)?;
+        self.matmul("ffn.down", active, Role::Down, bias(Role::DownBias))
+    }
+
+    /// gate and up of one shape
+    pub(super) fn glu(
+        &mut self,
+        part: &str,
+        gate: ValueId,
+        up: ValueId,
+        activation: Activation,
+    ) -> Result<ValueId> {
+        Ok(self.graph.glu(self.name(part), gate, up, activation)?)
     }
 }

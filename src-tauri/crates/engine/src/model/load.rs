@@ -5,7 +5,7 @@ use weights::{Container, WeightFile};
 
 use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Rows, Wanted};
 use crate::arch::{self, Placed};
-use crate::decoder::{self, Placement, Weights};
+use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
@@ -31,8 +31,9 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     progress(CHECKED);
 
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
-    let n_weight_bytes = placed.iter().map(|p| p.view.data.len() as u64).sum();
-    let n_parameters = placed.iter().map(|p| p.view.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
+    let parts = || placed.iter().flat_map(|p| &p.parts);
+    let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
+    let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
     let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
     let mut upload = Upload { placed: &placed, devices: &devices, n_weight_bytes, n_done: 0, progress };
     let graph = decoder::build(&spec, &placement, options.kv, &mut upload)?;
@@ -147,7 +148,7 @@ fn identity(
     executor: &Executor,
 ) -> Result<Identity> {
     let mut page_bytes = 0;
-    for layer in 0..spec.layers.len() {
+    for layer in 0..executor.graph().kv().layers.len() {
         page_bytes += executor.kv_page(layer, 0)?.len();
     }
     Ok(Identity {
@@ -162,7 +163,7 @@ fn identity(
 
 /// Brings tensors to their devices as the decoder asks for them, and says how far it is.
 struct Upload<'a> {
-    placed: &'a [Placed<'a>],
+    placed: &'a [Placed],
     devices: &'a [Box<dyn Backend>],
     n_weight_bytes: u64,
     n_done: u64,
@@ -171,13 +172,27 @@ struct Upload<'a> {
 
 impl Weights for Upload<'_> {
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor> {
+        let [tensor] = <[Tensor; 1]>::try_from(self.experts(role, layer, device)?)
+            .expect("only matrices of experts have several parts");
+        Ok(tensor)
+    }
+
+    fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>> {
         let found = self.placed.iter().find(|p| p.role == role && p.layer == layer);
-        let Placed { view, .. } = found.expect("the spec lists every tensor that the decoder asks for");
-        fault_in(&view.data);
-        self.n_done += view.data.len() as u64;
+        let Placed { parts, .. } = found.expect("the spec lists every tensor that the decoder asks for");
+        let mut tensors = Vec::with_capacity(parts.len());
+        for part in parts {
+            fault_in(&part.data);
+            self.n_done += part.data.len() as u64;
+            tensors.push(self.devices[device.0].upload(&part.view())?);
+        }
         let share = (self.n_done as f32 / self.n_weight_bytes.max(1) as f32).min(1.0);
         (self.progress)(CHECKED + share * (UPLOADED - CHECKED));
-        Ok(self.devices[device.0].upload(view)?)
+        Ok(tensors)
+    }
+
+    fn adapters(&mut self, _: Role, _: Option<usize>, _: DeviceId) -> Result<Vec<LowRank>> {
+        Ok(Vec::new())
     }
 }
 
