@@ -242,7 +242,7 @@ fn tensors(shape: &Shape) -> Vec<(Role, Option<usize>, Vec<usize>)> {
     }
     for layer in 0..n(shape.n_layers) {
         let of_layer = [
-            (Role::AttentionNorm, vec![d]),
+            (Role::MixerNorm, vec![d]),
             (Role::Query, vec![q, d]),
             (Role::Key, vec![kv, d]),
             (Role::Value, vec![kv, d]),

@@ -82,7 +82,7 @@ fn base(hyper: &Hyper<'_>) -> Result<f64> {
     Ok(hyper.optional_real(BASE, 1.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BASE))
 }
 
-fn parameters<'a>(hyper: &Hyper<'a>) -> Option<&'a Value> {
+fn parameters<'a>(hyper: &'a Hyper<'_>) -> Option<&'a Value> {
     let config = hyper.config()?;
     ["rope_parameters", "rope_scaling"].iter().find_map(|key| config.get(key).filter(|v| v.is_object()))
 }
