@@ -174,8 +174,7 @@ impl Decoder<'_> {
 
     /// x (tokens, d_model) → same shape
     fn layer(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
-        let normed =
-            self.norm("mixer.norm", x, layer.mixer_norm, Role::MixerNorm, Role::MixerNormBias)?;
+        let normed = self.norm("mixer.norm", x, layer.mixer_norm, Role::MixerNorm, Role::MixerNormBias)?;
         let mixed = match &layer.mixer {
             Mixer::Attention(attention) => self.attention(normed, attention)?,
             Mixer::ShortConv(conv) => self.short_conv(normed, conv)?,

@@ -241,7 +241,11 @@ pub enum Ffn {
     Experts(Experts),
     /// Both, side by side on the residual stream, each with norms of its own (Gemma 4): the experts' input is
     /// normed apart, either output is normed before the sum.
-    GatedAndExperts { dense: Dense, experts: Experts, norm: Norm },
+    GatedAndExperts {
+        dense: Dense,
+        experts: Experts,
+        norm: Norm,
+    },
 }
 
 /// Sizes of a dense feed-forward part.

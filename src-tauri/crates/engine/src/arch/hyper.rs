@@ -45,7 +45,18 @@ pub struct Hyper<'a> {
     family: Family,
     /// config.json; of a model that also sees or hears, the language part laid over the rest.
     config: Option<Cow<'a, Value>>,
+    fit: Fit,
     notes: RefCell<Notes>,
+}
+
+/// What a model is loaded for, where its structure depends on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Fit {
+    /// Tokens a sequence may hold: LongRoPE has frequencies for short contexts and others for long ones.
+    /// 0: as many as the model was first trained for.
+    pub n_ctx: usize,
+    /// Positions are stretched by so much with YaRN, instead of what the file says.
+    pub stretch: Option<f64>,
 }
 
 /// What a model says of itself, as a GGUF of its family says it.
@@ -58,12 +69,12 @@ pub struct Notes {
 }
 
 impl<'a> Hyper<'a> {
-    pub(super) fn new(file: &'a WeightFile, family: Family) -> Self {
+    pub(super) fn new(file: &'a WeightFile, family: Family, fit: Fit) -> Self {
         let config = match file.container() {
             Container::Gguf { .. } => None,
             Container::Safetensors => Some(language_part(file.metadata().config())),
         };
-        Self { file, family, config, notes: RefCell::default() }
+        Self { file, family, config, fit, notes: RefCell::default() }
     }
 
     pub(super) fn into_notes(self) -> Notes {
@@ -87,6 +98,14 @@ impl<'a> Hyper<'a> {
     /// config.json; None for a GGUF.
     pub(super) fn config(&self) -> Option<&Value> {
         self.config.as_deref()
+    }
+
+    pub(super) fn n_ctx(&self) -> usize {
+        self.fit.n_ctx
+    }
+
+    pub(super) fn stretch(&self) -> Option<f64> {
+        self.fit.stretch
     }
 
     /// A value of config.json that is there and not null.
@@ -186,7 +205,12 @@ impl<'a> Hyper<'a> {
     }
 
     /// A count for each layer: one for all, or a list. Error: a list of another length, a count above `max`.
-    pub(super) fn counts_by_layer(&self, key: Key, n_layers: usize, max: usize) -> Result<Option<Vec<usize>>> {
+    pub(super) fn counts_by_layer(
+        &self,
+        key: Key,
+        n_layers: usize,
+        max: usize,
+    ) -> Result<Option<Vec<usize>>> {
         let name = self.name(key);
         let all: Vec<u64> = match (self.array(key)?, self.value(key.hf)) {
             (Some(array), _) => array.u32s()?.into_iter().map(u64::from).collect(),

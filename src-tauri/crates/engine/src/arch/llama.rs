@@ -5,9 +5,7 @@ use kernels::Activation;
 use super::hyper::{Hyper, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::{Architecture, keys, rope};
 use crate::error::Result;
-use crate::spec::{
-    Attention, Dense, Embedding, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope,
-};
+use crate::spec::{Attention, Dense, Embedding, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope};
 
 pub(super) struct Llama;
 

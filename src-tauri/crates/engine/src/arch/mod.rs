@@ -21,7 +21,7 @@ mod smollm3;
 #[cfg(test)]
 mod tests;
 
-pub use hyper::{Hyper, Notes};
+pub use hyper::{Fit, Hyper, Notes};
 pub use place::{Form, Part, Place};
 
 /// A family. Implemented by the files beside this one.
@@ -104,9 +104,14 @@ pub fn gguf_tensor_name(architecture: &str, role: Role, layer: Option<usize>) ->
     Ok(place::expected_name(Container::Gguf { version: 3 }, *family, role, layer))
 }
 
-/// The structure of a file's model. Errors: an unknown family; `model.hyperparameter`, naming the key.
+/// The structure of a file's model. Errors: `model.hyperparameter`, naming the key; `model.feature_unsupported`.
 pub fn spec(file: &WeightFile, family: Family) -> Result<ModelSpec> {
-    let hyper = Hyper::new(file, family);
+    spec_for(file, family, Fit::default())
+}
+
+/// As `spec`, for a context and a stretch of it.
+pub fn spec_for(file: &WeightFile, family: Family, fit: Fit) -> Result<ModelSpec> {
+    let hyper = Hyper::new(file, family, fit);
     if let Some(config) = hyper.config()
         && let Some(quantization) = config.get("quantization_config").filter(|q| !q.is_null())
         && (family.hf_quantization().is_none()
@@ -120,7 +125,7 @@ pub fn spec(file: &WeightFile, family: Family) -> Result<ModelSpec> {
 /// As `spec`, with what a GGUF would say of the model where the file is no GGUF.
 pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, Notes)> {
     spec(file, family)?;
-    let hyper = Hyper::new(file, family);
+    let hyper = Hyper::new(file, family, Fit::default());
     let spec = family.spec(&hyper)?;
     Ok((spec, hyper.into_notes()))
 }
@@ -130,8 +135,10 @@ pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, N
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`, naming the tensor.
 pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<Placed>> {
     let wanted = spec.tensors();
-    let rows: HashMap<(Role, Option<usize>), usize> =
-        wanted.iter().map(|(role, layer, shape)| ((*role, *layer), shape[usize::from(role.is_expert())])).collect();
+    let rows: HashMap<(Role, Option<usize>), usize> = wanted
+        .iter()
+        .map(|(role, layer, shape)| ((*role, *layer), shape[usize::from(role.is_expert())]))
+        .collect();
     let place = |(role, layer, shape): &(Role, Option<usize>, Vec<usize>)| {
         let rows_of = |other: Role| rows.get(&(other, *layer)).copied();
         let parts = place::parts(file, family, (*role, *layer), shape, &rows_of)?;

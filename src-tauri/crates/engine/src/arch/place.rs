@@ -101,7 +101,9 @@ pub(super) fn expected_name(
     layer: Option<usize>,
 ) -> String {
     let places = family.places(container, role);
-    places.first().map_or_else(|| format!("{role:?}"), |place| names(container, family, place, layer).swap_remove(0))
+    places
+        .first()
+        .map_or_else(|| format!("{role:?}"), |place| names(container, family, place, layer).swap_remove(0))
 }
 
 /// A role's parts, checked against `shape`: one tensor, or for a matrix of experts one for each.
@@ -276,7 +278,6 @@ fn mxfp4(
         }
     });
     let name = blocks.name.to_owned();
-    let part =
-        Part { name, dtype: DType::MXFP4, shape: shape.to_vec(), data: SharedBytes::from_vec(data) };
+    let part = Part { name, dtype: DType::MXFP4, shape: shape.to_vec(), data: SharedBytes::from_vec(data) };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
 }

@@ -1,10 +1,10 @@
 //! SmolLM3: llama with every fourth layer without positions, and sometimes a window in those.
 
-use serde_json::Value;
 use super::hyper::{Hyper, Key, MAX_LAYERS, MAX_POSITIONS};
 use super::{Architecture, llama};
 use crate::error::Result;
 use crate::spec::{ModelSpec, Rope};
+use serde_json::Value;
 
 pub(super) struct SmolLm3;
 

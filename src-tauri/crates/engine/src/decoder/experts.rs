@@ -11,7 +11,8 @@ impl Decoder<'_> {
     pub(super) fn experts(&mut self, residual: ValueId, x: ValueId, spec: &Experts) -> Result<ValueId> {
         let route = self.route(residual, x, spec)?;
         let bias = |role| spec.bias.then_some(role);
-        let gate = self.expert_matmul("experts.gate", x, route, Role::ExpertGate, bias(Role::ExpertGateBias))?; // (tokens, n_used · d_ff)
+        let gate =
+            self.expert_matmul("experts.gate", x, route, Role::ExpertGate, bias(Role::ExpertGateBias))?; // (tokens, n_used · d_ff)
         let up = self.expert_matmul("experts.up", x, route, Role::ExpertUp, bias(Role::ExpertUpBias))?; // like gate
         let gated = self.glu("experts.glu", gate, up, spec.activation)?;
         let down =

@@ -4,7 +4,7 @@ use kernels::{Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executo
 use weights::{Container, WeightFile};
 
 use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Rows, Wanted};
-use crate::arch::{self, Placed};
+use crate::arch::{self, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
@@ -24,7 +24,8 @@ const UPLOADED: f32 = 0.9;
 pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
     progress(0.0);
     let family = arch::find(file)?;
-    let spec = arch::spec(file, family)?;
+    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
+    let spec = arch::spec_for(file, family, Fit { n_ctx, stretch: None })?;
     let placed = arch::tensors(file, family, &spec)?;
     let tokenizer = tokenizer(file, &spec)?;
     let template = ChatTemplate::from_weights(file);
@@ -41,7 +42,7 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
 
     let max_sequences = options.max_sequences.max(1);
     let max_rows = options.max_rows.max(1);
-    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, spec.context_length);
+    let n_ctx = n_ctx.clamp(1, spec.context_length);
     let cache = KvCache::new(kernels::PAGE_LEN, n_ctx, max_sequences);
     let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
     let capacity = Capacity {

@@ -1,7 +1,7 @@
 //! Every tensor that a spec asks for, with its shape.
 
 use super::{
-    Attention, Dense, DeltaNet, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
+    Attention, DeltaNet, Dense, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
     ShortConv,
 };
 
@@ -96,8 +96,7 @@ impl Attention {
             Keys::SharedByValues => (true, false),
             Keys::OfLayer(_) => (false, false),
         };
-        let projections =
-            [(has_keys, Role::Key, Role::KeyBias), (has_values, Role::Value, Role::ValueBias)];
+        let projections = [(has_keys, Role::Key, Role::KeyBias), (has_values, Role::Value, Role::ValueBias)];
         for (_, role, bias) in projections.into_iter().filter(|(here, ..)| *here) {
             add(role, vec![kv, d]);
             if self.qkv_bias {

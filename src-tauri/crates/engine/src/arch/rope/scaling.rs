@@ -1,0 +1,325 @@
+//! How trained frequencies are stretched over a longer context: the rules as arithmetic, and where either container
+//! says which one holds.
+
+use std::f64::consts::PI;
+
+use serde_json::Value;
+use weights::write::OwnedValue;
+
+use super::super::hyper::{Hyper, Key, MAX_FACTOR, Numbers};
+use crate::error::Result;
+
+/// The tensor of a GGUF that divides the frequencies one by one.
+const DIVISORS: &str = "rope_freqs.weight";
+const LONG_DIVISORS: &str = "rope_factors_long.weight";
+const SHORT_DIVISORS: &str = "rope_factors_short.weight";
+/// 0 stands for none.
+const FACTOR: Key = Key { gguf: "rope.scaling.factor", hf: "" };
+const OLD_FACTOR: Key = Key { gguf: "rope.scale_linear", hf: "" };
+const ORIGINAL_CONTEXT: Key =
+    Key { gguf: "rope.scaling.original_context_length", hf: "original_max_position_embeddings" };
+const ATTENTION_FACTOR: Key = Key { gguf: "rope.scaling.attn_factor", hf: "" };
+const BETA_FAST: Key = Key { gguf: "rope.scaling.yarn_beta_fast", hf: "" };
+const BETA_SLOW: Key = Key { gguf: "rope.scaling.yarn_beta_slow", hf: "" };
+const LOG_MULTIPLIER: Key = Key { gguf: "rope.scaling.yarn_log_multiplier", hf: "" };
+const DEFAULT_BETA_FAST: f64 = 32.0;
+const DEFAULT_BETA_SLOW: f64 = 1.0;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scaling {
+    None,
+    /// All frequencies divided by the factor.
+    Linear {
+        factor: f64,
+    },
+    /// Llama 3: long waves divided by the factor, short ones kept, a smooth ramp between.
+    Llama3 {
+        factor: f64,
+        low: f64,
+        high: f64,
+        original_context: f64,
+    },
+    Yarn(Yarn),
+    /// One divisor per pair, and a factor on the rotated values (LongRoPE).
+    Divisors {
+        divisors: Vec<f32>,
+        mscale: f64,
+    },
+    /// Only the first `share` of the pairs turn; frequencies as if all did.
+    Proportional {
+        share: f64,
+    },
+}
+
+/// Peng et al. 2023, arXiv 2309.00071: dimensions that turn often keep their frequency, slow ones are divided.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Yarn {
+    pub factor: f64,
+    pub original_context: f64,
+    /// Turns over the original context from which on a dimension is kept, and up to which it is divided.
+    pub beta_fast: f64,
+    pub beta_slow: f64,
+    /// The ramp's ends are whole dimensions.
+    pub truncate: bool,
+    pub mscale: f64,
+}
+
+impl Scaling {
+    /// Changes frequencies (n_rot / 2) of a rotation with that base; returns the factor on the rotated values.
+    pub(super) fn apply(&self, inv_freq: &mut [f64], base: f64) -> f64 {
+        match self {
+            Self::None => {}
+            Self::Linear { factor } => inv_freq.iter_mut().for_each(|f| *f /= factor),
+            Self::Divisors { divisors, mscale } => {
+                inv_freq.iter_mut().zip(divisors).for_each(|(f, &divisor)| *f /= f64::from(divisor));
+                return *mscale;
+            }
+            Self::Llama3 { factor, low, high, original_context } => {
+                for f in inv_freq {
+                    let n_waves = original_context * *f / (2.0 * PI); // waves over the original context
+                    let kept = ((n_waves - low) / (high - low)).clamp(0.0, 1.0);
+                    *f = kept * *f + (1.0 - kept) * *f / factor;
+                }
+            }
+            Self::Yarn(yarn) => {
+                yarn.apply(inv_freq, base);
+                return yarn.mscale;
+            }
+            Self::Proportional { share } => {
+                let n_turned = (share * inv_freq.len() as f64) as usize;
+                inv_freq.iter_mut().skip(n_turned).for_each(|f| *f = 0.0);
+            }
+        }
+        1.0
+    }
+
+    /// What a GGUF has instead of a config's scaling: keys, or what a rule makes of each frequency as divisors.
+    pub(super) fn note(&self, hyper: &Hyper<'_>, before: &[f64], after: &[f64]) {
+        let ratios = || before.iter().zip(after).map(|(b, a)| (b / a).min(UNTURNED) as f32).collect();
+        match self {
+            Self::None => {}
+            Self::Linear { factor } => {
+                hyper.note("rope.scaling.type", OwnedValue::Str("linear".into()));
+                hyper.note(FACTOR.gguf, OwnedValue::F32(*factor as f32));
+            }
+            Self::Llama3 { .. } | Self::Proportional { .. } => hyper.note_tensor(DIVISORS, ratios()),
+            Self::Divisors { mscale, .. } => {
+                hyper.note(ATTENTION_FACTOR.gguf, OwnedValue::F32(*mscale as f32));
+            }
+            Self::Yarn(yarn) => {
+                hyper.note("rope.scaling.type", OwnedValue::Str("yarn".into()));
+                hyper.note(FACTOR.gguf, OwnedValue::F32(yarn.factor as f32));
+                hyper.note(ORIGINAL_CONTEXT.gguf, OwnedValue::U32(yarn.original_context as u32));
+                hyper.note(BETA_FAST.gguf, OwnedValue::F32(yarn.beta_fast as f32));
+                hyper.note(BETA_SLOW.gguf, OwnedValue::F32(yarn.beta_slow as f32));
+                if yarn.mscale == 1.0 {
+                    hyper.note(LOG_MULTIPLIER.gguf, OwnedValue::F32(1.0));
+                }
+            }
+        }
+    }
+}
+
+/// The divisor that GGUF files give to pairs that don't turn.
+const UNTURNED: f64 = 1e30;
+
+impl Yarn {
+    fn apply(&self, inv_freq: &mut [f64], base: f64) {
+        let n_rot = 2.0 * inv_freq.len() as f64;
+        let dimension =
+            |n_turns: f64| n_rot * (self.original_context / (n_turns * 2.0 * PI)).ln() / (2.0 * base.ln());
+        let (mut low, mut high) = (dimension(self.beta_fast), dimension(self.beta_slow));
+        if self.truncate {
+            (low, high) = (low.floor(), high.ceil());
+        }
+        let (low, mut high) = (low.max(0.0), high.min(n_rot - 1.0));
+        if low == high {
+            high += 1e-3; // as the reference does: no division by zero
+        }
+        for (i, f) in inv_freq.iter_mut().enumerate() {
+            let divided = ((i as f64 - low) / (high - low)).clamp(0.0, 1.0);
+            *f = *f / self.factor * divided + *f * (1.0 - divided);
+        }
+    }
+}
+
+/// YaRN's factor on the rotated values for a stretch: attention grows sharper with the context.
+pub(super) fn yarn_mscale(factor: f64, weight: f64) -> f64 {
+    if factor <= 1.0 { 1.0 } else { 0.1 * weight * factor.ln() + 1.0 }
+}
+
+/// What a GGUF's keys say, in the order to apply it; divisors only where `divided`.
+pub(super) fn gguf(hyper: &Hyper<'_>, n_pairs: usize, divided: bool) -> Result<Vec<Scaling>> {
+    let scaling = match hyper.optional_text("rope.scaling.type")? {
+        Some("none" | "longrope") => Scaling::None,
+        Some("yarn") => gguf_yarn(hyper)?,
+        // a factor without type is linear
+        None | Some("linear") => {
+            let factor = match hyper.optional_real(FACTOR, 0.0, MAX_FACTOR)? {
+                Some(factor) => Some(factor),
+                None => hyper.optional_real(OLD_FACTOR, 0.0, MAX_FACTOR)?,
+            };
+            factor.filter(|&f| f != 0.0).map_or(Scaling::None, |factor| Scaling::Linear { factor })
+        }
+        Some(other) => return Err(hyper.unsupported(&format!("rope scaling \"{other}\""))),
+    };
+    if !divided {
+        return Ok(vec![scaling]);
+    }
+    let original = hyper.optional_real(ORIGINAL_CONTEXT, 1.0, MAX_FACTOR)?;
+    let is_long = original.is_some_and(|n| hyper.n_ctx() as f64 > n);
+    let by_length = if is_long { LONG_DIVISORS } else { SHORT_DIVISORS };
+    let mut mscale = 1.0;
+    let divisors = match hyper.optional_factors(by_length, n_pairs)? {
+        Some(divisors) => {
+            mscale = hyper.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?.unwrap_or(1.0);
+            Some(divisors)
+        }
+        None => hyper.optional_factors(DIVISORS, n_pairs)?,
+    };
+    let divisors = divisors.map_or(Scaling::None, |divisors| Scaling::Divisors { divisors, mscale });
+    Ok(vec![scaling, divisors])
+}
+
+fn gguf_yarn(hyper: &Hyper<'_>) -> Result<Scaling> {
+    let factor = hyper.real(FACTOR, f64::MIN_POSITIVE, MAX_FACTOR)?;
+    let weight = hyper.optional_real(LOG_MULTIPLIER, 0.0, MAX_FACTOR)?.filter(|w| *w != 0.0);
+    let mscale = match weight {
+        // the keys' own factor over the one meant for all dimensions
+        Some(weight) => yarn_mscale(factor, 1.0) / yarn_mscale(factor, weight),
+        None => yarn_mscale(factor, 1.0),
+    };
+    let attention_factor = hyper.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?;
+    Ok(Scaling::Yarn(Yarn {
+        factor,
+        original_context: hyper.real(ORIGINAL_CONTEXT, 1.0, MAX_FACTOR)?,
+        beta_fast: hyper.optional_real(BETA_FAST, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_FAST),
+        beta_slow: hyper.optional_real(BETA_SLOW, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_SLOW),
+        truncate: true, // GGUF has no key for it
+        mscale: mscale * attention_factor.unwrap_or(1.0),
+    }))
+}
+
+/// What `rope_parameters` or `rope_scaling` of a config say.
+pub(super) fn hugging_face(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Scaling> {
+    let numbers = Numbers::new(parameters, "rope_scaling.");
+    let kind = ["rope_type", "type"].iter().find_map(|key| parameters.get(key).and_then(Value::as_str));
+    match kind.unwrap_or("default") {
+        "default" => Ok(Scaling::None),
+        "linear" => Ok(Scaling::Linear { factor: numbers.real("factor", 1.0, MAX_FACTOR)? }),
+        "llama3" => {
+            let low = numbers.real("low_freq_factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
+            let high = numbers.real("high_freq_factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
+            if high <= low {
+                let message = format!("{high} is not above low_freq_factor {low}");
+                return Err(hyper.wrong("rope_scaling.high_freq_factor", message));
+            }
+            let factor = numbers.real("factor", 1.0, MAX_FACTOR)?;
+            let original_context = numbers.real("original_max_position_embeddings", 1.0, MAX_FACTOR)?;
+            Ok(Scaling::Llama3 { factor, low, high, original_context })
+        }
+        "yarn" => hf_yarn(hyper, parameters),
+        "longrope" | "su" => long_rope(hyper, parameters, n_pairs),
+        "proportional" => {
+            let share = numbers.optional_real("partial_rotary_factor", 0.0, 1.0)?.unwrap_or(1.0);
+            Ok(Scaling::Proportional { share })
+        }
+        other => Err(hyper.unsupported(&format!("rope scaling \"{other}\""))),
+    }
+}
+
+fn hf_yarn(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
+    let numbers = Numbers::new(parameters, "rope_scaling.");
+    let original_context = match numbers.optional_real("original_max_position_embeddings", 1.0, MAX_FACTOR)? {
+        Some(n) => n,
+        None => hyper.real(super::super::keys::CONTEXT, 1.0, MAX_FACTOR)?,
+    };
+    let factor = numbers.real("factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
+    let real = |key: &str| numbers.optional_real(key, 0.0, MAX_FACTOR);
+    let mscale = match (real("attention_factor")?, real("mscale")?, real("mscale_all_dim")?) {
+        (Some(mscale), ..) => mscale,
+        (None, Some(some), Some(all)) if some != 0.0 && all != 0.0 => {
+            yarn_mscale(factor, some) / yarn_mscale(factor, all)
+        }
+        (None, ..) => yarn_mscale(factor, 1.0),
+    };
+    Ok(Scaling::Yarn(Yarn {
+        factor,
+        original_context,
+        beta_fast: real("beta_fast")?.filter(|b| *b != 0.0).unwrap_or(DEFAULT_BETA_FAST),
+        beta_slow: real("beta_slow")?.filter(|b| *b != 0.0).unwrap_or(DEFAULT_BETA_SLOW),
+        truncate: parameters.get("truncate").and_then(Value::as_bool).unwrap_or(true),
+        mscale,
+    }))
+}
+
+/// Ding et al. 2024, arXiv 2402.13753: a list of divisors for sequences within the original context, and one beyond.
+fn long_rope(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Scaling> {
+    let numbers = Numbers::new(parameters, "rope_scaling.");
+    let context = hyper.real(super::super::keys::CONTEXT, 1.0, MAX_FACTOR)?;
+    let original = match numbers.optional_real(ORIGINAL_CONTEXT.hf, 1.0, MAX_FACTOR)? {
+        Some(n) => n,
+        None => hyper.optional_real(ORIGINAL_CONTEXT, 1.0, MAX_FACTOR)?.unwrap_or(context),
+    };
+    let list = |key: &str, tensor| {
+        let list = parameters.get(key).and_then(Value::as_array);
+        let divisors: Vec<f32> =
+            list.into_iter().flatten().filter_map(Value::as_f64).map(|x| x as f32).collect();
+        if divisors.len() != n_pairs || divisors.iter().any(|d| !d.is_finite() || *d <= 0.0) {
+            let message = format!("it is not a list of {n_pairs} positive numbers");
+            return Err(hyper.wrong(&format!("rope_scaling.{key}"), message));
+        }
+        hyper.note_tensor(tensor, divisors.clone());
+        Ok(divisors)
+    };
+    let (short, long) = (list("short_factor", SHORT_DIVISORS)?, list("long_factor", LONG_DIVISORS)?);
+    let divisors = if hyper.n_ctx() as f64 > original { long } else { short };
+    let mscale = match numbers.optional_real("attention_factor", 0.0, MAX_FACTOR)? {
+        Some(mscale) => mscale,
+        None => {
+            let stretch = match numbers.optional_real("factor", f64::MIN_POSITIVE, MAX_FACTOR)? {
+                Some(factor) => factor,
+                None => context / original,
+            };
+            if stretch <= 1.0 { 1.0 } else { (1.0 + stretch.ln() / original.ln()).sqrt() }
+        }
+    };
+    Ok(Scaling::Divisors { divisors, mscale })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn llama3_keeps_short_waves_and_stretches_long_ones() {
+        let scaling = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 64.0 };
+        // as transformers computes them: 4 waves and more stay, 1 and fewer are divided by 8
+        let frequency = |n_waves: f64| n_waves * 2.0 * PI / 64.0;
+        for (n_waves, expected) in [(5.0, 5.0), (4.0, 4.0), (1.0, 1.0 / 8.0), (0.5, 0.5 / 8.0)] {
+            let mut f = [frequency(n_waves)];
+            scaling.apply(&mut f, 1e4);
+            assert!((f[0] - frequency(expected)).abs() < 1e-12, "{n_waves} waves");
+        }
+        let mut f = [frequency(2.5)];
+        scaling.apply(&mut f, 1e4);
+        assert!((f[0] - (0.5 * frequency(2.5) + 0.5 * frequency(2.5) / 8.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn yarn_keeps_fast_dimensions_and_divides_slow_ones() {
+        let yarn = |truncate| {
+            let (factor, original_context) = (8.0, 4096.0);
+            let (beta_fast, beta_slow) = (32.0, 1.0);
+            Scaling::Yarn(Yarn { factor, original_context, beta_fast, beta_slow, truncate, mscale: 1.5 })
+        };
+        let plain: Vec<f64> = (0..64).map(|i| 1e4f64.powf(-f64::from(i) / 64.0)).collect();
+        for truncate in [true, false] {
+            let mut scaled = plain.clone();
+            assert_eq!(yarn(truncate).apply(&mut scaled, 1e4), 1.5);
+            assert_eq!(scaled[0], plain[0]);
+            assert!((scaled[63] - plain[63] / 8.0).abs() < 1e-15);
+            assert!(scaled.iter().zip(&plain).all(|(s, p)| s <= p && *s >= p / 8.0 - 1e-15));
+        }
+    }
+}
