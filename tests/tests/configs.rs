@@ -123,7 +123,8 @@ fn published_spellings_mean_the_same() {
         config["layer_types"] = Value::Null;
     };
     let windows: Vec<_> = read("smollm3", "spelling", &windowed).unwrap().unwrap().layers;
-    let windows: Vec<_> = windows.iter().map(|layer| layer.attention.window).collect();
+    let windows: Vec<_> =
+        windows.iter().map(|layer| layer.mixer.attention().and_then(|a| a.window)).collect();
     assert_eq!(windows, [None, None, None, Some(16), None]);
     remove("smollm3", "spelling");
 }

@@ -77,13 +77,25 @@ fn show(row: &Row, as_json: bool) {
     ));
 }
 
-/// Weights that every token needs. Of an embedding table that is not the output too, only a row is read.
+/// Weights that every token needs: of experts those that are chosen, of a table of embeddings that is not the output
+/// too only a row.
 fn bytes_per_pass(file: &WeightFile) -> Result<u64> {
     let family = arch::find(file)?;
     let spec = arch::spec(file, family)?;
-    let placed = arch::tensors(file, family, &spec)?;
-    let is_read = |role: Role| role != Role::TokenEmbedding || spec.tied_embeddings;
-    Ok(placed.iter().filter(|tensor| is_read(tensor.role)).map(|tensor| tensor.view.data.len() as u64).sum())
+    let bytes_of = |placed: &arch::Placed| {
+        let n_bytes: u64 = placed.parts.iter().map(|part| part.data.len() as u64).sum();
+        match placed.role {
+            Role::TokenEmbedding if !spec.tied_embeddings => 0,
+            Role::PositionEmbedding | Role::PerLayerEmbedding => 0,
+            _ => match placed.layer.and_then(|layer| spec.layers[layer].ffn.experts()) {
+                Some(experts) if placed.role.is_expert_matrix() => {
+                    n_bytes / experts.n_experts as u64 * experts.n_used as u64
+                }
+                _ => n_bytes,
+            },
+        }
+    };
+    Ok(arch::tensors(file, family, &spec)?.iter().map(bytes_of).sum())
 }
 
 struct Bench {

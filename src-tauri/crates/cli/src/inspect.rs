@@ -144,15 +144,19 @@ struct Memory {
     bytes: u64,
 }
 
-/// Weights plus keys and values in f16, by context length.
+/// Weights plus what one sequence keeps (keys and values in f16, of windowed layers their window, and states of
+/// recurrent layers), by context length.
 fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<Memory> {
     let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
-    let of_layer = |n_kv_heads: usize, head_dim: usize| 2 * n_kv_heads * head_dim * F16_BYTES;
-    let per_token: usize =
-        spec.layers.iter().map(|layer| of_layer(layer.attention.n_kv_heads, layer.attention.head_dim)).sum();
+    let layout = engine::decoder::kv_layout(spec, engine::KvDType::F16);
+    let states = layout.states.iter().sum::<usize>() * size_of::<f32>();
+    let of_layer = |layer: &kernels::KvLayerLayout, n: usize| {
+        2 * layer.n_kv_heads * layer.head_dim * F16_BYTES * layer.window.map_or(n, |window| window.min(n))
+    };
+    let kept = |n: usize| states + layout.layers.iter().map(|layer| of_layer(layer, n)).sum::<usize>();
     let lengths =
         std::iter::successors(Some(2048usize), |n| n.checked_mul(4)).take_while(|n| *n < spec.context_length);
-    let row = |context: usize| Memory { context, bytes: weights + per_token as u64 * context as u64 };
+    let row = |context: usize| Memory { context, bytes: weights + kept(context) as u64 };
     lengths.take(MOST_LENGTHS).chain([spec.context_length]).map(row).collect()
 }
 

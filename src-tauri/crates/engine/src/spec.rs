@@ -248,6 +248,15 @@ pub enum Ffn {
     },
 }
 
+impl Ffn {
+    pub fn experts(&self) -> Option<&Experts> {
+        match self {
+            Self::Experts(experts) | Self::GatedAndExperts { experts, .. } => Some(experts),
+            Self::Gated(_) | Self::Plain(_) => None,
+        }
+    }
+}
+
 /// Sizes of a dense feed-forward part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dense {

@@ -27,11 +27,11 @@ pub fn inspect(location: &Location) -> Result<Facts> {
     Tokenizer::from_weights(&file)?;
     let mut bytes_of = BTreeMap::new();
     let (mut parameters, mut bytes) = (0_u64, 0_u64);
-    for tensor in &tensors {
-        let n_bytes = tensor.view.data.len() as u64;
-        parameters += tensor.view.shape.iter().map(|&n| n as u64).product::<u64>();
+    for part in tensors.iter().flat_map(|tensor| &tensor.parts) {
+        let n_bytes = part.data.len() as u64;
+        parameters += part.shape.iter().map(|&n| n as u64).product::<u64>();
         bytes += n_bytes;
-        *bytes_of.entry(tensor.view.dtype.name()).or_insert(0) += n_bytes;
+        *bytes_of.entry(part.dtype.name()).or_insert(0) += n_bytes;
     }
     let dtype = bytes_of.iter().max_by_key(|(_, n_bytes)| **n_bytes).map_or("", |(name, _)| name);
     Ok(Facts {

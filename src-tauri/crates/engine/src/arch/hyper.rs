@@ -22,6 +22,8 @@ pub(super) const MAX_LAYERS: usize = 1024;
 /// Widths of the residual stream and of feed-forward layers.
 pub(super) const MAX_WIDTH: usize = 1 << 20;
 pub(super) const MAX_HEADS: usize = 1 << 12;
+/// Published mixtures have up to 512.
+pub(super) const MAX_EXPERTS: usize = 1 << 14;
 /// The kernels' own bound.
 pub(super) const MAX_HEAD_DIM: usize = 512;
 /// Positions are 32-bit.
@@ -86,6 +88,11 @@ impl<'a> Hyper<'a> {
         if self.config().is_some() && !gguf.is_empty() {
             self.notes.borrow_mut().pairs.push((gguf, value));
         }
+    }
+
+    /// As `note`, of a number.
+    pub(super) fn note_real(&self, key: Key, value: f64) {
+        self.note(key.gguf, OwnedValue::F32(value as f32));
     }
 
     /// A tensor that a GGUF would have for what was read from a config.

@@ -19,6 +19,9 @@ impl Architecture for Llama {
     }
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        if hyper.optional_unbounded(keys::N_EXPERTS)?.is_some_and(|n| n > 0) {
+            return Err(hyper.unsupported("a mixture of experts"));
+        }
         spec(hyper, self.gguf_name(), false)
     }
 }
@@ -26,9 +29,21 @@ impl Architecture for Llama {
 /// The structure that llama's hyperparameters describe: the same in every layer. `tied` is the family's habit
 /// where a config doesn't say whether the output matrix is the embedding table.
 pub(super) fn spec(hyper: &Hyper<'_>, architecture: &'static str, tied: bool) -> Result<ModelSpec> {
-    if hyper.optional_unbounded(keys::N_EXPERTS)?.is_some_and(|n| n > 0) {
-        return Err(hyper.unsupported("a mixture of experts"));
-    }
+    let ffn = Ffn::Gated(Dense {
+        d_ff: hyper.count(keys::D_FF, MAX_WIDTH)?,
+        activation: hyper.activation("hidden_act", Activation::Silu)?,
+        bias: hyper.has_bias("mlp_bias", Role::GateBias)?,
+    });
+    spec_with(hyper, architecture, tied, ffn)
+}
+
+/// As `spec`, with another feed-forward part.
+pub(super) fn spec_with(
+    hyper: &Hyper<'_>,
+    architecture: &'static str,
+    tied: bool,
+    ffn: Ffn,
+) -> Result<ModelSpec> {
     let n_layers = hyper.count(keys::N_LAYERS, MAX_LAYERS)?;
     let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
     let norm = Norm::rms(hyper.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
@@ -37,11 +52,7 @@ pub(super) fn spec(hyper: &Hyper<'_>, architecture: &'static str, tied: bool) ->
         mixer: Mixer::Attention(attention(hyper, d_model)?),
         mixer_post_norm: None,
         ffn_norm: norm,
-        ffn: Ffn::Gated(Dense {
-            d_ff: hyper.count(keys::D_FF, MAX_WIDTH)?,
-            activation: hyper.activation("hidden_act", Activation::Silu)?,
-            bias: hyper.has_bias("mlp_bias", Role::GateBias)?,
-        }),
+        ffn,
         ffn_post_norm: None,
         per_layer_input: None,
         output_scale: false,

@@ -11,11 +11,17 @@ use weights::{Codec, Container, TensorView, WeightFile};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::{ModelSpec, Role};
 
+mod gemma;
+mod gpt2;
 mod hyper;
 mod keys;
 mod llama;
+mod ministral3;
+mod mistral;
 mod names;
+mod phi3;
 mod place;
+mod qwen;
 mod rope;
 mod smollm3;
 #[cfg(test)]
@@ -52,7 +58,20 @@ pub trait Architecture: Sync {
 }
 
 /// Every family that runs.
-pub static ARCHITECTURES: &[Family] = &[&llama::Llama, &smollm3::SmolLm3];
+pub static ARCHITECTURES: &[Family] = &[
+    &llama::Llama,
+    &mistral::Mistral,
+    &ministral3::Ministral3,
+    &smollm3::SmolLm3,
+    &gemma::Gemma,
+    &gemma::Gemma2,
+    &gemma::Gemma3,
+    &qwen::Qwen2,
+    &qwen::Qwen3,
+    &qwen::Qwen3Moe,
+    &phi3::Phi3,
+    &gpt2::Gpt2,
+];
 
 /// A family found for a file.
 pub type Family = &'static dyn Architecture;

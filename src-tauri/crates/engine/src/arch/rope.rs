@@ -3,7 +3,7 @@
 use serde_json::Value;
 use weights::write::OwnedValue;
 
-use super::hyper::{Hyper, Key, MAX_FACTOR, Numbers};
+use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_POSITIONS, Numbers};
 use crate::error::Result;
 use crate::spec::Rotary;
 
@@ -82,7 +82,7 @@ pub(super) fn of_kind(hyper: &Hyper<'_>, head_dim: usize, kind: &Kind) -> Result
 fn stretched(hyper: &Hyper<'_>, factor: f64) -> Result<Scaling> {
     Ok(Scaling::Yarn(Yarn {
         factor,
-        original_context: hyper.real(super::keys::CONTEXT, 1.0, MAX_FACTOR)?,
+        original_context: hyper.count(super::keys::CONTEXT, MAX_POSITIONS)? as f64,
         beta_fast: 32.0,
         beta_slow: 1.0,
         truncate: true,

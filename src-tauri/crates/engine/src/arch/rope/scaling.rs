@@ -6,7 +6,8 @@ use std::f64::consts::PI;
 use serde_json::Value;
 use weights::write::OwnedValue;
 
-use super::super::hyper::{Hyper, Key, MAX_FACTOR, Numbers};
+use super::super::hyper::{Hyper, Key, MAX_FACTOR, MAX_POSITIONS, Numbers};
+use super::super::keys;
 use crate::error::Result;
 
 /// The tensor of a GGUF that divides the frequencies one by one.
@@ -166,8 +167,8 @@ pub(super) fn gguf(hyper: &Hyper<'_>, n_pairs: usize, divided: bool) -> Result<V
     if !divided {
         return Ok(vec![scaling]);
     }
-    let original = hyper.optional_real(ORIGINAL_CONTEXT, 1.0, MAX_FACTOR)?;
-    let is_long = original.is_some_and(|n| hyper.n_ctx() as f64 > n);
+    let original = hyper.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?;
+    let is_long = original.is_some_and(|n| hyper.n_ctx() > n);
     let by_length = if is_long { LONG_DIVISORS } else { SHORT_DIVISORS };
     let mut mscale = 1.0;
     let divisors = match hyper.optional_factors(by_length, n_pairs)? {
@@ -192,7 +193,7 @@ fn gguf_yarn(hyper: &Hyper<'_>) -> Result<Scaling> {
     let attention_factor = hyper.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?;
     Ok(Scaling::Yarn(Yarn {
         factor,
-        original_context: hyper.real(ORIGINAL_CONTEXT, 1.0, MAX_FACTOR)?,
+        original_context: hyper.count(ORIGINAL_CONTEXT, MAX_POSITIONS)? as f64,
         beta_fast: hyper.optional_real(BETA_FAST, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_FAST),
         beta_slow: hyper.optional_real(BETA_SLOW, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_SLOW),
         truncate: true, // GGUF has no key for it
@@ -232,7 +233,7 @@ fn hf_yarn(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
     let numbers = Numbers::new(parameters, "rope_scaling.");
     let original_context = match numbers.optional_real("original_max_position_embeddings", 1.0, MAX_FACTOR)? {
         Some(n) => n,
-        None => hyper.real(super::super::keys::CONTEXT, 1.0, MAX_FACTOR)?,
+        None => hyper.count(keys::CONTEXT, MAX_POSITIONS)? as f64,
     };
     let factor = numbers.real("factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
     let real = |key: &str| numbers.optional_real(key, 0.0, MAX_FACTOR);
@@ -256,10 +257,10 @@ fn hf_yarn(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
 /// Ding et al. 2024, arXiv 2402.13753: a list of divisors for sequences within the original context, and one beyond.
 fn long_rope(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Scaling> {
     let numbers = Numbers::new(parameters, "rope_scaling.");
-    let context = hyper.real(super::super::keys::CONTEXT, 1.0, MAX_FACTOR)?;
+    let context = hyper.count(keys::CONTEXT, MAX_POSITIONS)? as f64;
     let original = match numbers.optional_real(ORIGINAL_CONTEXT.hf, 1.0, MAX_FACTOR)? {
         Some(n) => n,
-        None => hyper.optional_real(ORIGINAL_CONTEXT, 1.0, MAX_FACTOR)?.unwrap_or(context),
+        None => hyper.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?.map_or(context, |n| n as f64),
     };
     let list = |key: &str, tensor| {
         let list = parameters.get(key).and_then(Value::as_array);

@@ -1,0 +1,175 @@
+//! Gemma 1, 2 and 3 (text): norms around zero, embeddings scaled by √width, GELU; from Gemma 2 on windows, norms after
+//! each part, soft caps or norms of the heads.
+
+use kernels::{Activation, RopeStyle};
+use weights::Container;
+
+use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_LAYERS, MAX_POSITIONS};
+use super::place::Place;
+use super::qwen::centred;
+use super::{Architecture, keys, llama, names, rope};
+use crate::error::Result;
+use crate::spec::{Attention, Ffn, ModelSpec, Role, Rope, Rotary};
+
+pub(super) struct Gemma;
+pub(super) struct Gemma2;
+pub(super) struct Gemma3;
+
+const ATTENTION_SOFTCAP: Key = Key { gguf: "attn_logit_softcapping", hf: "attn_logit_softcapping" };
+const OUTPUT_SOFTCAP: Key = Key { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
+/// The head size that queries are scaled by; the larger models' isn't their own.
+const QUERY_SCALAR: Key = Key { gguf: "", hf: "query_pre_attn_scalar" };
+
+impl Architecture for Gemma {
+    fn gguf_name(&self) -> &'static str {
+        "gemma"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["gemma"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        plain(hyper, self.gguf_name())
+    }
+}
+
+impl Architecture for Gemma2 {
+    fn gguf_name(&self) -> &'static str {
+        "gemma2"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["gemma2"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = plain(hyper, self.gguf_name())?;
+        post_norms(&mut spec);
+        let cap = |key| hyper.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
+        spec.output_softcap = cap(OUTPUT_SOFTCAP)?;
+        let softcap = cap(ATTENTION_SOFTCAP)?;
+        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+        let is_27b = spec.layers.len() == 46;
+        let slides = slides(hyper, spec.layers.len(), 2)?;
+        let d_model = spec.d_model;
+        for (attention, slides) in attentions(&mut spec).zip(slides) {
+            attention.softcap = softcap;
+            attention.window = window.filter(|_| slides);
+            attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
+        }
+        Ok(spec)
+    }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        places(container, role)
+    }
+}
+
+impl Architecture for Gemma3 {
+    fn gguf_name(&self) -> &'static str {
+        "gemma3"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["gemma3_text", "gemma3"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = plain(hyper, self.gguf_name())?;
+        post_norms(&mut spec);
+        let cap = |key| hyper.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
+        spec.output_softcap = cap(OUTPUT_SOFTCAP)?;
+        let softcap = cap(ATTENTION_SOFTCAP)?;
+        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+        let slides = slides(hyper, spec.layers.len(), 6)?;
+        let is_27b = spec.layers.len() == 62;
+        let (d_model, norm) = (spec.d_model, spec.output_norm);
+        for (attention, slides) in attentions(&mut spec).zip(slides) {
+            let kind = if slides { rope::SLIDING } else { rope::Kind { default_base: 1e6, ..rope::FULL } };
+            attention.rope = half(rope::of_kind(hyper, attention.head_dim, &kind)?);
+            attention.window = window.filter(|_| slides);
+            attention.softcap = softcap;
+            attention.qk_norm = Some(norm);
+            attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
+        }
+        Ok(spec)
+    }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        places(container, role)
+    }
+}
+
+/// What all of them share.
+fn plain(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
+    let mut spec = llama::spec(hyper, architecture, true)?;
+    let is_centred = !hyper.is_gguf(); // a GGUF stores weight + 1
+    spec.embedding.scale = (spec.d_model as f32).sqrt();
+    spec.output_norm = centred(spec.output_norm, is_centred);
+    // older configs name an exact GELU that the models were not trained with
+    let activation = match hyper.value("hidden_activation") {
+        Some(_) => hyper.activation("hidden_activation", Activation::GeluTanh)?,
+        None => Activation::GeluTanh,
+    };
+    for layer in &mut spec.layers {
+        layer.mixer_norm = centred(layer.mixer_norm, is_centred);
+        layer.ffn_norm = centred(layer.ffn_norm, is_centred);
+        if let Ffn::Gated(dense) = &mut layer.ffn {
+            dense.activation = activation;
+        }
+        if let Some(attention) = layer.mixer.attention_mut()
+            && let Rope::Rotary(rotary) = &mut attention.rope
+        {
+            rotary.style = RopeStyle::Half;
+        }
+    }
+    Ok(spec)
+}
+
+/// Norms after each part, like those before.
+fn post_norms(spec: &mut ModelSpec) {
+    for layer in &mut spec.layers {
+        layer.mixer_post_norm = Some(layer.mixer_norm);
+        layer.ffn_post_norm = Some(layer.ffn_norm);
+    }
+}
+
+pub(super) fn attentions(spec: &mut ModelSpec) -> impl Iterator<Item = &mut Attention> {
+    spec.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut())
+}
+
+pub(super) fn half(rotary: Rotary) -> Rope {
+    Rope::Rotary(Rotary { style: RopeStyle::Half, ..rotary })
+}
+
+/// Layers with a window: as a config lists them, else all but every `interval`-th.
+fn slides(hyper: &Hyper<'_>, n_layers: usize, interval: usize) -> Result<Vec<bool>> {
+    if let Some(types) = hyper.layer_types(n_layers)? {
+        return Ok(types.iter().map(|kind| *kind == "sliding_attention").collect());
+    }
+    let listed = hyper.optional_count(Key { gguf: "", hf: "sliding_window_pattern" }, MAX_LAYERS)?;
+    let interval = listed.unwrap_or(interval);
+    Ok((1..=n_layers).map(|n| n % interval != 0).collect())
+}
+
+/// Factor on q·k. Of the two largest models queries are scaled by the width over the heads, which GGUF doesn't say;
+/// `by_width` is that width.
+fn scale(hyper: &Hyper<'_>, attention: &Attention, by_width: Option<usize>) -> Result<f32> {
+    let scalar = match hyper.optional_real(QUERY_SCALAR, f64::MIN_POSITIVE, MAX_FACTOR)? {
+        Some(scalar) => scalar,
+        None => match by_width.filter(|_| hyper.is_gguf()) {
+            Some(width) => width as f64 / attention.n_heads as f64,
+            None => attention.head_dim as f64,
+        },
+    };
+    Ok(scalar.sqrt().recip() as f32)
+}
+
+/// Llama's name for the norm before the feed-forward part is here that of the norm after attention.
+pub(super) fn places(container: Container, role: Role) -> Vec<Place> {
+    match (container, role) {
+        (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
+        _ => names::plain(container, role),
+    }
+}

@@ -1,0 +1,108 @@
+//! GPT-2: layer norms, learned positions, biases everywhere, a feed-forward part without gate.
+
+use kernels::Activation;
+use weights::Container;
+
+use super::hyper::{Hyper, Key, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::place::{Form, Place};
+use super::{Architecture, keys, llama, names};
+use crate::error::Result;
+use crate::spec::{Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope};
+
+pub(super) struct Gpt2;
+
+const N_LAYERS: Key = Key { gguf: keys::N_LAYERS.gguf, hf: "n_layer" };
+const D_MODEL: Key = Key { gguf: keys::D_MODEL.gguf, hf: "n_embd" };
+const D_FF: Key = Key { gguf: keys::D_FF.gguf, hf: "n_inner" };
+const N_HEADS: Key = Key { gguf: keys::N_HEADS.gguf, hf: "n_head" };
+const CONTEXT: Key = Key { gguf: keys::CONTEXT.gguf, hf: "n_positions" };
+const EPS: Key = Key { gguf: "attention.layer_norm_epsilon", hf: "layer_norm_epsilon" };
+
+impl Architecture for Gpt2 {
+    fn gguf_name(&self) -> &'static str {
+        "gpt2"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["gpt2"]
+    }
+
+    fn hf_layers(&self) -> &'static str {
+        "h"
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        for flag in ["scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"] {
+            if hyper.flag(flag, false)? {
+                return Err(hyper.unsupported(flag));
+            }
+        }
+        let n_layers = hyper.count(N_LAYERS, MAX_LAYERS)?;
+        let d_model = hyper.count(D_MODEL, MAX_WIDTH)?;
+        let n_heads = hyper.count(N_HEADS, MAX_HEADS)?;
+        let head_dim = llama::head_dim(hyper, d_model, n_heads)?;
+        let heads = llama::Heads { n_heads, n_kv_heads: n_heads, head_dim };
+        let eps = hyper.optional_real(EPS, 0.0, 1.0)?.unwrap_or(1e-5) as f32;
+        let norm = Norm::Layer { eps, bias: true };
+        let context_length = hyper.count(CONTEXT, MAX_POSITIONS)?;
+        let attention =
+            Attention { qkv_bias: true, out_bias: true, ..llama::plain_attention(heads, Rope::None) };
+        let dense = Dense {
+            d_ff: hyper.optional_count(D_FF, MAX_WIDTH)?.unwrap_or(4 * d_model),
+            activation: hyper.activation("activation_function", Activation::GeluTanh)?,
+            bias: true,
+        };
+        let layer = LayerSpec {
+            mixer_norm: norm,
+            mixer: Mixer::Attention(attention),
+            mixer_post_norm: None,
+            ffn_norm: norm,
+            ffn: Ffn::Plain(dense),
+            ffn_post_norm: None,
+            per_layer_input: None,
+            output_scale: false,
+        };
+        Ok(ModelSpec {
+            architecture: self.gguf_name(),
+            n_vocab: hyper.n_vocab()?,
+            d_model,
+            context_length,
+            embedding: Embedding { n_positions: Some(context_length), ..Embedding::PLAIN },
+            layers: vec![layer; n_layers],
+            output_norm: norm,
+            tied_embeddings: hyper.tied_embeddings(true)?,
+            output_softcap: None,
+        })
+    }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        match container {
+            Container::Gguf { .. } => names::plain(container, role),
+            Container::Safetensors => vec![hugging_face(role)],
+        }
+    }
+}
+
+/// Projections are stored as [in, out].
+fn hugging_face(role: Role) -> Place {
+    let transposed = |name, of| Place { name, form: Form::Transposed(of) };
+    match role {
+        Role::TokenEmbedding => "wte.weight".into(),
+        Role::PositionEmbedding => "wpe.weight".into(),
+        Role::OutputNorm => "ln_f.weight".into(),
+        Role::OutputNormBias => "ln_f.bias".into(),
+        Role::MixerNorm => "ln_1.weight".into(),
+        Role::MixerNormBias => "ln_1.bias".into(),
+        Role::FfnNorm => "ln_2.weight".into(),
+        Role::FfnNormBias => "ln_2.bias".into(),
+        Role::Query | Role::Key | Role::Value => transposed("attn.c_attn.weight", names::QKV),
+        Role::QueryBias | Role::KeyBias | Role::ValueBias => Place::rows("attn.c_attn.bias", names::QKV_BIAS),
+        Role::AttentionOut => transposed("attn.c_proj.weight", &[Role::AttentionOut]),
+        Role::AttentionOutBias => "attn.c_proj.bias".into(),
+        Role::Up => transposed("mlp.c_fc.weight", &[Role::Up]),
+        Role::UpBias => "mlp.c_fc.bias".into(),
+        Role::Down => transposed("mlp.c_proj.weight", &[Role::Down]),
+        Role::DownBias => "mlp.c_proj.bias".into(),
+        other => names::hugging_face(other).into(),
+    }
+}

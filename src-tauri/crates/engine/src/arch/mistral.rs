@@ -1,0 +1,29 @@
+//! Mistral: llama with a window. Its GGUF files call themselves llama and know no window.
+
+use super::hyper::{Hyper, MAX_POSITIONS};
+use super::{Architecture, keys, llama};
+use crate::error::Result;
+use crate::spec::ModelSpec;
+
+pub(super) struct Mistral;
+
+impl Architecture for Mistral {
+    fn gguf_name(&self) -> &'static str {
+        "llama"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["mistral"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
+        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+        for layer in &mut spec.layers {
+            if let Some(attention) = layer.mixer.attention_mut() {
+                attention.window = window;
+            }
+        }
+        Ok(spec)
+    }
+}

@@ -1,0 +1,51 @@
+//! Phi 3 and 3.5: llama with fused projections and LongRoPE.
+
+use kernels::RopeStyle;
+use weights::Container;
+
+use super::hyper::{Hyper, MAX_POSITIONS};
+use super::place::Place;
+use super::{Architecture, gemma, keys, llama, names};
+use crate::error::Result;
+use crate::spec::{ModelSpec, Role, Rope};
+
+pub(super) struct Phi3;
+
+impl Architecture for Phi3 {
+    fn gguf_name(&self) -> &'static str {
+        "phi3"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["phi3"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
+        // 0 stands for none in a GGUF
+        let window = hyper.optional_unbounded(keys::WINDOW)?.filter(|n| *n != 0);
+        let window = window.map(|_| hyper.count(keys::WINDOW, MAX_POSITIONS)).transpose()?;
+        for attention in gemma::attentions(&mut spec) {
+            attention.window = window;
+            if let Rope::Rotary(rotary) = &mut attention.rope {
+                rotary.style = RopeStyle::Half;
+            }
+        }
+        Ok(spec)
+    }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        let is_gguf = matches!(container, Container::Gguf { .. });
+        match role {
+            Role::Query | Role::Key | Role::Value => {
+                let name = if is_gguf { "attn_qkv.weight" } else { "self_attn.qkv_proj.weight" };
+                vec![Place::rows(name, names::QKV)]
+            }
+            Role::Gate | Role::Up => {
+                let name = if is_gguf { "ffn_up.weight" } else { "mlp.gate_up_proj.weight" };
+                vec![Place::rows(name, names::GATE_UP)]
+            }
+            _ => names::plain(container, role),
+        }
+    }
+}

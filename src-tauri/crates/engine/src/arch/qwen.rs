@@ -1,0 +1,147 @@
+//! Qwen 2, 2.5 and 3: llama with biases on queries, keys and values, or with norms of query and key heads; dense or with
+//! experts.
+
+use kernels::{Activation, RopeStyle};
+
+use super::hyper::{Hyper, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::{Architecture, keys, llama};
+use crate::error::Result;
+use crate::spec::{Experts, Ffn, ModelSpec, Norm, Rope, RouterInput};
+
+pub(super) struct Qwen2;
+pub(super) struct Qwen3;
+pub(super) struct Qwen3Moe;
+
+impl Architecture for Qwen2 {
+    fn gguf_name(&self) -> &'static str {
+        "qwen2"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["qwen2"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hyper, self.gguf_name())?;
+        for attention in spec.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut()) {
+            attention.qkv_bias = true;
+            attention.out_bias = false;
+        }
+        Ok(spec)
+    }
+}
+
+impl Architecture for Qwen3 {
+    fn gguf_name(&self) -> &'static str {
+        "qwen3"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["qwen3"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hyper, self.gguf_name())?;
+        norm_heads(&mut spec);
+        Ok(spec)
+    }
+}
+
+impl Architecture for Qwen3Moe {
+    fn gguf_name(&self) -> &'static str {
+        "qwen3moe"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["qwen3_moe"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hyper, self.gguf_name())?;
+        norm_heads(&mut spec);
+        let experts = Experts {
+            renormalize: hyper.is_gguf() || hyper.flag("norm_topk_prob", false)?,
+            ..experts(hyper)?
+        };
+        let is_sparse = sparse_layers(hyper, spec.layers.len())?;
+        for (layer, _) in spec.layers.iter_mut().zip(is_sparse).filter(|(_, is_sparse)| *is_sparse) {
+            layer.ffn = Ffn::Experts(experts.clone());
+        }
+        Ok(spec)
+    }
+}
+
+/// Llama's structure with Qwen's rotation and windows.
+pub(super) fn dense(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
+    let mut spec = llama::spec(hyper, architecture, false)?;
+    let window = window(hyper)?;
+    let from_layer = hyper.optional_unbounded(MAX_WINDOW_LAYERS)?.unwrap_or(0);
+    let types = hyper
+        .layer_types(spec.layers.len())?
+        .map(|types| types.iter().map(|kind| *kind == "sliding_attention").collect::<Vec<_>>());
+    for (index, layer) in spec.layers.iter_mut().enumerate() {
+        let Some(attention) = layer.mixer.attention_mut() else { continue };
+        let slides = types.as_ref().map_or(index as u64 >= from_layer, |types| types[index]);
+        attention.window = window.filter(|_| slides);
+        if let Rope::Rotary(rotary) = &mut attention.rope {
+            rotary.style = RopeStyle::Half;
+        }
+    }
+    Ok(spec)
+}
+
+/// Layers below it see everything where there is a window.
+const MAX_WINDOW_LAYERS: super::hyper::Key = super::hyper::Key { gguf: "", hf: "max_window_layers" };
+
+fn window(hyper: &Hyper<'_>) -> Result<Option<usize>> {
+    if !hyper.flag("use_sliding_window", false)? {
+        return Ok(None);
+    }
+    hyper.optional_count(keys::WINDOW, MAX_POSITIONS)
+}
+
+/// Query and key heads are normed with the layers' own epsilon.
+fn norm_heads(spec: &mut ModelSpec) {
+    for layer in &mut spec.layers {
+        let norm = layer.mixer_norm;
+        if let Some(attention) = layer.mixer.attention_mut() {
+            attention.qk_norm = Some(norm);
+        }
+    }
+}
+
+/// Experts whose weights are a softmax over all of them, made to sum to 1.
+pub(super) fn experts(hyper: &Hyper<'_>) -> Result<Experts> {
+    let n_experts = hyper.count(keys::N_EXPERTS, MAX_EXPERTS)?;
+    Ok(Experts {
+        n_experts,
+        n_used: hyper.count(keys::N_EXPERTS_USED, n_experts)?,
+        d_ff: hyper.count(keys::EXPERT_D_FF, MAX_WIDTH)?,
+        activation: hyper.activation("hidden_act", Activation::Silu)?,
+        renormalize: true,
+        expert_scale: false,
+        router_bias: false,
+        bias: false,
+        router_input: RouterInput::Normed,
+        shared: None,
+    })
+}
+
+/// Which layers have experts: every one of published models, or as the config says.
+fn sparse_layers(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
+    let step = super::hyper::Key { gguf: "", hf: "decoder_sparse_step" };
+    let step = hyper.optional_count(step, MAX_LAYERS)?.unwrap_or(1);
+    let dense: Vec<u64> = hyper
+        .value("mlp_only_layers")
+        .and_then(|list| list.as_array())
+        .map_or(Vec::new(), |list| list.iter().filter_map(|layer| layer.as_u64()).collect());
+    Ok((0..n_layers).map(|layer| (layer + 1) % step == 0 && !dense.contains(&(layer as u64))).collect())
+}
+
+/// Norms that a safetensors file stores around zero: weight + 1.
+pub(super) fn centred(norm: Norm, is_centred: bool) -> Norm {
+    match norm {
+        Norm::Rms { eps, .. } if is_centred => Norm::Rms { eps, offset: 1.0 },
+        Norm::Rms { .. } | Norm::PlainRms { .. } | Norm::Layer { .. } => norm,
+    }
+}
