@@ -143,7 +143,7 @@ pub(crate) struct Source<'a> {
     pub family: Family,
     pub spec: ModelSpec,
     pub notes: arch::Notes,
-    pub placed: Vec<Placed<'a>>,
+    pub placed: Vec<Placed>,
     /// What the new file says, but for what depends on the formats.
     pairs: Vec<(String, OwnedValue)>,
 }
@@ -192,7 +192,7 @@ impl<'a> Source<'a> {
     /// All tensors of a GGUF in its order, those that the model doesn't use included.
     fn carried_targets(&self) -> Vec<Target> {
         let target = |view: weights::TensorView<'_>| {
-            let placed = self.placed.iter().find(|placed| placed.view.name == view.name);
+            let placed = self.placed.iter().find(|p| p.parts.iter().any(|part| part.name == view.name));
             Target {
                 role: placed.map(|placed| placed.role),
                 layer: placed.and_then(|placed| placed.layer),
@@ -209,15 +209,16 @@ impl<'a> Source<'a> {
     fn named_targets(&self) -> Result<Vec<Target>> {
         let mut targets = Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
         for placed in &self.placed {
-            let name = self.family.tensor_name(GGUF, placed.role, placed.layer);
+            let name = arch::gguf_tensor_name(self.family.gguf_name(), placed.role, placed.layer)?;
             check_name(&name)?;
+            let [part] = &placed.parts[..] else { return Err(experts(&name)) };
             targets.push(Target {
                 role: Some(placed.role),
                 layer: placed.layer,
                 name,
-                shape: placed.view.shape.to_vec(),
-                dtype: placed.view.dtype,
-                job: Job::of(&placed.view),
+                shape: part.shape.clone(),
+                dtype: part.dtype,
+                job: Job::of(&part.view()),
             });
         }
         for (name, values) in &self.notes.tensors {
@@ -236,8 +237,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What is written.
-const GGUF: Container = Container::Gguf { version: 3 };
+fn experts(name: &str) -> EngineError {
+    EngineError::new(
+        "convert.tensor",
+        format!("{name} is a tensor of many experts, which is not written yet"),
+        "Use the model as it is, or get it as a GGUF file.",
+    )
+}
 
 fn check_name(name: &str) -> Result<()> {
     match name.is_empty() {

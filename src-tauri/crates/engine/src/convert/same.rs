@@ -24,7 +24,8 @@ pub(super) fn row_order(
     let (Some(Role::Query | Role::QueryBias | Role::Key | Role::KeyBias), Some(layer)) = (role, layer) else {
         return RowOrder::AsStored;
     };
-    let (old, new) = (&source.layers[layer].attention, &found.layers[layer].attention);
+    let attention = |spec: &'_ ModelSpec| spec.layers[layer].mixer.attention().cloned();
+    let (Some(old), Some(new)) = (attention(source), attention(found)) else { return RowOrder::AsStored };
     match (&old.rope, &new.rope) {
         (Rope::Rotary(before), Rope::Rotary(after)) => match (before.style, after.style) {
             (RopeStyle::Half, RopeStyle::Interleaved) => {
@@ -62,7 +63,8 @@ fn neutral(spec: &ModelSpec) -> ModelSpec {
 }
 
 fn rotaries(spec: &mut ModelSpec) -> impl Iterator<Item = &mut Rotary> {
-    spec.layers.iter_mut().filter_map(|layer| match &mut layer.attention.rope {
+    let attentions = spec.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut());
+    attentions.filter_map(|attention| match &mut attention.rope {
         Rope::Rotary(rotary) => Some(rotary),
         Rope::None => None,
     })
