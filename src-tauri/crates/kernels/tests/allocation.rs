@@ -1,5 +1,6 @@
 //! No heap allocation in `run` once a row bucket has been used. A test binary of its own: it counts every allocation
 //! of the process.
+#![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
 
@@ -32,39 +33,49 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
+/// Runs batches of many sizes until each size has been seen, then counts what more of them allocate.
+fn check(what: &str, graph: Graph, devices: Vec<Box<dyn Backend>>, n_vocab: usize) {
+    let capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 4, n_states: 1 };
+    let pages: Vec<u32> = (0..32).collect();
+    let ids = tokens(700, n_vocab, 5);
+    let positions: Vec<u32> = (0..700).collect();
+    let states: &[u32] = if graph.kv().states.is_empty() { &[] } else { &[0] };
+    let mut executor = Executor::new(graph, devices, capacity).unwrap();
+    let mut run = |range: std::ops::Range<usize>| {
+        let n = range.len();
+        let batch = Batch {
+            tokens: &ids[range.clone()],
+            positions: &positions[range],
+            sequence: &[0; 64][..n],
+            page_tables: &[&pages],
+            states,
+            outputs: &positions[n - 1..n],
+        };
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        executor.run(&batch).unwrap();
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    let sizes = [64, 33, 1, 2, 3, 7];
+    let mut at = 0;
+    for n in sizes {
+        run(at..at + n);
+        at += n;
+    }
+    for n in sizes.into_iter().chain([1; 300]) {
+        assert_eq!(run(at..at + n), 0, "{what}: batch of {n} at {at}");
+        at += n;
+    }
+}
+
 #[test]
 fn nothing_is_allocated_for_a_token() {
-    let capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 4, n_states: 0 };
-    let pages: Vec<u32> = (0..32).collect();
-    let ids = tokens(700, SMALL.n_vocab, 5);
-    let positions: Vec<u32> = (0..700).collect();
     for dtype in [DType::F32, DType::Q8_0, DType::Q4_K] {
         let shape = Shape { dtype, kv: KvDType::F16, n_first: 1, ..SMALL };
         let devices = vec![cpu(2, IsaLevel::detect()), cpu(1, IsaLevel::Portable)];
-        let mut executor = Executor::new(model(shape, 5), devices, capacity).unwrap();
-        let mut run = |range: std::ops::Range<usize>| {
-            let n = range.len();
-            let batch = Batch {
-                tokens: &ids[range.clone()],
-                positions: &positions[range],
-                sequence: &[0; 64][..n],
-                page_tables: &[&pages],
-                states: &[],
-                outputs: &positions[n - 1..n],
-            };
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            executor.run(&batch).unwrap();
-            ALLOCATIONS.load(Ordering::Relaxed) - before
-        };
-        let sizes = [64, 33, 1, 2, 3, 7];
-        let mut at = 0;
-        for n in sizes {
-            run(at..at + n);
-            at += n;
-        }
-        for n in sizes.into_iter().chain([1; 300]) {
-            assert_eq!(run(at..at + n), 0, "{dtype}: batch of {n} at {at}");
-            at += n;
+        check(&format!("{dtype}"), model(shape, 5), devices, SMALL.n_vocab);
+        let graph = mixed::model(mixed::Mixed { dtype, kv: KvDType::F16, ..mixed::MIXED }, 5);
+        for level in IsaLevel::present() {
+            check(&format!("mixed {dtype}"), graph.clone(), vec![cpu(2, level)], mixed::N_VOCAB);
         }
     }
 }

@@ -10,27 +10,6 @@ use weights::DType;
 
 const CAPACITY: Capacity = Capacity { n_pages: 64, max_rows: 48, max_outputs: 48, n_states: 0 };
 
-/// A backend by its number of threads.
-type Make = Box<dyn Fn(usize) -> Box<dyn Backend>>;
-
-fn backends() -> Vec<(String, Make)> {
-    let mut all: Vec<(String, Make)> = vec![("scalar".into(), Box::new(|_| scalar()))];
-    for level in IsaLevel::present() {
-        all.push((level.to_string(), Box::new(move |threads| cpu(threads, level))));
-    }
-    all
-}
-
-fn random_chunks(r: &mut Random, mut n: usize, most: usize) -> Vec<usize> {
-    let mut chunks = Vec::new();
-    while n > 0 {
-        let c = (1 + r.below(most)).min(n);
-        chunks.push(c);
-        n -= c;
-    }
-    chunks
-}
-
 fn random_pages(r: &mut Random, n: usize) -> Vec<u32> {
     let mut pages: Vec<u32> = (0..CAPACITY.n_pages as u32).collect();
     for i in (1..pages.len()).rev() {

@@ -1,5 +1,6 @@
 //! Every operation in one model: `Cpu` against the specification, and the same bits however a text is cut into
 //! batches, with the states of recurrent layers saved, restored and copied on the way.
+#![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
 
@@ -46,5 +47,224 @@ fn every_node_agrees_with_the_specification_at_every_level() {
             let found = compare(&graph, [&mut a, &mut *b], CAPACITY, &batches, tolerance).unwrap();
             assert_eq!(found, None, "{dtype} {level}");
         }
+    }
+}
+
+const FORMATS: [DType; 3] = [DType::F32, DType::Q8_0, DType::Q4_K];
+
+#[test]
+fn chunks_threads_and_pages_change_no_bit() {
+    let r = &mut Random(7);
+    for (dtype, window) in FORMATS.into_iter().zip([None, Some(20), Some(70)]) {
+        let text = tokens(150, N_VOCAB, 3);
+        let graph = model(Mixed { dtype, window, kv: KvDType::F16, ..MIXED }, 5);
+        for (name, backend) in backends() {
+            let make = |threads| Executor::new(graph.clone(), vec![backend(threads)], CAPACITY).unwrap();
+            let first = run_chunks(&mut make(1), &text, &PAGES, &[64, 64, 22]);
+            assert!(first.iter().all(|x| x.is_finite()), "{name} {dtype}");
+            for (threads, most) in [(2, 3), (3, 64)] {
+                let chunks = random_chunks(r, text.len(), most);
+                let again = run_chunks(&mut make(threads), &text, &PAGES, &chunks);
+                assert!(first == again, "{name} {dtype} threads {threads} chunks {chunks:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fused_steps_give_the_bits_of_single_nodes() {
+    let (text, positions) = (tokens(50, N_VOCAB, 9), (0..50).collect::<Vec<u32>>());
+    for level in IsaLevel::present() {
+        for (dtype, n) in FORMATS.into_iter().flat_map(|dtype| [(dtype, 50), (dtype, 1)]) {
+            let batch = Batch {
+                tokens: &text[..n],
+                positions: &positions[..n],
+                sequence: &[0; 50][..n],
+                page_tables: &[&PAGES],
+                states: &[3],
+                outputs: &[n as u32 - 1],
+            };
+            let graph = model(Mixed { dtype, ..MIXED }, 33);
+            let mut fused =
+                Executor::with_retain(graph.clone(), vec![cpu(2, level)], CAPACITY, Retain::All).unwrap();
+            fused.run(&batch).unwrap();
+            let graph = Arc::new(graph);
+            let mut single = cpu(2, level);
+            single.prepare(&graph, DeviceId(0), CAPACITY, Retain::All).unwrap();
+            single.begin(&batch).unwrap();
+            for (i, node) in graph.nodes().iter().enumerate() {
+                single.run(i..i + 1, &batch, None).unwrap();
+                let Some(value) = node.output else { continue };
+                let n = batch.rows(graph.value(value).rows);
+                assert_eq!(fused.value(value, n), single.read(value, n), "{level} {}", node.name);
+            }
+        }
+    }
+}
+
+/// Sequences as a scheduler runs them: where each is, and its logits so far.
+struct Text {
+    ids: Vec<u32>,
+    pages: Vec<u32>,
+    at: usize,
+    logits: Vec<f32>,
+}
+
+fn texts() -> Vec<Text> {
+    let text = |i: u32| Text {
+        ids: tokens(40 + 20 * i as usize, N_VOCAB, u64::from(i)),
+        pages: (4 * i..4 * i + 4).rev().collect(),
+        at: 0,
+        logits: Vec::new(),
+    };
+    (0..4).map(text).collect()
+}
+
+/// Rows of some sequences in turn, a few of each, `n(sequence)` of them, mixed row by row.
+fn step(executor: &mut Executor, texts: &mut [Text], n: &mut dyn FnMut(usize) -> usize, slots: [u32; 4]) {
+    let (mut ids, mut positions, mut sequence) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left: Vec<usize> =
+        texts.iter().enumerate().map(|(s, text)| n(s).min(text.ids.len() - text.at)).collect();
+    while left.iter().any(|n| *n > 0) {
+        for s in (0..texts.len()).filter(|s| left[*s] > 0).collect::<Vec<_>>() {
+            ids.push(texts[s].ids[texts[s].at]);
+            positions.push(texts[s].at as u32);
+            sequence.push(s as u32);
+            texts[s].at += 1;
+            left[s] -= 1;
+        }
+    }
+    if ids.is_empty() {
+        return;
+    }
+    let tables: Vec<Vec<u32>> = texts.iter().map(|t| t.pages.clone()).collect();
+    let tables: Vec<&[u32]> = tables.iter().map(Vec::as_slice).collect();
+    let outputs: Vec<u32> = (0..ids.len() as u32).collect();
+    let batch = Batch {
+        tokens: &ids,
+        positions: &positions,
+        sequence: &sequence,
+        page_tables: &tables,
+        states: &slots,
+        outputs: &outputs,
+    };
+    executor.run(&batch).unwrap();
+    for (logits, s) in executor.output().chunks_exact(N_VOCAB).zip(&sequence) {
+        texts[*s as usize].logits.extend_from_slice(logits);
+    }
+}
+
+#[test]
+fn batch_mates_change_no_bit() {
+    let r = &mut Random(11);
+    for dtype in FORMATS {
+        let graph = model(Mixed { dtype, kv: KvDType::F16, ..MIXED }, 5);
+        for (name, backend) in backends() {
+            let make = |threads| Executor::new(graph.clone(), vec![backend(threads)], CAPACITY).unwrap();
+            let mut together = texts();
+            let mut executor = make(3);
+            while together.iter().any(|t| t.at < t.ids.len()) {
+                step(&mut executor, &mut together, &mut |_| r.below(12), [2, 0, 3, 1]);
+            }
+            // one executor for all: what an earlier sequence left in a slot does not show in the next
+            let mut executor = make(1);
+            for text in &together {
+                let half = text.ids.len() / 2;
+                let alone = run_chunks(&mut executor, &text.ids, &PAGES, &[half, half]);
+                assert!(alone == text.logits, "{name} {dtype}");
+            }
+        }
+    }
+}
+
+#[test]
+fn states_can_be_copied_saved_and_restored() {
+    for device in [scalar(), cpu(2, IsaLevel::detect())] {
+        let mut executor = Executor::new(model(MIXED, 5), vec![device], CAPACITY).unwrap();
+        let text = tokens(60, N_VOCAB, 3);
+        let whole = run_chunks(&mut executor, &text, &PAGES, &[30, 30]);
+        run_chunks(&mut executor, &text[..40], &PAGES, &[40]);
+        let saved = executor.state(0).unwrap();
+        executor.copy_state(0, 3).unwrap();
+        run_chunks(&mut executor, &tokens(10, N_VOCAB, 8), &PAGES[3..], &[10]);
+        assert!(saved != executor.state(0).unwrap() && saved == executor.state(3).unwrap());
+        executor.write_state(1, &saved).unwrap();
+        let positions: Vec<u32> = (40..60).collect();
+        let outputs: Vec<u32> = (0..20).collect();
+        run_chunks(&mut executor, &text[..40], &PAGES, &[40]);
+        for slot in [3, 1] {
+            let batch = Batch {
+                tokens: &text[40..],
+                positions: &positions,
+                sequence: &[0; 20],
+                page_tables: &[&PAGES],
+                states: &[slot],
+                outputs: &outputs,
+            };
+            executor.run(&batch).unwrap();
+            assert!(executor.output() == &whole[40 * N_VOCAB..], "slot {slot}");
+        }
+        assert!(executor.write_state(1, &saved[1..]).is_err());
+        assert!(executor.write_state(4, &saved).is_err() && executor.state(4).is_err());
+        assert!(executor.copy_state(0, 4).is_err() && executor.copy_state(4, 0).is_err());
+    }
+}
+
+#[test]
+fn batches_that_contradict_their_states_are_refused() {
+    let mut executor = Executor::new(model(MIXED, 2), vec![scalar()], CAPACITY).unwrap();
+    let good = Batch {
+        tokens: &[1, 2, 3, 4],
+        positions: &[0, 5, 1, 6],
+        sequence: &[0, 1, 0, 1],
+        page_tables: &[&PAGES, &PAGES[2..]],
+        states: &[3, 0],
+        outputs: &[1],
+    };
+    executor.run(&good).unwrap();
+    let bad = [
+        Batch { states: &[], ..good },
+        Batch { states: &[0], ..good },
+        Batch { states: &[0, 0], ..good },
+        Batch { states: &[0, 4], ..good },
+        Batch { positions: &[0, 5, 2, 6], ..good },
+        Batch { positions: &[1, 5, 0, 6], ..good },
+        Batch { positions: &[0, 5, 0, 6], ..good },
+        Batch { positions: &[u32::MAX, 5, 0, 6], ..good },
+    ];
+    for batch in bad {
+        assert_eq!(executor.run(&batch).unwrap_err().code(), "kernels.batch", "{batch:?}");
+    }
+    let pages: Vec<u32> = (0..32).collect();
+    let far =
+        Batch { tokens: &[1], sequence: &[0], page_tables: &[&pages], states: &[0], outputs: &[], ..good };
+    executor.run(&Batch { positions: &[999], ..far }).unwrap();
+    let error = executor.run(&Batch { positions: &[1000], ..far }).unwrap_err();
+    assert_eq!(error.code(), "kernels.batch", "the table of positions has a thousand");
+}
+
+/// A router whose logits are no numbers.
+#[test]
+fn nan_in_a_router_is_a_number_not_a_panic() {
+    for (_, backend) in backends() {
+        let mut b =
+            GraphBuilder::new(KvLayout { page_len: PAGE_LEN, layers: vec![], states: vec![] }).unwrap();
+        let r = &mut Random(3);
+        let x = b.embed("e", &r.tensor(DType::F32, &[8, 32], 1.0), 1.0).unwrap();
+        let mut gate = vec![f32::NAN; 5 * 32];
+        gate[32..96].fill(0.5);
+        let logits = b.matmul("router", x, &tensor(DType::F32, &[5, 32], &gate), None).unwrap();
+        let routing = Routing { n_experts: 5, n_used: 3, renormalize: true, expert_scale: None };
+        let route = b.moe_route("route", logits, routing).unwrap();
+        let weights = (0..5).map(|_| r.tensor(DType::Q8_0, &[64, 32], 1.0)).collect();
+        let x = b.expert_matmul("experts", x, route, Experts { weights, bias: None }).unwrap();
+        let x = b.expert_sum("sum", x, route).unwrap();
+        let route = b.output_rows("routes", route).unwrap();
+        let x = b.output_rows("rows", x).unwrap();
+        let graph = b.finish(x).unwrap();
+        let mut executor = Executor::with_retain(graph, vec![backend(2)], CAPACITY, Retain::All).unwrap();
+        let logits = run_chunks(&mut executor, &[0, 1, 2, 3, 4, 5, 6, 7], &PAGES, &[7, 1]);
+        assert!(logits.iter().all(|x| x.is_nan()));
+        assert_eq!(executor.value(route, 1)[..3], [1.0, 2.0, 0.0], "equal ones by number, then what is none");
     }
 }

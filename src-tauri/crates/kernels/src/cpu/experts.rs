@@ -1,27 +1,356 @@
-//! Products of the experts that tokens are routed to.
+//! Products of the experts that tokens are routed to. Tokens are sorted by expert, so that the weights of each chosen
+//! expert are read once for all its tokens; work is shared out by experts and weight rows, so that one token alone
+//! keeps every thread busy. What a token gets depends on its own input and route only.
+
+use std::ops::Range;
 
 use super::Context;
-use crate::graph::{Experts, ValueId};
-use crate::ops::expert_matmul;
+use super::arena::AlignedVec;
+use super::inputs::{FEW, Factor, Inputs, PROMPT_ROWS, Quants, Room, TOKEN_TILE, rows_per_task};
+use super::isa::IsaLevel;
+use super::memory::Memory;
+use super::products::{Gated, gated};
+use super::team::Team;
+use super::tile::{OutTile, Parts};
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
+use crate::matmul::{self, ActFormat, MatMulRow};
+use crate::ops::{Kernels, moe_route};
+use crate::plan::Capacity;
 
-/// x (tokens, in) or (tokens, n_used · in) → (tokens, n_used · out)
-pub fn product(
-    cx: &mut Context,
-    node: usize,
-    [x, route]: [ValueId; 2],
-    experts: &Experts,
-    out: ValueId,
-) -> Result<(), String> {
-    let memory = &mut *cx.memory;
-    let (n_x, n_route, n_out) =
-        (memory.values.width(x), memory.values.width(route), memory.values.width(out));
-    let bias = &memory.vectors[node];
-    let ([x, route], [out]) = memory.values.borrow([x, route], [out]);
-    let mut row = vec![0.0; experts.weights[0].n_cols()];
-    for ((x, route), out) in
-        x.chunks_exact(n_x).zip(route.chunks_exact(n_route)).zip(out.chunks_exact_mut(n_out))
-    {
-        expert_matmul::scalar(x, route, experts, bias, &mut row, out);
+/// Weight rows of one task of a few tokens: their products fit the scratch of a tile.
+const FEW_ROWS: usize = 1024;
+/// Outputs of a tile of tokens and weight rows, before they go to where each token has its own.
+const TILE: usize =
+    if TOKEN_TILE * PROMPT_ROWS > FEW * FEW_ROWS { TOKEN_TILE * PROMPT_ROWS } else { FEW * FEW_ROWS };
+/// Multiply-adds below which one thread is as fast as many: about 2 µs.
+const ALONE: usize = 32 * 1024;
+/// A gate and what it gates.
+const MAX_PRODUCTS: usize = 2;
+
+/// Buffers for the experts of one device. A pair is a token and one of its slots: token · n_used + slot.
+pub struct ExpertProducts {
+    /// for each node its fast path; None: generic
+    fast: Vec<Option<&'static MatMulRow>>,
+    groups: Groups,
+    /// rows in the order they come in: (tokens, k), or (pairs, k)
+    plain: Inputs,
+    /// rows in the order of the groups: (pairs, k)
+    gathered: Inputs,
+    /// (n_threads, stride): a tile of outputs, and a decoded weight row
+    scratch: AlignedVec<f32>,
+    stride: usize,
+}
+
+/// The pairs of a batch, sorted by expert.
+#[derive(Default)]
+struct Groups {
+    /// (pairs) in rising order of expert, then of pair
+    order: Vec<u32>,
+    /// experts that are used, with their part of `order`
+    groups: Vec<(usize, Range<usize>)>,
+    /// (n_experts) scratch: where the next pair of each goes
+    next: Vec<usize>,
+}
+
+impl Groups {
+    /// Room for so many pairs and experts.
+    fn reserve(&mut self, n_pairs: usize, n_experts: usize) {
+        self.order.reserve(n_pairs);
+        self.groups.reserve(n_experts.min(n_pairs));
+        self.next.reserve(n_experts);
     }
-    Ok(())
+
+    /// `route` (tokens, 2, n_used)
+    fn sort(&mut self, route: &[f32], n_used: usize, n_experts: usize) {
+        let pairs = || {
+            let tokens = route.chunks_exact(2 * n_used);
+            tokens.flat_map(|r| (0..n_used).map(|slot| moe_route::expert(r, slot, n_experts)))
+        };
+        self.next.clear();
+        self.next.resize(n_experts, 0);
+        pairs().for_each(|expert| self.next[expert] += 1);
+        self.groups.clear();
+        let mut start = 0;
+        for (expert, next) in self.next.iter_mut().enumerate() {
+            let n = std::mem::replace(next, start);
+            if n > 0 {
+                self.groups.push((expert, start..start + n));
+            }
+            start += n;
+        }
+        self.order.clear();
+        self.order.resize(start, 0);
+        for (pair, expert) in pairs().enumerate() {
+            self.order[self.next[expert]] = pair as u32;
+            self.next[expert] += 1;
+        }
+    }
+}
+
+/// One product of a step.
+#[derive(Clone, Copy)]
+struct Product<'a> {
+    experts: &'a Experts,
+    fast: Option<&'static MatMulRow>,
+    /// (n_experts, n_out), or empty
+    bias: &'a [f32],
+    /// where the output begins in the arena: (pairs, n_out)
+    out: usize,
+}
+
+/// The input of a step.
+#[derive(Clone)]
+struct Operand {
+    span: Range<usize>,
+    k: usize,
+    n_used: usize,
+    n_pairs: usize,
+    /// whether all slots of a token have one row; else each has its own
+    shared: bool,
+}
+
+impl Operand {
+    /// One token needs no sorting: its rows are taken where they are.
+    fn in_place(&self) -> bool {
+        self.n_pairs == self.n_used
+    }
+
+    /// The row of the input that belongs to a pair.
+    fn row(&self, pair: u32) -> usize {
+        if self.shared { pair as usize / self.n_used } else { pair as usize }
+    }
+}
+
+/// What all tasks of a step read.
+struct Job<'a> {
+    kernels: &'a Kernels,
+    x: Operand,
+    groups: &'a Groups,
+    quants: Quants<'a>,
+    /// (pairs, k) in the order of the groups; empty where nothing takes floats, or where they are taken in place
+    floats: &'a [f32],
+    arena: Parts<'a, f32>,
+    scratch: Parts<'a, f32>,
+    stride: usize,
+    n_out: usize,
+}
+
+impl ExpertProducts {
+    /// Buffers for the experts of `graph` on `device`.
+    pub fn new(
+        graph: &Graph,
+        device: DeviceId,
+        capacity: &Capacity,
+        level: IsaLevel,
+        n_threads: usize,
+    ) -> Result<Self, KernelError> {
+        let mut fast = vec![None; graph.nodes().len()];
+        let (mut plain, mut gathered) = (Room::default(), Room::default());
+        let (mut groups, mut max_k) = (Groups::default(), None);
+        for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
+            let Op::ExpertMatMul { x, route, experts } = &node.op else { continue };
+            let (k, n_used) = (experts.weights[0].n_cols(), graph.value(*route).width / 2);
+            fast[i] = matmul::find(experts.weights[0].dtype(), level);
+            let n_pairs = capacity.max_rows * n_used;
+            groups.reserve(n_pairs, experts.weights.len());
+            gathered.add(fast[i], n_pairs * k);
+            if !takes_floats(fast[i]) {
+                plain.add(fast[i], capacity.max_rows * graph.value(*x).width);
+            }
+            max_k = max_k.max(Some(k));
+        }
+        let stride = max_k.map_or(0, |k| TILE + k.next_multiple_of(16));
+        Ok(Self {
+            fast,
+            groups,
+            plain: Inputs::new(plain)?,
+            gathered: Inputs::new(gathered)?,
+            scratch: AlignedVec::zeroed(n_threads * stride, "products of experts")?,
+            stride,
+        })
+    }
+
+    /// Products `nodes` of one input under one route: one of them, or the two that `glu` joins.
+    pub fn run(
+        &mut self,
+        cx: &mut Context,
+        graph: &Graph,
+        nodes: &[usize],
+        glu: Option<usize>,
+    ) -> Result<(), String> {
+        let (x, route, experts, _) = parts_of(graph, nodes[0]);
+        let Memory { values, vectors, .. } = &mut *cx.memory;
+        let (n_tokens, n_used) = (values.n_rows(x), values.width(route) / 2);
+        let k = experts.weights[0].n_cols();
+        let shared = values.width(x) == k;
+        let x = Operand { span: values.span(x), k, n_used, n_pairs: n_tokens * n_used, shared };
+        self.groups.sort(values.read(route, n_tokens), n_used, experts.weights.len());
+        self.take_inputs(cx.team, nodes, &values.arena()[x.span.clone()], &x)?;
+        let mut products = [None; MAX_PRODUCTS];
+        for (slot, i) in products.iter_mut().zip(nodes) {
+            let (_, _, experts, out) = parts_of(graph, *i);
+            let (fast, bias, out) = (self.fast[*i], &vectors[*i][..], values.span(out).start);
+            *slot = Some(Product { experts, fast, bias, out });
+        }
+        let glu = glu.map(|i| gated(values, graph, i, nodes[0]));
+        let rows = if x.in_place() { &self.plain } else { &self.gathered };
+        let job = Job {
+            kernels: cx.kernels,
+            groups: &self.groups,
+            quants: rows.acts(if x.in_place() { x.span.len() / k } else { x.n_pairs }, k),
+            floats: if x.in_place() { &[] } else { rows.floats(x.n_pairs, k) },
+            x,
+            arena: Parts::new(values.arena()),
+            scratch: Parts::new(&mut self.scratch),
+            stride: self.stride,
+            n_out: experts.weights[0].n_rows(),
+        };
+        job.run(cx.team, &products, glu)
+    }
+
+    /// Rows in every format that one of `nodes` takes: quantised once for each row of `data`, then sorted.
+    fn take_inputs(
+        &mut self,
+        team: &mut Team,
+        nodes: &[usize],
+        data: &[f32],
+        x: &Operand,
+    ) -> Result<(), String> {
+        let order = &self.groups.order[..];
+        let row = |i: usize| x.row(order[i]);
+        if !x.in_place() && nodes.iter().any(|i| takes_floats(self.fast[*i])) {
+            self.gathered.gather_floats(team, data, x.k, &row, x.n_pairs)?;
+        }
+        for (at, i) in nodes.iter().enumerate() {
+            let Some(fast) = self.fast[*i].filter(|row| row.act != ActFormat::F32) else { continue };
+            if nodes[..at].iter().any(|before| self.fast[*before].map(|row| row.act) == Some(fast.act)) {
+                continue;
+            }
+            if x.in_place() {
+                self.plain.fill(team, fast, data, x.k, None)?;
+            } else if x.shared {
+                self.plain.fill(team, fast, data, x.k, None)?;
+                let rows = self.plain.acts(data.len() / x.k, x.k).of(fast);
+                self.gathered.gather(team, fast, &rows, &row, x.n_pairs)?;
+            } else {
+                self.gathered.fill(team, fast, data, x.k, Some(order))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn takes_floats(fast: Option<&MatMulRow>) -> bool {
+    fast.is_none_or(|row| row.act == ActFormat::F32)
+}
+
+/// Input, route, weights and output of a product.
+fn parts_of(graph: &Graph, i: usize) -> (ValueId, ValueId, &Experts, ValueId) {
+    let node = &graph.nodes()[i];
+    match (&node.op, node.output) {
+        (Op::ExpertMatMul { x, route, experts }, Some(out)) => (*x, *route, experts, out),
+        _ => unreachable!("`fuse` groups products of experts only"),
+    }
+}
+
+impl Job<'_> {
+    /// One task for each group and stretch of weight rows, so that an expert's weights pass by once.
+    fn run(
+        &self,
+        team: &mut Team,
+        products: &[Option<Product>; MAX_PRODUCTS],
+        glu: Option<Gated>,
+    ) -> Result<(), String> {
+        let products = || products.iter().flatten();
+        let groups = &self.groups.groups;
+        let row_bytes: usize = products().map(|p| p.experts.weights[0].row_bytes()).sum();
+        let n_tokens = self.x.n_pairs / self.x.n_used;
+        let n_rows = groups.len() * self.n_out;
+        let step = rows_per_task(n_tokens, n_rows, row_bytes, team.n_threads()).min(FEW_ROWS);
+        let n_blocks = self.n_out.div_ceil(step);
+        let task = |task: usize, worker: usize| {
+            let (expert, pairs) = &groups[task / n_blocks];
+            let start = task % n_blocks * step;
+            let rows = start..(start + step).min(self.n_out);
+            // where rows stay in place, those of two pairs need not follow each other
+            let per_tile = if self.x.in_place() { 1 } else { (TILE / rows.len()).min(TOKEN_TILE) };
+            for start in pairs.clone().step_by(per_tile) {
+                let tile = start..(start + per_tile).min(pairs.end);
+                for product in products() {
+                    self.tile(product, *expert, &rows, &tile, worker);
+                }
+                if let (Some(glu), [Some(first), Some(second)]) =
+                    (glu, [products().next(), products().nth(1)])
+                {
+                    let (gate, up) = if glu.gate_first { (first, second) } else { (second, first) };
+                    self.gate(gate, up, glu, &rows, &tile);
+                }
+            }
+        };
+        let n_tasks = groups.len() * n_blocks;
+        if self.x.n_pairs * self.n_out * self.x.k * products().count() <= ALONE {
+            return team.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
+        }
+        team.run(n_tasks, &task)
+    }
+
+    /// Weight rows `rows` of one expert times the inputs of the pairs at `tile` in the order.
+    fn tile(
+        &self,
+        product: &Product,
+        expert: usize,
+        rows: &Range<usize>,
+        tile: &Range<usize>,
+        worker: usize,
+    ) {
+        let factor = Factor { weight: &product.experts.weights[expert], fast: product.fast };
+        let k = self.x.k;
+        let scratch = worker * self.stride..(worker + 1) * self.stride;
+        // SAFETY: a worker runs one task at a time, and this stretch is its own.
+        let (outputs, decoded) = unsafe { self.scratch.part(scratch) }.split_at_mut(TILE);
+        let outputs = &mut outputs[..tile.len() * rows.len()];
+        let mut out = OutTile::whole(outputs, rows.len());
+        let (inputs, x) = if self.x.in_place() {
+            let row = self.x.row(self.groups.order[tile.start]);
+            let at = self.x.span.start + row * k..self.x.span.start + (row + 1) * k;
+            // SAFETY: nobody writes the input during the step: the plan gives outputs other memory.
+            (row..row + 1, unsafe { self.arena.read(at) })
+        } else {
+            (tile.clone(), self.floats.get(tile.start * k..tile.end * k).unwrap_or(&[]))
+        };
+        factor.multiply(self.kernels, rows, x, &self.quants, &inputs, decoded, &mut out);
+        let bias = product.bias.get(expert * self.n_out..(expert + 1) * self.n_out);
+        for (outputs, pair) in outputs.chunks_exact(rows.len()).zip(&self.groups.order[tile.clone()]) {
+            // SAFETY: these columns of the pair's output belong to this task alone.
+            let out = unsafe { self.arena.part(self.columns(product, *pair, rows)) };
+            out.copy_from_slice(outputs);
+            if let Some(bias) = bias {
+                out.iter_mut().zip(&bias[rows.clone()]).for_each(|(out, bias)| *out += bias);
+            }
+        }
+    }
+
+    /// Finishes a gated unit where its two products are still in cache.
+    fn gate(&self, gate: &Product, up: &Product, glu: Gated, rows: &Range<usize>, tile: &Range<usize>) {
+        for pair in &self.groups.order[tile.clone()] {
+            let columns = self.columns(gate, *pair, rows);
+            let out = columns.start - gate.out + glu.out..columns.end - gate.out + glu.out;
+            // SAFETY: these columns of gate, up and out belong to this task alone.
+            let (gate, up, out) = unsafe {
+                (
+                    self.arena.read(columns),
+                    self.arena.read(self.columns(up, *pair, rows)),
+                    self.arena.part(out),
+                )
+            };
+            (self.kernels.glu)(gate, up, glu.act, out);
+        }
+    }
+
+    /// Columns `rows` of a pair's output, in the arena.
+    fn columns(&self, product: &Product, pair: u32, rows: &Range<usize>) -> Range<usize> {
+        let start = product.out + pair as usize * self.n_out;
+        start + rows.start..start + rows.end
+    }
 }

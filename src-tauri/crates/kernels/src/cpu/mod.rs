@@ -10,6 +10,7 @@ pub mod arena;
 mod attend;
 mod experts;
 pub mod halves;
+mod inputs;
 pub mod isa;
 pub mod kv;
 pub mod memory;
@@ -21,6 +22,7 @@ pub mod team;
 pub mod tile;
 
 use attend::Attend;
+use experts::ExpertProducts;
 use isa::IsaLevel;
 use memory::Memory;
 use products::Products;
@@ -54,6 +56,7 @@ pub struct Cpu {
 struct State {
     memory: Memory,
     products: Products,
+    experts: ExpertProducts,
     attend: Attend,
 }
 
@@ -119,6 +122,7 @@ impl Backend for Cpu {
         self.state = Some(State {
             memory: Memory::new(graph, device, capacity, retain, Fusion::Full)?,
             products: Products::new(graph, device, &capacity, self.kernels.level, n_threads)?,
+            experts: ExpertProducts::new(graph, device, &capacity, self.kernels.level, n_threads)?,
             attend: Attend::new(graph, device, &capacity, n_threads)?,
         });
         Ok(())
@@ -139,10 +143,8 @@ impl Backend for Cpu {
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
         for step in &*steps {
-            let cx =
-                Context { kernels: &self.kernels, team: &mut self.team, memory: &mut state.memory, batch };
             let last = step.last();
-            run_step(cx, &mut state.products, &mut state.attend, &graph, step).map_err(|message| {
+            run_step(&self.kernels, &mut self.team, state, batch, &graph, step).map_err(|message| {
                 KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
             })?;
             if let Some(observe) = &mut observer {
@@ -187,25 +189,28 @@ impl Backend for Cpu {
 
 /// One step over all rows of the batch. Errors: the message of a panic inside a kernel.
 fn run_step(
-    mut cx: Context,
-    products: &mut Products,
-    attend: &mut Attend,
+    kernels: &Kernels,
+    team: &mut Team,
+    state: &mut State,
+    batch: &Batch,
     graph: &Graph,
     step: &Step,
 ) -> Result<(), String> {
+    let State { memory, products, experts, attend } = state;
+    let cx = &mut Context { kernels, team, memory, batch };
     let i = match step {
         Step::Node(i) => *i,
-        Step::AddNorm { add, norm } => return rows::add_norm(&mut cx, graph, *add, *norm),
-        Step::MatMuls { nodes, glu } => return products.run(&mut cx, graph, nodes, *glu),
+        Step::AddNorm { add, norm } => return rows::add_norm(cx, graph, *add, *norm),
+        Step::MatMuls { nodes, glu } => return products.run(cx, graph, nodes, *glu),
+        Step::Experts { nodes, glu } => return experts.run(cx, graph, nodes, *glu),
     };
     let node = &graph.nodes()[i];
     let Some(out) = node.output else {
         let Op::KvWrite { k, v, layer } = &node.op else {
             unreachable!("all operations but the writing of keys and values have a value");
         };
-        return rows::write_kv(&mut cx, *k, *v, *layer);
+        return rows::write_kv(cx, *k, *v, *layer);
     };
-    let cx = &mut cx;
     match &node.op {
         Op::Embed { table, scale, by } => rows::embed(cx, table, *scale, *by, out),
         Op::RmsNorm { x, eps, .. } => rows::norm(cx, i, *x, *eps, out),
@@ -224,7 +229,7 @@ fn run_step(
         Op::RowGate { gate, x } => rows::row_gate(cx, *gate, *x, out),
         Op::Columns { x, columns } => rows::columns(cx, *x, *columns, out),
         Op::MoeRoute { logits, routing } => rows::route(cx, *logits, routing, out),
-        Op::ExpertMatMul { x, route, experts } => experts::product(cx, i, [*x, *route], experts, out),
+        Op::ExpertMatMul { .. } => experts.run(cx, graph, &[i], None),
         Op::ExpertSum { x, route } => rows::expert_sum(cx, *x, *route, out),
         Op::ShortConv { x, conv } => recurrent::convolve(cx, i, *x, conv, out),
         Op::DeltaNet { qkv, beta, alpha, delta } => recurrent::advance(cx, [*qkv, *beta, *alpha], delta, out),

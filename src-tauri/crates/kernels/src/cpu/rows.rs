@@ -39,14 +39,13 @@ fn each_row_of(
     })
 }
 
+/// Number of the row, its operand, its output.
+type MapRow<'a> = &'a (dyn Fn(usize, &[f32], &mut [f32]) + Sync);
+/// Operands of a row, its output.
+type JoinRow<'a> = &'a (dyn Fn(&[f32], &[f32], &mut [f32]) + Sync);
+
 /// `f(row, x, out)` for each row.
-fn map_rows(
-    team: &mut Team,
-    values: &mut Values,
-    x: ValueId,
-    out: ValueId,
-    f: &(dyn Fn(usize, &[f32], &mut [f32]) + Sync),
-) -> Result<(), String> {
+fn map_rows(team: &mut Team, values: &mut Values, x: ValueId, out: ValueId, f: MapRow) -> Result<(), String> {
     let (n_in, n_out) = (values.width(x), values.width(out));
     let ([x], [out]) = values.borrow([x], [out]);
     let parts = Parts::new(out);
@@ -62,7 +61,7 @@ fn join_rows(
     values: &mut Values,
     [a, b]: [ValueId; 2],
     out: ValueId,
-    f: &(dyn Fn(&[f32], &[f32], &mut [f32]) + Sync),
+    f: JoinRow,
 ) -> Result<(), String> {
     let (n_a, n_b, n_out) = (values.width(a), values.width(b), values.width(out));
     let ([a, b], [out]) = values.borrow([a, b], [out]);

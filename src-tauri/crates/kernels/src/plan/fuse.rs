@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::graph::{Graph, Node, Op, ValueId};
+use crate::graph::{Graph, Node, Op};
 
 /// Most products in one step: q, k, v and room to spare; a fixed number, so that a step needs no allocation.
 pub const MAX_PRODUCTS: usize = 8;
@@ -23,6 +23,11 @@ pub enum Step {
         nodes: Vec<usize>,
         glu: Option<usize>,
     },
+    /// a product of experts, or two of one x under one route that `glu` joins
+    Experts {
+        nodes: Vec<usize>,
+        glu: Option<usize>,
+    },
 }
 
 impl Step {
@@ -31,7 +36,9 @@ impl Step {
         match self {
             Self::Node(i) => *i,
             Self::AddNorm { norm, .. } => *norm,
-            Self::MatMuls { nodes, glu } => glu.unwrap_or(nodes[nodes.len() - 1]),
+            Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
+                glu.unwrap_or(nodes[nodes.len() - 1])
+            }
         }
     }
 
@@ -40,7 +47,9 @@ impl Step {
         match self {
             Self::Node(i) => vec![*i],
             Self::AddNorm { add, norm } => vec![*add, *norm],
-            Self::MatMuls { nodes, glu } => nodes.iter().chain(glu).copied().collect(),
+            Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
+                nodes.iter().chain(glu).copied().collect()
+            }
         }
     }
 }
@@ -83,7 +92,19 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
             }
             _ => Step::Node(i),
         },
-        Op::MatMul { x, .. } => products_of(graph, *x, i, end),
+        Op::MatMul { x, .. } => {
+            let (nodes, glu) =
+                joined(graph, i, end, &|op| matches!(op, Op::MatMul { x: other, .. } if other == x));
+            Step::MatMuls { nodes, glu }
+        }
+        Op::ExpertMatMul { x, route, .. } => {
+            let same =
+                |op: &Op| matches!(op, Op::ExpertMatMul { x: a, route: b, .. } if (a, b) == (x, route));
+            match joined(graph, i, end, &same) {
+                (nodes, Some(glu)) => Step::Experts { nodes, glu: Some(glu) },
+                (_, None) => Step::Experts { nodes: vec![i], glu: None },
+            }
+        }
         Op::Embed { .. }
         | Op::RmsNorm { .. }
         | Op::LayerNorm { .. }
@@ -98,7 +119,6 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
         | Op::RowGate { .. }
         | Op::Columns { .. }
         | Op::MoeRoute { .. }
-        | Op::ExpertMatMul { .. }
         | Op::ExpertSum { .. }
         | Op::ShortConv { .. }
         | Op::DeltaNet { .. }
@@ -107,12 +127,17 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
     }
 }
 
-/// Every later product of `x` too: its input is there already, so it may run now. The values of a product differ
-/// from those of the node list in nothing but the time they are written.
-fn products_of(graph: &Graph, x: ValueId, first: usize, end: usize) -> Step {
+/// Every later node that is the `same` too: its input is there already, so it may run now. The values of a product
+/// differ from those of the node list in nothing but the time they are written. With them the gated unit that joins
+/// them, if they are two.
+fn joined(
+    graph: &Graph,
+    first: usize,
+    end: usize,
+    same: &dyn Fn(&Op) -> bool,
+) -> (Vec<usize>, Option<usize>) {
     let nodes = graph.nodes();
-    let same = |i: &usize| matches!(&nodes[*i].op, Op::MatMul { x: other, .. } if *other == x);
-    let group: Vec<usize> = (first..end).filter(same).take(MAX_PRODUCTS).collect();
+    let group: Vec<usize> = (first..end).filter(|i| same(&nodes[*i].op)).take(MAX_PRODUCTS).collect();
     let joins = |i: &usize| match (&nodes[*i].op, &group[..]) {
         (Op::Glu { gate, up, .. }, [a, b]) => {
             let outputs = [nodes[*a].output, nodes[*b].output];
@@ -121,5 +146,5 @@ fn products_of(graph: &Graph, x: ValueId, first: usize, end: usize) -> Step {
         _ => false,
     };
     let glu = (first..end).find(joins);
-    Step::MatMuls { nodes: group, glu }
+    (group, glu)
 }

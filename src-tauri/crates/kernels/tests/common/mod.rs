@@ -5,6 +5,7 @@ pub mod mixed;
 
 use std::sync::Arc;
 
+use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::{DType, SharedBytes, TensorView};
 
@@ -149,7 +150,7 @@ pub fn model_of(
     b.finish(x).unwrap()
 }
 
-pub fn cpu(threads: usize, level: cpu::isa::IsaLevel) -> Box<dyn Backend> {
+pub fn cpu(threads: usize, level: IsaLevel) -> Box<dyn Backend> {
     Box::new(Cpu::new(CpuOptions { threads: Some(threads), level: Some(level) }).unwrap())
 }
 
@@ -157,8 +158,10 @@ pub fn scalar() -> Box<dyn Backend> {
     Box::new(Scalar::new())
 }
 
-/// One sequence with pages in the given order: logits after every token, fed in chunks of the given sizes.
+/// One sequence with pages in the given order and, where the graph has states, slot 0: logits after every token, fed
+/// in chunks of the given sizes.
 pub fn run_chunks(executor: &mut Executor, tokens: &[u32], pages: &[u32], chunks: &[usize]) -> Vec<f32> {
+    let states: &[u32] = if executor.graph().kv().states.is_empty() { &[] } else { &[0] };
     let mut out = Vec::new();
     let mut at = 0;
     for n in chunks {
@@ -169,7 +172,7 @@ pub fn run_chunks(executor: &mut Executor, tokens: &[u32], pages: &[u32], chunks
             positions: &positions,
             sequence: &vec![0; *n],
             page_tables: &[pages],
-            states: &[],
+            states,
             outputs: &outputs,
         };
         executor.run(&batch).unwrap();
@@ -191,4 +194,27 @@ pub fn distance(a: &[f32], b: &[f32]) -> f32 {
     let square: f32 = a.iter().map(|x| x * x).sum::<f32>() / a.len() as f32;
     let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     worst / square.sqrt()
+}
+
+/// A backend by its number of threads.
+pub type Make = Box<dyn Fn(usize) -> Box<dyn Backend>>;
+
+/// The specification, and the CPU at every level.
+pub fn backends() -> Vec<(String, Make)> {
+    let mut all: Vec<(String, Make)> = vec![("scalar".into(), Box::new(|_| scalar()))];
+    for level in IsaLevel::present() {
+        all.push((level.to_string(), Box::new(move |threads| cpu(threads, level))));
+    }
+    all
+}
+
+/// `n` in random parts of at most `most`.
+pub fn random_chunks(r: &mut Random, mut n: usize, most: usize) -> Vec<usize> {
+    let mut chunks = Vec::new();
+    while n > 0 {
+        let c = (1 + r.below(most)).min(n);
+        chunks.push(c);
+        n -= c;
+    }
+    chunks
 }

@@ -1,0 +1,261 @@
+//! The left side of matrix products: rows of activations, quantised once for all weights that they meet, and their
+//! product with some weight rows by whatever path the weights' format has.
+
+use std::ops::Range;
+
+use super::arena::AlignedVec;
+use super::team::Team;
+use super::tile::{OutTile, Parts};
+use crate::error::KernelError;
+use crate::matmul::{ActFormat, Acts, MatMulRow, WeightRows, generic};
+use crate::ops::Kernels;
+use crate::tensor::Tensor;
+
+/// Floats below which waking the team costs more than quantising or copying them: about 2 µs.
+const ALONE: usize = 32 * 1024;
+
+/// Rows of activations in each format.
+pub struct Inputs {
+    floats: AlignedVec<f32>,
+    q8_0: Quantised,
+    q8_k: Quantised,
+}
+
+/// Elements that each format must have room for.
+#[derive(Clone, Copy, Default)]
+pub struct Room {
+    floats: usize,
+    q8_0: usize,
+    q8_k: usize,
+}
+
+impl Room {
+    /// Makes room for `n` elements of the format that `fast` takes, which is floats where there is no fast path.
+    pub fn add(&mut self, fast: Option<&MatMulRow>, n: usize) {
+        match fast.map_or(ActFormat::F32, |row| row.act) {
+            ActFormat::F32 => self.floats = self.floats.max(n),
+            ActFormat::Q8_0 => self.q8_0 = self.q8_0.max(n),
+            ActFormat::Q8_K => self.q8_k = self.q8_k.max(n),
+        }
+    }
+}
+
+/// Fills row i with quants, scales and sums.
+type FillRow<'a> = &'a (dyn Fn(usize, &mut [i8], &mut [f32], &mut [i32]) + Sync);
+
+/// Activations in one format.
+struct Quantised {
+    format: ActFormat,
+    q: AlignedVec<i8>,
+    scales: AlignedVec<f32>,
+    sums: AlignedVec<i32>,
+}
+
+impl Inputs {
+    pub fn new(room: Room) -> Result<Self, KernelError> {
+        Ok(Self {
+            floats: AlignedVec::zeroed(room.floats, "activations of experts")?,
+            q8_0: Quantised::new(ActFormat::Q8_0, room.q8_0)?,
+            q8_k: Quantised::new(ActFormat::Q8_K, room.q8_k)?,
+        })
+    }
+
+    /// Quantises x (n_rows, k) for `fast`, unless that takes floats; row i of the result is row `order[i]` of x.
+    pub fn fill(
+        &mut self,
+        team: &mut Team,
+        fast: &MatMulRow,
+        x: &[f32],
+        k: usize,
+        order: Option<&[u32]>,
+    ) -> Result<(), String> {
+        let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
+        let n_rows = order.map_or(x.len() / k, <[u32]>::len);
+        quantised.each_row(team, n_rows, k, &|i, q, scales, sums| {
+            let row = order.map_or(i, |order| order[i] as usize);
+            (fast.quantize)(&x[row * k..(row + 1) * k], q, scales, sums);
+        })
+    }
+
+    /// Row i becomes row `order(i)` of x (rows, k), as floats.
+    pub fn gather_floats(
+        &mut self,
+        team: &mut Team,
+        x: &[f32],
+        k: usize,
+        order: &(dyn Fn(usize) -> usize + Sync),
+        n_rows: usize,
+    ) -> Result<(), String> {
+        let floats = Parts::new(&mut self.floats);
+        let row = |i: usize| {
+            // SAFETY: each row is visited once, and rows do not overlap.
+            let out = unsafe { floats.part(i * k..(i + 1) * k) };
+            out.copy_from_slice(&x[order(i) * k..(order(i) + 1) * k]);
+        };
+        each(team, n_rows, k, &row)
+    }
+
+    /// Row i becomes row `order(i)` of `from`, in the quantised format that `fast` takes.
+    pub fn gather(
+        &mut self,
+        team: &mut Team,
+        fast: &MatMulRow,
+        from: &Acts,
+        order: &(dyn Fn(usize) -> usize + Sync),
+        n_rows: usize,
+    ) -> Result<(), String> {
+        let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
+        quantised.each_row(team, n_rows, from.k, &|i, q, scales, sums| {
+            let row = order(i);
+            q.copy_from_slice(from.q_row(row));
+            scales.copy_from_slice(from.scale_row(row));
+            sums.copy_from_slice(from.sum_row(row));
+        })
+    }
+
+    /// What was last filled in, as floats (n_rows, k); none where there is no room for so many.
+    pub fn floats(&self, n_rows: usize, k: usize) -> &[f32] {
+        self.floats.get(..n_rows * k).unwrap_or(&[])
+    }
+
+    /// What was last filled in, quantised: (n_rows, k); no rows where there is no such format.
+    pub fn acts(&self, n_rows: usize, k: usize) -> Quants<'_> {
+        Quants { q8_0: self.q8_0.acts(n_rows, k), q8_k: self.q8_k.acts(n_rows, k) }
+    }
+
+    fn of_mut(&mut self, format: ActFormat) -> Option<&mut Quantised> {
+        match format {
+            ActFormat::F32 => None,
+            ActFormat::Q8_0 => Some(&mut self.q8_0),
+            ActFormat::Q8_K => Some(&mut self.q8_k),
+        }
+    }
+}
+
+impl Quantised {
+    fn new(format: ActFormat, n_floats: usize) -> Result<Self, KernelError> {
+        let what = "quantised activations";
+        Ok(Self {
+            format,
+            q: AlignedVec::zeroed(n_floats, what)?,
+            scales: AlignedVec::zeroed(format.n_scales(n_floats), what)?,
+            sums: AlignedVec::zeroed(format.n_sums(n_floats), what)?,
+        })
+    }
+
+    /// `f(row, q, scales, sums)` for each row.
+    fn each_row(&mut self, team: &mut Team, n_rows: usize, k: usize, f: FillRow) -> Result<(), String> {
+        let (n_scales, n_sums) = (self.format.n_scales(k), self.format.n_sums(k));
+        let (q, scales, sums) =
+            (Parts::new(&mut self.q), Parts::new(&mut self.scales), Parts::new(&mut self.sums));
+        let row = |t: usize| {
+            // SAFETY: each row is visited once, and rows do not overlap.
+            let (q, scales, sums) = unsafe {
+                (
+                    q.part(t * k..(t + 1) * k),
+                    scales.part(t * n_scales..(t + 1) * n_scales),
+                    sums.part(t * n_sums..(t + 1) * n_sums),
+                )
+            };
+            f(t, q, scales, sums);
+        };
+        each(team, n_rows, k, &row)
+    }
+
+    /// Empty where there is no room for so many: then another format was filled.
+    fn acts(&self, n_rows: usize, k: usize) -> Acts<'_> {
+        let n_tokens = if n_rows * k <= self.q.len() { n_rows } else { 0 };
+        Acts {
+            n_tokens,
+            k,
+            x: &[],
+            q: &self.q[..n_tokens * k],
+            scales: &self.scales[..n_tokens * self.format.n_scales(k)],
+            sums: &self.sums[..n_tokens * self.format.n_sums(k)],
+        }
+    }
+}
+
+/// `f` for each row.
+fn each(team: &mut Team, n_rows: usize, k: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
+    if n_rows * k <= ALONE {
+        return team.run(1, &|_, _| (0..n_rows).for_each(f));
+    }
+    team.run(n_rows, &|row, _| f(row))
+}
+
+/// Rows of activations in whichever formats have been filled.
+#[derive(Clone, Copy)]
+pub struct Quants<'a> {
+    q8_0: Acts<'a>,
+    q8_k: Acts<'a>,
+}
+
+impl<'a> Quants<'a> {
+    /// All rows in the format that `fast` takes; floats have none here.
+    pub fn of(&self, fast: &MatMulRow) -> Acts<'a> {
+        match fast.act {
+            ActFormat::Q8_0 => self.q8_0,
+            ActFormat::F32 | ActFormat::Q8_K => self.q8_k,
+        }
+    }
+}
+
+/// The right side of a product.
+#[derive(Clone, Copy)]
+pub struct Factor<'a> {
+    /// [n_out, k]
+    pub weight: &'a Tensor,
+    /// None: generic
+    pub fast: Option<&'static MatMulRow>,
+}
+
+impl Factor<'_> {
+    /// Weight rows `rows` times activation rows `tokens`: `x` (tokens, k) are those as floats, `quants` holds all rows;
+    /// `scratch` has room for a decoded weight row where there is no fast path.
+    #[allow(clippy::too_many_arguments)] // both operands, their ranges, and where the result goes
+    pub fn multiply(
+        &self,
+        kernels: &Kernels,
+        rows: &Range<usize>,
+        x: &[f32],
+        quants: &Quants,
+        tokens: &Range<usize>,
+        scratch: &mut [f32],
+        out: &mut OutTile,
+    ) {
+        let (k, row_bytes) = (self.weight.n_cols(), self.weight.row_bytes());
+        let bytes = &self.weight.bytes()[rows.start * row_bytes..rows.end * row_bytes];
+        let w = WeightRows { bytes, row_bytes, k };
+        match self.fast {
+            Some(row) => {
+                let acts = match row.act {
+                    ActFormat::F32 => Acts { n_tokens: tokens.len(), k, x, q: &[], scales: &[], sums: &[] },
+                    ActFormat::Q8_0 | ActFormat::Q8_K => quants.of(row).tokens(tokens.clone()),
+                };
+                (row.kernel)(w, acts, out);
+            }
+            None => generic::rows(kernels.dot, self.weight.codec(), w, x, &mut scratch[..k], out),
+        }
+    }
+}
+
+/// Tokens that a task multiplies with its rows before it takes the next: a tile of activations of usual width stays
+/// in the second-level cache beside the rows.
+pub const TOKEN_TILE: usize = 64;
+/// Weight rows in a task are a multiple of this, which every kernel's register tile divides.
+const ROW_STEP: usize = 16;
+/// Most bytes of weights in one task of a decode step: kernels ask for the next rows of a task while they use these,
+/// so that only its first rows wait for memory.
+const TASK_BYTES: usize = 512 * 1024;
+/// Weight rows in one task of a prompt: they stay in the second-level cache while tokens pass.
+pub const PROMPT_ROWS: usize = 64;
+/// Tokens up to which a step waits for weights, not for arithmetic.
+pub const FEW: usize = 4;
+
+/// Weight rows in one task out of `n_rows` in all, such that every thread gets several.
+pub fn rows_per_task(n_tokens: usize, n_rows: usize, row_bytes: usize, n_threads: usize) -> usize {
+    let warm = if n_tokens <= FEW { TASK_BYTES / row_bytes } else { PROMPT_ROWS };
+    let even = n_rows / (4 * n_threads);
+    (warm.min(even) / ROW_STEP * ROW_STEP).max(ROW_STEP)
+}
