@@ -20,6 +20,7 @@ export function message(over: Partial<Message>): Message {
     role: 'assistant',
     text: '',
     reasoning: '',
+    tool_calls: [],
     state: 'complete',
     error: null,
     model: 'starter',

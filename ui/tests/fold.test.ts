@@ -96,6 +96,19 @@ describe('fold', () => {
     expect(failed).toMatchObject({ phase: 'failed', text: 'Good ', error });
   });
 
+  it('keeps calls in their order and leaves notices to the window', () => {
+    const call = (id: string) => ({ id, name: 'look', arguments: '{}' });
+    const error = { code: 'a.b', message: 'Hm.', remedy: '' };
+    const kinds: TurnEventKind[] = [
+      { type: 'text', text: 'I look.', ids: [1] },
+      { type: 'tool_call', call: call('a') },
+      { type: 'notice', error },
+      { type: 'tool_call', call: call('b') },
+    ];
+    const { turn } = run([kinds.map((kind, index) => ({ seq: index + 1, turn: 't', kind }))]);
+    expect(turn).toMatchObject({ text: 'I look.', calls: [call('a'), call('b')], error: null });
+  });
+
   it('times the reasoning by the clock it is given', () => {
     let turn = fold(start, EVENTS.slice(0, 4), 1000).turn;
     turn = fold(turn, EVENTS.slice(4, 5), 3000).turn;

@@ -28,6 +28,7 @@ pub fn typescript() -> String {
         Role,
         MessageState,
         Message,
+        ToolCall,
         NoArgs,
         IdArgs,
         RenameArgs,

@@ -9,7 +9,9 @@ use crate::error::{Error, Result};
 use crate::feed::Watch;
 use crate::title;
 use crate::types::{AppEvent, Conversation, ConversationSummary, SendArgs, TurnEvent, TurnStarted};
-use crate::worker::protocol::{GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest};
+use crate::worker::protocol::{
+    ChatOptions, GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest,
+};
 use crate::{App, Place, State};
 
 /// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
@@ -132,6 +134,7 @@ impl App {
             Responder::Remote { name } => return Err(not_built(&name)),
         };
         let (load, sampling, max_tokens) = (self.load_spec()?, self.sampling()?, self.max_tokens()?);
+        let chat = self.chat_options(&model, ChatOptions::default())?;
         let mut state = self.shared().state();
         let started = state.session.start(new, &model)?;
         let mut row = state.session.conversation(&started.conversation)?;
@@ -155,6 +158,7 @@ impl App {
             max_tokens,
             stop: Vec::new(),
             ignore_eos: false,
+            chat,
         })))?;
         Ok(told(started))
     }
@@ -215,6 +219,7 @@ fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                     .into_iter()
                     .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })
                     .collect(),
+                ..PromptMessage::default()
             }),
         }
     }

@@ -2,7 +2,9 @@
 
 use session::{BranchMessage, ConversationRow};
 
-use crate::types::{ConversationSummary, ErrorInfo, Finish, Message, MessageState, Role, TurnStats};
+use crate::types::{
+    ConversationSummary, ErrorInfo, Finish, Message, MessageState, Role, ToolCall, TurnStats,
+};
 use crate::worker::protocol::Finished;
 
 pub fn summary(row: ConversationRow, active_turn: Option<String>) -> ConversationSummary {
@@ -29,6 +31,7 @@ pub fn message(message: BranchMessage) -> Message {
         role: role(row.role),
         text: row.text,
         reasoning: row.reasoning,
+        tool_calls: parse::<Vec<ToolCall>>(row.tool_calls).unwrap_or_default(),
         state: state(row.state),
         error: parse::<ErrorInfo>(row.error),
         model: row.model,
@@ -68,7 +71,10 @@ pub fn finish(finish: engine::Finish) -> Finish {
 
 pub fn stats(finished: &Finished) -> TurnStats {
     TurnStats {
-        finish: finish(finished.finish),
+        finish: match finish(finished.finish) {
+            Finish::Stop if finished.called => Finish::ToolCalls,
+            finish => finish,
+        },
         prompt_tokens: finished.prompt_tokens,
         reused_tokens: finished.reused_tokens,
         generated_tokens: finished.generated_tokens,

@@ -8,7 +8,7 @@ use crate::App;
 use crate::chat::{Responder, not_built};
 use crate::error::{Error, Result};
 use crate::settings;
-use crate::worker::protocol::{GenerateRequest, Prompt, WorkerRequest};
+use crate::worker::protocol::{ChatOptions, GenerateRequest, Prompt, WorkerRequest};
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct GenerateArgs {
     /// Texts that end the answer; they are not part of it.
     pub stop: Vec<String>,
     pub ignore_eos: bool,
+    /// Over the settings, where it says something.
+    pub chat: ChatOptions,
 }
 
 /// What a caller says about sampling; the settings say the rest.
@@ -75,6 +77,7 @@ impl App {
             Some(max_tokens) => Some(max_tokens),
             None => self.max_tokens()?,
         };
+        let chat = self.chat_options(&model, args.chat)?;
         let turn = {
             let mut state = self.shared().state();
             let id = state.session.new_id();
@@ -91,6 +94,7 @@ impl App {
             max_tokens,
             stop: args.stop,
             ignore_eos: args.ignore_eos,
+            chat,
         })))?;
         Ok(turn)
     }

@@ -17,6 +17,7 @@ pub mod feed;
 mod generate;
 mod library;
 mod logging;
+pub mod messages;
 mod preferences;
 mod pump;
 pub mod settings;
@@ -40,7 +41,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use feed::{Feed, Watch};
 pub use generate::{GenerateArgs, SamplingArgs};
 use logging::Logging;
-pub use preferences::Overrides;
+pub use preferences::{Overrides, template_file};
 use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEvent, TurnEventKind};
 use worker::protocol::{Facts, Loaded, WorkerEvent, WorkerRequest};
 

@@ -1,12 +1,15 @@
 //! The settings in use: stored values over defaults, flags over both.
 
+use std::path::Path;
+
 use engine::Sampling;
-use serde_json::Value;
+use engine::template::ChatTemplate;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::settings::{self, DEFAULT_CONTEXT, SETTINGS, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
-use crate::worker::protocol::{Backend, Kv, LoadSpec};
+use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec};
 use crate::{App, Running};
 
 /// What a door's flags say instead of the settings, for this process.
@@ -16,7 +19,13 @@ pub struct Overrides {
     pub threads: Option<usize>,
     pub kv: Option<Kv>,
     pub context: Option<usize>,
+    /// The source of a chat template for whatever model answers.
+    pub template: Option<String>,
+    pub template_fallback: bool,
 }
+
+/// Longer files are no chat templates.
+const MOST_TEMPLATE_BYTES: u64 = 1 << 20;
 
 impl App {
     pub fn settings_list(&self) -> Result<Vec<SettingRow>> {
@@ -33,6 +42,11 @@ impl App {
         let value = setting.check(value)?;
         if setting.key == "model" {
             self.responder(value.as_str().unwrap_or_default())?;
+        }
+        if setting.key == "chat_templates" {
+            for (_, path) in settings::pairs(value.as_str().unwrap_or_default())? {
+                template_file(Path::new(path))?;
+            }
         }
         self.shared().state().session.set_setting(key, &value.to_string())?;
         self.setting_changed(setting)
@@ -112,6 +126,35 @@ impl App {
         Ok(self.whole("max_tokens")?.and_then(|n| usize::try_from(n).ok()))
     }
 
+    /// What a caller says over what the settings say. `model` is a library id or a path.
+    pub(crate) fn chat_options(&self, model: &str, asked: ChatOptions) -> Result<ChatOptions> {
+        let mut options = asked;
+        let text = |key| Ok::<_, Error>(self.value_of(key)?.as_str().unwrap_or_default().to_owned());
+        match text("thinking")?.as_str() {
+            "on" => _ = options.kwargs.entry("enable_thinking").or_insert(json!(true)),
+            "off" => _ = options.kwargs.entry("enable_thinking").or_insert(json!(false)),
+            _ => {}
+        }
+        let effort = text("reasoning_effort")?;
+        if effort != "model" {
+            options.kwargs.entry("reasoning_effort").or_insert(json!(effort));
+        }
+        if options.reasoning_budget.is_none() {
+            options.reasoning_budget = self.whole("reasoning_budget")?.and_then(|n| usize::try_from(n).ok());
+        }
+        let overrides = &self.running.overrides;
+        options.template_fallback |=
+            overrides.template_fallback || self.value_of("template_fallback")? == true;
+        options.template = options.template.or_else(|| overrides.template.clone());
+        if options.template.is_none() {
+            let named = text("chat_templates")?;
+            let path =
+                settings::pairs(&named)?.into_iter().find(|(id, _)| *id == model).map(|(_, path)| path);
+            options.template = path.map(|path| template_file(Path::new(path))).transpose()?;
+        }
+        Ok(options)
+    }
+
     pub(crate) fn load_spec(&self) -> Result<LoadSpec> {
         let Running { overrides, .. } = &*self.running;
         let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
@@ -129,5 +172,23 @@ impl App {
             logging.set_level(self.value_of("log_level")?.as_str().unwrap_or("info"));
         }
         Ok(())
+    }
+}
+
+/// The source of a template in a file of its own. Errors name the file.
+pub fn template_file(path: &Path) -> Result<String> {
+    let wrong = |code: &str, cause: String| {
+        let message = format!("The chat template {}: {cause}.", path.display());
+        Error::input(code, message, "Name a file with a template in Jinja.")
+    };
+    let unreadable = |error: std::io::Error| wrong("template.unreadable", error.to_string());
+    let n = std::fs::metadata(path).map_err(unreadable)?.len();
+    if n > MOST_TEMPLATE_BYTES {
+        return Err(wrong("template.unreadable", format!("{n} bytes are too many for one")));
+    }
+    let source = std::fs::read_to_string(path).map_err(unreadable)?;
+    match ChatTemplate::from_source(&source) {
+        Ok(_) => Ok(source),
+        Err(error) => Err(wrong(error.code(), error.to_string())),
     }
 }

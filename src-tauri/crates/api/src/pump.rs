@@ -14,7 +14,7 @@ use session::{Ending, MessageRow, MessageState, Session, TokenLog};
 use crate::answer::Answer;
 use crate::convert;
 use crate::error::{Error, ErrorKind};
-use crate::types::{AppEvent, Finish, TurnEventKind};
+use crate::types::{AppEvent, Finish, ToolCall, TurnEventKind};
 use crate::worker::protocol::{Finished, Loaded, Step, WorkerEvent};
 use crate::{Place, Shared, State, Turn};
 
@@ -46,8 +46,15 @@ struct Pump<'a> {
 struct Growing {
     turn: Arc<Turn>,
     answer: Answer,
+    calls: Vec<ToolCall>,
     /// The user has been told that it isn't saved.
     complained: bool,
+}
+
+impl Growing {
+    fn new(turn: Arc<Turn>) -> Self {
+        Self { turn, answer: Answer::default(), calls: Vec::new(), complained: false }
+    }
 }
 
 /// An answer's end on its way to disk.
@@ -56,6 +63,8 @@ pub(crate) struct Owed {
     state: MessageState,
     text: String,
     reasoning: String,
+    /// JSON.
+    tool_calls: Option<String>,
     stats: Option<String>,
     error: Option<String>,
     log: Option<TokenLog>,
@@ -69,6 +78,7 @@ impl Owed {
                 state: self.state,
                 text: &self.text,
                 reasoning: &self.reasoning,
+                tool_calls: self.tool_calls.clone(),
                 stats: self.stats.clone(),
                 error: self.error.clone(),
                 log: self.log.clone(),
@@ -81,6 +91,7 @@ impl Owed {
         row.state = self.state;
         row.text.clone_from(&self.text);
         row.reasoning.clone_from(&self.reasoning);
+        row.tool_calls.clone_from(&self.tool_calls);
         row.stats.clone_from(&self.stats);
         row.error.clone_from(&self.error);
     }
@@ -134,7 +145,7 @@ impl Pump<'_> {
     fn step(&mut self, id: &str, step: Step) {
         if !self.growing.contains_key(id) {
             let Some(turn) = self.shared.state().turns.get(id).cloned() else { return };
-            self.growing.insert(id.into(), Growing { turn, answer: Answer::default(), complained: false });
+            self.growing.insert(id.into(), Growing::new(turn));
         }
         let Some(growing) = self.growing.get_mut(id) else { return };
         let turn = &growing.turn;
@@ -152,6 +163,20 @@ impl Pump<'_> {
                     turn.tell(before);
                 }
             }
+            Step::ToolCall { id, name, arguments } => {
+                while let Some(before) = growing.answer.take_untold() {
+                    turn.tell(before);
+                }
+                let call = ToolCall { id, name, arguments };
+                growing.calls.push(call.clone());
+                turn.tell(TurnEventKind::ToolCall { call });
+            }
+            Step::Notice { error } => {
+                turn.tell(TurnEventKind::Notice { error: error.info.clone() });
+                if turn.place.is_some() {
+                    self.shared.notice(error.info);
+                }
+            }
             Step::Done(finished) => self.done(id, *finished),
             Step::Failed { error } => self.failed(id, &error, MessageState::Failed),
         }
@@ -161,7 +186,7 @@ impl Pump<'_> {
         let stats = convert::stats(&finished);
         let state = match stats.finish {
             Finish::Cancelled => MessageState::Stopped,
-            Finish::Stop | Finish::Length | Finish::ContextFull => MessageState::Complete,
+            Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull => MessageState::Complete,
         };
         let log = TokenLog { fingerprint: finished.log.fingerprint, ids: finished.log.ids };
         let log = (!log.ids.is_empty()).then_some(log);
@@ -179,7 +204,7 @@ impl Pump<'_> {
 
     /// Saves a turn's end, then tells it.
     fn end(&mut self, id: &str, last: TurnEventKind, fill: impl FnOnce(Owed) -> Owed) {
-        let Some(Growing { turn, mut answer, complained }) = self.growing.remove(id) else { return };
+        let Some(Growing { turn, mut answer, calls, complained }) = self.growing.remove(id) else { return };
         while let Some(event) = answer.take_untold() {
             turn.tell(event);
         }
@@ -190,6 +215,7 @@ impl Pump<'_> {
                 state: MessageState::Complete,
                 text,
                 reasoning,
+                tool_calls: (!calls.is_empty()).then(|| serde_json::to_string(&calls).ok()).flatten(),
                 stats: None,
                 error: None,
                 log: None,
@@ -263,8 +289,7 @@ impl Pump<'_> {
             self.shared.state().turns.values().filter(|turn| !turn.feed.is_closed()).cloned().collect();
         for turn in open {
             let id = turn.id.clone();
-            let fresh = || Growing { turn, answer: Answer::default(), complained: false };
-            self.growing.entry(id.clone()).or_insert_with(fresh);
+            self.growing.entry(id.clone()).or_insert_with(|| Growing::new(turn));
             self.failed(&id, &error, MessageState::Interrupted);
         }
         self.shared.state().save_owed();

@@ -24,6 +24,7 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 const SAMPLING: &str = "Answers";
 const MODELS: &str = "Models";
 const MACHINE: &str = "Machine";
+const THINKING: &str = "Thinking";
 const LOOK: &str = "Look";
 const DATA: &str = "Data";
 
@@ -108,6 +109,48 @@ pub static SETTINGS: &[Setting] = &[
         default: || Value::Null,
     },
     Setting {
+        key: "thinking",
+        section: THINKING,
+        label: "Think before answering",
+        help: "For models that can do either. /think or /no_think in a message says it for models that know the words.",
+        kind: || choice(&[("model", "As the model likes"), ("on", "Yes"), ("off", "No")]),
+        default: || json!("model"),
+    },
+    Setting {
+        key: "reasoning_effort",
+        section: THINKING,
+        label: "Effort",
+        help: "How long models think that know degrees of it, such as gpt-oss.",
+        kind: || {
+            choice(&[("model", "As the model likes"), ("low", "Low"), ("medium", "Medium"), ("high", "High")])
+        },
+        default: || json!("model"),
+    },
+    Setting {
+        key: "reasoning_budget",
+        section: THINKING,
+        label: "Longest thinking",
+        help: "In tokens; then the model has to answer.",
+        kind: || integer(0, 1_048_576, Some("as long as the model likes")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "template_fallback",
+        section: MODELS,
+        label: "Mend broken chat templates",
+        help: "Where a model's own chat template can't be used, use its family's and say so.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "chat_templates",
+        section: MODELS,
+        label: "Other chat templates",
+        help: "Files to use instead of the templates that models carry: the model's id, =, the file; a semicolon between two.",
+        kind: || SettingKind::Text { placeholder: "model=/path/to/template.jinja".into() },
+        default: || json!(""),
+    },
+    Setting {
         key: "threads",
         section: MACHINE,
         label: "Threads",
@@ -183,6 +226,26 @@ pub fn find(key: &str) -> Result<&'static Setting> {
             format!("The settings are: {}.", keys.join(", ")),
         )
     })
+}
+
+/// `id=path; id=path` as pairs.
+pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
+    let parts = text.split([';', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    let pair = |part: &str| -> Option<(usize, usize)> {
+        let at = part.find('=')?;
+        (at > 0 && at + 1 < part.len()).then_some((at, at + 1))
+    };
+    let parts = parts.map(|part| {
+        let (end, start) = pair(part).ok_or_else(|| {
+            Error::input(
+                "setting.out_of_range",
+                format!("\"{part}\" is no model and file."),
+                "Write the model's id, =, and the file's path, such as qwen3-4b=/home/me/qwen.jinja.",
+            )
+        })?;
+        Ok((part[..end].trim(), part[start..].trim()))
+    });
+    parts.collect()
 }
 
 impl Setting {

@@ -80,6 +80,8 @@ pub struct Message {
     /// number 0 gets the whole answer again, so it starts from an empty text.
     pub text: String,
     pub reasoning: String,
+    /// Tools that the model wants called, in order.
+    pub tool_calls: Vec<ToolCall>,
     pub state: MessageState,
     pub error: Option<ErrorInfo>,
     pub model: Option<String>,
@@ -89,6 +91,15 @@ pub struct Message {
     /// This message is version `version` of `versions` under its parent, counted from 1.
     pub version: u32,
     pub versions: u32,
+}
+
+/// A function that the model wants called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// A JSON object.
+    pub arguments: String,
 }
 
 // ---- what the use cases take (their names and results: `calls.rs`) ----
@@ -207,6 +218,13 @@ pub enum TurnEventKind {
         text: String,
         ids: Vec<u32>,
     },
+    ToolCall {
+        call: ToolCall,
+    },
+    /// Something the user should know though nothing failed.
+    Notice {
+        error: ErrorInfo,
+    },
     Done {
         stats: TurnStats,
     },
@@ -219,6 +237,8 @@ pub enum TurnEventKind {
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     Stop,
+    /// The model waits for what the tools say.
+    ToolCalls,
     Length,
     Cancelled,
     ContextFull,

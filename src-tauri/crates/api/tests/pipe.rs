@@ -31,6 +31,7 @@ fn generate(turn: &str) -> WorkerRequest {
         max_tokens: Some(12),
         stop: vec![],
         ignore_eos: true,
+        chat: Default::default(),
     }))
 }
 
@@ -72,7 +73,11 @@ fn the_worker_runs_over_a_pipe() {
                     }
                 }
                 Step::Failed { error } => panic!("{turn}: {error:?}"),
-                Step::Queued { .. } | Step::Loading { .. } | Step::Prefill { .. } => {}
+                Step::Queued { .. }
+                | Step::Loading { .. }
+                | Step::Prefill { .. }
+                | Step::ToolCall { .. }
+                | Step::Notice { .. } => {}
             },
         }
     }

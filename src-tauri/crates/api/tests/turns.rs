@@ -185,6 +185,7 @@ fn a_context_that_overflows_says_so_with_numbers() {
         max_tokens: None,
         stop: Vec::new(),
         ignore_eos: true,
+        chat: Default::default(),
     };
     let turn = app.generate(args).unwrap();
     let events = all(&app, &turn);

@@ -46,6 +46,12 @@ pub struct Global {
     /// Adapter to load with the model
     #[arg(long, global = true, value_name = "F[:SCALE]")]
     pub lora: Vec<String>,
+    /// A chat template in place of the one that the model carries
+    #[arg(long, global = true, value_name = "F")]
+    pub chat_template: Option<PathBuf>,
+    /// Where the model's chat template can't be used, its family's takes its place
+    #[arg(long, global = true)]
+    pub template_fallback: bool,
     /// Print exactly one JSON value
     #[arg(long, global = true)]
     pub json: bool,
@@ -113,6 +119,8 @@ impl Global {
                 threads: self.threads.map(|n| n as usize),
                 kv: self.kv.map(Kv::from),
                 context: self.ctx.map(|n| n as usize),
+                template: self.chat_template.as_deref().map(api::template_file).transpose()?,
+                template_fallback: self.template_fallback,
             },
             log: LogTo::StderrAndFile,
         })
@@ -198,6 +206,15 @@ pub struct RunArgs {
     /// Go on past the end of the answer
     #[arg(long)]
     pub ignore_eos: bool,
+    /// Think before answering, for models that can do either
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
+    pub thinking: Option<String>,
+    /// How long to think, for models that know degrees of it
+    #[arg(long, value_name = "low|medium|high", value_parser = ["low", "medium", "high"])]
+    pub reasoning_effort: Option<String>,
+    /// Most tokens of thinking
+    #[arg(long, value_name = "N")]
+    pub reasoning_budget: Option<usize>,
     /// JSON schema that the answer must follow
     #[arg(long, value_name = "F")]
     pub schema: Option<PathBuf>,
@@ -210,7 +227,7 @@ pub struct PromptArgs {
     pub prompt: Option<String>,
     #[arg(long, value_name = "F")]
     pub prompt_file: Option<PathBuf>,
-    /// JSON: a list of messages
+    /// JSON: a list of messages, or {"messages", "tools", "kwargs"}
     #[arg(long, value_name = "F.json")]
     pub messages: Option<PathBuf>,
     /// Token ids, such as 1,2,3

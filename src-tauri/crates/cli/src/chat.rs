@@ -42,6 +42,8 @@ fn parse(line: &str) -> Line<'_> {
         "/new" => Line::New,
         "/retry" => Line::Retry,
         "/exit" | "/quit" | "/bye" => Line::Exit,
+        // Words that some models know.
+        "/think" | "/no_think" | "/nothink" => Line::Message(text),
         command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => Line::Unknown(command),
         message => Line::Message(message),
     }
@@ -176,6 +178,7 @@ impl Chat {
                 "session": self.conversation,
                 "text": answer.text,
                 "reasoning": answer.reasoning,
+                "tool_calls": answer.calls,
                 "stats": answer.stats,
             }));
         }
@@ -196,6 +199,7 @@ mod tests {
             (" /new ", Line::New),
             ("/retry", Line::Retry),
             ("/exit", Line::Exit),
+            ("/no_think", Line::Message("/no_think")),
             ("/nonsense", Line::Unknown("/nonsense")),
             ("/usr/bin is a folder", Line::Message("/usr/bin is a folder")),
             ("/etc/passwd", Line::Message("/etc/passwd")),

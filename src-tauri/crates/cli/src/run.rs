@@ -1,8 +1,8 @@
 //! `nook run`: one prompt, one answer; nothing is saved.
 
 use api::types::{Finish, TurnStats};
-use api::worker::protocol::{Prompt, PromptMessage};
-use api::{App, Error, GenerateArgs, Result, SamplingArgs};
+use api::worker::protocol::{ChatOptions, Prompt, PromptMessage};
+use api::{App, Error, GenerateArgs, Result, SamplingArgs, messages};
 use serde_json::{Value, json};
 
 use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
@@ -17,7 +17,15 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     if args.schema.is_some() {
         return Err(not_built("--schema"));
     }
-    let prompt = prompt(&args.prompt, args.raw)?;
+    let mut chat = ChatOptions { reasoning_budget: args.reasoning_budget, ..ChatOptions::default() };
+    let prompt = prompt(&args.prompt, args.raw, &mut chat)?;
+    // A flag says more than the file.
+    if let Some(thinking) = &args.thinking {
+        chat.kwargs.insert("enable_thinking".into(), json!(thinking == "on"));
+    }
+    if let Some(effort) = &args.reasoning_effort {
+        chat.kwargs.insert("reasoning_effort".into(), json!(effort));
+    }
     let app = App::open(global.app_config()?)?;
     let turn = app.generate(GenerateArgs {
         model: Some(args.model),
@@ -26,6 +34,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         max_tokens: args.max_tokens,
         stop: args.stop,
         ignore_eos: args.ignore_eos,
+        chat,
     })?;
     let show = if global.json { Show::Nothing } else { Show::Live };
     let answer = follow(&app, &turn, &Interrupt::listen(INTERRUPTED), show)?;
@@ -42,7 +51,7 @@ impl From<SamplingFlags> for SamplingArgs {
     }
 }
 
-fn prompt(args: &PromptArgs, raw: bool) -> Result<Prompt> {
+fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt> {
     if let Some(ids) = &args.ids {
         let ids = place::ids(ids)?;
         if ids.is_empty() {
@@ -56,7 +65,7 @@ fn prompt(args: &PromptArgs, raw: bool) -> Result<Prompt> {
             let message = format!("{} is not JSON: {error}.", path.display());
             Error::input("input.not_json", message, "Write a list of messages.")
         })?;
-        return messages(&file).map(Prompt::Chat);
+        return messages(&file, chat).map(Prompt::Chat);
     }
     let text = match (&args.prompt, &args.prompt_file) {
         (Some(text), _) => text.clone(),
@@ -71,29 +80,26 @@ fn prompt(args: &PromptArgs, raw: bool) -> Result<Prompt> {
     })
 }
 
-/// A list of messages, or an object that holds one.
-fn messages(file: &Value) -> Result<Vec<PromptMessage>> {
+/// A list of messages, or an object that holds one, and what goes with it.
+fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> {
     let bad = |message: String| {
         Error::input("input.messages", message, "Write [{\"role\": \"user\", \"content\": \"…\"}, …].")
     };
-    if !file["tools"].is_null() {
-        return Err(not_built("`tools` in --messages"));
-    }
     let list = file.as_array().or_else(|| file["messages"].as_array());
     let list = list.ok_or_else(|| bad("The file holds no list of messages.".into()))?;
+    chat.tools = messages::tools(&file["tools"]).map_err(|what| bad(format!("The file: {what}")))?;
+    for key in ["kwargs", "chat_template_kwargs"] {
+        match &file[key] {
+            Value::Null => {}
+            Value::Object(kwargs) => chat.kwargs.extend(kwargs.clone()),
+            _ => return Err(bad(format!("`{key}` must be an object."))),
+        }
+    }
+    if let Some(word) = file["reasoning_effort"].as_str() {
+        messages::effort(word, &mut chat.kwargs).map_err(bad)?;
+    }
     let message = |(at, message): (usize, &Value)| {
-        let role = message["role"].as_str().filter(|role| ["system", "user", "assistant"].contains(role));
-        let role =
-            role.ok_or_else(|| bad(format!("Message {at} has no role of system, user or assistant.")))?;
-        let content = message["content"].as_str();
-        let content = content.ok_or_else(|| bad(format!("Message {at} has no text as its content.")))?;
-        let reasoning = message["reasoning_content"].as_str().unwrap_or_default();
-        Ok(PromptMessage {
-            role: role.into(),
-            content: content.into(),
-            reasoning: reasoning.into(),
-            logs: Vec::new(),
-        })
+        messages::message(message).map_err(|what| bad(format!("Message {at}: {what}")))
     };
     let messages = list.iter().enumerate().map(message).collect::<Result<Vec<_>>>()?;
     if messages.is_empty() {
@@ -106,7 +112,7 @@ fn report(answer: &Answer) -> Value {
     let mut report = json!({
         "text": answer.text,
         "reasoning": answer.reasoning,
-        "tool_calls": [],
+        "tool_calls": answer.calls,
         "ids": answer.ids,
     });
     if let Some(stats) = &answer.stats {
@@ -125,6 +131,7 @@ fn report(answer: &Answer) -> Value {
 fn finish(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_calls",
         Finish::Length => "length",
         Finish::Cancelled => "cancelled",
         Finish::ContextFull => "context_full",

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use api::types::{TurnEventKind, TurnStats};
+use api::types::{ToolCall, TurnEventKind, TurnStats};
 use api::{App, Error, Result};
 
 use crate::interrupt::Interrupt;
@@ -23,6 +23,7 @@ pub struct Answer {
     pub reasoning: String,
     /// Every token that was generated, the one that ended the answer included.
     pub ids: Vec<u32>,
+    pub calls: Vec<ToolCall>,
     pub stats: Option<TurnStats>,
 }
 
@@ -54,6 +55,14 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                     screen.reasoning(&text);
                     answer.reasoning.push_str(&text);
                     answer.ids.extend(ids);
+                }
+                TurnEventKind::ToolCall { call } => {
+                    screen.call(&call);
+                    answer.calls.push(call);
+                }
+                TurnEventKind::Notice { error } => {
+                    screen.end();
+                    out::log(&format!("{} {}", error.message, error.remedy));
                 }
                 TurnEventKind::Done { stats } => answer.stats = Some(stats),
                 TurnEventKind::Failed { error } => {
@@ -106,6 +115,13 @@ impl Screen {
         }
         out::text(text);
         self.open_line = !text.ends_with('\n');
+    }
+
+    fn call(&mut self, call: &ToolCall) {
+        if self.show == Show::Live {
+            self.end();
+            out::line(&format!("→ {}({})", call.name, call.arguments));
+        }
     }
 
     fn reasoning(&mut self, text: &str) {

@@ -72,6 +72,8 @@ pub struct Ending<'a> {
     pub text: &'a str,
     pub reasoning: &'a str,
     /// JSON.
+    pub tool_calls: Option<String>,
+    /// JSON.
     pub stats: Option<String>,
     /// JSON.
     pub error: Option<String>,
@@ -230,6 +232,7 @@ impl Session {
                 role: Role::Assistant,
                 text: String::new(),
                 reasoning: String::new(),
+                tool_calls: None,
                 state: MessageState::Streaming,
                 error: None,
                 model: Some(model.into()),
@@ -265,6 +268,7 @@ impl Session {
             text: ending.text.into(),
             reasoning: ending.reasoning.into(),
             state: ending.state,
+            tool_calls: ending.tool_calls.clone(),
             stats: ending.stats.clone(),
             error: ending.error.clone(),
             ..row
@@ -343,6 +347,7 @@ fn say(db: &Connection, row: &ConversationRow, id: String, text: &str, now_ms: i
         role: Role::User,
         text: text.into(),
         reasoning: String::new(),
+        tool_calls: None,
         state: MessageState::Complete,
         error: None,
         model: None,

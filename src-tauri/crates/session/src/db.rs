@@ -17,15 +17,18 @@ const LEAST_SQLITE: i32 = 3_051_003;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Each entry takes the schema one version up. An entry that has been released never changes.
-const MIGRATIONS: &[&[&str]] = &[&[
-    table::conversation::CREATE,
-    table::message::CREATE,
-    table::chunk::CREATE,
-    table::token_log::CREATE,
-    table::turn::CREATE,
-    table::setting::CREATE,
-    table::model::CREATE,
-]];
+const MIGRATIONS: &[&[&str]] = &[
+    &[
+        table::conversation::CREATE,
+        table::message::CREATE,
+        table::chunk::CREATE,
+        table::token_log::CREATE,
+        table::turn::CREATE,
+        table::setting::CREATE,
+        table::model::CREATE,
+    ],
+    &[table::message::ADD_TOOL_CALLS],
+];
 
 /// Something the user should know though nothing failed.
 pub type Notice = SessionError;

@@ -46,7 +46,15 @@ fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> Started
 
 fn answer(session: &mut Session, started: &Started, text: &str) {
     let log = Some(TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX] });
-    let ending = Ending { state: MessageState::Complete, text, reasoning: "", stats: None, error: None, log };
+    let ending = Ending {
+        state: MessageState::Complete,
+        text,
+        reasoning: "",
+        tool_calls: None,
+        stats: None,
+        error: None,
+        log,
+    };
     session.finish(&started.assistant_message, &ending).unwrap();
 }
 

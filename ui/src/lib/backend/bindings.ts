@@ -40,11 +40,24 @@ export type Message = { id: string, parent: string | null, role: Role,
  * While `state` is `streaming`: what has been saved so far. A watcher of the turn from sequence
  * number 0 gets the whole answer again, so it starts from an empty text.
  */
-text: string, reasoning: string, state: MessageState, error: ErrorInfo | null, model: string | null, stats: TurnStats | null, created_ms: number, 
+text: string, reasoning: string, 
+/**
+ * Tools that the model wants called, in order.
+ */
+tool_calls: Array<ToolCall>, state: MessageState, error: ErrorInfo | null, model: string | null, stats: TurnStats | null, created_ms: number, 
 /**
  * This message is version `version` of `versions` under its parent, counted from 1.
  */
 version: number, versions: number, };
+
+/**
+ * A function that the model wants called.
+ */
+export type ToolCall = { id: string, name: string, 
+/**
+ * A JSON object.
+ */
+arguments: string, };
 
 export type NoArgs = Record<symbol, never>;
 
@@ -93,9 +106,9 @@ export type TurnStarted = { turn: string, conversation: string, user_message: st
  */
 export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 
-export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
-export type Finish = "stop" | "length" | "cancelled" | "context_full";
+export type Finish = "stop" | "tool_calls" | "length" | "cancelled" | "context_full";
 
 export type TurnStats = { finish: Finish, prompt_tokens: number, 
 /**

@@ -2,7 +2,7 @@
  * What a turn looks like after some of its events. Pure: the same events give the same turn, however
  * often and in whatever pieces they come. Sequence numbers start at 1 and have no gaps.
  */
-import type { ErrorInfo, TurnEvent, TurnEventKind, TurnStats } from '../backend/bindings';
+import type { ErrorInfo, ToolCall, TurnEvent, TurnEventKind, TurnStats } from '../backend/bindings';
 
 export type Phase =
   'waiting' | 'queued' | 'loading' | 'prefill' | 'reasoning' | 'answering' | 'done' | 'failed';
@@ -20,6 +20,7 @@ export interface LiveTurn {
   readonly total: number;
   readonly text: string;
   readonly reasoning: string;
+  readonly calls: readonly ToolCall[];
   /** When reasoning began and ended by the page's clock. */
   readonly reasoningFromMs: number | null;
   readonly reasoningToMs: number | null;
@@ -39,6 +40,7 @@ export function newTurn(turn: string, message: string): LiveTurn {
     total: 0,
     text: '',
     reasoning: '',
+    calls: [],
     reasoningFromMs: null,
     reasoningToMs: null,
     stats: null,
@@ -81,6 +83,15 @@ function step(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveT
       };
     case 'text':
       return { phase: 'answering', text: turn.text + kind.text, ...endOfReasoning(turn, nowMs) };
+    case 'tool_call':
+      return {
+        phase: 'answering',
+        calls: [...turn.calls, kind.call],
+        ...endOfReasoning(turn, nowMs),
+      };
+    case 'notice':
+      // The application tells the whole window of it.
+      return {};
     case 'done':
       return { phase: 'done', stats: kind.stats, ...endOfReasoning(turn, nowMs) };
     case 'failed':

@@ -16,6 +16,7 @@ function overlay(message: Message, live: LiveTurn): Message {
     ...message,
     text: longer(live.text, message.text),
     reasoning: longer(live.reasoning, message.reasoning),
+    tool_calls: live.calls.length > 0 ? [...live.calls] : message.tool_calls,
     state: stateOf(message, live),
     stats: live.stats ?? message.stats,
     error: live.error ?? message.error,

@@ -6,6 +6,7 @@
 //! sleeps. Knows nothing of conversations, doors or the database.
 
 mod inspect;
+mod messages;
 mod model;
 pub mod pipe;
 mod prompt;
@@ -199,7 +200,12 @@ impl Worker<'_> {
         };
         let model = self.models.last_mut().expect("bring puts the model at the end");
         let clock = &*self.clock;
-        guarded(|| model.submit(request, arrived, loading, clock))
+        let turn = request.turn.clone();
+        let notices = guarded(|| model.submit(request, arrived, loading, clock))?;
+        for error in notices {
+            self.tell(&turn, Step::Notice { error });
+        }
+        Ok(())
     }
 
     /// Brings the request's model to the end of the list, loading it where it isn't there as asked for.
@@ -283,6 +289,7 @@ impl Worker<'_> {
 fn never_started() -> Finished {
     Finished {
         finish: Finish::Cancelled,
+        called: false,
         prompt_tokens: 0,
         reused_tokens: 0,
         generated_tokens: 0,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::reply::ReplySplitter;
 use engine::{Devices, LoadOptions, Model, Request, Scheduler, SequenceId};
 use io::Clock;
 
@@ -57,24 +58,26 @@ impl LoadedModel {
         !self.running.is_empty()
     }
 
-    /// Takes a turn; its steps come from `step`.
+    /// Takes a turn; its steps come from `step`. Returns what the user should know though nothing failed.
     pub fn submit(
         &mut self,
         request: GenerateRequest,
         arrived: Duration,
         loading: Duration,
         clock: &dyn Clock,
-    ) -> Result<()> {
+    ) -> Result<Vec<Error>> {
         let id = &self.reference.id;
         let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(id))?;
         let vocabulary = Vocabulary {
             tokenizer,
-            template: self.model.template()?,
+            template: self.model.template(),
+            architecture: self.model.info().architecture,
             fingerprint: &self.model.info().fingerprint,
             now: &civil::date_time(clock.now_utc_ms()),
         };
-        let prepared = vocabulary.prepare(&request.prompt)?;
+        let prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
         self.check_room(prepared.ids.len())?;
+        let splitter = ReplySplitter::new(&prepared.format, &prepared.text, &request.chat.tools);
         let number = self.next_number;
         self.next_number += 1;
         let times =
@@ -89,11 +92,11 @@ impl LoadedModel {
             max_tokens: request.max_tokens,
             stop: request.stop,
             ignore_eos: request.ignore_eos,
-            marks: Vec::new(),
-            budget: None,
+            marks: prepared.format.marks().to_vec(),
+            budget: prepared.budget,
         })?;
-        self.running.push(Running::new(number, request.turn, &prepared.text, times));
-        Ok(())
+        self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
+        Ok(prepared.notices)
     }
 
     /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.

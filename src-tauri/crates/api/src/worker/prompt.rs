@@ -1,65 +1,163 @@
-//! Messages to prompt ids: the model's chat template, or a plain form for models that carry none.
+//! Messages to prompt ids: by the model's chat template, one that was named instead, or its family's.
 
 use engine::TokenId;
-use engine::template::{ChatTemplate, RenderInput};
+use engine::arch::built_in_template;
+use engine::budget::ReasoningBudget;
+use engine::reply::ReplyFormat;
+use engine::template::{ChatTemplate, RenderInput, Rendered};
 use engine::tokenizer::{KnownIds, Special, Tokenizer};
 use serde_json::{Map, Value, json};
 
-use super::protocol::{Prompt, PromptMessage};
+use super::messages;
+use super::protocol::{ChatOptions, Prompt, PromptMessage};
 use crate::error::{Error, Result};
-
-/// For models with the markup in their vocabulary but no template in their file.
-const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
-                      {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-
-/// For models that were never taught to chat: they go on with the text.
-const PLAIN: &str =
-    "{% for message in messages %}{{ message.content }}{% if not loop.last %}\n{% endif %}{% endfor %}";
 
 /// A prompt ready for the model.
 pub struct Prepared {
     pub ids: Vec<TokenId>,
     /// The text they stand for: tells whether the answer begins inside a reasoning block.
     pub text: String,
+    pub format: ReplyFormat,
+    pub budget: Option<ReasoningBudget>,
+    /// What the user should know though nothing failed.
+    pub notices: Vec<Error>,
 }
 
 /// What belongs to the model.
 pub struct Vocabulary<'a> {
     pub tokenizer: &'a Tokenizer,
-    pub template: Option<&'a ChatTemplate>,
+    /// An error: the file's template doesn't compile.
+    pub template: engine::Result<Option<&'a ChatTemplate>>,
+    pub architecture: &'a str,
     pub fingerprint: &'a str,
     /// `2026-01-15T12:00:00`.
     pub now: &'a str,
 }
 
-impl Vocabulary<'_> {
-    pub fn prepare(&self, prompt: &Prompt) -> Result<Prepared> {
-        match prompt {
-            Prompt::Chat(messages) => self.chat(messages),
+/// A template to use.
+enum Chosen<'a> {
+    /// The model's.
+    Own(&'a ChatTemplate),
+    /// One that was named instead.
+    Named(ChatTemplate),
+    /// The family's: it leaves the BOS to us.
+    Family(ChatTemplate),
+}
+
+impl Chosen<'_> {
+    fn template(&self) -> &ChatTemplate {
+        match self {
+            Self::Own(template) => template,
+            Self::Named(template) | Self::Family(template) => template,
+        }
+    }
+}
+
+/// A rendering and the template that made it.
+struct Shown<'a> {
+    chosen: Chosen<'a>,
+    rendered: Rendered,
+    notices: Vec<Error>,
+}
+
+impl<'a> Vocabulary<'a> {
+    pub fn prepare(&self, prompt: &Prompt, options: &ChatOptions) -> Result<Prepared> {
+        let (ids, text, template, notices) = match prompt {
+            Prompt::Chat(messages) => {
+                let Shown { chosen, rendered, notices } = self.render(messages, options)?;
+                let ids = self.encode(messages, &rendered);
+                // A template says itself whether the text begins with BOS; ours leave it to the vocabulary.
+                let ids = if matches!(chosen, Chosen::Family(_)) { self.with_bos(ids) } else { ids };
+                (ids, rendered.text, chosen.template().source().to_owned(), notices)
+            }
             Prompt::Raw(text) => {
                 let ids = self.with_bos(self.tokenizer.encode(text, Special::Parse));
-                Ok(Prepared { ids, text: text.clone() })
+                (ids, text.clone(), self.own_source(), Vec::new())
             }
-            Prompt::Ids(ids) => Ok(Prepared { ids: ids.clone(), text: String::new() }),
+            Prompt::Ids(ids) => (ids.clone(), String::new(), self.own_source(), Vec::new()),
+        };
+        let format = ReplyFormat::of(&template, self.tokenizer);
+        let budget = options.reasoning_budget;
+        let budget = budget.and_then(|most| format.budget(most, &template, &text, self.tokenizer));
+        Ok(Prepared { ids, text, format, budget, notices })
+    }
+
+    fn own_source(&self) -> String {
+        self.template.as_ref().ok().copied().flatten().map_or_else(String::new, |it| it.source().to_owned())
+    }
+
+    fn family(&self) -> ChatTemplate {
+        built_in_template(self.architecture, self.tokenizer).1
+    }
+
+    fn choose(&self, options: &ChatOptions) -> Result<Chosen<'a>> {
+        if let Some(source) = &options.template {
+            return Ok(Chosen::Named(ChatTemplate::from_source(source)?));
+        }
+        match &self.template {
+            Ok(Some(template)) => Ok(Chosen::Own(template)),
+            Ok(None) => Ok(Chosen::Family(self.family())),
+            Err(error) => Err(unusable(error)),
         }
     }
 
-    fn chat(&self, messages: &[PromptMessage]) -> Result<Prepared> {
-        let values: Vec<Value> = messages.iter().map(value).collect();
-        let kwargs = Map::from_iter([("add_generation_prompt".to_owned(), json!(true))]);
+    /// By the template in use; where that fails and a fallback is allowed, by the family's, with a notice.
+    fn render(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<Shown<'a>> {
+        let shown = self.choose(options).and_then(|chosen| {
+            let rendered = self.by(chosen.template(), messages, options)?;
+            Ok(Shown { chosen, rendered, notices: Vec::new() })
+        });
+        let mut shown = match shown {
+            Err(error) if options.template_fallback && is_template_failure(&error) => {
+                let template = self.family();
+                let rendered = self.by(&template, messages, options)?;
+                let message = format!("{} The family's own template was used.", sentence(error.message()));
+                let notice = Error::input("template.fallback", message, error.remedy());
+                Shown { chosen: Chosen::Family(template), rendered, notices: vec![notice] }
+            }
+            shown => shown?,
+        };
+        let has_tools = options.tools.as_array().is_some_and(|tools| !tools.is_empty());
+        if has_tools && !shown.chosen.template().source().contains("tools") {
+            shown.notices.push(Error::input(
+                "template.no_tools",
+                "This model's chat template has no place for tools: the model does not hear of them.",
+                "Choose a model that was taught to call tools, or name a template with --chat-template.",
+            ));
+        }
+        Ok(shown)
+    }
+
+    fn by(
+        &self,
+        template: &ChatTemplate,
+        messages: &[PromptMessage],
+        options: &ChatOptions,
+    ) -> Result<Rendered> {
+        let mut kwargs = Map::from_iter([("add_generation_prompt".to_owned(), json!(true))]);
+        // SmolLM3's own name for the tools.
+        if template.source().contains("xml_tools") && !options.tools.is_null() {
+            kwargs.insert("xml_tools".into(), options.tools.clone());
+        }
+        kwargs.extend(options.kwargs.clone());
         let name = |id: Option<TokenId>| id.and_then(|id| self.tokenizer.token_text(id)).unwrap_or_default();
-        let input = RenderInput {
-            messages: &values,
-            tools: &Value::Null,
-            kwargs: &kwargs,
-            bos_token: name(self.tokenizer.bos()),
-            eos_token: name(self.tokenizer.eos()),
-            now: Some(self.now),
+        let render = |values: &[Value]| {
+            template.render(&RenderInput {
+                messages: values,
+                tools: &options.tools,
+                kwargs: &kwargs,
+                bos_token: name(self.tokenizer.bos()),
+                eos_token: name(self.tokenizer.eos()),
+                now: Some(self.now),
+            })
         };
-        let rendered = match self.template {
-            Some(template) => template.render(&input)?,
-            None => ChatTemplate::from_source(self.fallback())?.render(&input)?,
-        };
+        messages::render(messages, template.source(), &render).map_err(|error| match error.code() {
+            "template.failed" => unusable(&error),
+            _ => error.into(),
+        })
+    }
+
+    fn encode(&self, messages: &[PromptMessage], rendered: &Rendered) -> Vec<TokenId> {
         let known: Vec<KnownIds> = rendered
             .content_spans
             .iter()
@@ -70,10 +168,7 @@ impl Vocabulary<'_> {
                 Some(KnownIds { range: &span.range, ids })
             })
             .collect();
-        let ids = self.tokenizer.encode_rendered(&rendered, &known);
-        // A template says itself whether the text begins with BOS.
-        let ids = if self.template.is_some() { ids } else { self.with_bos(ids) };
-        Ok(Prepared { ids, text: rendered.text })
+        self.tokenizer.encode_rendered(rendered, &known)
     }
 
     /// The ids that this model generated for a message, if they spell the text that the template made of it.
@@ -81,11 +176,6 @@ impl Vocabulary<'_> {
         let log = message.logs.iter().find(|log| log.fingerprint == self.fingerprint)?;
         let in_vocabulary = log.ids.iter().all(|id| (*id as usize) < self.tokenizer.n_vocab());
         (in_vocabulary && self.tokenizer.decode(&log.ids) == text).then_some(log.ids.as_slice())
-    }
-
-    fn fallback(&self) -> &'static str {
-        let knows = |markup: &str| self.tokenizer.encode(markup, Special::Parse).len() == 1;
-        if knows("<|im_start|>") && knows("<|im_end|>") { CHATML } else { PLAIN }
     }
 
     /// With the BOS that the model wants before a text. Not its EOS: the text goes on.
@@ -101,12 +191,22 @@ impl Vocabulary<'_> {
     }
 }
 
-fn value(message: &PromptMessage) -> Value {
-    let mut value = json!({ "role": message.role, "content": message.content });
-    if !message.reasoning.is_empty() {
-        value["reasoning_content"] = json!(message.reasoning);
-    }
-    value
+fn is_template_failure(error: &Error) -> bool {
+    ["template.syntax", "template.failed"].contains(&error.code())
+}
+
+/// The model's template can't be used: what can be done about it.
+fn unusable(error: &engine::EngineError) -> Error {
+    let remedy = "Go on with the family's own template (--template-fallback, or the setting of that name), name another \
+                  file with --chat-template, or choose another model.";
+    Error::input(error.code(), error.to_string(), remedy)
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
 }
 
 /// The error for a file without vocabulary.

@@ -3,6 +3,7 @@
 
 use engine::{Finish, KvDType, Sampling};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -105,6 +106,22 @@ pub struct GenerateRequest {
     pub max_tokens: Option<usize>,
     pub stop: Vec<String>,
     pub ignore_eos: bool,
+    pub chat: ChatOptions,
+}
+
+/// What a chat template is given beside the messages, and how long the model may think.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatOptions {
+    /// A list of tools as in OpenAI's requests, or null.
+    pub tools: Value,
+    /// Variables for the template, such as `enable_thinking` and `reasoning_effort`.
+    pub kwargs: Map<String, Value>,
+    /// Most tokens of reasoning; None: as many as the model likes.
+    pub reasoning_budget: Option<usize>,
+    /// The source of a template in place of the model's own.
+    pub template: Option<String>,
+    /// Where the model's template can't be used, its family's takes its place.
+    pub template_fallback: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,11 +136,19 @@ pub enum Prompt {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
-    /// `system`, `user` or `assistant`.
+    /// `system`, `user`, `assistant` or `tool`.
     pub role: String,
     pub content: String,
     #[serde(default)]
     pub reasoning: String,
+    /// Calls as in OpenAI's messages.
+    #[serde(default)]
+    pub tool_calls: Vec<Value>,
+    /// The call that a tool's message answers, and the tool's name.
+    #[serde(default)]
+    pub tool_call_id: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
     /// Ids that models generated for `content`.
     #[serde(default)]
     pub logs: Vec<Ids>,
@@ -165,6 +190,17 @@ pub enum Step {
         text: String,
         reasoning: String,
     },
+    /// The model wants a tool called.
+    ToolCall {
+        id: String,
+        name: String,
+        /// A JSON object.
+        arguments: String,
+    },
+    /// Something the user should know though nothing failed.
+    Notice {
+        error: Error,
+    },
     /// Text that was held back until the end.
     Rest {
         text: String,
@@ -179,6 +215,8 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     pub finish: Finish,
+    /// The answer ended with calls of tools.
+    pub called: bool,
     pub prompt_tokens: u32,
     pub reused_tokens: u32,
     pub generated_tokens: u32,

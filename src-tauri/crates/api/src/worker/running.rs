@@ -1,13 +1,14 @@
-//! A turn that a model is answering: the engine's events become steps, text is told from reasoning,
+//! A turn that a model is answering: the engine's events become steps, text is told from reasoning and calls,
 //! time is measured.
 
 use std::time::Duration;
 
-use engine::reply::{Part, ReplySplitter};
+use engine::reply::{ReplyFormat, ReplySplitter, Show, Shown, ToolCall};
 use engine::tokenizer::Tokenizer;
 use engine::{Done, GenEvent, TokenId};
 
 use super::protocol::{Finished, Ids, Step};
+use crate::error::Error;
 
 /// One turn in a model's scheduler.
 pub struct Running {
@@ -15,8 +16,20 @@ pub struct Running {
     pub number: u64,
     pub turn: String,
     splitter: ReplySplitter,
+    /// Sorted.
+    marks: Vec<TokenId>,
+    n_calls: usize,
     log: Log,
     times: Times,
+}
+
+/// What a token or the end of the answer brought.
+#[derive(Default)]
+struct Brought {
+    text: String,
+    reasoning: String,
+    calls: Vec<ToolCall>,
+    notices: Vec<String>,
 }
 
 /// What of the model a turn's end needs.
@@ -45,12 +58,21 @@ struct Log {
     ids: Vec<TokenId>,
     /// Tokens whose text is still held back: whose they are shows when it comes.
     undecided: Vec<TokenId>,
+    /// The text begins with white space; None: there is no text yet.
+    begins_blank: Option<bool>,
 }
 
 impl Running {
-    /// `prompt` is the text the answer continues.
-    pub fn new(number: u64, turn: String, prompt: &str, times: Times) -> Self {
-        Self { number, turn, splitter: ReplySplitter::after_prompt(prompt), log: Log::default(), times }
+    /// `splitter` knows the text that the answer continues.
+    pub fn new(
+        number: u64,
+        turn: String,
+        splitter: ReplySplitter,
+        format: &ReplyFormat,
+        times: Times,
+    ) -> Self {
+        let marks = format.marks().to_vec();
+        Self { number, turn, splitter, marks, n_calls: 0, log: Log::default(), times }
     }
 
     /// The steps that an event makes. `now` is the moment it happened.
@@ -68,14 +90,18 @@ impl Running {
             GenEvent::Token { id, text } => {
                 self.times.first_token.get_or_insert(now);
                 self.times.last_token = Some(now);
-                let (text, reasoning) = self.split(Some(id), |splitter, show| splitter.push(&text, show));
-                emit(&self.turn, Step::Token { id, text, reasoning });
+                let brought = self.token(id, &text, context);
+                let Brought { text, reasoning, .. } = &brought;
+                emit(&self.turn, Step::Token { id, text: text.clone(), reasoning: reasoning.clone() });
+                self.tell(brought, emit);
             }
             GenEvent::Done(done) => {
-                let (text, reasoning) = self.split(None, |splitter, show| splitter.finish(show));
-                if !text.is_empty() || !reasoning.is_empty() {
-                    emit(&self.turn, Step::Rest { text, reasoning });
+                let brought = self.split(|splitter, show| splitter.finish(show));
+                if !brought.text.is_empty() || !brought.reasoning.is_empty() {
+                    let Brought { text, reasoning, .. } = &brought;
+                    emit(&self.turn, Step::Rest { text: text.clone(), reasoning: reasoning.clone() });
                 }
+                self.tell(brought, emit);
                 let finished = self.finished(done, context);
                 emit(&self.turn, Step::Done(Box::new(finished)));
             }
@@ -83,29 +109,63 @@ impl Running {
         }
     }
 
-    /// Text and reasoning that may be shown now.
-    fn split(
-        &mut self,
-        id: Option<TokenId>,
-        push: impl FnOnce(&mut ReplySplitter, &mut dyn FnMut(Part, &str)),
-    ) -> (String, String) {
-        let (mut text, mut reasoning) = (String::new(), String::new());
-        push(&mut self.splitter, &mut |part, piece| match part {
-            Part::Text => text.push_str(piece),
-            Part::Reasoning => reasoning.push_str(piece),
+    /// The text that came with a token, then the token itself where it is markup.
+    fn token(&mut self, id: TokenId, text: &str, context: &Context) -> Brought {
+        let is_control = context.tokenizer.is_some_and(|tokenizer| tokenizer.is_control(id));
+        if !is_control && self.marks.binary_search(&id).is_err() {
+            self.log.undecided.push(id);
+            return self.split(|splitter, show| splitter.text(text, show));
+        }
+        let mark = context.tokenizer.and_then(|tokenizer| tokenizer.token_text(id)).unwrap_or_default();
+        let brought = self.split(|splitter, show| {
+            splitter.text(text, show);
+            splitter.mark(mark, is_control, show);
         });
-        self.log.undecided.extend(id);
-        if !text.is_empty() {
-            self.log.ids.append(&mut self.log.undecided);
-        } else if !reasoning.is_empty() {
+        // Markup is no part of the text, nor is what waited before it; the end of the answer is no markup.
+        if !context.tokenizer.is_some_and(|tokenizer| tokenizer.is_eog(id)) {
             self.log.undecided.clear();
         }
-        (text, reasoning)
+        brought
+    }
+
+    fn split(&mut self, push: impl FnOnce(&mut ReplySplitter, &mut Show)) -> Brought {
+        let mut brought = Brought::default();
+        push(&mut self.splitter, &mut |shown| match shown {
+            Shown::Text(piece) => brought.text.push_str(piece),
+            Shown::Reasoning(piece) => brought.reasoning.push_str(piece),
+            Shown::Call(call) => brought.calls.push(call),
+            Shown::Malformed(why) => brought.notices.push(why.into()),
+        });
+        if let Some(first) = brought.text.chars().next() {
+            self.log.begins_blank.get_or_insert(first.is_whitespace());
+            self.log.ids.append(&mut self.log.undecided);
+        } else if !brought.reasoning.is_empty() || !brought.calls.is_empty() {
+            self.log.undecided.clear();
+        }
+        brought
+    }
+
+    fn tell(&mut self, brought: Brought, emit: &mut dyn FnMut(&str, Step)) {
+        for ToolCall { id, name, arguments } in brought.calls {
+            let id = id.unwrap_or_else(|| call_id(&self.turn, self.n_calls));
+            self.n_calls += 1;
+            emit(&self.turn, Step::ToolCall { id, name, arguments });
+        }
+        for message in brought.notices {
+            let remedy = "Its words are shown as they are. Ask again, or choose a model that knows tools.";
+            let error = Error::input("reply.call_malformed", message, remedy);
+            emit(&self.turn, Step::Notice { error });
+        }
     }
 
     fn finished(&mut self, done: Done, context: &Context) -> Finished {
         let mut ids = std::mem::take(&mut self.log.ids);
         ids.append(&mut self.log.undecided);
+        if let (Some(false), Some(tokenizer)) = (self.log.begins_blank, context.tokenizer) {
+            // White space between a tag and the text was dropped.
+            let n_blank = ids.iter().take_while(|id| tokenizer.decode(&[**id]).trim().is_empty()).count();
+            ids.drain(..n_blank);
+        }
         while ids.pop_if(|id| context.tokenizer.is_some_and(|tokenizer| tokenizer.is_eog(*id))).is_some() {}
         let times = self.times;
         let computed = done.n_prompt.saturating_sub(done.n_reused);
@@ -113,6 +173,7 @@ impl Running {
         let decode = times.first_token.zip(times.last_token).map(|(first, last)| last.saturating_sub(first));
         Finished {
             finish: done.finish,
+            called: self.n_calls > 0,
             prompt_tokens: count(done.n_prompt),
             reused_tokens: count(done.n_reused),
             generated_tokens: count(done.n_generated),
@@ -124,6 +185,20 @@ impl Running {
             log: Ids { fingerprint: context.fingerprint.into(), ids },
         }
     }
+}
+
+/// The name of a turn's call: nine letters and digits, since some templates take no other.
+fn call_id(turn: &str, number: usize) -> String {
+    const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut hash = turn.bytes().chain(number.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut id = String::new();
+    for _ in 0..9 {
+        id.push(char::from(LETTERS[(hash % 36) as usize]));
+        hash /= 36;
+    }
+    id
 }
 
 fn count(n: usize) -> u32 {

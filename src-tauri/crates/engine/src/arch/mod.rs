@@ -11,6 +11,7 @@ use weights::{Codec, Container, TensorView, WeightFile};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::{ModelSpec, Role};
 
+mod chat;
 mod gemma;
 mod gpt2;
 mod hyper;
@@ -27,6 +28,7 @@ mod smollm3;
 #[cfg(test)]
 mod tests;
 
+pub use chat::built_in_template;
 pub use hyper::{Fit, Hyper, Notes};
 pub use place::{Form, Part, Place};
 

@@ -162,6 +162,19 @@ impl Tokenizer {
         self.vocab.kind(id) == Some(Kind::Control)
     }
 
+    /// Spaces are `▁` and unknown characters bytes, as SentencePiece has it.
+    pub fn is_sentencepiece(&self) -> bool {
+        matches!(self.vocab.decoding, Decoding::SentencePiece { .. })
+    }
+
+    /// The one token that this text is, if it is meant as a whole: a control or user-defined token, or one that a
+    /// careless conversion calls normal.
+    pub fn mark(&self, text: &str) -> Option<TokenId> {
+        let added =
+            self.added.find(text, 0, &|_, range| *range == (0..text.len())).map(|found| found.added.id);
+        added.or_else(|| self.vocab.find(text.as_bytes()))
+    }
+
     /// `ids` with the BOS and EOS that this model wants around a text.
     pub fn add_special(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
         let mut all = self.before.clone();

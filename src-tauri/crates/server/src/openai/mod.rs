@@ -130,11 +130,14 @@ async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, 
         let mut is_accepted = false;
         for event in &events {
             match &event.kind {
-                TurnEventKind::Queued { .. } | TurnEventKind::Loading { .. } => {}
+                TurnEventKind::Queued { .. }
+                | TurnEventKind::Loading { .. }
+                | TurnEventKind::Notice { .. } => {}
                 TurnEventKind::Failed { error } if !is_accepted => return Err(response::failed(error)),
                 TurnEventKind::Prefill { .. }
                 | TurnEventKind::Text { .. }
                 | TurnEventKind::Reasoning { .. }
+                | TurnEventKind::ToolCall { .. }
                 | TurnEventKind::Done { .. }
                 | TurnEventKind::Failed { .. } => is_accepted = true,
             }

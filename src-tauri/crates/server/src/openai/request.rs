@@ -1,7 +1,7 @@
 //! A chat completion request, read field by field so that every refusal names its field.
 
-use api::worker::protocol::{Prompt, PromptMessage};
-use api::{GenerateArgs, SamplingArgs};
+use api::worker::protocol::{ChatOptions, Prompt, PromptMessage};
+use api::{GenerateArgs, SamplingArgs, messages};
 use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
@@ -42,6 +42,7 @@ impl ChatRequest {
                 max_tokens: fields.max_tokens()?,
                 stop: fields.stop()?,
                 ignore_eos: fields.boolean("ignore_eos")?.unwrap_or(false),
+                chat: fields.chat()?,
             },
             stream,
             include_usage: fields.include_usage()?,
@@ -98,7 +99,7 @@ impl<'a> Fields<'a> {
         if self.count("n")?.is_some_and(|n| n != 1) {
             return Err(OpenAiFault::invalid("n", "`n` can only be 1: one answer per request."));
         }
-        for name in ["tools", "functions", "logit_bias", "audio", "web_search_options"] {
+        for name in ["functions", "logit_bias", "audio", "web_search_options"] {
             let is_empty = |value: &Value| {
                 value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
             };
@@ -148,37 +149,27 @@ impl<'a> Fields<'a> {
     }
 
     fn message(&self, index: usize, message: &Value) -> Result<PromptMessage> {
-        let fault = |what: String| OpenAiFault::invalid("messages", format!("Message {index}: {what}"));
-        let role = match message.get("role").and_then(Value::as_str) {
-            Some("system" | "developer") => "system",
-            Some("user") => "user",
-            Some("assistant") => "assistant",
-            Some("tool" | "function") => return Err(fault("tool results are not built yet.".into())),
-            Some(_) | None => {
-                return Err(fault("`role` must be system, developer, user or assistant.".into()));
-            }
-        };
-        if message.get("tool_calls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty()) {
-            return Err(fault("tool calls are not built yet.".into()));
+        messages::message(message)
+            .map_err(|what| OpenAiFault::invalid("messages", format!("Message {index}: {what}")))
+    }
+
+    fn chat(&self) -> Result<ChatOptions> {
+        let invalid = |field: &'static str| move |what: String| OpenAiFault::invalid(field, sentence(&what));
+        let is_wanted = self.get("tool_choice").is_none_or(|choice| *choice != "none");
+        let tools = messages::tools(self.get("tools").unwrap_or(&Value::Null)).map_err(invalid("tools"))?;
+        let mut kwargs =
+            self.typed("chat_template_kwargs", "an object", Value::as_object)?.cloned().unwrap_or_default();
+        if let Some(word) = self.text("reasoning_effort")? {
+            messages::effort(word, &mut kwargs).map_err(invalid("reasoning_effort"))?;
         }
-        let content = match message.get("content") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(parts)) => {
-                parts.iter().map(part).collect::<Option<Vec<_>>>().map(|all| all.concat()).ok_or_else(
-                    || {
-                        fault(
-                            "`content` may hold text parts only; images, sound and files are not built yet."
-                                .into(),
-                        )
-                    },
-                )?
-            }
-            Some(Value::Null) | None if role == "assistant" => String::new(),
-            Some(_) | None => {
-                return Err(fault("`content` must be a string or a list of text parts.".into()));
-            }
-        };
-        Ok(PromptMessage { role: role.into(), content, ..PromptMessage::default() })
+        Ok(ChatOptions {
+            tools: if is_wanted { tools } else { Value::Null },
+            kwargs,
+            reasoning_budget: self
+                .count("reasoning_budget")?
+                .map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+            ..ChatOptions::default()
+        })
     }
 
     fn sampling(&self) -> Result<SamplingArgs> {
@@ -245,9 +236,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn part(part: &Value) -> Option<&str> {
-    let kind = part.get("type").and_then(Value::as_str);
-    part.get("text").and_then(Value::as_str).filter(|_| kind == Some("text"))
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    first + chars.as_str()
 }
 
 #[cfg(test)]
@@ -318,7 +310,10 @@ mod tests {
             (json!({ "messages": ["Hi"] }), "messages"),
             (json!({ "messages": [{ "role": "king", "content": "x" }] }), "messages"),
             (json!({ "messages": [{ "role": "user" }] }), "messages"),
-            (json!({ "messages": [{ "role": "tool", "content": "x" }] }), "messages"),
+            (json!({ "messages": [{ "role": "tool" }] }), "messages"),
+            (json!({ "tools": [{ "type": "web", "function": { "name": "f" } }] }), "tools"),
+            (json!({ "reasoning_effort": "utmost" }), "reasoning_effort"),
+            (json!({ "chat_template_kwargs": [] }), "chat_template_kwargs"),
             (json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url" }] }] }), "messages"),
         ];
         for (extra, field) in cases {

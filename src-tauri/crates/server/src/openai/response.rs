@@ -1,7 +1,7 @@
 //! A turn's events in OpenAI's shapes: chunk by chunk, or as one completion.
 
 use api::Error;
-use api::types::{ErrorInfo, Finish, TurnEvent, TurnEventKind, TurnStats};
+use api::types::{ErrorInfo, Finish, ToolCall, TurnEvent, TurnEventKind, TurnStats};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
@@ -30,8 +30,14 @@ pub fn failed(error: &ErrorInfo) -> OpenAiFault {
 fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::Cancelled => "stop",
+        Finish::ToolCalls => "tool_calls",
         Finish::Length | Finish::ContextFull => "length",
     }
+}
+
+fn call_value(call: &ToolCall) -> Value {
+    let function = json!({ "name": call.name, "arguments": call.arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
 }
 
 fn usage(stats: &TurnStats) -> Value {
@@ -47,12 +53,13 @@ fn usage(stats: &TurnStats) -> Value {
 pub struct StreamWriter {
     identity: Identity,
     include_usage: bool,
+    n_calls: usize,
     has_failed: bool,
 }
 
 impl StreamWriter {
     pub fn new(identity: Identity, include_usage: bool) -> Self {
-        Self { identity, include_usage, has_failed: false }
+        Self { identity, include_usage, n_calls: 0, has_failed: false }
     }
 
     /// The first chunk, and what has come until now.
@@ -64,12 +71,19 @@ impl StreamWriter {
 
     pub fn write(&mut self, kind: TurnEventKind) -> String {
         match kind {
-            TurnEventKind::Queued { .. } | TurnEventKind::Loading { .. } | TurnEventKind::Prefill { .. } => {
-                String::new()
-            }
+            TurnEventKind::Queued { .. }
+            | TurnEventKind::Loading { .. }
+            | TurnEventKind::Prefill { .. }
+            | TurnEventKind::Notice { .. } => String::new(),
             TurnEventKind::Text { text, .. } if text.is_empty() => String::new(),
             TurnEventKind::Text { text, .. } => self.chunk(&json!({ "content": text }), None),
             TurnEventKind::Reasoning { text, .. } => self.chunk(&json!({ "reasoning_content": text }), None),
+            TurnEventKind::ToolCall { call } => {
+                let mut delta = call_value(&call);
+                delta["index"] = self.n_calls.into();
+                self.n_calls += 1;
+                self.chunk(&json!({ "tool_calls": [delta] }), None)
+            }
             TurnEventKind::Done { stats } => {
                 let mut text = self.chunk(&json!({}), Some(finish_reason(stats.finish)));
                 if self.include_usage {
@@ -112,13 +126,18 @@ impl StreamWriter {
 pub struct Whole {
     text: String,
     reasoning: String,
+    calls: Vec<Value>,
     stats: Option<TurnStats>,
 }
 
 impl Whole {
     pub fn take(&mut self, kind: TurnEventKind) -> Result<(), OpenAiFault> {
         match kind {
-            TurnEventKind::Queued { .. } | TurnEventKind::Loading { .. } | TurnEventKind::Prefill { .. } => {}
+            TurnEventKind::Queued { .. }
+            | TurnEventKind::Loading { .. }
+            | TurnEventKind::Prefill { .. }
+            | TurnEventKind::Notice { .. } => {}
+            TurnEventKind::ToolCall { call } => self.calls.push(call_value(&call)),
             TurnEventKind::Text { text, .. } => self.text.push_str(&text),
             TurnEventKind::Reasoning { text, .. } => self.reasoning.push_str(&text),
             TurnEventKind::Done { stats } => self.stats = Some(stats),
@@ -130,9 +149,15 @@ impl Whole {
     pub fn into_value(self, identity: &Identity) -> Result<Value, OpenAiFault> {
         let stats =
             self.stats.ok_or_else(|| OpenAiFault::from(Error::bug("an answer ended without an end")))?;
-        let mut message = json!({ "role": "assistant", "content": self.text, "refusal": null });
+        let mut message = json!({ "role": "assistant", "content": &self.text, "refusal": null });
         if !self.reasoning.is_empty() {
             message["reasoning_content"] = self.reasoning.into();
+        }
+        if !self.calls.is_empty() {
+            if self.text.is_empty() {
+                message["content"] = Value::Null;
+            }
+            message["tool_calls"] = self.calls.into();
         }
         let finish = finish_reason(stats.finish);
         Ok(json!({

@@ -1,6 +1,6 @@
 //! Messages: a tree under each conversation. `position` is the order in which they were made.
 //!
-//! `stats` and `error` are JSON of the layer above; this table only keeps them.
+//! `stats`, `error` and `tool_calls` are JSON of the layer above; this table only keeps them.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -26,6 +26,9 @@ CREATE INDEX message_conversation ON message(conversation, parent);
 CREATE INDEX message_parent ON message(parent);
 CREATE INDEX message_streaming ON message(id) WHERE state = 'streaming';
 ";
+
+/// Tools that the model wants called.
+pub const ADD_TOOL_CALLS: &str = "ALTER TABLE message ADD COLUMN tool_calls TEXT;";
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$line:meta])* $variant:ident = $word:literal),* $(,)? }) => {
@@ -76,6 +79,8 @@ pub struct MessageRow {
     pub role: Role,
     pub text: String,
     pub reasoning: String,
+    /// JSON.
+    pub tool_calls: Option<String>,
     pub state: MessageState,
     /// JSON.
     pub error: Option<String>,
@@ -86,7 +91,7 @@ pub struct MessageRow {
 }
 
 const COLUMNS: &str =
-    "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms";
+    "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms, tool_calls";
 
 /// Stands in the place of a text that can't be read any more.
 const UNREADABLE: &str = "This message can't be read: its row in the database is damaged.";
@@ -110,12 +115,14 @@ fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
         model: row.get(8)?,
         stats: row.get(9)?,
         created_ms: row.get(10)?,
+        // Damaged or not there yet: an answer without calls.
+        tool_calls: row.get(11).unwrap_or_default(),
     })
 }
 
 pub(crate) fn insert(db: &Connection, row: &MessageRow) -> Result<()> {
     let sql =
-        format!("INSERT INTO message ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+        format!("INSERT INTO message ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
     db.prepare_cached(&sql)?.execute(params![
         row.id,
         row.conversation,
@@ -127,7 +134,8 @@ pub(crate) fn insert(db: &Connection, row: &MessageRow) -> Result<()> {
         row.error,
         row.model,
         row.stats,
-        row.created_ms
+        row.created_ms,
+        row.tool_calls
     ])?;
     Ok(())
 }
@@ -168,8 +176,8 @@ pub(crate) fn version(db: &Connection, row: &MessageRow) -> Result<(u32, u32)> {
 /// The end of a message that was streaming.
 pub(crate) fn finish(db: &Connection, row: &MessageRow) -> Result<()> {
     db.execute(
-        "UPDATE message SET text = ?2, reasoning = ?3, state = ?4, error = ?5, stats = ?6 WHERE id = ?1",
-        params![row.id, row.text, row.reasoning, row.state, row.error, row.stats],
+        "UPDATE message SET text = ?2, reasoning = ?3, state = ?4, error = ?5, stats = ?6, tool_calls = ?7 WHERE id = ?1",
+        params![row.id, row.text, row.reasoning, row.state, row.error, row.stats, row.tool_calls],
     )?;
     Ok(())
 }

@@ -1,0 +1,379 @@
+//! What stands between a model's call tags, in the ways in which models are taught to write calls.
+//!
+//! The way is told by the text itself: JSON, XML, Python, or one of the vendors' own. A body is read wholly or not
+//! at all: half a call is none.
+
+use serde_json::{Map, Value};
+
+use super::literal::Reader;
+
+/// A function that the model wants called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// As the model named this call, where its way of writing has such a name.
+    pub id: Option<String>,
+    pub name: String,
+    /// A JSON object.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    fn new(name: &str, arguments: Map<String, Value>) -> Option<Self> {
+        let name = name.trim().trim_start_matches("functions.").trim();
+        let is_name =
+            !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>{}[]()\"'".contains(c));
+        is_name.then(|| Self { id: None, name: name.into(), arguments: Value::Object(arguments).to_string() })
+    }
+}
+
+/// The tools of a request: they tell which arguments are texts, where the way of writing does not.
+#[derive(Debug, Clone, Default)]
+pub struct Tools(Value);
+
+impl Tools {
+    /// As in a request: a list of `{"type": "function", "function": {…}}`, or null.
+    pub fn new(tools: &Value) -> Self {
+        Self(tools.clone())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.as_array().is_none_or(Vec::is_empty)
+    }
+
+    fn is_text(&self, function: &str, parameter: &str) -> bool {
+        let mut functions =
+            self.0.as_array().into_iter().flatten().map(|tool| tool.get("function").unwrap_or(tool));
+        let found = functions.find(|it| it["name"] == function);
+        found.is_some_and(|it| it["parameters"]["properties"][parameter]["type"] == "string")
+    }
+
+    /// A bare text as the value it stands for.
+    fn value(&self, function: &str, parameter: &str, text: &str) -> Value {
+        if self.is_text(function, parameter) {
+            return Value::String(text.into());
+        }
+        let mut reader = Reader::new(text);
+        // A quoted text keeps its quotes: they are its own.
+        let value = reader.value().filter(|value| reader.is_done() && !value.is_string());
+        value.unwrap_or_else(|| Value::String(text.into()))
+    }
+}
+
+/// The calls of a body; None where it is not wholly made of them.
+pub fn parse(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+    let body = body.trim();
+    let calls = json(body)
+        .or_else(|| xml(body, tools))
+        .or_else(|| vendor(body))
+        .or_else(|| keyed(body, tools))
+        .or_else(|| named(body))
+        .or_else(|| python(body))?;
+    (!calls.is_empty()).then_some(calls)
+}
+
+/// The arguments of one call, where its name is known from elsewhere.
+pub fn call(name: &str, arguments: &str) -> Option<ToolCall> {
+    let arguments = arguments.trim();
+    let value = match arguments {
+        "" => Value::Object(Map::new()),
+        text => value(text)?,
+    };
+    ToolCall::new(name, object(value)?)
+}
+
+/// All of `text` as one value.
+fn value(text: &str) -> Option<Value> {
+    if let Ok(value) = serde_json::from_str(text) {
+        return Some(value);
+    }
+    let mut reader = Reader::new(text);
+    reader.value().filter(|_| reader.is_done())
+}
+
+/// Arguments are an object, or a text that holds one; nothing is an empty one.
+fn object(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        Value::Null => Some(Map::new()),
+        Value::String(text) => match self::value(text.trim())? {
+            Value::Object(map) => Some(map),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Objects one after another, or in a list.
+fn json(body: &str) -> Option<Vec<ToolCall>> {
+    if !body.starts_with(['{', '[']) {
+        return None;
+    }
+    let mut reader = Reader::new(body);
+    let mut calls = Vec::new();
+    while !reader.is_done() {
+        match strict(&mut reader).or_else(|| reader.value())? {
+            Value::Array(items) => {
+                for item in items {
+                    calls.push(described(item)?);
+                }
+            }
+            item => calls.push(described(item)?),
+        }
+        while reader.take(";") || reader.take(",") {}
+    }
+    Some(calls)
+}
+
+fn strict(reader: &mut Reader<'_>) -> Option<Value> {
+    let mut values = serde_json::Deserializer::from_str(reader.rest).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    reader.rest = reader.rest[values.byte_offset()..].trim_start();
+    Some(value)
+}
+
+/// `{"name": …, "arguments": …}` with the names that vendors have for the two; or `{"name": {…}}`.
+fn described(value: Value) -> Option<ToolCall> {
+    let Value::Object(mut map) = value else { return None };
+    if let Some(Value::Object(function)) = map.get("function") {
+        let id = map.get("id").and_then(Value::as_str).map(str::to_string);
+        return Some(ToolCall { id, ..described(Value::Object(function.clone()))? });
+    }
+    let name =
+        ["name", "tool_name", "function"].iter().find_map(|key| map.get(*key)?.as_str().map(str::to_string));
+    let Some(name) = name else {
+        let (name, arguments) = map.iter().next().filter(|_| map.len() == 1)?;
+        return ToolCall::new(name, arguments.as_object()?.clone());
+    };
+    let keys = ["arguments", "parameters", "args", "input"];
+    let arguments = keys.iter().find_map(|key| map.remove(*key)).unwrap_or(Value::Null);
+    let id = ["id", "tool_call_id"].iter().find_map(|key| Some(map.get(*key)?.as_str()?.to_string()));
+    Some(ToolCall { id, ..ToolCall::new(&name, object(arguments)?)? })
+}
+
+/// `<function=f><parameter=x>1</parameter></function>`, `<invoke name="f"><parameter name="x">1</parameter></invoke>`,
+/// and `<function=f>{"x": 1}</function>`.
+fn xml(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+    let mut rest = body;
+    let mut calls = Vec::new();
+    while !rest.is_empty() {
+        let (name, inner, after) = element(rest, "function").or_else(|| element(rest, "invoke"))?;
+        let call = match inner.trim() {
+            inner if inner.starts_with('{') => call(name, inner)?,
+            inner => ToolCall::new(name, parameters(name, inner, tools)?)?,
+        };
+        calls.push(call);
+        rest = after.trim_start();
+    }
+    Some(calls)
+}
+
+fn parameters(function: &str, mut inner: &str, tools: &Tools) -> Option<Map<String, Value>> {
+    let mut map = Map::new();
+    while !inner.is_empty() {
+        let (name, text, after) = element(inner, "parameter")?;
+        // A line end after the tag and one before the next are the way of writing, not the text.
+        let text = text.strip_prefix('\n').unwrap_or(text);
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        map.insert(name.into(), tools.value(function, name, text));
+        inner = after.trim_start();
+    }
+    Some(map)
+}
+
+/// `<tag=name>inner</tag>rest` or `<tag name="name">inner</tag>rest`; the last end tag may be missing.
+fn element<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
+    let (name, rest) = rest.split_once('>')?;
+    let name = name.strip_prefix('=').or_else(|| name.trim_start().strip_prefix("name="))?;
+    let name = name.trim().trim_matches(['"', '\'']);
+    let close = format!("</{tag}>");
+    let (inner, after) = rest.split_once(close.as_str()).unwrap_or((rest, ""));
+    Some((name, inner, after))
+}
+
+/// Calls between tags of their own, with a name, a separator and JSON: DeepSeek, Kimi, Mistral, Gemma.
+fn vendor(body: &str) -> Option<Vec<ToolCall>> {
+    if body.contains("<｜tool▁sep｜>") {
+        return each(body, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", deepseek);
+    }
+    if body.contains("<|tool_call_argument_begin|>") {
+        return each(body, "<|tool_call_begin|>", "<|tool_call_end|>", kimi);
+    }
+    if let Some((head, arguments)) = body.split_once("[ARGS]") {
+        let (name, id) = head.split_once("[CALL_ID]").map_or((head, None), |(name, id)| (name, Some(id)));
+        let id = id.map(|id| id.trim().to_string());
+        return Some(vec![ToolCall { id, ..call(name, arguments)? }]);
+    }
+    let mut reader = Reader::new(body);
+    let mut calls = Vec::new();
+    while reader.take("call:") {
+        let name = reader.name()?;
+        let Value::Object(arguments) = reader.value()? else { return None };
+        calls.push(ToolCall::new(name, arguments)?);
+    }
+    (!calls.is_empty() && reader.is_done()).then_some(calls)
+}
+
+fn each(body: &str, open: &str, close: &str, read: fn(&str) -> Option<ToolCall>) -> Option<Vec<ToolCall>> {
+    let parts = body.split(open).map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| read(part.strip_suffix(close).unwrap_or(part))).collect()
+}
+
+/// `name<sep>{…}`, or `function<sep>name` and the JSON in a block of code.
+fn deepseek(part: &str) -> Option<ToolCall> {
+    let (head, tail) = part.split_once("<｜tool▁sep｜>")?;
+    let Some((name, block)) = tail.split_once("```json") else { return call(head, tail) };
+    call(name, block.trim().trim_end_matches("```"))
+}
+
+/// `functions.name:0<argument>{…}`.
+fn kimi(part: &str) -> Option<ToolCall> {
+    let (id, arguments) = part.split_once("<|tool_call_argument_begin|>")?;
+    let name = id.trim().rsplit_once(':').map_or(id.trim(), |(name, _)| name);
+    Some(ToolCall { id: Some(id.trim().to_string()), ..call(name, arguments)? })
+}
+
+/// `name`, then `<arg_key>x</arg_key><arg_value>1</arg_value>` as often as there are arguments: GLM.
+fn keyed(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+    let (name, mut rest) = body.split_at(body.find("<arg_key>")?);
+    let mut map = Map::new();
+    let between = |text: &mut &str, tag: &str| -> Option<String> {
+        let (inner, after) =
+            text.trim_start().strip_prefix(&format!("<{tag}>"))?.split_once(&format!("</{tag}>"))?;
+        *text = after;
+        Some(inner.to_string())
+    };
+    while !rest.trim().is_empty() {
+        let key = between(&mut rest, "arg_key")?.trim().to_string();
+        let text = between(&mut rest, "arg_value")?;
+        let value = tools.value(name.trim(), &key, &text);
+        map.insert(key, value);
+    }
+    Some(vec![ToolCall::new(name, map)?])
+}
+
+/// `name` and the JSON of its arguments.
+fn named(body: &str) -> Option<Vec<ToolCall>> {
+    let mut reader = Reader::new(body);
+    let name = reader.name()?;
+    if !reader.rest.starts_with('{') {
+        return None;
+    }
+    Some(vec![call(name, reader.rest)?])
+}
+
+/// `[f(x=1), g(y="a")]`, or such calls line by line, also inside `print(…)`.
+fn python(body: &str) -> Option<Vec<ToolCall>> {
+    let mut reader = Reader::new(body);
+    let is_list = reader.take("[");
+    let mut calls = Vec::new();
+    while !(reader.is_done() || is_list && reader.take("]")) {
+        let prints = reader.take("print(");
+        let name = reader.name()?;
+        if !reader.take("(") {
+            return None;
+        }
+        calls.push(ToolCall::new(name, reader.keywords()?)?);
+        if prints && !reader.take(")") {
+            return None;
+        }
+        while reader.take(",") || reader.take(";") {}
+    }
+    reader.is_done().then_some(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools() -> Tools {
+        let properties = json!({"x": {"type": "string"}, "n": {"type": "integer"}});
+        Tools::new(
+            &json!([{"type": "function", "function": {"name": "f", "parameters": {"properties": properties}}}]),
+        )
+    }
+
+    fn check(body: &str, expected: &[(&str, Value)]) {
+        let calls = parse(body, &tools()).unwrap_or_default();
+        let got: Vec<(String, Value)> = calls
+            .into_iter()
+            .map(|call| (call.name, serde_json::from_str(&call.arguments).expect("arguments are JSON")))
+            .collect();
+        let expected: Vec<(String, Value)> =
+            expected.iter().map(|(name, it)| (name.to_string(), it.clone())).collect();
+        assert_eq!(got, expected, "{body}");
+    }
+
+    #[test]
+    fn every_way_of_writing_a_call() {
+        let one = [("f", json!({"x": "a", "n": 1}))];
+        check(r#"{"name": "f", "arguments": {"x": "a", "n": 1}}"#, &one);
+        check(r#"{"type": "function", "name": "f", "parameters": {"x": "a", "n": 1}}"#, &one);
+        check(r#"{"function": {"name": "f", "arguments": "{\"x\": \"a\", \"n\": 1}"}}"#, &one);
+        check(r#"[{"tool_call_id": "0", "tool_name": "f", "parameters": {"x": "a", "n": 1}}]"#, &one);
+        check(r#"[{"f": {"x": "a", "n": 1}}]"#, &one);
+        check("{'name': 'f', 'arguments': {'x': 'a', 'n': 1}}", &one);
+        check(
+            "<function=f>\n<parameter=x>\na\n</parameter>\n<parameter=n>\n1\n</parameter>\n</function>",
+            &one,
+        );
+        check(
+            "<invoke name=\"f\"><parameter name=\"x\">a</parameter><parameter name=\"n\">1</parameter></invoke>",
+            &one,
+        );
+        check("<function=f>{\"x\": \"a\", \"n\": 1}</function>", &one);
+        check("call:f{n:1,x:<|\"|>a<|\"|>}", &one);
+        check("f[ARGS]{\"x\": \"a\", \"n\": 1}", &one);
+        check(
+            "f\n<arg_key>x</arg_key>\n<arg_value>a</arg_value>\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>",
+            &one,
+        );
+        check("[f(x=\"a\", n=1)]", &one);
+        check("print(f(x='a', n=1))", &one);
+        check("f\n{\"x\": \"a\", \"n\": 1}", &one);
+        check(
+            "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"x\": \"a\", \"n\": 1}\n```<｜tool▁call▁end｜>",
+            &one,
+        );
+        check("<｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"x\": \"a\", \"n\": 1}<｜tool▁call▁end｜>", &one);
+        check(
+            "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"x\": \"a\", \"n\": 1}<|tool_call_end|>",
+            &one,
+        );
+    }
+
+    #[test]
+    fn several_calls_and_none() {
+        let two = [("f", json!({})), ("g", json!({"y": [1, 2]}))];
+        check(r#"{"name": "f"}; {"name": "g", "parameters": {"y": [1, 2]}}"#, &two);
+        check(r#"[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"y": [1, 2]}}]"#, &two);
+        check("[f(), g(y=[1, 2])]", &two);
+        check("<function=f></function><function=g><parameter=y>[1, 2]</parameter></function>", &two);
+        for body in [
+            "",
+            "hello",
+            "{",
+            r#"{"name": "f", "arguments": 3}"#,
+            "{\"a\": 1}",
+            "[1]",
+            "f(1)",
+            "f(x=)",
+            "<function=>",
+            "{\"name\": \"f\"} and more",
+            "call:f",
+            "[f(x=1)] and",
+            "f[ARGS]nothing",
+        ] {
+            check(body, &[]);
+        }
+    }
+
+    #[test]
+    fn texts_stay_texts() {
+        check("<function=f><parameter=x>12</parameter></function>", &[("f", json!({"x": "12"}))]);
+        check("<function=f><parameter=other>12</parameter></function>", &[("f", json!({"other": 12}))]);
+        check("<function=f><parameter=n>twelve\n</parameter></function>", &[("f", json!({"n": "twelve"}))]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Which tags a model writes: told by its chat template and its vocabulary, not by its name.
+
+use super::marked;
+use crate::TokenId;
+use crate::budget::ReasoningBudget;
+use crate::tokenizer::{Special, Tokenizer};
+
+/// A beginning and an end, as they stand in the marked text of a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    pub open: String,
+    /// Empty: the end of the reply, or the next beginning.
+    pub close: String,
+    /// Both as plain text.
+    pub open_text: String,
+    pub close_text: String,
+    /// What it opens with belongs to the call itself.
+    pub keeps_open: bool,
+    /// It opens with a token, not with text.
+    pub is_token: bool,
+}
+
+/// How a model writes its replies.
+#[derive(Debug, Clone, Default)]
+pub struct ReplyFormat {
+    is_harmony: bool,
+    pub(super) reasoning: Vec<Tag>,
+    pub(super) calls: Vec<Tag>,
+    /// A whole reply that is a JSON object with a name and parameters is a call.
+    pub(super) bare_calls: bool,
+    /// Sorted.
+    marks: Vec<TokenId>,
+}
+
+/// Tags of reasoning. `true`: looked for as text where the vocabulary has no token for them.
+const REASONING: &[(&str, &str, bool)] = &[
+    ("<think>", "</think>", true),
+    ("<seed:think>", "</seed:think>", true),
+    ("[THINK]", "[/THINK]", true),
+    ("<|channel>thought\n", "<channel|>", false),
+    ("<|START_THINKING|>", "<|END_THINKING|>", false),
+    ("<|inner_prefix|>", "<|inner_suffix|>", false),
+    ("<mm:think>", "</mm:think>", false),
+    ("<thinking>", "</thinking>", false),
+];
+
+/// Tags of calls: beginning, end, and whether the beginning is part of the call.
+const CALLS: &[(&str, &str, bool)] = &[
+    ("<tool_call>", "</tool_call>", false),
+    ("<|tool_call|>", "<|/tool_call|>", false),
+    ("<|tool_call_start|>", "<|tool_call_end|>", false),
+    ("<|tool_call>", "<tool_call|>", false),
+    ("[TOOL_CALLS]", "", false),
+    ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", false),
+    ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", false),
+    ("<|START_ACTION|>", "<|END_ACTION|>", false),
+    ("<|tools_prefix|>", "<|tools_suffix|>", false),
+    ("<TOOLCALL>", "</TOOLCALL>", false),
+    ("<tool_calls>", "</tool_calls>", false),
+    ("<minimax:tool_call>", "</minimax:tool_call>", false),
+    ("<seed:tool_call>", "</seed:tool_call>", false),
+    ("<|function_call|>", "", false),
+    ("<function=", "</function>", true),
+    ("<code>", "</code>", false),
+    ("<|python_tag|>", "", false),
+    ("```tool_code\n", "```", false),
+];
+
+/// Tokens inside a call that are part of how it is written.
+const INNER: &[&str] = &[
+    "<|\"|>",
+    "[ARGS]",
+    "[CALL_ID]",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁call▁end｜>",
+    "<｜tool▁sep｜>",
+    "<|tool_call_begin|>",
+    "<|tool_call_end|>",
+    "<|tool_call_argument_begin|>",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+];
+
+/// The tokens that make a vocabulary one for harmony.
+const HARMONY: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|return|>"];
+
+/// How harmony thinks, and what ends the thinking and begins the answer.
+const ANALYSIS: (&str, &str) = ("<|channel|>analysis<|message|>", "<|end|>");
+const TO_FINAL: &str = "<|end|><|start|>assistant<|channel|>final<|message|>";
+
+/// What Llama's template tells the model about how to call.
+const BARE: &str = "{\"name\": function name";
+
+/// Gemma 2 and 3 have no tags for calls; their models are taught a block of code.
+const GEMMA_TURN: &str = "<start_of_turn>";
+
+impl ReplyFormat {
+    /// `template` is the source of the chat template in use; empty where there is none.
+    pub fn of(template: &str, tokenizer: &Tokenizer) -> Self {
+        let vocabulary = Vocabulary { tokenizer };
+        let is_harmony = HARMONY.iter().all(|text| vocabulary.is_token(text));
+        if is_harmony {
+            let marks = vocabulary.marks(HARMONY.iter().copied());
+            return Self { is_harmony, marks, ..Self::default() };
+        }
+        let reasoning = REASONING
+            .iter()
+            .filter(|(open, _, as_text)| {
+                *as_text || template.contains(open.trim_end()) || vocabulary.has_token(open)
+            })
+            .map(|(open, close, _)| vocabulary.tag(open, close, false))
+            .collect();
+        let in_template = |text: &str| match text {
+            "```tool_code\n" => template.contains(GEMMA_TURN),
+            text => template.contains(text),
+        };
+        let calls: Vec<Tag> = CALLS
+            .iter()
+            .filter(|(open, _, _)| in_template(open) || vocabulary.has_token(open))
+            .map(|(open, close, keeps_open)| {
+                let has_end =
+                    in_template(close) || vocabulary.has_token(close) || !vocabulary.has_token(open);
+                vocabulary.tag(open, if has_end { close } else { "" }, *keeps_open)
+            })
+            .collect();
+        let literals = REASONING.iter().chain(CALLS).flat_map(|(open, close, _)| [*open, *close]);
+        let marks = vocabulary.marks(literals.chain(INNER.iter().copied()));
+        Self { is_harmony, reasoning, calls, bare_calls: template.contains(BARE), marks }
+    }
+
+    pub fn is_harmony(&self) -> bool {
+        self.is_harmony
+    }
+
+    /// Tokens of the vocabulary that are markup of a reply, whatever their kind; sorted.
+    pub fn marks(&self) -> &[TokenId] {
+        &self.marks
+    }
+
+    /// What holds a reply to `max_tokens` of reasoning; None for a model that is not known to reason.
+    pub fn budget(
+        &self,
+        max_tokens: usize,
+        template: &str,
+        prompt: &str,
+        tokenizer: &Tokenizer,
+    ) -> Option<ReasoningBudget> {
+        let encode = |text: &str| tokenizer.encode(text, Special::Parse);
+        if self.is_harmony {
+            let (open, close) = ANALYSIS;
+            return Some(ReasoningBudget {
+                max_tokens,
+                open: open.into(),
+                close: close.into(),
+                begins_inside: prompt.ends_with(open),
+                ending: encode(TO_FINAL),
+            });
+        }
+        let opened = self.reasoning.iter().find(|tag| opens(prompt, tag));
+        let used =
+            || self.reasoning.iter().find(|tag| tag.is_token || template.contains(tag.open_text.trim_end()));
+        let tag = opened.or_else(used)?;
+        Some(ReasoningBudget {
+            max_tokens,
+            open: tag.open_text.clone(),
+            close: tag.close_text.clone(),
+            begins_inside: opened.is_some(),
+            ending: encode(&format!("\n{}\n\n", tag.close_text)),
+        })
+    }
+}
+
+/// Whether the prompt ends inside this block.
+pub fn opens(prompt: &str, tag: &Tag) -> bool {
+    prompt.trim_end().ends_with(tag.open_text.trim_end())
+}
+
+struct Vocabulary<'a> {
+    tokenizer: &'a Tokenizer,
+}
+
+impl Vocabulary<'_> {
+    fn is_token(&self, text: &str) -> bool {
+        self.tokenizer.mark(text).is_some()
+    }
+
+    /// It begins with a token of its own.
+    fn has_token(&self, literal: &str) -> bool {
+        !literal.is_empty() && marked::has_mark(&self.marked(literal))
+    }
+
+    fn tag(&self, open: &str, close: &str, keeps_open: bool) -> Tag {
+        let marked = self.marked(open);
+        Tag {
+            is_token: marked::has_mark(&marked),
+            open: marked,
+            close: self.marked(close),
+            open_text: open.into(),
+            close_text: close.into(),
+            keeps_open,
+        }
+    }
+
+    /// The literal with its token, which begins it if it is there at all, as a mark.
+    fn marked(&self, literal: &str) -> String {
+        let name = token_of(literal);
+        match self.tokenizer.mark(name) {
+            Some(id) => marked::mark(name, self.tokenizer.is_control(id)) + &literal[name.len()..],
+            None => literal.to_string(),
+        }
+    }
+
+    fn marks<'t>(&self, literals: impl Iterator<Item = &'t str>) -> Vec<TokenId> {
+        let mut ids: Vec<TokenId> = literals.filter_map(|it| self.tokenizer.mark(token_of(it))).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}
+
+/// `<|channel>thought\n` begins with the token `<|channel>`.
+fn token_of(literal: &str) -> &str {
+    let end = literal.find(['>', ']']).map_or(literal.len(), |at| at + 1);
+    // `<|"|>` and `<|a|>` end with the first `>`; so does everything else in the tables.
+    &literal[..end]
+}

@@ -1,0 +1,204 @@
+//! Replies in harmony: messages, each with a header that names its channel and whom it is for.
+//!
+//! `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`. What is
+//! analysed is reasoning; what is for a function is a call; the rest is text. Tags are tokens, never text.
+
+use super::calls;
+use super::{Show, Shown, marked};
+
+/// A header longer than this is none.
+const MOST_HEADER_BYTES: usize = 256;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// Between messages: a header begins with `<|start|>` or `<|channel|>`.
+    Between,
+    /// Until `<|message|>`; `is_first`: the prompt has begun it, and a reply may also just be text.
+    Header {
+        is_first: bool,
+    },
+    Body(Body),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Body {
+    Text,
+    Reasoning,
+    /// For this function.
+    Call(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct Harmony {
+    state: State,
+    /// The header, or the body of a call, so far.
+    held: String,
+    /// Text (reasoning) was shown: another message of it begins a paragraph.
+    said: bool,
+    reasoned: bool,
+    begins_message: bool,
+}
+
+impl Harmony {
+    /// The prompt may end in the middle of a header, or after it.
+    pub fn new(prompt: &str) -> Self {
+        let mut this = Self {
+            state: State::Header { is_first: true },
+            held: String::new(),
+            said: false,
+            reasoned: false,
+            begins_message: true,
+        };
+        let begun = prompt.rsplit_once("<|start|>assistant").map_or("", |(_, begun)| begun);
+        for (tag, text) in pieces(begun) {
+            let shows_nothing: &mut Show<'_> = &mut |_| {};
+            this.push(&marked::plain(text), shows_nothing);
+            if !tag.is_empty() {
+                this.push(&marked::mark(tag, true), shows_nothing);
+            }
+        }
+        this
+    }
+
+    pub fn push(&mut self, piece: &str, show: &mut Show<'_>) {
+        if piece.is_empty() {
+            return;
+        }
+        let tag = marked::has_mark(piece).then(|| marked::written(piece));
+        match tag.as_deref() {
+            Some("<|start|>") => {
+                self.end(show);
+                self.state = State::Header { is_first: false };
+            }
+            Some("<|channel|>") => {
+                if matches!(self.state, State::Body(_) | State::Between) {
+                    self.end(show);
+                    self.state = State::Header { is_first: false };
+                }
+                self.held.push_str(piece);
+            }
+            Some("<|message|>") => self.open(show),
+            Some("<|end|>" | "<|return|>" | "<|call|>") => self.end(show),
+            Some("<|constrain|>") if matches!(self.state, State::Header { .. }) => self.held.push(' '),
+            Some(_) => {}
+            None => self.take(piece, show),
+        }
+    }
+
+    pub fn finish(&mut self, show: &mut Show<'_>) {
+        self.end(show);
+    }
+
+    fn take(&mut self, text: &str, show: &mut Show<'_>) {
+        match &self.state {
+            State::Between => {
+                // A model that forgets its header still means what it says.
+                if !text.trim().is_empty() {
+                    self.state = State::Body(Body::Text);
+                    self.begins_message = true;
+                    self.show(text, show);
+                }
+            }
+            State::Header { is_first } => {
+                let is_first = *is_first;
+                self.held.push_str(text);
+                let begins_well = marked::has_mark(&self.held)
+                    || " to=".starts_with(self.held.as_str())
+                    || self.held.starts_with(" to=");
+                if is_first && !begins_well || self.held.len() > MOST_HEADER_BYTES {
+                    self.give_up_header(show);
+                }
+            }
+            State::Body(Body::Call(_)) => self.held.push_str(text),
+            State::Body(Body::Text | Body::Reasoning) => self.show(text, show),
+        }
+    }
+
+    /// What was taken for a header is text.
+    fn give_up_header(&mut self, show: &mut Show<'_>) {
+        let text = marked::shown(&std::mem::take(&mut self.held));
+        self.state = State::Body(Body::Text);
+        self.show(&text, show);
+    }
+
+    /// The header is whole.
+    fn open(&mut self, show: &mut Show<'_>) {
+        if !matches!(self.state, State::Header { .. }) {
+            self.end(show);
+        }
+        let header = marked::written(&std::mem::take(&mut self.held));
+        let words = |text: &str| text.split_whitespace().next().unwrap_or_default().to_string();
+        let channel = header.split_once("<|channel|>").map(|(_, rest)| words(rest)).unwrap_or_default();
+        let recipient =
+            header.split_once("to=").map(|(_, rest)| rest.split("<|").next().map(words).unwrap_or_default());
+        let recipient = recipient.filter(|name| !name.is_empty() && name != "user" && name != "assistant");
+        self.begins_message = true;
+        self.state = State::Body(match (recipient, channel.as_str()) {
+            (Some(name), _) => Body::Call(name),
+            (None, "analysis") => Body::Reasoning,
+            (None, _) => Body::Text,
+        });
+    }
+
+    /// The message is over.
+    fn end(&mut self, show: &mut Show<'_>) {
+        let state = std::mem::replace(&mut self.state, State::Between);
+        let held = std::mem::take(&mut self.held);
+        match state {
+            State::Body(Body::Call(name)) => self.call(&name, &held, show),
+            // The prompt's own header was never finished: all there is of the reply.
+            State::Header { is_first: true } => {
+                let text = marked::shown(&held);
+                self.show_as(&Body::Text, &text, show);
+            }
+            State::Header { is_first: false }
+            | State::Between
+            | State::Body(Body::Text | Body::Reasoning) => {}
+        }
+    }
+
+    fn call(&mut self, name: &str, arguments: &str, show: &mut Show<'_>) {
+        match calls::call(name, arguments) {
+            Some(call) => show(Shown::Call(call)),
+            None => {
+                show(Shown::Malformed(
+                    "The model wanted to call a tool, but its arguments are no JSON object.",
+                ));
+                self.begins_message = true;
+                self.show_as(&Body::Text, &format!("to={name} {arguments}"), show);
+            }
+        }
+    }
+
+    fn show(&mut self, text: &str, show: &mut Show<'_>) {
+        let is_reasoning = self.state == State::Body(Body::Reasoning);
+        let body = if is_reasoning { Body::Reasoning } else { Body::Text };
+        self.show_as(&body, text, show);
+    }
+
+    fn show_as(&mut self, body: &Body, text: &str, show: &mut Show<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        let begins = std::mem::replace(&mut self.begins_message, false);
+        let is_reasoning = *body == Body::Reasoning;
+        let before = if is_reasoning { &mut self.reasoned } else { &mut self.said };
+        let gap = if begins && *before { "\n\n" } else { "" };
+        *before = true;
+        let text = [gap, text].concat();
+        show(if is_reasoning { Shown::Reasoning(&text) } else { Shown::Text(&text) });
+    }
+}
+
+/// Text before each tag, and the tag; the last tag is empty.
+fn pieces(text: &str) -> Vec<(&str, &str)> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("<|") {
+        let end = rest[at..].find("|>").map_or(rest.len(), |end| at + end + 2);
+        pieces.push((&rest[at..end], &rest[..at]));
+        rest = &rest[end..];
+    }
+    pieces.push(("", rest));
+    pieces
+}

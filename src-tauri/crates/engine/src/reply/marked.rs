@@ -1,0 +1,55 @@
+//! A reply as one text in which tokens with a meaning stand between two characters that no text holds.
+//!
+//! So a tag that is a token is told from the same letters as text, and both are looked for in the same way.
+
+/// Before the text of a control token, before that of another mark, and after either. Noncharacters of Unicode:
+/// no text may hold them.
+const CONTROL: char = '\u{fdd0}';
+const VISIBLE: char = '\u{fdd2}';
+const END: char = '\u{fdd1}';
+
+/// Text, with what would be read as a mark replaced.
+pub fn plain(text: &str) -> String {
+    text.replace([CONTROL, VISIBLE, END], "\u{fffd}")
+}
+
+/// A token with a meaning.
+pub fn mark(text: &str, is_control: bool) -> String {
+    let open = if is_control { CONTROL } else { VISIBLE };
+    [open.encode_utf8(&mut [0; 4]), text, END.encode_utf8(&mut [0; 4])].concat()
+}
+
+/// Whether a mark is in it.
+pub fn has_mark(text: &str) -> bool {
+    text.contains(END)
+}
+
+/// As a person may see it: without control tokens.
+pub fn shown(text: &str) -> String {
+    strip(text, false)
+}
+
+/// Every token written out.
+pub fn written(text: &str) -> String {
+    strip(text, true)
+}
+
+fn strip(text: &str, keeps_control: bool) -> String {
+    if !has_mark(text) {
+        return text.to_string();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find([CONTROL, VISIBLE]) {
+        out.push_str(&rest[..at]);
+        let is_control = rest[at..].starts_with(CONTROL);
+        let inner = &rest[at + CONTROL.len_utf8()..];
+        let (name, after) = inner.split_once(END).unwrap_or((inner, ""));
+        if keeps_control || !is_control {
+            out.push_str(name);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}

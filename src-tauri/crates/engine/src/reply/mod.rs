@@ -1,0 +1,88 @@
+//! Splits a reply into what is said, what is thought and what is to be called, token by token.
+//!
+//! Which tags a model uses is told by its template and vocabulary (`format.rs`). A tag that is a token of the
+//! vocabulary is known by its id, never by its text; half a tag is never shown: what may become one is held back.
+//! Nothing is lost: a call that cannot be read is shown as the text it is, after a notice.
+
+mod calls;
+mod format;
+mod harmony;
+mod literal;
+mod marked;
+mod tags;
+
+use serde_json::Value;
+
+pub use calls::{ToolCall, Tools};
+pub use format::ReplyFormat;
+use harmony::Harmony;
+use tags::Tagged;
+
+/// A piece of a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown<'a> {
+    Text(&'a str),
+    Reasoning(&'a str),
+    Call(ToolCall),
+    /// What follows as text was meant as a call but can't be read; this says why.
+    Malformed(&'a str),
+}
+
+/// Takes the pieces, in order.
+pub type Show<'a> = dyn FnMut(Shown<'_>) + 'a;
+
+/// Splits one reply.
+#[derive(Debug, Clone)]
+pub struct ReplySplitter {
+    dialect: Dialect,
+}
+
+#[derive(Debug, Clone)]
+enum Dialect {
+    Tagged(Tagged),
+    Harmony(Harmony),
+}
+
+impl ReplySplitter {
+    /// `prompt` is the rendered prompt: it may end inside a block of reasoning. `tools` as in the request; without
+    /// any, only tags that are tokens make a call.
+    pub fn new(format: &ReplyFormat, prompt: &str, tools: &Value) -> Self {
+        let tools = Tools::new(tools);
+        let dialect = if format.is_harmony() {
+            Dialect::Harmony(Harmony::new(prompt))
+        } else {
+            Dialect::Tagged(Tagged::new(format, prompt, tools))
+        };
+        Self { dialect }
+    }
+
+    /// Text that tokens without a meaning of their own stand for.
+    pub fn text(&mut self, piece: &str, show: &mut Show<'_>) {
+        if !piece.is_empty() {
+            self.push(&marked::plain(piece), show);
+        }
+    }
+
+    /// A control token, or another that is markup of the reply. `text` is its text in the vocabulary.
+    pub fn mark(&mut self, text: &str, is_control: bool, show: &mut Show<'_>) {
+        self.push(&marked::mark(text, is_control), show);
+    }
+
+    /// The reply is over: what was held back is shown after all.
+    pub fn finish(&mut self, show: &mut Show<'_>) {
+        match &mut self.dialect {
+            Dialect::Tagged(tagged) => tagged.finish(show),
+            Dialect::Harmony(harmony) => harmony.finish(show),
+        }
+    }
+
+    fn push(&mut self, piece: &str, show: &mut Show<'_>) {
+        match &mut self.dialect {
+            Dialect::Tagged(tagged) => tagged.push(piece, show),
+            Dialect::Harmony(harmony) => harmony.push(piece, show),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

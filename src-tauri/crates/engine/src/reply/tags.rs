@@ -1,0 +1,244 @@
+//! Replies whose parts stand between tags: `<think>` … `</think>`, `<tool_call>` … `</tool_call>` and their like.
+//!
+//! Tags of reasoning that are text count at the beginning of a reply only; tokens count wherever they stand. Tags
+//! of calls that are text count only where the request brought tools.
+
+use super::calls::{self, Tools};
+use super::format::{ReplyFormat, Tag, opens};
+use super::{Show, Shown, marked};
+use crate::stop::held_suffix;
+
+/// A reply that is one JSON object of this kind is a call, for models that call so.
+const BARE_BEGINNINGS: &[&str] =
+    &["{\"name\":", "{\"type\":\"function\"", "{\"function\":", "{\"parameters\":", "[{\"name\":"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing but white space so far: an opening tag may follow.
+    Start,
+    Reasoning(usize),
+    /// After a closing tag: white space before the text is dropped.
+    After,
+    Text,
+    Call(usize),
+    /// Everything so far may be one call without tags.
+    Bare,
+}
+
+#[derive(Debug, Clone)]
+pub struct Tagged {
+    reasoning: Vec<Tag>,
+    calls: Vec<Tag>,
+    bare_calls: bool,
+    tools: Tools,
+    state: State,
+    held: String,
+    /// Bytes of `held` that hold no end of the call.
+    n_searched: usize,
+    /// White space that begins the reasoning is dropped.
+    reasoning_begun: bool,
+    /// White space before the call, dropped unless it turns out to be none.
+    gap: String,
+}
+
+impl Tagged {
+    pub fn new(format: &ReplyFormat, prompt: &str, tools: Tools) -> Self {
+        let opened = format.reasoning.iter().position(|tag| opens(prompt, tag));
+        let calls = format.calls.iter().filter(|tag| tag.is_token || !tools.is_empty()).cloned().collect();
+        Self {
+            reasoning: format.reasoning.clone(),
+            calls,
+            bare_calls: format.bare_calls && !tools.is_empty(),
+            tools,
+            state: opened.map_or(State::Start, State::Reasoning),
+            held: String::new(),
+            n_searched: 0,
+            reasoning_begun: false,
+            gap: String::new(),
+        }
+    }
+
+    pub fn push(&mut self, piece: &str, show: &mut Show<'_>) {
+        self.held.push_str(piece);
+        while self.step(show) {}
+    }
+
+    pub fn finish(&mut self, show: &mut Show<'_>) {
+        let held = std::mem::take(&mut self.held);
+        match self.state {
+            State::Reasoning(_) => reason(&held, show),
+            State::After if held.trim().is_empty() => {}
+            State::Start | State::Text | State::After => say(&held, show),
+            State::Call(tag) => _ = self.call(tag, &held, false, show),
+            State::Bare => match calls::parse(&marked::shown(&held), &self.tools) {
+                Some(calls) => calls.into_iter().for_each(|call| show(Shown::Call(call))),
+                None => say(&held, show),
+            },
+        }
+        self.state = State::Start;
+    }
+
+    /// One transition; true if there may be another.
+    fn step(&mut self, show: &mut Show<'_>) -> bool {
+        match self.state {
+            State::Start => self.step_start(),
+            State::Reasoning(tag) => self.step_reasoning(tag, show),
+            State::After => {
+                let text = self.held.trim_start().len();
+                self.held.drain(..self.held.len() - text);
+                self.state = if text > 0 { State::Text } else { State::After };
+                text > 0
+            }
+            State::Text => self.step_text(show),
+            State::Call(tag) => self.step_call(tag, show),
+            State::Bare => {
+                if may_be_bare(&self.held) {
+                    return false;
+                }
+                self.state = State::Text;
+                true
+            }
+        }
+    }
+
+    fn step_start(&mut self) -> bool {
+        let text = self.held.trim_start();
+        if text.is_empty() {
+            return false;
+        }
+        let n_blank = self.held.len() - text.len();
+        if let Some(tag) = self.reasoning.iter().position(|tag| text.starts_with(&tag.open)) {
+            self.held.drain(..n_blank + self.reasoning[tag].open.len());
+            self.state = State::Reasoning(tag);
+            return true;
+        }
+        if self.reasoning.iter().any(|tag| tag.open.starts_with(text)) {
+            return false;
+        }
+        self.state = if self.bare_calls && may_be_bare(text) { State::Bare } else { State::Text };
+        true
+    }
+
+    fn step_reasoning(&mut self, tag: usize, show: &mut Show<'_>) -> bool {
+        if !self.reasoning_begun {
+            let blank = self.held.len() - self.held.trim_start().len();
+            self.held.drain(..blank);
+            self.reasoning_begun = !self.held.is_empty();
+        }
+        let close = &self.reasoning[tag].close;
+        if let Some(at) = self.held.find(close.as_str()) {
+            reason(self.held[..at].trim_end(), show);
+            self.held.drain(..at + close.len());
+            self.state = State::After;
+            self.reasoning_begun = false;
+            return true;
+        }
+        // White space that ends the reasoning is dropped too, so it waits for what follows.
+        let held = held_suffix(&self.held, close);
+        let solid = self.held[..self.held.len() - held].trim_end().len();
+        if solid > 0 {
+            reason(&self.held[..solid], show);
+            self.held.drain(..solid);
+        }
+        false
+    }
+
+    /// Tags that may open something in the middle of the text, with what they open.
+    fn openings(&self) -> impl Iterator<Item = (&Tag, State)> {
+        let calls = self.calls.iter().enumerate().map(|(at, tag)| (tag, State::Call(at)));
+        let reasoning = self.reasoning.iter().enumerate().filter(|(_, tag)| tag.is_token);
+        calls.chain(reasoning.map(|(at, tag)| (tag, State::Reasoning(at))))
+    }
+
+    fn step_text(&mut self, show: &mut Show<'_>) -> bool {
+        let found = self.openings().filter_map(|(tag, state)| Some((self.held.find(&tag.open)?, tag, state)));
+        if let Some((at, tag, state)) =
+            found.min_by_key(|(at, tag, _)| (*at, std::cmp::Reverse(tag.open.len())))
+        {
+            let after = at + if tag.keeps_open { 0 } else { tag.open.len() };
+            let said = self.held[..at].trim_end();
+            say(said, show);
+            self.gap = self.held[said.len()..at].to_string();
+            self.held.drain(..after);
+            (self.state, self.n_searched) = (state, 0);
+            return true;
+        }
+        let held = self.openings().map(|(tag, _)| held_suffix(&self.held, &tag.open)).max();
+        let mut solid = self.held.len() - held.unwrap_or(0);
+        if held.is_some() {
+            // White space before a tag is dropped, so it waits for what follows.
+            solid = self.held[..solid].trim_end().len();
+        }
+        if solid > 0 {
+            say(&self.held[..solid], show);
+            self.held.drain(..solid);
+        }
+        false
+    }
+
+    fn step_call(&mut self, at: usize, show: &mut Show<'_>) -> bool {
+        let tag = &self.calls[at];
+        // Without an end of its own a call goes on to the next beginning.
+        let end = if tag.close.is_empty() { &tag.open } else { &tag.close };
+        let from = self.held.floor_char_boundary(self.n_searched.saturating_sub(end.len()));
+        let Some(found) = self.held[from..].find(end.as_str()) else {
+            self.n_searched = self.held.len();
+            return false;
+        };
+        let (body, n_taken) = match (tag.close.is_empty(), tag.keeps_open) {
+            (true, _) => (from + found, from + found + end.len()),
+            (false, true) => (from + found + end.len(), from + found + end.len()),
+            (false, false) => (from + found, from + found + end.len()),
+        };
+        let is_closed = !tag.close.is_empty();
+        let text = self.held[..body].to_string();
+        self.held.drain(..n_taken);
+        self.n_searched = 0;
+        let is_call = self.call(at, &text, is_closed, show);
+        self.state = match (is_closed, is_call) {
+            (false, _) => State::Call(at),
+            (true, true) => State::After,
+            (true, false) => State::Text,
+        };
+        true
+    }
+
+    /// The calls of a body; or the body as text, tags and all. True if it was calls.
+    fn call(&mut self, at: usize, body: &str, is_closed: bool, show: &mut Show<'_>) -> bool {
+        let gap = std::mem::take(&mut self.gap);
+        let written = marked::written(body);
+        if let Some(calls) = calls::parse(&written, &self.tools) {
+            calls.into_iter().for_each(|call| show(Shown::Call(call)));
+            return true;
+        }
+        let tag = &self.calls[at];
+        let open = if tag.keeps_open { "" } else { tag.open_text.as_str() };
+        let close = if is_closed && !tag.keeps_open { tag.close_text.as_str() } else { "" };
+        show(Shown::Malformed(
+            "The model wanted to call a tool, but what it wrote is no call that can be read.",
+        ));
+        show(Shown::Text(&format!("{gap}{open}{written}{close}")));
+        false
+    }
+}
+
+fn say(text: &str, show: &mut Show<'_>) {
+    let text = marked::shown(text);
+    if !text.is_empty() {
+        show(Shown::Text(&text));
+    }
+}
+
+fn reason(text: &str, show: &mut Show<'_>) {
+    let text = marked::shown(text);
+    if !text.is_empty() {
+        show(Shown::Reasoning(&text));
+    }
+}
+
+/// Whether a call without tags may begin so.
+fn may_be_bare(text: &str) -> bool {
+    let longest = BARE_BEGINNINGS.iter().map(|it| it.len()).max().unwrap_or(0);
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).take(longest).collect();
+    BARE_BEGINNINGS.iter().any(|begins| begins.starts_with(&compact) || compact.starts_with(begins))
+}

@@ -1,0 +1,256 @@
+//! Replies of every style, whole and piece by piece.
+
+use serde_json::{Value, json};
+use weights::write::{GgufWriter, OwnedValue};
+use weights::{SharedBytes, WeightFile};
+
+use super::*;
+use crate::tokenizer::{Special, Tokenizer};
+
+/// Text, reasoning, calls as `name(arguments)`, number of notices.
+type Parts = (String, String, Vec<String>, usize);
+
+fn tokenizer(control: &[&str], user: &[&str]) -> Tokenizer {
+    const NORMAL: i32 = 1;
+    const CONTROL: i32 = 3;
+    const USER: i32 = 4;
+    let alphabet = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
+    let mut tokens: Vec<(String, i32)> = alphabet.into_iter().map(|c| (c.to_string(), NORMAL)).collect();
+    tokens.sort();
+    tokens.extend(control.iter().map(|text| (text.to_string(), CONTROL)));
+    tokens.extend(user.iter().map(|text| (text.to_string(), USER)));
+    let mut writer = GgufWriter::new();
+    let mut set = |key: &str, value| {
+        writer.set(&format!("tokenizer.ggml.{key}"), value);
+    };
+    set("model", OwnedValue::Str("gpt2".into()));
+    set("pre", OwnedValue::Str("gpt-2".into()));
+    set("tokens", OwnedValue::Strs(tokens.iter().map(|(text, _)| text.clone()).collect()));
+    set("token_type", OwnedValue::I32s(tokens.iter().map(|(_, kind)| *kind).collect()));
+    writer.set("general.architecture", OwnedValue::Str("llama".into()));
+    let bytes: &'static [u8] = writer.to_bytes().leak();
+    let file = WeightFile::from_bytes("made up", SharedBytes::from_static(bytes)).expect("a sound file");
+    Tokenizer::from_weights(&file).expect("a tokenizer")
+}
+
+/// A model: its template and the tokens of its own.
+struct Style {
+    template: &'static str,
+    prompt: &'static str,
+    control: &'static [&'static str],
+    user: &'static [&'static str],
+    has_tools: bool,
+}
+
+const PLAIN: Style = Style { template: "", prompt: "", control: &[], user: &[], has_tools: false };
+
+impl Style {
+    fn split(&self, reply: &str, n_chars: usize) -> Parts {
+        let tokenizer = tokenizer(self.control, self.user);
+        let format = ReplyFormat::of(self.template, &tokenizer);
+        let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+        let none = Value::Null;
+        let mut splitter =
+            ReplySplitter::new(&format, self.prompt, if self.has_tools { &tools } else { &none });
+        let mut parts = Parts::default();
+        let mut show = |shown: Shown<'_>| match shown {
+            Shown::Text(text) => parts.0.push_str(text),
+            Shown::Reasoning(text) => parts.1.push_str(text),
+            Shown::Call(call) => parts.2.push(format!("{}({})", call.name, call.arguments)),
+            Shown::Malformed(_) => parts.3 += 1,
+        };
+        let mut text = String::new();
+        let mut stream = tokenizer.stream();
+        for id in tokenizer.encode(reply, Special::Parse) {
+            let is_control = tokenizer.is_control(id);
+            if is_control || format.marks().contains(&id) {
+                splitter.text(&std::mem::take(&mut text), &mut show);
+                splitter.mark(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
+                continue;
+            }
+            text.push_str(stream.push(id));
+            if text.chars().count() >= n_chars {
+                splitter.text(&std::mem::take(&mut text), &mut show);
+            }
+        }
+        splitter.text(&text, &mut show);
+        splitter.finish(&mut show);
+        parts
+    }
+
+    fn check(&self, reply: &str, text: &str, reasoning: &str, calls: &[&str]) {
+        self.check_all(reply, text, reasoning, calls, 0);
+    }
+
+    fn check_all(&self, reply: &str, text: &str, reasoning: &str, calls: &[&str], n_notices: usize) {
+        let calls: Vec<String> = calls.iter().map(|call| call.to_string()).collect();
+        let expected: Parts = (text.into(), reasoning.into(), calls, n_notices);
+        for n_chars in [1, 2, 3, 5, 8, 13, usize::MAX] {
+            assert_eq!(self.split(reply, n_chars), expected, "by {n_chars}: {reply:?}");
+        }
+    }
+}
+
+#[test]
+fn thoughts_are_told_from_words() {
+    let check = |prompt: &'static str, reply: &str, text: &str, reasoning: &str| {
+        Style { prompt, ..PLAIN }.check(reply, text, reasoning, &[]);
+    };
+    check("", "Hello.", "Hello.", "");
+    check("", "  Hello.", "  Hello.", "");
+    check("", "<think>\nHm.\n</think>\n\nYes.", "Yes.", "Hm.");
+    check("", "\n<think>a b\n\nc</think>Yes.", "Yes.", "a b\n\nc");
+    check("", "<think>\n\n</think>\n\nYes.", "Yes.", "");
+    check("…<think>\n", "Hm </thin </think> Yes", "Yes", "Hm </thin");
+    check("", "<thinking is fun", "<thinking is fun", "");
+    check("", "<thi", "<thi", "");
+    check("", "The tag <think> opens.", "The tag <think> opens.", "");
+    check("", "<think>never ends  ", "", "never ends  ");
+    check("", "[THINK]x[/THINK]y", "y", "x");
+    check("", "", "", "");
+    check("", "<think>é …</think>é", "é", "é …");
+}
+
+#[test]
+fn tokens_are_tags_and_letters_are_not() {
+    let qwen = Style { user: &["<think>", "</think>", "<tool_call>", "</tool_call>"], ..PLAIN };
+    qwen.check("<think>a</think>b", "b", "a", &[]);
+    qwen.check("a<think>b</think>c", "ac", "b", &[]);
+    qwen.check(
+        "x\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>",
+        "x",
+        "",
+        &["f({\"x\":1})"],
+    );
+    // A control token that means nothing here has no text.
+    let other = Style { control: &["<|x|>"], ..PLAIN };
+    other.check("a<|x|>b", "ab", "", &[]);
+    let tokenizer = tokenizer(&[], &["<think>"]);
+    let format = ReplyFormat::of("", &tokenizer);
+    let mut splitter = ReplySplitter::new(&format, "", &Value::Null);
+    let mut text = String::new();
+    let mut show = |shown: Shown<'_>| match shown {
+        Shown::Text(piece) => text.push_str(piece),
+        other => panic!("{other:?}"),
+    };
+    splitter.text("<think>spelled out\u{fdd0}<think>\u{fdd1}", &mut show);
+    splitter.finish(&mut show);
+    assert_eq!(text, "<think>spelled out\u{fffd}<think>\u{fffd}");
+}
+
+#[test]
+fn calls_of_every_style() {
+    let tools = |template| Style { template, has_tools: true, ..PLAIN };
+    let f = ["f({\"x\":\"a\"})"];
+    let json = "{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}";
+    let hermes = tools("<tool_call></tool_call>");
+    hermes.check(&format!("Now.\n\n<tool_call>\n{json}\n</tool_call>"), "Now.", "", &f);
+    hermes.check(
+        &format!("<think>t</think>\n<tool_call>{json}</tool_call>\n<tool_call>{json}</tool_call>"),
+        "",
+        "t",
+        &[f[0], f[0]],
+    );
+    hermes.check(&format!("<tool_call>{json}"), "", "", &f);
+    hermes.check(&format!("<tool_call>{json}</tool_call> Done."), "Done.", "", &f);
+    hermes.check(
+        "<tool_call>\n<function=f>\n<parameter=x>\na\n</parameter>\n</function>\n</tool_call>",
+        "",
+        "",
+        &f,
+    );
+    Style { has_tools: false, ..hermes }.check(
+        "<tool_call>{}</tool_call>",
+        "<tool_call>{}</tool_call>",
+        "",
+        &[],
+    );
+    tools("<function=").check("<function=f>\n<parameter=x>\na\n</parameter>\n</function>", "", "", &f);
+    tools("<code></code>").check("<code>\nf(x=\"a\")\n</code>", "", "", &f);
+    tools("<start_of_turn>").check("```tool_code\nprint(f(x=\"a\"))\n```", "", "", &f);
+    let llama = tools("{\"name\": function name <|python_tag|>");
+    llama.check("{\"name\": \"f\", \"parameters\": {\"x\": \"a\"}}", "", "", &f);
+    llama.check("<|python_tag|>{\"name\": \"f\", \"parameters\": {\"x\": \"a\"}}", "", "", &f);
+    llama.check("{\"answer\": 1}", "{\"answer\": 1}", "", &[]);
+    llama.check("{\"name\": \"Ann\", \"age\": 3} is it", "{\"name\": \"Ann\", \"age\": 3} is it", "", &[]);
+    let mistral = Style { control: &["[TOOL_CALLS]", "[ARGS]"], ..PLAIN };
+    mistral.check("[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}]", "", "", &f);
+    mistral.check("Hm.[TOOL_CALLS]f[ARGS]{\"x\": \"a\"}[TOOL_CALLS]g[ARGS]{}", "Hm.", "", &[f[0], "g({})"]);
+    let gemma = Style {
+        template: "<|channel>thought",
+        control: &["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|\"|>"],
+        ..PLAIN
+    };
+    gemma.check("<|channel>thought\nHm.\n<channel|>Yes.", "Yes.", "Hm.", &[]);
+    gemma.check("<|tool_call>call:f{x:<|\"|>a<|\"|>}<tool_call|>", "", "", &f);
+    let lfm = Style { control: &["<|tool_call_start|>", "<|tool_call_end|>"], ..PLAIN };
+    lfm.check("<|tool_call_start|>[f(x=\"a\")]<|tool_call_end|>Looking.", "Looking.", "", &f);
+    let phi = Style { control: &["<|tool_call|>", "<|/tool_call|>"], ..PLAIN };
+    phi.check(&format!("<|tool_call|>[{json}]<|/tool_call|>"), "", "", &f);
+}
+
+#[test]
+fn a_call_that_cannot_be_read_is_text_with_a_notice() {
+    let hermes = Style { template: "<tool_call></tool_call>", has_tools: true, ..PLAIN };
+    hermes.check_all(
+        "a <tool_call>{\"name\": </tool_call> b",
+        "a <tool_call>{\"name\": </tool_call> b",
+        "",
+        &[],
+        1,
+    );
+    hermes.check_all("<tool_call>never", "<tool_call>never", "", &[], 1);
+    hermes.check_all("<tool_cal", "<tool_cal", "", &[], 0);
+}
+
+#[test]
+fn harmony_channels() {
+    let control =
+        &["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>"];
+    let harmony = Style { prompt: "<|end|><|start|>assistant", control, ..PLAIN };
+    let final_only = "<|channel|>final<|message|>Yes.<|return|>";
+    harmony.check(final_only, "Yes.", "", &[]);
+    let thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
+    harmony.check(&format!("{thought}{final_only}"), "Yes.", "Hm.", &[]);
+    let call = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"x\": \"a\"}<|call|>";
+    harmony.check(&format!("{thought}{call}"), "", "Hm.", &["f({\"x\":\"a\"})"]);
+    harmony.check(" to=functions.f<|channel|>commentary json<|message|>{}<|call|>", "", "", &["f({})"]);
+    let preamble = "<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant";
+    harmony.check(&format!("{preamble}{call}"), "I will look.", "", &["f({\"x\":\"a\"})"]);
+    harmony.check(&format!("{preamble}{final_only}"), "I will look.\n\nYes.", "", &[]);
+    harmony.check(
+        "<|channel|>final<|message|>The tag <|channel> is text.",
+        "The tag <|channel> is text.",
+        "",
+        &[],
+    );
+    harmony.check("Just text.", "Just text.", "", &[]);
+    harmony.check_all(
+        "<|channel|>commentary to=functions.f<|message|>not json<|call|>",
+        "to=f not json".replace("to=f", "to=functions.f").as_str(),
+        "",
+        &[],
+        1,
+    );
+    Style { prompt: "<|start|>assistant<|channel|>final<|message|>", ..harmony }.check(
+        "Yes.",
+        "Yes.",
+        "",
+        &[],
+    );
+}
+
+#[test]
+fn half_a_tag_is_never_shown() {
+    let tokenizer = tokenizer(&[], &[]);
+    let format = ReplyFormat::of("<tool_call>", &tokenizer);
+    let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+    let mut splitter = ReplySplitter::new(&format, "<think>", &tools);
+    for c in "ab</think>cd<tool_call".chars() {
+        splitter.text(c.encode_utf8(&mut [0; 4]), &mut |shown| {
+            if let Shown::Text(text) | Shown::Reasoning(text) = shown {
+                assert!(!text.contains('<'), "{text}");
+            }
+        });
+    }
+}
