@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use api::types::MessageState;
 use api::{App, AppConfig};
-use engine::shape::{Mix, Shape};
+use engine::shape::Shape;
 use inglenook_tests::nook;
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ fn write_model(path: &Path) {
         tied_embeddings: true,
     };
     let mut file = std::io::BufWriter::new(std::fs::File::create(path).expect("a temporary file"));
-    let mix = Mix::parse("q8_0").expect("a dtype");
+    let mix = engine::shape::mix("q8_0").expect("a dtype");
     engine::shape::write(&shape, mix, 1, &mut file).expect("a temporary file");
     file.flush().expect("a temporary file");
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use inglenook_tests::reference_dir;
 use weights::dtype::TABLE;
-use weights::{DType, WeightFile};
+use weights::quant::mix::{Facts, Mix, Tensor};
+use weights::{DType, Value, WeightFile};
 
 /// The values of a little-endian float32 array in NumPy's format.
 fn read_npy(path: &Path) -> Vec<f32> {
@@ -45,6 +46,62 @@ fn sizes_are_those_of_the_reference_and_decoding_is_exact_to_the_bit() {
         decoded += 1;
     }
     assert!(decoded >= 6, "only {decoded} formats decoded");
+}
+
+/// What a file's own numbers say a mix depends on.
+fn facts(file: &WeightFile) -> Facts {
+    let metadata = file.metadata();
+    let arch = metadata.str("general.architecture").expect("an architecture").to_owned();
+    // A number, or one for each layer: those of the first.
+    let number = |key: &str| match metadata.get(&format!("{arch}.{key}")) {
+        Some(Value::Array(array)) => {
+            let signed = || array.i32s().map(|all| all.into_iter().map(i32::unsigned_abs).collect());
+            array
+                .u32s()
+                .or_else(|_| signed())
+                .ok()
+                .and_then(|all: Vec<u32>| all.first().copied().map(u64::from))
+        }
+        Some(value) => value.as_u64(),
+        None => None,
+    };
+    let heads = number("attention.head_count").unwrap_or(1);
+    Facts {
+        n_layers: number("block_count").expect("a number of layers") as usize,
+        n_queries_per_kv: (heads / number("attention.head_count_kv").unwrap_or(heads).max(1)) as usize,
+    }
+}
+
+#[test]
+fn mixes_choose_what_llama_quantize_chose() {
+    let folder = reference_dir().join("logits");
+    let Ok(families) = std::fs::read_dir(&folder) else {
+        eprintln!("!!! no {}: mixes are not compared", folder.display());
+        return;
+    };
+    let mut n_files = 0;
+    let files = families.flatten().flat_map(|family| std::fs::read_dir(family.path()).into_iter().flatten());
+    for path in files.flatten().map(|file| file.path()).filter(|p| p.extension().is_some_and(|e| e == "gguf"))
+    {
+        let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+        let Some(mix) = name.rsplit_once('.').and_then(|(_, mix)| Mix::from_name(mix)) else { continue };
+        if mix.base().block_len() == 1 {
+            continue; // not made by llama-quantize: experts that were published as MXFP4 stay so
+        }
+        let file = WeightFile::open(&path).expect("a valid file");
+        let views: Vec<_> = file.tensors().collect();
+        let tensors: Vec<Tensor> = views.iter().map(|v| Tensor { name: v.name, dims: v.shape }).collect();
+        for (view, ours) in views.iter().zip(mix.dtypes(&tensors, &facts(&file))) {
+            // Left as the source had it there: a float format of one width or another.
+            if view.dtype.block_len() == 1 && ours.block_len() == 1 {
+                continue;
+            }
+            assert_eq!(view.dtype, ours, "{name}: {} {:?}", view.name, view.shape);
+        }
+        n_files += 1;
+    }
+    println!("{n_files} files");
+    assert!(n_files > 10, "only {n_files} files of a known mix");
 }
 
 fn decode(file: &WeightFile, name: &str) -> Vec<f32> {

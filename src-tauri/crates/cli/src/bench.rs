@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use api::worker::protocol::Kv;
 use api::{Dirs, Error, ErrorKind, Result};
-use engine::shape::{self, Mix};
+use engine::shape;
 use engine::spec::Role;
 use engine::{Chunk, Model, SequenceId, TokenId, Wanted, arch};
 use io::{Clock, Io, RealClock, RealIo};
@@ -181,7 +181,7 @@ fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<WeightF
         let message = format!("\"{wanted}\" is not NAME:DTYPE.");
         Error::new(ErrorKind::Usage, "usage.shape", message, "Such as --shape llama-3.2-1b:q4_k_m.")
     })?;
-    let (shape, mix) = (shape::find(name).map_err(usage)?, Mix::parse(dtype).map_err(usage)?);
+    let (shape, mix) = (shape::find(name).map_err(usage)?, shape::mix(dtype).map_err(usage)?);
     let io = RealIo;
     let path = match keep {
         Some(path) => path.to_owned(),

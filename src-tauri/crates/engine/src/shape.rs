@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::DType;
+use weights::quant::mix::{Facts, Mix, Tensor};
 use weights::write::{GgufWriter, OwnedValue};
 
 use crate::arch;
@@ -90,60 +91,15 @@ pub static SHAPES: &[Shape] = &[
     },
 ];
 
-/// Which block format each tensor gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mix {
-    /// All matrices alike; block formats below 8 bits give the output matrix 6, as published files do.
-    Uniform(DType),
-    /// Q4_K, with Q6_K where an error costs most, as `q4_k_m` files are.
-    Q4KMedium,
-}
-
-impl Mix {
-    /// "q8_0", "f16", "q4_k_m" … Error `bench.dtype_unknown`.
-    pub fn parse(name: &str) -> Result<Self> {
-        if name.eq_ignore_ascii_case("q4_k_m") {
-            return Ok(Self::Q4KMedium);
-        }
-        match DType::from_name(name).filter(|dtype| dtype.encoder().is_some()) {
-            Some(dtype) => Ok(Self::Uniform(dtype)),
-            None => Err(EngineError::new(
-                "bench.dtype_unknown",
-                format!("no weights can be made as \"{name}\""),
-                "These can: f32, f16, bf16, q8_0, q4_0, q4_k, q4_k_m, q6_k.",
-            )),
-        }
-    }
-
-    /// The format of a matrix, by its role in a model of so many layers.
-    pub(crate) fn dtype(
-        self,
-        role: Role,
-        layer: Option<usize>,
-        n_layers: usize,
-        tied_embeddings: bool,
-    ) -> DType {
-        let is_output = role == Role::Output || role == Role::TokenEmbedding && tied_embeddings;
-        match self {
-            Self::Uniform(dtype) if is_output && is_below_8_bits(dtype) => DType::Q6_K,
-            Self::Uniform(dtype) => dtype,
-            Self::Q4KMedium if is_output => DType::Q6_K,
-            Self::Q4KMedium => match (role, layer) {
-                (Role::Value | Role::Down, Some(layer)) if gets_more_bits(layer, n_layers) => DType::Q6_K,
-                _ => DType::Q4_K,
-            },
-        }
-    }
-}
-
-fn is_below_8_bits(dtype: DType) -> bool {
-    dtype.block_bytes() < dtype.block_len()
-}
-
-/// The first and the last eighth of the layers, and every third between.
-fn gets_more_bits(layer: usize, n_layers: usize) -> bool {
-    let eighth = n_layers / 8;
-    layer < eighth || layer >= 7 * eighth || (layer - eighth) % 3 == 2
+/// The mix of that name: "q8_0", "f16", "q4_k_m" … Error `bench.dtype_unknown`, naming those there are.
+pub fn mix(name: &str) -> Result<Mix> {
+    Mix::from_name(name).ok_or_else(|| {
+        EngineError::new(
+            "bench.dtype_unknown",
+            format!("no weights can be made as \"{name}\""),
+            format!("These can: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+        )
+    })
 }
 
 /// The shape of that name. Error `bench.shape_unknown`, naming those there are.
@@ -170,6 +126,16 @@ pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<
     })
 }
 
+/// The format of each tensor.
+fn dtypes(shape: &Shape, mix: Mix, named: &[(String, Vec<usize>)]) -> Vec<DType> {
+    let facts = Facts {
+        n_layers: shape.n_layers as usize,
+        n_queries_per_kv: (shape.n_heads / shape.n_kv_heads) as usize,
+    };
+    let tensors: Vec<Tensor> = named.iter().map(|(name, dims)| Tensor { name, dims }).collect();
+    mix.dtypes(&tensors, &facts)
+}
+
 /// The file to be written: its tensors are made as they are written.
 pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
     let mut writer = GgufWriter::new();
@@ -177,14 +143,12 @@ pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let ones = Pool::ones();
     let mut pools: Vec<(DType, Pool)> = Vec::new();
+    let mut named = Vec::new();
     for (role, layer, dims) in tensors(shape) {
-        let name = arch::gguf_tensor_name(shape.architecture, role, layer)?;
+        named.push((arch::gguf_tensor_name(shape.architecture, role, layer)?, dims));
+    }
+    for ((name, dims), dtype) in named.iter().zip(dtypes(shape, mix, &named)) {
         let is_matrix = dims.len() > 1;
-        let dtype = if is_matrix {
-            mix.dtype(role, layer, shape.n_layers as usize, shape.tied_embeddings)
-        } else {
-            DType::F32
-        };
         let pool = match pools.iter().find(|(d, _)| *d == dtype) {
             _ if !is_matrix => ones.clone(),
             Some((_, pool)) => pool.clone(),
@@ -198,7 +162,7 @@ pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
             dims[..dims.len() - 1].iter().product::<usize>() * dtype.row_bytes(dims[dims.len() - 1]);
         let seed = rng.random();
         let fill = move |out: &mut dyn Write| pool.write(n_bytes, seed, out);
-        writer.tensor_from(&name, dtype, &dims, Box::new(fill));
+        writer.tensor_from(name, dtype, dims, Box::new(fill));
     }
     if let Some((factor, context)) = shape.rope_stretch {
         let divisors = rope_divisors(shape, factor, context);
@@ -344,10 +308,10 @@ mod tests {
     #[test]
     fn what_is_written_is_a_model() {
         for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
-            for mix in ["f32", "f16", "q8_0", "q4_0", "q4_k_m"] {
+            for name in ["f32", "f16", "q8_0", "q4_0", "q4_k_m"] {
                 let shape = tiny(architecture, tied);
                 let mut bytes = Vec::new();
-                write(&shape, Mix::parse(mix).unwrap(), 1, &mut bytes).unwrap();
+                write(&shape, mix(name).unwrap(), 1, &mut bytes).unwrap();
                 let file = WeightFile::from_bytes("tiny", SharedBytes::from_vec(bytes)).unwrap();
                 let family = arch::find(&file).unwrap();
                 let spec = arch::spec(&file, family).unwrap();
@@ -360,13 +324,19 @@ mod tests {
 
     #[test]
     fn mixes_are_those_of_published_files() {
-        let dtype = |role, layer| Mix::Q4KMedium.dtype(role, layer, 32, false);
-        assert_eq!(dtype(Role::Output, None), DType::Q6_K);
-        assert_eq!(dtype(Role::TokenEmbedding, None), DType::Q4_K);
-        let more: Vec<usize> = (0..32).filter(|&l| dtype(Role::Down, Some(l)) == DType::Q6_K).collect();
+        let shape = find("llama-3.1-8b").unwrap();
+        let name =
+            |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);
+        let named: Vec<(String, Vec<usize>)> = tensors(shape).into_iter().map(name).collect();
+        let dtypes = dtypes(shape, Mix::Q4_K_M, &named);
+        let dtype = |name: &str| dtypes[named.iter().position(|(n, _)| n == name).unwrap()];
+        assert_eq!(dtype("output.weight"), DType::Q6_K);
+        assert_eq!(dtype("token_embd.weight"), DType::Q4_K);
+        let more: Vec<usize> =
+            (0..32).filter(|l| dtype(&format!("blk.{l}.ffn_down.weight")) == DType::Q6_K).collect();
         // the layers of the published Llama-3.1-8B-Instruct-Q4_K_M
         assert_eq!(more, [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
-        assert_eq!(Mix::parse("q5_9").unwrap_err().code(), "bench.dtype_unknown");
+        assert_eq!(mix("q5_9").unwrap_err().code(), "bench.dtype_unknown");
         assert_eq!(find("gemma-3-4b").unwrap_err().code(), "bench.shape_unknown");
     }
 }

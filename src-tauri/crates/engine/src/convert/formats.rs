@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weights::DType;
+use weights::quant::mix::{Facts, Mix, Tensor, fitting};
 
 use super::Target;
 use crate::error::{EngineError, Result};
-use crate::shape::Mix;
-use crate::spec::{ModelSpec, Role};
+use crate::spec::ModelSpec;
 
 /// What was asked for.
 #[derive(Debug, Clone)]
@@ -22,18 +22,21 @@ pub enum Formats {
 impl Formats {
     /// `q4_k_m`, `q8_0`, `f16` … Error `convert.dtype`.
     pub fn parse(name: &str) -> Result<Self> {
-        let unknown = |error: EngineError| {
-            EngineError::new("convert.dtype", format!("no weights can be made as \"{name}\""), error.remedy())
-        };
-        Mix::parse(name).map(Self::Mix).map_err(unknown)
+        Mix::from_name(name).map(Self::Mix).ok_or_else(|| {
+            EngineError::new(
+                "convert.dtype",
+                format!("no weights can be made as \"{name}\""),
+                format!("These can: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+            )
+        })
     }
 
     /// Sets every target's format. Returns how many stay as they are because the source has them more coarsely.
     pub(super) fn assign(&self, targets: &mut [Target], spec: &ModelSpec) -> Result<usize> {
         let mut n_coarser = 0;
-        for target in targets {
+        let wanted = self.wanted(targets, spec);
+        for (target, wanted) in targets.iter_mut().zip(wanted) {
             let source = target.job.dtype;
-            let wanted = fitting(self.wanted(target, spec), target.n_cols());
             let is_coarser = !is_float(source) && !is_float(wanted) && bits(source) <= bits(wanted);
             n_coarser += usize::from(is_coarser && source != wanted && target.is_matrix());
             target.dtype = match target.role {
@@ -46,11 +49,19 @@ impl Formats {
         Ok(n_coarser)
     }
 
-    fn wanted(&self, target: &Target, spec: &ModelSpec) -> DType {
-        let (Some(role), true) = (target.role, target.is_matrix()) else { return DType::F32 };
+    fn wanted(&self, targets: &[Target], spec: &ModelSpec) -> Vec<DType> {
+        let tensors: Vec<Tensor> = targets.iter().map(|t| Tensor { name: &t.name, dims: &t.shape }).collect();
+        let of_mix = |mix: Mix| mix.dtypes(&tensors, &facts(spec));
         match self {
-            Self::Mix(mix) => of_mix(*mix, role, target.layer, spec),
-            Self::Each(by_name) => by_name.get(&target.name).copied().unwrap_or(DType::F16),
+            Self::Mix(mix) => of_mix(*mix),
+            Self::Each(by_name) => {
+                let named =
+                    targets.iter().map(|target| by_name.get(&target.name).map(|d| (d, target.n_cols())));
+                let or = |(named, other): (Option<(&DType, usize)>, DType)| {
+                    named.map_or(other, |(&dtype, n_cols)| fitting(dtype, n_cols))
+                };
+                named.zip(of_mix(Mix::F16)).map(or).collect()
+            }
         }
     }
 
@@ -61,12 +72,13 @@ impl Formats {
             *bytes_of.entry(target.dtype).or_default() += target.n_bytes(target.dtype);
         }
         let most = bytes_of.into_iter().max_by_key(|&(dtype, n_bytes)| (n_bytes, dtype));
+        if let (Self::Mix(mix), Some((dtype, _))) = (self, most)
+            && mix.base() == dtype
+        {
+            return mix.file_type();
+        }
         most.and_then(|(dtype, _)| FILE_TYPES.iter().find(|row| row.0 == dtype.name())).map_or(0, |row| row.1)
     }
-}
-
-fn of_mix(mix: Mix, role: Role, layer: Option<usize>, spec: &ModelSpec) -> DType {
-    mix.dtype(role, layer, spec.layers.len(), spec.tied_embeddings)
 }
 
 /// `general.file_type` by the format that most bytes have; where there are several mixes of it, the middle one.
@@ -91,6 +103,14 @@ const FILE_TYPES: &[(&str, u32)] = &[
     ("MXFP4", 38),
 ];
 
+fn facts(spec: &ModelSpec) -> Facts {
+    let attention = spec.layers.iter().find_map(|layer| layer.mixer.attention());
+    Facts {
+        n_layers: spec.layers.len(),
+        n_queries_per_kv: attention.map_or(1, |attention| attention.n_heads / attention.n_kv_heads),
+    }
+}
+
 /// Blocks of one value: nothing is lost or gained by their neighbours.
 fn is_float(dtype: DType) -> bool {
     dtype.block_len() == 1
@@ -99,33 +119,4 @@ fn is_float(dtype: DType) -> bool {
 /// Bits per value, in sixteenths.
 fn bits(dtype: DType) -> usize {
     dtype.block_bytes() * 128 / dtype.block_len()
-}
-
-/// The format, or the next better one whose blocks rows of `n_cols` are a whole number of.
-pub(super) fn fitting(wanted: DType, n_cols: usize) -> DType {
-    let fits = |dtype: DType| n_cols.is_multiple_of(dtype.block_len());
-    if fits(wanted) {
-        return wanted;
-    }
-    let smaller_blocks = ["Q4_0", "Q5_0", "Q8_0", "F16"].into_iter().filter_map(DType::from_name);
-    smaller_blocks.filter(|&dtype| fits(dtype)).find(|&dtype| bits(dtype) > bits(wanted)).unwrap_or(wanted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_hold_no_whole_blocks_get_a_finer_format() {
-        let check = |wanted: &str, n_cols, expected: &str| {
-            let wanted = DType::from_name(wanted).unwrap();
-            assert_eq!(fitting(wanted, n_cols).name(), expected, "{wanted} for {n_cols}");
-        };
-        check("Q4_K", 256, "Q4_K");
-        check("Q4_K", 64, "Q5_0");
-        check("Q6_K", 64, "Q8_0");
-        check("Q4_K", 172, "F16");
-        check("Q8_0", 172, "F16");
-        check("F32", 3, "F32");
-    }
 }

@@ -7,6 +7,7 @@ pub mod f16;
 pub mod f32;
 pub mod iq4_nl;
 pub mod iq4_xs;
+pub mod mix;
 pub mod mxfp4;
 pub mod nvfp4;
 pub mod q2_k;

@@ -31,7 +31,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
             let parts = out[first..].chunks_exact_mut(n_bytes).zip(POWERS).take(n_digits);
             for (out, power) in parts {
                 for (o, &byte) in out.iter_mut().zip(&block[byte..]) {
-                    let q = u16::from(byte.wrapping_mul(power)) * 3 >> 8;
+                    let q = (u16::from(byte.wrapping_mul(power)) * 3) >> 8;
                     *o = (f32::from(q) - 1.0) * d;
                 }
             }
