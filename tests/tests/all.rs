@@ -11,6 +11,7 @@ mod kill9;
 mod malformed;
 mod malformed_parts;
 mod malformed_weights;
+mod quality;
 mod quants;
 mod scheduling;
 mod templates;

@@ -157,8 +157,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make a GGUF file of another format from a model
     Convert(ConvertArgs),
-    /// Measure a model's perplexity (not built yet)
-    Perplexity(Rest),
+    /// Measure how well a model foretells a text
+    Perplexity(PerplexityArgs),
     /// Serve tools by the Model Context Protocol (not built yet)
     Mcp(Rest),
     /// What the program is doing (not built yet)
@@ -347,6 +347,21 @@ pub struct ConvertArgs {
     /// Replace a file that is there already
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PerplexityArgs {
+    #[arg(long)]
+    pub model: String,
+    /// A text file; - is standard input
+    #[arg(long, value_name = "F")]
+    pub file: PathBuf,
+    /// A model to compare with: divergence from it, and how often both find the same token likeliest
+    #[arg(long, value_name = "M2")]
+    pub against: Option<String>,
+    /// Control tokens in the text become tokens
+    #[arg(long)]
+    pub parse_special: bool,
 }
 
 #[derive(Debug, Args)]

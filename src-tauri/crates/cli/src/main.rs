@@ -15,6 +15,7 @@ mod interrupt;
 mod logits;
 mod models;
 mod out;
+mod perplexity;
 mod place;
 mod render;
 mod run;
@@ -62,12 +63,12 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Inspect(args) => inspect::inspect(&global, &args),
         Command::Devices => devices::devices(&global),
         Command::Convert(args) => convert::convert(&global, args),
+        Command::Perplexity(args) => perplexity::perplexity(&global, &args),
         Command::Bench(args) => bench::bench(&global, &args),
         Command::Models(args) => models::models(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
         Command::Settings(args) => settings::settings(&global, &args),
         Command::Serve(args) => serve::serve(&global, args),
-        Command::Perplexity(_) => Err(not_built("nook perplexity")),
         Command::Mcp(_) => Err(not_built("nook mcp")),
         Command::Stats(_) => Err(not_built("nook stats")),
         Command::Batch(_) => Err(not_built("nook batch")),

@@ -13,6 +13,7 @@ pub mod error;
 pub mod generate;
 pub mod kv;
 pub mod model;
+pub mod perplexity;
 pub mod reply;
 pub mod sampler;
 pub mod scheduler;

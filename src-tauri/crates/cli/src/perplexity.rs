@@ -1,0 +1,71 @@
+//! `nook perplexity`: how well a model foretells a text, and how far it is from another one.
+
+use api::worker::protocol::Kv;
+use api::{Error, Result};
+use engine::perplexity::{self, Difference, Quality};
+use engine::tokenizer::Special;
+use serde_json::json;
+
+use crate::args::{Global, PerplexityArgs};
+use crate::convert::progress;
+use crate::{interrupt, out, place};
+
+/// Tokens of a window where `--ctx` doesn't say.
+const WINDOW: usize = 512;
+
+pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
+    let text = place::read_text(&args.file)?;
+    let load = |name: &str| {
+        let mut options = place::load_options(global, Kv::F32, WINDOW)?;
+        options.max_sequences = 1;
+        place::model(place::open(name, global)?, &options)
+    };
+    let mut model = load(&args.model)?;
+    let special = if args.parse_special { Special::Parse } else { Special::Plain };
+    let ids = perplexity::encode(&model, &text, special)?;
+    let mut against = args.against.as_deref().map(load).transpose()?;
+    if let Some(against) = &against
+        && perplexity::encode(against, &text, special)? != ids
+    {
+        let message = "The two models make different tokens of the text.";
+        return Err(Error::input(
+            "perplexity.vocabularies",
+            message,
+            "Compare models of the same tokenizer.",
+        ));
+    }
+    let room = against.as_ref().map_or(model.n_ctx(), |against| against.n_ctx().min(model.n_ctx()));
+    let n_ctx = room.min(global.ctx.map_or(WINDOW, |n| n as usize));
+    let stop = interrupt::flag();
+    let mut progress = progress("measuring", &stop);
+    let (quality, difference) =
+        perplexity::measure(&mut model, against.as_mut(), &ids, n_ctx, &mut progress)?;
+    show(&quality, difference.as_ref(), global.json);
+    Ok(())
+}
+
+fn show(quality: &Quality, difference: Option<&Difference>, as_json: bool) {
+    let Quality { perplexity, tokens, windows, n_ctx } = quality;
+    if as_json {
+        let mut report = json!({
+            "perplexity": perplexity,
+            "tokens": tokens,
+            "windows": windows,
+            "n_ctx": n_ctx,
+            "method": "windows overlap by half, every token is scored once, BOS first where the model wants it",
+        });
+        if let Some(difference) = difference {
+            report["against_perplexity"] = json!(difference.perplexity);
+            report["mean_kl"] = json!(difference.mean_kl);
+            report["max_kl"] = json!(difference.max_kl);
+            report["top1_agreement"] = json!(difference.top1_agreement);
+        }
+        return out::json(&report);
+    }
+    out::line(&format!("perplexity {perplexity:.4} over {tokens} tokens in {windows} windows of {n_ctx}"));
+    if let Some(Difference { perplexity, mean_kl, max_kl, top1_agreement }) = difference {
+        out::line(&format!("the other's {perplexity:.4}"));
+        out::line(&format!("KL divergence from it {mean_kl:.6} nats, at most {max_kl:.6}"));
+        out::line(&format!("same likeliest token at {:.2} % of positions", top1_agreement * 100.0));
+    }
+}
