@@ -92,6 +92,189 @@ fn misfits_are_refused_by_name() {
     }
 }
 
+/// A builder with two states, an embedded value of width 32 and a route over four experts of which two are used.
+fn begun_with_states() -> (GraphBuilder, ValueId, ValueId) {
+    let layers = vec![KvLayerLayout { window: Some(16), ..KV }];
+    let kv = KvLayout { page_len: PAGE_LEN, layers, states: vec![3 * 32, 2 * 4 * 4] };
+    let mut b = GraphBuilder::new(kv).unwrap();
+    let x = b.embed("embed", &f32s(&[10, 32]), 1.0).unwrap();
+    let logits = b.matmul("logits", x, &f32s(&[4, 32]), None).unwrap();
+    let route = b.moe_route("route", logits, routing(4, 2)).unwrap();
+    (b, x, route)
+}
+
+fn routing(n_experts: usize, n_used: usize) -> Routing {
+    Routing { n_experts, n_used, renormalize: false, expert_scale: None }
+}
+
+fn experts(n: usize, shape: [usize; 2]) -> Experts {
+    Experts { weights: (0..n).map(|_| f32s(&shape)).collect(), bias: None }
+}
+
+fn conv(state: usize, n: usize) -> ConvShape {
+    ConvShape { state, weight: vec![1.0; n].into(), kernel: 4, bias: None, act: Activation::Silu }
+}
+
+/// Fits a width of 2 · 4 + 2 · 4 = 16.
+fn delta() -> DeltaShape {
+    let gates: std::sync::Arc<[f32]> = [1.0; 2].into();
+    DeltaShape {
+        state: 1,
+        n_k_heads: 1,
+        n_v_heads: 2,
+        k_dim: 4,
+        v_dim: 4,
+        order: HeadOrder::Grouped,
+        decay: gates.clone(),
+        dt_bias: gates,
+    }
+}
+
+/// With inputs that fit `delta()`.
+fn delta_net(b: &mut GraphBuilder, x: ValueId, delta: DeltaShape) -> Result<(), KernelError> {
+    let [qkv, gate] = [16, 2].map(|n| b.matmul("ok", x, &f32s(&[n, 32]), None).unwrap());
+    b.delta_net("bad", qkv, gate, gate, delta).map(drop)
+}
+
+type BuildRouted = fn(&mut GraphBuilder, ValueId, ValueId) -> Result<(), KernelError>;
+
+#[test]
+fn misfits_of_experts_and_recurrent_layers_are_refused_by_name() {
+    let cases: &[(&str, BuildRouted)] = &[
+        ("width of x", |b, x, _| b.rms_norm_groups("bad", x, None, 0.0, 1e-5, 5).map(drop)),
+        ("width of x", |b, x, _| b.rms_norm_groups("bad", x, None, 0.0, 1e-5, 0).map(drop)),
+        ("norm weight", |b, x, _| b.rms_norm_groups("bad", x, Some(&f32s(&[32])), 0.0, 1e-5, 8).map(drop)),
+        ("norm weight", |b, x, _| b.layer_norm("bad", x, &f32s(&[31]), None, 1e-5).map(drop)),
+        ("norm bias", |b, x, _| b.layer_norm("bad", x, &f32s(&[32]), Some(&f32s(&[31])), 1e-5).map(drop)),
+        ("original context", |b, x, _| b.position_scale("bad", x, 0.1, 0).map(drop)),
+        ("activation", |b, x, _| b.activate("bad", x, Activation::ClampedSwish { limit: 7.0 }).map(drop)),
+        ("width of the gate", |b, x, _| b.row_gate("bad", x, x).map(drop)),
+        ("width of x", |b, x, _| {
+            b.columns("bad", x, Columns { n_groups: 3, stride: 8, start: 0, width: 8 }).map(drop)
+        }),
+        ("columns", |b, x, _| {
+            b.columns("bad", x, Columns { n_groups: 4, stride: 8, start: 4, width: 5 }).map(drop)
+        }),
+        ("columns", |b, x, _| {
+            b.columns("bad", x, Columns { n_groups: 4, stride: 8, start: usize::MAX, width: 2 }).map(drop)
+        }),
+        ("columns", |b, x, _| {
+            b.columns("bad", x, Columns { n_groups: 4, stride: 8, start: 0, width: 0 }).map(drop)
+        }),
+        ("width of the router's logits", |b, x, _| b.moe_route("bad", x, routing(31, 2)).map(drop)),
+        ("experts used", |b, x, _| b.moe_route("bad", x, routing(32, 0)).map(drop)),
+        ("experts used", |b, x, _| b.moe_route("bad", x, routing(32, 33)).map(drop)),
+        ("factors of the experts", |b, x, _| {
+            let expert_scale = Some([1.0; 31].into());
+            b.moe_route("bad", x, Routing { expert_scale, ..routing(32, 2) }).map(drop)
+        }),
+        ("route", |b, x, _| b.expert_matmul("bad", x, x, experts(4, [8, 32])).map(drop)),
+        ("route", |b, x, _| b.expert_sum("bad", x, x).map(drop)),
+        ("experts", |b, x, route| b.expert_matmul("bad", x, route, experts(3, [8, 32])).map(drop)),
+        ("width of x", |b, x, route| b.expert_matmul("bad", x, route, experts(4, [8, 31])).map(drop)),
+        ("width of x", |b, x, route| b.expert_matmul("bad", x, route, experts(4, [8, 8])).map(drop)),
+        ("rows of an expert", |b, x, route| {
+            let weights = [8, 8, 8, 9].map(|n| f32s(&[n, 32])).to_vec().into();
+            b.expert_matmul("bad", x, route, Experts { weights, bias: None }).map(drop)
+        }),
+        ("columns of an expert", |b, x, route| {
+            let weights = [32, 32, 32, 16].map(|n| f32s(&[8, n])).to_vec().into();
+            b.expert_matmul("bad", x, route, Experts { weights, bias: None }).map(drop)
+        }),
+        ("format of an expert", |b, x, route| {
+            let [f32s, f16s] = [DType::F32, DType::F16].map(|dtype| tensor(dtype, &[8, 32], &[1.0; 256]));
+            let weights = vec![f32s.clone(), f32s.clone(), f32s, f16s].into();
+            b.expert_matmul("bad", x, route, Experts { weights, bias: None }).map(drop)
+        }),
+        ("bias of the experts", |b, x, route| {
+            let bias = Some(f32s(&[8, 4]));
+            b.expert_matmul("bad", x, route, Experts { bias, ..experts(4, [8, 32]) }).map(drop)
+        }),
+        ("width of x", |b, x, route| {
+            let x = b.matmul("ok", x, &f32s(&[7, 32]), None)?;
+            b.expert_sum("bad", x, route).map(drop)
+        }),
+        ("taps of the convolution", |b, x, _| {
+            b.short_conv("bad", x, ConvShape { kernel: 1, ..conv(0, 32) }).map(drop)
+        }),
+        ("weights of the convolution", |b, x, _| b.short_conv("bad", x, conv(0, 127)).map(drop)),
+        ("weights of the convolution", |b, x, _| {
+            b.short_conv("bad", x, ConvShape { kernel: usize::MAX, ..conv(0, 128) }).map(drop)
+        }),
+        ("biases of the convolution", |b, x, _| {
+            b.short_conv("bad", x, ConvShape { bias: Some([0.0; 31].into()), ..conv(0, 128) }).map(drop)
+        }),
+        ("activation", |b, x, _| {
+            let act = Activation::ClampedSwish { limit: 7.0 };
+            b.short_conv("bad", x, ConvShape { act, ..conv(0, 128) }).map(drop)
+        }),
+        ("recurrent state", |b, x, _| b.short_conv("bad", x, conv(2, 128)).map(drop)),
+        ("floats of the state", |b, x, _| b.short_conv("bad", x, conv(1, 128)).map(drop)),
+        ("users of this state", |b, x, _| {
+            b.short_conv("ok", x, conv(0, 128))?;
+            b.short_conv("bad", x, conv(0, 128)).map(drop)
+        }),
+        ("value heads", |b, x, _| delta_net(b, x, DeltaShape { n_k_heads: 3, ..delta() })),
+        ("value heads", |b, x, _| delta_net(b, x, DeltaShape { n_k_heads: 0, ..delta() })),
+        ("value heads", |b, x, _| delta_net(b, x, DeltaShape { n_v_heads: 0, ..delta() })),
+        ("head size", |b, x, _| delta_net(b, x, DeltaShape { k_dim: 0, ..delta() })),
+        ("head size", |b, x, _| delta_net(b, x, DeltaShape { v_dim: 513, ..delta() })),
+        ("width of q, k and v", |b, x, _| delta_net(b, x, DeltaShape { n_k_heads: 2, ..delta() })),
+        ("width of q, k and v", |b, x, _| {
+            delta_net(b, x, DeltaShape { n_k_heads: usize::MAX, n_v_heads: usize::MAX, ..delta() })
+        }),
+        ("decays", |b, x, _| delta_net(b, x, DeltaShape { decay: [1.0; 3].into(), ..delta() })),
+        ("time steps", |b, x, _| delta_net(b, x, DeltaShape { dt_bias: [1.0; 3].into(), ..delta() })),
+        ("floats of the state", |b, x, _| delta_net(b, x, DeltaShape { state: 0, ..delta() })),
+        ("width of a gate", |b, x, _| {
+            let qkv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.delta_net("bad", qkv, x, x, delta()).map(drop)
+        }),
+        ("window", |b, x, _| {
+            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.kv_write("ok", kv, kv, 0)?;
+            b.attention("bad", x, AttentionShape { window: Some(17), ..attention(4, 0) }).map(drop)
+        }),
+        ("sinks", |b, x, _| {
+            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.kv_write("ok", kv, kv, 0)?;
+            let shape = AttentionShape { window: Some(16), sinks: Some([0.0; 3].into()), ..attention(4, 0) };
+            b.attention("bad", x, shape).map(drop)
+        }),
+    ];
+    for (what, build) in cases {
+        let (mut b, x, route) = begun_with_states();
+        match build(&mut b, x, route) {
+            Err(KernelError::Shape { node, what: found, .. }) => {
+                assert_eq!((node.as_str(), found), ("bad", *what))
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+}
+
+/// The shapes that the misfits are made of do fit.
+#[test]
+fn what_fits_is_built() {
+    let (mut b, x, route) = begun_with_states();
+    b.short_conv("conv", x, conv(0, 128)).unwrap();
+    delta_net(&mut b, x, delta()).unwrap();
+    let y = b.expert_matmul("experts", x, route, experts(4, [8, 32])).unwrap();
+    assert_eq!(b.width(y), 2 * 8);
+    let y = b.expert_matmul("each its own", y, route, experts(4, [3, 8])).unwrap();
+    let y = b.expert_sum("sum", y, route).unwrap();
+    assert_eq!(b.width(y), 3);
+    let kv = b.matmul("kv", x, &f32s(&[16, 32]), None).unwrap();
+    b.kv_write("write", kv, kv, 0).unwrap();
+    let out = b.output_rows("out", y).unwrap();
+    let graph = b.finish(out).unwrap();
+    assert_eq!((graph.state_devices().len(), graph.n_positions()), (2, None));
+
+    let (mut b, _, route) = begun_with_states();
+    let out = b.output_rows("out", route).unwrap();
+    assert!(b.finish(out).is_err(), "states that nothing uses");
+}
+
 #[test]
 fn unfinished_graphs_are_refused() {
     let (mut b, x) = begun();
@@ -116,5 +299,6 @@ fn kv_layouts_are_checked() {
     assert!(with(KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..KV }).is_ok());
     assert!(with(KvLayerLayout { head_dim: 1024, ..KV }).is_err());
     assert!(with(KvLayerLayout { n_kv_heads: 0, ..KV }).is_err());
+    assert!(GraphBuilder::new(KvLayout { states: vec![4, 0], ..KvLayout::uniform(1, KV) }).is_err());
     assert!(GraphBuilder::new(KvLayout { page_len: 16, layers: vec![KV], states: Vec::new() }).is_err());
 }

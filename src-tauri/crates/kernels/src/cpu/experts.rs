@@ -265,9 +265,9 @@ impl Job<'_> {
         let products = || products.iter().flatten();
         let groups = &self.groups.groups;
         let row_bytes: usize = products().map(|p| p.experts.weights[0].row_bytes()).sum();
-        let n_tokens = self.x.n_pairs / self.x.n_used;
+        let per_group = self.x.n_pairs.div_ceil(groups.len().max(1));
         let n_rows = groups.len() * self.n_out;
-        let step = rows_per_task(n_tokens, n_rows, row_bytes, team.n_threads()).min(FEW_ROWS);
+        let step = rows_per_task(per_group, n_rows, row_bytes, team.n_threads()).min(FEW_ROWS);
         let n_blocks = self.n_out.div_ceil(step);
         let task = |task: usize, worker: usize| {
             let (expert, pairs) = &groups[task / n_blocks];

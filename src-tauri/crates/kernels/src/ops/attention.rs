@@ -117,3 +117,31 @@ fn merge<M: Mac>(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -
 }
 
 levels!(pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attend(scoring: Scoring) -> f32 {
+        let mut out = [0.0];
+        scalar(&[1.0], &[0.0, 3.0], &[8.0, 4.0], scoring, &mut [0.0; 2], &mut out);
+        out[0]
+    }
+
+    #[test]
+    fn sinks_take_their_share_and_caps_hold() {
+        let plain = Scoring { scale: 0.0, softcap: None, sink: None };
+        assert_eq!(attend(plain), 6.0);
+        assert!(
+            (attend(Scoring { sink: Some(0.0), ..plain }) - 4.0).abs() < 1e-6,
+            "a third goes to the sink"
+        );
+        assert_eq!(attend(Scoring { sink: Some(f32::NEG_INFINITY), ..plain }), 6.0);
+        assert_eq!(attend(Scoring { sink: Some(1e9), ..plain }), 0.0);
+        let steep = Scoring { scale: 100.0, ..plain };
+        assert_eq!(attend(steep), 4.0);
+        let share = 1.0 / (1.0 + 1f32.exp());
+        let capped = attend(Scoring { softcap: Some(1.0), ..steep });
+        assert!((capped - 4.0 - 4.0 * share).abs() < 1e-5, "{capped}");
+    }
+}

@@ -151,3 +151,47 @@ fn columns<M: Mac, const N: usize>(
 }
 
 levels!(pub LEVELS = body(token: Token, state: &mut [f32], out: &mut [f32]));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Heads of one element: a key is +1 or −1, and what is learnt can be followed by hand.
+    #[test]
+    fn one_number_is_learnt_corrected_and_forgotten() {
+        let token = |k, v, keep, beta| Token { q: &[5.0], k, v, keep, beta };
+        let (mut state, mut out) = ([0.0], [0.0]);
+        let mut check = |token: Token, want: f32| {
+            scalar(token, &mut state, &mut out);
+            assert!((out[0] - want).abs() < 1e-5, "{} is not {want}", out[0]);
+        };
+        check(token(&[3.0], &[2.0], 1.0, 1.0), 2.0);
+        check(token(&[3.0], &[1.0], 1.0, 0.5), 1.5);
+        check(token(&[-3.0], &[1.5], 1.0, 1.0), -1.5);
+        check(token(&[3.0], &[9.0], 0.5, 0.0), -0.75);
+    }
+
+    #[test]
+    fn heads_and_gates() {
+        let delta = |order| DeltaShape {
+            state: 0,
+            n_k_heads: 2,
+            n_v_heads: 4,
+            k_dim: 1,
+            v_dim: 1,
+            order,
+            decay: [-2.0; 4].into(),
+            dt_bias: [0.5; 4].into(),
+        };
+        let qkv = [10.0, 11.0, 20.0, 21.0, 30.0, 31.0, 32.0, 33.0];
+        let heads = |order| {
+            [0, 1, 2, 3].map(|head| token(&delta(order), head, &qkv, &[0.0; 4], &[-0.5, 99.5, 0.0, 0.0]))
+        };
+        assert_eq!(heads(HeadOrder::Grouped).map(|t| t.k[0]), [20.0, 20.0, 21.0, 21.0]);
+        assert_eq!(heads(HeadOrder::Tiled).map(|t| t.q[0]), [10.0, 11.0, 10.0, 11.0]);
+        assert_eq!(heads(HeadOrder::Tiled).map(|t| t.v[0]), [30.0, 31.0, 32.0, 33.0]);
+        let first = heads(HeadOrder::Grouped)[0];
+        assert!((first.keep - 0.25).abs() < 1e-6 && first.beta == 0.5, "e^(−2 ln 2) and σ(0)");
+        assert_eq!(heads(HeadOrder::Grouped)[1].keep, (-200f32).exp());
+    }
+}

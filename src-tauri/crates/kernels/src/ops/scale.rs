@@ -39,3 +39,16 @@ fn body<M: Mac>(x: &[f32], factor: f32, out: &mut [f32]) {
 }
 
 levels!(pub LEVELS = body(x: &[f32], factor: f32, out: &mut [f32]));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors() {
+        assert_eq!(at_position(0.1, 16, 15), 1.0);
+        assert!((at_position(0.1, 16, 16) - 1.0 - 0.1 * 2f32.ln()).abs() < 1e-7);
+        assert_eq!(at_position(0.1, 16, 47), at_position(0.1, 16, 32));
+        assert_eq!((of_gate(0.0), of_gate(f32::NEG_INFINITY), of_gate(f32::INFINITY)), (0.5, 0.0, 1.0));
+    }
+}

@@ -44,3 +44,32 @@ fn body<M: Mac>(a: &[f32], b: &[f32], acc: &mut [f32]) {
 }
 
 levels!(pub LEVELS = body(a: &[f32], b: &[f32], acc: &mut [f32]));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Activation;
+
+    #[test]
+    fn taps_meet_the_inputs_before() {
+        let conv = ConvShape {
+            state: 0,
+            weight: [1.0, 10.0, 100.0, 2.0, 20.0, 200.0].into(),
+            kernel: 3,
+            bias: Some([0.5, 0.0].into()),
+            act: Activation::Identity,
+        };
+        assert_eq!(by_tap(&conv), [1.0, 2.0, 10.0, 20.0, 100.0, 200.0]);
+        let (mut state, mut out) = ([0.0; 4], [0.0; 2]);
+        for (x, want) in [
+            ([1.0, 0.0], [100.5, 0.0]),
+            ([2.0, 1.0], [210.5, 200.0]),
+            ([3.0, 0.0], [321.5, 20.0]),
+            ([0.0, 0.0], [32.5, 2.0]),
+        ] {
+            scalar(&x, &conv, &mut state, &mut out);
+            assert_eq!(out, want);
+        }
+        assert_eq!(state, [3.0, 0.0, 0.0, 0.0]);
+    }
+}

@@ -3,12 +3,19 @@
 use super::{Built, GraphBuilder, check};
 use crate::graph::{Experts, Graph, Op, Routing, ValueId};
 
+/// Their numbers travel as floats, which are exact up to here.
+const MAX_EXPERTS: usize = 1 << 24;
+
 impl GraphBuilder {
     /// logits (tokens, n_experts) → (tokens, 2 · n_used)
     pub fn moe_route(&mut self, name: impl Into<String>, logits: ValueId, routing: Routing) -> Built {
         let name = name.into();
         let value = self.token_input(&name, logits)?;
         check(&name, "width of the router's logits", routing.n_experts, value.width)?;
+        if routing.n_experts > MAX_EXPERTS {
+            let expected = format!("at most {MAX_EXPERTS}");
+            return Err(Graph::mismatch(&name, "experts", expected, routing.n_experts));
+        }
         if routing.n_used == 0 || routing.n_used > routing.n_experts {
             let expected = format!("1..={}", routing.n_experts);
             return Err(Graph::mismatch(&name, "experts used", expected, routing.n_used));
