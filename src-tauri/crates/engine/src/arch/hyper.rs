@@ -95,6 +95,16 @@ impl<'a> Hyper<'a> {
         self.note(key.gguf, OwnedValue::F32(value as f32));
     }
 
+    /// As `note`, of a count.
+    pub(super) fn note_count(&self, key: Key, n: usize) {
+        self.note(key.gguf, u32::try_from(n).map_or(OwnedValue::U64(n as u64), OwnedValue::U32));
+    }
+
+    /// A count that was worked out, from 1 to `max`.
+    pub(super) fn bounded(&self, name: &str, n: usize, max: usize) -> Result<usize> {
+        bounded(name, n as u64, max)
+    }
+
     /// A tensor that a GGUF would have for what was read from a config.
     pub(super) fn note_tensor(&self, gguf: &'static str, values: Vec<f32>) {
         if self.config().is_some() {
@@ -384,6 +394,11 @@ impl<'a> Numbers<'a> {
                 None => Err(wrong(&self.name(key), format!("{value} is not a count"))),
             },
         }
+    }
+
+    /// A count from 1 to `max`, if it is there.
+    pub(super) fn optional_count(&self, key: &str, max: usize) -> Result<Option<usize>> {
+        self.optional_integer(key)?.map(|n| bounded(&self.name(key), n, max)).transpose()
     }
 
     pub(super) fn optional_real(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {

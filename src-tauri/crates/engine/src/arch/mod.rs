@@ -12,19 +12,11 @@ use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::{ModelSpec, Role};
 
 mod chat;
-mod gemma;
-mod gpt2;
 mod hyper;
 mod keys;
-mod llama;
-mod ministral3;
-mod mistral;
 mod names;
-mod phi3;
 mod place;
-mod qwen;
 mod rope;
-mod smollm3;
 #[cfg(test)]
 mod tests;
 
@@ -59,21 +51,29 @@ pub trait Architecture: Sync {
     }
 }
 
-/// Every family that runs.
-pub static ARCHITECTURES: &[Family] = &[
-    &llama::Llama,
-    &mistral::Mistral,
-    &ministral3::Ministral3,
-    &smollm3::SmolLm3,
-    &gemma::Gemma,
-    &gemma::Gemma2,
-    &gemma::Gemma3,
-    &qwen::Qwen2,
-    &qwen::Qwen3,
-    &qwen::Qwen3Moe,
-    &phi3::Phi3,
-    &gpt2::Gpt2,
-];
+macro_rules! families {
+    ($($module:ident: $($family:ident),+;)*) => {
+        $(mod $module;)*
+
+        /// Every family that runs.
+        pub static ARCHITECTURES: &[Family] = &[$($(&$module::$family),+),*];
+    };
+}
+
+// A file and a line for each; of two with one name in GGUF files the first is meant there.
+families! {
+    llama: Llama;
+    mistral: Mistral;
+    ministral3: Ministral3;
+    smollm3: SmolLm3;
+    gemma: Gemma, Gemma2, Gemma3;
+    gemma4: Gemma4;
+    qwen: Qwen2, Qwen3, Qwen3Moe;
+    qwen35: Qwen35, Qwen35Moe;
+    phi3: Phi3;
+    gpt2: Gpt2;
+    gpt_oss: GptOss;
+}
 
 /// A family found for a file.
 pub type Family = &'static dyn Architecture;

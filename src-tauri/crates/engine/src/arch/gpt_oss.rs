@@ -1,0 +1,98 @@
+//! GPT-OSS: experts in MXFP4 with biases and a clamped gate, attention with sinks, every second layer a window, YaRN.
+
+use kernels::Activation;
+use weights::Container;
+
+use super::gemma::{attentions, half};
+use super::hyper::{Hyper, Key, MAX_EXPERTS, MAX_FACTOR, MAX_POSITIONS, MAX_WIDTH};
+use super::place::{Form, Place};
+use super::{Architecture, keys, llama, names};
+use crate::error::Result;
+use crate::spec::{Experts, Ffn, ModelSpec, Role, Rope, RouterInput};
+
+pub(super) struct GptOss;
+
+const N_EXPERTS: Key = Key { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
+/// Of each expert: config.json has no key of its own for it.
+const D_FF: Key = Key { gguf: keys::EXPERT_D_FF.gguf, hf: keys::D_FF.hf };
+const LIMIT: Key = Key { gguf: "", hf: "swiglu_limit" };
+/// Of every model published; GGUF has no key for it.
+const DEFAULT_LIMIT: f64 = 7.0;
+
+impl Architecture for GptOss {
+    fn gguf_name(&self) -> &'static str {
+        "gpt-oss"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["gpt_oss"]
+    }
+
+    fn hf_quantization(&self) -> Option<&'static str> {
+        Some("mxfp4")
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec_with(hyper, self.gguf_name(), false, Ffn::Experts(experts(hyper)?))?;
+        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+        let slides: Vec<bool> = match hyper.layer_types(spec.layers.len())? {
+            Some(types) => types.iter().map(|kind| *kind == "sliding_attention").collect(),
+            None => (0..spec.layers.len()).map(|layer| layer % 2 == 0).collect(),
+        };
+        for (attention, slides) in attentions(&mut spec).zip(slides) {
+            attention.window = window.filter(|_| slides);
+            attention.sinks = true;
+            attention.qkv_bias = true;
+            attention.out_bias = true;
+            if let Rope::Rotary(rotary) = &attention.rope {
+                attention.rope = half(rotary.clone());
+            }
+        }
+        Ok(spec)
+    }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        match container {
+            Container::Gguf { .. } => match role {
+                Role::FfnNorm => vec!["post_attention_norm.weight".into(), "ffn_norm.weight".into()],
+                _ => names::plain(container, role),
+            },
+            Container::Safetensors => vec![hugging_face(role)],
+        }
+    }
+}
+
+/// Rows of gates and of what they gate take turns.
+fn hugging_face(role: Role) -> Place {
+    const GATE_UP: &[Role] = &[Role::ExpertGate, Role::ExpertUp];
+    const GATE_UP_BIAS: &[Role] = &[Role::ExpertGateBias, Role::ExpertUpBias];
+    let place = |name, form| Place { name, form };
+    match role {
+        Role::Router => "mlp.router.weight".into(),
+        Role::RouterBias => "mlp.router.bias".into(),
+        Role::ExpertGate | Role::ExpertUp => place("mlp.experts.gate_up_proj", Form::Mxfp4(GATE_UP)),
+        Role::ExpertDown => place("mlp.experts.down_proj", Form::Mxfp4(&[Role::ExpertDown])),
+        Role::ExpertGateBias | Role::ExpertUpBias => {
+            place("mlp.experts.gate_up_proj_bias", Form::Interleaved(GATE_UP_BIAS))
+        }
+        Role::ExpertDownBias => "mlp.experts.down_proj_bias".into(),
+        other => names::hugging_face(other).into(),
+    }
+}
+
+fn experts(hyper: &Hyper<'_>) -> Result<Experts> {
+    let n_experts = hyper.count(N_EXPERTS, MAX_EXPERTS)?;
+    let limit = hyper.optional_real(LIMIT, f64::MIN_POSITIVE, MAX_FACTOR)?.unwrap_or(DEFAULT_LIMIT);
+    Ok(Experts {
+        n_experts,
+        n_used: hyper.count(keys::N_EXPERTS_USED, n_experts)?,
+        d_ff: hyper.count(D_FF, MAX_WIDTH)?,
+        activation: Activation::ClampedSwish { limit: limit as f32 },
+        renormalize: true,
+        expert_scale: false,
+        router_bias: true,
+        bias: true,
+        router_input: RouterInput::Normed,
+        shared: None,
+    })
+}
