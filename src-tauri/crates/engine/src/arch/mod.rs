@@ -73,6 +73,7 @@ families! {
     phi3: Phi3;
     gpt2: Gpt2;
     gpt_oss: GptOss;
+    lfm2: Lfm2;
 }
 
 /// A family found for a file.

@@ -1,0 +1,130 @@
+//! LFM2: gated short convolutions, and attention with normed heads in a few layers.
+
+use kernels::{Activation, RopeStyle};
+use weights::Container;
+
+use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::place::Place;
+use super::{Architecture, keys, llama, names, rope};
+use crate::error::Result;
+use crate::spec::{
+    Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope, Rotary, ShortConv,
+};
+
+pub(super) struct Lfm2;
+
+const EPS: Key = Key { gguf: keys::RMS_EPS.gguf, hf: "norm_eps" };
+const KERNEL: Key = Key { gguf: "shortconv.l_cache", hf: "conv_L_cache" };
+/// A convolution with more taps would be a mistake.
+const MAX_KERNEL: usize = 64;
+
+impl Architecture for Lfm2 {
+    fn gguf_name(&self) -> &'static str {
+        "lfm2"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["lfm2"]
+    }
+
+    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
+        let n_layers = hyper.count(keys::N_LAYERS, MAX_LAYERS)?;
+        let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
+        let norm = Norm::rms(hyper.real(EPS, 0.0, 1.0)? as f32);
+        let conv =
+            ShortConv { kernel: hyper.count(KERNEL, MAX_KERNEL)?, bias: hyper.flag("conv_bias", false)? };
+        let n_heads = hyper.count(keys::N_HEADS, MAX_HEADS)?;
+        let head_dim = llama::head_dim(hyper, d_model, n_heads)?;
+        let attends = attends(hyper, n_layers)?;
+        let dense = Dense { d_ff: d_ff(hyper)?, activation: Activation::Silu, bias: false };
+        let mut layers = Vec::with_capacity(n_layers);
+        for n_kv_heads in attends {
+            let mixer = match n_kv_heads {
+                None => Mixer::ShortConv(conv.clone()),
+                Some(n_kv_heads) => {
+                    let heads = llama::Heads { n_heads, n_kv_heads, head_dim }.checked(hyper)?;
+                    let rotary = rope::rotary(hyper, head_dim)?;
+                    let rope = Rope::Rotary(Rotary { style: RopeStyle::Half, ..rotary });
+                    Mixer::Attention(Attention { qk_norm: Some(norm), ..llama::plain_attention(heads, rope) })
+                }
+            };
+            layers.push(LayerSpec {
+                mixer_norm: norm,
+                mixer,
+                mixer_post_norm: None,
+                ffn_norm: norm,
+                ffn: Ffn::Gated(dense),
+                ffn_post_norm: None,
+                per_layer_input: None,
+                output_scale: false,
+            });
+        }
+        Ok(ModelSpec {
+            architecture: self.gguf_name(),
+            n_vocab: hyper.n_vocab()?,
+            d_model,
+            context_length: hyper.count(keys::CONTEXT, MAX_POSITIONS)?,
+            embedding: Embedding::PLAIN,
+            layers,
+            output_norm: norm,
+            tied_embeddings: hyper.tied_embeddings(true)?,
+            output_softcap: None,
+        })
+    }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        let name = match (container, role) {
+            // named for the embedding, it norms the output
+            (Container::Gguf { .. }, Role::OutputNorm) => "token_embd_norm.weight",
+            (Container::Gguf { .. }, _) => return names::plain(container, role),
+            (Container::Safetensors, Role::OutputNorm) => "embedding_norm.weight",
+            (Container::Safetensors, Role::MixerNorm) => "operator_norm.weight",
+            (Container::Safetensors, Role::FfnNorm) => "ffn_norm.weight",
+            (Container::Safetensors, Role::QueryNorm) => "self_attn.q_layernorm.weight",
+            (Container::Safetensors, Role::KeyNorm) => "self_attn.k_layernorm.weight",
+            (Container::Safetensors, Role::AttentionOut) => "self_attn.out_proj.weight",
+            (Container::Safetensors, Role::Gate) => "feed_forward.w1.weight",
+            (Container::Safetensors, Role::Up) => "feed_forward.w3.weight",
+            (Container::Safetensors, Role::Down) => "feed_forward.w2.weight",
+            (Container::Safetensors, other) => names::hugging_face(other),
+        };
+        vec![name.into()]
+    }
+}
+
+/// For each layer its key heads; None for one that convolves.
+fn attends(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<Option<usize>>> {
+    let counts = hyper.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
+    let Some(counts) = counts else { return Err(hyper.missing(&hyper.name(keys::N_KV_HEADS))) };
+    let listed = hyper.value("full_attn_idxs").and_then(|list| list.as_array());
+    let is_attention: Vec<bool> = match (hyper.layer_types(n_layers)?, listed) {
+        (Some(types), _) => types.iter().map(|kind| *kind == "full_attention").collect(),
+        (None, Some(listed)) => {
+            (0..n_layers as u64).map(|layer| listed.iter().any(|l| l.as_u64() == Some(layer))).collect()
+        }
+        (None, None) => counts.iter().map(|n| *n > 0).collect(),
+    };
+    Ok(counts.into_iter().zip(is_attention).map(|(n, attends)| attends.then_some(n)).collect())
+}
+
+/// Width of the feed-forward part. A config may give the width before it is cut to two thirds and rounded up.
+fn d_ff(hyper: &Hyper<'_>) -> Result<usize> {
+    if hyper.is_gguf() {
+        return hyper.count(keys::D_FF, MAX_WIDTH);
+    }
+    let key = |hf| Key { gguf: "", hf };
+    let d_ff = match hyper.optional_count(key("block_ff_dim"), MAX_WIDTH)? {
+        Some(d_ff) => d_ff,
+        None => hyper.count(keys::D_FF, MAX_WIDTH)?,
+    };
+    let d_ff = if hyper.flag("block_auto_adjust_ff_dim", true)? {
+        let multiplier = hyper.optional_real(key("block_ffn_dim_multiplier"), 0.0, MAX_FACTOR)?;
+        let multiple = hyper.optional_count(key("block_multiple_of"), MAX_WIDTH)?.unwrap_or(256);
+        let cut = (multiplier.unwrap_or(1.0) * (2 * d_ff / 3) as f64) as usize;
+        cut.next_multiple_of(multiple)
+    } else {
+        d_ff
+    };
+    hyper.note_count(keys::D_FF, d_ff);
+    hyper.bounded("block_ff_dim", d_ff, MAX_WIDTH)
+}
