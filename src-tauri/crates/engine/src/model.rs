@@ -6,17 +6,19 @@
 use std::sync::Arc;
 
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, Batch, Capacity, Executor, KvDType};
+use kernels::{BackendKind, Executor, KvDType};
 use weights::WeightFile;
 
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::kv::cache::{KvCache, PageCopy, SequenceId};
+use crate::kv::cache::{KvCache, SequenceId, Usage};
+use crate::kv::size::{KvBytes, Rewind};
 use crate::kv::snapshot;
 use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
+mod forward;
 mod load;
 
 /// Where layers run.
@@ -41,6 +43,8 @@ pub struct LoadOptions {
     pub isa: Option<IsaLevel>,
     /// How keys and values are stored.
     pub kv: KvDType,
+    /// Bytes that states kept to go back to may take, where windows or recurrent layers forget.
+    pub kept_bytes: u64,
     /// Tokens a sequence may hold, at most as many as the model was trained for. None: `DEFAULT_CTX`.
     pub ctx: Option<usize>,
     /// Sequences that may live at once.
@@ -52,6 +56,9 @@ pub struct LoadOptions {
 /// Sequences in one batch: their page tables stand in a fixed array.
 pub const MAX_BATCH_SEQUENCES: usize = 64;
 
+/// Room for some ten states of a model of four billion parameters; only what is used is taken.
+pub const DEFAULT_KEPT_BYTES: u64 = 512 << 20;
+
 /// The context where none is asked for: enough for a long conversation, modest in memory.
 pub const DEFAULT_CTX: usize = 8192;
 
@@ -62,6 +69,7 @@ impl Default for LoadOptions {
             threads: None,
             isa: None,
             kv: KvDType::F16,
+            kept_bytes: DEFAULT_KEPT_BYTES,
             ctx: None,
             max_sequences: 4,
             max_rows: 64,
@@ -85,8 +93,12 @@ pub struct ModelInfo {
     pub context_length: usize,
     /// Tokens a sequence may hold as loaded.
     pub n_ctx: usize,
-    /// Bytes of keys and values of one token, all layers.
+    /// Bytes of keys and values of one token, in the layers that keep all of them.
     pub kv_bytes_per_token: u64,
+    /// Bytes that a sequence takes besides, however long it is: windows and recurrent states.
+    pub kv_fixed_bytes: u64,
+    /// What all sequences take when they are full.
+    pub kv_bytes: KvBytes,
     /// Names of the devices in use.
     pub devices: Vec<String>,
 }
@@ -147,7 +159,7 @@ pub struct Model {
     pub(crate) executor: Executor,
     pub(crate) cache: KvCache,
     pub(crate) identity: snapshot::Identity,
-    batch: Rows,
+    rows: forward::Rows,
     /// Logits gathered from several runs. (rows, n_vocab)
     gathered: Vec<f32>,
 }
@@ -209,9 +221,26 @@ impl Model {
         self.cache.tokens(seq)
     }
 
-    /// Keeps at most the first `n` tokens; returns how many are really held: the caller continues from there.
+    /// Goes back to the greatest position ≤ `n` that the sequence really holds, and returns it: the caller continues
+    /// from there. That is `n` itself unless layers forget (`rewind`): then the nearest kept position, or 0.
     pub fn truncate(&mut self, seq: SequenceId, n: usize) -> Result<usize> {
         self.cache.truncate(seq, n)
+    }
+
+    /// How far a sequence can go back by itself.
+    pub fn rewind(&self) -> Rewind {
+        self.cache.geometry().rewind()
+    }
+
+    /// Remembers where the sequence is, so that `truncate` can come back; costs nothing where `rewind` says anywhere.
+    /// The oldest are forgotten when there are too many.
+    pub fn keep(&mut self, seq: SequenceId) -> Result<()> {
+        self.cache.keep(seq)
+    }
+
+    /// Pages and states in use.
+    pub fn kv_usage(&self) -> Usage {
+        self.cache.usage()
     }
 
     /// A second sequence with the same tokens; memory is shared until they part.
@@ -245,155 +274,5 @@ impl Model {
                 "Use ids of this model's own tokenizer.",
             )),
         }
-    }
-
-    /// Runs the chunks: their tokens continue their sequences, and the wanted logits come back.
-    ///
-    /// Errors: unknown or repeated sequence, unknown token, no room (`request.context_full`), a failed kernel.
-    /// After an error every sequence holds what it held before.
-    pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
-        Ok(self.forward_with_tokenizer(batch)?.0)
-    }
-
-    /// As `forward`, with the tokenizer beside the borrowed logits.
-    pub(crate) fn forward_with_tokenizer(
-        &mut self,
-        batch: &[Chunk<'_>],
-    ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
-        self.check(batch)?;
-        let outcome = self.reserve(batch).and_then(|()| self.run(batch));
-        for chunk in batch {
-            match outcome {
-                Ok(_) => self.cache.commit(chunk.seq, chunk.tokens)?,
-                // drops the pages that were reserved
-                Err(_) => _ = self.cache.truncate(chunk.seq, usize::MAX)?,
-            }
-        }
-        let data = match outcome? {
-            Ran::Nothing => &[],
-            Ran::Once => self.executor.output(),
-            Ran::Often => self.gathered.as_slice(),
-        };
-        Ok((Logits { data, n_vocab: self.spec.n_vocab }, self.tokenizer.as_ref()))
-    }
-
-    fn check(&self, batch: &[Chunk<'_>]) -> Result<()> {
-        if batch.len() > MAX_BATCH_SEQUENCES {
-            return Err(EngineError::new(
-                "request.batch_too_large",
-                format!("{} sequences in one batch, at most {MAX_BATCH_SEQUENCES} fit", batch.len()),
-                "Send fewer at once.",
-            ));
-        }
-        for (i, chunk) in batch.iter().enumerate() {
-            self.cache.tokens(chunk.seq)?;
-            self.check_tokens(chunk.tokens)?;
-            if batch[..i].iter().any(|other| other.seq == chunk.seq) {
-                return Err(EngineError::new(
-                    "request.sequence_repeated",
-                    format!("sequence {} appears twice in one batch", chunk.seq.0),
-                    "Join its tokens into one chunk.",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn reserve(&mut self, batch: &[Chunk<'_>]) -> Result<()> {
-        for chunk in batch {
-            if let Some(PageCopy { from, to }) = self.cache.reserve(chunk.seq, chunk.tokens.len())? {
-                self.executor.kv_copy_page(from, to)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Cuts the batch into runs of the executor.
-    fn run(&mut self, batch: &[Chunk<'_>]) -> Result<Ran> {
-        let Self { cache, executor, batch: rows, gathered, .. } = self;
-        let mut tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
-        for (table, chunk) in tables.iter_mut().zip(batch) {
-            *table = cache.pages(chunk.seq)?;
-        }
-        let tables = &tables[..batch.len()];
-        let capacity = executor.capacity();
-        let mut ran = Ran::Nothing;
-        rows.clear();
-        gathered.clear();
-        for (index, chunk) in batch.iter().enumerate() {
-            let n_held = cache.tokens(chunk.seq)?.len();
-            for (i, &token) in chunk.tokens.iter().enumerate() {
-                let wanted = match chunk.logits {
-                    Wanted::None => false,
-                    Wanted::Last => i + 1 == chunk.tokens.len(),
-                    Wanted::All => true,
-                };
-                if rows.is_full(capacity, wanted) {
-                    executor.run(&rows.as_batch(tables))?;
-                    gathered.extend_from_slice(executor.output());
-                    rows.clear();
-                    ran = Ran::Often;
-                }
-                rows.push(token, n_held + i, index, wanted);
-            }
-        }
-        if rows.tokens.is_empty() {
-            return Ok(ran);
-        }
-        executor.run(&rows.as_batch(tables))?;
-        match ran {
-            Ran::Nothing | Ran::Once => Ok(Ran::Once),
-            Ran::Often => {
-                gathered.extend_from_slice(executor.output());
-                Ok(Ran::Often)
-            }
-        }
-    }
-}
-
-/// How a batch went through the executor, and with that where its logits are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ran {
-    /// There were no tokens.
-    Nothing,
-    /// The logits are the executor's output.
-    Once,
-    /// The logits of all runs were gathered.
-    Often,
-}
-
-/// The rows of one run, in arrays that are filled again and again.
-#[derive(Debug, Default)]
-struct Rows {
-    tokens: Vec<u32>,
-    positions: Vec<u32>,
-    sequence: Vec<u32>,
-    outputs: Vec<u32>,
-}
-
-impl Rows {
-    fn clear(&mut self) {
-        let Self { tokens, positions, sequence, outputs } = self;
-        for rows in [tokens, positions, sequence, outputs] {
-            rows.clear();
-        }
-    }
-
-    fn is_full(&self, capacity: Capacity, wanted: bool) -> bool {
-        self.tokens.len() == capacity.max_rows || wanted && self.outputs.len() == capacity.max_outputs
-    }
-
-    fn push(&mut self, token: u32, position: usize, sequence: usize, wanted: bool) {
-        if wanted {
-            self.outputs.push(self.tokens.len() as u32);
-        }
-        self.tokens.push(token);
-        self.positions.push(u32::try_from(position).expect("the context is shorter than 2^32 tokens"));
-        self.sequence.push(sequence as u32);
-    }
-
-    fn as_batch<'a>(&'a self, page_tables: &'a [&'a [u32]]) -> Batch<'a> {
-        let Self { tokens, positions, sequence, outputs } = self;
-        Batch { tokens, positions, sequence, page_tables, states: &[], outputs }
     }
 }

@@ -11,6 +11,7 @@ use crate::TokenId;
 use crate::budget::{BudgetWatch, ReasoningBudget};
 use crate::error::{EngineError, Result};
 use crate::kv::cache::{SequenceId, context_full};
+use crate::kv::size::Rewind;
 use crate::model::{Chunk, Model, Wanted, nan_logits};
 use crate::sampler::{Chain, Sampling};
 use crate::stop::StopStrings;
@@ -89,6 +90,13 @@ pub const MAX_PENDING: usize = 1024;
 /// Requests that share a batch; the rest wait their turn. More would make every answer crawl.
 pub const MAX_ACTIVE: usize = 32;
 
+/// Tokens of a prompt between positions that are kept to go back to.
+const KEEP_EVERY: usize = 1024;
+
+/// A position this far before the prompt's end is kept as well: the tokens that open an answer are often not those
+/// that the next prompt has in their place.
+const OPENING: usize = 16;
+
 /// Requests in flight.
 #[derive(Default)]
 pub struct Scheduler {
@@ -105,6 +113,7 @@ struct Active {
     /// The prompt, then every sampled token. The sequence holds the first `n_done` of them.
     history: Vec<TokenId>,
     n_done: usize,
+    rewind: Rewind,
     n_reused: usize,
     n_generated: usize,
     chain: Chain,
@@ -205,7 +214,7 @@ impl Scheduler {
         for decoding in [true, false] {
             for (index, active) in self.active.iter().enumerate() {
                 let n_left = active.history.len() - active.n_done;
-                let n_tokens = n_left.min(n_free);
+                let n_tokens = n_left.min(n_free).min(active.n_to_keep());
                 if active.decodes() != decoding || n_tokens == 0 {
                     continue;
                 }
@@ -228,11 +237,14 @@ impl Scheduler {
                 return self.end(model, failed, sink);
             }
         };
-        let mut ended = Vec::new();
+        let (mut ended, mut to_keep) = (Vec::new(), Vec::new());
         let mut row = 0;
         for share in shares {
             let active = &mut self.active[share.index];
             let (id, decoded) = (active.request.id, active.decodes());
+            if share.n_tokens == active.n_to_keep() {
+                to_keep.push(active.sequence);
+            }
             active.n_done += share.n_tokens;
             if !decoded {
                 let total = active.request.prompt.len();
@@ -246,6 +258,10 @@ impl Scheduler {
                 ended.extend(end.map(|end| (share.index, end)));
                 row += 1;
             }
+        }
+        for sequence in to_keep {
+            // what isn't kept is computed again
+            _ = model.keep(sequence);
         }
         self.end(model, ended, sink);
     }
@@ -298,13 +314,16 @@ impl Active {
                 let held = model.tokens(sequence)?;
                 let n_common = held.iter().zip(&request.prompt).take_while(|(a, b)| a == b).count();
                 // The last token is always computed: its logits are wanted.
-                (sequence, model.truncate(sequence, n_common.min(n_prompt - 1))?)
+                let n_reused = model.truncate(sequence, n_common.min(n_prompt - 1))?;
+                model.keep(sequence)?;
+                (sequence, n_reused)
             }
         };
         Ok(Self {
             sequence,
             history: request.prompt.clone(),
             n_done: n_reused,
+            rewind: model.rewind(),
             n_reused,
             n_generated: 0,
             chain: Chain::new(&request.sampling, model.spec().n_vocab),
@@ -318,6 +337,21 @@ impl Active {
     /// The whole prompt is in the cache.
     fn decodes(&self) -> bool {
         self.n_done >= self.request.prompt.len()
+    }
+
+    /// Tokens until the next position that is kept: before the reply, and at intervals in a long prompt.
+    fn n_to_keep(&self) -> usize {
+        let (n_prompt, n_done) = (self.request.prompt.len(), self.n_done);
+        let before_reply = match self.rewind {
+            _ if self.request.sequence.is_none() => return usize::MAX,
+            Rewind::Anywhere => return usize::MAX,
+            Rewind::Near => [n_prompt, n_prompt],
+            // the last token is computed again when the same prompt comes again
+            Rewind::Nowhere => [n_prompt.saturating_sub(OPENING), n_prompt - 1],
+        };
+        let next = (n_done / KEEP_EVERY + 1) * KEEP_EVERY;
+        let stops = before_reply.into_iter().chain(Some(next).filter(|&next| next < n_prompt));
+        stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
     }
 
     fn chunk(&self, share: &Share) -> Chunk<'_> {

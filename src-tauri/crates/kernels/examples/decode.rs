@@ -83,7 +83,8 @@ fn main() {
     });
     bytes -= shape.n_vocab * dtype.row_bytes(shape.d); // the embedding is read a row at a time
     let n_pages = (position + rows).div_ceil(PAGE_LEN) + 16;
-    let capacity = Capacity { n_pages, max_rows: rows.max(64), max_outputs: 1, n_states: 0 };
+    let capacity =
+        Capacity { n_pages, n_window_pages: 0, max_rows: rows.max(64), max_outputs: 1, n_states: 0 };
     let cpu = Cpu::new(CpuOptions { threads: Some(threads), level: None }).expect("threads");
     println!("{}", cpu.describe());
     let mut executor = Executor::new(graph, vec![Box::new(cpu)], capacity).expect("memory");
@@ -99,6 +100,7 @@ fn main() {
             positions: &positions,
             sequence: &vec![0; rows],
             page_tables: &[&pages],
+            window_tables: &[],
             states: &[],
             outputs: &outputs,
         };

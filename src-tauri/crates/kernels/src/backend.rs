@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weights::TensorView;
 
 use crate::error::KernelError;
-use crate::graph::{DeviceId, Graph, ValueId};
+use crate::graph::{DeviceId, Graph, Retention, ValueId};
 use crate::plan::{Batch, Capacity};
 use crate::tensor::Tensor;
 
@@ -76,8 +76,8 @@ pub trait Backend: Send {
     /// Replaces them; `bytes` has the length that `kv_page` returns.
     fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8];
 
-    /// Copies all layers of this device from one page to another.
-    fn kv_copy_page(&mut self, from: u32, to: u32);
+    /// Copies all layers of a kind on this device from one page to another.
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32);
 
     /// Bytes of one recurrent layer's state in one slot.
     fn state(&self, layer: usize, slot: u32) -> &[u8];

@@ -85,8 +85,32 @@ pub struct KvLayerLayout {
     pub window: Option<usize>,
 }
 
-/// What a sequence keeps: paged keys and values, where a page holds `page_len` positions of every layer, and the
-/// states of recurrent layers, one slot for all of them together.
+/// How long a layer keeps its keys and values, and with that which pages hold them: those of different kinds are
+/// numbered apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retention {
+    /// all positions
+    All,
+    /// as many as the longest window of the graph reaches
+    Window,
+}
+
+impl KvLayerLayout {
+    pub fn retention(&self) -> Retention {
+        match self.window {
+            None => Retention::All,
+            Some(_) => Retention::Window,
+        }
+    }
+
+    /// Bytes of this layer in one page.
+    pub fn page_bytes(&self) -> usize {
+        2 * self.n_kv_heads * PAGE_LEN * crate::ops::kv_write::row_bytes(self.dtype, self.head_dim)
+    }
+}
+
+/// What a sequence keeps: paged keys and values, where a page holds `page_len` positions of every layer of its kind,
+/// and the states of recurrent layers, one slot for all of them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvLayout {
     /// tokens per page; always `PAGE_LEN`
@@ -100,7 +124,15 @@ pub struct KvLayout {
 /// several cache lines; attention kernels are written for it.
 pub const PAGE_LEN: usize = 32;
 
+/// Stands in a page table where a window has passed.
+pub const NO_PAGE: u32 = u32::MAX;
+
 impl KvLayout {
+    /// The longest window; None: every layer keeps all positions.
+    pub fn window(&self) -> Option<usize> {
+        self.layers.iter().filter_map(|layer| layer.window).max()
+    }
+
     /// `n_layers` equal layers.
     pub fn uniform(n_layers: usize, layer: KvLayerLayout) -> Self {
         Self { page_len: PAGE_LEN, layers: vec![layer; n_layers], states: Vec::new() }

@@ -27,8 +27,8 @@ pub use cpu::{Cpu, CpuOptions};
 pub use error::KernelError;
 pub use graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, Experts, Graph, GraphBuilder,
-    HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, Node, Op, PAGE_LEN, RopeShape, RopeStyle, Routing,
-    Rows, Value, ValueId,
+    HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, NO_PAGE, Node, Op, PAGE_LEN, Retention, RopeShape,
+    RopeStyle, Routing, Rows, Value, ValueId,
 };
 pub use plan::{Batch, Capacity, Executor};
 pub use scalar::Scalar;

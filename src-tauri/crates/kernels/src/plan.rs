@@ -6,19 +6,23 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, Observer, Retain};
 use crate::error::KernelError;
-use crate::graph::{DeviceId, Graph, Op, Rows, ValueId};
+use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 
+mod batch;
 pub(crate) mod fuse;
 pub(crate) mod layout;
 mod states;
 
+pub use batch::Batch;
 use states::SlotUses;
 
 /// What an executor reserves room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// KV pages of `PAGE_LEN` tokens, shared by all sequences
+    /// KV pages of `PAGE_LEN` tokens, shared by all sequences, of the layers that keep everything
     pub n_pages: usize,
+    /// the same of the layers with a window
+    pub n_window_pages: usize,
     /// most tokens in one batch
     pub max_rows: usize,
     /// most rows of logits from one batch: an output row costs n_vocab floats
@@ -27,91 +31,13 @@ pub struct Capacity {
     pub n_states: usize,
 }
 
-/// One step's work: rows in any mixture of sequences, prefill and decode.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch<'a> {
-    /// (rows) token ids
-    pub tokens: &'a [u32],
-    /// (rows) absolute position of each token in its sequence
-    pub positions: &'a [u32],
-    /// (rows) index into `page_tables`
-    pub sequence: &'a [u32],
-    /// for each sequence its pages in order of position; covers the row's position
-    pub page_tables: &'a [&'a [u32]],
-    /// for each sequence the slot of its recurrent state, which the batch advances; empty where the graph has none.
-    /// A row at position 0 begins with a state of zeros; rows of a sequence stand in order of position.
-    pub states: &'a [u32],
-    /// strictly increasing rows whose logits are wanted; may be empty
-    pub outputs: &'a [u32],
-}
-
-impl Batch<'_> {
-    pub fn n_rows(&self) -> usize {
-        self.tokens.len()
-    }
-
-    /// How many rows a value of that kind has in this batch.
-    pub fn rows(&self, rows: Rows) -> usize {
-        match rows {
-            Rows::Tokens => self.tokens.len(),
-            Rows::Outputs => self.outputs.len(),
+impl Capacity {
+    /// Pages of the layers of one kind.
+    pub fn pages(&self, retention: Retention) -> usize {
+        match retention {
+            Retention::All => self.n_pages,
+            Retention::Window => self.n_window_pages,
         }
-    }
-
-    /// The page and the slot in it where a row's token lives.
-    pub fn slot(&self, row: usize) -> (u32, usize) {
-        let position = self.positions[row] as usize;
-        let table = self.page_tables[self.sequence[row] as usize];
-        (table[position / crate::PAGE_LEN], position % crate::PAGE_LEN)
-    }
-
-    /// The slot of the recurrent state that a row advances.
-    pub fn state(&self, row: usize) -> u32 {
-        self.states[self.sequence[row] as usize]
-    }
-
-    fn check(&self, graph: &Graph, capacity: &Capacity, slots: &mut SlotUses) -> Result<(), KernelError> {
-        let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
-        let n = self.tokens.len();
-        if n == 0 || n > capacity.max_rows {
-            return fail("rows", n, capacity.max_rows);
-        }
-        if self.positions.len() != n || self.sequence.len() != n {
-            return fail("positions or sequences", self.positions.len().min(self.sequence.len()), n);
-        }
-        if self.outputs.len() > capacity.max_outputs {
-            return fail("output rows", self.outputs.len(), capacity.max_outputs);
-        }
-        for row in 0..n {
-            if self.tokens[row] as usize >= graph.n_vocab_in() {
-                return fail("token id", self.tokens[row] as usize, graph.n_vocab_in());
-            }
-            let sequence = self.sequence[row] as usize;
-            let Some(table) = self.page_tables.get(sequence) else {
-                return fail("sequence", sequence, self.page_tables.len());
-            };
-            let last_page = self.positions[row] as usize / crate::PAGE_LEN;
-            if last_page >= table.len() {
-                return fail("position", self.positions[row] as usize, table.len() * crate::PAGE_LEN);
-            }
-        }
-        if let Some(n_positions) = graph.n_positions()
-            && let Some(position) = self.positions.iter().find(|p| **p as usize >= n_positions)
-        {
-            return fail("position in a table of learned positions", *position as usize, n_positions);
-        }
-        slots.check(self, graph)?;
-        for page in self.page_tables.iter().copied().flatten() {
-            if *page as usize >= capacity.n_pages {
-                return fail("page", *page as usize, capacity.n_pages);
-            }
-        }
-        for (i, row) in self.outputs.iter().enumerate() {
-            if *row as usize >= n || (i > 0 && self.outputs[i - 1] >= *row) {
-                return fail("output row", *row as usize, n);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -246,13 +172,13 @@ impl Executor {
         Ok(())
     }
 
-    /// All layers of page `from` into page `to`: copy on write for forks.
-    pub fn kv_copy_page(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
+    /// All layers of a kind of page `from` into page `to`: copy on write for forks.
+    pub fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         for page in [from, to] {
-            self.check_page(page)?;
+            self.check_page(retention, page)?;
         }
         for device in &mut self.devices {
-            device.kv_copy_page(from, to);
+            device.kv_copy_page(retention, from, to);
         }
         Ok(())
     }
@@ -304,23 +230,22 @@ impl Executor {
         Ok(())
     }
 
-    fn check_page(&self, page: u32) -> Result<(), KernelError> {
-        if page as usize >= self.capacity.n_pages {
-            return Err(KernelError::KvPage {
-                what: "page",
-                found: page as usize,
-                expected: self.capacity.n_pages,
-            });
+    fn check_page(&self, retention: Retention, page: u32) -> Result<(), KernelError> {
+        let expected = self.capacity.pages(retention);
+        if page as usize >= expected {
+            return Err(KernelError::KvPage { what: "page", found: page as usize, expected });
         }
         Ok(())
     }
 
     fn kv_device(&self, layer: usize, page: u32) -> Result<usize, KernelError> {
-        self.check_page(page)?;
-        let Some(device) = self.graph.kv_devices().get(layer) else {
+        let (Some(device), Some(layout)) =
+            (self.graph.kv_devices().get(layer), self.graph.kv().layers.get(layer))
+        else {
             let expected = self.graph.kv_devices().len();
             return Err(KernelError::KvPage { what: "layer", found: layer, expected });
         };
+        self.check_page(layout.retention(), page)?;
         Ok(device.0)
     }
 }

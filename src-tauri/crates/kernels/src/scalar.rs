@@ -10,7 +10,9 @@ use crate::backend::{Backend, BackendKind, Observer, Retain};
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::memory::{Memory, Values};
 use crate::error::KernelError;
-use crate::graph::{AttentionShape, ConvShape, DeltaShape, DeviceId, Graph, Op, PAGE_LEN, ValueId};
+use crate::graph::{
+    AttentionShape, ConvShape, DeltaShape, DeviceId, Graph, Op, PAGE_LEN, Retention, ValueId,
+};
 use crate::matmul::generic;
 use crate::ops::{
     activate, add, attention, columns, delta_net, embed, expert_matmul, expert_sum, glu, kv_write,
@@ -104,8 +106,8 @@ impl Backend for Scalar {
         memory_mut(&mut self.memory).kv.page_mut(layer, page)
     }
 
-    fn kv_copy_page(&mut self, from: u32, to: u32) {
-        memory_mut(&mut self.memory).kv.copy_page(from, to);
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) {
+        memory_mut(&mut self.memory).kv.copy_page(retention, from, to);
     }
 
     fn state(&self, layer: usize, slot: u32) -> &[u8] {
@@ -281,7 +283,7 @@ fn write_kv(memory: &mut Memory, batch: &Batch, k: ValueId, v: ValueId, layer: u
     let ([k, v], []) = memory.values.borrow([k, v], []);
     let width = layout.n_kv_heads * layout.head_dim;
     for row in 0..batch.n_rows() {
-        let (page, slot) = batch.slot(row);
+        let (page, slot) = batch.slot(layout.retention(), row);
         for head in 0..layout.n_kv_heads {
             let at = row * width + head * layout.head_dim;
             let head_at = at..at + layout.head_dim;
@@ -304,7 +306,7 @@ fn attend(
     for row in 0..batch.n_rows() {
         let seen = attention::visible(attention, batch.positions[row] as usize);
         for kv_head in 0..attention.n_kv_heads {
-            gather(&memory.kv, scratch, batch, row, attention.layer, kv_head, d);
+            gather(&memory.kv, scratch, batch, row, attention, kv_head);
             let (keys, values) = (&scratch.keys[seen.start * d..], &scratch.values[seen.start * d..]);
             scratch.scores.resize(seen.len(), 0.0);
             for head in kv_head * group..(kv_head + 1) * group {
@@ -317,24 +319,26 @@ fn attend(
     }
 }
 
-/// Keys and values of positions 0..=position of one head, out of their pages: (position + 1, head_dim)
+/// Keys and values of one head out of their pages: (position + 1, head_dim), those before the window left as they are
 fn gather(
     kv: &crate::cpu::kv::KvStore,
     scratch: &mut Scratch,
     batch: &Batch,
     row: usize,
-    layer: usize,
+    attention: &AttentionShape,
     kv_head: usize,
-    d: usize,
 ) {
+    let (layer, d) = (attention.layer, attention.head_dim);
     let halves = kv_write::HALVES.at(IsaLevel::Portable);
-    let dtype = kv.layout(layer).dtype;
-    let n_pages = batch.positions[row] as usize / PAGE_LEN + 1;
-    let table = batch.page_tables[batch.sequence[row] as usize];
+    let layout = kv.layout(layer);
+    let dtype = layout.dtype;
+    let seen = attention::visible(attention, batch.positions[row] as usize);
+    let n_pages = seen.end.div_ceil(PAGE_LEN);
+    let table = batch.table(layout.retention(), row);
     scratch.keys.resize(n_pages * PAGE_LEN * d, 0.0);
     scratch.values.resize(n_pages * PAGE_LEN * d, 0.0);
     scratch.page.resize(PAGE_LEN * d, 0.0);
-    for (i, page) in table[..n_pages].iter().enumerate() {
+    for (i, page) in table[..n_pages].iter().enumerate().skip(seen.start / PAGE_LEN) {
         let span = i * PAGE_LEN * d..(i + 1) * PAGE_LEN * d;
         kv_write::load_values(
             halves,

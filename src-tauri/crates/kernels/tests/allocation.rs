@@ -35,7 +35,7 @@ static COUNTING: Counting = Counting;
 
 /// Runs batches of many sizes until each size has been seen, then counts what more of them allocate.
 fn check(what: &str, graph: Graph, devices: Vec<Box<dyn Backend>>, n_vocab: usize) {
-    let capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 4, n_states: 1 };
+    let capacity = Capacity { n_pages: 32, n_window_pages: 0, max_rows: 64, max_outputs: 4, n_states: 1 };
     let pages: Vec<u32> = (0..32).collect();
     let ids = tokens(700, n_vocab, 5);
     let positions: Vec<u32> = (0..700).collect();
@@ -48,6 +48,7 @@ fn check(what: &str, graph: Graph, devices: Vec<Box<dyn Backend>>, n_vocab: usiz
             positions: &positions[range],
             sequence: &[0; 64][..n],
             page_tables: &[&pages],
+            window_tables: &[],
             states,
             outputs: &positions[n - 1..n],
         };

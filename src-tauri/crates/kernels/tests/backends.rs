@@ -9,7 +9,8 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity = Capacity { n_pages: 16, max_rows: 64, max_outputs: 64, n_states: 0 };
+const CAPACITY: Capacity =
+    Capacity { n_pages: 16, n_window_pages: 0, max_rows: 64, max_outputs: 64, n_states: 0 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantises activations to 8 bits, as a share of its root mean square. A block of
@@ -33,6 +34,7 @@ fn every_node_agrees_with_the_specification_at_every_level() {
         positions: &all[range.clone()],
         sequence: &[0; 50][..range.len()],
         page_tables: &[&PAGES],
+        window_tables: &[],
         states: &[],
         outputs: &all[..range.len().min(3)],
     };
@@ -63,6 +65,7 @@ fn compare_names_the_first_node_that_differs() {
         positions: &positions,
         sequence: &[0; 40],
         page_tables: &[&PAGES],
+        window_tables: &[],
         states: &[],
         outputs: &[39],
     };
@@ -84,6 +87,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
                 positions: &positions,
                 sequence: &[0; 50],
                 page_tables: &[&PAGES],
+                window_tables: &[],
                 states: &[],
                 outputs: &[7, 49],
             };
@@ -167,6 +171,7 @@ fn batches_that_contradict_themselves_are_refused() {
         positions: &[0, 1],
         sequence: &[0, 0],
         page_tables: &[&PAGES],
+        window_tables: &[],
         states: &[],
         outputs: &[1],
     };

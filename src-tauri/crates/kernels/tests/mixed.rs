@@ -12,7 +12,8 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity = Capacity { n_pages: 32, max_rows: 64, max_outputs: 64, n_states: 4 };
+const CAPACITY: Capacity =
+    Capacity { n_pages: 32, n_window_pages: 0, max_rows: 64, max_outputs: 64, n_states: 4 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantises activations to 8 bits: see `backends`.
@@ -29,6 +30,7 @@ fn every_node_agrees_with_the_specification_at_every_level() {
         positions: &all[range.clone()],
         sequence: &[0; 50][..range.len()],
         page_tables: &[&PAGES],
+        window_tables: &[],
         states: &[2],
         outputs: &all[..range.len().min(3)],
     };
@@ -82,6 +84,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
                 positions: &positions[..n],
                 sequence: &[0; 50][..n],
                 page_tables: &[&PAGES],
+                window_tables: &[],
                 states: &[3],
                 outputs: &[n as u32 - 1],
             };
@@ -146,6 +149,7 @@ fn step(executor: &mut Executor, texts: &mut [Text], n: &mut dyn FnMut(usize) ->
         positions: &positions,
         sequence: &sequence,
         page_tables: &tables,
+        window_tables: &[],
         states: &slots,
         outputs: &outputs,
     };
@@ -199,6 +203,7 @@ fn states_can_be_copied_saved_and_restored() {
                 positions: &positions,
                 sequence: &[0; 20],
                 page_tables: &[&PAGES],
+                window_tables: &[],
                 states: &[slot],
                 outputs: &outputs,
             };
@@ -219,6 +224,7 @@ fn batches_that_contradict_their_states_are_refused() {
         positions: &[0, 5, 1, 6],
         sequence: &[0, 1, 0, 1],
         page_tables: &[&PAGES, &PAGES[2..]],
+        window_tables: &[],
         states: &[3, 0],
         outputs: &[1],
     };

@@ -1,12 +1,17 @@
-//! Sequences and their pages: allocation, sharing between forks, copy on write.
+//! Sequences and what they hold: pages of keys and values, shared between forks and copied on write; for layers with
+//! a window only the pages it reaches; for recurrent layers a slot with their state; and what of these was kept at
+//! earlier positions, to go back to.
 //!
-//! Pure bookkeeping: it names pages, the executor owns their bytes. A page belongs to every sequence whose
-//! table lists it; one that more than one sequence holds is never written, but copied first.
+//! Pure bookkeeping: it names pages and slots, the executor owns their bytes. Each belongs to every sequence and
+//! every kept position that lists it; one that more than one holds is never written, but copied first.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::{self, Kept, Shared};
+use super::pool::{Pages, Pool};
+use super::size::Geometry;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 
@@ -14,73 +19,86 @@ use crate::error::{EngineError, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SequenceId(pub u64);
 
-/// A page that must be copied before the next write.
+/// What must be copied before the next write, each as (from, to).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// page of the layers that keep everything
+    pub page: Option<(u32, u32)>,
+    /// page of the layers with a window
+    pub window_page: Option<(u32, u32)>,
+    /// slot of recurrent states
+    pub state: Option<(u32, u32)>,
+}
+
+/// Pages and slots in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageCopy {
-    pub from: u32,
-    pub to: u32,
+pub struct Usage {
+    pub n_pages: usize,
+    pub n_window_pages: usize,
+    pub n_states: usize,
+    /// positions kept to go back to, of all sequences
+    pub n_kept: usize,
 }
 
 #[derive(Debug)]
 struct Sequence {
-    pages: Vec<u32>,
     tokens: Vec<TokenId>,
+    /// of the layers that keep everything
+    pages: Pages,
+    /// of the layers with a window
+    window: Pages,
+    /// slot of the recurrent state after the last token; None: no tokens, or no such layers
+    state: Option<u32>,
+    /// in order of position
+    kept: Vec<Kept>,
 }
 
-/// All sequences of a model over a pool of pages.
+/// All sequences of a model over its pools.
 #[derive(Debug)]
 pub struct KvCache {
-    page_len: usize,
-    n_ctx: usize,
-    max_sequences: usize,
+    geometry: Geometry,
     sequences: BTreeMap<SequenceId, Sequence>,
     next_id: u64,
-    /// How many sequences hold each page. (n_pages)
-    holders: Vec<u32>,
-    /// Pages given back; taken before untouched ones, so that memory in use stays compact.
-    free: Vec<u32>,
-    /// Pages from here on were never handed out.
-    untouched: u32,
+    /// Counts what is kept, so that the oldest can be told.
+    n_ever_kept: u64,
+    pages: Pool,
+    window_pages: Pool,
+    states: Pool,
 }
 
 impl KvCache {
-    /// A pool that lets `max_sequences` sequences reach `n_ctx` tokens each.
-    pub fn new(page_len: usize, n_ctx: usize, max_sequences: usize) -> Self {
-        assert!(page_len > 0 && n_ctx > 0 && max_sequences > 0, "a cache holds something");
-        let n_pages = Self::n_pages_for(page_len, n_ctx, max_sequences);
+    pub fn new(geometry: Geometry) -> Self {
         Self {
-            page_len,
-            n_ctx,
-            max_sequences,
+            geometry,
             sequences: BTreeMap::new(),
             next_id: 1,
-            holders: vec![0; n_pages],
-            free: Vec::with_capacity(n_pages),
-            untouched: 0,
+            n_ever_kept: 0,
+            pages: Pool::new(geometry.n_pages()),
+            window_pages: Pool::new(geometry.n_window_pages()),
+            states: Pool::new(geometry.n_states()),
         }
     }
 
-    /// Pages such a pool needs.
-    pub fn n_pages_for(page_len: usize, n_ctx: usize, max_sequences: usize) -> usize {
-        n_ctx.div_ceil(page_len) * max_sequences
-    }
-
-    pub fn page_len(&self) -> usize {
-        self.page_len
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     /// Tokens a sequence may hold.
     pub fn n_ctx(&self) -> usize {
-        self.n_ctx
+        self.geometry.n_ctx
     }
 
     pub fn has_free_sequence(&self) -> bool {
-        self.sequences.len() < self.max_sequences
+        self.sequences.len() < self.geometry.max_sequences
     }
 
-    /// Pages that some sequence holds.
-    pub fn n_pages_held(&self) -> usize {
-        self.untouched as usize - self.free.len()
+    pub fn usage(&self) -> Usage {
+        Usage {
+            n_pages: self.pages.n_held(),
+            n_window_pages: self.window_pages.n_held(),
+            n_states: self.states.n_held(),
+            n_kept: self.n_kept(),
+        }
     }
 
     /// An empty sequence. Error: as many sequences live as the cache was made for.
@@ -88,40 +106,49 @@ impl KvCache {
         if !self.has_free_sequence() {
             return Err(EngineError::new(
                 "kv.too_many_sequences",
-                format!("all {} sequences of this model are in use", self.max_sequences),
+                format!("all {} sequences of this model are in use", self.geometry.max_sequences),
                 "Wait for a running answer to end, or close a conversation.",
             ));
         }
         let id = SequenceId(self.next_id);
         self.next_id += 1;
         // Room for the whole context, so that no append allocates.
-        let pages = Vec::with_capacity(self.n_ctx.div_ceil(self.page_len));
-        let tokens = Vec::with_capacity(self.n_ctx);
-        self.sequences.insert(id, Sequence { pages, tokens });
+        let n_pages = self.geometry.pages_for(self.geometry.n_ctx);
+        let n_window_pages = self.geometry.window.map_or(0, |_| n_pages);
+        let sequence = Sequence {
+            tokens: Vec::with_capacity(self.geometry.n_ctx),
+            pages: Pages::with_capacity(n_pages),
+            window: Pages::with_capacity(n_window_pages),
+            state: None,
+            kept: Vec::new(),
+        };
+        self.sequences.insert(id, sequence);
         Ok(id)
     }
 
-    /// A sequence with the same tokens; pages are shared until one side writes.
+    /// A sequence with the same tokens, that can go back to the same positions; everything is shared until one side
+    /// writes.
     pub fn fork(&mut self, id: SequenceId) -> Result<SequenceId> {
         self.get(id)?;
         let copy = self.create()?;
-        let Sequence { pages, tokens } = self.get(id)?;
-        let (pages, tokens) = (pages.clone(), tokens.clone());
-        for &page in &pages {
-            self.holders[page as usize] += 1;
+        let Some(mut twin) = self.sequences.remove(&copy) else { return Err(unknown(copy)) };
+        let Self { sequences, pages, window_pages, states, .. } = self;
+        if let Some(sequence) = sequences.get(&id) {
+            twin.tokens.extend_from_slice(&sequence.tokens);
+            twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
+            let window = &sequence.window;
+            twin.window.share_from(window, window.first(), window.end(), window_pages);
+            twin.state = sequence.state.inspect(|&slot| states.share(slot));
+            twin.kept = sequence.kept.iter().map(|kept| kept.share(window_pages, states)).collect();
         }
-        let twin = self.get_mut(copy)?;
-        twin.pages.extend(pages);
-        twin.tokens.extend(tokens);
+        sequences.insert(copy, twin);
         Ok(copy)
     }
 
     /// Forgets a sequence. One that doesn't live is ignored.
     pub fn free(&mut self, id: SequenceId) {
-        if let Some(sequence) = self.sequences.remove(&id) {
-            for page in sequence.pages {
-                self.release(page);
-            }
+        if let Some(mut sequence) = self.sequences.remove(&id) {
+            self.let_go(&mut sequence);
         }
     }
 
@@ -130,88 +157,255 @@ impl KvCache {
         Ok(&self.get(id)?.tokens)
     }
 
-    /// The sequence's page table: the page of position p is `pages[p / page_len]`.
+    /// The pages of layers that keep everything: that of position p is `pages[p / page_len]`.
     pub fn pages(&self, id: SequenceId) -> Result<&[u32]> {
-        Ok(&self.get(id)?.pages)
+        Ok(self.get(id)?.pages.table())
     }
 
-    /// Keeps at most the first `n` tokens; returns how many are really held.
+    /// The pages of layers with a window; `kernels::NO_PAGE` where it has passed.
+    pub fn window_pages(&self, id: SequenceId) -> Result<&Pages> {
+        Ok(&self.get(id)?.window)
+    }
+
+    /// The slot of the recurrent state; None: no tokens, or the model has no such layers.
+    pub fn state(&self, id: SequenceId) -> Result<Option<u32>> {
+        Ok(self.get(id)?.state)
+    }
+
+    /// What is kept of a sequence, in order of position.
+    pub fn kept(&self, id: SequenceId) -> Result<&[Kept]> {
+        Ok(&self.get(id)?.kept)
+    }
+
+    /// Goes back to the greatest position ≤ `n` that the sequence holds, and returns it: `n` itself where nothing
+    /// but full attention is at work; else a kept one, or 0.
     pub fn truncate(&mut self, id: SequenceId, n: usize) -> Result<usize> {
-        let page_len = self.page_len;
-        let sequence = self.get_mut(id)?;
-        sequence.tokens.truncate(n);
-        let n_held = sequence.tokens.len();
-        let n_pages = n_held.div_ceil(page_len);
-        let dropped: Vec<u32> = sequence.pages.drain(n_pages..).collect();
-        for page in dropped {
-            self.release(page);
-        }
-        Ok(n_held)
+        self.go_back(id, n, true)
     }
 
-    /// Makes room for `n` more tokens. When the first of them falls into a page that others hold too, that
-    /// page is replaced and the copy to make is returned. On error nothing has changed.
-    pub fn reserve(&mut self, id: SequenceId, n: usize) -> Result<Option<PageCopy>> {
-        let (page_len, n_ctx) = (self.page_len, self.n_ctx);
+    /// After a run that failed: drops what was reserved, and goes back to `n` or before. The recurrent state may have
+    /// been overwritten.
+    pub fn revert(&mut self, id: SequenceId, n: usize) -> Result<usize> {
+        self.go_back(id, n, false)
+    }
+
+    fn go_back(&mut self, id: SequenceId, n: usize, state_is_sound: bool) -> Result<usize> {
         let sequence = self.get(id)?;
-        let (n_held, n_tables) = (sequence.tokens.len(), sequence.pages.len());
-        if n > n_ctx - n_held {
-            return Err(context_full(n_held, n, n_ctx));
+        let (to, from_kept) = self.nearest(sequence, n, state_is_sound);
+        let n_pages = self.geometry.pages_for(to);
+        let Self { sequences, geometry, pages, window_pages, states, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        sequence.tokens.truncate(to);
+        sequence.pages.truncate(n_pages, pages);
+        sequence.window.truncate(n_pages, window_pages);
+        if let Some(kept) = from_kept.map(|at| &sequence.kept[at]) {
+            if geometry.window.is_some() {
+                sequence.window.share_from(&kept.window, kept.window.first(), n_pages, window_pages);
+            }
+            let before = sequence.state;
+            sequence.state = kept.state.inspect(|&slot| states.share(slot));
+            before.into_iter().for_each(|slot| states.release(slot));
         }
-        let n_pages = (n_held + n).div_ceil(page_len);
-        let shared = match sequence.pages.get(n_held / page_len) {
-            Some(&page) if n > 0 && self.holders[page as usize] > 1 => Some(page),
-            _ => None,
-        };
-        let copy = shared.map(|from| PageCopy { from, to: self.take() });
-        if let Some(PageCopy { from, to }) = copy {
-            self.release(from);
-            self.get_mut(id)?.pages[n_held / page_len] = to;
+        if to == 0 {
+            sequence.window.clear(window_pages);
+            sequence.state.take().into_iter().for_each(|slot| states.release(slot));
         }
-        for _ in n_tables..n_pages {
-            let page = self.take();
-            self.get_mut(id)?.pages.push(page);
-        }
-        Ok(copy)
+        let n_left = sequence.kept.partition_point(|kept| kept.position <= to);
+        sequence.kept.drain(n_left..).for_each(|mut kept| kept.let_go(window_pages, states));
+        Ok(to)
     }
 
-    /// Records tokens whose keys and values now stand in the reserved pages.
+    /// The greatest position ≤ `n` that the sequence can go on from, and what was kept that leads there.
+    fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, Option<usize>) {
+        let (n_held, g) = (sequence.tokens.len(), &self.geometry);
+        let live = match g.recurrent {
+            true => (state_is_sound && n >= n_held).then_some(n_held),
+            false => Some(n.min(n_held)),
+        };
+        let live = live.filter(|&to| g.is_covered(sequence.window.first(), to)).unwrap_or(0);
+        let kept = sequence.kept.iter().enumerate().filter_map(|(at, kept)| {
+            let to = if g.recurrent { kept.position } else { kept.position.min(n) };
+            (to <= n && g.is_covered(kept.window.first(), to)).then_some((to, at))
+        });
+        match kept.max() {
+            Some((to, at)) if to > live => (to, Some(at)),
+            Some(_) | None => (live, None),
+        }
+    }
+
+    /// Remembers the current position, so that `truncate` can return to it. Costs nothing until the sequence goes on.
+    pub fn keep(&mut self, id: SequenceId) -> Result<()> {
+        let sequence = self.get(id)?;
+        let position = sequence.tokens.len();
+        let known = sequence.kept.last().is_some_and(|kept| kept.position == position);
+        if position == 0 || known || !self.geometry.can_lose() || self.geometry.max_kept == 0 {
+            return Ok(());
+        }
+        while self.n_kept() >= self.geometry.max_kept {
+            assert!(self.thin(), "what is counted can be dropped");
+        }
+        self.n_ever_kept += 1;
+        let stamp = self.n_ever_kept;
+        let Self { sequences, window_pages, states, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let window = sequence.window.share(sequence.window.first(), sequence.window.end(), window_pages);
+        let state = sequence.state.inspect(|&slot| states.share(slot));
+        sequence.kept.push(Kept { position, window, state, stamp });
+        Ok(())
+    }
+
+    /// Error `request.context_full`: the sequence can't take `n` more tokens.
+    pub fn check_room(&self, id: SequenceId, n: usize) -> Result<()> {
+        let n_held = self.get(id)?.tokens.len();
+        match n <= self.geometry.n_ctx - n_held {
+            true => Ok(()),
+            false => Err(context_full(n_held, n, self.geometry.n_ctx)),
+        }
+    }
+
+    /// Makes room for `n` more tokens, at most the rows of one run. Where the first of them would be written into
+    /// something that others hold too, that is replaced and the copy to make returned. On error nothing has changed.
+    pub fn reserve(&mut self, id: SequenceId, n: usize) -> Result<Copies> {
+        self.check_room(id, n)?;
+        assert!(n <= self.geometry.max_rows, "a run has at most {} rows", self.geometry.max_rows);
+        if n == 0 {
+            return Ok(Copies::default());
+        }
+        self.make_room(id, n)?;
+        let Self { sequences, geometry, pages, window_pages, states, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let n_held = sequence.tokens.len();
+        let (write_from, end) = (n_held / geometry.page_len, geometry.pages_for(n_held + n));
+        let page = sequence.pages.grow(write_from, end, pages);
+        let window_page = match geometry.window {
+            Some(_) => sequence.window.grow(write_from, end, window_pages),
+            None => None,
+        };
+        let state = match sequence.state {
+            None if geometry.recurrent => {
+                sequence.state = Some(states.take());
+                None
+            }
+            Some(from) if states.is_shared(from) => {
+                let to = states.take();
+                states.release(from);
+                sequence.state = Some(to);
+                Some((from, to))
+            }
+            None | Some(_) => None,
+        };
+        Ok(Copies { page, window_page, state })
+    }
+
+    /// Drops kept positions until the pools hold what `reserve` takes. Live sequences alone always fit.
+    fn make_room(&mut self, id: SequenceId, n: usize) -> Result<()> {
+        loop {
+            let sequence = self.get(id)?;
+            let n_held = sequence.tokens.len();
+            let (write_from, end) = (n_held / self.geometry.page_len, self.geometry.pages_for(n_held + n));
+            let n_pages = match self.geometry.window {
+                Some(_) => sequence.window.n_to_grow(write_from, end, &self.window_pages),
+                None => 0,
+            };
+            let n_states = match sequence.state {
+                Some(slot) => usize::from(self.states.is_shared(slot)),
+                None => usize::from(self.geometry.recurrent),
+            };
+            if n_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
+                return Ok(());
+            }
+            assert!(self.thin(), "the pools hold every live sequence");
+        }
+    }
+
+    /// Records tokens whose keys and values now stand in the reserved pages, and lets go of what their windows have
+    /// passed.
     pub fn commit(&mut self, id: SequenceId, tokens: &[TokenId]) -> Result<()> {
-        let room = self.get(id)?.pages.len() * self.page_len;
-        let sequence = self.get_mut(id)?;
+        let Self { sequences, geometry, window_pages, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let room = sequence.pages.end() * geometry.page_len;
         assert!(
             sequence.tokens.len() + tokens.len() <= room,
             "tokens are reserved before they are committed"
         );
         sequence.tokens.extend_from_slice(tokens);
+        sequence.window.forget_before(geometry.first_window_page(sequence.tokens.len()), window_pages);
         Ok(())
+    }
+
+    /// A sequence that holds `tokens`, window pages from `first` on, and one kept position if there is room for it.
+    /// The caller has checked the numbers, and fills pages and slots.
+    pub fn create_held(
+        &mut self,
+        tokens: &[TokenId],
+        first: usize,
+        kept: Option<&Shared>,
+    ) -> Result<SequenceId> {
+        let id = self.create()?;
+        let (end, n_states) = (self.geometry.pages_for(tokens.len()), usize::from(self.geometry.recurrent));
+        let n_live_pages = if self.geometry.window.is_some() { end - first } else { 0 };
+        assert!(self.free_up(n_live_pages, n_states), "the pools hold every live sequence");
+        let Self { sequences, pages, window_pages, states, .. } = &mut *self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        sequence.tokens.extend_from_slice(tokens);
+        sequence.pages.grow(0, end, pages);
+        sequence.window = Pages::take(first, first + n_live_pages, window_pages);
+        sequence.state = (n_states > 0 && !tokens.is_empty()).then(|| states.take());
+        let Some(kept) = kept.filter(|_| self.geometry.can_lose() && self.geometry.max_kept > 0) else {
+            return Ok(id);
+        };
+        let kept_end =
+            if self.geometry.window.is_some() { self.geometry.pages_for(kept.position) } else { 0 };
+        if !self.free_up(kept_end.saturating_sub(kept.first + kept.pages.len()), n_states) {
+            return Ok(id);
+        }
+        self.n_ever_kept += 1;
+        let stamp = self.n_ever_kept;
+        let Self { sequences, window_pages, states, .. } = &mut *self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let window =
+            Pages::take_around(kept.first, kept_end, &sequence.window, kept.pages.clone(), window_pages);
+        let state = (n_states > 0).then(|| states.take());
+        sequence.kept.push(Kept { position: kept.position, window, state, stamp });
+        Ok(id)
+    }
+
+    /// Drops kept positions until so many are free. False: there are not so many.
+    fn free_up(&mut self, n_window_pages: usize, n_states: usize) -> bool {
+        loop {
+            if n_window_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
+                return true;
+            }
+            if !self.thin() {
+                return false;
+            }
+        }
+    }
+
+    fn n_kept(&self) -> usize {
+        self.sequences.values().map(|sequence| sequence.kept.len()).sum()
+    }
+
+    /// Drops the kept position that is missed least. False: nothing is kept.
+    fn thin(&mut self) -> bool {
+        let all = self.sequences.iter().map(|(&id, sequence)| (id, sequence.kept.as_slice()));
+        let Some((id, at)) = kept::least_missed(all) else { return false };
+        let Self { sequences, window_pages, states, .. } = self;
+        if let Some(sequence) = sequences.get_mut(&id) {
+            sequence.kept.remove(at).let_go(window_pages, states);
+        }
+        true
+    }
+
+    fn let_go(&mut self, sequence: &mut Sequence) {
+        sequence.pages.clear(&mut self.pages);
+        sequence.window.clear(&mut self.window_pages);
+        sequence.state.take().into_iter().for_each(|slot| self.states.release(slot));
+        sequence.kept.drain(..).for_each(|mut kept| kept.let_go(&mut self.window_pages, &mut self.states));
     }
 
     fn get(&self, id: SequenceId) -> Result<&Sequence> {
         self.sequences.get(&id).ok_or_else(|| unknown(id))
-    }
-
-    fn get_mut(&mut self, id: SequenceId) -> Result<&mut Sequence> {
-        self.sequences.get_mut(&id).ok_or_else(|| unknown(id))
-    }
-
-    /// A page of its own for a sequence. The pool has one for every position of every sequence, so it never
-    /// runs dry.
-    fn take(&mut self) -> u32 {
-        let page = self.free.pop().unwrap_or_else(|| {
-            self.untouched += 1;
-            self.untouched - 1
-        });
-        self.holders[page as usize] = 1;
-        page
-    }
-
-    fn release(&mut self, page: u32) {
-        let holders = &mut self.holders[page as usize];
-        *holders -= 1;
-        if *holders == 0 {
-            self.free.push(page);
-        }
     }
 }
 
@@ -233,108 +427,4 @@ fn unknown(id: SequenceId) -> EngineError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn append(cache: &mut KvCache, id: SequenceId, n: usize) -> Option<PageCopy> {
-        let copy = cache.reserve(id, n).unwrap();
-        cache.commit(id, &vec![7; n]).unwrap();
-        copy
-    }
-
-    #[test]
-    fn pages_grow_with_tokens_and_return_on_truncate() {
-        let mut cache = KvCache::new(4, 16, 2);
-        let a = cache.create().unwrap();
-        append(&mut cache, a, 9);
-        assert_eq!(cache.pages(a).unwrap().len(), 3);
-        assert_eq!(cache.truncate(a, 8).unwrap(), 8);
-        assert_eq!(cache.pages(a).unwrap().len(), 2);
-        assert_eq!(cache.truncate(a, 100).unwrap(), 8);
-        assert_eq!(cache.truncate(a, 0).unwrap(), 0);
-        assert_eq!(cache.n_pages_held(), 0);
-    }
-
-    #[test]
-    fn forks_share_pages_until_one_side_writes() {
-        let mut cache = KvCache::new(4, 16, 2);
-        let a = cache.create().unwrap();
-        append(&mut cache, a, 6);
-        let b = cache.fork(a).unwrap();
-        assert_eq!(cache.n_pages_held(), 2);
-        let copy = append(&mut cache, b, 1).expect("the half-full page is shared");
-        assert_eq!(copy.from, cache.pages(a).unwrap()[1]);
-        assert_eq!(copy.to, cache.pages(b).unwrap()[1]);
-        assert_eq!(cache.pages(a).unwrap()[0], cache.pages(b).unwrap()[0]);
-        assert_eq!(append(&mut cache, a, 1), None, "the other side holds its page alone now");
-        cache.free(a);
-        assert_eq!(cache.tokens(b).unwrap().len(), 7);
-        cache.free(b);
-        assert_eq!(cache.n_pages_held(), 0);
-    }
-
-    #[test]
-    fn a_fork_at_a_page_border_needs_no_copy() {
-        let mut cache = KvCache::new(4, 16, 2);
-        let a = cache.create().unwrap();
-        append(&mut cache, a, 8);
-        let b = cache.fork(a).unwrap();
-        assert_eq!(append(&mut cache, b, 1), None);
-        cache.truncate(b, 5).unwrap();
-        assert!(append(&mut cache, b, 1).is_some(), "truncated back into a shared page");
-    }
-
-    #[test]
-    fn limits_are_errors_that_change_nothing() {
-        let mut cache = KvCache::new(4, 10, 1);
-        let a = cache.create().unwrap();
-        assert_eq!(cache.create().unwrap_err().code(), "kv.too_many_sequences");
-        assert_eq!(cache.fork(a).unwrap_err().code(), "kv.too_many_sequences");
-        append(&mut cache, a, 9);
-        let error = cache.reserve(a, 2).unwrap_err();
-        assert_eq!(error.code(), "request.context_full");
-        assert!(error.to_string().contains("10"), "{error}");
-        assert!(cache.reserve(a, usize::MAX).is_err());
-        append(&mut cache, a, 1);
-        cache.free(a);
-        cache.free(a);
-        assert_eq!(cache.tokens(a).unwrap_err().code(), "kv.unknown_sequence");
-    }
-
-    /// Random histories: every page is held as often as tables list it, and no other page is lost.
-    #[test]
-    fn holders_equal_tables_in_random_histories() {
-        let mut state = 12345u64;
-        let mut draw = |n: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % n
-        };
-        let mut cache = KvCache::new(4, 20, 5);
-        let mut live: Vec<SequenceId> = Vec::new();
-        for _ in 0..2000 {
-            match draw(5) {
-                0 => live.extend(cache.create().ok()),
-                1 if !live.is_empty() => live.extend(cache.fork(live[draw(live.len())]).ok()),
-                2 if !live.is_empty() => cache.free(live.swap_remove(draw(live.len()))),
-                3 if !live.is_empty() => {
-                    let id = live[draw(live.len())];
-                    cache.truncate(id, draw(20)).unwrap();
-                }
-                _ if !live.is_empty() => {
-                    let (id, n) = (live[draw(live.len())], 1 + draw(7));
-                    if cache.reserve(id, n).is_ok() {
-                        cache.commit(id, &vec![1; n]).unwrap();
-                    }
-                }
-                _ => {}
-            }
-            let mut listed = vec![0u32; cache.holders.len()];
-            for sequence in cache.sequences.values() {
-                assert_eq!(sequence.pages.len(), sequence.tokens.len().div_ceil(4));
-                sequence.pages.iter().for_each(|&page| listed[page as usize] += 1);
-            }
-            assert_eq!(listed, cache.holders);
-            assert_eq!(cache.n_pages_held(), listed.iter().filter(|&&n| n > 0).count());
-        }
-    }
-}
+mod tests;

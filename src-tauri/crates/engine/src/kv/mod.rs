@@ -1,6 +1,9 @@
-//! The state of sequences between forward passes: which pages hold their keys and values, and which
-//! tokens those came from.
+//! The state of sequences between forward passes: which pages and slots hold it, which tokens it came from, and
+//! where they can go back to.
 
 pub mod cache;
 pub mod checksum;
+pub mod kept;
+pub mod pool;
+pub mod size;
 pub mod snapshot;

@@ -1,14 +1,18 @@
 //! From a validated file to a model that answers: family, spec, tensors, devices, one warm-up token.
 
-use kernels::{Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, Scalar, Tensor};
+use kernels::{
+    Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
+};
 use weights::{Container, WeightFile};
 
-use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Rows, Wanted};
+use super::forward::Rows;
+use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Wanted};
 use crate::arch::{self, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
+use crate::kv::size::{Geometry, KvBytes, PieceBytes};
 use crate::kv::snapshot::Identity;
 use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
@@ -43,17 +47,19 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     let max_sequences = options.max_sequences.max(1);
     let max_rows = options.max_rows.max(1);
     let n_ctx = n_ctx.clamp(1, spec.context_length);
-    let cache = KvCache::new(kernels::PAGE_LEN, n_ctx, max_sequences);
+    let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes);
     let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
     let capacity = Capacity {
-        n_pages: KvCache::n_pages_for(kernels::PAGE_LEN, n_ctx, max_sequences),
+        n_pages: geometry.n_pages(),
+        n_window_pages: geometry.n_window_pages(),
         max_rows,
         max_outputs,
-        n_states: 0,
+        n_states: geometry.n_states(),
     };
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
-    let identity = identity(file, &spec, &layer_kinds, options, &executor)?;
+    let identity = identity(file, &spec, &layer_kinds, &executor)?;
+    let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
     let info = ModelInfo {
         fingerprint: file.fingerprint(),
         architecture: spec.architecture,
@@ -64,11 +70,13 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
         d_model: spec.d_model,
         context_length: spec.context_length,
         n_ctx,
-        kv_bytes_per_token: (identity.page_bytes / identity.page_len) as u64,
+        kv_bytes_per_token: identity.bytes.page / kernels::PAGE_LEN as u64,
+        kv_fixed_bytes: kv_bytes.fixed() / max_sequences as u64,
+        kv_bytes,
         devices: executor.describe(),
     };
-    let (batch, gathered) = (Rows::default(), Vec::new());
-    let mut model = Model { spec, info, tokenizer, template, executor, cache, identity, batch, gathered };
+    let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
+    let mut model = Model { spec, info, tokenizer, template, executor, cache, identity, rows, gathered };
     model.warm_up()?;
     progress(1.0);
     Ok(model)
@@ -145,20 +153,24 @@ fn identity(
     file: &WeightFile,
     spec: &ModelSpec,
     layer_kinds: &[BackendKind],
-    options: &LoadOptions,
     executor: &Executor,
 ) -> Result<Identity> {
-    let mut page_bytes = 0;
-    for layer in 0..executor.graph().kv().layers.len() {
-        page_bytes += executor.kv_page(layer, 0)?.len();
+    let layers = &executor.graph().kv().layers;
+    let mut bytes = PieceBytes { page: 0, window_page: 0, ..PieceBytes::of(executor.graph().kv()) };
+    for (layer, layout) in layers.iter().enumerate() {
+        let n_bytes = executor.kv_page(layer, 0)?.len() as u64;
+        match layout.retention() {
+            Retention::All => bytes.page += n_bytes,
+            Retention::Window => bytes.window_page += n_bytes,
+        }
     }
+    let precisions: Vec<KvDType> = layers.iter().map(|layout| layout.dtype).collect();
     Ok(Identity {
         model: xxh64(file.fingerprint().as_bytes()),
         spec: xxh64(format!("{spec:?}").as_bytes()),
         backends: xxh64(format!("{layer_kinds:?}").as_bytes()),
-        kv: options.kv,
-        page_bytes,
-        page_len: kernels::PAGE_LEN,
+        kv: xxh64(format!("{precisions:?}").as_bytes()),
+        bytes,
     })
 }
 

@@ -312,7 +312,7 @@ impl Job<'_> {
         let (start, end) = (start.max(begin), end.min(begin + CHUNK));
         let pages = start / PAGE_LEN..end.div_ceil(PAGE_LEN);
         let layout = self.kv.layout(self.shape.layer);
-        let table = self.batch.page_tables[self.batch.sequence[scratch.queries[0].row] as usize];
+        let table = self.batch.table(layout.retention(), scratch.queries[0].row);
         let halves = self.kernels.halves;
         let span = pages.start * PAGE_LEN - begin..pages.end * PAGE_LEN - begin;
         for scores in scratch.scores.chunks_exact_mut(CHUNK).take(n) {

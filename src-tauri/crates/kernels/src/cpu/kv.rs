@@ -1,20 +1,28 @@
-//! The paged store of keys and values on a CPU: page after page, in each page layer after layer, in each layer the
-//! key blocks of its heads and then the value blocks. A page of a layer is one stretch of bytes.
+//! The paged store of keys and values on a CPU: a pool for the layers that keep everything and one for those with a
+//! window; in each page after page, in each page layer after layer, in each layer the key blocks of its heads and then
+//! the value blocks. A page of a layer is one stretch of bytes.
 
 use std::ops::Range;
 
 use super::arena::AlignedVec;
 use super::tile::Parts;
 use crate::error::KernelError;
-use crate::graph::{DeviceId, Graph, KvLayerLayout, PAGE_LEN};
+use crate::graph::{DeviceId, Graph, KvLayerLayout, PAGE_LEN, Retention};
 use crate::ops::kv_write::{Halves, row_bytes, store_key, store_value};
+use crate::plan::Capacity;
 
 /// Keys and values of the layers of one device.
 pub struct KvStore {
-    bytes: AlignedVec<u8>,
-    page_bytes: usize,
+    all: Pages,
+    window: Pages,
     /// None: a layer of another device
     layers: Vec<Option<LayerSpan>>,
+}
+
+/// The pages of the layers of one kind.
+struct Pages {
+    bytes: AlignedVec<u8>,
+    page_bytes: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -26,21 +34,28 @@ struct LayerSpan {
 }
 
 impl KvStore {
-    /// Room for `n_pages` pages of the layers that live on `device`.
-    pub fn new(graph: &Graph, device: DeviceId, n_pages: usize) -> Result<Self, KernelError> {
-        let mut page_bytes = 0;
+    /// Room for the pages of the layers that live on `device`.
+    pub fn new(graph: &Graph, device: DeviceId, capacity: &Capacity) -> Result<Self, KernelError> {
+        let (mut all, mut window) = (0, 0);
         let mut layers = Vec::with_capacity(graph.kv().layers.len());
         for (layout, at) in graph.kv().layers.iter().zip(graph.kv_devices()) {
             if *at != device {
                 layers.push(None);
                 continue;
             }
+            let page_bytes = match layout.retention() {
+                Retention::All => &mut all,
+                Retention::Window => &mut window,
+            };
             let block_bytes = PAGE_LEN * row_bytes(layout.dtype, layout.head_dim);
-            layers.push(Some(LayerSpan { offset: page_bytes, block_bytes, layout: *layout }));
-            page_bytes += 2 * layout.n_kv_heads * block_bytes;
+            layers.push(Some(LayerSpan { offset: *page_bytes, block_bytes, layout: *layout }));
+            *page_bytes += layout.page_bytes();
         }
-        let bytes = AlignedVec::zeroed(page_bytes.saturating_mul(n_pages), "the context (KV cache)")?;
-        Ok(Self { bytes, page_bytes, layers })
+        let pages = |page_bytes: usize, retention| -> Result<Pages, KernelError> {
+            let n_bytes = page_bytes.saturating_mul(capacity.pages(retention));
+            Ok(Pages { bytes: AlignedVec::zeroed(n_bytes, "the context (KV cache)")?, page_bytes })
+        };
+        Ok(Self { all: pages(all, Retention::All)?, window: pages(window, Retention::Window)?, layers })
     }
 
     pub fn layout(&self, layer: usize) -> KvLayerLayout {
@@ -49,29 +64,31 @@ impl KvStore {
 
     /// Keys of one head in one page.
     pub fn keys(&self, layer: usize, page: u32, head: usize) -> &[u8] {
-        &self.bytes[self.block(layer, page, head)]
+        &self.pages(layer).bytes[self.block(layer, page, head)]
     }
 
     /// Values of one head in one page.
     pub fn values(&self, layer: usize, page: u32, head: usize) -> &[u8] {
         let n_heads = self.span(layer).layout.n_kv_heads;
-        &self.bytes[self.block(layer, page, n_heads + head)]
+        &self.pages(layer).bytes[self.block(layer, page, n_heads + head)]
     }
 
     /// All of one layer in one page.
     pub fn page(&self, layer: usize, page: u32) -> &[u8] {
-        &self.bytes[self.page_range(layer, page)]
+        &self.pages(layer).bytes[self.page_range(layer, page)]
     }
 
     pub fn page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
         let range = self.page_range(layer, page);
-        &mut self.bytes[range]
+        let retention = self.layout(layer).retention();
+        &mut self.of_kind(retention).bytes[range]
     }
 
-    /// All layers of one page into another.
-    pub fn copy_page(&mut self, from: u32, to: u32) {
-        let start = from as usize * self.page_bytes;
-        self.bytes.copy_within(start..start + self.page_bytes, to as usize * self.page_bytes);
+    /// All layers of a kind of one page into another.
+    pub fn copy_page(&mut self, retention: Retention, from: u32, to: u32) {
+        let Pages { bytes, page_bytes } = self.of_kind(retention);
+        let start = from as usize * *page_bytes;
+        bytes.copy_within(start..start + *page_bytes, to as usize * *page_bytes);
     }
 
     /// Key and value (head_dim) of one head at one slot of one page.
@@ -93,7 +110,22 @@ impl KvStore {
     /// A writer that several workers use, each for KV heads of its own.
     pub fn writer(&mut self, layer: usize) -> KvWriter<'_> {
         let span = self.span(layer);
-        KvWriter { bytes: Parts::new(&mut self.bytes), page_bytes: self.page_bytes, span }
+        let Pages { bytes, page_bytes } = self.of_kind(span.layout.retention());
+        KvWriter { bytes: Parts::new(bytes), page_bytes: *page_bytes, span }
+    }
+
+    fn pages(&self, layer: usize) -> &Pages {
+        match self.layout(layer).retention() {
+            Retention::All => &self.all,
+            Retention::Window => &self.window,
+        }
+    }
+
+    fn of_kind(&mut self, retention: Retention) -> &mut Pages {
+        match retention {
+            Retention::All => &mut self.all,
+            Retention::Window => &mut self.window,
+        }
     }
 
     fn span(&self, layer: usize) -> LayerSpan {
@@ -101,12 +133,12 @@ impl KvStore {
     }
 
     fn block(&self, layer: usize, page: u32, block: usize) -> Range<usize> {
-        block_range(self.span(layer), self.page_bytes, page, block)
+        block_range(self.span(layer), self.pages(layer).page_bytes, page, block)
     }
 
     fn page_range(&self, layer: usize, page: u32) -> Range<usize> {
         let span = self.span(layer);
-        let start = page as usize * self.page_bytes + span.offset;
+        let start = page as usize * self.pages(layer).page_bytes + span.offset;
         start..start + 2 * span.layout.n_kv_heads * span.block_bytes
     }
 }

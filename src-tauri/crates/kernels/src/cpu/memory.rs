@@ -46,7 +46,7 @@ impl Memory {
         Ok(Self {
             graph: graph.clone(),
             values: Values::new(graph, device, &all, capacity, retain)?,
-            kv: KvStore::new(graph, device, capacity.n_pages)?,
+            kv: KvStore::new(graph, device, &capacity)?,
             states: StateStore::new(graph, device, capacity.n_states)?,
             vectors: here().map(|(op, here)| if here { vector(op) } else { Vec::new() }).collect(),
             biases: here().map(|(op, here)| if here { bias(op) } else { Vec::new() }).collect(),

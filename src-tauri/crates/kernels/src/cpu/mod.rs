@@ -30,7 +30,7 @@ use team::Team;
 
 use crate::backend::{Backend, BackendKind, Observer, Retain};
 use crate::error::KernelError;
-use crate::graph::{DeviceId, Graph, Op, ValueId};
+use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 use crate::ops::Kernels;
 use crate::plan::fuse::{Fusion, Step};
 use crate::plan::{Batch, Capacity};
@@ -170,8 +170,8 @@ impl Backend for Cpu {
         self.prepared_mut().memory.kv.page_mut(layer, page)
     }
 
-    fn kv_copy_page(&mut self, from: u32, to: u32) {
-        self.prepared_mut().memory.kv.copy_page(from, to);
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) {
+        self.prepared_mut().memory.kv.copy_page(retention, from, to);
     }
 
     fn state(&self, layer: usize, slot: u32) -> &[u8] {

@@ -175,7 +175,7 @@ pub fn write_kv(cx: &mut Context, k: ValueId, v: ValueId, layer: usize) -> Resul
     let writer = cx.memory.kv.writer(layer);
     let head = |head: usize, _worker: usize| {
         for row in 0..batch.n_rows() {
-            let (page, slot) = batch.slot(row);
+            let (page, slot) = batch.slot(layout.retention(), row);
             let at = (row * n_heads + head) * d;
             // SAFETY: each head is one task, or all of them are one caller's.
             unsafe { writer.write(halves, page, slot, head, &k[at..at + d], &v[at..at + d]) };

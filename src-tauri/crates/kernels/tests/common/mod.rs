@@ -172,6 +172,7 @@ pub fn run_chunks(executor: &mut Executor, tokens: &[u32], pages: &[u32], chunks
             positions: &positions,
             sequence: &vec![0; *n],
             page_tables: &[pages],
+            window_tables: &[],
             states,
             outputs: &outputs,
         };

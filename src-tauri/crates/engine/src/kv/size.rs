@@ -1,0 +1,215 @@
+//! How much the state of sequences takes: pages for positions, pages for windows, slots for recurrent states, and
+//! what all of that is in bytes.
+
+use kernels::{KvLayout, PAGE_LEN, Retention};
+
+/// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
+/// that a prompt ends with and its continuation doesn't repeat.
+pub const REWIND: usize = 64;
+
+/// Positions kept to go back to, of all sequences together; far more than anyone edits.
+pub const MAX_KEPT: usize = 64;
+
+/// How far a sequence can go back without a kept position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewind {
+    Anywhere,
+    /// `REWIND` positions: windows forget
+    Near,
+    /// a recurrent state can't be undone
+    Nowhere,
+}
+
+/// What a cache holds at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// positions in a page
+    pub page_len: usize,
+    /// tokens a sequence may hold
+    pub n_ctx: usize,
+    pub max_sequences: usize,
+    /// rows of one run
+    pub max_rows: usize,
+    /// positions that the longest window reaches; None: no layer has one
+    pub window: Option<usize>,
+    /// layers carry a recurrent state
+    pub recurrent: bool,
+    /// positions to go back to
+    pub max_kept: usize,
+    /// pages for them beyond those of live sequences
+    pub n_kept_window_pages: usize,
+    /// slots for them beyond those of live sequences
+    pub n_kept_states: usize,
+}
+
+impl Geometry {
+    /// For the layers of `layout`. What is kept to go back to takes `kept_bytes` at most.
+    pub fn new(
+        layout: &KvLayout,
+        n_ctx: usize,
+        max_sequences: usize,
+        max_rows: usize,
+        kept_bytes: u64,
+    ) -> Self {
+        assert!(n_ctx > 0 && max_sequences > 0 && max_rows > 0, "a cache holds something");
+        let window = layout.layers.iter().filter_map(|layer| layer.window).max();
+        let live = Self {
+            page_len: PAGE_LEN,
+            n_ctx,
+            max_sequences,
+            max_rows,
+            window,
+            recurrent: !layout.states.is_empty(),
+            max_kept: 0,
+            n_kept_window_pages: 0,
+            n_kept_states: 0,
+        };
+        if !live.can_lose() {
+            return live;
+        }
+        // a position costs at most so much: its window's pages, and a state
+        let bytes = PieceBytes::of(layout);
+        let n_pages = if live.loses_pages() { live.live_window_pages() } else { 0 };
+        let of_one = (n_pages as u64 * bytes.window_page + bytes.state).max(1);
+        let max_kept = MAX_KEPT.min(usize::try_from(kept_bytes / of_one).unwrap_or(MAX_KEPT));
+        Self {
+            max_kept,
+            n_kept_window_pages: max_kept * n_pages,
+            n_kept_states: if live.recurrent { max_kept } else { 0 },
+            ..live
+        }
+    }
+
+    /// Pages that hold `n` positions.
+    pub fn pages_for(&self, n: usize) -> usize {
+        n.div_ceil(self.page_len)
+    }
+
+    /// Pages of layers that keep everything, for all sequences.
+    pub fn n_pages(&self) -> usize {
+        self.pages_for(self.n_ctx) * self.max_sequences
+    }
+
+    /// Pages of layers with a window, for all sequences and what is kept.
+    pub fn n_window_pages(&self) -> usize {
+        match self.window {
+            Some(_) => self.live_window_pages() * self.max_sequences + self.n_kept_window_pages,
+            None => 0,
+        }
+    }
+
+    /// Slots of recurrent states, for all sequences and what is kept.
+    pub fn n_states(&self) -> usize {
+        match self.recurrent {
+            true => self.max_sequences + self.n_kept_states,
+            false => 0,
+        }
+    }
+
+    /// Window pages that one live sequence holds at most, in the middle of a run.
+    pub fn live_window_pages(&self) -> usize {
+        let Some(window) = self.window else { return 0 };
+        let n_positions = window.saturating_add(REWIND).saturating_add(self.max_rows);
+        // both ends may lie anywhere in a page
+        self.pages_for(self.n_ctx).min(n_positions.div_ceil(self.page_len).saturating_add(1))
+    }
+
+    /// Windows pass positions before the context is full.
+    fn loses_pages(&self) -> bool {
+        self.first_window_page(self.n_ctx) > 0
+    }
+
+    /// How far a sequence can go back by itself.
+    pub fn rewind(&self) -> Rewind {
+        match (self.recurrent, self.loses_pages()) {
+            (true, _) => Rewind::Nowhere,
+            (false, true) => Rewind::Near,
+            (false, false) => Rewind::Anywhere,
+        }
+    }
+
+    /// A sequence can't go back everywhere by itself.
+    pub fn can_lose(&self) -> bool {
+        self.rewind() != Rewind::Anywhere
+    }
+
+    /// Index of the first window page that a sequence of `n_held` tokens keeps.
+    pub fn first_window_page(&self, n_held: usize) -> usize {
+        match self.window {
+            Some(window) => (n_held + 1).saturating_sub(window.saturating_add(REWIND)) / self.page_len,
+            None => 0,
+        }
+    }
+
+    /// Whether windows of a token at `position` reach no page before `first`.
+    pub fn is_covered(&self, first: usize, position: usize) -> bool {
+        match self.window {
+            Some(window) => (position + 1).saturating_sub(window) / self.page_len >= first,
+            None => true,
+        }
+    }
+}
+
+/// Bytes of one piece of each kind, all layers together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceBytes {
+    /// page of the layers that keep everything
+    pub page: u64,
+    /// page of the layers with a window
+    pub window_page: u64,
+    /// recurrent state
+    pub state: u64,
+}
+
+impl PieceBytes {
+    pub fn of(layout: &KvLayout) -> Self {
+        let of = |retention| {
+            let layers = layout.layers.iter().filter(|layer| layer.retention() == retention);
+            layers.map(|layer| layer.page_bytes() as u64).sum()
+        };
+        let n_floats: usize = layout.states.iter().sum();
+        Self {
+            page: of(Retention::All),
+            window_page: of(Retention::Window),
+            state: (n_floats * size_of::<f32>()) as u64,
+        }
+    }
+}
+
+/// What a context takes when every sequence is full.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KvBytes {
+    /// keys and values of layers that keep everything: grows with the context
+    pub full: u64,
+    /// keys and values of layers with a window
+    pub windowed: u64,
+    /// recurrent states
+    pub states: u64,
+    /// of what is kept to go back to
+    pub kept: u64,
+}
+
+impl KvBytes {
+    pub fn of(layout: &KvLayout, geometry: &Geometry) -> Self {
+        let bytes = PieceBytes::of(layout);
+        let n = geometry.max_sequences as u64;
+        let n_states = if geometry.recurrent { n } else { 0 };
+        Self {
+            full: geometry.n_pages() as u64 * bytes.page,
+            windowed: n * geometry.live_window_pages() as u64 * bytes.window_page,
+            states: n_states * bytes.state,
+            kept: geometry.n_kept_window_pages as u64 * bytes.window_page
+                + geometry.n_kept_states as u64 * bytes.state,
+        }
+    }
+
+    /// What doesn't grow with the context, once a window fits in it.
+    pub fn fixed(&self) -> u64 {
+        self.windowed + self.states
+    }
+
+    pub fn total(&self) -> u64 {
+        let Self { full, windowed, states, kept } = *self;
+        full + windowed + states + kept
+    }
+}

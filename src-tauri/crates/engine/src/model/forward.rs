@@ -1,0 +1,212 @@
+//! Batches of sequences through the executor: cut into runs, each with its rows, pages and states.
+
+use kernels::{Batch, Capacity};
+
+use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model, Wanted};
+use crate::error::{EngineError, Result};
+use crate::kv::cache::Copies;
+use crate::tokenizer::Tokenizer;
+
+impl Model {
+    /// Runs the chunks: their tokens continue their sequences, and the wanted logits come back.
+    ///
+    /// Errors: unknown or repeated sequence, unknown token, no room (`request.context_full`): nothing has changed. A
+    /// failed kernel: every sequence holds what it held before, or of it as much as `truncate` can go back to.
+    pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
+        Ok(self.forward_with_tokenizer(batch)?.0)
+    }
+
+    /// As `forward`, with the tokenizer beside the borrowed logits.
+    pub(crate) fn forward_with_tokenizer(
+        &mut self,
+        batch: &[Chunk<'_>],
+    ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
+        self.check(batch)?;
+        let mut n_before = [0; MAX_BATCH_SEQUENCES];
+        for (n_held, chunk) in n_before.iter_mut().zip(batch) {
+            *n_held = self.cache.tokens(chunk.seq)?.len();
+        }
+        let ran = match self.run_all(batch) {
+            Ok(ran) => ran,
+            Err(error) => {
+                for (index, (chunk, &n_held)) in batch.iter().zip(&n_before).enumerate() {
+                    match self.rows.has(index) {
+                        true => self.cache.revert(chunk.seq, n_held)?,
+                        false => self.cache.truncate(chunk.seq, n_held)?,
+                    };
+                }
+                return Err(error);
+            }
+        };
+        let data = match ran {
+            Ran::Nothing => &[],
+            Ran::Once => self.executor.output(),
+            Ran::Often => self.gathered.as_slice(),
+        };
+        Ok((Logits { data, n_vocab: self.spec.n_vocab }, self.tokenizer.as_ref()))
+    }
+
+    fn check(&self, batch: &[Chunk<'_>]) -> Result<()> {
+        if batch.len() > MAX_BATCH_SEQUENCES {
+            return Err(EngineError::new(
+                "request.batch_too_large",
+                format!("{} sequences in one batch, at most {MAX_BATCH_SEQUENCES} fit", batch.len()),
+                "Send fewer at once.",
+            ));
+        }
+        for (i, chunk) in batch.iter().enumerate() {
+            self.cache.check_room(chunk.seq, chunk.tokens.len())?;
+            self.check_tokens(chunk.tokens)?;
+            if batch[..i].iter().any(|other| other.seq == chunk.seq) {
+                return Err(EngineError::new(
+                    "request.sequence_repeated",
+                    format!("sequence {} appears twice in one batch", chunk.seq.0),
+                    "Join its tokens into one chunk.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the batch into runs of the executor.
+    fn run_all(&mut self, batch: &[Chunk<'_>]) -> Result<Ran> {
+        let capacity = self.executor.capacity();
+        let mut ran = Ran::Nothing;
+        self.rows.clear();
+        self.gathered.clear();
+        for (index, chunk) in batch.iter().enumerate() {
+            let n_held = self.cache.tokens(chunk.seq)?.len();
+            for (i, &token) in chunk.tokens.iter().enumerate() {
+                let wanted = match chunk.logits {
+                    Wanted::None => false,
+                    Wanted::Last => i + 1 == chunk.tokens.len(),
+                    Wanted::All => true,
+                };
+                if self.rows.is_full(capacity, wanted) {
+                    self.run(batch)?;
+                    self.gathered.extend_from_slice(self.executor.output());
+                    ran = Ran::Often;
+                }
+                self.rows.push(token, n_held + i, index, wanted);
+            }
+        }
+        if self.rows.tokens.is_empty() {
+            return Ok(ran);
+        }
+        self.run(batch)?;
+        match ran {
+            Ran::Nothing | Ran::Once => Ok(Ran::Once),
+            Ran::Often => {
+                self.gathered.extend_from_slice(self.executor.output());
+                Ok(Ran::Often)
+            }
+        }
+    }
+
+    /// The rows that have gathered through the executor. Afterwards their sequences hold them, and there are none.
+    fn run(&mut self, batch: &[Chunk<'_>]) -> Result<()> {
+        let Self { cache, executor, rows, .. } = self;
+        for (index, n) in rows.members() {
+            let Copies { page, window_page, state } = cache.reserve(batch[index].seq, n)?;
+            if let Some((from, to)) = page {
+                executor.kv_copy_page(kernels::Retention::All, from, to)?;
+            }
+            if let Some((from, to)) = window_page {
+                executor.kv_copy_page(kernels::Retention::Window, from, to)?;
+            }
+            if let Some((from, to)) = state {
+                executor.copy_state(from, to)?;
+            }
+        }
+        let mut tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
+        let mut window_tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
+        let mut states = [0; MAX_BATCH_SEQUENCES];
+        let (mut n_sequences, mut n_states) = (0, 0);
+        for (at, (index, _)) in rows.members().enumerate() {
+            let seq = batch[index].seq;
+            tables[at] = cache.pages(seq)?;
+            window_tables[at] = cache.window_pages(seq)?.table();
+            n_sequences = at + 1;
+            if let Some(slot) = cache.state(seq)? {
+                states[at] = slot;
+                n_states = at + 1;
+            }
+        }
+        let n_windows = cache.geometry().window.map_or(0, |_| n_sequences);
+        executor.run(&Batch {
+            tokens: &rows.tokens,
+            positions: &rows.positions,
+            sequence: &rows.sequence,
+            page_tables: &tables[..n_sequences],
+            window_tables: &window_tables[..n_windows],
+            states: &states[..n_states],
+            outputs: &rows.outputs,
+        })?;
+        let mut n_done = 0;
+        for (index, n) in rows.members() {
+            cache.commit(batch[index].seq, &rows.tokens[n_done..n_done + n])?;
+            n_done += n;
+        }
+        rows.clear();
+        Ok(())
+    }
+}
+
+/// How a batch went through the executor, and with that where its logits are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ran {
+    /// There were no tokens.
+    Nothing,
+    /// The logits are the executor's output.
+    Once,
+    /// The logits of all runs were gathered.
+    Often,
+}
+
+/// The rows of one run, in arrays that are filled again and again.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    tokens: Vec<u32>,
+    positions: Vec<u32>,
+    /// index into `members`
+    sequence: Vec<u32>,
+    outputs: Vec<u32>,
+    /// chunks that have rows here: their place in the batch, and how many
+    members: Vec<(usize, usize)>,
+}
+
+impl Rows {
+    fn clear(&mut self) {
+        let Self { tokens, positions, sequence, outputs, members } = self;
+        for rows in [tokens, positions, sequence, outputs] {
+            rows.clear();
+        }
+        members.clear();
+    }
+
+    fn is_full(&self, capacity: Capacity, wanted: bool) -> bool {
+        self.tokens.len() == capacity.max_rows || wanted && self.outputs.len() == capacity.max_outputs
+    }
+
+    fn members(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.members.iter().copied()
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.members.iter().any(|(member, _)| *member == index)
+    }
+
+    /// Rows of a chunk come together.
+    fn push(&mut self, token: u32, position: usize, index: usize, wanted: bool) {
+        match self.members.last_mut() {
+            Some((last, n)) if *last == index => *n += 1,
+            Some(_) | None => self.members.push((index, 1)),
+        }
+        if wanted {
+            self.outputs.push(self.tokens.len() as u32);
+        }
+        self.tokens.push(token);
+        self.positions.push(u32::try_from(position).expect("the context is shorter than 2^32 tokens"));
+        self.sequence.push(self.members.len() as u32 - 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! What one step computes: rows, and where their sequences' pages and states lie.
+
+use super::Capacity;
+use super::states::SlotUses;
+use crate::error::KernelError;
+use crate::graph::{Graph, PAGE_LEN, Retention, Rows};
+
+/// One step's work: rows in any mixture of sequences, prefill and decode.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// (rows) token ids
+    pub tokens: &'a [u32],
+    /// (rows) absolute position of each token in its sequence
+    pub positions: &'a [u32],
+    /// (rows) index into `page_tables`
+    pub sequence: &'a [u32],
+    /// for each sequence its pages in order of position, of the layers that keep everything; covers the row's position
+    pub page_tables: &'a [&'a [u32]],
+    /// the same of the layers with a window, with `NO_PAGE` where no row's window reaches; empty where the graph has
+    /// no such layer
+    pub window_tables: &'a [&'a [u32]],
+    /// for each sequence the slot of its recurrent state, which the batch advances; empty where the graph has none.
+    /// A row at position 0 begins with a state of zeros; rows of a sequence stand in order of position.
+    pub states: &'a [u32],
+    /// strictly increasing rows whose logits are wanted; may be empty
+    pub outputs: &'a [u32],
+}
+
+impl Batch<'_> {
+    pub fn n_rows(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// How many rows a value of that kind has in this batch.
+    pub fn rows(&self, rows: Rows) -> usize {
+        match rows {
+            Rows::Tokens => self.tokens.len(),
+            Rows::Outputs => self.outputs.len(),
+        }
+    }
+
+    /// The pages that a row's sequence has for layers of that kind.
+    pub fn table(&self, retention: Retention, row: usize) -> &[u32] {
+        let tables = match retention {
+            Retention::All => self.page_tables,
+            Retention::Window => self.window_tables,
+        };
+        tables[self.sequence[row] as usize]
+    }
+
+    /// The page and the slot in it where a row's token lives, in layers of that kind.
+    pub fn slot(&self, retention: Retention, row: usize) -> (u32, usize) {
+        let position = self.positions[row] as usize;
+        (self.table(retention, row)[position / PAGE_LEN], position % PAGE_LEN)
+    }
+
+    /// The slot of the recurrent state that a row advances.
+    pub fn state(&self, row: usize) -> u32 {
+        self.states[self.sequence[row] as usize]
+    }
+
+    pub(super) fn check(
+        &self,
+        graph: &Graph,
+        capacity: &Capacity,
+        slots: &mut SlotUses,
+    ) -> Result<(), KernelError> {
+        let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
+        let n = self.tokens.len();
+        if n == 0 || n > capacity.max_rows {
+            return fail("rows", n, capacity.max_rows);
+        }
+        if self.positions.len() != n || self.sequence.len() != n {
+            return fail("positions or sequences", self.positions.len().min(self.sequence.len()), n);
+        }
+        if self.outputs.len() > capacity.max_outputs {
+            return fail("output rows", self.outputs.len(), capacity.max_outputs);
+        }
+        for row in 0..n {
+            if self.tokens[row] as usize >= graph.n_vocab_in() {
+                return fail("token id", self.tokens[row] as usize, graph.n_vocab_in());
+            }
+            let sequence = self.sequence[row] as usize;
+            let Some(table) = self.page_tables.get(sequence) else {
+                return fail("sequence", sequence, self.page_tables.len());
+            };
+            let last_page = self.positions[row] as usize / PAGE_LEN;
+            if last_page >= table.len() {
+                return fail("position", self.positions[row] as usize, table.len() * PAGE_LEN);
+            }
+        }
+        self.check_windows(graph, capacity)?;
+        if let Some(n_positions) = graph.n_positions()
+            && let Some(position) = self.positions.iter().find(|p| **p as usize >= n_positions)
+        {
+            return fail("position in a table of learned positions", *position as usize, n_positions);
+        }
+        slots.check(self, graph)?;
+        for page in self.page_tables.iter().copied().flatten() {
+            if *page as usize >= capacity.n_pages {
+                return fail("page", *page as usize, capacity.n_pages);
+            }
+        }
+        for (i, row) in self.outputs.iter().enumerate() {
+            if *row as usize >= n || (i > 0 && self.outputs[i - 1] >= *row) {
+                return fail("output row", *row as usize, n);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every page that a window reaches is there.
+    fn check_windows(&self, graph: &Graph, capacity: &Capacity) -> Result<(), KernelError> {
+        let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
+        let Some(window) = graph.kv().window() else { return Ok(()) };
+        if self.window_tables.len() != self.page_tables.len() {
+            return fail("page tables of windows", self.window_tables.len(), self.page_tables.len());
+        }
+        for row in 0..self.n_rows() {
+            let (table, position) = (self.table(Retention::Window, row), self.positions[row] as usize);
+            let first = (position + 1).saturating_sub(window) / PAGE_LEN;
+            for index in first..=position / PAGE_LEN {
+                match table.get(index) {
+                    Some(page) if (*page as usize) < capacity.n_window_pages => {}
+                    Some(page) => return fail("page of a window", *page as usize, capacity.n_window_pages),
+                    None => return fail("position in a window", position, table.len() * PAGE_LEN),
+                }
+            }
+        }
+        Ok(())
+    }
+}
