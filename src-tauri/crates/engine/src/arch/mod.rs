@@ -203,7 +203,7 @@ fn codec(view: &TensorView<'_>) -> Result<&'static Codec> {
         EngineError::new(
             "model.dtype_unsupported",
             format!("{} is stored as {}, which Inglenook cannot compute with", view.name, view.dtype.name()),
-            "Get the model in another precision, such as Q8_0 or Q4_K_M.",
+            "Get the same model in another format: Q4_K_M for little memory, Q8_0 for the least loss.",
         )
     })
 }

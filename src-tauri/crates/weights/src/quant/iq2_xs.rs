@@ -1,0 +1,29 @@
+//! IQ2_XS: 256 numbers as groups of eight out of a lattice of 512, a four-bit scale for each 16, under one
+//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Files are made with a calibration text: read only.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..2 | d, f16 |
+//! | 2..66 | for each eight elements a little-endian u16: lattice index in nine bits, seven signs |
+//! | 66..74 | scales: a byte for each 32 elements, low nibble its first half |
+
+use super::lattice::{eight_signs, eight_values, read_u16};
+use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+
+pub const CODEC: Codec = Codec { decode, encode: None };
+
+const BYTES: usize = 74;
+const SCALES: usize = 66;
+
+fn decode(bytes: &[u8], out: &mut [f32]) {
+    decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; K_LEN]| {
+        let d = read_f16(block, 0);
+        for (i, out) in out.chunks_exact_mut(8).enumerate() {
+            let scale = block[SCALES + i / 4] >> (i / 2 % 2 * 4) & 15;
+            let step = d * (0.5 + f32::from(scale)) * 0.25;
+            let code = read_u16(block, 2 + i * 2);
+            let group = grids::IQ2_XS[usize::from(code & 511)];
+            eight_values(step, group, eight_signs(u32::from(code >> 9)), out);
+        }
+    });
+}
