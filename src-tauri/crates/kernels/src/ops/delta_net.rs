@@ -88,6 +88,11 @@ fn body<M: Mac>(token: Token, state: &mut [f32], out: &mut [f32]) {
     normalize::<M>(token.q, 1.0 / (dk as f32).sqrt(), q);
     normalize::<M>(token.k, 1.0, k);
     let mut j = 0;
+    // as many columns as registers hold: sums of few columns would wait for each other
+    while M::PANEL_ROWS >= 4 && j + 128 <= dv {
+        columns::<M, 128>(token, q, k, j, state, out);
+        j += 128;
+    }
     while j + 32 <= dv {
         columns::<M, 32>(token, q, k, j, state, out);
         j += 32;
