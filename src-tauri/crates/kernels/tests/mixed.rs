@@ -16,8 +16,9 @@ const CAPACITY: Capacity =
     Capacity { n_pages: 32, n_window_pages: 0, max_rows: 64, max_outputs: 64, n_states: 4 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
-/// Largest deviation of a node that quantises activations to 8 bits: see `backends`.
-const QUANTISED: f32 = 0.12;
+/// Largest deviation of a node that quantises activations to 8 bits: see `backends`. Inputs of experts are not normed
+/// here, so that gated products have a heavier tail still.
+const QUANTISED: f32 = 0.2;
 /// Sums in another order and e^x by polynomial; the state of a delta rule carries them on.
 const FLOAT: f32 = 5e-5;
 
@@ -48,6 +49,42 @@ fn every_node_agrees_with_the_specification_at_every_level() {
             let tolerance = if dtype.block_len() > 1 { QUANTISED } else { FLOAT };
             let found = compare(&graph, [&mut a, &mut *b], CAPACITY, &batches, tolerance).unwrap();
             assert_eq!(found, None, "{dtype} {level}");
+        }
+    }
+}
+
+#[test]
+fn every_node_agrees_whatever_the_shapes() {
+    let r = &mut Random(77);
+    let text = tokens(40, N_VOCAB, 9);
+    let all: Vec<u32> = (0..40).collect();
+    for draw in 0..12 {
+        let shape = Mixed::drawn(r);
+        let graph = Arc::new(model(shape, r.next()));
+        let mut batches = Vec::new();
+        let mut at = 0;
+        for n in random_chunks(r, text.len(), 30) {
+            batches.push(Batch {
+                tokens: &text[at..at + n],
+                positions: &all[at..at + n],
+                sequence: &[0; 40][..n],
+                page_tables: &[&PAGES],
+                states: &[1],
+                outputs: &all[..n.min(2)],
+            });
+            at += n;
+        }
+        for level in IsaLevel::present() {
+            let (mut a, mut b) = (Scalar::new(), cpu(1 + r.below(3), level));
+            let found = compare(&graph, [&mut a, &mut *b], CAPACITY, &batches, FLOAT).unwrap();
+            assert_eq!(found, None, "draw {draw} {level}");
+            let mut run = |threads, most| {
+                let chunks = random_chunks(r, text.len(), most);
+                let graph = Graph::clone(&graph);
+                let mut executor = Executor::new(graph, vec![cpu(threads, level)], CAPACITY).unwrap();
+                run_chunks(&mut executor, &text, &PAGES, &chunks)
+            };
+            assert!(run(1, 40) == run(3, 5), "draw {draw} {level}");
         }
     }
 }

@@ -14,10 +14,6 @@ pub const N_POSITIONS: usize = 1000;
 const CONV: usize = 0;
 const DELTA_CONV: usize = 1;
 const DELTA: usize = 2;
-const N_EXPERTS: usize = 7;
-const N_USED: usize = 3;
-/// key heads, value heads, head sizes of the delta rule
-const DELTA_SHAPE: [usize; 4] = [2, 4, 24, 40];
 
 #[derive(Clone, Copy)]
 pub struct Mixed {
@@ -27,6 +23,12 @@ pub struct Mixed {
     pub act: Activation,
     pub order: HeadOrder,
     pub window: Option<usize>,
+    /// experts there are, experts used
+    pub experts: [usize; 2],
+    /// key heads, value heads, head sizes
+    pub delta: [usize; 4],
+    /// taps of the convolution before the delta rule
+    pub taps: usize,
 }
 
 pub const MIXED: Mixed = Mixed {
@@ -35,7 +37,34 @@ pub const MIXED: Mixed = Mixed {
     act: Activation::Silu,
     order: HeadOrder::Grouped,
     window: Some(20),
+    experts: [7, 3],
+    delta: [2, 4, 24, 40],
+    taps: 4,
 };
+
+impl Mixed {
+    /// Other numbers of experts, heads and taps; matrices of floats, so that they can be compared closely.
+    pub fn drawn(r: &mut Random) -> Self {
+        let acts = [
+            Activation::Silu,
+            Activation::Gelu,
+            Activation::GeluTanh,
+            Activation::ClampedSwish { limit: 0.1 + r.below(9) as f32 },
+        ];
+        let n_experts = 1 + r.below(20);
+        let n_k_heads = 1 + r.below(3);
+        Self {
+            dtype: [DType::F32, DType::F16, DType::BF16][r.below(3)],
+            kv: [KvDType::F32, KvDType::F16, KvDType::Q8_0][r.below(3)],
+            act: acts[r.below(acts.len())],
+            order: [HeadOrder::Grouped, HeadOrder::Tiled][r.below(2)],
+            window: [None, Some(1 + r.below(40))][r.below(2)],
+            experts: [n_experts, 1 + r.below(n_experts)],
+            delta: [n_k_heads, n_k_heads * (1 + r.below(3)), 1 + r.below(70), 1 + r.below(140)],
+            taps: 2 + r.below(4),
+        }
+    }
+}
 
 /// Builds it, part by part.
 struct Parts {
@@ -44,20 +73,22 @@ struct Parts {
     shape: Mixed,
 }
 
-/// Equal seeds give equal weights.
+/// Equal seeds give equal weights, and layers in the same order.
 pub fn model(shape: Mixed, seed: u64) -> Graph {
-    let [nk, nv, dk, dv] = DELTA_SHAPE;
+    let [nk, nv, dk, dv] = shape.delta;
     let kv = KvLayout {
         page_len: PAGE_LEN,
         layers: vec![KvLayerLayout { n_kv_heads: 2, head_dim: 32, dtype: shape.kv, window: None }],
-        states: vec![2 * D, 3 * (2 * nk * dk + nv * dv), nv * dk * dv],
+        states: vec![2 * D, (shape.taps - 1) * (2 * nk * dk + nv * dv), nv * dk * dv],
     };
     let mut m = Parts { b: GraphBuilder::new(kv).unwrap(), r: Random(seed), shape };
     let (table, places) = (m.matrix(N_VOCAB, D), m.r.tensor(DType::F32, &[N_POSITIONS, D], 0.3));
     let x = m.b.embed("embed", &table, 16.0).unwrap();
     let p = m.b.embed_position("positions", &places).unwrap();
     let mut x = m.b.add("embedded", x, p).unwrap();
-    for part in [Parts::conv, Parts::experts, Parts::delta, Parts::attention, Parts::experts] {
+    let mut parts = [Parts::conv, Parts::experts, Parts::delta, Parts::attention, Parts::experts];
+    (1..parts.len()).for_each(|i| parts.swap(i, m.r.below(i + 1)));
+    for part in parts {
         let more = part(&mut m, x);
         x = m.b.add(format!("{}.add", m.b.width(more)), x, more).unwrap();
     }
@@ -115,7 +146,7 @@ impl Parts {
     }
 
     fn delta(&mut self, x: ValueId) -> ValueId {
-        let [nk, nv, dk, dv] = DELTA_SHAPE;
+        let Mixed { delta: [nk, nv, dk, dv], taps, .. } = self.shape;
         let norm = self.vector(D, 0.0);
         let x = self.b.rms_norm_groups("delta.norm", x, Some(&norm), 1.0, 1e-6, D).unwrap();
         let qkv = self.matmul("delta.qkv", x, 2 * nk * dk + nv * dv);
@@ -124,8 +155,8 @@ impl Parts {
         let n_channels = self.b.width(qkv);
         let conv = ConvShape {
             state: DELTA_CONV,
-            weight: self.floats(4 * n_channels, 0.0).into(),
-            kernel: 4,
+            weight: self.floats(taps * n_channels, 0.0).into(),
+            kernel: taps,
             bias: None,
             act: Activation::Silu,
         };
@@ -189,17 +220,18 @@ impl Parts {
     }
 
     fn experts(&mut self, x: ValueId) -> ValueId {
-        let logits = self.matmul("router", x, N_EXPERTS);
+        let [n_experts, n_used] = self.shape.experts;
+        let logits = self.matmul("router", x, n_experts);
         let routing = Routing {
-            n_experts: N_EXPERTS,
-            n_used: N_USED,
+            n_experts,
+            n_used,
             renormalize: true,
-            expert_scale: Some(self.floats(N_EXPERTS, 1.0).into()),
+            expert_scale: Some(self.floats(n_experts, 1.0).into()),
         };
         let route = self.b.moe_route("route", logits, routing).unwrap();
         let mut experts = |bias: bool| Experts {
-            weights: (0..N_EXPERTS).map(|_| self.matrix(D, D)).collect(),
-            bias: bias.then(|| self.r.tensor(DType::F32, &[N_EXPERTS, D], 0.1)),
+            weights: (0..n_experts).map(|_| self.matrix(D, D)).collect(),
+            bias: bias.then(|| self.r.tensor(DType::F32, &[n_experts, D], 0.1)),
         };
         let [gate, up, down] = [experts(true), experts(false), experts(true)];
         let act = self.shape.act;
@@ -208,7 +240,9 @@ impl Parts {
         let h = self.b.glu("experts.glu", gate, up, act).unwrap();
         let h = self.b.expert_matmul("experts.down", h, route, down).unwrap();
         let h = self.b.expert_sum("experts.sum", h, route).unwrap();
-        let gate = self.matmul("shared.gate", x, 1);
+        // a bias keeps this single number away from 0, or its rounding would be compared with nothing
+        let (weight, bias) = (self.matrix(1, D), tensor(DType::F32, &[1], &[10.0]));
+        let gate = self.b.matmul("shared.gate", x, &weight, Some(&bias)).unwrap();
         let shared = self.matmul("shared", x, D);
         let shared = self.b.row_gate("shared.gated", gate, shared).unwrap();
         self.b.add("experts.all", h, shared).unwrap()
