@@ -69,6 +69,7 @@ fn every_node_agrees_whatever_the_shapes() {
                 positions: &all[at..at + n],
                 sequence: &[0; 40][..n],
                 page_tables: &[&PAGES],
+                window_tables: &[],
                 states: &[1],
                 outputs: &all[..n.min(2)],
             });
