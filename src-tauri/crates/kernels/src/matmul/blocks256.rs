@@ -24,13 +24,53 @@ pub struct Header<L: Lanes> {
     pub offset_factor: L::F,
 }
 
+/// What is taken from the stored integers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Offset {
+    /// Minima with a factor of their own; integers within 0..=127.
+    Minima,
+    /// The same for all; integers within 0..=127.
+    Four,
+    ThirtyTwo,
+    /// Nothing, but integers are signed and went through `Lanes::signed`.
+    Signed,
+}
+
+/// Scales and offsets from sixteen signed bytes in four registers, of which the upper 32 − `DOWN` bits count.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+pub unsafe fn signed_scales<L: Lanes, const DOWN: u32>(bytes: [L::I; 4], factor: L::F) -> Header<L> {
+    // SAFETY: the caller's.
+    unsafe {
+        let (scales, offsets) = ([L::zero(); SUMS], [L::zero(); SUMS / 2]);
+        let mut header = Header { scales, offsets, factor, offset_factor: L::zero_f() };
+        let low = L::splat(0xFFFF);
+        for i in 0..4 {
+            let four = bytes[i];
+            let each = [
+                L::shift_right_signed::<DOWN>(L::shift_left::<24>(four)),
+                L::shift_right_signed::<DOWN>(L::shift_left::<16>(four)),
+                L::shift_right_signed::<DOWN>(L::shift_left::<8>(four)),
+                L::shift_right_signed::<DOWN>(four),
+            ];
+            for j in 0..4 {
+                header.scales[i * 4 + j] = each[j];
+            }
+            header.offsets[i * 2] = L::or(L::and(each[0], low), L::shift_left::<16>(each[1]));
+            header.offsets[i * 2 + 1] = L::or(L::and(each[2], low), L::shift_left::<16>(each[3]));
+        }
+        header
+    }
+}
+
 /// What distinguishes such a format.
 pub trait Block256 {
     const BYTES: usize;
     /// Whether the two halves of 32 elements have scales of their own.
     const SCALES_BY_16: bool;
-    /// Where integers have a common offset instead of minima with a factor: what it is, as a power of two.
-    const OFFSET_BITS: Option<u32>;
+    const OFFSET: Offset;
 
     /// Scales, offsets and factors of a block.
     ///
@@ -38,8 +78,7 @@ pub trait Block256 {
     /// As for `Lanes`; a whole block lies at `offset` of each row.
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L>;
 
-    /// All groups of the block in the arrangement of `Lanes::rows32`, each given to `take` with its number; within
-    /// 0..=127. With `turn` each is transposed.
+    /// All groups of the block in the arrangement of `Lanes::rows32`, each given to `take` with its number.
     ///
     /// # Safety
     /// As for `Lanes`; a whole block lies at `offset` of each row.
@@ -59,11 +98,27 @@ pub trait Take<L: Lanes> {
     unsafe fn group(&mut self, group: usize, integers: [L::I; 8]);
 }
 
+/// acc + four products in each lane.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn add_dot<L: Lanes>(offset: Offset, acc: L::I, w: L::I, a: L::I) -> L::I {
+    // SAFETY: the caller's.
+    unsafe {
+        match offset {
+            Offset::Signed => L::dot_signed(acc, w, a),
+            Offset::Minima | Offset::Four | Offset::ThirtyTwo => L::dot(acc, w, a),
+        }
+    }
+}
+
 /// Multiplies each group with one token as it comes.
 struct Multiply<'a, 'n, L: Lanes> {
     q: &'a [i8; LEN],
     scales: [L::I; SUMS],
     by_16: bool,
+    offset: Offset,
     sum: L::I,
     ahead: &'a mut Ahead<'n>,
     /// Bytes to ask for with each group.
@@ -84,7 +139,7 @@ impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
             let a = L::repeat32(self.q.as_ptr().add(group * 32).cast());
             let mut dots = integers;
             for dot in &mut dots {
-                *dot = L::dot(L::zero(), *dot, a);
+                *dot = add_dot::<L>(self.offset, L::zero(), *dot, a);
             }
             let (first, second) = L::reduce(dots);
             let scaled = if self.by_16 {
@@ -152,15 +207,17 @@ unsafe fn finish<B: Block256, L: Lanes>(
     // SAFETY: the caller's.
     unsafe {
         let scaled = L::mul_f(factor, L::splat_f(scale));
-        match B::OFFSET_BITS {
-            // Exact, so that nothing cancels in floats.
-            Some(5) => L::fma(L::to_f(L::sub(sum, L::shift_left::<5>(offset))), scaled, acc),
-            Some(bits) => unreachable!("no format has an offset of {bits} bits"),
-            None => {
+        // Exact where it can be, so that nothing cancels in floats.
+        let sum = match B::OFFSET {
+            Offset::Four => L::sub(sum, L::shift_left::<2>(offset)),
+            Offset::ThirtyTwo => L::sub(sum, L::shift_left::<5>(offset)),
+            Offset::Signed => L::sub(sum, L::mul(offset, L::splat(L::SIGNED_BIAS))),
+            Offset::Minima => {
                 let acc = L::fma(L::to_f(sum), scaled, acc);
-                L::fma(L::to_f(offset), L::mul_f(offset_factor, L::splat_f(-scale)), acc)
+                return L::fma(L::to_f(offset), L::mul_f(offset_factor, L::splat_f(-scale)), acc);
             }
-        }
+        };
+        L::fma(L::to_f(sum), scaled, acc)
     }
 }
 
@@ -191,6 +248,7 @@ impl<B: Block256> Format for Blocks256<B> {
                 q: &q[block],
                 scales: header.scales,
                 by_16: B::SCALES_BY_16,
+                offset: B::OFFSET,
                 sum: L::zero(),
                 ahead,
                 group_bytes: L::ROWS * B::BYTES / GROUPS,
@@ -260,7 +318,7 @@ impl<B: Block256> Format for Blocks256<B> {
                         for t in 0..T {
                             let at = block * LEN + group * 32 + j * 4;
                             let a = tokens[t].q.as_ptr().add(at).cast::<i32>().read_unaligned();
-                            dots[t] = L::dot(dots[t], w, L::splat(a));
+                            dots[t] = add_dot::<L>(B::OFFSET, dots[t], w, L::splat(a));
                         }
                     }
                     let scale = L::load(turned.scales[group * 2 + half].as_ptr());

@@ -1,4 +1,4 @@
-//! Formats of one scale and 32 small integers: value = scale · (stored − offset). They differ in where the scale and
+//! Formats of one scale and 32 small integers: value = scale · (stored − offset) or scale · stored + minimum. They differ in where the scale and
 //! the integers lie and in how 32 of them come into a register.
 
 use std::marker::PhantomData;
@@ -22,6 +22,19 @@ pub trait Block32 {
     unsafe fn scale<L: Lanes>(rows: &RowPointers, offset: usize) -> L::F {
         // SAFETY: the caller's.
         unsafe { L::halves(rows, offset) }
+    }
+
+    /// Whether a multiple of the activations' sum is added.
+    const HAS_MINIMUM: bool = false;
+
+    /// The minimum of each row, where there is one.
+    ///
+    /// # Safety
+    /// As for `scale`.
+    #[inline(always)]
+    unsafe fn minimum<L: Lanes>(_: &RowPointers, _: usize) -> L::F {
+        // SAFETY: the caller's.
+        unsafe { L::zero_f() }
     }
 
     /// Offset of the stored integers.
@@ -70,6 +83,8 @@ pub struct Turned<L> {
     w: [[[i32; MAX_ROWS]; 8]; STRETCH],
     /// (blocks, rows)
     scales: [[f32; MAX_ROWS]; STRETCH],
+    /// (blocks, rows)
+    minima: [[f32; MAX_ROWS]; STRETCH],
     lanes: PhantomData<L>,
 }
 
@@ -97,18 +112,28 @@ impl<B: Block32> Format for Blocks32<B> {
         unsafe {
             ahead.ask::<L>(L::ROWS * B::BYTES);
             let dot = L::sub(B::dots::<L>(rows, offset, q), L::splat(B::offset::<L>() * sum));
-            let scale = L::mul_f(B::scale::<L>(rows, offset), L::splat_f(scale));
-            L::fma(L::to_f(dot), scale, acc)
+            let row_scale = L::mul_f(B::scale::<L>(rows, offset), L::splat_f(scale));
+            let acc = L::fma(L::to_f(dot), row_scale, acc);
+            if !B::HAS_MINIMUM {
+                return acc;
+            }
+            L::fma(B::minimum::<L>(rows, offset), L::splat_f(scale * sum as f32), acc)
         }
     }
 
     fn room<L: Lanes>() -> Turned<L> {
-        Turned { w: [[[0; MAX_ROWS]; 8]; STRETCH], scales: [[0.0; MAX_ROWS]; STRETCH], lanes: PhantomData }
+        Turned {
+            w: [[[0; MAX_ROWS]; 8]; STRETCH],
+            scales: [[0.0; MAX_ROWS]; STRETCH],
+            minima: [[0.0; MAX_ROWS]; STRETCH],
+            lanes: PhantomData,
+        }
     }
 
     #[inline(always)]
     unsafe fn turn<L: Lanes>(turned: &mut Turned<L>, rows: &RowPointers, offset: usize, n_blocks: usize) {
-        for (block, (w, scales)) in turned.w.iter_mut().zip(&mut turned.scales).enumerate().take(n_blocks) {
+        let parts = turned.w.iter_mut().zip(&mut turned.scales).zip(&mut turned.minima);
+        for (block, ((w, scales), minima)) in parts.enumerate().take(n_blocks) {
             let offset = offset + block * B::BYTES;
             // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
             unsafe {
@@ -117,6 +142,9 @@ impl<B: Block32> Format for Blocks32<B> {
                     L::store(w.as_mut_ptr(), column);
                 }
                 L::store_f(scales.as_mut_ptr(), B::scale::<L>(rows, offset));
+                if B::HAS_MINIMUM {
+                    L::store_f(minima.as_mut_ptr(), B::minimum::<L>(rows, offset));
+                }
             }
         }
     }
@@ -154,6 +182,14 @@ impl<B: Block32> Format for Blocks32<B> {
                 for t in 0..T {
                     let scale = L::mul_f(scale, L::splat_f(*tokens[t].scales.get_unchecked(at)));
                     acc[t] = L::fma(L::to_f(dots[t]), scale, acc[t]);
+                }
+                if B::HAS_MINIMUM {
+                    let minimum = L::load_f(turned.minima[block].as_ptr());
+                    for t in 0..T {
+                        let scale = *tokens[t].scales.get_unchecked(at);
+                        let sum = *tokens[t].sums.get_unchecked(at) as f32;
+                        acc[t] = L::fma(minimum, L::splat_f(scale * sum), acc[t]);
+                    }
                 }
             }
             for t in 0..T {

@@ -22,7 +22,7 @@ macro_rules! fast_paths {
         )*
     };
 }
-fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q5_0 q4_k q5_k q6_k mxfp4 f32 f16 bf16 }
+fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 
 pub use crate::cpu::tile::OutTile;
 
@@ -165,10 +165,16 @@ pub struct MatMulRow {
 pub static MATMULS: &[&[MatMulRow]] = &[
     q8_0::ROWS,
     q4_0::ROWS,
+    q4_1::ROWS,
     q5_0::ROWS,
+    q5_1::ROWS,
+    q2_k::ROWS,
+    q3_k::ROWS,
     q4_k::ROWS,
     q5_k::ROWS,
     q6_k::ROWS,
+    iq4_nl::ROWS,
+    iq4_xs::ROWS,
     mxfp4::ROWS,
     f32::ROWS,
     f16::ROWS,

@@ -3,7 +3,7 @@
 use weights::DType;
 
 use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Take};
+use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
 use super::lanes::{Lanes, RowPointers};
 use super::panel::matmul_rows;
 use super::{q4_k, quantize};
@@ -17,7 +17,7 @@ const LOWER: usize = 48;
 impl Block256 for Q5K {
     const BYTES: usize = 176;
     const SCALES_BY_16: bool = false;
-    const OFFSET_BITS: Option<u32> = None;
+    const OFFSET: Offset = Offset::Minima;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

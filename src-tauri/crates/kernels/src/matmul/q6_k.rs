@@ -3,7 +3,7 @@
 use weights::DType;
 
 use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Take};
+use super::blocks256::{Block256, Blocks256, Header, Offset, Take, signed_scales};
 use super::lanes::{Lanes, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
@@ -18,36 +18,14 @@ const FACTOR: usize = 208;
 impl Block256 for Q6K {
     const BYTES: usize = 210;
     const SCALES_BY_16: bool = true;
-    const OFFSET_BITS: Option<u32> = Some(5);
+    const OFFSET: Offset = Offset::ThirtyTwo;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
         // SAFETY: the caller's: scales and factor are the last 18 bytes of the block.
         unsafe {
-            let bytes = L::columns16(rows, offset + SCALES);
-            let factor = L::halves(rows, offset + FACTOR);
-            let mut header = Header {
-                scales: [L::zero(); 16],
-                offsets: [L::zero(); 8],
-                factor,
-                offset_factor: L::zero_f(),
-            };
-            let low = L::splat(0xFFFF);
-            for i in 0..4 {
-                let four = bytes[i];
-                let each = [
-                    L::shift_right_signed::<24>(L::shift_left::<24>(four)),
-                    L::shift_right_signed::<24>(L::shift_left::<16>(four)),
-                    L::shift_right_signed::<24>(L::shift_left::<8>(four)),
-                    L::shift_right_signed::<24>(four),
-                ];
-                for j in 0..4 {
-                    header.scales[i * 4 + j] = each[j];
-                }
-                header.offsets[i * 2] = L::or(L::and(each[0], low), L::shift_left::<16>(each[1]));
-                header.offsets[i * 2 + 1] = L::or(L::and(each[2], low), L::shift_left::<16>(each[3]));
-            }
-            header
+            let scales = L::columns16(rows, offset + SCALES);
+            signed_scales::<L, 24>(scales, L::halves(rows, offset + FACTOR))
         }
     }
 

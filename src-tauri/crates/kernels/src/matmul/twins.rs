@@ -178,8 +178,12 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
 fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
     match dtype {
         DType::MXFP4 => 1..n_bytes,
+        DType::Q4_1 | DType::Q5_1 => 4..n_bytes,
         _ if dtype.block_len() == 32 => 2..n_bytes,
+        DType::IQ4_XS => 8..n_bytes,
         DType::Q4_K | DType::Q5_K => 16..n_bytes,
+        DType::Q2_K => 16..n_bytes - 4,
+        DType::Q3_K => 0..n_bytes - 14,
         _ => 0..n_bytes - 18,
     }
 }
@@ -214,14 +218,48 @@ fn extreme_weights_do_not_saturate() {
 
 #[test]
 fn the_common_dtypes_have_a_row_at_each_vector_level() {
-    use DType::{BF16, F16, F32, MXFP4, Q4_0, Q4_K, Q5_0, Q5_K, Q6_K, Q8_0};
+    use DType::{
+        BF16, F16, F32, IQ4_NL, IQ4_XS, MXFP4, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0,
+    };
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    for dtype in [F32, F16, BF16, Q8_0, Q4_0, Q5_0, Q4_K, Q5_K, Q6_K, MXFP4] {
+    let floats = [F32, F16, BF16];
+    let by_32 = [Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4];
+    let by_256 = [Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS];
+    for dtype in floats.into_iter().chain(by_32).chain(by_256) {
         for level in [IsaLevel::Avx2, IsaLevel::Avx512] {
             assert_eq!(find(dtype, level).map(|row| row.level), Some(level), "{dtype}");
         }
         assert!(find(dtype, IsaLevel::Portable).is_none());
+    }
+}
+
+#[test]
+fn the_generic_product_is_right_for_every_format_that_can_be_read() {
+    use crate::ops::dot;
+    let (k, n_rows, n_tokens) = (512, 3, 2);
+    for row in weights::dtype::TABLE {
+        let Some(codec) = &row.codec else { continue };
+        let mut noise = Noise(row.block_bytes as u64);
+        let x = noise.many(n_tokens * k);
+        let row_bytes = row.dtype.row_bytes(k);
+        // Bytes below 0x3C: no scale of any format is infinite.
+        let bytes: Vec<u8> = (0..n_rows * row_bytes).map(|_| ((noise.next() + 1.0) * 29.0) as u8).collect();
+        let mut weights = vec![0.0; n_rows * k];
+        (codec.decode)(&bytes, &mut weights);
+        for level in IsaLevel::present() {
+            let mut out = vec![f32::NAN; n_tokens * n_rows];
+            let w = WeightRows { bytes: &bytes, row_bytes, k };
+            let mut tile = OutTile::whole(&mut out, n_rows);
+            generic::rows(dot::LEVELS.at(level), codec, w, &x, &mut vec![0.0; k], &mut tile);
+            for (i, got) in out.iter().enumerate() {
+                let (x, w) = (&x[i / n_rows * k..][..k], &weights[i % n_rows * k..][..k]);
+                let products = || x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w));
+                let (sum, size): (f64, f64) = (products().sum(), products().map(f64::abs).sum());
+                let error = (f64::from(*got) - sum).abs();
+                assert!(error <= ROUNDING * size, "{} {level}: {got} for {sum}", row.name);
+            }
+        }
     }
 }

@@ -1,0 +1,49 @@
+//! IQ4_NL weights times Q8_0 activations: nibbles that stand for unevenly spaced numbers.
+
+use weights::DType;
+use weights::quant::iq4_nl::CODES;
+
+use super::ActFormat;
+use super::blocks32::{Block32, Blocks32, LEN, dot_integers};
+use super::lanes::{Lanes, RowPointers};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Scale, then 16 bytes: low nibbles are the first half.
+struct Iq4Nl;
+
+impl Block32 for Iq4Nl {
+    const BYTES: usize = 18;
+
+    #[inline(always)]
+    fn offset<L: Lanes>() -> i32 {
+        L::SIGNED_BIAS
+    }
+
+    #[inline(always)]
+    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+        // SAFETY: the caller's: 18 bytes at `offset`.
+        unsafe {
+            let table = L::signed(L::table(&CODES));
+            let mut rows = L::nibbles32(rows, offset + 2);
+            for row in &mut rows {
+                *row = L::lookup(table, *row);
+            }
+            rows
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+        // SAFETY: the caller's.
+        unsafe { dot_integers::<Self, L>(rows, offset, q) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
+        // SAFETY: the caller's.
+        unsafe { L::dot_signed(acc, w, a) }
+    }
+}
+
+matmul_rows!(DType::IQ4_NL, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Iq4Nl>);

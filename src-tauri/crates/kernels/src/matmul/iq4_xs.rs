@@ -1,0 +1,65 @@
+//! IQ4_XS weights times Q8_K activations: nibbles that stand for unevenly spaced numbers, a signed six-bit scale for
+//! each 32.
+
+use weights::DType;
+use weights::quant::iq4_nl::CODES;
+
+use super::ActFormat;
+use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
+use super::lanes::{Lanes, RowPointers};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Factor, upper bits of the scales, lower bits, nibbles.
+struct Iq4Xs;
+
+const QUANTS: usize = 8;
+
+impl Block256 for Iq4Xs {
+    const BYTES: usize = 136;
+    const SCALES_BY_16: bool = false;
+    const OFFSET: Offset = Offset::Signed;
+
+    #[inline(always)]
+    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+        // SAFETY: the caller's: 8 bytes of header and more at `offset`.
+        unsafe {
+            let [first, mut lower, _, _] = L::columns16(rows, offset);
+            let mut upper = L::shift_right::<16>(first);
+            let mut header = Header {
+                scales: [L::zero(); 16],
+                offsets: [L::zero(); 8],
+                factor: L::low_half(first),
+                offset_factor: L::zero_f(),
+            };
+            let (nibble, two, half) = (L::splat(15), L::splat(3), L::splat(32));
+            for group in 0..8 {
+                let stored = L::or(L::and(lower, nibble), L::shift_left::<4>(L::and(upper, two)));
+                let scale = L::sub(stored, half);
+                header.scales[group * 2] = scale;
+                header.offsets[group] =
+                    L::or(L::and(scale, L::splat(0xFFFF)), L::shift_left::<16>(scale));
+                lower = L::shift_right::<4>(lower);
+                upper = L::shift_right::<2>(upper);
+            }
+            header
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        unsafe {
+            let table = L::signed(L::table(&CODES));
+            for group in 0..8 {
+                let mut codes = T::arrange(L::nibbles32(rows, offset + QUANTS + group * 16));
+                for code in &mut codes {
+                    *code = L::lookup(table, *code);
+                }
+                take.group(group, codes);
+            }
+        }
+    }
+}
+
+matmul_rows!(DType::IQ4_XS, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Iq4Xs>);

@@ -1,0 +1,70 @@
+//! Q2_K weights times Q8_K activations: two bits, a four-bit scale and minimum for each 16.
+
+use weights::DType;
+
+use super::ActFormat;
+use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
+use super::lanes::{Lanes, RowPointers};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Scales and minima, a byte for each 16; two bits each; d and dmin.
+struct Q2K;
+
+const QUANTS: usize = 16;
+const FACTOR: usize = 80;
+const MIN_FACTOR: usize = 82;
+
+impl Block256 for Q2K {
+    const BYTES: usize = 84;
+    const SCALES_BY_16: bool = true;
+    const OFFSET: Offset = Offset::Minima;
+
+    #[inline(always)]
+    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+        // SAFETY: the caller's: 16 bytes at `offset`, the factors are the last four of the block.
+        unsafe {
+            let bytes = L::columns16(rows, offset);
+            let mut header = Header {
+                scales: [L::zero(); 16],
+                offsets: [L::zero(); 8],
+                factor: L::halves(rows, offset + FACTOR),
+                offset_factor: L::halves(rows, offset + MIN_FACTOR),
+            };
+            let nibble = L::splat(15);
+            for i in 0..4 {
+                let mut rest = bytes[i];
+                let mut mins = [L::zero(); 4];
+                for j in 0..4 {
+                    header.scales[i * 4 + j] = L::and(rest, nibble);
+                    mins[j] = L::and(L::shift_right::<4>(rest), nibble);
+                    rest = L::shift_right::<8>(rest);
+                }
+                header.offsets[i * 2] = L::or(mins[0], L::shift_left::<16>(mins[1]));
+                header.offsets[i * 2 + 1] = L::or(mins[2], L::shift_left::<16>(mins[3]));
+            }
+            header
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+        // SAFETY: the caller's: 64 bytes of integers at `offset` + 16.
+        unsafe {
+            let two = L::splat(0x0303_0303);
+            for half in 0..2 {
+                let mut bytes = T::arrange(L::rows32(rows, offset + QUANTS + half * 32));
+                for group in 0..4 {
+                    let mut out = bytes;
+                    for i in 0..8 {
+                        out[i] = L::and(bytes[i], two);
+                        bytes[i] = L::shift_right::<2>(bytes[i]);
+                    }
+                    take.group(half * 4 + group, out);
+                }
+            }
+        }
+    }
+}
+
+matmul_rows!(DType::Q2_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q2K>);
