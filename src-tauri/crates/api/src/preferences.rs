@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use engine::Sampling;
 use engine::template::ChatTemplate;
+use engine::{RopeScaling, Sampling};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -19,6 +19,8 @@ pub struct Overrides {
     pub threads: Option<usize>,
     pub kv: Option<Kv>,
     pub context: Option<usize>,
+    pub kv_window: Option<usize>,
+    pub rope_scaling: Option<RopeScaling>,
     /// The source of a chat template for whatever model answers.
     pub template: Option<String>,
     pub template_fallback: bool,
@@ -159,10 +161,13 @@ impl App {
         let Running { overrides, .. } = &*self.running;
         let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
         let kv = serde_json::from_value(self.value_of("kv")?).unwrap_or_default();
+        let stretch = self.value_of("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
         Ok(LoadSpec {
             backend: overrides.backend.unwrap_or_default(),
             threads: overrides.threads.or(whole("threads")?),
             kv: overrides.kv.unwrap_or(kv),
+            kv_window: overrides.kv_window.or(whole("kv_window")?),
+            rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
         })
     }

@@ -182,6 +182,22 @@ pub static SETTINGS: &[Setting] = &[
         default: || json!("f16"),
     },
     Setting {
+        key: "kv_window",
+        section: MACHINE,
+        label: "Window",
+        help: "How many tokens back layers see that know positions by rotation. Takes less memory, but changes the model: it wasn't trained so, and answers get worse.",
+        kind: || integer(64, 1_048_576, Some("as the model has it")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "context_stretch",
+        section: MACHINE,
+        label: "Context stretch",
+        help: "Multiplies how many tokens models can hold (YaRN). 1 is off; answers get worse the more it is.",
+        kind: || number(1.0, 64.0, 0.5),
+        default: || json!(1.0),
+    },
+    Setting {
         key: "theme",
         section: LOOK,
         label: "Theme",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use api::worker::protocol::{Backend, Kv};
 use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use engine::RopeScaling;
 
 use crate::not_built;
 
@@ -37,6 +38,12 @@ pub struct Global {
     /// Tokens of context
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,
+    /// See no further back than N tokens in layers that know positions by rotation: less memory, a changed model
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub kv_window: Option<u32>,
+    /// Stretch positions beyond the trained context
+    #[arg(long, global = true, value_name = "yarn:FACTOR")]
+    pub rope_scaling: Option<String>,
     /// Layers on the graphics card
     #[arg(long, global = true, value_name = "N|auto")]
     pub gpu_layers: Option<String>,
@@ -107,6 +114,10 @@ impl Global {
         }
     }
 
+    pub fn rope_scaling(&self) -> Result<Option<RopeScaling>> {
+        Ok(self.rope_scaling.as_deref().map(RopeScaling::parse).transpose()?)
+    }
+
     pub fn app_config(&self) -> Result<AppConfig> {
         let backend = self.backend()?;
         Ok(AppConfig {
@@ -119,6 +130,8 @@ impl Global {
                 threads: self.threads.map(|n| n as usize),
                 kv: self.kv.map(Kv::from),
                 context: self.ctx.map(|n| n as usize),
+                kv_window: self.kv_window.map(|n| n as usize),
+                rope_scaling: self.rope_scaling()?,
                 template: self.chat_template.as_deref().map(api::template_file).transpose()?,
                 template_fallback: self.template_fallback,
             },

@@ -128,7 +128,8 @@ impl Bench {
             Ok(())
         })?;
         let mean_depth = (depth + n / 2) as u64;
-        let bytes = self.weight_bytes + self.model.info().kv_bytes_per_token * mean_depth;
+        let info = self.model.info();
+        let bytes = self.weight_bytes + info.kv_bytes_per_token * mean_depth + info.kv_fixed_bytes;
         Ok(self.row(format!("tg{n}"), n, depth, &seconds, bytes))
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{Error, Result};
 use engine::arch;
+use engine::kv::size::kv_bytes;
 use engine::spec::ModelSpec;
 use engine::tokenizer::Tokenizer;
 use serde::Serialize;
@@ -148,20 +149,12 @@ struct Memory {
 /// recurrent layers), by context length.
 fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<Memory> {
     let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
-    let layout = engine::decoder::kv_layout(spec, engine::KvDType::F16);
-    let states = layout.states.iter().sum::<usize>() * size_of::<f32>();
-    let of_layer = |layer: &kernels::KvLayerLayout, n: usize| {
-        2 * layer.n_kv_heads * layer.head_dim * F16_BYTES * layer.window.map_or(n, |window| window.min(n))
-    };
-    let kept = |n: usize| states + layout.layers.iter().map(|layer| of_layer(layer, n)).sum::<usize>();
+    let kept = |n: usize| kv_bytes(spec, engine::KvDType::F16, n, 1).total();
     let lengths =
         std::iter::successors(Some(2048usize), |n| n.checked_mul(4)).take_while(|n| *n < spec.context_length);
-    let row = |context: usize| Memory { context, bytes: weights + kept(context) as u64 };
+    let row = |context: usize| Memory { context, bytes: weights + kept(context) };
     lengths.take(MOST_LENGTHS).chain([spec.context_length]).map(row).collect()
 }
-
-/// Of one key or value.
-const F16_BYTES: usize = 2;
 
 const MOST_LENGTHS: usize = 8;
 

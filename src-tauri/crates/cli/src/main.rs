@@ -53,6 +53,9 @@ fn main() -> ExitCode {
 fn perform(cli: Cli) -> Result<()> {
     let Cli { global, command } = cli;
     global.check()?;
+    if let Some(window) = global.kv_window.filter(|_| !global.json) {
+        out::log(&format!("--kv-window {window} changes the model: it wasn't trained to see so little."));
+    }
     match command {
         Command::Chat(args) => chat::chat(&global, &args),
         Command::Run(args) => run::run(&global, args),

@@ -63,6 +63,8 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
         },
         threads: global.threads.map(|n| n as usize),
         kv: global.kv.map_or(kv, Kv::from).dtype(),
+        kv_window: global.kv_window.map(|n| n as usize),
+        rope_scaling: global.rope_scaling()?,
         ctx: Some(global.ctx.map_or(context, |n| n as usize)),
         ..LoadOptions::default()
     })

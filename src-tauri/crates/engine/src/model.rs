@@ -18,8 +18,11 @@ use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
+mod context;
 mod forward;
 mod load;
+
+pub use context::{RopeScaling, narrow};
 
 /// Where layers run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +46,14 @@ pub struct LoadOptions {
     pub isa: Option<IsaLevel>,
     /// How keys and values are stored.
     pub kv: KvDType,
+    /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
+    /// lies further back is lost to them. None: as the model is.
+    pub kv_window: Option<usize>,
+    /// Positions beyond those the model was trained for; answers may suffer even below. None: as the model is.
+    pub rope_scaling: Option<RopeScaling>,
     /// Bytes that states kept to go back to may take, where windows or recurrent layers forget.
     pub kept_bytes: u64,
-    /// Tokens a sequence may hold, at most as many as the model was trained for. None: `DEFAULT_CTX`.
+    /// Tokens a sequence may hold, at most as many as the model can have. None: `DEFAULT_CTX`.
     pub ctx: Option<usize>,
     /// Sequences that may live at once.
     pub max_sequences: usize,
@@ -55,6 +63,9 @@ pub struct LoadOptions {
 
 /// Sequences in one batch: their page tables stand in a fixed array.
 pub const MAX_BATCH_SEQUENCES: usize = 64;
+
+/// Rows of one run: enough that weights are read seldom, few enough that a cancel waits for little.
+pub const DEFAULT_MAX_ROWS: usize = 64;
 
 /// Room for some ten states of a model of four billion parameters; only what is used is taken.
 pub const DEFAULT_KEPT_BYTES: u64 = 512 << 20;
@@ -69,10 +80,12 @@ impl Default for LoadOptions {
             threads: None,
             isa: None,
             kv: KvDType::F16,
+            kv_window: None,
+            rope_scaling: None,
             kept_bytes: DEFAULT_KEPT_BYTES,
             ctx: None,
             max_sequences: 4,
-            max_rows: 64,
+            max_rows: DEFAULT_MAX_ROWS,
         }
     }
 }
@@ -89,7 +102,7 @@ pub struct ModelInfo {
     pub n_vocab: usize,
     pub n_layers: usize,
     pub d_model: usize,
-    /// Positions the model was trained for.
+    /// Positions that the model can have: those it was trained for, or stretched as it was loaded.
     pub context_length: usize,
     /// Tokens a sequence may hold as loaded.
     pub n_ctx: usize,

@@ -46,6 +46,8 @@ impl LoadedModel {
             },
             threads: load.threads,
             kv: load.kv.dtype(),
+            kv_window: load.kv_window,
+            rope_scaling: load.rope_scaling,
             ctx: load.context,
             ..LoadOptions::default()
         };

@@ -1,7 +1,7 @@
 //! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
 //! can be a thread here and a child process elsewhere.
 
-use engine::{Finish, KvDType, Sampling};
+use engine::{Finish, KvDType, RopeScaling, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -64,6 +64,10 @@ pub struct LoadSpec {
     /// None: one per physical core.
     pub threads: Option<usize>,
     pub kv: Kv,
+    /// Tokens that layers with rotated positions see. None: as the model has it.
+    pub kv_window: Option<usize>,
+    /// None: as the model has it.
+    pub rope_scaling: Option<RopeScaling>,
     /// Tokens. None: the model's own, at most `settings::DEFAULT_CONTEXT`.
     pub context: Option<usize>,
 }

@@ -1,7 +1,11 @@
 //! How much the state of sequences takes: pages for positions, pages for windows, slots for recurrent states, and
 //! what all of that is in bytes.
 
-use kernels::{KvLayout, PAGE_LEN, Retention};
+use kernels::{KvDType, KvLayout, PAGE_LEN, Retention};
+
+use crate::decoder::kv_layout;
+use crate::model::DEFAULT_MAX_ROWS;
+use crate::spec::ModelSpec;
 
 /// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
 /// that a prompt ends with and its continuation doesn't repeat.
@@ -176,6 +180,13 @@ impl PieceBytes {
     }
 }
 
+/// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
+pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
+    let layout = kv_layout(spec, kv);
+    let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), DEFAULT_MAX_ROWS, 0);
+    KvBytes::of(&layout, &geometry)
+}
+
 /// What a context takes when every sequence is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KvBytes {
@@ -211,5 +222,53 @@ impl KvBytes {
     pub fn total(&self) -> u64 {
         let Self { full, windowed, states, kept } = *self;
         full + windowed + states + kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernels::KvLayerLayout;
+
+    use super::*;
+
+    fn layout(windows: &[Option<usize>], states: &[usize]) -> KvLayout {
+        let layer = |&window| KvLayerLayout { n_kv_heads: 4, head_dim: 128, dtype: KvDType::F16, window };
+        KvLayout { page_len: PAGE_LEN, layers: windows.iter().map(layer).collect(), states: states.to_vec() }
+    }
+
+    #[test]
+    fn windows_and_states_take_the_same_however_long_the_context() {
+        // Gemma 3's pattern: five layers of 1,024 positions to one of all
+        let layout = layout(&[Some(1024), Some(1024), Some(1024), Some(1024), Some(1024), None], &[10, 20]);
+        let of = |n_ctx| KvBytes::of(&layout, &Geometry::new(&layout, n_ctx, 2, 64, 0));
+        let (short, long) = (of(8192), of(131_072));
+        assert_eq!((short.windowed, short.states), (long.windowed, long.states));
+        // keys and values, 4 heads of 128 in two bytes
+        assert_eq!(long.full, 2 * 131_072 * 2 * 4 * 128 * 2);
+        assert_eq!(long.windowed, 2 * (1024 + 64 + 64 + 32) * 5 * 2 * 4 * 128 * 2);
+        assert_eq!((long.states, long.kept), (2 * 30 * 4, 0));
+        // a context shorter than the window keeps no more than itself
+        assert_eq!(of(256).windowed, 2 * 256 * 5 * 2 * 4 * 128 * 2);
+    }
+
+    #[test]
+    fn what_is_kept_stays_within_its_bytes() {
+        let layout = layout(&[Some(512), None], &[250_000]);
+        for kept_bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
+            let geometry = Geometry::new(&layout, 32_768, 4, 64, kept_bytes);
+            assert!(KvBytes::of(&layout, &geometry).kept <= kept_bytes, "{geometry:?}");
+            assert!(geometry.max_kept <= MAX_KEPT);
+        }
+        assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_kept, MAX_KEPT);
+    }
+
+    #[test]
+    fn how_far_back_depends_on_what_layers_forget() {
+        let rewind =
+            |windows, states, n_ctx| Geometry::new(&layout(windows, states), n_ctx, 1, 64, 0).rewind();
+        assert_eq!(rewind(&[None, None], &[], 8192), Rewind::Anywhere);
+        assert_eq!(rewind(&[Some(512), None], &[], 8192), Rewind::Near);
+        assert_eq!(rewind(&[Some(512), None], &[], 500), Rewind::Anywhere);
+        assert_eq!(rewind(&[None], &[8], 8192), Rewind::Nowhere);
     }
 }

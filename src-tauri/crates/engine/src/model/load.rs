@@ -5,6 +5,7 @@ use kernels::{
 };
 use weights::{Container, WeightFile};
 
+use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
 use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Wanted};
 use crate::arch::{self, Fit, Placed};
@@ -29,7 +30,11 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     progress(0.0);
     let family = arch::find(file)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
-    let spec = arch::spec_for(file, family, Fit { n_ctx, stretch: None })?;
+    let fit = Fit { n_ctx, stretch: options.rope_scaling.map(RopeScaling::factor) };
+    let mut spec = arch::spec_for(file, family, fit)?;
+    if let Some(window) = options.kv_window {
+        narrow(&mut spec, window)?;
+    }
     let placed = arch::tensors(file, family, &spec)?;
     let tokenizer = tokenizer(file, &spec)?;
     let template = ChatTemplate::from_weights(file);
@@ -46,7 +51,8 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
 
     let max_sequences = options.max_sequences.max(1);
     let max_rows = options.max_rows.max(1);
-    let n_ctx = n_ctx.clamp(1, spec.context_length);
+    let longest = longest(&spec, options.rope_scaling);
+    let n_ctx = n_ctx.clamp(1, longest);
     let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes);
     let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
     let capacity = Capacity {
@@ -68,7 +74,7 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
         n_vocab: spec.n_vocab,
         n_layers: spec.layers.len(),
         d_model: spec.d_model,
-        context_length: spec.context_length,
+        context_length: longest,
         n_ctx,
         kv_bytes_per_token: identity.bytes.page / kernels::PAGE_LEN as u64,
         kv_fixed_bytes: kv_bytes.fixed() / max_sequences as u64,
