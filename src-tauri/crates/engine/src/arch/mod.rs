@@ -111,7 +111,8 @@ pub fn find(file: &WeightFile) -> Result<Family> {
 }
 
 fn unknown(architecture: &str) -> EngineError {
-    let known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
+    let mut known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
+    known.dedup(); // llama's name is Mistral's too
     EngineError::new(
         "model.architecture_unknown",
         format!("the architecture \"{architecture}\" is not one that Inglenook runs"),

@@ -78,7 +78,8 @@ fn numbers_outside_their_bounds_are_refused() {
     for (key, values) in reals {
         values.into_iter().for_each(|value| check_key(key, OwnedValue::F32(value), "model.hyperparameter"));
     }
-    check_key("rope.scaling.type", OwnedValue::Str("yarn".into()), "model.feature_unsupported");
+    check_key("rope.scaling.type", OwnedValue::Str("yarn".into()), "model.hyperparameter"); // no factor
+    check_key("rope.scaling.type", OwnedValue::Str("dynamic".into()), "model.feature_unsupported");
     check_key("rope.scaling.type", OwnedValue::U32(1), "weights.key_invalid");
 }
 
@@ -106,7 +107,7 @@ fn numbers_at_their_bounds_are_taken() {
 fn families_that_do_not_run_are_named_with_those_that_do() {
     let error = read(llama().set("general.architecture", OwnedValue::Str("mamba".into()))).unwrap_err();
     assert_eq!(error.code(), "model.architecture_unknown");
-    assert!(error.to_string().contains("mamba") && error.remedy().contains("llama, smollm3"));
+    assert!(error.to_string().contains("mamba") && error.remedy().contains("llama, mistral3, smollm3"));
     let error = read(llama().set("general.architecture", OwnedValue::U32(1))).unwrap_err();
     assert_eq!(error.code(), "weights.key_invalid");
 }
