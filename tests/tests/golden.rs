@@ -1,204 +1,255 @@
-//! Logits and greedy continuations against implementations that nobody of this project wrote.
+//! Logits and greedy continuations against implementations that nobody of this project wrote: every family of the
+//! reference data in every container, format and configuration that it has.
 //!
 //! With float32 activations (the scalar backend) every logit is held to a tolerance; with quantised ones (the
-//! cpu backend) the mean error may be at most `NOISE` times llama.cpp's.
+//! cpu backend) the mean error may be at most `NOISE` times llama.cpp's. At the end stands a table of what was
+//! measured.
 
+mod judge;
 mod reference;
 
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
-use reference::{Case, cases, npy, story_cases};
-use weights::WeightFile;
+use engine::Devices;
+use judge::Verdict;
+use reference::{cases, npy, story_cases, theirs};
 
 /// Largest difference of a logit with float32 activations: what the references differ among themselves by
 /// is a thirtieth of it.
 const TOLERANCE: f32 = 1e-3;
 
-/// Allowed mean error with quantised activations, as a multiple of llama.cpp's.
-const NOISE: f64 = 1.25;
+/// Of GGUFs whose exact logits took GELU from a table of float16 values, as llama.cpp does.
+const TABLE_TOLERANCE: f32 = 2e-2;
+const BY_TABLE: [&str; 3] = ["gemma", "gemma2", "gemma3"];
 
-fn logits_dir(family: &str) -> PathBuf {
-    inglenook_tests::reference_dir().join("logits").join(family)
+/// Mixtures of experts are judged by mean and by share of agreeing positions.
+const MIXTURES: [&str; 4] = ["qwen3_moe", "gpt_oss", "gemma4_moe", "qwen3_5_moe"];
+
+/// Families that the reference data has at least.
+const FAMILIES: [&str; 18] = [
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gemma4",
+    "gemma4_e",
+    "gemma4_moe",
+    "gpt_oss",
+    "lfm2",
+    "llama",
+    "ministral3",
+    "mistral",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_moe",
+    "smollm3",
+];
+
+/// One line of the table, and how it is measured.
+struct Line {
+    family: String,
+    container: &'static str,
+    what: String,
+    check: Box<dyn Fn() -> Verdict + Send + Sync>,
 }
 
-fn stories_dir() -> PathBuf {
-    inglenook_tests::reference_dir().join("real/stories260K")
-}
-
-fn load(path: &Path, devices: Devices) -> Model {
-    let file = Arc::new(WeightFile::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
-    let options = LoadOptions { devices, kv: KvDType::F32, ctx: Some(512), ..LoadOptions::default() };
-    Model::load(file, &options, &mut |_| {}).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-/// Logits after every position. (n_tokens, n_vocab)
-fn all_logits(model: &mut Model, tokens: &[u32]) -> Vec<Vec<f32>> {
-    let seq = model.new_sequence().unwrap();
-    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::All }]).unwrap();
-    let rows = (0..logits.n_rows()).map(|row| logits.row(row).unwrap().to_vec()).collect();
-    model.free(seq);
-    rows
-}
-
-/// Best id, and by how much it beats the second.
-fn best(logits: &[f32]) -> (u32, f32) {
-    let id = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap();
-    let others = logits.iter().enumerate().filter(|(i, _)| *i != id).map(|(_, &l)| l);
-    (id as u32, logits[id] - others.fold(f32::MIN, f32::max))
-}
-
-/// Every logit the case knows, top-1 by position, and the greedy continuation, all within the tolerance.
-fn check_exactly(what: &str, model: &mut Model, case: &Case) {
-    let what = format!("{what}, {} tokens", case.tokens.len());
-    let rows = all_logits(model, &case.tokens);
-    let mut worst = 0f32;
-    for (position, (row, top)) in rows.iter().zip(&case.top).enumerate() {
-        for &(id, expected) in top {
-            let error = (row[id as usize] - expected).abs();
-            assert!(error <= TOLERANCE, "{what}: position {position}, id {id}: off by {error}");
-            worst = worst.max(error);
-        }
-        if top[0].1 - top[1].1 > 2.0 * TOLERANCE {
-            assert_eq!(best(row).0, top[0].0, "{what}: best id at position {position}");
-        }
+impl Line {
+    fn new(
+        family: &str,
+        container: &'static str,
+        what: impl Into<String>,
+        check: impl Fn() -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        Self { family: family.to_owned(), container, what: what.into(), check: Box::new(check) }
     }
-    for (id, (ours, expected)) in rows[rows.len() - 1].iter().zip(&case.last).enumerate() {
-        let error = (ours - expected).abs();
-        assert!(error <= TOLERANCE, "{what}: last position, id {id}: off by {error}");
-        worst = worst.max(error);
-    }
-    check_greedy(&what, model, case);
-    eprintln!("{what}: largest error {worst:.1e}");
-}
-
-/// The same ids, until a step where the two best are closer than rounding may decide.
-fn check_greedy(what: &str, model: &mut Model, case: &Case) {
-    let seq = model.new_sequence().unwrap();
-    let mut tokens = case.tokens.clone();
-    for (step, &expected) in case.greedy.iter().enumerate() {
-        let logits = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::Last }]).unwrap();
-        let (id, margin) = best(logits.row(0).unwrap());
-        if id != expected {
-            assert!(
-                margin <= 2.0 * TOLERANCE,
-                "{what}: greedy step {step}: {id} for {expected}, margin {margin}"
-            );
-            break;
-        }
-        tokens = vec![id];
-    }
-    model.free(seq);
-}
-
-fn mean_error(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| f64::from((a - b).abs())).sum::<f64>() / a.len() as f64
-}
-
-/// The mean error over all prompts' last logits, against llama.cpp's on the same file.
-fn check_noise(what: &str, model: &mut Model, exact: &[Case], theirs: &[Vec<f32>]) {
-    let (mut ours_sum, mut theirs_sum) = (0.0, 0.0);
-    for (case, theirs) in exact.iter().zip(theirs) {
-        let rows = all_logits(model, &case.tokens);
-        ours_sum += mean_error(&rows[rows.len() - 1], &case.last);
-        theirs_sum += mean_error(theirs, &case.last);
-    }
-    let ratio = ours_sum / theirs_sum;
-    eprintln!("{what}: mean error {:.4}, {ratio:.2} of llama.cpp's", ours_sum / exact.len() as f64);
-    assert!(ratio <= NOISE, "{what}: mean error is {ratio:.2} times llama.cpp's");
-}
-
-fn check_safetensors(family: &str) {
-    let dir = logits_dir(family);
-    if !dir.join("model.safetensors").exists() && inglenook_tests::reference_is_small() {
-        return; // the project's own set has GGUF files only
-    }
-    let mut model = load(&dir, Devices::Scalar);
-    for case in cases(&dir, "ref.hf") {
-        check_exactly(&format!("{family} safetensors"), &mut model, &case);
-    }
-}
-
-/// Every GGUF of a family: with the scalar backend exactly, with the cpu backend as well as llama.cpp.
-fn check_ggufs(family: &str) {
-    let dir = logits_dir(family);
-    let mut n_files = 0;
-    for entry in std::fs::read_dir(&dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|e| e != "gguf") {
-            continue;
-        }
-        n_files += 1;
-        let stem = path.file_stem().unwrap().to_str().unwrap();
-        let format = stem.split('.').nth(1).unwrap();
-        let exact = cases(&dir, &format!("ref.{format}.exact"));
-        let mut model = load(&path, Devices::Scalar);
-        for case in &exact {
-            check_exactly(stem, &mut model, case);
-        }
-        let theirs = npy(&dir.join(format!("ref.{format}.llamacpp.last.npy")));
-        check_noise(&format!("{stem} on cpu"), &mut load(&path, Devices::Cpu), &exact, &theirs);
-    }
-    assert!(n_files > 0, "no GGUF in {}", dir.display());
 }
 
 #[test]
-fn llama_safetensors() {
-    check_safetensors("llama");
+fn every_family() {
+    let root = inglenook_tests::reference_dir().join("logits");
+    let expected = if inglenook_tests::reference_is_small() { &[][..] } else { &FAMILIES };
+    run("Golden logits", &lines(&root, expected));
 }
 
+/// Small models of every family, made with `tests/reference/make.py`: there without the conformance data too.
 #[test]
-fn smollm3_safetensors() {
-    check_safetensors("smollm3");
+fn small_families() {
+    let root = inglenook_tests::workspace_root().join("tests/reference/families");
+    let expected: Vec<&str> = FAMILIES.into_iter().chain(["gpt2"]).collect();
+    run("Golden logits of small models", &lines(&root, &expected));
 }
 
-#[test]
-fn llama_gguf() {
-    check_ggufs("llama");
-}
-
-#[test]
-fn smollm3_gguf() {
-    check_ggufs("smollm3");
-}
-
-#[test]
-fn stories_in_float32() {
-    let dir = stories_dir();
-    if !dir.exists() && inglenook_tests::reference_is_small() {
-        return;
+/// All that the families of a folder are to be measured by. Panics where an expected one isn't there.
+fn lines(root: &Path, expected: &[&str]) -> Vec<Line> {
+    let mut families = names(root);
+    families.retain(|name| root.join(name).join("ref.hf.json").exists());
+    let missing: Vec<_> = expected.iter().filter(|name| !families.iter().any(|f| f == *name)).collect();
+    assert!(missing.is_empty(), "{} has no {missing:?}", root.display());
+    let mut lines = Vec::new();
+    for family in &families {
+        let n_before = lines.len();
+        safetensors_lines(root, family, &mut lines);
+        gguf_lines(root, family, &mut lines);
+        assert!(lines.len() > n_before, "{family} has neither safetensors nor GGUF");
     }
-    let cases = story_cases(&dir, "hf");
-    for path in [dir.clone(), dir.join("stories260K-f32.gguf")] {
-        for devices in [Devices::Scalar, Devices::Cpu] {
-            let what = format!("{} {devices:?}", path.file_name().unwrap().display());
-            let mut model = load(&path, devices);
-            cases.iter().for_each(|case| check_exactly(&what, &mut model, case));
+    lines
+}
+
+/// Safetensors with each of their configs: `config.ALT.json` has answers of its own, or is another spelling of the
+/// same model. A folder inside holds the same model with other tensor names.
+fn safetensors_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
+    let dir = root.join(family);
+    let is_mixture = MIXTURES.contains(&family);
+    let mut add = |what: String, folder: PathBuf, config: Option<PathBuf>, stem: String| {
+        let dir = dir.clone();
+        lines.push(Line::new(family, "safetensors", what, move || {
+            let copy = config.as_ref().map(|config| with_config(&folder, config));
+            let verdict = judge::load(copy.as_ref().unwrap_or(&folder), Devices::Scalar)
+                .and_then(|mut model| judge::exactly(&mut model, &cases(&dir, &stem), TOLERANCE, is_mixture));
+            copy.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
+            verdict
+        }));
+    };
+    for name in names(&dir) {
+        let path = dir.join(&name);
+        match name.strip_prefix("config.").and_then(|name| name.strip_suffix("json")) {
+            Some("") if dir.join("model.safetensors").exists() => {
+                add("bf16".into(), dir.clone(), None, "ref.hf".into());
+            }
+            Some(other) if !other.is_empty() => {
+                let other = other.trim_end_matches('.');
+                let own = format!("ref.hf.{other}");
+                let stem = if dir.join(format!("{own}.json")).exists() { own } else { "ref.hf".into() };
+                add(format!("bf16, {name}"), dir.clone(), Some(path), stem);
+            }
+            _ if path.join("config.json").exists() => {
+                add(format!("bf16, {name}/"), path, None, "ref.hf".into())
+            }
+            _ => {}
         }
     }
 }
 
-/// Quantised weights have no `exact` reference here: llama.cpp's logits differ by its quantised activations.
+/// Every GGUF: with the scalar backend exactly, with the cpu backend as well as llama.cpp.
+fn gguf_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
+    let dir = root.join(family);
+    let is_mixture = MIXTURES.contains(&family);
+    let tolerance = if BY_TABLE.contains(&family) { TABLE_TOLERANCE } else { TOLERANCE };
+    for name in names(&dir).into_iter().filter(|name| name.ends_with(".gguf")) {
+        let format = name.split('.').nth(1).unwrap().to_owned();
+        let (dir, path) = (dir.clone(), dir.join(&name));
+        let exact = format!("ref.{format}.exact");
+        {
+            let (dir, path, exact) = (dir.clone(), path.clone(), exact.clone());
+            lines.push(Line::new(family, "GGUF", format.clone(), move || {
+                let mut model = judge::load(&path, Devices::Scalar)?;
+                judge::exactly(&mut model, &cases(&dir, &exact), tolerance, is_mixture)
+            }));
+        }
+        lines.push(Line::new(family, "GGUF, cpu", format.clone(), move || {
+            let mut model = judge::load(&path, Devices::Cpu)?;
+            let exact = cases(&dir, &exact);
+            match theirs(&dir, &format).filter(|_| is_mixture) {
+                Some(theirs) => judge::noise_of_mixture(&mut model, &exact, &theirs),
+                None => {
+                    let theirs = npy(&dir.join(format!("ref.{format}.llamacpp.last.npy")));
+                    judge::noise(&mut model, &exact, &theirs)
+                }
+            }
+        }));
+    }
+}
+
+/// A trained model, from which text comes out.
 #[test]
-fn stories_quantised() {
+fn stories() {
+    /// Most that logits may differ from llama.cpp's where nobody computed exact ones.
     const NEAR: f64 = 0.25;
-    let dir = stories_dir();
+    let dir = inglenook_tests::reference_dir().join("real/stories260K");
     if !dir.exists() && inglenook_tests::reference_is_small() {
-        return;
+        return; // the project's own set has no such model
+    }
+    let mut lines = Vec::new();
+    for (container, path) in [("safetensors", dir.clone()), ("GGUF", dir.join("stories260K-f32.gguf"))] {
+        for devices in [Devices::Scalar, Devices::Cpu] {
+            let (dir, path, what) = (dir.clone(), path.clone(), format!("f32, {devices:?}"));
+            lines.push(Line::new("stories260K", container, what, move || {
+                let mut model = judge::load(&path, devices.clone())?;
+                judge::exactly(&mut model, &story_cases(&dir, "hf"), TOLERANCE, false)
+            }));
+        }
     }
     for format in ["q8_0", "q4_0"] {
         for devices in [Devices::Scalar, Devices::Cpu] {
-            let mut model = load(&dir.join(format!("stories260K-{format}.gguf")), devices.clone());
-            for case in story_cases(&dir, &format!("llamacpp-{format}")) {
-                let rows = all_logits(&mut model, &case.tokens);
-                let error = mean_error(&rows[rows.len() - 1], &case.last);
-                eprintln!(
-                    "stories {format} {devices:?}, {} tokens: mean error {error:.4}",
-                    case.tokens.len()
-                );
-                assert!(error <= NEAR, "stories {format} {devices:?}: mean error {error}");
-            }
+            let (dir, what) = (dir.clone(), format!("{format}, {devices:?}"));
+            lines.push(Line::new("stories260K", "GGUF", what, move || {
+                let mut model =
+                    judge::load(&dir.join(format!("stories260K-{format}.gguf")), devices.clone())?;
+                judge::near(&mut model, &story_cases(&dir, &format!("llamacpp-{format}")), NEAR)
+            }));
         }
     }
+    run("A trained model", &lines);
+}
+
+/// Measures all lines on as many threads as there are cores, and prints them as a table; fails if one does.
+fn run(title: &str, lines: &[Line]) {
+    let next = AtomicUsize::new(0);
+    let verdicts: Mutex<Vec<(usize, Verdict)>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((index, line)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, lines.get(i)?)))
+                {
+                    let verdict = catch_unwind(AssertUnwindSafe(&line.check))
+                        .unwrap_or_else(|_| Err("it panicked, see above".into()));
+                    verdicts.lock().unwrap().push((index, verdict));
+                }
+            });
+        }
+    });
+    let mut verdicts = verdicts.into_inner().unwrap();
+    verdicts.sort_by_key(|(index, _)| *index);
+    let mut table = format!("\n{title}\n");
+    for (index, verdict) in &verdicts {
+        let Line { family, container, what, .. } = &lines[*index];
+        let (figure, passed) = match verdict {
+            Ok(figure) => (figure, "pass"),
+            Err(figure) => (figure, "FAIL"),
+        };
+        table += &format!("{family:12} | {container:11} | {what:26} | {passed} | {figure}\n");
+    }
+    // past the capture of passing tests' output: the figures are part of what a run says
+    std::io::stderr().write_all(table.as_bytes()).unwrap();
+    let n_failed = verdicts.iter().filter(|(_, verdict)| verdict.is_err()).count();
+    assert!(n_failed == 0 && verdicts.len() == lines.len(), "{n_failed} of {} lines fail", lines.len());
+}
+
+/// A copy of a model's folder with another config.
+fn with_config(dir: &Path, config: &Path) -> PathBuf {
+    let name = format!("{}-{}", dir.file_name().unwrap().display(), config.file_name().unwrap().display());
+    let copy = std::env::temp_dir().join(format!("inglenook-golden-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&copy).unwrap();
+    for name in ["model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
+        if dir.join(name).exists() {
+            std::fs::copy(dir.join(name), copy.join(name)).unwrap();
+        }
+    }
+    std::fs::copy(config, copy.join("config.json")).unwrap();
+    copy
+}
+
+/// What a folder holds, sorted.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }

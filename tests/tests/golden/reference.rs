@@ -11,23 +11,28 @@ pub struct Case {
     pub top: Vec<Vec<(u32, f32)>>,
     /// Ids continued by argmax.
     pub greedy: Vec<u32>,
+    /// By how much each of them was better than the second best, where the reference says so.
+    pub margins: Vec<f32>,
     /// All logits after the last position. (n_vocab)
     pub last: Vec<f32>,
 }
 
-/// The four prompts of `logits/ARCH`, with the answers of `stem` ("ref.hf", "ref.q8_0.exact").
+/// The prompts of `logits/ARCH`, with the answers of `stem` ("ref.hf", "ref.q8_0.exact").
 pub fn cases(dir: &Path, stem: &str) -> Vec<Case> {
     let prompts = json(&dir.join("ref.hf.json"));
     let answers = json(&dir.join(format!("{stem}.json")));
     let last = npy(&dir.join(format!("{stem}.last.npy")));
-    let prompts = prompts["prompts"].as_array().unwrap().iter();
+    let prompts = list(&prompts["prompts"]);
+    assert_eq!(prompts.len(), last.len(), "{}: {stem}", dir.display());
     prompts
-        .zip(answers["prompts"].as_array().unwrap())
+        .iter()
+        .zip(list(&answers["prompts"]))
         .zip(last)
         .map(|((prompt, answer), last)| Case {
             tokens: ids(&prompt["tokens"]),
             top: list(&answer["top10"]).iter().map(|t| pairs(&t[0], &t[1])).collect(),
             greedy: ids(&answer["greedy"]),
+            margins: answer["greedy_margin"].as_array().map_or(Vec::new(), |m| m.iter().map(float).collect()),
             last,
         })
         .collect()
@@ -45,9 +50,30 @@ pub fn story_cases(dir: &Path, stem: &str) -> Vec<Case> {
             tokens: ids(&p["ids"]),
             top: list(&p["top_ids"]).iter().zip(list(&p["top_logits"])).map(|(i, l)| pairs(i, l)).collect(),
             greedy: ids(&p["greedy32"]),
+            margins: Vec::new(),
             last: last.to_vec(),
         })
         .collect()
+}
+
+/// How far llama.cpp is from exact arithmetic on one file, over all prompts and positions.
+pub struct Theirs {
+    /// Mean difference of a logit.
+    pub mean: f64,
+    /// Share of positions with the same best id.
+    pub top_1: f64,
+}
+
+/// None where a family has no such comparison of that format.
+pub fn theirs(dir: &Path, format: &str) -> Option<Theirs> {
+    let path = dir.join("agreement.json");
+    let all = if path.exists() { json(&path) } else { return None };
+    let prompts = all.get(format)?.get("llamacpp_vs_exact")?.as_array()?;
+    let sum = |key: &str| {
+        prompts.iter().map(|p| f64::from(float(&p[key])) * f64::from(float(&p["n"]))).sum::<f64>()
+    };
+    let n_positions: f64 = prompts.iter().map(|p| f64::from(float(&p["n"]))).sum();
+    Some(Theirs { mean: sum("mean") / n_positions, top_1: sum("argmax_agree") / n_positions })
 }
 
 /// A two-dimensional float32 array, row by row.
@@ -70,6 +96,10 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
+fn float(value: &Value) -> f32 {
+    value.as_f64().unwrap() as f32
+}
+
 fn list(value: &Value) -> &Vec<Value> {
     value.as_array().unwrap()
 }
@@ -79,5 +109,5 @@ fn ids(value: &Value) -> Vec<u32> {
 }
 
 fn pairs(ids_of: &Value, logits: &Value) -> Vec<(u32, f32)> {
-    ids(ids_of).into_iter().zip(list(logits).iter().map(|l| l.as_f64().unwrap() as f32)).collect()
+    ids(ids_of).into_iter().zip(list(logits).iter().map(float)).collect()
 }
