@@ -27,7 +27,7 @@ N_GREEDY = 12
 BASE = dict(vocab_size=VOCAB, max_position_embeddings=256, rms_norm_eps=1e-5, hidden_size=32, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, intermediate_size=48, hidden_act="silu", bos_token_id=0,
             eos_token_id=1, pad_token_id=None)
-GEMMA = dict(BASE, head_dim=24, hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True, rms_norm_eps=1e-6)
+GEMMA = dict(BASE, head_dim=24, hidden_act="gelu_pytorch_tanh", hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True, rms_norm_eps=1e-6)
 GEMMA4 = dict(GEMMA, model_type="gemma4_text", head_dim=16, global_head_dim=32, sliding_window=12,
               final_logit_softcapping=7.0, num_hidden_layers=3,
               layer_types=["sliding_attention", "sliding_attention", "full_attention"],

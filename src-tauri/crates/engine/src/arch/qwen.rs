@@ -110,9 +110,16 @@ fn norm_heads(spec: &mut ModelSpec) {
     }
 }
 
+/// What newer configs call the number of experts.
+const N_LOCAL_EXPERTS: super::hyper::Key =
+    super::hyper::Key { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
+
 /// Experts whose weights are a softmax over all of them, made to sum to 1.
 pub(super) fn experts(hyper: &Hyper<'_>) -> Result<Experts> {
-    let n_experts = hyper.count(keys::N_EXPERTS, MAX_EXPERTS)?;
+    let n_experts = match hyper.optional_count(N_LOCAL_EXPERTS, MAX_EXPERTS)? {
+        Some(n_experts) => n_experts,
+        None => hyper.count(keys::N_EXPERTS, MAX_EXPERTS)?,
+    };
     Ok(Experts {
         n_experts,
         n_used: hyper.count(keys::N_EXPERTS_USED, n_experts)?,
