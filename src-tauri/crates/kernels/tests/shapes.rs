@@ -138,9 +138,22 @@ fn delta_net(b: &mut GraphBuilder, x: ValueId, delta: DeltaShape) -> Result<(), 
 
 type BuildRouted = fn(&mut GraphBuilder, ValueId, ValueId) -> Result<(), KernelError>;
 
+/// Each build is refused for what it names.
+fn refused(cases: &[(&str, BuildRouted)]) {
+    for (what, build) in cases {
+        let (mut b, x, route) = begun_with_states();
+        match build(&mut b, x, route) {
+            Err(KernelError::Shape { node, what: found, .. }) => {
+                assert_eq!((node.as_str(), found), ("bad", *what))
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+}
+
 #[test]
-fn misfits_of_experts_and_recurrent_layers_are_refused_by_name() {
-    let cases: &[(&str, BuildRouted)] = &[
+fn misfits_of_rows_and_columns_are_refused_by_name() {
+    refused(&[
         ("width of x", |b, x, _| b.rms_norm_groups("bad", x, None, 0.0, 1e-5, 5).map(drop)),
         ("width of x", |b, x, _| b.rms_norm_groups("bad", x, None, 0.0, 1e-5, 0).map(drop)),
         ("norm weight", |b, x, _| b.rms_norm_groups("bad", x, Some(&f32s(&[32])), 0.0, 1e-5, 8).map(drop)),
@@ -161,6 +174,23 @@ fn misfits_of_experts_and_recurrent_layers_are_refused_by_name() {
         ("columns", |b, x, _| {
             b.columns("bad", x, Columns { n_groups: 4, stride: 8, start: 0, width: 0 }).map(drop)
         }),
+        ("window", |b, x, _| {
+            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.kv_write("ok", kv, kv, 0)?;
+            b.attention("bad", x, AttentionShape { window: Some(17), ..attention(4, 0) }).map(drop)
+        }),
+        ("sinks", |b, x, _| {
+            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.kv_write("ok", kv, kv, 0)?;
+            let shape = AttentionShape { window: Some(16), sinks: Some([0.0; 3].into()), ..attention(4, 0) };
+            b.attention("bad", x, shape).map(drop)
+        }),
+    ]);
+}
+
+#[test]
+fn misfits_of_experts_are_refused_by_name() {
+    refused(&[
         ("width of the router's logits", |b, x, _| b.moe_route("bad", x, routing(31, 2)).map(drop)),
         ("experts used", |b, x, _| b.moe_route("bad", x, routing(32, 0)).map(drop)),
         ("experts used", |b, x, _| b.moe_route("bad", x, routing(32, 33)).map(drop)),
@@ -194,6 +224,12 @@ fn misfits_of_experts_and_recurrent_layers_are_refused_by_name() {
             let x = b.matmul("ok", x, &f32s(&[7, 32]), None)?;
             b.expert_sum("bad", x, route).map(drop)
         }),
+    ]);
+}
+
+#[test]
+fn misfits_of_recurrent_layers_are_refused_by_name() {
+    refused(&[
         ("taps of the convolution", |b, x, _| {
             b.short_conv("bad", x, ConvShape { kernel: 1, ..conv(0, 32) }).map(drop)
         }),
@@ -230,27 +266,7 @@ fn misfits_of_experts_and_recurrent_layers_are_refused_by_name() {
             let qkv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
             b.delta_net("bad", qkv, x, x, delta()).map(drop)
         }),
-        ("window", |b, x, _| {
-            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
-            b.kv_write("ok", kv, kv, 0)?;
-            b.attention("bad", x, AttentionShape { window: Some(17), ..attention(4, 0) }).map(drop)
-        }),
-        ("sinks", |b, x, _| {
-            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
-            b.kv_write("ok", kv, kv, 0)?;
-            let shape = AttentionShape { window: Some(16), sinks: Some([0.0; 3].into()), ..attention(4, 0) };
-            b.attention("bad", x, shape).map(drop)
-        }),
-    ];
-    for (what, build) in cases {
-        let (mut b, x, route) = begun_with_states();
-        match build(&mut b, x, route) {
-            Err(KernelError::Shape { node, what: found, .. }) => {
-                assert_eq!((node.as_str(), found), ("bad", *what))
-            }
-            other => panic!("{what}: {other:?}"),
-        }
-    }
+    ]);
 }
 
 /// The shapes that the misfits are made of do fit.
