@@ -48,27 +48,39 @@ impl Block256 for Q3K {
     unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
         // SAFETY: the caller's: 32 bytes of upper bits and 64 of lower ones at `offset`.
         unsafe {
-            let (two, third) = (L::splat(0x0303_0303), L::splat(0x0404_0404));
             let upper = T::arrange(L::rows32(rows, offset));
-            for half in 0..2 {
-                // Bit 2 of each byte is that of the next group.
-                let mut upper = upper;
-                for upper in &mut upper {
-                    *upper =
-                        if half == 0 { L::shift_left::<2>(*upper) } else { L::shift_right::<2>(*upper) };
-                }
-                let mut lower = T::arrange(L::rows32(rows, offset + LOWER + half * 32));
-                for group in 0..4 {
-                    let mut out = lower;
-                    for i in 0..8 {
-                        out[i] = L::or(L::and(lower[i], two), L::and(upper[i], third));
-                        lower[i] = L::shift_right::<2>(lower[i]);
-                        upper[i] = L::shift_right::<1>(upper[i]);
-                    }
-                    take.group(half * 4 + group, out);
-                }
-            }
+            let lower = T::arrange(L::rows32(rows, offset + LOWER));
+            take.group(0, three_bits::<L, 0, 2, 0>(&lower, &upper));
+            take.group(1, three_bits::<L, 2, 1, 0>(&lower, &upper));
+            take.group(2, three_bits::<L, 4, 0, 0>(&lower, &upper));
+            take.group(3, three_bits::<L, 6, 0, 1>(&lower, &upper));
+            let lower = T::arrange(L::rows32(rows, offset + LOWER + 32));
+            take.group(4, three_bits::<L, 0, 0, 2>(&lower, &upper));
+            take.group(5, three_bits::<L, 2, 0, 3>(&lower, &upper));
+            take.group(6, three_bits::<L, 4, 0, 4>(&lower, &upper));
+            take.group(7, three_bits::<L, 6, 0, 5>(&lower, &upper));
         }
+    }
+}
+
+/// A group: `lower` moved down, `upper` moved up or down so that its bit is the third.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn three_bits<L: Lanes, const LOWER: u32, const UP: u32, const DOWN: u32>(
+    lower: &[L::I; 8],
+    upper: &[L::I; 8],
+) -> [L::I; 8] {
+    // SAFETY: the caller's.
+    unsafe {
+        let (two, third) = (L::splat(0x0303_0303), L::splat(0x0404_0404));
+        let mut out = *lower;
+        for i in 0..8 {
+            let upper = L::and(L::shift_right::<DOWN>(L::shift_left::<UP>(upper[i])), third);
+            out[i] = L::or(L::and(L::shift_right::<LOWER>(lower[i]), two), upper);
+        }
+        out
     }
 }
 
