@@ -68,7 +68,8 @@ dtypes! {
     TQ2_0    "TQ2_0"    Some(35), None,         256 x 66,  Some(quant::tq2_0::CODEC);
     MXFP4    "MXFP4"    Some(39), None,         32 x 17,   Some(quant::mxfp4::CODEC);
     NVFP4    "NVFP4"    Some(40), None,         64 x 36,   Some(quant::nvfp4::CODEC);
-    Q1_0     "Q1_0"     Some(41), None,         128 x 18,  None;
+    Q1_0     "Q1_0"     Some(41), None,         128 x 18,  Some(quant::q1_0::CODEC);
+    Q2_0     "Q2_0"     Some(42), None,         64 x 18,   Some(quant::q2_0::CODEC);
     I8       "I8"       Some(24), Some("I8"),   1 x 1,     None;
     I16      "I16"      Some(25), Some("I16"),  1 x 2,     None;
     I32      "I32"      Some(26), Some("I32"),  1 x 4,     None;

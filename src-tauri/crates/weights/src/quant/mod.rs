@@ -19,6 +19,8 @@ mod lattice;
 pub mod mix;
 pub mod mxfp4;
 pub mod nvfp4;
+pub mod q1_0;
+pub mod q2_0;
 pub mod q2_k;
 pub mod q3_k;
 pub mod q4_0;
