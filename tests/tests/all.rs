@@ -7,6 +7,7 @@ mod configs;
 mod convert;
 mod forward;
 mod golden;
+mod histories;
 mod kill9;
 mod malformed;
 mod malformed_parts;

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler, TokenId,
-    generate,
+    Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, RopeScaling, Sampling,
+    Scheduler, TokenId, generate,
 };
 use weights::WeightFile;
 
 const MODEL: &str = "logits/llama/llama.q8_0.gguf";
 
 fn load(file: &str, ctx: usize) -> Model {
+    load_as(file, LoadOptions { ctx: Some(ctx), max_rows: 16, ..LoadOptions::default() })
+}
+
+fn load_as(file: &str, options: LoadOptions) -> Model {
     let file = Arc::new(WeightFile::open(&inglenook_tests::reference_dir().join(file)).unwrap());
-    let devices = Devices::Cpu;
-    let options =
-        LoadOptions { devices, threads: Some(2), ctx: Some(ctx), max_rows: 16, ..LoadOptions::default() };
+    let options = LoadOptions { devices: Devices::Cpu, threads: Some(2), ..options };
     Model::load(file, &options, &mut |_| {}).unwrap()
 }
 
@@ -206,6 +208,47 @@ fn what_a_sequence_holds_is_not_computed_again() {
     let again = alone(&mut model, first);
     assert_eq!(again.ids, answer.ids);
     assert_eq!(again.done.as_ref().unwrap().n_reused, n_prompt - 1, "the last token's logits are wanted");
+}
+
+/// Layers that forget come back to where they were kept: before the reply, after it, and along a long prompt.
+#[test]
+fn models_that_forget_go_back_without_reading_all_again() {
+    let folder = inglenook_tests::reference_dir().join("logits");
+    for name in ["gpt_oss", "lfm2", "qwen3_5"] {
+        if !folder.join(name).exists() && inglenook_tests::reference_is_small() {
+            continue;
+        }
+        // longer than they were trained for
+        let rope_scaling = RopeScaling::yarn(4.0);
+        let options = LoadOptions { ctx: Some(2048), rope_scaling, ..LoadOptions::default() };
+        let mut model = load_as(&format!("logits/{name}"), options);
+        assert_eq!(model.n_ctx(), 2048);
+        let seq = model.new_sequence().unwrap();
+        let ask = |id: u64, prompt: Vec<u32>| Request { prompt, sequence: Some(seq), ..request(id) };
+        let check = |model: &mut Model, request: Request, n_reused: usize| {
+            let n_prompt = request.prompt.len();
+            let answer = alone(model, request.clone());
+            let fresh = alone(model, Request { sequence: None, ..request });
+            assert_eq!(answer.ids, fresh.ids, "{name}");
+            assert_eq!(answer.done.as_ref().unwrap().n_reused, n_reused, "{name}: of {n_prompt}");
+            answer.ids
+        };
+        let text = |n: u32| -> Vec<u32> { (0..n).map(|i| i * 37 % 500).collect() };
+        let first = ask(1, text(1300));
+        let reply = check(&mut model, first.clone(), 0);
+        assert_eq!(check(&mut model, first.clone(), 1299), reply, "regenerated");
+        // the next turn, whose template drops the last tokens of the prompt and the reply: old reasoning
+        let rewound = if name == "gpt_oss" { 1298 } else { 1284 };
+        check(&mut model, ask(2, [&first.prompt[..1298], &[9; 40]].concat()), rewound);
+        // the first turn again, and on from its end
+        check(&mut model, first.clone(), rewound);
+        let held = [&first.prompt[..], &reply[..9]].concat();
+        check(&mut model, ask(3, [&held[..], &[5; 30]].concat()), held.len());
+        // its message is edited
+        check(&mut model, ask(4, [&held[..], &[6; 50]].concat()), held.len());
+        // an early edit of a long prompt
+        check(&mut model, ask(5, [&first.prompt[..1100], &[6; 50]].concat()), 1024);
+    }
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub struct Shape {
     pub kv: KvDType,
     /// of every second layer
     pub window: Option<usize>,
+    /// how long those layers keep their pages
+    pub retention: Retention,
     /// layers on device 0; the others on device 1
     pub n_first: usize,
     pub style: RopeStyle,
@@ -78,6 +80,7 @@ pub const SMALL: Shape = Shape {
     dtype: DType::F32,
     kv: KvDType::F32,
     window: None,
+    retention: Retention::All,
     n_first: usize::MAX,
     style: RopeStyle::Half,
 };
@@ -97,7 +100,12 @@ pub fn model_of(
 ) -> Graph {
     let Shape { d, n_heads, n_kv_heads, head_dim, ffn, n_vocab, .. } = shape;
     let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: shape.kv, window: None };
-    let mut b = GraphBuilder::new(KvLayout::uniform(shape.n_layers, layer)).unwrap();
+    let mut layout = KvLayout::uniform(shape.n_layers, layer);
+    let window_of = |layer: usize| shape.window.filter(|_| layer % 2 == 1);
+    if shape.retention == Retention::Window {
+        layout.layers.iter_mut().enumerate().for_each(|(i, layer)| layer.window = window_of(i));
+    }
+    let mut b = GraphBuilder::new(layout).unwrap();
     let inv_freq: Arc<[f32]> =
         (0..head_dim / 2).map(|i| 10000f32.powf(-2.0 * i as f32 / head_dim as f32)).collect();
     let rope = |n_heads| RopeShape {
@@ -122,7 +130,7 @@ pub fn model_of(
         let k = b.rope(format!("{layer}.k_rope"), k, &rope(n_kv_heads)).unwrap();
         let v = b.matmul(format!("{layer}.v"), h, &m(n_kv_heads * head_dim, d), None).unwrap();
         b.kv_write(format!("{layer}.kv"), k, v, layer).unwrap();
-        let window = shape.window.filter(|_| layer % 2 == 1);
+        let window = window_of(layer);
         let scale = 1.0 / (head_dim as f32).sqrt();
         let attention = AttentionShape {
             layer,
