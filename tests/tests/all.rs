@@ -18,3 +18,4 @@ mod scheduling;
 mod templates;
 mod tidy;
 mod tokenizers;
+mod typed;
