@@ -8,6 +8,7 @@ mod convert;
 mod forward;
 mod golden;
 mod histories;
+mod incremental;
 mod kill9;
 mod malformed;
 mod malformed_parts;

@@ -11,7 +11,7 @@ use inglenook_tests::{reference_dir, workspace_root};
 use serde_json::Value;
 
 /// Vocabulary and vectors. A `.gz` is unpacked first.
-const VECTORS: &[(&str, &str)] = &[
+pub const VECTORS: &[(&str, &str)] = &[
     ("logits/llama/tokenizer.json", "tiny"),
     ("logits/llama/llama.q8_0.gguf", "tiny"),
     ("tokenizers/ggml-vocab-gpt-2.gguf.gz", "gpt-2"),
@@ -27,7 +27,7 @@ const VECTORS: &[(&str, &str)] = &[
 ];
 
 /// The vocabulary at hand, unpacked; None where the reference does not hold it.
-fn vocabulary(name: &str) -> Option<PathBuf> {
+pub fn vocabulary(name: &str) -> Option<PathBuf> {
     let path = reference_dir().join(name);
     if !path.is_file() {
         return None;
@@ -54,7 +54,7 @@ fn ids(value: &Value) -> Option<Vec<TokenId>> {
     Some(value.as_array()?.iter().map(id).collect())
 }
 
-fn vectors(name: &str) -> Option<Vec<Value>> {
+pub fn vectors(name: &str) -> Option<Vec<Value>> {
     let path = reference_dir().join(format!("tokenizers/{name}.vectors.jsonl"));
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.lines().map(|line| serde_json::from_str(line).expect("a vector")).collect())

@@ -39,6 +39,8 @@ pub fn typescript() -> String {
         SettingArgs,
         KeyArgs,
         SendArgs,
+        DraftArgs,
+        DraftCount,
         TurnStarted,
         TurnEvent,
         TurnEventKind,

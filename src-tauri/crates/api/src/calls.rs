@@ -38,6 +38,7 @@ calls! {
     "conversation_restore": IdArgs => ConversationSummary, |app, args| app.conversation_restore(&args.id);
     "conversation_set_model": SetModelArgs => ConversationSummary, |app, args| app.conversation_set_model(&args.id, &args.model);
     "send": SendArgs => TurnStarted, |app, args| app.send(args);
+    "draft_count": DraftArgs => DraftCount, |app, args| app.draft_count(&args);
     "retry": RetryArgs => TurnStarted, |app, args| app.retry(&args.conversation);
     "turn_cancel": TurnArgs => (), |app, args| app.turn_cancel(&args.turn);
     "models_list": NoArgs => Vec<ModelEntry>, |app, _| app.models_list();

@@ -194,7 +194,7 @@ fn told(started: Started) -> TurnStarted {
 
 /// The prompt's messages: the branch without the answer that is about to be written, and without answers
 /// that stayed empty. Questions that follow each other become one, since templates want turns to alternate.
-fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
+pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
     let mut messages: Vec<PromptMessage> = Vec::new();
     for BranchMessage { row, logs, .. } in branch {
         if row.state == MessageState::Streaming || row.text.is_empty() {
@@ -221,6 +221,22 @@ fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                     .collect(),
                 ..PromptMessage::default()
             }),
+        }
+    }
+    messages
+}
+
+/// With one more question at the end, as `history` would have it.
+pub(crate) fn with_question(mut messages: Vec<PromptMessage>, text: &str) -> Vec<PromptMessage> {
+    match messages.last_mut() {
+        Some(last) if last.role == "user" => {
+            last.content.push_str("\n\n");
+            last.content.push_str(text);
+            last.logs.clear();
+        }
+        Some(_) | None => {
+            let (role, content) = ("user".into(), text.into());
+            messages.push(PromptMessage { role, content, ..PromptMessage::default() });
         }
     }
     messages

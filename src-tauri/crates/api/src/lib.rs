@@ -12,6 +12,7 @@ pub mod civil;
 pub mod conversion;
 mod convert;
 mod dirs;
+mod draft;
 pub mod error;
 pub mod feed;
 mod generate;
@@ -43,7 +44,7 @@ pub use generate::{GenerateArgs, SamplingArgs};
 use logging::Logging;
 pub use preferences::{Overrides, template_file};
 use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEvent, TurnEventKind};
-use worker::protocol::{Facts, Loaded, WorkerEvent, WorkerRequest};
+use worker::protocol::{Counted, Facts, Loaded, WorkerEvent, WorkerRequest};
 
 /// Events that a slow watcher of the application may fall behind before it has to look anew.
 const APP_EVENTS_KEPT: usize = 1024;
@@ -108,7 +109,10 @@ struct State {
     models: HashMap<String, Loaded>,
     /// Who waits for what a file is.
     inspections: HashMap<u64, Sender<Result<Facts>>>,
-    n_inspections: u64,
+    /// Who waits for a count.
+    counts: HashMap<u64, Sender<Result<Counted>>>,
+    /// Names for both.
+    n_asked: u64,
     /// Somebody has followed the application's events.
     is_watched: bool,
     /// Facts about the starter model, once asked for.
@@ -192,7 +196,8 @@ impl App {
             owed: HashMap::new(),
             models: HashMap::new(),
             inspections: HashMap::new(),
-            n_inspections: 0,
+            counts: HashMap::new(),
+            n_asked: 0,
             is_watched: false,
             starter: None,
         };

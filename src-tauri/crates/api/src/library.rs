@@ -112,8 +112,8 @@ impl App {
         let (send, answer) = mpsc::channel();
         let request = {
             let mut state = self.shared().state();
-            state.n_inspections += 1;
-            let request = state.n_inspections;
+            state.n_asked += 1;
+            let request = state.n_asked;
             state.inspections.insert(request, send);
             request
         };

@@ -122,6 +122,13 @@ impl Pump<'_> {
         match event {
             WorkerEvent::Turn { turn, step } => self.step(&turn, step),
             WorkerEvent::Model { id, state } => self.model(id, state),
+            WorkerEvent::Counted { request, outcome } => {
+                let asked = self.shared.state().counts.remove(&request);
+                if let Some(asked) = asked {
+                    // Whoever asked may have gone.
+                    let _ = asked.send(outcome);
+                }
+            }
             WorkerEvent::Inspected { request, outcome } => {
                 let asked = self.shared.state().inspections.remove(&request);
                 if let Some(asked) = asked {

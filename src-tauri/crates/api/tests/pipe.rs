@@ -57,6 +57,7 @@ fn the_worker_runs_over_a_pipe() {
                 inspected += 1;
                 assert!(outcome.unwrap().parameters > 0);
             }
+            WorkerEvent::Counted { .. } => panic!("nobody asked"),
             WorkerEvent::Inspected { request: _, outcome } => {
                 inspected += 1;
                 assert!(!outcome.unwrap_err().info.remedy.is_empty());

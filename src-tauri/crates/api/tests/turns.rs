@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use api::types::{
-    AppEvent, Finish, MessageState, ModelState, Role, SendArgs, TurnEvent, TurnEventKind, TurnStarted,
+    AppEvent, DraftArgs, Finish, MessageState, ModelState, Role, SendArgs, TurnEvent, TurnEventKind,
+    TurnStarted,
 };
 use api::worker::protocol::Prompt;
 use api::{App, AppConfig, GenerateArgs, SamplingArgs};
@@ -112,6 +113,39 @@ fn a_second_question_reuses_what_was_computed() {
     assert_eq!(text(&again), text(&events));
     let messages = app.conversation_get(&first.conversation).unwrap().messages;
     assert_eq!((messages[3].version, messages[3].versions), (2, 2));
+}
+
+fn prompt_tokens(events: &[TurnEvent]) -> u32 {
+    match &events.last().unwrap().kind {
+        TurnEventKind::Done { stats } => stats.prompt_tokens,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_draft_counts_what_sending_it_costs() {
+    let home = Home::new("draft");
+    let app = home.open();
+    let count = |conversation: Option<&str>, text: &str| {
+        let (conversation, text) = (conversation.map(Into::into), text.into());
+        app.draft_count(&DraftArgs { conversation, text, model: None }).unwrap()
+    };
+    let mut typed = String::new();
+    let mut counts = Vec::new();
+    for c in "How do I add a model?\n\n<|im_end|> 12".chars() {
+        typed.push(c);
+        counts.push(count(None, &typed).tokens);
+    }
+    assert!(counts.is_sorted_by(|a, b| a <= &(b + 2)), "a token more or less as it is written: {counts:?}");
+    let first = send(&app, None, &typed);
+    assert_eq!(prompt_tokens(&all(&app, &first.turn)), *counts.last().unwrap());
+    for text in ["And", "And a", "And a second one?"] {
+        count(Some(&first.conversation), text);
+    }
+    let counted = count(Some(&first.conversation), "And a second one?");
+    let second = send(&app, Some(&first.conversation), "And a second one?");
+    assert_eq!(prompt_tokens(&all(&app, &second.turn)), counted.tokens);
+    assert!(counted.context_limit >= counted.tokens, "{counted:?}");
 }
 
 #[test]

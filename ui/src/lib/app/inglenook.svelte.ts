@@ -7,6 +7,7 @@ import type { AppEvent, AppInfo, ErrorInfo } from '../backend/bindings';
 import { Toasts } from '../shared/toasts.svelte';
 import { ChatState } from '../state/chat.svelte';
 import { ConversationsState } from '../state/conversations.svelte';
+import { DraftCountState } from '../state/draft-count.svelte';
 import { ModelsState } from '../state/models.svelte';
 import { SettingsState } from '../state/settings.svelte';
 import { Drafts } from './drafts.svelte';
@@ -20,6 +21,7 @@ export class Inglenook {
   readonly backend: Backend;
   readonly chat: ChatState;
   readonly conversations: ConversationsState;
+  readonly draftCount: DraftCountState;
   readonly models: ModelsState;
   readonly settings: SettingsState;
   readonly drafts = new Drafts();
@@ -42,6 +44,7 @@ export class Inglenook {
     this.backend = backend;
     this.chat = new ChatState(backend);
     this.conversations = new ConversationsState(backend);
+    this.draftCount = new DraftCountState(backend);
     this.models = new ModelsState(backend);
     this.settings = new SettingsState(backend);
   }

@@ -99,6 +99,29 @@ conversation?: string | null, text: string,
  */
 model?: string | null, };
 
+export type DraftArgs = { 
+/**
+ * Absent: a conversation that is about to begin.
+ */
+conversation?: string | null, text: string, 
+/**
+ * Library id; absent: the conversation's model, or the default.
+ */
+model?: string | null, };
+
+/**
+ * What sending a draft would cost.
+ */
+export type DraftCount = { 
+/**
+ * Of the whole prompt: the conversation, the draft, and the markup of the model's template.
+ */
+tokens: number, context_limit: number, 
+/**
+ * The model can be told to think or not to.
+ */
+can_think_or_not: boolean, };
+
 export type TurnStarted = { turn: string, conversation: string, user_message: string, assistant_message: string, };
 
 /**
@@ -148,6 +171,7 @@ export type Calls = {
   conversation_restore: { args: IdArgs; result: ConversationSummary };
   conversation_set_model: { args: SetModelArgs; result: ConversationSummary };
   send: { args: SendArgs; result: TurnStarted };
+  draft_count: { args: DraftArgs; result: DraftCount };
   retry: { args: RetryArgs; result: TurnStarted };
   turn_cancel: { args: TurnArgs; result: null };
   models_list: { args: NoArgs; result: Array<ModelEntry> };

@@ -5,6 +5,7 @@
 //! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
 //! sleeps. Knows nothing of conversations, doors or the database.
 
+mod count;
 mod inspect;
 mod messages;
 mod model;
@@ -22,11 +23,14 @@ use std::time::Duration;
 use engine::Finish;
 use io::Clock;
 
+use crate::civil;
 use crate::error::{Error, Result};
+use count::Counter;
 pub(crate) use inspect::{inspect, open};
 use model::LoadedModel;
 use protocol::{
-    Finished, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef, Step, WorkerEvent, WorkerRequest,
+    CountRequest, Counted, Finished, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef, Step, WorkerEvent,
+    WorkerRequest,
 };
 
 /// Models in memory at once: the one in use, and the one before it for those who compare.
@@ -52,7 +56,7 @@ pub fn run(
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
 ) -> End {
     let (early, models, waiting) = (VecDeque::new(), Vec::new(), VecDeque::new());
-    let mut worker = Worker { requests, early, clock, emit, gone: false, models, waiting };
+    let mut worker = Worker { requests, early, clock, emit, gone: false, models, waiting, counter: None };
     while !worker.gone {
         let request = if let Some(request) = worker.early.pop_front() {
             Ok(request)
@@ -83,6 +87,8 @@ struct Worker<'a> {
     models: Vec<LoadedModel>,
     /// Turns whose model has no room yet.
     waiting: VecDeque<Waiting>,
+    /// The vocabulary that a draft was last counted with.
+    counter: Option<Counter>,
 }
 
 /// How a turn's model came to be in memory.
@@ -114,13 +120,32 @@ impl Worker<'_> {
             WorkerRequest::Unload { model } => self.unload(&model),
             WorkerRequest::Forget { conversation } => {
                 self.models.iter_mut().for_each(|model| model.forget(&conversation));
+                self.counter.iter_mut().for_each(|counter| counter.forget(&conversation));
             }
             WorkerRequest::Inspect { request, location } => {
                 let outcome = guarded(|| inspect(&location));
                 self.say(WorkerEvent::Inspected { request, outcome });
             }
+            WorkerRequest::Count { request, count } => {
+                let outcome = self.count(&count);
+                self.say(WorkerEvent::Counted { request, outcome });
+            }
             WorkerRequest::Stop => self.gone = true,
         }
+    }
+
+    fn count(&mut self, request: &CountRequest) -> Result<Counted> {
+        let now = civil::date_time(self.clock.now_utc_ms());
+        let is_there = self.counter.as_ref().is_some_and(|it| it.reference == request.model);
+        // Taken out while it works: one that a panic left half done is not used again.
+        let kept = self.counter.take().filter(|_| is_there);
+        let mut counter = match kept {
+            Some(counter) => counter,
+            None => guarded(|| Counter::open(request.model.clone()))?,
+        };
+        let counted = guarded(|| counter.count(request, &now))?;
+        self.counter = Some(counter);
+        Ok(counted)
     }
 
     fn say(&mut self, event: WorkerEvent) {
@@ -274,6 +299,7 @@ impl Worker<'_> {
     }
 
     fn unload(&mut self, id: &str) {
+        self.counter.take_if(|counter| counter.reference.id == id);
         if let Some(at) = self.models.iter().position(|model| model.reference.id == id) {
             let error = Error::input(
                 "model.removed",

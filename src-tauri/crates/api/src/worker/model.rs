@@ -98,7 +98,17 @@ impl LoadedModel {
             budget: prepared.budget,
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
-        Ok(prepared.notices)
+        let mut notices = prepared.notices;
+        if number == 0
+            && let Some(notice) = self.model.tokenizer().and_then(engine::tokenizer::Tokenizer::notice)
+        {
+            notices.push(Error::input(
+                "tokenizer.pre_missing",
+                notice,
+                "Download a newer conversion of the model.",
+            ));
+        }
+        Ok(notices)
     }
 
     /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.

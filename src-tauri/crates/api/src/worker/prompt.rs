@@ -5,7 +5,7 @@ use engine::arch::built_in_template;
 use engine::budget::ReasoningBudget;
 use engine::reply::ReplyFormat;
 use engine::template::{ChatTemplate, RenderInput, Rendered};
-use engine::tokenizer::{KnownIds, Special, Tokenizer};
+use engine::tokenizer::{IncrementalEncoder, KnownIds, Special, Tokenizer};
 use serde_json::{Map, Value, json};
 
 use super::messages;
@@ -80,6 +80,24 @@ impl<'a> Vocabulary<'a> {
         let budget = options.reasoning_budget;
         let budget = budget.and_then(|most| format.budget(most, &template, &text, self.tokenizer));
         Ok(Prepared { ids, text, format, budget, notices })
+    }
+
+    /// How many tokens the prompt would have, and the template's source. `encoder` has counted it before, perhaps
+    /// with another text at its end.
+    pub fn count(
+        &self,
+        messages: &[PromptMessage],
+        options: &ChatOptions,
+        encoder: &mut IncrementalEncoder,
+    ) -> Result<(usize, String)> {
+        let Shown { chosen, rendered, .. } = self.render(messages, options)?;
+        let ids = encoder.encode_rendered(self.tokenizer, &rendered, &self.known(messages, &rendered));
+        let n = ids.len();
+        let adds_bos = match (ids.first(), &chosen) {
+            (Some(first), Chosen::Family(_)) => self.with_bos(vec![*first]).len() - 1,
+            _ => 0,
+        };
+        Ok((n + adds_bos, chosen.template().source().to_owned()))
     }
 
     fn own_source(&self) -> String {
@@ -158,7 +176,12 @@ impl<'a> Vocabulary<'a> {
     }
 
     fn encode(&self, messages: &[PromptMessage], rendered: &Rendered) -> Vec<TokenId> {
-        let known: Vec<KnownIds> = rendered
+        self.tokenizer.encode_rendered(rendered, &self.known(messages, rendered))
+    }
+
+    /// Stretches whose ids this model generated.
+    fn known<'r>(&self, messages: &'r [PromptMessage], rendered: &'r Rendered) -> Vec<KnownIds<'r>> {
+        rendered
             .content_spans
             .iter()
             .filter(|span| span.is_content)
@@ -167,8 +190,7 @@ impl<'a> Vocabulary<'a> {
                     self.logged(messages.get(span.message?)?, rendered.text.get(span.range.clone())?)?;
                 Some(KnownIds { range: &span.range, ids })
             })
-            .collect();
-        self.tokenizer.encode_rendered(rendered, &known)
+            .collect()
     }
 
     /// The ids that this model generated for a message, if they spell the text that the template made of it.

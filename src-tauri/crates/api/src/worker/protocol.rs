@@ -93,7 +93,31 @@ pub enum WorkerRequest {
         request: u64,
         location: Location,
     },
+    /// How many tokens a prompt would have.
+    Count {
+        request: u64,
+        count: Box<CountRequest>,
+    },
     Stop,
+}
+
+/// A conversation with a draft at its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountRequest {
+    pub model: ModelRef,
+    pub load: LoadSpec,
+    /// Whose draft it is; None: a new conversation's.
+    pub conversation: Option<String>,
+    pub messages: Vec<PromptMessage>,
+    pub chat: ChatOptions,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub tokens: u32,
+    pub context_limit: u32,
+    /// The model's template knows `enable_thinking`.
+    pub can_think_or_not: bool,
 }
 
 /// A turn to answer.
@@ -171,6 +195,7 @@ pub enum WorkerEvent {
     Turn { turn: String, step: Step },
     Model { id: String, state: Loaded },
     Inspected { request: u64, outcome: Result<Facts, Error> },
+    Counted { request: u64, outcome: Result<Counted, Error> },
 }
 
 /// How far a turn has come. The last one is `Done` or `Failed`, and there is always one.

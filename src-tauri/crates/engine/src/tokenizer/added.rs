@@ -86,6 +86,20 @@ impl AddedTokens {
         tokens
     }
 
+    /// Bytes of the longest.
+    pub fn longest(&self) -> usize {
+        self.all.iter().map(|added| added.text.len()).max().unwrap_or(0)
+    }
+
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|added| added.text.as_str())
+    }
+
+    /// Whether one that may be typed reaches beyond its own text.
+    pub fn takes_white_space(&self) -> bool {
+        self.all.iter().any(|it| !it.is_control && (it.takes_left || it.takes_right || it.single_word))
+    }
+
     /// The first match at or after byte `from` that `accept` lets through: leftmost, then longest.
     pub fn find(
         &self,

@@ -250,7 +250,7 @@ fn byte_level(
 fn same_pieces(a: &Splitter, b: &Splitter) -> bool {
     let pieces = |splitter: &Splitter, text: &str, begins: bool| {
         let mut all = Vec::new();
-        splitter.for_each(text, begins, |piece| all.push(piece.to_owned()));
+        splitter.for_each(text, begins, |_, piece| all.push(piece.to_owned()));
         all
     };
     PROBES.iter().all(|text| [true, false].iter().all(|&at| pieces(a, text, at) == pieces(b, text, at)))

@@ -6,7 +6,7 @@ use super::pre::{NamedPre, Splitter, split};
 use super::sentencepiece::Description;
 use super::source::{Roles, added_by_kind, mend_kinds};
 use super::vocab::{Decoding, Kind, Vocab, broken};
-use super::{Merging, TokenId, Tokenizer};
+use super::{Merging, Restarts, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 use tokenizers::normalizers::replace::Replace;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
@@ -67,6 +67,7 @@ impl Tokenizer {
     pub(super) fn from_gguf_vocab(source: &GgufVocab<'_>) -> Result<Self> {
         source.check()?;
         match source.model {
+            "gpt2" if source.pre.is_some_and(|pre| SPACED.contains(&pre)) => spaced_bpe(source),
             "gpt2" => byte_level(source),
             "gemma4" => spaced_bpe(source),
             "llama" => sentencepiece(source, false),
@@ -79,6 +80,9 @@ impl Tokenizer {
         }
     }
 }
+
+/// Pre-tokenisers of vocabularies whose spaces are `▁`, whatever the file calls its kind.
+const SPACED: &[&str] = &["gemma4", "sarvam-moe", "granite-embed-multi-311m"];
 
 fn vocabulary(source: &GgufVocab<'_>, decoding: Decoding, roles: &Roles) -> Result<Vocab> {
     let tokens = source.tokens.iter().enumerate().map(|(at, text)| (*text, source.kind(at)));
@@ -98,7 +102,16 @@ fn byte_level(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     let options = BpeOptions { ignore_merges: pre.ignore_merges, ..BpeOptions::default() };
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
-    Ok(Tokenizer::assemble(vocab, Merging::Bpe { splitter: pre.splitter, bpe }, added, roles))
+    let mut tokenizer =
+        Tokenizer::assemble(vocab, Merging::Bpe { splitter: pre.splitter, bpe }, added, roles);
+    if source.pre.is_none() {
+        tokenizer.notice = Some(
+            "The file does not say how its text is split (tokenizer.ggml.pre): the oldest rules are used, and \
+             answers may be worse for it."
+                .into(),
+        );
+    }
+    Ok(tokenizer)
 }
 
 /// BPE over text whose spaces are `▁`, with byte tokens: Gemma 4. Only line ends are split off.
@@ -110,6 +123,7 @@ fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
         normalizer: Some(NormalizerWrapper::Replace(spaces)),
         pre_tokenizer: Some(PreTokenizerWrapper::Split(split(r"\n+")?)),
         inner: None,
+        restarts: Restarts::BetweenStrangers,
     };
     let options =
         BpeOptions { ignore_merges: false, byte_fallback: true, unknown: source.unknown, fuse_unknown: true };

@@ -5,15 +5,15 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
-use tokenizers::models::unigram::Unigram;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
 use super::added::Added;
 use super::bpe::{Bpe, BpeOptions};
 use super::pre::Splitter;
 use super::source::Roles;
+use super::unigram::Unigram;
 use super::vocab::{Decoding, Kind, Vocab, broken, parse_byte};
-use super::{Merging, TokenId, Tokenizer};
+use super::{Merging, Restarts, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 #[derive(Deserialize)]
@@ -117,10 +117,10 @@ impl Tokenizer {
     pub(super) fn from_json(bytes: &[u8], side: SideFiles<'_>) -> Result<Self> {
         let file: File = serde_json::from_slice(bytes).map_err(|e| broken(format!("tokenizer.json: {e}")))?;
         let decoding = decoding(file.decoder.as_ref(), file.pre_tokenizer.as_ref());
-        let splitter = splitter(file.normalizer, file.pre_tokenizer)?;
+        let splitter = splitter(file.normalizer, file.pre_tokenizer, decoding)?;
         let (vocab, mut added) = vocabulary(&file.model, file.added_tokens, decoding)?;
         let merging = match file.model.kind.as_deref() {
-            Some("Unigram") => unigram(file.model, splitter)?,
+            Some("Unigram") => unigram(&vocab, &file.model, splitter)?,
             Some("BPE") | None => {
                 let bpe = bpe(&vocab, &file.model);
                 Merging::Bpe { splitter, bpe }
@@ -165,7 +165,14 @@ fn vocabulary(model: &Model, added: Vec<AddedToken>, decoding: Decoding) -> Resu
         };
         tokens[*id as usize] = (text, kind);
     }
-    let vocab = Vocab::new(tokens.iter().map(|(text, kind)| (text.as_bytes(), *kind)), Vec::new(), decoding)?;
+    let scores = match &model.vocab {
+        Tokens::Ids(_) => Vec::new(),
+        Tokens::Scores(scored) => {
+            let score = |at: usize| scored.get(at).map_or(0.0, |(_, score)| *score as f32);
+            (0..n).map(score).collect()
+        }
+    };
+    let vocab = Vocab::new(tokens.iter().map(|(text, kind)| (text.as_bytes(), *kind)), scores, decoding)?;
     let added = added
         .into_iter()
         .map(|token| Added {
@@ -198,24 +205,58 @@ pub(super) fn split_merge(both: &[u8]) -> (&[u8], &[u8]) {
     space.map_or((both, &[]), |at| (&both[..at], &both[at + 1..]))
 }
 
-fn unigram(model: Model, splitter: Splitter) -> Result<Merging> {
-    let Tokens::Scores(tokens) = model.vocab else {
+fn unigram(vocab: &Vocab, model: &Model, splitter: Splitter) -> Result<Merging> {
+    let Tokens::Scores(tokens) = &model.vocab else {
         return Err(broken("tokenizer.json: a Unigram vocabulary has scores"));
     };
-    let unigram = Unigram::from(tokens, model.unk_id, model.byte_fallback)
-        .map_err(|error| broken(format!("tokenizer.json: {error}")))?;
-    Ok(Merging::Unigram { splitter, unigram: Box::new(unigram) })
+    if model.unk_id.is_some_and(|id| id >= tokens.len()) {
+        return Err(broken("tokenizer.json: the unknown token is outside the vocabulary"));
+    }
+    let unknown = model.unk_id.and_then(|id| TokenId::try_from(id).ok());
+    Ok(Merging::Unigram { splitter, unigram: Unigram::new(vocab, unknown) })
 }
 
-fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>) -> Result<Splitter> {
+fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>, decoding: Decoding) -> Result<Splitter> {
     let bad = |error| broken(format!("tokenizer.json: {error}"));
+    let restarts = restarts(normalizer.as_ref(), pre_tokenizer.as_ref(), decoding);
     let normalizer: Option<NormalizerWrapper> =
         normalizer.map(serde_json::from_value).transpose().map_err(bad)?;
     let inner = pre_tokenizer.clone().filter(mentions_first).map(never_first);
     let inner: Option<PreTokenizerWrapper> = inner.map(serde_json::from_value).transpose().map_err(bad)?;
     let pre_tokenizer: Option<PreTokenizerWrapper> =
         pre_tokenizer.map(serde_json::from_value).transpose().map_err(bad)?;
-    Ok(Splitter { normalizer, pre_tokenizer, inner })
+    Ok(Splitter { normalizer, pre_tokenizer, inner, restarts })
+}
+
+/// Where this way of splitting may begin in the middle of a text; what is not known to allow it does not.
+fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding: Decoding) -> Restarts {
+    let are_all = |value: Option<&Value>, names: &[&str]| value.is_none_or(|value| kinds(value, names));
+    let adds_space =
+        pre_tokenizer.is_some_and(|value| value.to_string().contains("\"add_prefix_space\":true"));
+    match decoding {
+        Decoding::ByteLevel
+            if are_all(normalizer, &["Sequence", "NFC", "NFKC", "NFD", "NFKD"])
+                && are_all(pre_tokenizer, &["Sequence", "Split", "ByteLevel", "Digits"])
+                && !adds_space =>
+        {
+            Restarts::AtPieces
+        }
+        Decoding::SentencePiece { .. }
+            if are_all(normalizer, &["Sequence", "Replace"])
+                && are_all(pre_tokenizer, &["Sequence", "Split"]) =>
+        {
+            Restarts::BetweenStrangers
+        }
+        Decoding::ByteLevel | Decoding::SentencePiece { .. } => Restarts::Never,
+    }
+}
+
+/// Whether `value` and all of its parts have one of these types.
+fn kinds(value: &Value, names: &[&str]) -> bool {
+    let Some(kind) = value["type"].as_str() else { return value.is_null() };
+    let parts =
+        ["normalizers", "pretokenizers"].into_iter().filter_map(|key| value[key].as_array()).flatten();
+    names.contains(&kind) && parts.into_iter().all(|part| kinds(part, names))
 }
 
 /// A space before the first piece only: what follows an added token is split without it.

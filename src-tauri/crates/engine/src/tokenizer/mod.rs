@@ -6,7 +6,7 @@
 //! damaged one must not end the program.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::template::{ContentSpan, Rendered};
 
@@ -14,9 +14,11 @@ mod added;
 mod bpe;
 mod export;
 mod gguf;
+mod incremental;
 mod json;
 mod load;
 mod merge;
+mod neighbours;
 mod pre;
 mod sentencepiece;
 mod source;
@@ -24,16 +26,20 @@ mod spm;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod unigram;
 mod vocab;
 
 use added::{Added, AddedTokens};
 use bpe::Bpe;
 pub(crate) use export::gguf_pairs;
+pub use incremental::IncrementalEncoder;
+use incremental::{Mark, Marking};
 use merge::Scratch;
+use neighbours::Neighbours;
 use pre::Splitter;
 use spm::Spm;
 pub use stream::DetokenizeStream;
-use tokenizers::models::unigram::Unigram;
+use unigram::Unigram;
 use vocab::{Decoding, Kind, Vocab};
 
 pub type TokenId = u32;
@@ -60,7 +66,7 @@ pub struct KnownIds<'a> {
 enum Merging {
     Bpe { splitter: Splitter, bpe: Bpe },
     Spm { spaces: Spaces, spm: Spm },
-    Unigram { splitter: Splitter, unigram: Box<Unigram> },
+    Unigram { splitter: Splitter, unigram: Unigram },
 }
 
 /// What SentencePiece does with spaces: all become `▁`.
@@ -85,6 +91,10 @@ pub struct Tokenizer {
     /// What [`Tokenizer::add_special`] puts before and after.
     before: Vec<TokenId>,
     after: Vec<TokenId>,
+    /// Made when a text that changes is first encoded.
+    neighbours: OnceLock<Neighbours>,
+    /// Something about the vocabulary that a user should know.
+    notice: Option<String>,
 }
 
 impl Tokenizer {
@@ -92,7 +102,7 @@ impl Tokenizer {
     pub fn encode(&self, text: &str, special: Special) -> Vec<TokenId> {
         let mut ids = Vec::new();
         let parse = special == Special::Parse;
-        self.encode_where(text, true, &|added, _| parse || !added.is_control, &mut ids);
+        self.encode_marked(text, true, &|added, _| parse || !added.is_control, &mut ids, None);
         ids
     }
 
@@ -100,26 +110,39 @@ impl Tokenizer {
     /// their ids, and everything else is split as if the whole text had been encoded at once. `known` is in
     /// order and without overlap; a stretch that isn't is encoded like any other.
     pub fn encode_rendered(&self, rendered: &Rendered, known: &[KnownIds<'_>]) -> Vec<TokenId> {
-        let text = rendered.text.as_str();
         let mut ids = Vec::new();
-        let mut from = 0;
-        let encode = |range: Range<usize>, ids: &mut Vec<TokenId>| {
+        self.encode_stretches(rendered, known, 0..rendered.text.len(), &mut ids, None);
+        ids
+    }
+
+    /// A part of a rendered prompt, as [`Tokenizer::encode_rendered`] has it.
+    fn encode_stretches(
+        &self,
+        rendered: &Rendered,
+        known: &[KnownIds<'_>],
+        part: Range<usize>,
+        ids: &mut Vec<TokenId>,
+        mut marks: Option<&mut Vec<Mark>>,
+    ) {
+        let text = rendered.text.as_str();
+        let mut from = part.start;
+        let mut encode = |range: Range<usize>, ids: &mut Vec<TokenId>| {
             let accept = |added: &Added, at: &Range<usize>| {
                 let (start, end) = (range.start + at.start, range.start + at.end);
                 !added.may_steer() || !touches(&rendered.content_spans, start..end)
             };
-            self.encode_where(&text[range.clone()], range.start == 0, &accept, ids);
+            let mut marking = marks.as_deref_mut().map(|marks| Marking { at: range.start, marks });
+            self.encode_marked(&text[range.clone()], range.start == 0, &accept, ids, marking.as_mut());
         };
         for stretch in known {
             let in_order = stretch.range.start >= from && text.get(stretch.range.clone()).is_some();
             if in_order {
-                encode(from..stretch.range.start, &mut ids);
+                encode(from..stretch.range.start, ids);
                 ids.extend_from_slice(stretch.ids);
                 from = stretch.range.end;
             }
         }
-        encode(from..text.len(), &mut ids);
-        ids
+        encode(from..part.end, ids);
     }
 
     /// The text of `ids`, control tokens written out. Bytes that are no UTF-8 become U+FFFD.
@@ -193,55 +216,130 @@ impl Tokenizer {
         self.vocab.len()
     }
 
+    /// What a user should know of this vocabulary though it works.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// Bytes of the longest token that is matched as a whole.
+    fn longest_added(&self) -> usize {
+        self.added.longest()
+    }
+
     /// Finds the added tokens that `accept` lets through and encodes what lies between. `begins`: nothing stands
-    /// before `text`.
-    fn encode_where(
+    /// before `text`. `marking` notes where encoding may begin again.
+    fn encode_marked(
         &self,
         text: &str,
         begins: bool,
         accept: &dyn Fn(&Added, &Range<usize>) -> bool,
         out: &mut Vec<TokenId>,
+        mut marking: Option<&mut Marking<'_>>,
     ) {
         let mut scratch = Scratch::default();
         let (mut from, mut begins) = (0, begins);
-        while let Some(found) = self.added.find(text, from, accept) {
-            let prefixed = begins || from > 0;
-            self.encode_piece(&text[from..found.range.start], begins, prefixed, &mut scratch, out);
+        loop {
+            let found = self.added.find(text, from, accept);
+            let until = found.as_ref().map_or(text.len(), |found| found.range.start);
+            let place = Place { at: from, begins, prefixed: begins || from > 0 };
+            self.encode_piece(&text[from..until], place, &mut scratch, out, marking.as_deref_mut());
+            let Some(found) = found else { return };
             out.push(found.added.id);
             (from, begins) = (found.range.end, false);
         }
-        let prefixed = begins || from > 0;
-        self.encode_piece(&text[from..], begins, prefixed, &mut scratch, out);
     }
 
-    /// `begins`: nothing stands before; `prefixed`: nothing or an added token does.
     fn encode_piece(
         &self,
         text: &str,
-        begins: bool,
-        prefixed: bool,
+        place: Place,
         scratch: &mut Scratch,
         out: &mut Vec<TokenId>,
+        mut marking: Option<&mut Marking<'_>>,
     ) {
         if text.is_empty() {
             return;
         }
+        let restarts = self.restarts();
+        if let (Merging::Bpe { splitter, bpe }, Restarts::AtPieces) = (&self.merging, restarts) {
+            return splitter.for_each(text, place.begins, |offset, piece| {
+                if let Some(marking) = marking.as_deref_mut()
+                    && offset > 0
+                    && splitter.is_apart(text, offset)
+                {
+                    marking.note(place.at + offset, out.len());
+                }
+                bpe.encode(&self.vocab, piece, scratch, out);
+            });
+        }
+        let (Some(marking), Restarts::BetweenStrangers) = (marking, restarts) else {
+            return self.encode_part(text, place, scratch, out);
+        };
+        let neighbours = self.neighbours.get_or_init(|| Neighbours::new(&self.vocab, &self.added));
+        let mut from = 0;
+        for until in neighbours.cuts(&self.vocab, text).chain([text.len()]) {
+            let part = Place {
+                at: place.at + from,
+                begins: place.begins && from == 0,
+                prefixed: place.prefixed && from == 0,
+            };
+            if from > 0 {
+                marking.note(part.at, out.len());
+            }
+            self.encode_part(&text[from..until], part, scratch, out);
+            from = until;
+        }
+    }
+
+    fn encode_part(&self, text: &str, place: Place, scratch: &mut Scratch, out: &mut Vec<TokenId>) {
         match &self.merging {
             Merging::Bpe { splitter, bpe } => {
-                splitter.for_each(text, begins, |piece| bpe.encode(&self.vocab, piece, scratch, out));
+                splitter
+                    .for_each(text, place.begins, |_, piece| bpe.encode(&self.vocab, piece, scratch, out));
             }
             Merging::Spm { spaces, spm } => {
-                spm.encode(&self.vocab, &spaces.escape(text, prefixed), scratch, out);
+                spm.encode(&self.vocab, &spaces.escape(text, place.prefixed), scratch, out);
             }
             Merging::Unigram { splitter, unigram } => {
-                splitter.for_each(text, begins, |piece| {
-                    use tokenizers::Model;
-                    let tokens = unigram.tokenize(piece).unwrap_or_default();
-                    out.extend(tokens.iter().map(|token| token.id));
-                });
+                splitter.for_each(text, place.begins, |_, piece| unigram.encode(&self.vocab, piece, out));
             }
         }
     }
+
+    /// Where the encoding of a text may begin in its middle.
+    fn restarts(&self) -> Restarts {
+        match &self.merging {
+            _ if self.added.takes_white_space() => Restarts::Never,
+            Merging::Spm { spaces, .. } if !spaces.collapse => Restarts::BetweenStrangers,
+            Merging::Spm { .. } => Restarts::Never,
+            Merging::Bpe { splitter, .. } => splitter.restarts,
+            Merging::Unigram { splitter, .. } => match splitter.restarts {
+                Restarts::BetweenStrangers => Restarts::BetweenStrangers,
+                Restarts::AtPieces | Restarts::Never => Restarts::Never,
+            },
+        }
+    }
+}
+
+/// Where a part of a text stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Bytes before it, from where noting marks began.
+    at: usize,
+    /// Nothing stands before.
+    begins: bool,
+    /// Nothing or an added token stands before.
+    prefixed: bool,
+}
+
+/// Where the encoding of a text may begin in its middle and still give the same ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restarts {
+    /// Wherever a piece begins.
+    AtPieces,
+    /// Between characters that stand side by side in no token.
+    BetweenStrangers,
+    Never,
 }
 
 impl Spaces {

@@ -13,6 +13,7 @@ use tokenizers::tokenizer::{
 };
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
+use super::Restarts;
 use super::vocab::broken;
 use crate::error::{EngineError, Result};
 
@@ -37,6 +38,15 @@ const QWEN_3_5: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p
 const GPT_4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const DEEPSEEK_3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
+const KIMI_K2: &str = r"\p{Han}+|[^\r\n\p{L}\p{N}]?[[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]*[[\p{Ll}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]+[[\p{Ll}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const YOUTU: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const SPARK: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+"##;
+/// Runs of white space in lengths that are powers of two.
+const JAIS_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}";
+/// Scripts that are written without spaces, and their kin.
+const ASIAN: &str = "[一-\u{9fff}㐀-\u{4dbf}\u{f900}-\u{faff}\u{3040}-ゟ゠-ヿ･-ﾟ⼀-\u{2fdf}เ-\u{e7f}\u{e80}-\u{eff}ក-\u{17ff}က-႟ꩠ-ꩿꧠ-\u{a9ff}가-\u{d7af}ᄀ-ᇿ]+";
+/// Letters with two cases, as they were when that vocabulary was made.
+const DEEPSEEK_LETTERS: &str = r"\s?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a}\x{38c}\x{38e}-\x{3a1}\x{3a3}-\x{3f5}\x{3f7}-\x{481}\x{48a}-\x{52f}\x{531}-\x{556}\x{10a0}-\x{10c5}\x{13a0}-\x{13f5}\x{13f8}-\x{13fd}\x{1c90}-\x{1cba}\x{1cbd}-\x{1cbf}\x{1d00}-\x{1d2b}\x{1d6b}-\x{1d77}\x{1d79}-\x{1d9a}\x{1e00}-\x{1f15}\x{1f18}-\x{1f1d}\x{1f20}-\x{1f45}\x{1f48}-\x{1f4d}\x{1f50}-\x{1f57}\x{1f59}\x{1f5b}\x{1f5d}\x{1f5f}-\x{1f7d}\x{1f80}-\x{1fb4}\x{1fb6}-\x{1fbc}\x{1fbe}\x{1fc2}-\x{1fc4}\x{1fc6}-\x{1fcc}\x{1fd0}-\x{1fd3}\x{1fd6}-\x{1fdb}\x{1fe0}-\x{1fec}\x{1ff2}-\x{1ff4}\x{1ff6}-\x{1ffc}\x{2102}\x{2107}\x{210a}-\x{2113}\x{2115}\x{2119}-\x{211d}\x{2124}\x{2126}\x{2128}\x{212a}-\x{212d}\x{212f}-\x{2134}\x{2139}\x{213c}-\x{213f}\x{2145}-\x{2149}\x{214e}\x{2183}\x{2184}\x{2c00}-\x{2c7b}\x{2c7e}-\x{2ce4}\x{2ceb}-\x{2cee}\x{2cf2}\x{2cf3}\x{a640}-\x{a66d}\x{a680}-\x{a69b}\x{a722}-\x{a76f}\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-\x{104d3}\x{104d8}-\x{104fb}\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+";
 const DIGIT: &str = r"\p{N}";
 
 const PRE_TOKENIZERS: &[Pre] = &[
@@ -61,6 +71,8 @@ const PRE_TOKENIZERS: &[Pre] = &[
             "jina-de",
             "jina-v2-es",
             "jina-v2-de",
+            "jina-v1-en",
+            "jina-v2-code",
             "modern-bert",
             "a.x-4.0",
             "mellum",
@@ -69,14 +81,29 @@ const PRE_TOKENIZERS: &[Pre] = &[
         ..PLAIN
     },
     Pre {
-        names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
+        names: &[
+            "llama-bpe",
+            "llama3",
+            "llama-v3",
+            "falcon3",
+            "falcon-h1",
+            "pixtral",
+            "midm-2.0",
+            "lfm2",
+            "jina-v5-nano",
+        ],
         patterns: &[LLAMA_3],
         ignore_merges: true,
         add_bos: true,
         ..PLAIN
     },
     Pre { names: &["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], patterns: &[LLAMA_3], ..PLAIN },
-    Pre { names: &["qwen2", "deepseek-r1-qwen", "megrez", "kormo"], patterns: &[QWEN_2], nfc: true, ..PLAIN },
+    Pre {
+        names: &["qwen2", "deepseek-r1-qwen", "megrez", "kormo", "f2llmv2"],
+        patterns: &[QWEN_2],
+        nfc: true,
+        ..PLAIN
+    },
     Pre { names: &["stablelm2", "hunyuan", "solar-open", "grok-2"], patterns: &[QWEN_2], ..PLAIN },
     Pre { names: &["qwen35"], patterns: &[QWEN_3_5], nfc: true, ..PLAIN },
     Pre {
@@ -93,14 +120,14 @@ const PRE_TOKENIZERS: &[Pre] = &[
         patterns: &[DIGIT, GPT_2],
         ..PLAIN
     },
-    Pre { names: &["gpt-4o", "kanana2", "minimax-m2"], patterns: &[GPT_4O], ..PLAIN },
+    Pre { names: &["gpt-4o", "kanana2", "minimax-m2", "talkie"], patterns: &[GPT_4O], ..PLAIN },
     Pre { names: &["llama4"], patterns: &[GPT_4O], add_bos: true, ..PLAIN },
     Pre { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true, ..PLAIN },
     Pre {
         names: &["deepseek-llm"],
         patterns: &[
             "[\r\n]",
-            r"\s?[\p{Lu}\p{Ll}]+",
+            DEEPSEEK_LETTERS,
             r"\s?[!-/:-~！-／：-～‘-‟\u{3000}-。]+",
             r"\s+$",
             "[一-龥ࠀ-一가-\u{d7ff}]+",
@@ -114,7 +141,7 @@ const PRE_TOKENIZERS: &[Pre] = &[
         ..PLAIN
     },
     Pre {
-        names: &["deepseek-v3", "hunyuan-dense", "joyai-llm"],
+        names: &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
         patterns: &[r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK_3],
         ..PLAIN
     },
@@ -146,7 +173,34 @@ const PRE_TOKENIZERS: &[Pre] = &[
         ],
         ..PLAIN
     },
-    Pre { names: &["minicpm5"], patterns: &[r"\p{N}{1,3}", LLAMA_3], ..PLAIN },
+    Pre { names: &["minicpm5"], patterns: &[r"\p{N}{1,3}", LLAMA_3], ignore_merges: true, ..PLAIN },
+    Pre { names: &["kimi-k2"], patterns: &[KIMI_K2], ..PLAIN },
+    Pre { names: &["superbpe"], patterns: &[r"\p{N}+", r"\d{1,3}(?=(?:\d{3})*(?!\d))"], ..PLAIN },
+    Pre { names: &["tiny_aya", "cohere2moe"], patterns: &[r"\d{1,3}(?=(?:\d{3})*\b)", GPT_4O], ..PLAIN },
+    Pre {
+        names: &["afmoe"],
+        patterns: &[r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))", ASIAN, DEEPSEEK_3],
+        ..PLAIN
+    },
+    Pre { names: &["laguna"], patterns: &[r"\n+", QWEN_2], ..PLAIN },
+    Pre {
+        names: &["ufakzeka"],
+        patterns: &[r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"],
+        ..PLAIN
+    },
+    Pre { names: &["granite-embed-multi-97m"], patterns: &[GPT_4O], ignore_merges: true, ..PLAIN },
+    Pre {
+        names: &["youtu"],
+        patterns: &["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\u{3040}-ゟ゠-ヿ]+", YOUTU],
+        ignore_merges: true,
+        ..PLAIN
+    },
+    Pre {
+        names: &["spark2_5"],
+        patterns: &[r"\p{N}{1,3}", "[一-龥\u{3040}-ゟ゠-ヿ]+", SPARK, DIGIT],
+        ..PLAIN
+    },
+    Pre { names: &["jais-2"], patterns: &[JAIS_2], ..PLAIN },
 ];
 
 /// A file says nothing of its pre-tokeniser, or it calls it so: the rules of GPT-2's first followers.
@@ -159,6 +213,7 @@ pub struct Splitter {
     pub pre_tokenizer: Option<PreTokenizerWrapper>,
     /// The same for what doesn't begin the text, where that differs.
     pub inner: Option<PreTokenizerWrapper>,
+    pub restarts: Restarts,
 }
 
 /// What a name in the table stands for.
@@ -194,6 +249,7 @@ impl NamedPre {
             normalizer: row.nfc.then_some(NormalizerWrapper::NFC(NFC)),
             pre_tokenizer: Some(PreTokenizerWrapper::Sequence(Sequence::new(steps))),
             inner: None,
+            restarts: Restarts::AtPieces,
         };
         Ok(Self { splitter, ignore_merges: row.ignore_merges, add_bos: row.add_bos })
     }
@@ -207,8 +263,28 @@ pub fn split(pattern: &str) -> Result<Split> {
 }
 
 impl Splitter {
-    /// Calls `each` with every piece of `text`, in order. `begins`: nothing stands before `text`.
-    pub fn for_each(&self, text: &str, begins: bool, mut each: impl FnMut(&str)) {
+    /// Whether normalising leaves what stands before `at` and what follows it apart.
+    pub fn is_apart(&self, text: &str, at: usize) -> bool {
+        /// More characters than any sequence of marks that a person writes.
+        const AROUND: usize = 16;
+        let Some(normalizer) = &self.normalizer else { return true };
+        let (before, after) = text.split_at(at);
+        if before.ends_with(|c: char| c.is_ascii()) && after.starts_with(|c: char| c.is_ascii()) {
+            return true;
+        }
+        let from = before.char_indices().rev().take(AROUND).last().map_or(at, |(from, _)| from);
+        let until = after.char_indices().nth(AROUND).map_or(text.len(), |(until, _)| at + until);
+        let normal = |text: &str| {
+            let mut text = NormalizedString::from(text);
+            normalizer.normalize(&mut text).is_ok().then(|| text.get().to_string())
+        };
+        let parts = normal(&text[from..at]).zip(normal(&text[at..until]));
+        parts.is_some_and(|(a, b)| normal(&text[from..until]).is_some_and(|whole| whole == a + &b))
+    }
+
+    /// Calls `each` with every piece of `text` and the byte of the text at which it begins, in order. `begins`:
+    /// nothing stands before `text`.
+    pub fn for_each(&self, text: &str, begins: bool, mut each: impl FnMut(usize, &str)) {
         let mut normalized = NormalizedString::from(text);
         if let Some(normalizer) = &self.normalizer
             && normalizer.normalize(&mut normalized).is_err()
@@ -225,8 +301,8 @@ impl Splitter {
         {
             pieces = PreTokenizedString::from(normalized);
         }
-        for (piece, _, _) in pieces.get_splits(OffsetReferential::Normalized, OffsetType::None) {
-            each(piece);
+        for (piece, (start, _), _) in pieces.get_splits(OffsetReferential::Original, OffsetType::None) {
+            each(start, piece);
         }
     }
 }
@@ -238,7 +314,7 @@ mod tests {
     fn check(name: &str, text: &str, expected: &[&str]) {
         let pre = NamedPre::find(Some(name)).expect("known");
         let mut pieces = Vec::new();
-        pre.splitter.for_each(text, true, |piece| pieces.push(piece.replace('Ġ', " ").replace('Ċ', "\n")));
+        pre.splitter.for_each(text, true, |_, piece| pieces.push(piece.replace('Ġ', " ").replace('Ċ', "\n")));
         assert_eq!(pieces, expected, "{name}");
     }
 
@@ -248,7 +324,7 @@ mod tests {
         for name in PRE_TOKENIZERS.iter().flat_map(|row| row.names) {
             let pre = NamedPre::find(Some(name)).expect("compiles");
             let mut n_bytes = 0;
-            pre.splitter.for_each(text, true, |piece| n_bytes += piece.chars().count());
+            pre.splitter.for_each(text, true, |_, piece| n_bytes += piece.chars().count());
             assert_eq!(n_bytes, text.len(), "{name}: every byte is one character of a piece");
         }
     }

@@ -3,17 +3,18 @@
 //! The file is a protocol buffer; the few fields that matter are read by hand, everything checked.
 
 use tokenizers::NormalizerWrapper;
-use tokenizers::models::unigram::Unigram;
 use tokenizers::normalizers::Sequence;
 use tokenizers::normalizers::precompiled::Precompiled;
 use tokenizers::normalizers::prepend::Prepend;
-use tokenizers::normalizers::replace::Replace;
+use tokenizers::normalizers::replace::{Replace, ReplacePattern};
+use tokenizers::normalizers::strip::Strip;
 
 use super::pre::Splitter;
 use super::source::{Roles, added_by_kind};
 use super::spm::Spm;
+use super::unigram::Unigram;
 use super::vocab::{Decoding, Kind, Vocab, broken};
-use super::{Merging, Spaces, TokenId, Tokenizer};
+use super::{Merging, Restarts, Spaces, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 /// A field of a message: its number and what it holds.
@@ -190,7 +191,7 @@ impl Tokenizer {
         let mut vocab = Vocab::new(tokens, scores, decoding)?;
         super::source::mend_kinds(&mut vocab, &roles);
         let merging = if description.is_unigram {
-            unigram(description)?
+            unigram(description, &vocab)?
         } else {
             let spaces = Spaces { prefix: description.prefix, collapse: description.collapse };
             Merging::Spm { spaces, spm: Spm { unknown: description.unknown } }
@@ -203,28 +204,28 @@ impl Tokenizer {
     }
 }
 
-fn unigram(description: &Description<'_>) -> Result<Merging> {
+fn unigram(description: &Description<'_>, vocab: &Vocab) -> Result<Merging> {
     let bad = |what: String| broken(format!("the SentencePiece model: {what}"));
-    let pieces: Vec<(String, f64)> = description
-        .pieces
-        .iter()
-        .map(|(text, score, _)| Ok((std::str::from_utf8(text)?.to_string(), f64::from(*score))))
-        .collect::<Result<_, std::str::Utf8Error>>()
-        .map_err(|_| bad("a piece is no UTF-8".into()))?;
-    let has_bytes = description.pieces.iter().any(|(_, _, kind)| *kind == Kind::Byte);
-    let unknown = description.unknown.map(|id| id as usize);
-    let unigram = Unigram::from(pieces, unknown, has_bytes).map_err(|error| bad(error.to_string()))?;
     let mut steps = Vec::new();
     if !description.charsmap.is_empty() {
         let map = Precompiled::from(description.charsmap).map_err(|error| bad(error.to_string()))?;
         steps.push(NormalizerWrapper::Precompiled(map));
     }
-    let replace = |pattern: &str, by: &str| Replace::new(pattern, by).map_err(|error| bad(error.to_string()));
+    let replace = |pattern: ReplacePattern, by: &str| -> Result<NormalizerWrapper> {
+        let step = Replace::new(pattern, by).map_err(|error| bad(error.to_string()))?;
+        Ok(NormalizerWrapper::Replace(step))
+    };
+    if description.collapse {
+        steps.push(NormalizerWrapper::StripNormalizer(Strip::new(true, true)));
+        steps.push(replace(ReplacePattern::Regex(" {2,}".into()), " ")?);
+    }
     if description.prefix {
         steps.push(NormalizerWrapper::Prepend(Prepend::new("▁".to_string())));
     }
-    steps.push(NormalizerWrapper::Replace(replace(" ", "▁")?));
+    steps.push(replace(ReplacePattern::String(" ".into()), "▁")?);
+    let is_plain = steps.len() == 1;
     let normalizer = Some(NormalizerWrapper::Sequence(Sequence::new(steps)));
-    let splitter = Splitter { normalizer, pre_tokenizer: None, inner: None };
-    Ok(Merging::Unigram { splitter, unigram: Box::new(unigram) })
+    let restarts = if is_plain { Restarts::BetweenStrangers } else { Restarts::Never };
+    let splitter = Splitter { normalizer, pre_tokenizer: None, inner: None, restarts };
+    Ok(Merging::Unigram { splitter, unigram: Unigram::new(vocab, description.unknown) })
 }

@@ -1,6 +1,6 @@
 //! What every container tells about its tokenizer, and the tokenizer made of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::added::{Added, AddedTokens};
 use super::vocab::{Kind, Vocab};
@@ -55,7 +55,8 @@ impl Tokenizer {
             ids
         });
         let added = AddedTokens::new(added.into_iter().filter(|a| exists(&a.id)).collect());
-        Self { vocab: Arc::new(vocab), merging, added, bos, eos, eog, before, after }
+        let (neighbours, notice) = (OnceLock::new(), None);
+        Self { vocab: Arc::new(vocab), merging, added, bos, eos, eog, before, after, neighbours, notice }
     }
 }
 

@@ -135,6 +135,11 @@ impl Vocab {
         }
     }
 
+    /// Bytes of the longest text that can be found.
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
     /// Any token with this text, whatever its kind. Slow: for the few names that a loader asks for.
     pub fn find_any(&self, text: &str) -> Option<TokenId> {
         self.find(text.as_bytes())

@@ -1,0 +1,55 @@
+//! Counting a draft while it is written: exactly what sending it would cost.
+
+use std::sync::mpsc;
+
+use crate::App;
+use crate::chat::{Responder, history, with_question};
+use crate::error::{Error, Result};
+use crate::types::{DraftArgs, DraftCount};
+use crate::worker::protocol::{ChatOptions, CountRequest, WorkerRequest};
+
+impl App {
+    /// Tokens of the prompt that sending this draft would make, and how many the model holds.
+    pub fn draft_count(&self, args: &DraftArgs) -> Result<DraftCount> {
+        let conversation = args.conversation.as_deref();
+        let model = match (&args.model, conversation) {
+            (Some(model), _) => model.clone(),
+            (None, Some(id)) => self.shared().state().session.conversation(id)?.model,
+            (None, None) => self.default_model()?,
+        };
+        let reference = match self.responder(&model)? {
+            Responder::Local(reference) => reference,
+            Responder::Remote { name } => return Err(crate::chat::not_built(&name)),
+        };
+        let (load, chat) = (self.load_spec()?, self.chat_options(&model, ChatOptions::default())?);
+        let branch = match conversation {
+            Some(id) => self.shared().state().session.branch(id)?.messages,
+            None => Vec::new(),
+        };
+        let mut messages = history(branch);
+        // As sending does: a blank draft is none.
+        if !args.text.trim().is_empty() {
+            messages = with_question(messages, &args.text);
+        }
+        if messages.is_empty() {
+            messages = with_question(messages, "");
+        }
+        let (send, answer) = mpsc::channel();
+        let request = {
+            let mut state = self.shared().state();
+            state.n_asked += 1;
+            let request = state.n_asked;
+            state.counts.insert(request, send);
+            request
+        };
+        let conversation = args.conversation.clone();
+        let count = CountRequest { model: reference, load, conversation, messages, chat };
+        self.ask(WorkerRequest::Count { request, count: Box::new(count) })?;
+        let counted = answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))??;
+        Ok(DraftCount {
+            tokens: counted.tokens,
+            context_limit: counted.context_limit,
+            can_think_or_not: counted.can_think_or_not,
+        })
+    }
+}

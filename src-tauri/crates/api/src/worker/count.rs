@@ -1,0 +1,75 @@
+//! How many tokens a conversation with a draft would be, exactly, while the draft is being written.
+//!
+//! Needs a model's vocabulary and template only, so that it works before the model is loaded. What was counted for
+//! a draft is kept: the next count encodes only what changed.
+
+use engine::arch;
+use engine::template::ChatTemplate;
+use engine::tokenizer::{IncrementalEncoder, Tokenizer};
+
+use super::inspect;
+use super::prompt::{Vocabulary, no_vocabulary};
+use super::protocol::{CountRequest, Counted, ModelRef};
+use crate::error::Result;
+
+/// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
+const MAX_DRAFTS: usize = 4;
+
+/// A model's vocabulary and the drafts that are counted with it.
+pub struct Counter {
+    pub reference: ModelRef,
+    tokenizer: Tokenizer,
+    template: engine::Result<Option<ChatTemplate>>,
+    architecture: &'static str,
+    fingerprint: String,
+    /// Tokens the model was trained for.
+    context_length: usize,
+    /// By conversation, least recently used first.
+    drafts: Vec<(Option<String>, IncrementalEncoder)>,
+}
+
+impl Counter {
+    pub fn open(reference: ModelRef) -> Result<Self> {
+        let file = inspect::open(&reference.location)?;
+        let spec = arch::spec(&file, arch::find(&file)?)?;
+        let tokenizer = Tokenizer::from_weights(&file).map_err(|_| no_vocabulary(&reference.id))?;
+        Ok(Self {
+            reference,
+            tokenizer,
+            template: ChatTemplate::from_weights(&file),
+            architecture: spec.architecture,
+            fingerprint: file.fingerprint(),
+            context_length: spec.context_length,
+            drafts: Vec::new(),
+        })
+    }
+
+    /// `now` as templates want it.
+    pub fn count(&mut self, request: &CountRequest, now: &str) -> Result<Counted> {
+        let kept = self.drafts.iter().position(|(conversation, _)| *conversation == request.conversation);
+        let mut encoder = kept.map_or_else(IncrementalEncoder::new, |at| self.drafts.remove(at).1);
+        let vocabulary = Vocabulary {
+            tokenizer: &self.tokenizer,
+            template: self.template.as_ref().map(Option::as_ref).map_err(Clone::clone),
+            architecture: self.architecture,
+            fingerprint: &self.fingerprint,
+            now,
+        };
+        let counted = vocabulary.count(&request.messages, &request.chat, &mut encoder);
+        self.drafts.push((request.conversation.clone(), encoder));
+        if self.drafts.len() > MAX_DRAFTS {
+            self.drafts.remove(0);
+        }
+        let (tokens, source) = counted?;
+        let limit = request.load.context.unwrap_or(self.context_length).min(self.context_length);
+        Ok(Counted {
+            tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+            context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            can_think_or_not: source.contains("enable_thinking"),
+        })
+    }
+
+    pub fn forget(&mut self, conversation: &str) {
+        self.drafts.retain(|(kept, _)| kept.as_deref() != Some(conversation));
+    }
+}

@@ -1,0 +1,119 @@
+//! Unigram: of all ways to cut a text into tokens the likeliest one, found by Viterbi over the tokens' scores.
+//!
+//! What no token covers costs more than the rarest token; it becomes byte tokens where the vocabulary has them.
+
+use super::TokenId;
+use super::vocab::{Kind, Vocab};
+
+/// How much worse than the rarest token a character without one is, as SentencePiece has it.
+const UNKNOWN_PENALTY: f64 = 10.0;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Unigram {
+    pub unknown: Option<TokenId>,
+    /// Score of a character that no token covers.
+    unknown_score: f64,
+}
+
+/// The best way to reach a place in the text.
+#[derive(Clone, Copy)]
+struct Step {
+    score: f64,
+    from: usize,
+    /// None: one character that no token covers.
+    id: Option<TokenId>,
+}
+
+impl Unigram {
+    pub fn new(vocab: &Vocab, unknown: Option<TokenId>) -> Self {
+        let normal = vocab.ids().filter(|(_, _, kind)| *kind == Kind::Normal);
+        let least = normal.map(|(id, _, _)| f64::from(vocab.score(id))).filter(|score| score.is_finite());
+        Self { unknown, unknown_score: least.fold(0.0, f64::min) - UNKNOWN_PENALTY }
+    }
+
+    /// Appends the tokens of `text`, whose spaces are `▁` already.
+    pub fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<TokenId>) {
+        let mut best: Vec<Option<Step>> = vec![None; text.len() + 1]; // by byte at which a way ends
+        best[0] = Some(Step { score: 0.0, from: 0, id: None });
+        for (start, c) in text.char_indices() {
+            let Some(Step { score, .. }) = best[start] else { continue };
+            let mut has_single = false;
+            let ends = text[start..].char_indices().map(|(at, c)| start + at + c.len_utf8());
+            for end in ends.take_while(|end| end - start <= vocab.longest()) {
+                let Some(id) = vocab.find(&text.as_bytes()[start..end]) else { continue };
+                has_single |= end - start == c.len_utf8();
+                // A score that is no number never wins.
+                let way = Step { score: score + f64::from(vocab.score(id)), from: start, id: Some(id) };
+                offer(&mut best[end], way);
+            }
+            if !has_single {
+                let way = Step { score: score + self.unknown_score, from: start, id: None };
+                offer(&mut best[start + c.len_utf8()], way);
+            }
+        }
+        let mut path = Vec::new();
+        let mut at = text.len();
+        while at > 0 {
+            let Some(step) = best[at] else { break };
+            path.push((step, at));
+            at = step.from;
+        }
+        let mut after_unknown = false;
+        for (step, end) in path.into_iter().rev() {
+            match (step.id, vocab.byte_ids()) {
+                (Some(id), _) => out.push(id),
+                (None, Some(bytes)) => {
+                    out.extend(text.as_bytes()[step.from..end].iter().map(|byte| bytes[*byte as usize]));
+                }
+                (None, None) if !after_unknown => out.extend(self.unknown),
+                (None, None) => {}
+            }
+            after_unknown = step.id.is_none();
+        }
+    }
+}
+
+fn offer(place: &mut Option<Step>, way: Step) {
+    if way.score.is_nan() {
+        return;
+    }
+    if place.is_none_or(|best| way.score > best.score) {
+        *place = Some(way);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokenizer::vocab::Decoding;
+
+    fn check(tokens: &[(&str, f32, Kind)], text: &str, expected: &[TokenId]) {
+        let scores = tokens.iter().map(|(_, score, _)| *score).collect();
+        let kinds = tokens.iter().map(|(text, _, kind)| (text.as_bytes(), *kind));
+        let decoding = Decoding::SentencePiece { strips_space: true };
+        let vocab = Vocab::new(kinds, scores, decoding).expect("well-formed");
+        let mut ids = Vec::new();
+        Unigram::new(&vocab, Some(0)).encode(&vocab, text, &mut ids);
+        assert_eq!(ids, expected, "{text}");
+    }
+
+    #[test]
+    fn the_likeliest_way_wins() {
+        let tokens = [
+            ("<unk>", 0.0, Kind::Unknown),
+            ("</s>", 0.0, Kind::Control),
+            ("a", -2.0, Kind::Normal),
+            ("b", -2.0, Kind::Normal),
+            ("ab", -3.0, Kind::Normal),
+            ("abc", -9.0, Kind::Normal),
+            ("c", -5.0, Kind::Normal),
+            ("odd", f32::NAN, Kind::Normal),
+        ];
+        check(&tokens, "ab", &[4]);
+        check(&tokens, "abc", &[4, 6]);
+        check(&tokens, "ba", &[3, 2]);
+        check(&tokens, "aéüb", &[2, 0, 3]);
+        check(&tokens, "</s>", &[0]);
+        check(&tokens, "", &[]);
+    }
+}
