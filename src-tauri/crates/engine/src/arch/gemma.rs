@@ -75,6 +75,20 @@ impl Architecture for Gemma3 {
         &["gemma3_text", "gemma3"]
     }
 
+    /// The configs of the models that also see give little more than the sizes they differ in.
+    fn hf_defaults(&self) -> &'static [(&'static str, f64)] {
+        &[
+            ("num_attention_heads", 8.0),
+            ("num_key_value_heads", 4.0),
+            ("head_dim", 256.0),
+            ("query_pre_attn_scalar", 256.0),
+            ("rms_norm_eps", 1e-6),
+            ("max_position_embeddings", 131_072.0),
+            ("rope_theta", 1e6),
+            ("sliding_window", 4096.0),
+        ]
+    }
+
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
         let mut spec = plain(hyper, self.gguf_name())?;
         post_norms(&mut spec);

@@ -74,7 +74,7 @@ impl<'a> Hyper<'a> {
     pub(super) fn new(file: &'a WeightFile, family: Family, fit: Fit) -> Self {
         let config = match file.container() {
             Container::Gguf { .. } => None,
-            Container::Safetensors => Some(language_part(file.metadata().config())),
+            Container::Safetensors => Some(language_part(file.metadata().config(), family.hf_defaults())),
         };
         Self { file, family, config, fit, notes: RefCell::default() }
     }
@@ -363,14 +363,17 @@ impl<'a> Hyper<'a> {
     }
 }
 
-/// A config's `text_config` laid over the rest of it.
-fn language_part(config: &Value) -> Cow<'_, Value> {
-    let (Some(all), Some(text)) = (config.as_object(), config.get("text_config").and_then(Value::as_object))
-    else {
+/// A config's `text_config` laid over the rest of it, and that over what the family's configs leave out.
+fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Value> {
+    let text = config.get("text_config").and_then(Value::as_object);
+    let Some(all) = config.as_object().filter(|_| text.is_some() || !defaults.is_empty()) else {
         return Cow::Borrowed(config);
     };
-    let mut merged = all.clone();
-    merged.extend(text.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let whole = |x: f64| if x.fract() == 0.0 { Value::from(x as u64) } else { Value::from(x) };
+    let mut merged: serde_json::Map<String, Value> =
+        defaults.iter().map(|(key, value)| ((*key).to_owned(), whole(*value))).collect();
+    let given = all.iter().chain(text.into_iter().flatten());
+    merged.extend(given.map(|(key, value)| (key.clone(), value.clone())));
     Cow::Owned(Value::Object(merged))
 }
 

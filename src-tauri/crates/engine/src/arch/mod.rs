@@ -45,6 +45,11 @@ pub trait Architecture: Sync {
         "layers"
     }
 
+    /// What published configs leave out because transformers knows it.
+    fn hf_defaults(&self) -> &'static [(&'static str, f64)] {
+        &[]
+    }
+
     /// A quantisation method of config.json that the family's published files use and that `places` reads.
     fn hf_quantization(&self) -> Option<&'static str> {
         None
