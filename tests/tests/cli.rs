@@ -108,8 +108,6 @@ fn what_is_not_built_ends_with_2_and_says_so() {
         &["--quantize", "q8_0", "devices"],
         &["--lora", "f", "devices"],
         &[&run[..], &["--schema", "f"]].concat(),
-        &["convert", "a", "--out", "b", "--dtype", "q8_0"],
-        &["perplexity", "--model", "starter", "--file", "f"],
         &["mcp"],
         &["stats", "--watch"],
         &["batch", "--jsonl", "f"],

@@ -1,3 +1,5 @@
+//! Sequences under random and chosen histories: pages are held as often as tables list them, and what is kept is found.
+
 use super::super::size::REWIND;
 use super::*;
 

@@ -1,3 +1,5 @@
+//! Snapshots that were changed, cut or made for another model: each is refused, and nothing is read beyond its end.
+
 use super::*;
 
 const N_CTX: usize = 256;
