@@ -14,6 +14,7 @@ mod malformed;
 mod malformed_parts;
 mod malformed_weights;
 mod quality;
+mod quantized;
 mod quants;
 mod scheduling;
 mod templates;

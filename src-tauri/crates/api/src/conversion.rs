@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use engine::convert::{self, Conversion, Formats, TensorReport};
 use io::{Clock, Io};
@@ -11,13 +12,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::worker::protocol::Location;
 
+pub(crate) mod auto;
+
 /// What to make of what.
 #[derive(Debug, Clone)]
 pub struct ConvertArgs {
     pub source: Location,
     pub out: PathBuf,
-    /// A format or mix: `q4_k_m`, `f16` …
+    /// A format or mix, or `auto`: each tensor's from measured error.
     pub dtype: String,
+    /// For `auto`: the most bytes the file may have. None: what fits into this machine's free memory.
+    pub max_bytes: Option<u64>,
+    /// For `auto`: the smallest file whose mean divergence from the source is at most so many nats.
+    pub max_kl: Option<f64>,
     /// Replace a file that is there already.
     pub force: bool,
     /// None: all cores.
@@ -34,6 +41,9 @@ pub struct ConvertReport {
     pub dtypes: BTreeMap<String, u64>,
     /// Tensors that were stored more coarsely than asked for and stayed as they were.
     pub kept_coarser: usize,
+    /// Mean divergence from the source over a sample text, where that was asked for. Nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_kl: Option<f64>,
     pub tensors: Vec<TensorReport>,
 }
 
@@ -49,9 +59,10 @@ pub fn convert(
     progress: &mut Progress<'_>,
 ) -> Result<ConvertReport> {
     let began = clock.monotonic();
-    let formats = Formats::parse(&args.dtype)?;
+    let wanted = Wanted::of(args)?;
     check_target(io, args)?;
-    let file = crate::worker::open(&args.source)?;
+    let file = Arc::new(crate::worker::open(&args.source)?);
+    let (formats, mean_kl) = auto::formats(io, &wanted, &file, args, progress)?;
     let conversion = convert::plan(&file, &formats, args.threads)?;
     let tensors = write(io, &conversion, &args.out, progress)?;
     let mut dtypes: BTreeMap<String, u64> = BTreeMap::new();
@@ -65,8 +76,43 @@ pub fn convert(
         seconds: clock.monotonic().saturating_sub(began).as_secs_f64(),
         dtypes,
         kept_coarser: conversion.n_kept_coarser,
+        mean_kl,
         tensors,
     })
+}
+
+/// What decides about the formats.
+pub(crate) enum Wanted {
+    Named(Formats),
+    MaxBytes(u64),
+    MaxKl { max_kl: f64, max_bytes: Option<u64> },
+    FreeMemory,
+}
+
+/// The name that has formats chosen by measured error.
+pub const AUTO: &str = "auto";
+
+impl Wanted {
+    /// Errors: an unknown format; bounds where there is nothing to choose.
+    fn of(args: &ConvertArgs) -> Result<Self> {
+        let ConvertArgs { dtype, max_bytes, max_kl, .. } = args;
+        if !dtype.eq_ignore_ascii_case(AUTO) {
+            if max_bytes.is_some() || max_kl.is_some() {
+                let message = format!("{dtype} leaves nothing to choose within --max-bytes or --max-kl.");
+                return Err(Error::new(ErrorKind::Usage, "usage.auto", message, "Ask for --dtype auto."));
+            }
+            return Ok(Self::Named(Formats::parse(dtype)?));
+        }
+        match (max_bytes, max_kl) {
+            (_, Some(max_kl)) if !(max_kl.is_finite() && *max_kl > 0.0) => {
+                let message = format!("A divergence of {max_kl} nats cannot be asked for.");
+                Err(Error::new(ErrorKind::Usage, "usage.max_kl", message, "Give a number such as 0.01."))
+            }
+            (&max_bytes, &Some(max_kl)) => Ok(Self::MaxKl { max_kl, max_bytes }),
+            (&Some(max_bytes), None) => Ok(Self::MaxBytes(max_bytes)),
+            (None, None) => Ok(Self::FreeMemory),
+        }
+    }
 }
 
 fn check_target(io: &dyn Io, args: &ConvertArgs) -> Result<()> {

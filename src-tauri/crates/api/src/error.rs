@@ -123,6 +123,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("kernels.", ErrorKind::Device),
     ("io.no_space", ErrorKind::Limit),
     ("convert.dtype", ErrorKind::Usage),
+    ("convert.too_small", ErrorKind::Limit),
     ("session.disk_full", ErrorKind::Limit),
     ("session.not_found", ErrorKind::NotFound),
     ("session.answering", ErrorKind::Conflict),

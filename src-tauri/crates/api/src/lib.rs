@@ -21,6 +21,7 @@ mod logging;
 pub mod messages;
 mod preferences;
 mod pump;
+pub mod quantized;
 pub mod settings;
 pub mod starter;
 mod title;

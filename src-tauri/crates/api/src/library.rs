@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::starter;
 use crate::types::{AppEvent, ErrorInfo, ModelEntry, ModelSource, ModelState};
 use crate::worker::protocol::{Facts, Loaded, Location, ModelRef, WorkerRequest};
-use crate::{App, Shared, State};
+use crate::{App, Shared, State, quantized};
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
@@ -71,8 +71,13 @@ impl App {
                 "It takes no space beside the program.",
             ));
         }
+        let rows = self.shared().state().session.models()?;
+        let path = rows.into_iter().find(|row| row.id == id).map(|row| row.path);
         if !self.shared().state().session.remove_model(id)? {
             return Err(self.unknown_model(id));
+        }
+        if let Some(path) = path {
+            quantized::forget(&*self.shared().io, &self.dirs().data, &path);
         }
         self.ask(WorkerRequest::Unload { model: id.into() })?;
         self.shared().tell(AppEvent::ModelRemoved { id: id.into() });

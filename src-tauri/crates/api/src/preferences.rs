@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::settings::{self, DEFAULT_CONTEXT, SETTINGS, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
-use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec};
-use crate::{App, Running};
+use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, Quantize};
+use crate::{App, Running, quantized};
 
 /// What a door's flags say instead of the settings, for this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Overrides {
     pub context: Option<usize>,
     pub kv_window: Option<usize>,
     pub rope_scaling: Option<RopeScaling>,
+    /// Weights are loaded in this format: `q4_k_m`, `auto` …
+    pub quantize: Option<String>,
     /// The source of a chat template for whatever model answers.
     pub template: Option<String>,
     pub template_fallback: bool,
@@ -169,6 +171,10 @@ impl App {
             kv_window: overrides.kv_window.or(whole("kv_window")?),
             rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
+            quantize: overrides.quantize.clone().map(|dtype| Quantize {
+                dtype,
+                folder: quantized::folder(&self.running.dirs.data).display().to_string(),
+            }),
         })
     }
 

@@ -47,8 +47,8 @@ pub struct Global {
     /// Layers on the graphics card
     #[arg(long, global = true, value_name = "N|auto")]
     pub gpu_layers: Option<String>,
-    /// Quantise weights while loading
-    #[arg(long, global = true, value_name = "DTYPE")]
+    /// Load weights in this format (q4_k_m, auto …) and keep them for the next start
+    #[arg(long, global = true, value_name = "DTYPE|auto")]
     pub quantize: Option<String>,
     /// Adapter to load with the model
     #[arg(long, global = true, value_name = "F[:SCALE]")]
@@ -97,11 +97,8 @@ impl Global {
     /// Options that are not built yet are refused, whatever the command.
     pub fn check(&self) -> Result<()> {
         self.backend()?;
-        let asked = [
-            (self.gpu_layers.is_some(), "--gpu-layers"),
-            (self.quantize.is_some(), "--quantize"),
-            (!self.lora.is_empty(), "--lora"),
-        ];
+        self.quantize.as_deref().map_or(Ok(()), api::quantized::check)?;
+        let asked = [(self.gpu_layers.is_some(), "--gpu-layers"), (!self.lora.is_empty(), "--lora")];
         asked.iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, name)| Err(not_built(name)))
     }
 
@@ -132,6 +129,7 @@ impl Global {
                 context: self.ctx.map(|n| n as usize),
                 kv_window: self.kv_window.map(|n| n as usize),
                 rope_scaling: self.rope_scaling()?,
+                quantize: self.quantize.clone(),
                 template: self.chat_template.as_deref().map(api::template_file).transpose()?,
                 template_fallback: self.template_fallback,
             },
@@ -354,9 +352,15 @@ pub struct ConvertArgs {
     /// The file to write
     #[arg(long, value_name = "F.gguf")]
     pub out: PathBuf,
-    /// q4_k_m, q8_0, f16 …
-    #[arg(long, value_name = "DTYPE")]
+    /// q4_k_m, q8_0, f16 …; auto: each tensor's from measured error
+    #[arg(long, value_name = "DTYPE|auto")]
     pub dtype: String,
+    /// With auto: the most bytes the file may have; what this machine's free memory allows otherwise
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<u64>,
+    /// With auto: the smallest file that diverges from the source by at most so many nats on average
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub max_kl: Option<f64>,
     /// Replace a file that is there already
     #[arg(long)]
     pub force: bool,

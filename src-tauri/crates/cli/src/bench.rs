@@ -36,7 +36,7 @@ struct Speeds {
 
 pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let file = match (&args.subject.model, &args.subject.shape) {
-        (Some(model), _) => place::open(model, global)?,
+        (Some(model), _) => place::open_to_run(model, global)?,
         (None, Some(shape)) => made_up(shape, args.keep.as_deref(), global)?,
         (None, None) => unreachable!("the command line demands one of them"),
     };

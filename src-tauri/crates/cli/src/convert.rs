@@ -13,9 +13,9 @@ use crate::{interrupt, out, place, text};
 
 pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
     let source = place::locate(&args.source, global)?;
-    let ConvertArgs { out, dtype, force, source: _ } = args;
+    let ConvertArgs { out, dtype, max_bytes, max_kl, force, source: _ } = args;
     let threads = global.threads.map(|n| n as usize);
-    let args = conversion::ConvertArgs { source, out, dtype, force, threads };
+    let args = conversion::ConvertArgs { source, out, dtype, max_bytes, max_kl, force, threads };
     let stop = interrupt::flag();
     let report = conversion::convert(&RealIo, &RealClock::new(), &args, &mut progress("writing", &stop))?;
     if report.kept_coarser > 0 {
@@ -66,5 +66,11 @@ fn table(report: &ConvertReport) -> String {
         text::bytes(report.source_bytes),
         report.seconds
     ));
+    for (name, bytes) in &report.dtypes {
+        all.push_str(&format!("  {name} {}\n", text::bytes(*bytes)));
+    }
+    if let Some(kl) = report.mean_kl {
+        all.push_str(&format!("mean divergence from the source {kl:.6} nats\n"));
+    }
     all
 }

@@ -18,7 +18,7 @@ pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let load = |name: &str| {
         let mut options = place::load_options(global, Kv::F32, WINDOW)?;
         options.max_sequences = 1;
-        place::model(place::open(name, global)?, &options)
+        place::model(place::open_to_run(name, global)?, &options)
     };
     let mut model = load(&args.model)?;
     let special = if args.parse_special { Special::Parse } else { Special::Plain };

@@ -5,14 +5,15 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::worker::protocol::{Backend, Kv, Location};
-use api::{App, Error, ErrorKind, Responder, Result, starter};
+use api::worker::protocol::{Backend, Kv, Location, Quantize};
+use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, starter};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
+use io::RealIo;
 use weights::WeightFile;
 
 use crate::args::Global;
-use crate::not_built;
+use crate::{convert, interrupt, not_built};
 
 /// Where the model is that `name` stands for: a path, or an id of the library.
 pub fn locate(name: &str, global: &Global) -> Result<Location> {
@@ -42,6 +43,17 @@ pub fn open(name: &str, global: &Global) -> Result<WeightFile> {
         Location::BuiltIn => WeightFile::from_static(starter::ID, starter::bytes())?,
         Location::Path(path) => WeightFile::open(Path::new(&path))?,
     })
+}
+
+/// As `open`, with the weights in the format that `--quantize` names.
+pub fn open_to_run(name: &str, global: &Global) -> Result<WeightFile> {
+    let Some(dtype) = global.quantize.clone() else { return open(name, global) };
+    let data = Dirs::resolve(global.app_config()?.data_dir)?.data;
+    let quantize = Quantize { dtype, folder: quantized::folder(&data).display().to_string() };
+    let threads = global.threads.map(|n| n as usize);
+    let stop = interrupt::flag();
+    let mut progress = convert::progress("quantising", &stop);
+    quantized::open(&RealIo, &locate(name, global)?, &quantize, threads, &mut progress)
 }
 
 pub fn tokenizer(name: &str, global: &Global) -> Result<Tokenizer> {

@@ -253,7 +253,7 @@ impl Worker<'_> {
         }
         let (mut told, mut cancelled) = (f32::NEG_INFINITY, false);
         let loaded = guarded(|| {
-            LoadedModel::load(reference.clone(), request.load, &mut |fraction| {
+            LoadedModel::load(reference.clone(), request.load.clone(), &mut |fraction| {
                 if fraction >= told + PROGRESS_STEP || fraction >= 1.0 {
                     told = fraction;
                     if !cancelled {

@@ -1,18 +1,17 @@
 //! A model in memory with the turns it is answering and the conversations whose state it keeps.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::reply::ReplySplitter;
 use engine::{Devices, LoadOptions, Model, Request, Scheduler, SequenceId};
-use io::Clock;
+use io::{Clock, RealIo};
 
-use super::inspect;
 use super::prompt::{Vocabulary, no_vocabulary};
 use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Step};
 use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
+use crate::quantized;
 
 /// Conversations whose keys and values stay in memory after an answer. Fewer than the sequences a model
 /// has, so that requests without a conversation always find one.
@@ -37,7 +36,15 @@ struct Kept {
 
 impl LoadedModel {
     pub fn load(reference: ModelRef, load: LoadSpec, progress: &mut dyn FnMut(f32)) -> Result<Self> {
-        let file = Arc::new(inspect::open(&reference.location)?);
+        // making and loading share the progress half and half, where there is something to make
+        let from = if load.quantize.is_some() { 0.5 } else { 0.0 };
+        let mut making = |done: u64, total: u64| {
+            progress(from * done as f32 / total.max(1) as f32);
+            true
+        };
+        let (location, quantize) = (&reference.location, load.quantize.as_ref());
+        let file = quantized::open_shared(&RealIo, location, quantize, load.threads, &mut making)?;
+        let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let options = LoadOptions {
             devices: match load.backend {
                 Backend::Auto => Devices::Auto,
@@ -51,7 +58,7 @@ impl LoadedModel {
             ctx: load.context,
             ..LoadOptions::default()
         };
-        let model = Model::load(file, &options, progress)?;
+        let model = Model::load(file, &options, &mut progress)?;
         let scheduler = Scheduler::new();
         Ok(Self { reference, load, model, scheduler, running: Vec::new(), kept: Vec::new(), next_number: 0 })
     }

@@ -57,8 +57,17 @@ impl Kv {
     }
 }
 
+/// Weights in another format than their file's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quantize {
+    /// `q4_k_m`, `auto` …
+    pub dtype: String,
+    /// Where what was made is kept.
+    pub folder: String,
+}
+
 /// How a model is loaded; another value means loading it again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSpec {
     pub backend: Backend,
     /// None: one per physical core.
@@ -70,6 +79,9 @@ pub struct LoadSpec {
     pub rope_scaling: Option<RopeScaling>,
     /// Tokens. None: the model's own, at most `settings::DEFAULT_CONTEXT`.
     pub context: Option<usize>,
+    /// None: weights as they are stored.
+    #[serde(default)]
+    pub quantize: Option<Quantize>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

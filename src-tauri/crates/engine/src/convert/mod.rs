@@ -17,16 +17,21 @@ use crate::arch::{self, Family, Placed};
 use crate::error::{EngineError, Result};
 use crate::spec::{ModelSpec, Role};
 
+mod choose;
 mod formats;
 mod metadata;
 mod quantize;
 mod same;
 
+pub use choose::Choice;
 pub use formats::Formats;
 use quantize::Job;
 
 /// Changes whenever the same source and format may give other bytes: what was kept of an older one is made again.
 pub const VERSION: u32 = 1;
+
+/// A text of many kinds for measuring how far a converted model is from its source.
+pub const SAMPLE: &str = include_str!("sample.txt");
 
 /// A tensor of the source, and how it will stand in the new file.
 pub(crate) struct Target {

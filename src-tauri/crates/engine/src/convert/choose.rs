@@ -1,0 +1,211 @@
+//! Each tensor's format from measured error: samples of every matrix are encoded in every format that is offered,
+//! and bits go where they take away most error for their bytes.
+//!
+//! The steps form one sequence from the smallest model to the finest; a choice is how far along it one goes. Error is
+//! noise by signal of each tensor: what a layer adds to the stream suffers by that, whatever the size of its weights.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use weights::quant::mix::{Mix, fitting};
+use weights::{DType, WeightFile};
+
+use super::{Formats, Source, Target, n_cores, quantize};
+use crate::error::{EngineError, Result};
+
+/// Offered, from the smallest.
+const OFFERED: [DType; 6] = [DType::Q2_K, DType::Q3_K, DType::Q4_K, DType::Q5_K, DType::Q6_K, DType::Q8_0];
+
+/// Rows of a matrix that are tried.
+const SAMPLE_ROWS: usize = 48;
+
+/// Bytes that padding may add to a tensor.
+const PADDING: u64 = 32;
+
+/// What one format costs a tensor.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    dtype: DType,
+    bytes: u64,
+    /// Noise by signal, of squares.
+    error: f64,
+}
+
+/// One tensor becomes finer.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    tensor: usize,
+    level: Level,
+    extra_bytes: u64,
+    /// Error less per byte more.
+    gain: f64,
+}
+
+/// The sequence of choices for one model.
+pub struct Choice {
+    /// Names and coarsest levels of the tensors that there is a choice for.
+    tensors: Vec<(String, Level)>,
+    steps: Vec<Step>,
+    /// Bytes of the file with all tensors at their coarsest.
+    least_bytes: u64,
+}
+
+impl Choice {
+    /// Measures a model. Errors: those of opening it.
+    pub fn measure(file: &WeightFile, threads: Option<usize>) -> Result<Self> {
+        let source = Source::read(file)?;
+        let mut targets = source.targets()?;
+        // what stays in floats in a mix of block formats has no choice; nor has what the source has coarser
+        Formats::Mix(Mix::Q8_0).assign(&mut targets, &source.spec)?;
+        let has_choice = |target: &Target| target.dtype == DType::Q8_0;
+        let chosen: Vec<&Target> = targets.iter().filter(|target| has_choice(target)).collect();
+        let levels =
+            in_parallel(&chosen, threads.unwrap_or_else(n_cores), &|target: &&Target| levels(target));
+        let tensors: Vec<(String, Level)> =
+            chosen.iter().zip(&levels).map(|(target, levels)| (target.name.clone(), levels[0])).collect();
+        let coarsest = tensors.iter().map(|(name, level)| (name.clone(), level.dtype)).collect();
+        let least_bytes = super::plan(file, &Formats::Each(coarsest), threads)?.n_bytes();
+        let mut steps: Vec<Step> =
+            levels.iter().enumerate().flat_map(|(tensor, levels)| steps(tensor, levels)).collect();
+        // within a tensor gains fall from step to step: the sort keeps their order
+        steps.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        Ok(Self { tensors, steps, least_bytes })
+    }
+
+    /// How many steps there are from the smallest model to the finest.
+    pub fn n_steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The formats after so many steps.
+    pub fn after(&self, n_steps: usize) -> Formats {
+        let mut dtypes: Vec<DType> = self.tensors.iter().map(|(_, level)| level.dtype).collect();
+        self.steps.iter().take(n_steps).for_each(|step| dtypes[step.tensor] = step.level.dtype);
+        self.named(&dtypes)
+    }
+
+    /// The finest formats with which the file has at most so many bytes. Error `convert.too_small`.
+    pub fn within(&self, max_bytes: u64) -> Result<Formats> {
+        if self.least_bytes > max_bytes {
+            return Err(EngineError::new(
+                "convert.too_small",
+                format!("the model takes at least {} bytes, {max_bytes} are allowed", self.least_bytes),
+                "Allow more bytes, or choose a smaller model.",
+            ));
+        }
+        let mut left = max_bytes - self.least_bytes;
+        let mut dtypes: Vec<DType> = self.tensors.iter().map(|(_, level)| level.dtype).collect();
+        let mut stopped = vec![false; dtypes.len()];
+        for step in &self.steps {
+            // what did not fit once stays: its later steps build on it
+            if stopped[step.tensor] || step.extra_bytes + PADDING > left {
+                stopped[step.tensor] = true;
+                continue;
+            }
+            left -= step.extra_bytes + PADDING;
+            dtypes[step.tensor] = step.level.dtype;
+        }
+        Ok(self.named(&dtypes))
+    }
+
+    fn named(&self, dtypes: &[DType]) -> Formats {
+        let names = self.tensors.iter().map(|(name, _)| name.clone());
+        Formats::Each(names.zip(dtypes.iter().copied()).collect::<HashMap<_, _>>())
+    }
+}
+
+/// What the offered formats cost a tensor, smallest first; only those that none beats in both bytes and error, and
+/// that lie on the hull: gains per byte fall from each to the next.
+fn levels(target: &Target) -> Vec<Level> {
+    let (n_rows, n_cols) = (target.n_rows(), target.n_cols());
+    let step = n_rows.div_ceil(SAMPLE_ROWS).max(1);
+    let sample: Vec<f32> =
+        (0..n_rows).step_by(step).flat_map(|row| target.job.decode(row..row + 1, n_cols)).collect();
+    let mut found: Vec<Level> = Vec::new();
+    for offered in OFFERED {
+        let dtype = fitting(offered, n_cols);
+        let (_, error) = quantize::encoded(&sample, n_cols, dtype);
+        let level = Level { dtype, bytes: target.n_bytes(dtype), error: error.relative_square() };
+        if found.last().is_some_and(|last| last.bytes >= level.bytes || last.error <= level.error) {
+            continue;
+        }
+        while let [.., a, b] = found[..] {
+            if gain(&a, &b) >= gain(&b, &level) {
+                break;
+            }
+            found.pop();
+        }
+        found.push(level);
+    }
+    found
+}
+
+fn gain(from: &Level, to: &Level) -> f64 {
+    (from.error - to.error) / (to.bytes - from.bytes).max(1) as f64
+}
+
+fn steps(tensor: usize, levels: &[Level]) -> Vec<Step> {
+    let step = |pair: &[Level]| Step {
+        tensor,
+        level: pair[1],
+        extra_bytes: pair[1].bytes - pair[0].bytes,
+        gain: gain(&pair[0], &pair[1]),
+    };
+    levels.windows(2).map(step).collect()
+}
+
+/// The results in the order of the items, by so many threads.
+fn in_parallel<T: Sync, R: Send>(items: &[T], threads: usize, work: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let share = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return done };
+            done.push((index, work(item)));
+        }
+    };
+    let mut all = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads.clamp(1, items.len().max(1))).map(|_| scope.spawn(share)).collect();
+        let joined = running.into_iter().map(|thread| thread.join());
+        joined
+            .flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<Vec<_>>()
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice() -> Choice {
+        let level = |dtype, bytes, error| Level { dtype, bytes, error };
+        let fine = [level(DType::Q2_K, 100, 0.5), level(DType::Q4_K, 200, 0.1), level(DType::Q8_0, 400, 0.0)];
+        let easy = [level(DType::Q2_K, 100, 0.01), level(DType::Q8_0, 400, 0.0)];
+        let mut all = [steps(0, &fine), steps(1, &easy)].concat();
+        all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        let tensors = vec![("a".to_owned(), fine[0]), ("b".to_owned(), easy[0])];
+        Choice { tensors, steps: all, least_bytes: 1000 }
+    }
+
+    fn dtypes(formats: &Formats) -> [DType; 2] {
+        let Formats::Each(by_name) = formats else { panic!("a choice names each tensor") };
+        [by_name["a"], by_name["b"]]
+    }
+
+    #[test]
+    fn bits_go_where_they_take_away_most_error() {
+        let choice = choice();
+        assert_eq!(choice.n_steps(), 3);
+        let check = |max, expected| assert_eq!(dtypes(&choice.within(max).unwrap()), expected, "{max}");
+        check(1000, [DType::Q2_K, DType::Q2_K]);
+        check(1140, [DType::Q4_K, DType::Q2_K]);
+        check(1370, [DType::Q8_0, DType::Q2_K]);
+        check(2000, [DType::Q8_0, DType::Q8_0]);
+        assert_eq!(choice.within(999).unwrap_err().code(), "convert.too_small");
+        assert_eq!(dtypes(&choice.after(1)), [DType::Q4_K, DType::Q2_K]);
+        assert_eq!(dtypes(&choice.after(9)), [DType::Q8_0, DType::Q8_0]);
+    }
+}
