@@ -167,9 +167,9 @@ pub enum Command {
     /// Serve the window's page and an OpenAI-compatible API
     Serve(ServeArgs),
     /// Make a GGUF file of another format from a model
-    Convert(ConvertArgs),
+    Convert(crate::convert::ConvertArgs),
     /// Measure how well a model foretells a text
-    Perplexity(PerplexityArgs),
+    Perplexity(crate::perplexity::PerplexityArgs),
     /// Serve tools by the Model Context Protocol (not built yet)
     Mcp(Rest),
     /// What the program is doing (not built yet)
@@ -343,42 +343,6 @@ pub struct InspectArgs {
     /// Its values as float32
     #[arg(long, requires = "tensor")]
     pub values: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct ConvertArgs {
-    /// Library id, GGUF file, or folder with safetensors
-    pub source: String,
-    /// The file to write
-    #[arg(long, value_name = "F.gguf")]
-    pub out: PathBuf,
-    /// q4_k_m, q8_0, f16 …; auto: each tensor's from measured error
-    #[arg(long, value_name = "DTYPE|auto")]
-    pub dtype: String,
-    /// With auto: the most bytes the file may have; what this machine's free memory allows otherwise
-    #[arg(long, value_name = "N")]
-    pub max_bytes: Option<u64>,
-    /// With auto: the smallest file that diverges from the source by at most so many nats on average
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    pub max_kl: Option<f64>,
-    /// Replace a file that is there already
-    #[arg(long)]
-    pub force: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct PerplexityArgs {
-    #[arg(long)]
-    pub model: String,
-    /// A text file; - is standard input
-    #[arg(long, value_name = "F")]
-    pub file: PathBuf,
-    /// A model to compare with: divergence from it, and how often both find the same token likeliest
-    #[arg(long, value_name = "M2")]
-    pub against: Option<String>,
-    /// Control tokens in the text become tokens
-    #[arg(long)]
-    pub parse_special: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,15 +1,38 @@
 //! `nook convert`: a model as a GGUF file of another format, and what that cost each tensor.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::Result;
 use api::conversion::{self, ConvertReport};
+use clap::Args;
 use io::{RealClock, RealIo};
 
-use crate::args::{ConvertArgs, Global};
+use crate::args::Global;
 use crate::{interrupt, out, place, text};
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// Library id, GGUF file, or folder with safetensors
+    pub source: String,
+    /// The file to write
+    #[arg(long, value_name = "F.gguf")]
+    pub out: PathBuf,
+    /// q4_k_m, q8_0, f16 …; auto: each tensor's from measured error
+    #[arg(long, value_name = "DTYPE|auto")]
+    pub dtype: String,
+    /// With auto: the most bytes the file may have; what this machine's free memory allows otherwise
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<u64>,
+    /// With auto: the smallest file that diverges from the source by at most so many nats on average
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub max_kl: Option<f64>,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
+}
 
 pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
     let source = place::locate(&args.source, global)?;

@@ -1,17 +1,35 @@
 //! `nook perplexity`: how well a model foretells a text, and how far it is from another one.
 
+use std::path::PathBuf;
+
 use api::worker::protocol::Kv;
 use api::{Error, Result};
+use clap::Args;
 use engine::perplexity::{self, Difference, Quality};
 use engine::tokenizer::Special;
 use serde_json::json;
 
-use crate::args::{Global, PerplexityArgs};
+use crate::args::Global;
 use crate::convert::progress;
 use crate::{interrupt, out, place};
 
 /// Tokens of a window where `--ctx` doesn't say.
 const WINDOW: usize = 512;
+
+#[derive(Debug, Args)]
+pub struct PerplexityArgs {
+    #[arg(long)]
+    pub model: String,
+    /// A text file; - is standard input
+    #[arg(long, value_name = "F")]
+    pub file: PathBuf,
+    /// A model to compare with: divergence from it, and how often both find the same token likeliest
+    #[arg(long, value_name = "M2")]
+    pub against: Option<String>,
+    /// Control tokens in the text become tokens
+    #[arg(long)]
+    pub parse_special: bool,
+}
 
 pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let text = place::read_text(&args.file)?;
