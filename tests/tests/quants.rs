@@ -1,9 +1,9 @@
 //! Block formats against the reference: decoding to the bit, encoding no worse than llama.cpp's.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use inglenook_tests::reference_dir;
-use weights::dtype::TABLE;
 use weights::quant::mix::{Facts, Mix, Tensor};
 use weights::{DType, Value, WeightFile};
 
@@ -115,51 +115,84 @@ fn squared_error(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum()
 }
 
-/// Tensors that the GGUF holds in the same order as the safetensors file.
-const PAIRS: [(&str, &str); 6] = [
-    ("token_embd.weight", "model.embed_tokens.weight"),
-    ("blk.0.attn_v.weight", "model.layers.0.self_attn.v_proj.weight"),
-    ("blk.0.attn_output.weight", "model.layers.0.self_attn.o_proj.weight"),
-    ("blk.0.ffn_gate.weight", "model.layers.0.mlp.gate_proj.weight"),
-    ("blk.0.ffn_up.weight", "model.layers.0.mlp.up_proj.weight"),
-    ("blk.0.ffn_down.weight", "model.layers.0.mlp.down_proj.weight"),
+/// Matrices of a layer that a GGUF holds in the same order as a safetensors file.
+const PAIRS: [(&str, &str); 5] = [
+    ("attn_v.weight", "self_attn.v_proj.weight"),
+    ("attn_output.weight", "self_attn.o_proj.weight"),
+    ("ffn_gate.weight", "mlp.gate_proj.weight"),
+    ("ffn_up.weight", "mlp.up_proj.weight"),
+    ("ffn_down.weight", "mlp.down_proj.weight"),
 ];
+
+/// Every matrix that both containers of a family hold alike: names in the GGUF and in the safetensors file.
+fn shared_matrices(file: &WeightFile, original: &WeightFile) -> Vec<(String, String)> {
+    let mut pairs = vec![("token_embd.weight".to_owned(), "model.embed_tokens.weight".to_owned())];
+    for layer in 0..facts(file).n_layers {
+        pairs.extend(
+            PAIRS.map(|(gguf, hf)| (format!("blk.{layer}.{gguf}"), format!("model.layers.{layer}.{hf}"))),
+        );
+    }
+    pairs.retain(|(gguf, hf)| match (file.tensor(gguf), original.tensor(hf)) {
+        (Some(a), Some(b)) => a.shape == b.shape,
+        _ => false,
+    });
+    pairs
+}
+
+/// Squared errors of our encoder and of llama.cpp's, and the number of values.
+#[derive(Default, Clone, Copy)]
+struct Errors {
+    ours: f64,
+    theirs: f64,
+    n: usize,
+}
+
+/// Adds what the matrices of one quantised file show, by format.
+fn compare(file: &WeightFile, original: &WeightFile, errors: &mut BTreeMap<DType, Errors>) {
+    for (gguf, hf) in shared_matrices(file, original) {
+        let dtype = file.tensor(&gguf).expect("one of the pairs").dtype;
+        let Some(encode) = dtype.encoder().filter(|_| dtype.block_len() > 1) else { continue };
+        let quantised = decode(file, &gguf);
+        let values = decode(original, &hf);
+        let mut bytes = vec![0; values.len() / dtype.block_len() * dtype.block_bytes()];
+        let mut back = vec![0.0; values.len()];
+        encode(&values, &mut bytes);
+        (dtype.codec().expect("what is encoded is decoded").decode)(&bytes, &mut back);
+        let sum = errors.entry(dtype).or_default();
+        sum.ours += squared_error(&values, &back);
+        sum.theirs += squared_error(&values, &quantised);
+        sum.n += values.len();
+    }
+}
 
 #[test]
 fn encoding_has_no_larger_error_than_llama_cpp_on_the_same_weights() {
-    let folder = reference_dir().join("logits/llama");
-    let Ok(original) = WeightFile::open(&folder) else {
+    let folder = reference_dir().join("logits");
+    let Ok(families) = std::fs::read_dir(&folder) else {
         eprintln!("!!! no {}: encoders are not compared", folder.display());
         return;
     };
-    let mut compared = Vec::new();
-    for row in TABLE.iter().filter(|row| row.block_len > 1) {
-        let (Some(codec), Some(encode)) = (&row.codec, row.dtype.encoder()) else { continue };
-        let (mut ours, mut theirs, mut n) = (0f64, 0f64, 0usize);
-        for format in ["q8_0", "q4_0", "q4_k_m", "q6_k"] {
-            let file = WeightFile::open(&folder.join(format!("llama.{format}.gguf"))).expect("a valid file");
-            for (name, original_name) in PAIRS {
-                if file.tensor(name).is_none_or(|t| t.dtype != row.dtype) {
-                    continue;
+    let mut all: BTreeMap<DType, Errors> = BTreeMap::new();
+    for family in families.flatten().map(|family| family.path()) {
+        let Ok(original) = WeightFile::open(&family) else { continue };
+        for path in std::fs::read_dir(&family).into_iter().flatten().flatten().map(|file| file.path()) {
+            if path.extension().is_some_and(|e| e == "gguf") {
+                let mut errors = BTreeMap::new();
+                compare(&WeightFile::open(&path).expect("a valid file"), &original, &mut errors);
+                for (dtype, of_file) in errors {
+                    // Up to the rounding of the sums.
+                    assert!(of_file.ours <= of_file.theirs * 1.000_001, "{dtype} in {}", path.display());
+                    let sum = all.entry(dtype).or_default();
+                    sum.ours += of_file.ours;
+                    sum.theirs += of_file.theirs;
+                    sum.n += of_file.n;
                 }
-                let quantised = decode(&file, name);
-                let values = decode(&original, original_name);
-                let mut bytes = vec![0; values.len() / row.block_len * row.block_bytes];
-                let mut back = vec![0.0; values.len()];
-                encode(&values, &mut bytes);
-                (codec.decode)(&bytes, &mut back);
-                ours += squared_error(&values, &back);
-                theirs += squared_error(&values, &quantised);
-                n += values.len();
             }
         }
-        if n == 0 {
-            continue;
-        }
-        compared.push(row.name);
-        let rmse = |sum: f64| (sum / n as f64).sqrt();
-        println!("{}: RMSE {:.3e}, llama.cpp {:.3e}", row.name, rmse(ours), rmse(theirs));
-        assert!(ours <= theirs * 1.000_001, "{}: {:.4e} > {:.4e}", row.name, rmse(ours), rmse(theirs));
     }
-    assert!(compared.len() >= 5, "only {compared:?} are in the reference's files");
+    for (dtype, errors) in &all {
+        let rmse = |sum: f64| (sum / errors.n as f64).sqrt();
+        println!("{dtype}: RMSE {:.3e}, llama.cpp {:.3e}", rmse(errors.ours), rmse(errors.theirs));
+    }
+    assert!(all.len() >= 5, "only {:?} are in the reference's files", all.keys());
 }

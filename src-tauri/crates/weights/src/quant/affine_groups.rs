@@ -19,8 +19,8 @@ impl Limits {
     }
 }
 
-/// Rounds of improvement after the first choice; the gain of a fourth is below a thousandth.
-const ROUNDS: usize = 3;
+/// Rounds of improvement after the first choice; a third would gain a thousandth.
+const ROUNDS: usize = 2;
 
 /// A choice of everything but the q, which follow from it.
 #[derive(Clone, Copy)]

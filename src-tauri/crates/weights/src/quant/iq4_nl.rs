@@ -49,7 +49,7 @@ pub struct Codes;
 
 impl Grid for Codes {
     const END: f32 = 127.0;
-    const SPACING: f32 = 2.0;
+    const SPACING: f32 = 3.0;
 
     #[inline]
     fn nearest(x: f32) -> f32 {

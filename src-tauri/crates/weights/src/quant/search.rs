@@ -3,7 +3,7 @@
 //! by comes from one pass over the values.
 
 /// Candidates on each side of the obvious scale.
-const CANDIDATES: i32 = 10;
+const CANDIDATES: i32 = 6;
 /// Rounds of least squares for each candidate (with a second the error would fall by another 0.3 %), and for the best
 /// of them.
 const ROUNDS: usize = 1;
@@ -25,7 +25,7 @@ pub struct Whole<const N: i32>;
 
 impl<const N: i32> Grid for Whole<N> {
     const END: f32 = N as f32;
-    const SPACING: f32 = 0.125;
+    const SPACING: f32 = 0.2;
 
     #[inline]
     fn nearest(x: f32) -> f32 {
@@ -170,8 +170,8 @@ pub fn fit_affine(values: &[f32], max: f32, side: Offset) -> Affine {
     let obvious = |steps: f32| Affine { step: (high - low) / steps, offset: -low };
     let mut best = (f32::NEG_INFINITY, obvious(max));
     for candidate in -CANDIDATES..=CANDIDATES {
-        // 0.25: between two neighbours no value moves by more than a quarter of a step.
-        line.refine(obvious(max + candidate as f32 * 0.25), ROUNDS, &mut best);
+        // Between two candidates the ends move by less than half a step.
+        line.refine(obvious(max + candidate as f32 * 0.4), ROUNDS, &mut best);
     }
     line.refine(best.1, LAST_ROUNDS, &mut best);
     best.1
