@@ -91,6 +91,33 @@ CASES = {
                  max_position_embeddings=256, bos_token_id=0, eos_token_id=1),
 }
 
+# Rarer settings of published models.
+CASES |= {
+    "llama-odd": dict(BASE, model_type="llama", vocab_size=101, hidden_size=40, num_attention_heads=5,
+                      num_key_value_heads=1, intermediate_size=37, tie_word_embeddings=False, attention_bias=True,
+                      mlp_bias=True, rope_theta=10000.0, rope_scaling=dict(type="linear", factor=4.0)),
+    "smollm3-window": dict(CASES["smollm3"], no_rope_layers=[0, 1, 1, 0], use_sliding_window=True, sliding_window=9,
+                           rope_scaling=dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=32)),
+    "qwen2-window": dict(CASES["qwen2"], num_hidden_layers=4, use_sliding_window=True, sliding_window=8,
+                         max_window_layers=2, tie_word_embeddings=True),
+    "qwen3_5-even": dict({k: v for k, v in CASES["qwen3_5"].items() if k not in ("layer_types", "rope_parameters")},
+                         num_hidden_layers=4, full_attention_interval=2, linear_num_value_heads=2,
+                         linear_key_head_dim=8, linear_value_head_dim=24, linear_conv_kernel_dim=3,
+                         tie_word_embeddings=False, partial_rotary_factor=0.5, rope_theta=5000.0),
+    "gpt2-inner": dict(CASES["gpt2"], n_inner=50, n_layer=3, activation_function="gelu", tie_word_embeddings=False,
+                       scale_attn_by_inverse_layer_idx=True, vocab_size=99, n_positions=64, bos_token_id=1,
+                       eos_token_id=1),
+    "phi3-long": dict(CASES["phi3"], hidden_size=64, partial_rotary_factor=0.75, tie_word_embeddings=True,
+                      original_max_position_embeddings=32, sliding_window=None,
+                      rope_scaling=dict(type="longrope", short_factor=[1.0, 1.1, 1.3, 1.5, 1.6, 1.7],
+                                        long_factor=[1.5, 2.0, 4.0, 7.0, 8.0, 9.0])),
+    "lfm2-bias": dict({k: v for k, v in CASES["lfm2"].items() if k not in ("layer_types", "block_ff_dim")},
+                      conv_bias=True, num_hidden_layers=4, full_attn_idxs=[1, 3], block_auto_adjust_ff_dim=False,
+                      intermediate_size=40, conv_L_cache=4),
+    "qwen3_moe-raw": dict(CASES["qwen3_moe"], num_hidden_layers=4, norm_topk_prob=False, decoder_sparse_step=2,
+                          mlp_only_layers=[3], tie_word_embeddings=True),
+}
+
 
 def draw(model, rng):
     """Every parameter anew: norms about their neutral value, matrices so that no part of a layer fades."""

@@ -26,8 +26,11 @@ const TOLERANCE: f32 = 1e-3;
 const TABLE_TOLERANCE: f32 = 2e-2;
 const BY_TABLE: [&str; 3] = ["gemma", "gemma2", "gemma3"];
 
+/// Room for the longest prompt.
+const N_CTX: usize = 512;
+
 /// Mixtures of experts are judged by mean and by share of agreeing positions.
-const MIXTURES: [&str; 4] = ["qwen3_moe", "gpt_oss", "gemma4_moe", "qwen3_5_moe"];
+const MIXTURES: [&str; 5] = ["qwen3_moe", "qwen3_moe-raw", "gpt_oss", "gemma4_moe", "qwen3_5_moe"];
 
 /// Families that the reference data has at least.
 const FAMILIES: [&str; 18] = [
@@ -110,8 +113,9 @@ fn safetensors_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
         let dir = dir.clone();
         lines.push(Line::new(family, "safetensors", what, move || {
             let copy = config.as_ref().map(|config| with_config(&folder, config));
-            let verdict = judge::load(copy.as_ref().unwrap_or(&folder), Devices::Scalar)
-                .and_then(|mut model| judge::exactly(&mut model, &cases(&dir, &stem), TOLERANCE, is_mixture));
+            let folder = copy.as_ref().unwrap_or(&folder);
+            let load = |n_ctx| judge::load(folder, Devices::Scalar, n_ctx);
+            let verdict = judge::exactly(&load, &cases(&dir, &stem), TOLERANCE, is_mixture);
             copy.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
             verdict
         }));
@@ -148,12 +152,12 @@ fn gguf_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
         {
             let (dir, path, exact) = (dir.clone(), path.clone(), exact.clone());
             lines.push(Line::new(family, "GGUF", format.clone(), move || {
-                let mut model = judge::load(&path, Devices::Scalar)?;
-                judge::exactly(&mut model, &cases(&dir, &exact), tolerance, is_mixture)
+                let load = |n_ctx| judge::load(&path, Devices::Scalar, n_ctx);
+                judge::exactly(&load, &cases(&dir, &exact), tolerance, is_mixture)
             }));
         }
         lines.push(Line::new(family, "GGUF, cpu", format.clone(), move || {
-            let mut model = judge::load(&path, Devices::Cpu)?;
+            let mut model = judge::load(&path, Devices::Cpu, N_CTX)?;
             let exact = cases(&dir, &exact);
             match theirs(&dir, &format).filter(|_| is_mixture) {
                 Some(theirs) => judge::noise_of_mixture(&mut model, &exact, &theirs),
@@ -180,8 +184,8 @@ fn stories() {
         for devices in [Devices::Scalar, Devices::Cpu] {
             let (dir, path, what) = (dir.clone(), path.clone(), format!("f32, {devices:?}"));
             lines.push(Line::new("stories260K", container, what, move || {
-                let mut model = judge::load(&path, devices.clone())?;
-                judge::exactly(&mut model, &story_cases(&dir, "hf"), TOLERANCE, false)
+                let load = |n_ctx| judge::load(&path, devices.clone(), n_ctx);
+                judge::exactly(&load, &story_cases(&dir, "hf"), TOLERANCE, false)
             }));
         }
     }
@@ -190,7 +194,7 @@ fn stories() {
             let (dir, what) = (dir.clone(), format!("{format}, {devices:?}"));
             lines.push(Line::new("stories260K", "GGUF", what, move || {
                 let mut model =
-                    judge::load(&dir.join(format!("stories260K-{format}.gguf")), devices.clone())?;
+                    judge::load(&dir.join(format!("stories260K-{format}.gguf")), devices.clone(), N_CTX)?;
                 judge::near(&mut model, &story_cases(&dir, &format!("llamacpp-{format}")), NEAR)
             }));
         }

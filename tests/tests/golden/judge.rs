@@ -22,12 +22,13 @@ const FLIPS: f64 = 0.03;
 /// What was measured, and whether it suffices.
 pub type Verdict = Result<String, String>;
 
-pub fn load(path: &Path, devices: Devices) -> Result<Model, String> {
+/// With room for `n_ctx` tokens: what some models compute depends on it.
+pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String> {
     let file = Arc::new(WeightFile::open(path).map_err(|e| e.to_string())?);
     let options = LoadOptions {
         devices,
         kv: KvDType::F32,
-        ctx: Some(512),
+        ctx: Some(n_ctx),
         threads: Some(1),
         max_sequences: 1,
         ..LoadOptions::default()
@@ -73,11 +74,17 @@ fn best(logits: &[f32]) -> (u32, f32) {
 }
 
 /// Every logit the reference knows, top-1 by position and the greedy continuation, all within the tolerance; of a
-/// mixture nearly all positions.
-pub fn exactly(model: &mut Model, cases: &[Case], tolerance: f32, is_mixture: bool) -> Verdict {
+/// mixture nearly all positions. `load` loads the model for so many tokens.
+pub fn exactly(
+    load: &dyn Fn(usize) -> Result<Model, String>,
+    cases: &[Case],
+    tolerance: f32,
+    is_mixture: bool,
+) -> Verdict {
     let (mut worst, mut n_agreeing, mut n_positions, mut first_wrong) = (0f32, 0u32, 0u32, None);
     for case in cases {
-        let found = answers(model, &case.tokens, case.greedy.len())?;
+        let mut model = load(case.tokens.len() + case.greedy.len())?;
+        let found = answers(&mut model, &case.tokens, case.greedy.len())?;
         let n = case.tokens.len();
         if found.rows.len() != n || case.top.len() != n || case.greedy.is_empty() {
             return Err(format!("{} rows of logits for {n} tokens", found.rows.len()));

@@ -32,11 +32,6 @@ impl Architecture for Gpt2 {
     }
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        for flag in ["scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"] {
-            if hyper.flag(flag, false)? {
-                return Err(hyper.unsupported(flag));
-            }
-        }
         let n_layers = hyper.count(N_LAYERS, MAX_LAYERS)?;
         let d_model = hyper.count(D_MODEL, MAX_WIDTH)?;
         let n_heads = hyper.count(N_HEADS, MAX_HEADS)?;
@@ -45,6 +40,8 @@ impl Architecture for Gpt2 {
         let eps = hyper.optional_real(EPS, 0.0, 1.0)?.unwrap_or(1e-5) as f32;
         let norm = Norm::Layer { eps, bias: true };
         let context_length = hyper.count(CONTEXT, MAX_POSITIONS)?;
+        let is_scaled = hyper.flag("scale_attn_weights", true)?;
+        let by_depth = hyper.flag("scale_attn_by_inverse_layer_idx", false)?;
         let attention =
             Attention { qkv_bias: true, out_bias: true, ..llama::plain_attention(heads, Rope::None) };
         let dense = Dense {
@@ -52,9 +49,13 @@ impl Architecture for Gpt2 {
             activation: hyper.activation("activation_function", Activation::GeluTanh)?,
             bias: true,
         };
-        let layer = LayerSpec {
+        let scale = |depth: usize| {
+            let scale = if is_scaled { attention.scale } else { 1.0 };
+            if by_depth { scale / (depth + 1) as f32 } else { scale }
+        };
+        let layer = |depth: usize| LayerSpec {
             mixer_norm: norm,
-            mixer: Mixer::Attention(attention),
+            mixer: Mixer::Attention(Attention { scale: scale(depth), ..attention.clone() }),
             mixer_post_norm: None,
             ffn_norm: norm,
             ffn: Ffn::Plain(dense),
@@ -68,7 +69,7 @@ impl Architecture for Gpt2 {
             d_model,
             context_length,
             embedding: Embedding { n_positions: Some(context_length), ..Embedding::PLAIN },
-            layers: vec![layer; n_layers],
+            layers: (0..n_layers).map(layer).collect(),
             output_norm: norm,
             tied_embeddings: hyper.tied_embeddings(true)?,
             output_softcap: None,

@@ -57,26 +57,33 @@ impl Architecture for GptOss {
                 Role::FfnNorm => vec!["post_attention_norm.weight".into(), "ffn_norm.weight".into()],
                 _ => names::plain(container, role),
             },
-            Container::Safetensors => vec![hugging_face(role)],
+            Container::Safetensors => hugging_face(role),
         }
     }
 }
 
-/// Rows of gates and of what they gate take turns.
-fn hugging_face(role: Role) -> Place {
+/// Rows of gates and of what they gate take turns. Experts are MXFP4 as published, or matrices of [in, out].
+fn hugging_face(role: Role) -> Vec<Place> {
     const GATE_UP: &[Role] = &[Role::ExpertGate, Role::ExpertUp];
     const GATE_UP_BIAS: &[Role] = &[Role::ExpertGateBias, Role::ExpertUpBias];
+    const DOWN: &[Role] = &[Role::ExpertDown];
     let place = |name, form| Place { name, form };
     match role {
-        Role::Router => "mlp.router.weight".into(),
-        Role::RouterBias => "mlp.router.bias".into(),
-        Role::ExpertGate | Role::ExpertUp => place("mlp.experts.gate_up_proj", Form::Mxfp4(GATE_UP)),
-        Role::ExpertDown => place("mlp.experts.down_proj", Form::Mxfp4(&[Role::ExpertDown])),
-        Role::ExpertGateBias | Role::ExpertUpBias => {
-            place("mlp.experts.gate_up_proj_bias", Form::Interleaved(GATE_UP_BIAS))
+        Role::Router => vec!["mlp.router.weight".into()],
+        Role::RouterBias => vec!["mlp.router.bias".into()],
+        Role::ExpertGate | Role::ExpertUp => {
+            let name = "mlp.experts.gate_up_proj";
+            vec![place(name, Form::Mxfp4(GATE_UP)), place(name, Form::TransposedInterleaved(GATE_UP))]
         }
-        Role::ExpertDownBias => "mlp.experts.down_proj_bias".into(),
-        other => names::hugging_face(other).into(),
+        Role::ExpertDown => {
+            let name = "mlp.experts.down_proj";
+            vec![place(name, Form::Mxfp4(DOWN)), place(name, Form::Transposed(DOWN))]
+        }
+        Role::ExpertGateBias | Role::ExpertUpBias => {
+            vec![place("mlp.experts.gate_up_proj_bias", Form::Interleaved(GATE_UP_BIAS))]
+        }
+        Role::ExpertDownBias => vec!["mlp.experts.down_proj_bias".into()],
+        other => names::plain(Container::Safetensors, other),
     }
 }
 

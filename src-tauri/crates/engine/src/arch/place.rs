@@ -26,6 +26,8 @@ pub enum Form {
     Interleaved(&'static [Role]),
     /// Stored as [in, out]; the columns of these roles one after another.
     Transposed(&'static [Role]),
+    /// As `Transposed`, the columns taking turns.
+    TransposedInterleaved(&'static [Role]),
     /// MXFP4 as Hugging Face stores it, `name` + "_blocks" and "_scales"; rows of these roles taking turns.
     Mxfp4(&'static [Role]),
 }
@@ -151,7 +153,7 @@ pub(super) fn parts(
             cut.each_row(|row| data.extend_from_slice(&view.data[row * n..(row + 1) * n]));
             Part::of(&view, shape, SharedBytes::from_vec(data))
         }
-        Form::Transposed(_) => transposed(&view, shape, &cut)?,
+        Form::Transposed(_) | Form::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
         Form::Mxfp4(_) => unreachable!("taken care of before"),
     };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
@@ -188,7 +190,9 @@ impl Cut {
             Form::Rows(of) | Form::Transposed(of) => {
                 (of.iter().map(rows).sum(), of[..place(of)].iter().map(rows).sum(), 1)
             }
-            Form::Interleaved(of) | Form::Mxfp4(of) => (n_rows * of.len(), place(of), of.len()),
+            Form::Interleaved(of) | Form::TransposedInterleaved(of) | Form::Mxfp4(of) => {
+                (n_rows * of.len(), place(of), of.len())
+            }
         };
         Self { n_groups, n_total, start, step, n_rows, row_len }
     }
@@ -197,8 +201,8 @@ impl Cut {
     fn whole(&self, role: Role, shape: &[usize], form: Form) -> Vec<usize> {
         let mut whole = shape.to_vec();
         whole[usize::from(role.is_expert())] = self.n_total;
-        if let Form::Transposed(_) = form {
-            whole.reverse();
+        if let Form::Transposed(_) | Form::TransposedInterleaved(_) = form {
+            whole[usize::from(role.is_expert())..].reverse();
         }
         whole
     }
@@ -232,20 +236,21 @@ fn split(part: &Part) -> Vec<Part> {
     (0..part.shape[0]).map(one).collect()
 }
 
-/// [in, all out] → [out, in]. Errors: a block format, whose blocks run the other way.
+/// [in, all out] → [out, in], of experts for each. Errors: a block format, whose blocks run the other way.
 fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &Cut) -> Result<Part> {
     if view.dtype.block_len() != 1 {
         let message = format!("{} is {} and stored as [in, out]", view.name, view.dtype);
         return Err(EngineError::new("model.dtype_unsupported", message, "Get the model in F16 or BF16."));
     }
     let n = view.dtype.block_bytes();
-    let mut data = Vec::with_capacity(cut.n_rows * cut.row_len * n);
-    for row in cut.start..cut.start + cut.n_rows {
-        for column in 0..cut.row_len {
-            let at = (column * cut.n_total + row) * n;
+    let mut data = Vec::with_capacity(cut.n_groups * cut.n_rows * cut.row_len * n);
+    cut.each_row(|row| {
+        let (group, column) = (row / cut.n_total, row % cut.n_total);
+        for i in 0..cut.row_len {
+            let at = ((group * cut.row_len + i) * cut.n_total + column) * n;
             data.extend_from_slice(&view.data[at..at + n]);
         }
-    }
+    });
     Ok(Part::of(view, shape, SharedBytes::from_vec(data)))
 }
 

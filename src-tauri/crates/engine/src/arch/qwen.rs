@@ -2,11 +2,13 @@
 //! experts.
 
 use kernels::{Activation, RopeStyle};
+use weights::Container;
 
 use super::hyper::{Hyper, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
-use super::{Architecture, keys, llama};
+use super::place::Place;
+use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Experts, Ffn, ModelSpec, Norm, Rope, RouterInput};
+use crate::spec::{Experts, Ffn, ModelSpec, Norm, Role, Rope, RouterInput};
 
 pub(super) struct Qwen2;
 pub(super) struct Qwen3;
@@ -69,6 +71,23 @@ impl Architecture for Qwen3Moe {
         }
         Ok(spec)
     }
+
+    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+        places(container, role)
+    }
+}
+
+/// Experts have a tensor each, or all have one together.
+pub(super) fn places(container: Container, role: Role) -> Vec<Place> {
+    let mut all = names::plain(container, role);
+    match (container, role) {
+        (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
+            all.push(Place::rows("mlp.experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp]));
+        }
+        (Container::Safetensors, Role::ExpertDown) => all.push("mlp.experts.down_proj".into()),
+        _ => {}
+    }
+    all
 }
 
 /// Llama's structure with Qwen's rotation and windows.

@@ -7,7 +7,7 @@ use weights::Container;
 use super::hyper::{Hyper, Key, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH};
 use super::place::Place;
 use super::qwen::{centred, experts};
-use super::{Architecture, keys, llama, names};
+use super::{Architecture, keys, llama, qwen};
 use crate::error::Result;
 use crate::spec::{Decay, DeltaNet, Dense, Experts, Ffn, Mixer, ModelSpec, Norm, Role, Rope, SharedExpert};
 
@@ -147,13 +147,6 @@ fn delta_net(hyper: &Hyper<'_>, norm: Norm) -> Result<DeltaNet> {
 fn places(container: Container, role: Role) -> Vec<Place> {
     match (container, role) {
         (Container::Gguf { .. }, Role::FfnNorm) => vec!["post_attention_norm.weight".into()],
-        (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => vec![
-            names::hugging_face(role).into(),
-            Place::rows("mlp.experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp]),
-        ],
-        (Container::Safetensors, Role::ExpertDown) => {
-            vec![names::hugging_face(role).into(), "mlp.experts.down_proj".into()]
-        }
-        _ => names::plain(container, role),
+        _ => qwen::places(container, role),
     }
 }
