@@ -13,6 +13,7 @@ mod kill9;
 mod malformed;
 mod malformed_parts;
 mod malformed_weights;
+mod mixes;
 mod quality;
 mod quantized;
 mod quants;
