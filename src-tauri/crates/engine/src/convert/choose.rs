@@ -57,7 +57,7 @@ impl Choice {
         let mut targets = source.targets()?;
         // what stays in floats in a mix of block formats has no choice; nor has what the source has coarser
         Formats::Mix(Mix::Q8_0).assign(&mut targets, &source.spec)?;
-        let has_choice = |target: &Target| target.dtype == DType::Q8_0;
+        let has_choice = |target: &Target| target.dtype == Mix::Q8_0.base();
         let chosen: Vec<&Target> = targets.iter().filter(|target| has_choice(target)).collect();
         let levels =
             in_parallel(&chosen, threads.unwrap_or_else(n_cores), &|target: &&Target| levels(target));
