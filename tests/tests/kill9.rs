@@ -88,6 +88,7 @@ fn write_model(path: &Path) {
         rope_stretch: None,
         eps: 1e-5,
         tied_embeddings: true,
+        more: &[],
     };
     let mut file = std::io::BufWriter::new(std::fs::File::create(path).expect("a temporary file"));
     let mix = engine::shape::mix("q8_0").expect("a dtype");

@@ -16,7 +16,10 @@ use crate::arch;
 use crate::error::{EngineError, Result};
 use crate::spec::Role;
 
+mod published;
 mod vocabulary;
+
+pub use published::SHAPES;
 
 /// The numbers of one published model.
 #[derive(Debug, Clone, Copy)]
@@ -37,59 +40,27 @@ pub struct Shape {
     pub rope_stretch: Option<(f32, f32)>,
     pub eps: f32,
     pub tied_embeddings: bool,
+    /// Further pairs of its GGUF, keys without the architecture.
+    pub more: &'static [(&'static str, Fact)],
 }
 
-/// Published shapes that the engine runs.
-pub static SHAPES: &[Shape] = &[
-    Shape {
-        name: "llama-3.2-1b",
-        architecture: "llama",
-        n_layers: 16,
-        d_model: 2048,
-        n_heads: 32,
-        n_kv_heads: 8,
-        head_dim: 64,
-        d_ff: 8192,
-        n_vocab: 128_256,
-        context_length: 131_072,
-        rope_base: 500_000.0,
-        rope_stretch: Some((32.0, 8192.0)),
-        eps: 1e-5,
-        tied_embeddings: true,
-    },
-    Shape {
-        name: "llama-3.1-8b",
-        architecture: "llama",
-        n_layers: 32,
-        d_model: 4096,
-        n_heads: 32,
-        n_kv_heads: 8,
-        head_dim: 128,
-        d_ff: 14_336,
-        n_vocab: 128_256,
-        context_length: 131_072,
-        rope_base: 500_000.0,
-        rope_stretch: Some((8.0, 8192.0)),
-        eps: 1e-5,
-        tied_embeddings: false,
-    },
-    Shape {
-        name: "smollm3-3b",
-        architecture: "smollm3",
-        n_layers: 36,
-        d_model: 2048,
-        n_heads: 16,
-        n_kv_heads: 4,
-        head_dim: 128,
-        d_ff: 11_008,
-        n_vocab: 128_256,
-        context_length: 65_536,
-        rope_base: 5_000_000.0,
-        rope_stretch: None,
-        eps: 1e-6,
-        tied_embeddings: true,
-    },
-];
+/// A value of a pair.
+#[derive(Debug, Clone, Copy)]
+pub enum Fact {
+    Count(u32),
+    Real(f32),
+    Text(&'static str),
+}
+
+impl From<Fact> for OwnedValue {
+    fn from(fact: Fact) -> Self {
+        match fact {
+            Fact::Count(n) => Self::U32(n),
+            Fact::Real(x) => Self::F32(x),
+            Fact::Text(text) => Self::Str(text.to_owned()),
+        }
+    }
+}
 
 /// The mix of that name: "q8_0", "f16", "q4_k_m" … Error `bench.dtype_unknown`, naming those there are.
 pub fn mix(name: &str) -> Result<Mix> {
@@ -140,11 +111,12 @@ fn dtypes(shape: &Shape, mix: Mix, named: &[(String, Vec<usize>)]) -> Vec<DType>
 pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
+    vocabulary::write(shape.n_vocab as usize, &mut writer);
     let mut rng = SmallRng::seed_from_u64(seed);
     let ones = Pool::ones();
     let mut pools: Vec<(DType, Pool)> = Vec::new();
     let mut named = Vec::new();
-    for (role, layer, dims) in tensors(shape) {
+    for (role, layer, dims) in tensors(shape)? {
         named.push((arch::gguf_tensor_name(shape.architecture, role, layer)?, dims));
     }
     for ((name, dims), dtype) in named.iter().zip(dtypes(shape, mix, &named)) {
@@ -192,34 +164,27 @@ fn metadata(shape: &Shape, writer: &mut GgufWriter) {
     }
     writer.set(&format!("{arch}.attention.layer_norm_rms_epsilon"), OwnedValue::F32(shape.eps));
     writer.set(&format!("{arch}.rope.freq_base"), OwnedValue::F32(shape.rope_base));
-    vocabulary::write(shape.n_vocab as usize, writer);
+    for (key, fact) in shape.more {
+        writer.set(&format!("{arch}.{key}"), (*fact).into());
+    }
 }
 
-/// Every tensor by role, with its dimensions outermost first.
-fn tensors(shape: &Shape) -> Vec<(Role, Option<usize>, Vec<usize>)> {
-    let n = |n: u32| n as usize;
-    let (d, d_ff, n_vocab) = (n(shape.d_model), n(shape.d_ff), n(shape.n_vocab));
-    let (q, kv) = (n(shape.n_heads * shape.head_dim), n(shape.n_kv_heads * shape.head_dim));
-    let mut all = vec![(Role::TokenEmbedding, None, vec![n_vocab, d]), (Role::OutputNorm, None, vec![d])];
-    if !shape.tied_embeddings {
-        all.push((Role::Output, None, vec![n_vocab, d]));
+/// Every tensor by role, with its dimensions outermost first, as the family itself reads such a file.
+fn tensors(shape: &Shape) -> Result<Vec<(Role, Option<usize>, Vec<usize>)>> {
+    let mut writer = GgufWriter::new();
+    metadata(shape, &mut writer);
+    let dims = [shape.n_vocab as usize, shape.d_model as usize];
+    let tables = if shape.tied_embeddings { &TABLES[..1] } else { TABLES };
+    for role in tables {
+        let name = arch::gguf_tensor_name(shape.architecture, *role, None)?;
+        writer.tensor_from(&name, DType::F16, &dims, Box::new(|_| Ok(())));
     }
-    for layer in 0..n(shape.n_layers) {
-        let of_layer = [
-            (Role::MixerNorm, vec![d]),
-            (Role::Query, vec![q, d]),
-            (Role::Key, vec![kv, d]),
-            (Role::Value, vec![kv, d]),
-            (Role::AttentionOut, vec![d, q]),
-            (Role::FfnNorm, vec![d]),
-            (Role::Gate, vec![d_ff, d]),
-            (Role::Up, vec![d_ff, d]),
-            (Role::Down, vec![d, d_ff]),
-        ];
-        all.extend(of_layer.map(|(role, dims)| (role, Some(layer), dims)));
-    }
-    all
+    let file = writer.outline(shape.name)?;
+    Ok(arch::spec(&file, arch::find(&file)?)?.tensors())
 }
+
+/// Tensors whose shape or presence tells a family what no pair does.
+const TABLES: &[Role] = &[Role::TokenEmbedding, Role::Output];
 
 /// Llama 3's: short waves as they are, long ones stretched, a ramp between. (head_dim / 2)
 fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
@@ -322,12 +287,35 @@ mod tests {
         }
     }
 
+    /// Parameters as the models' own pages count them, in millions; those of norms and biases included.
+    #[test]
+    fn published_shapes_have_their_parameters() {
+        let published = [
+            ("llama-3.2-1b", 1236),
+            ("llama-3.1-8b", 8030),
+            ("smollm3-3b", 3075),
+            ("gemma-3-1b", 1000),
+            ("gemma-3-4b", 3880),
+            ("qwen3-4b", 4022),
+            ("gpt-oss-20b", 20_914),
+        ];
+        assert_eq!(
+            published.map(|(name, _)| name).as_slice(),
+            SHAPES.iter().map(|s| s.name).collect::<Vec<_>>()
+        );
+        for (name, millions) in published {
+            let tensors = tensors(find(name).unwrap()).unwrap();
+            let n: usize = tensors.iter().map(|(_, _, dims)| dims.iter().product::<usize>()).sum();
+            assert!((n / 1_000_000).abs_diff(millions) <= 1, "{name}: {n} parameters");
+        }
+    }
+
     #[test]
     fn mixes_are_those_of_published_files() {
         let shape = find("llama-3.1-8b").unwrap();
         let name =
             |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);
-        let named: Vec<(String, Vec<usize>)> = tensors(shape).into_iter().map(name).collect();
+        let named: Vec<(String, Vec<usize>)> = tensors(shape).unwrap().into_iter().map(name).collect();
         let dtypes = dtypes(shape, Mix::Q4_K_M, &named);
         let dtype = |name: &str| dtypes[named.iter().position(|(n, _)| n == name).unwrap()];
         assert_eq!(dtype("output.weight"), DType::Q6_K);
@@ -337,6 +325,6 @@ mod tests {
         // the layers of the published Llama-3.1-8B-Instruct-Q4_K_M
         assert_eq!(more, [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
         assert_eq!(mix("q5_9").unwrap_err().code(), "bench.dtype_unknown");
-        assert_eq!(find("gemma-3-4b").unwrap_err().code(), "bench.shape_unknown");
+        assert_eq!(find("gemma-3-5b").unwrap_err().code(), "bench.shape_unknown");
     }
 }
