@@ -4,6 +4,7 @@
 
 mod cli;
 mod configs;
+mod conversing;
 mod convert;
 mod forward;
 mod golden;
@@ -17,6 +18,7 @@ mod mixes;
 mod quality;
 mod quantized;
 mod quants;
+mod replies;
 mod scheduling;
 mod templates;
 mod tidy;

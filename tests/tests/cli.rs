@@ -10,10 +10,10 @@ use inglenook_tests::{nook, reference_dir, workspace_root};
 use serde_json::{Value, json};
 
 /// A data folder of its own, removed at the end.
-struct Home(PathBuf);
+pub struct Home(pub PathBuf);
 
 impl Home {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static N: AtomicUsize = AtomicUsize::new(0);
         let n = N.fetch_add(1, Ordering::Relaxed);
         let folder = workspace_root().join(format!("target/cli-{}-{n}", std::process::id()));
@@ -32,7 +32,7 @@ impl Home {
     }
 
     /// The one JSON value on stdout of a command that succeeds.
-    fn json(&self, args: &[&str]) -> Value {
+    pub fn json(&self, args: &[&str]) -> Value {
         let lines = self.lines(args);
         assert_eq!(lines.len(), 1, "{args:?}: {lines:?}");
         lines[0].clone()
@@ -46,7 +46,7 @@ impl Home {
     }
 
     /// Exit code and error of a command that fails.
-    fn error(&self, args: &[&str]) -> (i32, Value) {
+    pub fn error(&self, args: &[&str]) -> (i32, Value) {
         let output = self.run(&[args, &["--json"]].concat());
         assert!(output.stdout.is_empty(), "{args:?}: {}", text(&output.stdout));
         let stderr = text(&output.stderr);

@@ -54,8 +54,8 @@ const MARKUP: &[&str] = &[
 const HARMLESS: &str = "marigold";
 
 /// Everything in a template that looks like a token of its own.
-fn markup_of(source: &str) -> Vec<String> {
-    let mut found: Vec<String> = MARKUP.iter().map(|text| text.to_string()).collect();
+pub fn markup_of(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
     for (open, close) in [('<', '>'), ('[', ']')] {
         for part in source.split(open).skip(1) {
             let Some((name, _)) = part.split_once(close) else { continue };
@@ -76,7 +76,7 @@ fn markup_of(source: &str) -> Vec<String> {
 }
 
 /// Every byte, and the markup as control tokens. A token at or above the second result is markup.
-fn vocabulary(markup: &[String]) -> (Tokenizer, TokenId) {
+pub fn vocabulary(markup: &[String]) -> (Tokenizer, TokenId) {
     const NORMAL: i32 = 1;
     const CONTROL: i32 = 3;
     let is_printable = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
@@ -162,7 +162,10 @@ fn typed_markup_never_becomes_a_control_token() {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let source = std::fs::read_to_string(&path).expect("a template");
         let Ok(template) = ChatTemplate::from_source(&source) else { continue };
-        let markup = markup_of(&source);
+        let mut markup = markup_of(&source);
+        markup.extend(MARKUP.iter().map(|text| text.to_string()));
+        markup.sort();
+        markup.dedup();
         let (tokenizer, first) = vocabulary(&markup);
         for text in &markup {
             let is_token = |id: &TokenId| *id >= first;

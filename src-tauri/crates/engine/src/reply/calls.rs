@@ -59,8 +59,12 @@ impl Tools {
     }
 }
 
+pub const DEEPSEEK_PREFIX: &str = "｜DSML｜";
+
 /// The calls of a body; None where it is not wholly made of them.
 pub fn parse(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+    // DeepSeek writes XML whose every tag has a prefix.
+    let body = body.replace(DEEPSEEK_PREFIX, "");
     let body = body.trim();
     let calls = json(body)
         .or_else(|| xml(body, tools))
@@ -156,13 +160,13 @@ fn xml(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
     let mut rest = body;
     let mut calls = Vec::new();
     while !rest.is_empty() {
-        let (name, inner, after) = element(rest, "function").or_else(|| element(rest, "invoke"))?;
-        let call = match inner.trim() {
-            inner if inner.starts_with('{') => call(name, inner)?,
-            inner => ToolCall::new(name, parameters(name, inner, tools)?)?,
+        let call_of = element(rest, "function").or_else(|| element(rest, "invoke"))?;
+        let call = match call_of.inner.trim() {
+            inner if inner.starts_with('{') => call(call_of.name, inner)?,
+            inner => ToolCall::new(call_of.name, parameters(call_of.name, inner, tools)?)?,
         };
         calls.push(call);
-        rest = after.trim_start();
+        rest = call_of.after.trim_start();
     }
     Some(calls)
 }
@@ -170,25 +174,41 @@ fn xml(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
 fn parameters(function: &str, mut inner: &str, tools: &Tools) -> Option<Map<String, Value>> {
     let mut map = Map::new();
     while !inner.is_empty() {
-        let (name, text, after) = element(inner, "parameter")?;
+        let Element { name, attributes, inner: text, after } =
+            element(inner, "parameter").or_else(|| element(inner, "param"))?;
         // A line end after the tag and one before the next are the way of writing, not the text.
         let text = text.strip_prefix('\n').unwrap_or(text);
         let text = text.strip_suffix('\n').unwrap_or(text);
-        map.insert(name.into(), tools.value(function, name, text));
+        let data = text.trim().strip_prefix("<![CDATA[").and_then(|text| text.strip_suffix("]]>"));
+        let value = match data {
+            Some(text) => Value::String(text.into()),
+            None if attributes.contains("string=\"true\"") => Value::String(text.into()),
+            None => tools.value(function, name, text),
+        };
+        map.insert(name.into(), value);
         inner = after.trim_start();
     }
     Some(map)
 }
 
-/// `<tag=name>inner</tag>rest` or `<tag name="name">inner</tag>rest`; the last end tag may be missing.
-fn element<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
+/// `<tag=name>inner</tag>after` or `<tag name="name" attributes>inner</tag>after`.
+struct Element<'a> {
+    name: &'a str,
+    attributes: &'a str,
+    inner: &'a str,
+    after: &'a str,
+}
+
+/// The element that a text begins with; the last end tag may be missing.
+fn element<'a>(text: &'a str, tag: &str) -> Option<Element<'a>> {
     let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
-    let (name, rest) = rest.split_once('>')?;
-    let name = name.strip_prefix('=').or_else(|| name.trim_start().strip_prefix("name="))?;
-    let name = name.trim().trim_matches(['"', '\'']);
+    let (head, rest) = rest.split_once('>')?;
+    let head = head.strip_prefix('=').or_else(|| head.trim_start().strip_prefix("name="))?.trim();
+    let quoted = head.strip_prefix('"').and_then(|head| head.split_once('"'));
+    let (name, attributes) = quoted.unwrap_or((head.trim_matches('\''), ""));
     let close = format!("</{tag}>");
     let (inner, after) = rest.split_once(close.as_str()).unwrap_or((rest, ""));
-    Some((name, inner, after))
+    Some(Element { name, attributes, inner, after })
 }
 
 /// Calls between tags of their own, with a name, a separator and JSON: DeepSeek, Kimi, Mistral, Gemma.
@@ -324,6 +344,15 @@ mod tests {
             &one,
         );
         check("<function=f>{\"x\": \"a\", \"n\": 1}</function>", &one);
+        check(
+            "<function name=\"f\"><param name=\"x\"><![CDATA[a]]></param><param name=\"n\">1</param></function>",
+            &one,
+        );
+        check(
+            "<｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"x\" string=\"true\">a</｜DSML｜parameter>\
+            <｜DSML｜parameter name=\"n\" string=\"false\">1</｜DSML｜parameter></｜DSML｜invoke>",
+            &one,
+        );
         check("call:f{n:1,x:<|\"|>a<|\"|>}", &one);
         check("f[ARGS]{\"x\": \"a\", \"n\": 1}", &one);
         check(

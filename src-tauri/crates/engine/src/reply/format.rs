@@ -1,5 +1,8 @@
 //! Which tags a model writes: told by its chat template and its vocabulary, not by its name.
 
+use std::ops::Range;
+
+use super::calls::DEEPSEEK_PREFIX;
 use super::marked;
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
@@ -30,6 +33,8 @@ pub struct ReplyFormat {
     pub(super) bare_calls: bool,
     /// Sorted.
     marks: Vec<TokenId>,
+    /// Their texts: other control tokens mean nothing here.
+    pub(super) mark_texts: Vec<String>,
 }
 
 /// Tags of reasoning. `true`: looked for as text where the vocabulary has no token for them.
@@ -60,7 +65,10 @@ const CALLS: &[(&str, &str, bool)] = &[
     ("<minimax:tool_call>", "</minimax:tool_call>", false),
     ("<seed:tool_call>", "</seed:tool_call>", false),
     ("<|function_call|>", "", false),
+    ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", false),
+    ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", false),
     ("<function=", "</function>", true),
+    ("<function name=", "</function>", true),
     ("<code>", "</code>", false),
     ("<|python_tag|>", "", false),
     ("```tool_code\n", "```", false),
@@ -114,6 +122,8 @@ impl ReplyFormat {
             .collect();
         let in_template = |text: &str| match text {
             "```tool_code\n" => template.contains(GEMMA_TURN),
+            // Its template puts such tags together from pieces.
+            text if text.contains(DEEPSEEK_PREFIX) => template.contains(DEEPSEEK_PREFIX),
             text => template.contains(text),
         };
         let calls: Vec<Tag> = CALLS
@@ -127,7 +137,9 @@ impl ReplyFormat {
             .collect();
         let literals = REASONING.iter().chain(CALLS).flat_map(|(open, close, _)| [*open, *close]);
         let marks = vocabulary.marks(literals.chain(INNER.iter().copied()));
-        Self { is_harmony, reasoning, calls, bare_calls: template.contains(BARE), marks }
+        let text = |id: &TokenId| tokenizer.token_text(*id).unwrap_or_default().to_owned();
+        let mark_texts = marks.iter().map(text).collect();
+        Self { is_harmony, reasoning, calls, bare_calls: template.contains(BARE), marks, mark_texts }
     }
 
     pub fn is_harmony(&self) -> bool {
@@ -203,26 +215,31 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// The literal with its token, which begins it if it is there at all, as a mark.
+    /// The literal with its tokens as marks.
     fn marked(&self, literal: &str) -> String {
-        let name = token_of(literal);
-        match self.tokenizer.mark(name) {
-            Some(id) => marked::mark(name, self.tokenizer.is_control(id)) + &literal[name.len()..],
-            None => literal.to_string(),
+        let mut marked = String::new();
+        let mut from = 0;
+        for (range, id) in self.tokens_in(literal) {
+            marked.push_str(&literal[from..range.start]);
+            marked.push_str(&marked::mark(&literal[range.clone()], self.tokenizer.is_control(id)));
+            from = range.end;
+        }
+        marked + &literal[from..]
+    }
+
+    /// Tokens that are meant as a whole: the literal itself, or those inside it.
+    fn tokens_in(&self, literal: &str) -> Vec<(Range<usize>, TokenId)> {
+        match self.tokenizer.mark(literal) {
+            Some(id) if !literal.is_empty() => vec![(0..literal.len(), id)],
+            _ => self.tokenizer.marks_in(literal),
         }
     }
 
     fn marks<'t>(&self, literals: impl Iterator<Item = &'t str>) -> Vec<TokenId> {
-        let mut ids: Vec<TokenId> = literals.filter_map(|it| self.tokenizer.mark(token_of(it))).collect();
+        let mut ids: Vec<TokenId> =
+            literals.flat_map(|literal| self.tokens_in(literal)).map(|(_, id)| id).collect();
         ids.sort_unstable();
         ids.dedup();
         ids
     }
-}
-
-/// `<|channel>thought\n` begins with the token `<|channel>`.
-fn token_of(literal: &str) -> &str {
-    let end = literal.find(['>', ']']).map_or(literal.len(), |at| at + 1);
-    // `<|"|>` and `<|a|>` end with the first `>`; so does everything else in the tables.
-    &literal[..end]
 }

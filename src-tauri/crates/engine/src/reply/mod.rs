@@ -65,7 +65,13 @@ impl ReplySplitter {
 
     /// A control token, or another that is markup of the reply. `text` is its text in the vocabulary.
     pub fn mark(&mut self, text: &str, is_control: bool, show: &mut Show<'_>) {
-        self.push(&marked::mark(text, is_control), show);
+        let is_nothing = match &self.dialect {
+            Dialect::Tagged(tagged) => is_control && !tagged.knows(text),
+            Dialect::Harmony(_) => false,
+        };
+        if !is_nothing {
+            self.push(&marked::mark(text, is_control), show);
+        }
     }
 
     /// The reply is over: what was held back is shown after all.

@@ -30,6 +30,8 @@ pub struct Tagged {
     reasoning: Vec<Tag>,
     calls: Vec<Tag>,
     bare_calls: bool,
+    /// Control tokens that mean something.
+    known: Vec<String>,
     tools: Tools,
     state: State,
     held: String,
@@ -49,6 +51,7 @@ impl Tagged {
             reasoning: format.reasoning.clone(),
             calls,
             bare_calls: format.bare_calls && !tools.is_empty(),
+            known: format.mark_texts.clone(),
             tools,
             state: opened.map_or(State::Start, State::Reasoning),
             held: String::new(),
@@ -56,6 +59,11 @@ impl Tagged {
             reasoning_begun: false,
             gap: String::new(),
         }
+    }
+
+    /// Whether a control token of this text is part of how the model writes.
+    pub fn knows(&self, text: &str) -> bool {
+        self.known.iter().any(|known| known == text)
     }
 
     pub fn push(&mut self, piece: &str, show: &mut Show<'_>) {
@@ -112,7 +120,13 @@ impl Tagged {
             self.state = State::Reasoning(tag);
             return true;
         }
-        if self.reasoning.iter().any(|tag| tag.open.starts_with(text)) {
+        // A model that need not think may close what nobody opened.
+        if let Some(tag) = self.reasoning.iter().find(|tag| text.starts_with(&tag.close)) {
+            self.held.drain(..n_blank + tag.close.len());
+            self.state = State::After;
+            return true;
+        }
+        if self.reasoning.iter().any(|tag| tag.open.starts_with(text) || tag.close.starts_with(text)) {
             return false;
         }
         self.state = if self.bare_calls && may_be_bare(text) { State::Bare } else { State::Text };

@@ -104,6 +104,7 @@ fn thoughts_are_told_from_words() {
     check("…<think>\n", "Hm </thin </think> Yes", "Yes", "Hm </thin");
     check("", "<thinking is fun", "<thinking is fun", "");
     check("", "<thi", "<thi", "");
+    check("", "</think>\n\nYes.", "Yes.", "");
     check("", "The tag <think> opens.", "The tag <think> opens.", "");
     check("", "<think>never ends  ", "", "never ends  ");
     check("", "[THINK]x[/THINK]y", "y", "x");

@@ -198,6 +198,16 @@ impl Tokenizer {
         added.or_else(|| self.vocab.find(text.as_bytes()))
     }
 
+    /// Where tokens of markup stand in a text.
+    pub fn marks_in(&self, text: &str) -> Vec<(Range<usize>, TokenId)> {
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some(next) = self.added.find(text, from, &|added, _| added.may_steer()) {
+            from = next.range.end;
+            found.push((next.range, next.added.id));
+        }
+        found
+    }
+
     /// `ids` with the BOS and EOS that this model wants around a text.
     pub fn add_special(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
         let mut all = self.before.clone();

@@ -168,3 +168,64 @@ impl Whole {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events() -> Vec<TurnEventKind> {
+        let call = |id: &str| ToolCall { id: id.into(), name: "look".into(), arguments: "{}".into() };
+        let stats = TurnStats {
+            finish: Finish::ToolCalls,
+            prompt_tokens: 3,
+            reused_tokens: 0,
+            generated_tokens: 2,
+            context_tokens: 5,
+            context_limit: 64,
+            load_ms: 0.0,
+            ttft_ms: 1.0,
+            prefill_tok_s: 1.0,
+            decode_tok_s: 1.0,
+        };
+        vec![
+            TurnEventKind::Reasoning { text: "Hm.".into(), ids: vec![1] },
+            TurnEventKind::ToolCall { call: call("a") },
+            TurnEventKind::ToolCall { call: call("b") },
+            TurnEventKind::Done { stats },
+        ]
+    }
+
+    #[test]
+    fn calls_come_whole_and_in_pieces() {
+        let identity = Identity { id: "x".into(), created: 1, model: "m".into() };
+        let mut whole = Whole::default();
+        events().into_iter().for_each(|event| whole.take(event).unwrap());
+        let whole = whole.into_value(&identity).unwrap();
+        let choice = &whole["choices"][0];
+        assert_eq!(
+            (&choice["finish_reason"], &choice["message"]["content"]),
+            (&json!("tool_calls"), &Value::Null)
+        );
+        assert_eq!(choice["message"]["reasoning_content"], "Hm.");
+        let function = json!({ "name": "look", "arguments": "{}" });
+        let first = json!({ "id": "a", "type": "function", "function": function });
+        assert_eq!(
+            (&choice["message"]["tool_calls"][0], choice["message"]["tool_calls"].as_array().map(Vec::len)),
+            (&first, Some(2))
+        );
+        let mut writer = StreamWriter::new(identity, false);
+        let text: String = events().into_iter().map(|event| writer.write(event)).collect();
+        let chunks: Vec<Value> = text
+            .split("\n\n")
+            .filter_map(|it| it.strip_prefix("data: "))
+            .map(|it| serde_json::from_str(it).unwrap())
+            .collect();
+        let deltas: Vec<&Value> =
+            chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]["tool_calls"][0]).collect();
+        assert_eq!(
+            (&deltas[1]["index"], &deltas[2]["index"], &deltas[2]["id"]),
+            (&json!(0), &json!(1), &json!("b"))
+        );
+        assert_eq!(chunks[3]["choices"][0]["finish_reason"], "tool_calls");
+    }
+}

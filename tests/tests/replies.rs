@@ -1,0 +1,166 @@
+//! Replies as the templates of the reference write them: what a template makes of an answer with reasoning and calls
+//! is what its model was taught to write, so splitting it gives the reasoning and the calls again.
+
+use engine::reply::{ReplyFormat, ReplySplitter, Shown, ToolCall};
+use engine::template::{ChatTemplate, RenderInput};
+use engine::tokenizer::{Special, Tokenizer};
+use inglenook_tests::reference_dir;
+use serde_json::{Map, Value, json};
+
+use crate::typed::{markup_of, vocabulary};
+
+#[derive(Debug, Default, PartialEq)]
+struct Parts {
+    text: String,
+    reasoning: String,
+    calls: Vec<ToolCall>,
+    n_notices: usize,
+}
+
+/// A reply token by token; `at_once`: as few pieces as there can be.
+fn split(
+    format: &ReplyFormat,
+    tokenizer: &Tokenizer,
+    prompt: &str,
+    tools: &Value,
+    reply: &str,
+    at_once: bool,
+) -> Parts {
+    let mut parts = Parts::default();
+    let mut show = |shown: Shown<'_>| match shown {
+        Shown::Text(text) => parts.text.push_str(text),
+        Shown::Reasoning(text) => parts.reasoning.push_str(text),
+        Shown::Call(call) => parts.calls.push(call),
+        Shown::Malformed(_) => parts.n_notices += 1,
+    };
+    let mut splitter = ReplySplitter::new(format, prompt, tools);
+    let (mut stream, mut text) = (tokenizer.stream(), String::new());
+    for id in tokenizer.encode(reply, Special::Parse) {
+        let is_control = tokenizer.is_control(id);
+        if is_control || format.marks().contains(&id) {
+            splitter.text(&std::mem::take(&mut text), &mut show);
+            splitter.mark(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
+            continue;
+        }
+        text.push_str(stream.push(id));
+        if !at_once {
+            splitter.text(&std::mem::take(&mut text), &mut show);
+        }
+    }
+    splitter.text(&text, &mut show);
+    splitter.finish(&mut show);
+    parts
+}
+
+fn render(template: &ChatTemplate, messages: &[Value], tools: &Value, prompts: bool) -> Option<String> {
+    let kwargs = Map::from_iter([("add_generation_prompt".to_string(), json!(prompts))]);
+    let input = RenderInput {
+        messages,
+        tools,
+        kwargs: &kwargs,
+        bos_token: "<s>",
+        eos_token: "</s>",
+        now: Some("2026-01-15T12:00:00"),
+    };
+    Some(template.render(&input).ok()?.text)
+}
+
+/// What the template writes for an answer: everything after the prompt for it.
+fn reply(
+    template: &ChatTemplate,
+    question: &Value,
+    answer: &Value,
+    tools: &Value,
+) -> Option<(String, String)> {
+    let prompt = render(template, std::slice::from_ref(question), tools, true)?;
+    let whole = render(template, &[question.clone(), answer.clone()], tools, false)?;
+    let n = prompt.bytes().zip(whole.bytes()).take_while(|(a, b)| a == b).count();
+    let n = prompt.floor_char_boundary(n);
+    // Not in the middle of a tag; and up to the turn's opening at least, beside what only a prompt may hold.
+    let open = prompt[..n].rfind(['<', '[']).filter(|open| !prompt[*open..n].contains(['>', ']']));
+    let n = open.unwrap_or(n);
+    (n + MOST_PROMPT_ONLY > prompt.len()).then(|| (prompt[..n].to_string(), whole[n..].to_string()))
+}
+
+/// Bytes that a template may put into a prompt and not into a conversation, such as an empty block of thinking.
+const MOST_PROMPT_ONLY: usize = 64;
+
+/// Ways of writing calls that are not read: their words stay text.
+const UNREAD: &[&str] = &[
+    "GigaChat3-10B-A1.8B.jinja",
+    "Kimi-K3.jinja",
+    "MiniMax-M3.jinja",
+    "meetkai-functionary-medium-v3.2.jinja",
+    "muse-glimmer.jinja",
+    "tencent-Hy3.jinja",
+    "upstage-Solar-Open-100B.jinja",
+];
+
+#[test]
+fn calls_come_back_as_templates_write_them() {
+    let folder = reference_dir().join("templates/jinja");
+    let mut names: Vec<_> =
+        std::fs::read_dir(&folder).expect("templates").map(|entry| entry.expect("an entry").path()).collect();
+    names.sort();
+    let question = json!({"role": "user", "content": "Where?"});
+    let tools = json!([{"type": "function", "function": {"name": "look_up", "description": "Looks.", "parameters":
+        {"type": "object", "properties": {"place": {"type": "string"}, "n": {"type": "integer"}}, "required": ["place"]}}}]);
+    let arguments = json!({"n": 3, "place": "a \"b\" <c>"});
+    let (mut n, mut wrong) = (0, Vec::new());
+    for path in names {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let source = std::fs::read_to_string(&path).expect("a template");
+        let Ok(template) = ChatTemplate::from_source(&source) else { continue };
+        // As its vocabulary may be: with tokens for the tags, or with none.
+        let has_bars = |text: &String| text.contains(['|', '｜', '[']);
+        let tokens: Vec<String> = markup_of(&source).into_iter().filter(has_bars).collect();
+        let others = ["<think>", "</think>", "<tool_call>", "</tool_call>"].map(String::from);
+        let tokens = [tokens, ["<s>", "</s>"].map(String::from).to_vec()].concat();
+        let vocabularies = [[tokens.clone(), others.to_vec()].concat(), tokens].map(|it| vocabulary(&it).0);
+        let way = |arguments: Value, content: Value| {
+            json!({"role": "assistant", "content": content, "tool_calls": [{"id": "call12345", "type": "function",
+                "function": {"name": "look_up", "arguments": arguments}}]})
+        };
+        let ways = [
+            way(arguments.clone(), json!("")),
+            way(arguments.clone(), Value::Null),
+            way(json!(arguments.to_string()), json!("")),
+            way(json!(arguments.to_string()), Value::Null),
+        ];
+        let written: Vec<(String, String)> = ways
+            .iter()
+            .filter_map(|answer| reply(&template, &question, answer, &tools))
+            .filter(|(_, it)| it.contains("look_up"))
+            .collect();
+        let Some((prompt, text)) = written.first() else {
+            continue;
+        };
+        n += 1;
+        let is_right = |parts: &Parts| {
+            parts.calls.len() == 1
+                && parts.calls[0].name == "look_up"
+                && serde_json::from_str::<Value>(&parts.calls[0].arguments).expect("JSON") == arguments
+        };
+        for tokenizer in &vocabularies {
+            let format = ReplyFormat::of(&source, tokenizer);
+            let tries: Vec<Parts> = written
+                .iter()
+                .map(|(prompt, text)| {
+                    let parts = split(&format, tokenizer, prompt, &tools, text, false);
+                    assert_eq!(
+                        parts,
+                        split(&format, tokenizer, prompt, &tools, text, true),
+                        "{name}: {text:?}"
+                    );
+                    parts
+                })
+                .collect();
+            if tries.iter().any(is_right) == UNREAD.contains(&name.as_str()) {
+                let end = prompt.char_indices().rev().nth(40).map_or(0, |(at, _)| at);
+                wrong.push(format!("{name}: after {:?}: {text:?}\n   is {:?}", &prompt[end..], tries[0]));
+            }
+        }
+    }
+    println!("calls: {n} templates, {} ways of writing them are not read", UNREAD.len());
+    assert!(n > UNREAD.len() && wrong.is_empty(), "{}", wrong.join("\n"));
+}
