@@ -5,9 +5,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::arch;
 use engine::convert::{self, Conversion, Formats, TensorReport};
 use io::{Clock, Io};
 use serde::{Deserialize, Serialize};
+use weights::WeightFile;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::worker::protocol::Location;
@@ -156,7 +158,7 @@ pub(crate) fn write(
         buffered.flush()
     });
     match written {
-        Ok(()) => Ok(tensors),
+        Ok(()) => accepted(io, out).map(|()| tensors),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(Error::input(
             "convert.value",
             error.source.to_string(),
@@ -165,6 +167,20 @@ pub(crate) fn write(
         Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Err(interrupted()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens what was written as any model is opened. Error: it is none; then it is removed.
+fn accepted(io: &dyn Io, out: &Path) -> Result<()> {
+    let check = || -> Result<()> {
+        let file = WeightFile::open(out)?;
+        let family = arch::find(&file)?;
+        arch::tensors(&file, family, &arch::spec(&file, family)?)?;
+        Ok(())
+    };
+    check().map_err(|error| match io.remove_file(out) {
+        Ok(()) => Error::bug(format!("the converted file does not open: {}", error.message())),
+        Err(left) => left.into(),
+    })
 }
 
 const WRITTEN_AT_ONCE: usize = 1 << 20;

@@ -7,6 +7,7 @@
 mod answer;
 pub mod bindings;
 pub mod calls;
+pub mod catalog;
 mod chat;
 pub mod civil;
 pub mod conversion;

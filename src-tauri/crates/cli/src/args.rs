@@ -392,8 +392,10 @@ pub enum ModelsVerb {
     Rm {
         id: String,
     },
-    /// (not built yet)
-    Search(Rest),
+    /// What the catalogue offers
+    Search {
+        query: Vec<String>,
+    },
     /// (not built yet)
     Pull(Rest),
     /// (not built yet)

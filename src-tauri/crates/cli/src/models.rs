@@ -1,5 +1,6 @@
 //! `nook models`: the library.
 
+use api::catalog::{self, Offer};
 use api::types::{ModelEntry, ModelState};
 use api::{App, Result};
 use serde_json::json;
@@ -21,12 +22,22 @@ pub fn models(global: &Global, args: &ModelsArgs) -> Result<()> {
                 out::json(&json!({ "removed": id }))
             }
         }
-        ModelsVerb::Search(_) => return Err(not_built("nook models search")),
+        ModelsVerb::Search { query } => offers(&catalog::search(&query.join(" "))?, global.json),
         ModelsVerb::Pull(_) => return Err(not_built("nook models pull")),
         ModelsVerb::Import(_) => return Err(not_built("nook models import (`nook models add PATH` is)")),
         ModelsVerb::Verify(_) => return Err(not_built("nook models verify")),
     }
     Ok(())
+}
+
+fn offers(offers: &[&Offer], as_json: bool) {
+    if as_json {
+        return out::json(&json!({ "models": offers }));
+    }
+    let row = |offer: &&Offer| {
+        [&offer.id, &offer.name, &offer.repository, &offer.good_at].map(String::clone).to_vec()
+    };
+    out::text(&text::table(&offers.iter().map(row).collect::<Vec<_>>()));
 }
 
 fn list(models: &[ModelEntry], as_json: bool) {

@@ -115,11 +115,12 @@ pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Res
     let mut targets = source.targets()?;
     let n_kept_coarser = formats.assign(&mut targets, &source.spec)?;
     let mut targets: Vec<Arc<Target>> = targets.into_iter().map(Arc::new).collect();
-    let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file")?;
-    let found = same::check(&source, &outline)?;
+    let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file");
+    let found = same::check(&source, outline.map_err(EngineError::from))?;
     for target in &mut targets {
-        let order = same::row_order(&source.spec, &found, target.role, target.layer);
-        Arc::get_mut(target).expect("the outline's writer is gone").job.order = order;
+        let target = Arc::get_mut(target).expect("the outline's writer is gone");
+        target.job.order = same::row_order(&source.spec, &found, target.role, target.layer);
+        target.job.offset = same::offset(&source.spec, &found, target.role, target.layer);
     }
     let reports = Arc::new(Mutex::new(Vec::with_capacity(targets.len())));
     let threads = threads.unwrap_or_else(n_cores).max(1);
@@ -210,42 +211,63 @@ impl<'a> Source<'a> {
         self.file.tensors().map(target).collect()
     }
 
-    /// The model's tensors under the names that GGUFs of its family have.
+    /// The model's tensors under the names that GGUFs of its family have; roles that share a tensor there are put
+    /// together.
     fn named_targets(&self) -> Result<Vec<Target>> {
-        let mut targets = Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
+        let mut targets: Vec<Target> = Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
         for placed in &self.placed {
             let name = arch::gguf_tensor_name(self.family.gguf_name(), placed.role, placed.layer)?;
             check_name(&name)?;
-            let [part] = &placed.parts[..] else { return Err(experts(&name)) };
-            targets.push(Target {
-                role: Some(placed.role),
-                layer: placed.layer,
-                name,
-                shape: part.shape.clone(),
-                dtype: part.dtype,
-                job: Job::of(&part.view()),
-            });
+            let target = named(placed, name)?;
+            match targets.iter_mut().rev().find(|other| other.name == target.name) {
+                Some(other) => join(other, target)?,
+                None => targets.push(target),
+            }
         }
         for (name, values) in &self.notes.tensors {
-            let shape = vec![values.len()];
+            let (name, shape) = ((*name).to_owned(), vec![values.len()]);
             let job = Job::values(values);
-            targets.push(Target {
-                role: None,
-                layer: None,
-                name: (*name).into(),
-                shape,
-                dtype: DType::F32,
-                job,
-            });
+            targets.push(Target { role: None, layer: None, name, shape, dtype: DType::F32, job });
         }
         Ok(targets)
     }
 }
 
-fn experts(name: &str) -> EngineError {
+/// What plays a role, as one tensor: a matrix for each expert becomes one with a dimension more.
+fn named(placed: &Placed, name: String) -> Result<Target> {
+    let first = placed.parts.first().ok_or_else(|| mixed(&name))?;
+    if placed.parts.iter().any(|part| part.dtype != first.dtype) {
+        return Err(mixed(&name));
+    }
+    let experts = placed.role.is_expert_matrix().then_some(placed.parts.len());
+    Ok(Target {
+        role: Some(placed.role),
+        layer: placed.layer,
+        name,
+        shape: experts.into_iter().chain(first.shape.iter().copied()).collect(),
+        dtype: first.dtype,
+        job: Job::new(first.dtype, placed.parts.iter().map(|part| part.data.clone()).collect()),
+    })
+}
+
+/// Rows of another role behind those of the first: of experts, behind those of the same expert.
+fn join(target: &mut Target, other: Target) -> Result<()> {
+    let is_expert = target.role.is_some_and(Role::is_expert_matrix);
+    let at = usize::from(is_expert);
+    let n_groups = if is_expert { target.shape[0] } else { 1 };
+    let fits = target.shape.len() == other.shape.len()
+        && target.shape.iter().zip(&other.shape).enumerate().all(|(i, (a, b))| i == at || a == b);
+    if !fits || !target.job.join(other.job, n_groups) {
+        return Err(mixed(&target.name));
+    }
+    target.shape[at] += other.shape[at];
+    Ok(())
+}
+
+fn mixed(name: &str) -> EngineError {
     EngineError::new(
         "convert.tensor",
-        format!("{name} is a tensor of many experts, which is not written yet"),
+        format!("{name} would be made of tensors of different formats or shapes"),
         "Use the model as it is, or get it as a GGUF file.",
     )
 }

@@ -41,38 +41,80 @@ impl RowOrder {
 /// Where a tensor's values come from, and how.
 pub(crate) struct Job {
     pub dtype: DType,
-    data: SharedBytes,
+    /// Whole rows, one piece after another.
+    pieces: Vec<SharedBytes>,
     pub(super) order: RowOrder,
+    /// Is added to every value.
+    pub(super) offset: f32,
 }
 
 impl Job {
     pub fn of(view: &TensorView<'_>) -> Self {
-        Self { dtype: view.dtype, data: view.data.clone(), order: RowOrder::AsStored }
+        Self::new(view.dtype, vec![view.data.clone()])
+    }
+
+    pub fn new(dtype: DType, pieces: Vec<SharedBytes>) -> Self {
+        Self { dtype, pieces, order: RowOrder::AsStored, offset: 0.0 }
     }
 
     /// A small tensor of float32.
     pub fn values(values: &[f32]) -> Self {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Self { dtype: DType::F32, data: SharedBytes::from_vec(bytes), order: RowOrder::AsStored }
+        Self::new(DType::F32, vec![SharedBytes::from_vec(bytes)])
+    }
+
+    /// Puts the pieces of another behind these: behind each of `n_groups` equal groups of them its own group.
+    /// False: their formats differ.
+    pub fn join(&mut self, other: Self, n_groups: usize) -> bool {
+        let (ours, theirs) = (self.pieces.len() / n_groups, other.pieces.len() / n_groups);
+        if self.dtype != other.dtype || ours == 0 || theirs == 0 {
+            return false;
+        }
+        let groups = self.pieces.chunks(ours).zip(other.pieces.chunks(theirs));
+        self.pieces = groups.flat_map(|(ours, theirs)| ours.iter().chain(theirs)).cloned().collect();
+        true
+    }
+
+    /// Whether the new tensor has the bytes of the old ones.
+    fn is_copied(&self, dtype: DType) -> bool {
+        self.dtype == dtype && self.order == RowOrder::AsStored && self.offset == 0.0
     }
 
     /// The values of some rows of the new tensor. (rows, n_cols)
     pub fn decode(&self, rows: Range<usize>, n_cols: usize) -> Vec<f32> {
-        let codec = self.dtype.codec().expect("a model's tensors have been checked to be readable");
-        let row_bytes = self.dtype.row_bytes(n_cols);
         let mut values = vec![0.0; rows.len() * n_cols];
         match self.order {
-            RowOrder::AsStored => {
-                (codec.decode)(&self.data[rows.start * row_bytes..rows.end * row_bytes], &mut values);
-            }
+            RowOrder::AsStored => self.decode_stored(rows, n_cols, &mut values),
             RowOrder::Interleaved { .. } => {
                 for (row, out) in rows.zip(values.chunks_exact_mut(n_cols)) {
-                    let from = self.order.source_of(row) * row_bytes;
-                    (codec.decode)(&self.data[from..from + row_bytes], out);
+                    let from = self.order.source_of(row);
+                    self.decode_stored(from..from + 1, n_cols, out);
                 }
             }
         }
+        if self.offset != 0.0 {
+            values.iter_mut().for_each(|value| *value += self.offset);
+        }
         values
+    }
+
+    /// Rows as they stand in the pieces. `out`: (rows, n_cols)
+    fn decode_stored(&self, rows: Range<usize>, n_cols: usize, out: &mut [f32]) {
+        let codec = self.dtype.codec().expect("a model's tensors have been checked to be readable");
+        let row_bytes = self.dtype.row_bytes(n_cols);
+        let mut first = 0;
+        for bytes in &self.pieces {
+            let n_rows = bytes.len() / row_bytes;
+            let (start, end) = (rows.start.max(first), rows.end.min(first + n_rows));
+            if start < end {
+                let from = (start - rows.start) * n_cols..(end - rows.start) * n_cols;
+                (codec.decode)(
+                    &bytes[(start - first) * row_bytes..(end - first) * row_bytes],
+                    &mut out[from],
+                );
+            }
+            first += n_rows;
+        }
     }
 }
 
@@ -131,8 +173,8 @@ pub(super) fn write(target: &Target, threads: usize, out: &mut dyn Write) -> io:
         false => (target.n_rows(), target.n_cols()),
     };
     let mut error = Error::default();
-    if target.dtype == target.job.dtype && target.job.order == RowOrder::AsStored {
-        out.write_all(&target.job.data)?;
+    if target.job.is_copied(target.dtype) {
+        target.job.pieces.iter().try_for_each(|piece| out.write_all(piece))?;
     } else {
         let rows_at_once = (CHUNK_VALUES / n_cols).clamp(1, n_rows.max(1));
         let starts: Vec<usize> = (0..n_rows).step_by(rows_at_once).collect();
@@ -185,6 +227,18 @@ fn check_finite(target: &Target, error: Error) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_joined_group_by_group() {
+        let piece = |values: &[f32]| Job::values(values).pieces.remove(0);
+        let mut gate = Job::new(DType::F32, vec![piece(&[1.0, 2.0]), piece(&[3.0, 4.0])]);
+        let up = Job::new(DType::F32, vec![piece(&[5.0, 6.0, 7.0, 8.0]), piece(&[9.0, 10.0, 11.0, 12.0])]);
+        assert!(gate.join(up, 2));
+        assert_eq!(gate.decode(0..6, 2), [1.0, 2.0, 5.0, 6.0, 7.0, 8.0, 3.0, 4.0, 9.0, 10.0, 11.0, 12.0]);
+        assert_eq!(gate.decode(2..4, 2), [7.0, 8.0, 3.0, 4.0]);
+        gate.offset = 1.0;
+        assert_eq!(gate.decode(3..4, 2), [4.0, 5.0]);
+    }
 
     #[test]
     fn interleaving_puts_halves_side_by_side_in_every_head() {

@@ -1,0 +1,150 @@
+//! The models that are offered for download: `models/catalog.toml`, compiled in.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+const SOURCE: &str = include_str!("../../../../models/catalog.toml");
+
+/// What a model was trained for beside talking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    Thinking,
+    Tools,
+    Code,
+}
+
+/// A model on offer. Sizes and hashes are not here: the hub says them when a file is fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offer {
+    pub id: String,
+    pub name: String,
+    pub family: String,
+    /// As in the file's `general.architecture`.
+    pub architecture: String,
+    /// `OWNER/NAME` on the hub.
+    pub repository: String,
+    /// Pattern of the files' names; several matches are the parts of a split GGUF.
+    pub files: String,
+    pub licence: String,
+    pub good_at: String,
+    pub capabilities: Vec<Capability>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    model: Vec<Offer>,
+}
+
+/// All offers, in the order of the file.
+pub fn offers() -> Result<&'static [Offer]> {
+    static OFFERS: OnceLock<Result<Vec<Offer>>> = OnceLock::new();
+    OFFERS.get_or_init(|| parse(SOURCE)).as_deref().map_err(Clone::clone)
+}
+
+/// Those whose id, name, family, repository or description hold every word.
+pub fn search(query: &str) -> Result<Vec<&'static Offer>> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let holds = |offer: &Offer| {
+        let Offer { id, name, family, repository, good_at, .. } = offer;
+        let text = format!("{id} {name} {family} {repository} {good_at}").to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    Ok(offers()?.iter().filter(|offer| holds(offer)).collect())
+}
+
+/// Errors: what is no such file, an unknown key, an id or a repository's file twice, an empty field.
+fn parse(source: &str) -> Result<Vec<Offer>> {
+    let wrong = |cause: String| Error::bug(format!("models/catalog.toml: {cause}"));
+    let File { model: offers } = toml::from_str(source).map_err(|error| wrong(error.to_string()))?;
+    let mut ids = HashSet::new();
+    let mut places = HashSet::new();
+    for offer in &offers {
+        let Offer { id, name, family, architecture, repository, files, licence, good_at, .. } = offer;
+        let texts = [id, name, family, architecture, files, licence, good_at];
+        if texts.iter().any(|text| text.trim().is_empty()) {
+            return Err(wrong(format!("{id} has an empty field")));
+        }
+        if !is_repository(repository) || !files.ends_with(".gguf") {
+            return Err(wrong(format!("{id} is at no place of the hub")));
+        }
+        if !ids.insert(id) || !places.insert((repository, files)) {
+            return Err(wrong(format!("{id} stands twice")));
+        }
+        let mut capabilities = offer.capabilities.clone();
+        capabilities.dedup();
+        if capabilities.len() != offer.capabilities.len() {
+            return Err(wrong(format!("{id} has a capability twice")));
+        }
+    }
+    Ok(offers)
+}
+
+/// `OWNER/NAME`, in the characters that the hub allows.
+fn is_repository(text: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    text.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_runs() {
+        let known: Vec<&str> = engine::arch::ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
+        for offer in offers().unwrap() {
+            assert!(known.contains(&offer.architecture.as_str()), "{}: {}", offer.id, offer.architecture);
+        }
+    }
+
+    #[test]
+    fn every_family_of_the_mission_is_there() {
+        let families = [
+            ("SmolLM3", 1),
+            ("SmolLM2", 3),
+            ("Gemma 4", 4),
+            ("Gemma 3", 4),
+            ("gpt-oss", 2),
+            ("Llama", 4),
+            ("Qwen3.5", 8),
+            ("Qwen3", 8),
+            ("Qwen2.5-Coder", 6),
+            ("Mistral", 5),
+            ("Phi", 3),
+        ];
+        for (family, n) in families {
+            let found = offers().unwrap().iter().filter(|offer| offer.family == family).count();
+            assert_eq!(found, n, "{family}");
+        }
+        assert_eq!(search("gemma 4 e2b").unwrap().len(), 1);
+        assert!(search("").unwrap().len() > 40 && search("no such model").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_wrong_file_is_refused() {
+        let row = SOURCE[SOURCE.find("[[model]]").unwrap()..].split("\n\n").next().unwrap();
+        assert_eq!(parse(row).unwrap().len(), 1);
+        let check = |source: String, word: &str| {
+            let error = parse(&source).unwrap_err();
+            assert!(error.message().contains(word), "{word}: {error}");
+        };
+        check(format!("{row}\n{row}"), "stands twice");
+        check(format!("{row}\nsize = 5"), "unknown field");
+        check(row.replace("[[model]]", "[[models]]"), "unknown field");
+        check(row.replace("licence =", "license ="), "unknown field");
+        check(row.replace("\"tools\"", "\"magic\""), "unknown variant");
+        check(row.replace("\"thinking\"", "\"tools\""), "capability twice");
+        check(row.replace("ggml-org/", ""), "no place");
+        check(row.replace("Apache-2.0", " "), "empty field");
+        check(row.replace(".gguf", ".bin"), "no place");
+    }
+}
