@@ -22,7 +22,7 @@ macro_rules! fast_paths {
         )*
     };
 }
-fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
+fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k lattice iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 
 pub use crate::cpu::tile::OutTile;
 
@@ -173,6 +173,13 @@ pub static MATMULS: &[&[MatMulRow]] = &[
     q4_k::ROWS,
     q5_k::ROWS,
     q6_k::ROWS,
+    iq1_s::ROWS,
+    iq1_m::ROWS,
+    iq2_xxs::ROWS,
+    iq2_xs::ROWS,
+    iq2_s::ROWS,
+    iq3_xxs::ROWS,
+    iq3_s::ROWS,
     iq4_nl::ROWS,
     iq4_xs::ROWS,
     mxfp4::ROWS,

@@ -20,6 +20,15 @@ impl Noise {
     }
 }
 
+/// Blocks of a format without encoder: any bytes, but a factor that is finite and not negative.
+fn any_blocks(dtype: DType, noise: &mut Noise, bytes: &mut [u8]) {
+    bytes.fill_with(|| ((noise.next() + 1.0) * 128.0) as u8);
+    let last_of_factor = if dtype == DType::IQ1_M { 55 } else { 1 };
+    for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
+        block[last_of_factor] &= 0x3F;
+    }
+}
+
 /// Weights and activations of one product.
 struct Case {
     k: usize,
@@ -33,8 +42,10 @@ impl Case {
         let mut noise = Noise(((n_rows * 131 + n_tokens) * 131 + k) as u64);
         let row_bytes = dtype.row_bytes(k);
         let mut weights = vec![0; n_rows * row_bytes];
-        let encode = dtype.encoder().expect("fast formats have encoders");
-        encode(&noise.many(n_rows * k), &mut weights);
+        match dtype.encoder() {
+            Some(encode) => encode(&noise.many(n_rows * k), &mut weights),
+            None => any_blocks(dtype, &mut noise, &mut weights),
+        }
         Self { k, row_bytes, weights, x: noise.many(n_tokens * k) }
     }
 
@@ -181,6 +192,8 @@ fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
         DType::Q4_1 | DType::Q5_1 => 4..n_bytes,
         _ if dtype.block_len() == 32 => 2..n_bytes,
         DType::IQ4_XS => 8..n_bytes,
+        DType::IQ1_M => 0..n_bytes - 8,
+        _ if dtype.encoder().is_none() => 2..n_bytes,
         DType::Q4_K | DType::Q5_K => 16..n_bytes,
         DType::Q2_K => 16..n_bytes - 4,
         DType::Q3_K => 0..n_bytes - 14,

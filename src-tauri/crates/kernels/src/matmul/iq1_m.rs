@@ -1,0 +1,43 @@
+//! IQ1_M weights times Q8_K activations: the lattice of IQ1_S, a scale for each 16, a shift for each eight.
+
+use weights::DType;
+
+use super::ActFormat;
+use super::blocks256::Blocks256;
+use super::iq1_s::SHIFTED;
+use super::lattice::{Lattice, OfLattice, u16_at};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Lower bits of the indices, upper bits with shifts, scales with a quarter of the factor each.
+struct Iq1M;
+
+const SCALES: usize = 48;
+
+impl Lattice for Iq1M {
+    const BYTES: usize = 56;
+    const SCALES_BY_16: bool = true;
+    const UNIT: f32 = 0.125;
+
+    #[inline(always)]
+    fn factor(block: &[u8]) -> u16 {
+        (0..4).fold(0, |bits, i| bits | u16_at(block, SCALES + i * 2) >> 12 << (4 * i))
+    }
+
+    #[inline(always)]
+    fn scales(block: &[u8]) -> [i32; 16] {
+        std::array::from_fn(|i| i32::from(u16_at(block, SCALES + i / 4 * 2) >> (i % 4 * 3) & 7) * 2 + 1)
+    }
+
+    #[inline(always)]
+    fn group(block: &[u8], group: usize) -> [u64; 4] {
+        std::array::from_fn(|l| {
+            let i = group * 4 + l;
+            let nibble = block[32 + i / 2] >> (i % 2 * 4) & 15;
+            let index = u16::from(block[i]) | u16::from(nibble & 7) << 8;
+            SHIFTED[usize::from(nibble >> 3)][usize::from(index)]
+        })
+    }
+}
+
+matmul_rows!(DType::IQ1_M, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq1M>>);

@@ -1,0 +1,47 @@
+//! IQ1_S weights times Q8_K activations: eights out of a lattice of 2048, a scale and a shift for each 32.
+
+use weights::DType;
+use weights::quant::grids;
+
+use super::ActFormat;
+use super::blocks256::Blocks256;
+use super::lattice::{Lattice, OfLattice, eights, u16_at};
+use super::panel::matmul_rows;
+use super::quantize;
+
+/// Eight times a point with its shift up, then down: 8 · point ± 1.
+pub static SHIFTED: [[u64; 2048]; 2] =
+    [eights(&grids::IQ1_S, [-7, 1, 9, 0]), eights(&grids::IQ1_S, [-9, -1, 7, 0])];
+
+/// Factor, lower bits of the indices, upper bits with scales and shifts.
+struct Iq1S;
+
+const UPPER: usize = 34;
+
+impl Lattice for Iq1S {
+    const BYTES: usize = 50;
+    const SCALES_BY_16: bool = false;
+    const UNIT: f32 = 0.125;
+
+    #[inline(always)]
+    fn factor(block: &[u8]) -> u16 {
+        u16_at(block, 0)
+    }
+
+    #[inline(always)]
+    fn scales(block: &[u8]) -> [i32; 16] {
+        std::array::from_fn(|i| i32::from(u16_at(block, UPPER + i / 2 * 2) >> 12 & 7) * 2 + 1)
+    }
+
+    #[inline(always)]
+    fn group(block: &[u8], group: usize) -> [u64; 4] {
+        let upper = u16_at(block, UPPER + group * 2);
+        let points = &SHIFTED[usize::from(upper >> 15)];
+        std::array::from_fn(|l| {
+            let index = u16::from(block[2 + group * 4 + l]) | (upper >> (l * 3) & 7) << 8;
+            points[usize::from(index)]
+        })
+    }
+}
+
+matmul_rows!(DType::IQ1_S, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq1S>>);

@@ -1,0 +1,42 @@
+//! IQ2_S weights times Q8_K activations: eights out of a lattice of 1024, a scale for each 16.
+
+use weights::DType;
+use weights::quant::grids;
+
+use super::ActFormat;
+use super::blocks256::Blocks256;
+use super::lattice::{Lattice, OfLattice, eights, nibble_scales, u16_at, with_signs};
+use super::panel::matmul_rows;
+use super::quantize;
+
+static EIGHTS: [u64; 1024] = eights(&grids::IQ2_S, [8, 25, 43, 0]);
+
+/// Factor, lower bits of the indices, signs, upper bits, scales.
+struct Iq2S;
+
+impl Lattice for Iq2S {
+    const BYTES: usize = 82;
+    const SCALES_BY_16: bool = true;
+    const UNIT: f32 = 0.125;
+
+    #[inline(always)]
+    fn factor(block: &[u8]) -> u16 {
+        u16_at(block, 0)
+    }
+
+    #[inline(always)]
+    fn scales(block: &[u8]) -> [i32; 16] {
+        nibble_scales(&block[74..82])
+    }
+
+    #[inline(always)]
+    fn group(block: &[u8], group: usize) -> [u64; 4] {
+        std::array::from_fn(|l| {
+            let i = group * 4 + l;
+            let upper = usize::from(block[66 + group] >> (l * 2) & 3);
+            with_signs(EIGHTS[usize::from(block[2 + i]) | upper << 8], block[34 + i])
+        })
+    }
+}
+
+matmul_rows!(DType::IQ2_S, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq2S>>);

@@ -1,0 +1,47 @@
+//! IQ3_S weights times Q8_K activations: fours out of a lattice of 512, a scale for each 32.
+
+use weights::DType;
+use weights::quant::grids;
+
+use super::ActFormat;
+use super::blocks256::Blocks256;
+use super::lattice::{Lattice, OfLattice, fours, nibble_scales, u16_at, with_signs};
+use super::panel::matmul_rows;
+use super::quantize;
+
+static FOURS: [u32; 512] = fours(&grids::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
+
+/// Factor, lower bits of the indices, ninth bits, signs, scales.
+struct Iq3S;
+
+impl Lattice for Iq3S {
+    const BYTES: usize = 110;
+    const SCALES_BY_16: bool = false;
+    const UNIT: f32 = 1.0;
+
+    #[inline(always)]
+    fn factor(block: &[u8]) -> u16 {
+        u16_at(block, 0)
+    }
+
+    #[inline(always)]
+    fn scales(block: &[u8]) -> [i32; 16] {
+        // A nibble for each 32 elements.
+        let of_32 = nibble_scales(&[block[106], block[107], block[108], block[109], 0, 0, 0, 0]);
+        std::array::from_fn(|i| of_32[i / 2])
+    }
+
+    #[inline(always)]
+    fn group(block: &[u8], group: usize) -> [u64; 4] {
+        let ninth = block[66 + group];
+        std::array::from_fn(|l| {
+            let at = |j: usize| {
+                let upper = usize::from(ninth >> (l * 2 + j) & 1);
+                u64::from(FOURS[usize::from(block[2 + group * 8 + l * 2 + j]) | upper << 8])
+            };
+            with_signs(at(0) | at(1) << 32, block[74 + group * 4 + l])
+        })
+    }
+}
+
+matmul_rows!(DType::IQ3_S, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq3S>>);
