@@ -1,5 +1,6 @@
 //! Layers with a window need only the pages that it reaches: what is computed is the same, bit for bit, as with all
 //! pages kept, on every backend and level.
+#![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
 
