@@ -358,6 +358,9 @@ pub struct BenchArgs {
     /// Tokens that stand in the context before
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub depth: Vec<usize>,
+    /// Fill depths beyond the first 1,024 tokens with copies of those: as slow to read, and soon made
+    #[arg(long)]
+    pub copied_depth: bool,
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     /// Leave the made-up model here

@@ -25,6 +25,8 @@ struct Row {
     /// Bytes read from memory for each token: weights, keys and values.
     bytes_per_token: u64,
     gb_s: f64,
+    /// Bytes of the whole context, full.
+    context_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -54,7 +56,8 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
             "Give a smaller --depth, --prompt or --gen, or a larger --ctx.",
         ));
     }
-    let mut bench = Bench { model, weight_bytes, clock: RealClock::new(), repeat: args.repeat };
+    let BenchArgs { repeat, copied_depth, .. } = *args;
+    let mut bench = Bench { model, weight_bytes, clock: RealClock::new(), repeat, copied_depth };
     for &depth in &args.depth {
         if args.prompt > 0 {
             show(&bench.prefill(args.prompt, depth)?, global.json);
@@ -103,7 +106,11 @@ struct Bench {
     weight_bytes: u64,
     clock: RealClock,
     repeat: u32,
+    copied_depth: bool,
 }
+
+/// Tokens that are computed where the rest are copies.
+const COMPUTED: usize = 1024;
 
 impl Bench {
     /// A prompt of `n` tokens after `depth` others.
@@ -139,9 +146,8 @@ impl Bench {
         depth: usize,
         work: &mut dyn FnMut(&mut Model, SequenceId) -> Result<()>,
     ) -> Result<Vec<f64>> {
-        let before = self.tokens(0, depth);
         let seq = self.model.new_sequence()?;
-        self.model.forward(&[Chunk { seq, tokens: &before, logits: Wanted::None }])?;
+        self.deepen(seq, depth)?;
         let mut seconds = Vec::new();
         for repetition in 0..=self.repeat {
             let start = self.clock.monotonic();
@@ -149,10 +155,24 @@ impl Bench {
             if repetition > 0 {
                 seconds.push((self.clock.monotonic() - start).as_secs_f64());
             }
-            self.model.truncate(seq, depth)?;
+            if self.model.truncate(seq, depth)? < depth {
+                self.model.truncate(seq, 0)?;
+                self.deepen(seq, depth)?;
+            }
         }
         self.model.free(seq);
         Ok(seconds)
+    }
+
+    /// An empty sequence that becomes `depth` tokens deep, and can go back there.
+    fn deepen(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
+        let n_computed = if self.copied_depth { depth.min(COMPUTED) } else { depth };
+        let before = self.tokens(0, n_computed);
+        self.model.forward(&[Chunk { seq, tokens: &before, logits: Wanted::None }])?;
+        if n_computed < depth {
+            self.model.fill_with_copies(seq, depth)?;
+        }
+        Ok(self.model.keep(seq)?)
     }
 
     /// `n` ids that look like nothing, the same each time.
@@ -171,7 +191,15 @@ impl Bench {
             _ => speeds[middle],
         };
         let tok_s = Speeds { median, min: speeds[0], max: speeds[speeds.len() - 1] };
-        Row { test, depth, tok_s, bytes_per_token, gb_s: median * bytes_per_token as f64 / 1e9 }
+        let context_bytes = self.model.info().kv_bytes.live();
+        Row {
+            test,
+            depth,
+            tok_s,
+            bytes_per_token,
+            gb_s: median * bytes_per_token as f64 / 1e9,
+            context_bytes,
+        }
     }
 }
 

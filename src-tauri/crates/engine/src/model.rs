@@ -19,6 +19,7 @@ use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
 mod context;
+mod fill;
 mod forward;
 mod load;
 

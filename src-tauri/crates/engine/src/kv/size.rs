@@ -219,6 +219,11 @@ impl KvBytes {
         self.windowed + self.states
     }
 
+    /// Without what is kept to go back to.
+    pub fn live(&self) -> u64 {
+        self.total() - self.kept
+    }
+
     pub fn total(&self) -> u64 {
         let Self { full, windowed, states, kept } = *self;
         full + windowed + states + kept

@@ -14,6 +14,8 @@ pub const ALIGN: usize = 64;
 pub struct AlignedVec<T: Plain> {
     start: NonNull<T>,
     len: usize,
+    /// what was allocated: `start` lies in it
+    block: NonNull<u8>,
 }
 
 /// Types for which every bit pattern, zero included, is a value.
@@ -41,25 +43,33 @@ impl<T: Plain> AlignedVec<T> {
     /// `len` zeros. Errors: the machine has no such memory; `what` names the purpose.
     pub fn zeroed(len: usize, what: &'static str) -> Result<Self, KernelError> {
         if len == 0 {
-            return Ok(Self { start: NonNull::dangling(), len: 0 });
+            return Ok(Self { start: NonNull::dangling(), len: 0, block: NonNull::dangling() });
         }
         let bytes = len.saturating_mul(size_of::<T>());
         let error = KernelError::Memory { what, bytes };
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| error.clone())?;
+        let layout = Self::layout(len).ok_or_else(|| error.clone())?;
         // SAFETY: the layout has a size above zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start.cast::<T>()).ok_or(error)?;
-        Ok(Self { start, len })
+        let block = unsafe { alloc_zeroed(layout) };
+        let block = NonNull::new(block).ok_or(error)?;
+        // SAFETY: at most ALIGN - 1 bytes further, where `layout` has room for `len` numbers still.
+        let start = unsafe { block.add(block.as_ptr().align_offset(ALIGN)) };
+        Ok(Self { start: start.cast(), len, block })
+    }
+
+    /// Room to align the start in: asked for a larger alignment, the allocator would clear every page by hand, and
+    /// with that touch it. None: more than the machine can address.
+    fn layout(len: usize) -> Option<Layout> {
+        let bytes = len.checked_mul(size_of::<T>())?.checked_add(ALIGN)?;
+        Layout::from_size_align(bytes, align_of::<T>()).ok()
     }
 }
 
 impl<T: Plain> Drop for AlignedVec<T> {
     fn drop(&mut self) {
         if self.len > 0 {
-            let layout = Layout::from_size_align(self.len * size_of::<T>(), ALIGN)
-                .expect("the same layout was valid when it was allocated");
+            let layout = Self::layout(self.len).expect("the same layout was valid when it was allocated");
             // SAFETY: allocated in `zeroed` with this layout.
-            unsafe { dealloc(self.start.as_ptr().cast(), layout) }
+            unsafe { dealloc(self.block.as_ptr(), layout) }
         }
     }
 }
@@ -134,4 +144,35 @@ pub fn bytes_of_mut<T: Plain>(numbers: &mut [T]) -> &mut [u8] {
     let (head, out, tail) = unsafe { numbers.align_to_mut::<u8>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_start_on_a_cache_line_and_hold_zeros() {
+        for len in [1, 3, 64, 1000, 100_000] {
+            let mut numbers = AlignedVec::<f32>::zeroed(len, "a test").unwrap();
+            assert_eq!((numbers.as_ptr() as usize % ALIGN, numbers.len()), (0, len));
+            assert!(numbers.iter().all(|x| *x == 0.0));
+            numbers.fill(1.0);
+        }
+        assert!(AlignedVec::<f32>::zeroed(usize::MAX / 2, "a test").is_err());
+        assert!(AlignedVec::<u8>::zeroed(0, "a test").unwrap().is_empty());
+    }
+
+    /// The context of a conversation is asked for as a whole, and filled over hours.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_that_is_not_touched_costs_nothing() {
+        let resident = || -> u64 {
+            let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+            statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+        };
+        let before = resident();
+        let mut pages = AlignedVec::<u8>::zeroed(4 << 30, "a test").unwrap();
+        pages[1 << 30] = 1;
+        assert!(resident() < before + (1 << 30), "four gigabytes were asked for, one byte written");
+    }
 }

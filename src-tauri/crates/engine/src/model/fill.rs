@@ -1,0 +1,51 @@
+//! A deep context without computing it, for measuring: copies of pages that were computed.
+
+use kernels::{PAGE_LEN, Retention};
+
+use super::Model;
+use crate::TokenId;
+use crate::error::{EngineError, Result};
+use crate::kv::cache::SequenceId;
+
+impl Model {
+    /// Continues a sequence to `n` tokens with copies of the pages that it holds: as many bytes to read, and as like
+    /// real ones, as if the tokens had been computed. What it answers after that means nothing.
+    ///
+    /// Errors: a sequence of no whole pages, runs shorter than a page, no room.
+    pub fn fill_with_copies(&mut self, seq: SequenceId, n: usize) -> Result<()> {
+        let Self { cache, executor, .. } = self;
+        let n_held = cache.tokens(seq)?.len();
+        let n_runs_pages = cache.geometry().max_rows / PAGE_LEN;
+        if n_held == 0 || !n_held.is_multiple_of(PAGE_LEN) || n_runs_pages == 0 {
+            return Err(EngineError::new(
+                "kv.fill",
+                format!(
+                    "{n_held} tokens in runs of {} are no whole pages to copy",
+                    cache.geometry().max_rows
+                ),
+                format!("Compute a multiple of {PAGE_LEN} tokens first."),
+            ));
+        }
+        cache.check_room(seq, n.saturating_sub(n_held))?;
+        let tokens: Vec<TokenId> = cache.tokens(seq)?.to_vec();
+        let n_pages = n_held / PAGE_LEN;
+        let mut at = n_held;
+        while at < n {
+            let step = (n - at).min(n_runs_pages * PAGE_LEN);
+            cache.reserve(seq, step)?;
+            for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {
+                let pages = cache.pages(seq)?;
+                executor.kv_copy_page(Retention::All, pages[index % n_pages], pages[index])?;
+                let window = cache.window_pages(seq)?;
+                let from = window.get(index - n_pages).or(window.get(index - 1));
+                if let (Some(from), Some(to)) = (from, window.get(index)) {
+                    executor.kv_copy_page(Retention::Window, from, to)?;
+                }
+            }
+            let copied: Vec<TokenId> = (at..at + step).map(|position| tokens[position % n_held]).collect();
+            cache.commit(seq, &copied)?;
+            at += step;
+        }
+        Ok(())
+    }
+}
