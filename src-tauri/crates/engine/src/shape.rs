@@ -14,7 +14,7 @@ use weights::write::{GgufWriter, OwnedValue};
 
 use crate::arch;
 use crate::error::{EngineError, Result};
-use crate::spec::Role;
+use crate::spec::{Role, TensorSpec};
 
 mod published;
 mod vocabulary;
@@ -170,7 +170,7 @@ fn metadata(shape: &Shape, writer: &mut GgufWriter) {
 }
 
 /// Every tensor by role, with its dimensions outermost first, as the family itself reads such a file.
-fn tensors(shape: &Shape) -> Result<Vec<(Role, Option<usize>, Vec<usize>)>> {
+fn tensors(shape: &Shape) -> Result<Vec<TensorSpec>> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
     let dims = [shape.n_vocab as usize, shape.d_model as usize];

@@ -12,6 +12,9 @@ mod tensors;
 
 pub use role::Role;
 
+/// A tensor that a model needs: its role, its layer (None: the model's own) and its shape, row-major.
+pub type TensorSpec = (Role, Option<usize>, Vec<usize>);
+
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpec {

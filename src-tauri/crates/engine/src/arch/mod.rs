@@ -9,7 +9,7 @@ use serde_json::Value;
 use weights::{Codec, Container, TensorView, WeightFile};
 
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::spec::{ModelSpec, Role};
+use crate::spec::{ModelSpec, Role, TensorSpec};
 
 mod chat;
 mod hyper;
@@ -167,7 +167,7 @@ pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Ve
         .iter()
         .map(|(role, layer, shape)| ((*role, *layer), shape[usize::from(role.is_expert())]))
         .collect();
-    let place = |(role, layer, shape): &(Role, Option<usize>, Vec<usize>)| {
+    let place = |(role, layer, shape): &TensorSpec| {
         let rows_of = |other: Role| rows.get(&(other, *layer)).copied();
         let parts = place::parts(file, family, (*role, *layer), shape, &rows_of)?;
         Ok(Placed { role: *role, layer: *layer, parts })

@@ -2,15 +2,15 @@
 
 use super::{
     Attention, DeltaNet, Dense, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
-    ShortConv,
+    ShortConv, TensorSpec,
 };
 
 /// Takes a role and its shape, row-major.
 type Add<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
 
 impl ModelSpec {
-    /// Every tensor the model needs: its role, its layer (None: the model's own) and its shape, row-major.
-    pub fn tensors(&self) -> Vec<(Role, Option<usize>, Vec<usize>)> {
+    /// Every tensor the model needs.
+    pub fn tensors(&self) -> Vec<TensorSpec> {
         let d = self.d_model;
         let mut all = Vec::new();
         let mut own = |role, shape| all.push((role, None, shape));
