@@ -38,7 +38,7 @@ impl Home {
         lines[0].clone()
     }
 
-    fn lines(&self, args: &[&str]) -> Vec<Value> {
+    pub fn lines(&self, args: &[&str]) -> Vec<Value> {
         let output = self.run(&[args, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
         let lines = text(&output.stdout);

@@ -126,6 +126,11 @@ fn a_broken_template_has_a_way_out() {
     // Its vocabulary is one for ChatML, which is what a file without a template gets.
     std::fs::remove_file(model.join("chat_template.jinja")).expect("it was there");
     assert_eq!(said(&home, &model, &[])["ids"], mended["ids"]);
+    let line =
+        json!({"messages": [{"role": "user", "content": "Hi"}], "kwargs": {"add_generation_prompt": true}});
+    let lines = write(&home, "lines.jsonl", &line.to_string());
+    let rendered = home.lines(&["render", "--model", name, "--jsonl", &lines]);
+    assert_eq!(rendered, [json!({"text": "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"})]);
     std::fs::write(model.join("chat_template.jinja"), "{{ messages[0].nothing.more }}").expect("written");
     let (_, error) = home.error(&["run", "--model", name, "--prompt", "Hi"]);
     assert_eq!(error["code"], "template.failed");

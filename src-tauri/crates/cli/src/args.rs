@@ -143,7 +143,7 @@ pub enum Command {
     /// Talk with a model
     Chat(ChatArgs),
     /// Answer one prompt
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Text to token ids
     Tokenize(TokenizeArgs),
     /// Token ids to text

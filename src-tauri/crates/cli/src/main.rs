@@ -58,7 +58,7 @@ fn perform(cli: Cli) -> Result<()> {
     }
     match command {
         Command::Chat(args) => chat::chat(&global, &args),
-        Command::Run(args) => run::run(&global, args),
+        Command::Run(args) => run::run(&global, *args),
         Command::Tokenize(args) => tokenize::tokenize(&global, &args),
         Command::Detokenize(args) => tokenize::detokenize(&global, &args),
         Command::Render(args) => render::render(&global, &args),

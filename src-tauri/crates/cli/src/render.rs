@@ -1,6 +1,7 @@
 //! `nook render`: messages through a chat template.
 
 use api::{Error, Result, civil};
+use engine::arch;
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::Tokenizer;
 use io::{Clock, RealClock};
@@ -36,11 +37,16 @@ pub fn render(global: &Global, args: &RenderArgs) -> Result<()> {
 
 fn of_model(model: &str, global: &Global) -> Result<Source> {
     let file = place::open(model, global)?;
-    let template = ChatTemplate::from_weights(&file)?.ok_or_else(|| {
-        let message = format!("{model} carries no chat template.");
-        Error::input("template.missing", message, "Name a template file with --template.")
-    })?;
     let tokenizer = Tokenizer::from_weights(&file).ok();
+    let template = match (ChatTemplate::from_weights(&file)?, &tokenizer, arch::find(&file)) {
+        (Some(template), _, _) => template,
+        // As an answer would have it.
+        (None, Some(tokenizer), Ok(family)) => arch::built_in_template(family.gguf_name(), tokenizer).1,
+        (None, _, _) => {
+            let message = format!("{model} carries no chat template.");
+            return Err(Error::input("template.missing", message, "Name a template file with --template."));
+        }
+    };
     let name = |id: fn(&Tokenizer) -> Option<u32>| {
         let text = tokenizer.as_ref().and_then(|tokenizer| tokenizer.token_text(id(tokenizer)?));
         text.unwrap_or_default().to_owned()

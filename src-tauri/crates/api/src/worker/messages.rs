@@ -57,7 +57,7 @@ fn value(message: &PromptMessage, way: Way, source: &str) -> Value {
     if !message.reasoning.is_empty() {
         value["reasoning_content"] = json!(message.reasoning);
         // Harmony's name for it; its template refuses it beside the content of an answer that calls.
-        if source.contains("message.thinking") && !(has_calls && !message.content.is_empty()) {
+        if source.contains("message.thinking") && (!has_calls || message.content.is_empty()) {
             value["thinking"] = json!(message.reasoning);
         }
     }
