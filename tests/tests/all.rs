@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // all of it is tests, helpers included
 
+mod adapters;
 mod cli;
 mod configs;
 mod conversing;

@@ -105,7 +105,6 @@ fn what_is_not_built_ends_with_2_and_says_so() {
     let cases: &[&[&str]] = &[
         &["--backend", "gpu", "devices"],
         &["--gpu-layers", "3", "devices"],
-        &["--lora", "f", "devices"],
         &[&run[..], &["--schema", "f"]].concat(),
         &["mcp"],
         &["stats", "--watch"],

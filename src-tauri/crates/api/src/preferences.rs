@@ -23,6 +23,8 @@ pub struct Overrides {
     pub rope_scaling: Option<RopeScaling>,
     /// Weights are loaded in this format: `q4_k_m`, `auto` …
     pub quantize: Option<String>,
+    /// Adapters, each as `F[:SCALE]`.
+    pub lora: Vec<String>,
     /// The source of a chat template for whatever model answers.
     pub template: Option<String>,
     pub template_fallback: bool,
@@ -171,6 +173,7 @@ impl App {
             kv_window: overrides.kv_window.or(whole("kv_window")?),
             rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
+            lora: overrides.lora.clone(),
             quantize: overrides.quantize.clone().map(|dtype| Quantize {
                 dtype,
                 folder: quantized::folder(&self.running.dirs.data).display().to_string(),

@@ -50,7 +50,7 @@ pub struct Global {
     /// Load weights in this format (q4_k_m, auto …) and keep them for the next start
     #[arg(long, global = true, value_name = "DTYPE|auto")]
     pub quantize: Option<String>,
-    /// Adapter to load with the model
+    /// A LoRA adapter to add to the model, at a share of its strength; several may be given
     #[arg(long, global = true, value_name = "F[:SCALE]")]
     pub lora: Vec<String>,
     /// A chat template in place of the one that the model carries
@@ -98,8 +98,7 @@ impl Global {
     pub fn check(&self) -> Result<()> {
         self.backend()?;
         self.quantize.as_deref().map_or(Ok(()), api::quantized::check)?;
-        let asked = [(self.gpu_layers.is_some(), "--gpu-layers"), (!self.lora.is_empty(), "--lora")];
-        asked.iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, name)| Err(not_built(name)))
+        if self.gpu_layers.is_some() { Err(not_built("--gpu-layers")) } else { Ok(()) }
     }
 
     pub fn backend(&self) -> Result<Backend> {
@@ -130,6 +129,7 @@ impl Global {
                 kv_window: self.kv_window.map(|n| n as usize),
                 rope_scaling: self.rope_scaling()?,
                 quantize: self.quantize.clone(),
+                lora: self.lora.clone(),
                 template: self.chat_template.as_deref().map(api::template_file).transpose()?,
                 template_fallback: self.template_fallback,
             },

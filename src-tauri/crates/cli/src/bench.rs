@@ -47,7 +47,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let mut options = place::load_options(global, Kv::F16, context)?;
     options.max_sequences = 1;
     let weight_bytes = bytes_per_pass(&file)?;
-    let model = place::model(file, &options)?;
+    let model = place::model(file, &options, global)?;
     if model.n_ctx() < context {
         return Err(Error::new(
             ErrorKind::Limit,

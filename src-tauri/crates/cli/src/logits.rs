@@ -33,7 +33,7 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
         ));
     }
     let options = place::load_options(global, Kv::F32, ids.len())?;
-    let mut model = place::model(place::open_to_run(&args.model, global)?, &options)?;
+    let mut model = place::model(place::open_to_run(&args.model, global)?, &options, global)?;
     let seq = model.new_sequence()?;
     let wanted = if args.all { Wanted::All } else { Wanted::Last };
     let n_vocab = model.info().n_vocab;

@@ -33,15 +33,17 @@ pub struct PerplexityArgs {
 
 pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let text = place::read_text(&args.file)?;
-    let load = |name: &str| {
+    // adapters are what the first is measured with
+    let plain = Global { lora: Vec::new(), ..global.clone() };
+    let load = |name: &str, global: &Global| {
         let mut options = place::load_options(global, Kv::F32, WINDOW)?;
         options.max_sequences = 1;
-        place::model(place::open_to_run(name, global)?, &options)
+        place::model(place::open_to_run(name, global)?, &options, global)
     };
-    let mut model = load(&args.model)?;
+    let mut model = load(&args.model, global)?;
     let special = if args.parse_special { Special::Parse } else { Special::Plain };
     let ids = perplexity::encode(&model, &text, special)?;
-    let mut against = args.against.as_deref().map(load).transpose()?;
+    let mut against = args.against.as_deref().map(|name| load(name, &plain)).transpose()?;
     if let Some(against) = &against
         && perplexity::encode(against, &text, special)? != ids
     {

@@ -82,8 +82,11 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
     })
 }
 
-pub fn model(file: WeightFile, options: &LoadOptions) -> Result<engine::Model> {
-    Ok(engine::Model::load(Arc::new(file), options, &mut |_| {})?)
+/// With the adapters that the flags name.
+pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
+    let mut model = engine::Model::load(Arc::new(file), options, &mut |_| {})?;
+    model.adapt(&global.lora)?;
+    Ok(model)
 }
 
 /// `1,2,3`, with spaces where the user likes them.

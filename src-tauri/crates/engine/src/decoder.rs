@@ -122,8 +122,7 @@ pub fn build(
     let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model)
     let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
     let role = if spec.tied_embeddings { Role::TokenEmbedding } else { Role::Output };
-    let weight = decoder.weight(role)?;
-    let mut logits = decoder.graph.matmul("output", x, &weight, None)?; // (outputs, n_vocab)
+    let mut logits = decoder.matmul("output", x, role, None)?; // (outputs, n_vocab)
     if let Some(cap) = spec.output_softcap {
         logits = decoder.graph.softcap("output.softcap", logits, cap)?;
     }

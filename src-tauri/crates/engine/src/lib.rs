@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod adapter;
 pub mod arch;
 pub mod budget;
 pub mod convert;
@@ -23,6 +24,7 @@ pub mod stop;
 pub mod template;
 pub mod tokenizer;
 
+pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{BackendKind, KvDType};

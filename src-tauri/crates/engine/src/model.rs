@@ -18,6 +18,7 @@ use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
+mod adapt;
 mod context;
 mod fill;
 mod forward;
@@ -173,6 +174,7 @@ pub struct Model {
     pub(crate) executor: Executor,
     pub(crate) cache: KvCache,
     pub(crate) identity: snapshot::Identity,
+    source: load::Source,
     rows: forward::Rows,
     /// Logits gathered from several runs. (rows, n_vocab)
     gathered: Vec<f32>,
@@ -185,7 +187,7 @@ impl Model {
     /// Errors: `model.*` for a file that isn't a model we run, naming key or tensor; `kernels.*` for memory
     /// and threads.
     pub fn load(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Self> {
-        load::load(&file, options, progress)
+        load::load(file, options, progress)
     }
 
     pub fn spec(&self) -> &ModelSpec {

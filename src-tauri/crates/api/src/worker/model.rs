@@ -58,7 +58,8 @@ impl LoadedModel {
             ctx: load.context,
             ..LoadOptions::default()
         };
-        let model = Model::load(file, &options, &mut progress)?;
+        let mut model = Model::load(file, &options, &mut progress)?;
+        model.adapt(&load.lora)?;
         let scheduler = Scheduler::new();
         Ok(Self { reference, load, model, scheduler, running: Vec::new(), kept: Vec::new(), next_number: 0 })
     }

@@ -82,6 +82,9 @@ pub struct LoadSpec {
     /// None: weights as they are stored.
     #[serde(default)]
     pub quantize: Option<Quantize>,
+    /// Adapters, each as `F[:SCALE]`.
+    #[serde(default)]
+    pub lora: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

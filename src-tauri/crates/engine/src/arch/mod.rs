@@ -22,6 +22,7 @@ mod tests;
 
 pub use chat::built_in_template;
 pub use hyper::{Fit, Hyper, Notes};
+pub(crate) use place::rows_by_name;
 pub use place::{Form, Part, Place};
 
 /// A family. Implemented by the files beside this one.

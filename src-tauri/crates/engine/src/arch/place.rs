@@ -95,6 +95,38 @@ pub(super) fn find(
     })
 }
 
+/// Which rows of a tensor are a role's: every `step`-th from `start` on.
+pub(crate) struct RowsOf {
+    /// Of the whole tensor.
+    pub n_total: usize,
+    start: usize,
+    step: usize,
+}
+
+impl RowsOf {
+    /// The first `n` of them.
+    pub fn iter(&self, n: usize) -> impl Iterator<Item = usize> {
+        (0..n).map(|i| self.start + i * self.step)
+    }
+}
+
+/// Every name that a matrix may have in files of a container, the likeliest first, and which rows it has there.
+pub(crate) fn rows_by_name(
+    family: Family,
+    container: Container,
+    (role, layer): (Role, Option<usize>),
+    shape: &[usize],
+    rows_of: &dyn Fn(Role) -> Option<usize>,
+) -> Vec<(String, RowsOf)> {
+    let places = family.places(container, role).into_iter();
+    let named = places.flat_map(|place| {
+        let cut = Cut::new(role, shape, place.form, rows_of);
+        let rows = move || RowsOf { n_total: cut.n_total, start: cut.start, step: cut.step };
+        names(container, family, &place, layer).into_iter().map(move |name| (name, rows()))
+    });
+    named.collect()
+}
+
 /// The name to speak of where a role has no tensor.
 pub(super) fn expected_name(
     container: Container,

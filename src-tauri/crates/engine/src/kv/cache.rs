@@ -79,6 +79,11 @@ impl KvCache {
         }
     }
 
+    /// Forgets every sequence. No id is given twice.
+    pub fn clear(&mut self) {
+        *self = Self { next_id: self.next_id, ..Self::new(self.geometry) };
+    }
+
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }

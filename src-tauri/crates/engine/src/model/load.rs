@@ -1,5 +1,7 @@
 //! From a validated file to a model that answers: family, spec, tensors, devices, one warm-up token.
 
+use std::sync::Arc;
+
 use kernels::{
     Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
 };
@@ -8,7 +10,8 @@ use weights::{Container, WeightFile};
 use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
 use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Wanted};
-use crate::arch::{self, Fit, Placed};
+use crate::adapter::Addition;
+use crate::arch::{self, Family, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
@@ -26,18 +29,22 @@ const MAX_OUTPUT_BYTES: usize = 32 << 20;
 const CHECKED: f32 = 0.05;
 const UPLOADED: f32 = 0.9;
 
-pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
+pub(super) fn load(
+    file: Arc<WeightFile>,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(f32),
+) -> Result<Model> {
     progress(0.0);
-    let family = arch::find(file)?;
+    let family = arch::find(&file)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
     let fit = Fit { n_ctx, stretch: options.rope_scaling.map(RopeScaling::factor) };
-    let mut spec = arch::spec_for(file, family, fit)?;
+    let mut spec = arch::spec_for(&file, family, fit)?;
     if let Some(window) = options.kv_window {
         narrow(&mut spec, window)?;
     }
-    let placed = arch::tensors(file, family, &spec)?;
-    let tokenizer = tokenizer(file, &spec)?;
-    let template = ChatTemplate::from_weights(file);
+    let placed = arch::tensors(&file, family, &spec)?;
+    let tokenizer = tokenizer(&file, &spec)?;
+    let template = ChatTemplate::from_weights(&file);
     progress(CHECKED);
 
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
@@ -45,7 +52,8 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
     let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
     let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
-    let mut upload = Upload { placed: &placed, devices: &devices, n_weight_bytes, n_done: 0, progress };
+    let mut upload =
+        Upload { placed: &placed, additions: &[], devices: &devices, n_weight_bytes, n_done: 0, progress };
     let graph = decoder::build(&spec, &placement, options.kv, &mut upload)?;
     progress(UPLOADED);
 
@@ -64,7 +72,7 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
     };
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
-    let identity = identity(file, &spec, &layer_kinds, &executor)?;
+    let identity = identity(&file.fingerprint(), &spec, &layer_kinds, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
     let info = ModelInfo {
         fingerprint: file.fingerprint(),
@@ -82,13 +90,44 @@ pub(super) fn load(file: &WeightFile, options: &LoadOptions, progress: &mut dyn 
         devices: executor.describe(),
     };
     let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
-    let mut model = Model { spec, info, tokenizer, template, executor, cache, identity, rows, gathered };
+    let source = Source { file, family, options: options.clone(), placed };
+    let mut model =
+        Model { spec, info, tokenizer, template, executor, cache, identity, source, rows, gathered };
     model.warm_up()?;
     progress(1.0);
     Ok(model)
 }
 
+/// What the weights of a loaded model came from.
+pub(super) struct Source {
+    pub file: Arc<WeightFile>,
+    pub family: Family,
+    pub options: LoadOptions,
+    pub placed: Vec<Placed>,
+}
+
 impl Model {
+    /// The same weights with other additions: graph, plans and cache are made anew, no sequence survives. Error:
+    /// nothing has changed.
+    pub(super) fn rebuild(&mut self, additions: &[Addition], fingerprint: String) -> Result<()> {
+        let Source { options, placed, .. } = &self.source;
+        let (placement, kinds) = placement(&options.devices, self.spec.layers.len())?;
+        let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
+        let (n_weight_bytes, progress) = (self.info.n_weight_bytes, &mut |_| {});
+        let devices_of = &devices;
+        let mut upload =
+            Upload { placed, additions, devices: devices_of, n_weight_bytes, n_done: 0, progress };
+        let graph = decoder::build(&self.spec, &placement, options.kv, &mut upload)?;
+        let executor = Executor::new(graph, devices, self.executor.capacity())?;
+        let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
+        self.identity = identity(&fingerprint, &self.spec, &layer_kinds, &executor)?;
+        self.info.fingerprint = fingerprint;
+        self.executor = executor;
+        self.cache.clear();
+        self.gathered.clear();
+        self.warm_up()
+    }
+
     /// One token through every layer: plans are made, and a kernel that can't run says so now.
     fn warm_up(&mut self) -> Result<()> {
         let bos = self.tokenizer.as_ref().and_then(Tokenizer::bos);
@@ -156,7 +195,7 @@ fn backend(kind: BackendKind, options: &LoadOptions) -> Result<Box<dyn Backend>>
 }
 
 fn identity(
-    file: &WeightFile,
+    fingerprint: &str,
     spec: &ModelSpec,
     layer_kinds: &[BackendKind],
     executor: &Executor,
@@ -172,7 +211,7 @@ fn identity(
     }
     let precisions: Vec<KvDType> = layers.iter().map(|layout| layout.dtype).collect();
     Ok(Identity {
-        model: xxh64(file.fingerprint().as_bytes()),
+        model: xxh64(fingerprint.as_bytes()),
         spec: xxh64(format!("{spec:?}").as_bytes()),
         backends: xxh64(format!("{layer_kinds:?}").as_bytes()),
         kv: xxh64(format!("{precisions:?}").as_bytes()),
@@ -183,6 +222,7 @@ fn identity(
 /// Brings tensors to their devices as the decoder asks for them, and says how far it is.
 struct Upload<'a> {
     placed: &'a [Placed],
+    additions: &'a [Addition],
     devices: &'a [Box<dyn Backend>],
     n_weight_bytes: u64,
     n_done: u64,
@@ -210,8 +250,13 @@ impl Weights for Upload<'_> {
         Ok(tensors)
     }
 
-    fn adapters(&mut self, _: Role, _: Option<usize>, _: DeviceId) -> Result<Vec<LowRank>> {
-        Ok(Vec::new())
+    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRank>> {
+        let device = &self.devices[device.0];
+        let mine = self.additions.iter().filter(|added| added.role == role && added.layer == layer);
+        let upload = |Addition { a, b, scale, .. }: &Addition| {
+            Ok(LowRank { a: device.upload(&a.view())?, b: device.upload(&b.view())?, scale: *scale })
+        };
+        mine.map(upload).collect()
     }
 }
 

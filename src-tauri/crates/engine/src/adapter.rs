@@ -1,0 +1,178 @@
+//! LoRA adapters: small matrices that add to a model's own, y += b · (a · x) · scale, from GGUF files and from the
+//! folders that PEFT writes.
+//!
+//! Guarantees: every tensor of an adapter adds to a matrix of the model with the right shape, or the adapter is refused
+//! by name; nothing is left out silently. Knows nothing of devices.
+
+use std::collections::HashSet;
+
+use kernels::RopeStyle;
+use weights::{Container, DType, SharedBytes, TensorView};
+
+use crate::arch::{self, Family, Part};
+use crate::error::{EngineError, Result};
+use crate::spec::{ModelSpec, Role, Rope};
+
+mod file;
+
+pub use file::Adapter;
+
+/// What an adapter adds to the product of one matrix.
+#[derive(Debug, Clone)]
+pub(crate) struct Addition {
+    pub role: Role,
+    pub layer: Option<usize>,
+    /// [rank, in]
+    pub a: Part,
+    /// [out, rank]
+    pub b: Part,
+    pub scale: f32,
+}
+
+/// The model that an adapter is to change.
+#[derive(Clone, Copy)]
+pub(crate) struct Base<'a> {
+    pub family: Family,
+    pub container: Container,
+    pub spec: &'a ModelSpec,
+}
+
+/// What a whole adapter adds. Errors `adapter.*`: it is of another model, adds to something that isn't a matrix of
+/// every token's path, or its rows stand in another order than the model's and can't be moved.
+pub(crate) fn fit(adapter: &Adapter, base: Base<'_>) -> Result<Vec<Addition>> {
+    adapter.check_family(base)?;
+    let wanted = base.spec.tensors();
+    let mut left: HashSet<&str> = adapter.tensor_names().collect();
+    let mut additions = Vec::new();
+    for (role, layer, shape) in wanted.iter().filter(|(role, _, shape)| shape.len() == 2 && is_product(*role))
+    {
+        let rows_of =
+            |other: Role| wanted.iter().find(|w| w.0 == other && w.1 == *layer).map(|(.., shape)| shape[0]);
+        let places = arch::rows_by_name(base.family, adapter.container(), (*role, *layer), shape, &rows_of);
+        let Some((name, rows)) = places.into_iter().find(|(name, _)| adapter.has(name)) else { continue };
+        let (a, b) = adapter.pair(&name)?;
+        left.remove(a.name);
+        left.remove(b.name);
+        let rank = check(&a, &b, shape[1], rows.n_total)?;
+        let rows = rows.iter(shape[0]).collect::<Vec<_>>();
+        let order = moved(adapter, base, *role, *layer, shape[0])?;
+        let rows = order.into_iter().map(|row| rows[row]);
+        additions.push(Addition {
+            role: *role,
+            layer: *layer,
+            a: part(&a, vec![rank, shape[1]], a.data.clone()),
+            b: part(&b, vec![shape[0], rank], gathered(&b, rows)),
+            scale: adapter.scale(&name, rank),
+        });
+    }
+    match left.into_iter().min() {
+        Some(name) => Err(refused(
+            adapter,
+            format!(
+                "its tensor {name} adds to nothing that can be added to in this {} model",
+                base.spec.architecture
+            ),
+        )),
+        None if additions.is_empty() => Err(refused(adapter, "it holds no tensors".into())),
+        None => Ok(additions),
+    }
+}
+
+/// Matrices that every token is multiplied by. The output matrix too where it is not the embedding table.
+fn is_product(role: Role) -> bool {
+    let is_table = matches!(role, Role::TokenEmbedding | Role::PositionEmbedding | Role::PerLayerEmbedding);
+    !is_table && !role.is_expert() && !matches!(role, Role::Conv | Role::DeltaConv)
+}
+
+/// The rank. Error: shapes that don't fit the model's matrix.
+fn check(a: &TensorView<'_>, b: &TensorView<'_>, n_in: usize, n_out: usize) -> Result<usize> {
+    let rank = a.shape.first().copied().unwrap_or(0);
+    if rank == 0 || a.shape != [rank, n_in] || b.shape != [n_out, rank] {
+        return Err(EngineError::new(
+            "adapter.shape",
+            format!(
+                "{} has shape {:?} and {} {:?}; the model's matrix is [{n_out}, {n_in}]",
+                a.name, a.shape, b.name, b.shape
+            ),
+            "The adapter was made for another model: use it with that one.",
+        ));
+    }
+    if a.dtype.codec().is_none() || b.dtype.codec().is_none() {
+        let message = format!("{} is stored as {}, which cannot be computed with", a.name, a.dtype);
+        return Err(EngineError::new("adapter.dtype", message, "Get the adapter in F32, F16 or BF16."));
+    }
+    Ok(rank)
+}
+
+fn part(view: &TensorView<'_>, shape: Vec<usize>, data: SharedBytes) -> Part {
+    Part { name: view.name.to_owned(), dtype: view.dtype, shape, data }
+}
+
+/// Rows one after another; borrowed where they are so already.
+fn gathered(view: &TensorView<'_>, rows: impl Iterator<Item = usize>) -> SharedBytes {
+    let rows: Vec<usize> = rows.collect();
+    let n = row_bytes(view.dtype, view.shape);
+    match rows.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+        true => view.data.slice(rows[0] * n..(rows[0] + rows.len()) * n),
+        false => {
+            let all = rows.iter().flat_map(|row| view.data[row * n..(row + 1) * n].iter().copied());
+            SharedBytes::from_vec(all.collect())
+        }
+    }
+}
+
+fn row_bytes(dtype: DType, shape: &[usize]) -> usize {
+    dtype.row_bytes(shape.last().copied().unwrap_or(0))
+}
+
+/// Which of the adapter's rows each of the model's rows is. A GGUF whose layers turn neighbouring pairs has the rows
+/// of each query and key head interleaved, where PEFT has its halves one after the other.
+fn moved(
+    adapter: &Adapter,
+    base: Base<'_>,
+    role: Role,
+    layer: Option<usize>,
+    n_rows: usize,
+) -> Result<Vec<usize>> {
+    let as_they_are = || Ok((0..n_rows).collect());
+    if same_container(adapter.container(), base.container) {
+        return as_they_are();
+    }
+    let mixer = layer.map(|layer| &base.spec.layers[layer].mixer);
+    let Some(attention) = mixer.and_then(|mixer| mixer.attention()) else {
+        let what = "GGUF files keep the rows of its recurrent layers in another order";
+        return if layer.is_some() && is_recurrent(role) {
+            Err(refused(adapter, what.into()))
+        } else {
+            as_they_are()
+        };
+    };
+    match (&attention.rope, role) {
+        (Rope::Rotary(rotary), Role::Query | Role::Key) if rotary.style == RopeStyle::Interleaved => {
+            let (head_dim, half) = (attention.head_dim, rotary.n_rot / 2);
+            let row = |row: usize| {
+                let (head, i) = (row / head_dim, row % head_dim);
+                head * head_dim + if i < 2 * half { i / 2 + i % 2 * half } else { i }
+            };
+            Ok((0..n_rows).map(row).collect())
+        }
+        _ => as_they_are(),
+    }
+}
+
+fn is_recurrent(role: Role) -> bool {
+    matches!(role, Role::DeltaQkv | Role::DeltaGate | Role::DeltaBeta | Role::DeltaAlpha | Role::DeltaOut)
+}
+
+fn same_container(a: Container, b: Container) -> bool {
+    matches!(a, Container::Gguf { .. }) == matches!(b, Container::Gguf { .. })
+}
+
+/// An adapter that this model can't use.
+fn refused(adapter: &Adapter, why: String) -> EngineError {
+    EngineError::new(
+        "adapter.unfit",
+        format!("the adapter {} can't be used: {why}", adapter.name()),
+        "Use an adapter that was made for this model, with LoRA of its linear layers only.",
+    )
+}
