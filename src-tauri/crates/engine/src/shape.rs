@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_is_written_is_a_model() {
         for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
-            for name in ["f32", "f16", "q8_0", "q4_0", "q4_k_m"] {
+            for name in Mix::names() {
                 let shape = tiny(architecture, tied);
                 let mut bytes = Vec::new();
                 write(&shape, mix(name).unwrap(), 1, &mut bytes).unwrap();
