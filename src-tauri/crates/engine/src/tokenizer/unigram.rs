@@ -116,4 +116,49 @@ mod tests {
         check(&tokens, "</s>", &[0]);
         check(&tokens, "", &[]);
     }
+
+    /// The crate's own Viterbi, which this stands in for, finds the same ways.
+    #[test]
+    fn ways_are_those_of_the_crate() {
+        use tokenizers::Model;
+        let mut state = 7_u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for _ in 0..40 {
+            let mut pieces = vec![("<unk>".to_string(), 0.0_f64)];
+            for at in 0..35 {
+                let n = if at < 5 { 1 } else { below(3) + 2 };
+                // Every character has a token, so that nothing is unknown.
+                let letter = |n: u64| ['a', 'b', 'é', '▁', '好'][n as usize];
+                let text: String = (0..n).map(|_| letter(if n == 1 { at } else { below(5) })).collect();
+                if !pieces.iter().any(|(known, _)| *known == text) {
+                    // Eighths, so that sums are exact in both.
+                    pieces.push((text, -(below(64) as f64) / 8.0 - 1.0));
+                }
+            }
+            let theirs =
+                tokenizers::models::unigram::Unigram::from(pieces.clone(), Some(0), false).expect("sound");
+            let kinds = pieces.iter().enumerate();
+            let kinds = kinds
+                .map(|(at, (text, _))| (text.as_bytes(), if at == 0 { Kind::Unknown } else { Kind::Normal }));
+            let scores = pieces.iter().map(|(_, score)| *score as f32).collect();
+            let vocab =
+                Vocab::new(kinds, scores, Decoding::SentencePiece { strips_space: true }).expect("sound");
+            let ours = Unigram::new(&vocab, Some(0));
+            for _ in 0..20 {
+                let text: String =
+                    (0..below(20)).map(|_| ['a', 'b', 'é', '▁', '好'][below(5) as usize]).collect();
+                let mut ids = Vec::new();
+                ours.encode(&vocab, &text, &mut ids);
+                let score = |ids: &[TokenId]| ids.iter().map(|id| f64::from(vocab.score(*id))).sum::<f64>();
+                let expected: Vec<TokenId> =
+                    theirs.tokenize(&text).expect("splits").iter().map(|it| it.id).collect();
+                // Of ways that are equally likely either may be taken.
+                assert!(!ids.contains(&0), "{text}: {ids:?}");
+                assert_eq!(score(&ids), score(&expected), "{text}: {ids:?} for {expected:?}");
+            }
+        }
+    }
 }
