@@ -5,6 +5,7 @@
 mod adapters;
 mod cli;
 mod configs;
+mod context_cost;
 mod conversing;
 mod convert;
 mod forward;

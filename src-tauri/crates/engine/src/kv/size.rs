@@ -4,6 +4,7 @@
 use kernels::{KvDType, KvLayout, PAGE_LEN, Retention};
 
 use crate::decoder::kv_layout;
+use crate::error::{EngineError, Result};
 use crate::model::DEFAULT_MAX_ROWS;
 use crate::spec::ModelSpec;
 
@@ -180,6 +181,28 @@ impl PieceBytes {
     }
 }
 
+/// Error `model.kv_dtype`: heads that the precision can't hold in whole blocks.
+pub fn check_precision(layout: &KvLayout) -> Result<()> {
+    for layer in &layout.layers {
+        let (block, name) = match layer.dtype {
+            KvDType::F32 | KvDType::F16 => continue,
+            KvDType::Q8_0 => (32, "q8_0"),
+            KvDType::Q4_0 => (32, "q4_0"),
+        };
+        if !layer.head_dim.is_multiple_of(block) {
+            return Err(EngineError::new(
+                "model.kv_dtype",
+                format!(
+                    "heads of {} elements cannot be kept as {name}, in blocks of {block}",
+                    layer.head_dim
+                ),
+                "Use --kv f16 for this model.",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
 pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);
@@ -265,6 +288,21 @@ mod tests {
             assert!(geometry.max_kept <= MAX_KEPT);
         }
         assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_kept, MAX_KEPT);
+    }
+
+    #[test]
+    fn heads_that_no_block_fits_are_told() {
+        let mut layout = layout(&[None], &[]);
+        for (dtype, head_dim, is_fit) in
+            [(KvDType::F16, 8, true), (KvDType::Q8_0, 8, false), (KvDType::Q4_0, 96, true)]
+        {
+            (layout.layers[0].dtype, layout.layers[0].head_dim) = (dtype, head_dim);
+            assert_eq!(
+                check_precision(&layout).map_err(|e| e.code()).is_ok(),
+                is_fit,
+                "{dtype:?} {head_dim}"
+            );
+        }
     }
 
     #[test]

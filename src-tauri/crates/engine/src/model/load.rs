@@ -16,7 +16,7 @@ use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
-use crate::kv::size::{Geometry, KvBytes, PieceBytes};
+use crate::kv::size::{Geometry, KvBytes, PieceBytes, check_precision};
 use crate::kv::snapshot::Identity;
 use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
@@ -42,6 +42,7 @@ pub(super) fn load(
     if let Some(window) = options.kv_window {
         narrow(&mut spec, window)?;
     }
+    check_precision(&decoder::kv_layout(&spec, options.kv))?;
     let placed = arch::tensors(&file, family, &spec)?;
     let tokenizer = tokenizer(&file, &spec)?;
     let template = ChatTemplate::from_weights(&file);
