@@ -13,6 +13,7 @@ mod golden;
 mod histories;
 mod incremental;
 mod kill9;
+mod layouts;
 mod malformed;
 mod malformed_parts;
 mod malformed_weights;
