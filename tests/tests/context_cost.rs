@@ -91,7 +91,7 @@ fn check(name: &str, path: &Path, first: TokenId, n: usize, has_blocks: bool) {
     let tokens = written(&mut model, first, n);
     let exact = log_probabilities(&mut model, &tokens);
     let full = model.info().kv_bytes.live();
-    let mut cost_of = |kv, window| {
+    let cost_of = |kv, window| {
         let mut model = load(path, n, kv, window);
         let cost = cost(&exact, &log_probabilities(&mut model, &tokens), &tokens);
         let Cost { kl, top1, loss } = cost;

@@ -4,7 +4,7 @@
 //! Exact comparisons throughout: bit by bit, within one backend.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::kv::size::Rewind;
@@ -42,7 +42,7 @@ fn kinds() -> impl Iterator<Item = (PathBuf, Option<usize>, String)> {
     })
 }
 
-fn load(path: &PathBuf, kv_window: Option<usize>, devices: Devices, threads: usize) -> Model {
+fn load(path: &Path, kv_window: Option<usize>, devices: Devices, threads: usize) -> Model {
     let file = Arc::new(WeightFile::open(path).unwrap());
     let options = LoadOptions {
         devices,
