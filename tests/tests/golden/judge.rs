@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::convert::{self, Formats};
 use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
-use weights::WeightFile;
+use weights::{SharedBytes, WeightFile};
 
 use super::reference::{Case, Theirs};
 
@@ -24,7 +25,21 @@ pub type Verdict = Result<String, String>;
 
 /// With room for `n_ctx` tokens: what some models compute depends on it.
 pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String> {
-    let file = Arc::new(WeightFile::open(path).map_err(|e| e.to_string())?);
+    load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, n_ctx)
+}
+
+/// A folder as the GGUF that our converter makes of it.
+pub fn load_converted(dir: &Path, n_ctx: usize) -> Result<Model, String> {
+    let source = WeightFile::open(dir).map_err(|e| e.to_string())?;
+    let mut bytes = Vec::new();
+    let formats = Formats::parse("f32").map_err(|e| e.to_string())?;
+    let planned = convert::plan(&source, &formats, Some(1)).map_err(|e| e.to_string())?;
+    planned.write(&mut bytes).map_err(|e| e.to_string())?;
+    let file = WeightFile::from_bytes("converted.gguf", SharedBytes::from_vec(bytes));
+    load_file(file.map_err(|e| e.to_string())?, Devices::Scalar, n_ctx)
+}
+
+fn load_file(file: WeightFile, devices: Devices, n_ctx: usize) -> Result<Model, String> {
     let options = LoadOptions {
         devices,
         kv: KvDType::F32,
@@ -33,7 +48,7 @@ pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String
         max_sequences: 1,
         ..LoadOptions::default()
     };
-    Model::load(file, &options, &mut |_| {}).map_err(|e| e.to_string())
+    Model::load(Arc::new(file), &options, &mut |_| {}).map_err(|e| e.to_string())
 }
 
 /// Logits after every position (n_tokens, n_vocab), and the ids that follow by argmax.
