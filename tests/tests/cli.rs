@@ -110,7 +110,6 @@ fn what_is_not_built_ends_with_2_and_says_so() {
         &["stats", "--watch"],
         &["batch", "--jsonl", "f"],
         &["audit", "verify"],
-        &["models", "search", "q"],
         &["models", "pull", "id"],
         &["sessions", "export", "id", "--format", "md"],
     ];

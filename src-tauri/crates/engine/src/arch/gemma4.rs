@@ -20,6 +20,9 @@ pub(super) struct Gemma4;
 
 const FULL_HEAD_DIM: Key = Key { gguf: "attention.key_length", hf: "global_head_dim" };
 const SLIDING_HEAD_DIM: Key = Key { gguf: "attention.key_length_swa", hf: "head_dim" };
+const FULL_VALUE_DIM: Key = Key { gguf: "attention.value_length", hf: "" };
+const SLIDING_VALUE_DIM: Key = Key { gguf: "attention.value_length_swa", hf: "" };
+const SLIDING_PATTERN: &str = "attention.sliding_window_pattern";
 const FULL_N_KV_HEADS: Key = Key { gguf: "", hf: "num_global_key_value_heads" };
 const N_SHARED_KV: Key = Key { gguf: "attention.shared_kv_layers", hf: "num_kv_shared_layers" };
 const LAYER_INPUT_WIDTH: Key =
@@ -149,7 +152,7 @@ fn attentions(hyper: &Hyper<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attent
 }
 
 fn slides(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
-    if let Some(flags) = hyper.flags_by_layer("attention.sliding_window_pattern", n_layers)? {
+    if let Some(flags) = hyper.flags_by_layer(SLIDING_PATTERN, n_layers)? {
         return Ok(flags);
     }
     let mut slides: Vec<bool> = match hyper.layer_types(n_layers)? {
@@ -159,6 +162,7 @@ fn slides(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
     if let Some(last) = slides.last_mut() {
         *last = false;
     }
+    hyper.note_flags(SLIDING_PATTERN, &slides);
     Ok(slides)
 }
 
@@ -187,7 +191,18 @@ fn heads(hyper: &Hyper<'_>, n_layers: usize, n_heads: usize, slides: &[bool]) ->
         }
         all.push(heads.checked(hyper)?);
     }
+    note_heads(hyper, slides, &all);
     Ok(all)
+}
+
+/// As a GGUF says it: head sizes by kind, key heads by layer.
+fn note_heads(hyper: &Hyper<'_>, slides: &[bool], heads: &[llama::Heads]) {
+    for (&slides, heads) in slides.iter().zip(heads) {
+        let keys = if slides { [SLIDING_HEAD_DIM, SLIDING_VALUE_DIM] } else { [FULL_HEAD_DIM, FULL_VALUE_DIM] };
+        keys.into_iter().for_each(|key| hyper.note_count(key, heads.head_dim));
+    }
+    let counts: Vec<usize> = heads.iter().map(|heads| heads.n_kv_heads).collect();
+    hyper.note_counts(keys::N_KV_HEADS, &counts);
 }
 
 /// Widths of the dense parts: of layers that share keys they may be twice as large.
@@ -199,6 +214,7 @@ fn widths(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<usize>> {
         let first_shared = n_layers.saturating_sub(n_shared);
         widths[first_shared..].iter_mut().for_each(|width| *width *= 2);
     }
+    hyper.note_counts(keys::D_FF, &widths);
     for &width in &widths {
         hyper.bounded(&hyper.name(keys::D_FF), width, MAX_WIDTH)?;
     }

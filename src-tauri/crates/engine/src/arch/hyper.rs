@@ -100,6 +100,17 @@ impl<'a> Hyper<'a> {
         self.note(key.gguf, u32::try_from(n).map_or(OwnedValue::U64(n as u64), OwnedValue::U32));
     }
 
+    /// As `note`, of a count for each layer.
+    pub(super) fn note_counts(&self, key: Key, counts: &[usize]) {
+        let counts = counts.iter().map(|n| u32::try_from(*n).unwrap_or(u32::MAX)).collect();
+        self.note(key.gguf, OwnedValue::U32s(counts));
+    }
+
+    /// As `note`, of a yes or no for each layer.
+    pub(super) fn note_flags(&self, gguf: &'static str, flags: &[bool]) {
+        self.note(gguf, OwnedValue::Bools(flags.to_vec()));
+    }
+
     /// A count that was worked out, from 1 to `max`.
     pub(super) fn bounded(&self, name: &str, n: usize, max: usize) -> Result<usize> {
         bounded(name, n as u64, max)
@@ -107,8 +118,10 @@ impl<'a> Hyper<'a> {
 
     /// A tensor that a GGUF would have for what was read from a config.
     pub(super) fn note_tensor(&self, gguf: &'static str, values: Vec<f32>) {
-        if self.config().is_some() {
-            self.notes.borrow_mut().tensors.push((gguf, values));
+        let tensors = &mut self.notes.borrow_mut().tensors;
+        // layers of one kind say the same
+        if self.config().is_some() && !tensors.contains(&(gguf, values.clone())) {
+            tensors.push((gguf, values));
         }
     }
 

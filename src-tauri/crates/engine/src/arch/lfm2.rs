@@ -104,7 +104,11 @@ fn attends(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<Option<usize>>> {
         }
         (None, None) => counts.iter().map(|n| *n > 0).collect(),
     };
-    Ok(counts.into_iter().zip(is_attention).map(|(n, attends)| attends.then_some(n)).collect())
+    let counts: Vec<Option<usize>> =
+        counts.into_iter().zip(is_attention).map(|(n, attends)| attends.then_some(n)).collect();
+    // 0 stands for a layer that convolves
+    hyper.note_counts(keys::N_KV_HEADS, &counts.iter().map(|n| n.unwrap_or(0)).collect::<Vec<_>>());
+    Ok(counts)
 }
 
 /// Width of the feed-forward part. A config may give the width before it is cut to two thirds and rounded up.

@@ -12,6 +12,8 @@ use crate::spec::{ModelSpec, Norm, Role, Rope, Rotary};
 
 /// Frequencies worked out along two ways differ by rounding.
 const FREQUENCY_TOLERANCE: f32 = 1e-5;
+/// Pairs that turn no faster don't turn: a GGUF divides their frequency by 1e30.
+const STANDSTILL: f32 = 1e-20;
 
 /// In which order a GGUF has a tensor's rows: where its layers turn neighbouring pairs and those of safetensors turn
 /// halves, the rows of each query and key head are interleaved.
@@ -126,7 +128,10 @@ fn rotaries(spec: &mut ModelSpec) -> impl Iterator<Item = &mut Rotary> {
 /// Equal, but for the rounding of frequencies.
 fn same(mut a: ModelSpec, mut b: ModelSpec) -> bool {
     for (a, b) in rotaries(&mut a).zip(rotaries(&mut b)) {
-        let near = |(x, y): (&f32, &f32)| (x - y).abs() <= FREQUENCY_TOLERANCE * x.abs().max(y.abs());
+        let near = |(x, y): (&f32, &f32)| {
+            let larger = x.abs().max(y.abs());
+            (x - y).abs() <= FREQUENCY_TOLERANCE * larger || larger < STANDSTILL
+        };
         if a.inv_freq.len() == b.inv_freq.len() && a.inv_freq.iter().zip(&*b.inv_freq).all(near) {
             b.inv_freq = a.inv_freq.clone();
         }
