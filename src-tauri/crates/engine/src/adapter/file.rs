@@ -1,7 +1,7 @@
 //! Adapter files: a GGUF whose `general.type` is "adapter", or a folder with adapter_config.json and
 //! adapter_model.safetensors.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use weights::{Container, TensorView, WeightFile};
@@ -164,7 +164,7 @@ fn gguf(file: &WeightFile) -> Result<Form> {
     }
 }
 
-fn peft(path: &PathBuf) -> Result<Peft> {
+fn peft(path: &Path) -> Result<Peft> {
     let config = read(path)?;
     let flag = |key: &str| config[key].as_bool().unwrap_or(false);
     if config["peft_type"].as_str().is_some_and(|kind| kind != "LORA") {
