@@ -3,6 +3,8 @@
 //! `inspect` and then `logits`: the right exit code, one clear error, under five seconds, and no heap
 //! allocation above 64 MB, measured in the process itself by a preloaded counter.
 
+mod damages;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,6 +33,18 @@ fn every_malformed_file_is_loaded_or_refused_cleanly() {
         wrong.extend(check(&file, &expect).into_iter().map(|w| format!("{name} ({expect}): {w}")));
     }
     assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn our_own_damages_are_refused_cleanly() {
+    let mut wrong = Vec::new();
+    for (name, expect, bytes) in damages::all() {
+        let file = scratch(&name);
+        fs::write(&file, bytes).expect("the target folder is ours");
+        wrong.extend(check(&file, expect).into_iter().map(|w| format!("{name} ({expect}): {w}")));
+        let _ = fs::remove_file(&file);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
