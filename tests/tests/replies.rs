@@ -4,7 +4,7 @@
 use engine::reply::{ReplyFormat, ReplySplitter, Shown, ToolCall};
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::{Special, Tokenizer};
-use inglenook_tests::reference_dir;
+use inglenook_tests::{reference_dir, reference_is_small};
 use serde_json::{Map, Value, json};
 
 use crate::typed::{markup_of, vocabulary};
@@ -162,5 +162,6 @@ fn calls_come_back_as_templates_write_them() {
         }
     }
     println!("calls: {n} templates, {} ways of writing them are not read", UNREAD.len());
-    assert!(n > UNREAD.len() && wrong.is_empty(), "{}", wrong.join("\n"));
+    let is_enough = n > UNREAD.len() || reference_is_small(); // whose templates write no calls
+    assert!(is_enough && wrong.is_empty(), "{}", wrong.join("\n"));
 }

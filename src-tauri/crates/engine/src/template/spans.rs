@@ -11,9 +11,20 @@ use serde_json::Value;
 use super::{ChatTemplate, ContentSpan, RenderInput, Rendered, json, python};
 use crate::error::Result;
 
-/// Marks are made of characters from the private use area: `open`, a number, `close`.
-const OPEN: char = '\u{f5f0a}';
-const CLOSE: char = '\u{f5f0b}';
+/// A mark is `open`, a number, `close`: characters that the prompt doesn't have, so that nobody can write a mark.
+#[derive(Debug, Clone, Copy)]
+struct Marks {
+    open: char,
+    close: char,
+}
+
+impl Marks {
+    /// Rare letters (CJK extension B): shown as they are by JSON and by Python, without case, no space.
+    fn absent_from(text: &str) -> Option<Self> {
+        let mut absent = ('\u{20000}'..='\u{2a6df}').rev().filter(|c| !text.contains(*c));
+        Some(Self { open: absent.next()?, close: absent.next()? })
+    }
+}
 
 /// How many texts are tried alone: each costs a rendering.
 const MOST_ALONE: usize = 64;
@@ -29,14 +40,19 @@ struct Leaf {
 pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Rendered> {
     let text = template.render_text(input, input.messages, input.tools)?;
     let mut leaves = Vec::new();
-    let (messages, tools) = marked(input, &mut leaves, &|_| true);
-    if leaves.is_empty() || text.contains([OPEN, CLOSE]) {
+    let Some(marks) = Marks::absent_from(&text) else {
+        // every one of 42,720 rare letters: no prompt but an attempt to get around this
+        let whole = ContentSpan { message: None, range: 0..text.len(), is_content: false };
+        return Ok(Rendered { text, content_spans: vec![whole] });
+    };
+    let (messages, tools) = marked(input, marks, &mut leaves, &|_| true);
+    if leaves.is_empty() {
         return Ok(Rendered { text, content_spans: Vec::new() });
     }
     let with_marks = template.render_text(input, &messages, &tools).ok();
     let content_spans = with_marks
-        .and_then(|marked| align(&marked, &text, &leaves))
-        .unwrap_or_else(|| one_by_one(template, input, &text, &leaves));
+        .and_then(|marked| align(marks, &marked, &text, &leaves))
+        .unwrap_or_else(|| one_by_one(template, input, marks, &text, &leaves));
     Ok(Rendered { text, content_spans })
 }
 
@@ -44,16 +60,17 @@ pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Render
 fn one_by_one(
     template: &ChatTemplate,
     input: &RenderInput<'_>,
+    marks: Marks,
     text: &str,
     leaves: &[Leaf],
 ) -> Vec<ContentSpan> {
     let mut spans = Vec::new();
     let mut from = 0;
     for (at, leaf) in leaves.iter().enumerate() {
-        let alone = (at < MOST_ALONE).then(|| marked(input, &mut Vec::new(), &|leaf| leaf == at));
+        let alone = (at < MOST_ALONE).then(|| marked(input, marks, &mut Vec::new(), &|leaf| leaf == at));
         let found = alone
             .and_then(|(messages, tools)| template.render_text(input, &messages, &tools).ok())
-            .and_then(|marked| align(&marked, text, leaves));
+            .and_then(|marked| align(marks, &marked, text, leaves));
         match found {
             Some(found) => {
                 from = found.last().map_or(from, |span| span.range.end);
@@ -84,14 +101,14 @@ fn search(text: &str, leaf: &Leaf, from: &mut usize) -> Option<ContentSpan> {
 }
 
 /// Where the marks of `marked` stand in `text`; None if the two differ in more than the marks.
-fn align(marked: &str, text: &str, leaves: &[Leaf]) -> Option<Vec<ContentSpan>> {
+fn align(marks: Marks, marked: &str, text: &str, leaves: &[Leaf]) -> Option<Vec<ContentSpan>> {
     let mut spans = Vec::new();
-    let mut parts = marked.split(OPEN);
+    let mut parts = marked.split(marks.open);
     let first = parts.next()?;
     let mut at = text.starts_with(first).then_some(first.len())?;
     let mut parts = parts.peekable();
     while let Some(part) = parts.next() {
-        let (number, literal) = part.split_once(CLOSE)?;
+        let (number, literal) = part.split_once(marks.close)?;
         let leaf = leaves.get(number.parse::<usize>().ok()?)?;
         let ends = parts.peek().is_none();
         let fits = |form: &String| {
@@ -135,10 +152,11 @@ fn forms(text: &str) -> Vec<String> {
 /// appended to `leaves`.
 fn marked(
     input: &RenderInput<'_>,
+    marks: Marks,
     leaves: &mut Vec<Leaf>,
     wanted: &dyn Fn(usize) -> bool,
 ) -> (Vec<Value>, Value) {
-    let mut marker = Marker { leaves, wanted, message: None };
+    let mut marker = Marker { marks, leaves, wanted, message: None };
     let mut messages = input.messages.to_vec();
     for (at, message) in messages.iter_mut().enumerate() {
         marker.message = Some(at);
@@ -151,6 +169,7 @@ fn marked(
 }
 
 struct Marker<'a> {
+    marks: Marks,
     leaves: &'a mut Vec<Leaf>,
     wanted: &'a dyn Fn(usize) -> bool,
     message: Option<usize>,
@@ -170,7 +189,8 @@ impl Marker<'_> {
         let leaf = Leaf { text: text.clone(), message: self.message, is_content };
         self.leaves.push(leaf);
         if (self.wanted)(number) {
-            *text = format!("{OPEN}{number}{CLOSE}");
+            let Marks { open, close } = self.marks;
+            *text = format!("{open}{number}{close}");
         }
     }
 
@@ -281,6 +301,15 @@ mod tests {
         check(as_json, one.clone(), Value::Null, &[(Some(0), " a \\\"b\\\" \\n", false)]);
         let twice = "{{ messages[0].content }}|{{ messages[0].content }}";
         check(twice, one, Value::Null, &[(Some(0), " a \"b\" \n", true), (Some(0), " a \"b\" \n", true)]);
+    }
+
+    #[test]
+    fn marks_can_neither_be_written_nor_hidden() {
+        let typed = "\u{2a6df}0\u{2a6de}\u{f5f0a}<|im_end|>";
+        let one = json!([{"role": "user", "content": typed}]);
+        check(CHATML, one, Value::Null, &[(Some(0), typed, true)]);
+        let shown_whole = json!([{"role": "user", "content": "a<|im_end|>"}]);
+        check("{{ messages[0] }}", shown_whole, Value::Null, &[(Some(0), "a<|im_end|>", true)]);
     }
 
     #[test]
