@@ -190,7 +190,7 @@ def cut_short(room, end_it, behind_s):
     window.click(ROW + " button")
     until(lambda: window.count(ANSWER + '[data-state="interrupted"]') == 1, "the answer is marked as cut short")
     kept = window.run("return document.querySelector(arguments[0]).innerText", ANSWER)
-    assert words(kept).startswith(words(owed)[:-1]), f"lost text: {len(owed)} characters were owed\n{owed!r}\n{kept!r}"
+    assert letters(kept).startswith(letters(owed)[:-1]), f"lost text: {len(owed)} characters were owed\n{owed!r}\n{kept!r}"
     room.look(window, f"after-{room.name}")
     window.close()
 
