@@ -34,6 +34,13 @@ pub struct ModelSpec {
     pub output_softcap: Option<f32>,
 }
 
+impl ModelSpec {
+    /// The attention of every layer that has one.
+    pub fn attentions_mut(&mut self) -> impl Iterator<Item = &mut Attention> {
+        self.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut())
+    }
+}
+
 /// How a token becomes a row of the residual stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
@@ -98,6 +105,14 @@ impl Norm {
     pub const fn rms(eps: f32) -> Self {
         Self::Rms { eps, offset: 0.0 }
     }
+
+    /// The same with weights stored around zero.
+    pub fn centred(self) -> Self {
+        match self {
+            Self::Rms { eps, .. } => Self::Rms { eps, offset: 1.0 },
+            Self::PlainRms { .. } | Self::Layer { .. } => self,
+        }
+    }
 }
 
 /// What exchanges information between positions.
@@ -153,6 +168,15 @@ pub struct Attention {
     /// Query, key and value projections carry a bias.
     pub qkv_bias: bool,
     pub out_bias: bool,
+}
+
+impl Attention {
+    /// Pairs are halves of a head apart, in either container.
+    pub fn turn_halves(&mut self) {
+        if let Rope::Rotary(rotary) = &mut self.rope {
+            rotary.style = RopeStyle::Half;
+        }
+    }
 }
 
 /// Where an attention's keys and values come from.

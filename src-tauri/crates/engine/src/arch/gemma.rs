@@ -1,15 +1,14 @@
 //! Gemma 1, 2 and 3 (text): norms around zero, embeddings scaled by √width, GELU; from Gemma 2 on windows, norms after
 //! each part, soft caps or norms of the heads.
 
-use kernels::{Activation, RopeStyle};
+use kernels::Activation;
 use weights::Container;
 
 use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_LAYERS, MAX_POSITIONS};
 use super::place::Place;
-use super::qwen::centred;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
-use crate::spec::{Attention, Ffn, ModelSpec, Role, Rope, Rotary};
+use crate::spec::{Attention, Ffn, ModelSpec, Norm, Role, Rope};
 
 pub(super) struct Gemma;
 pub(super) struct Gemma2;
@@ -53,7 +52,7 @@ impl Architecture for Gemma2 {
         let is_27b = spec.layers.len() == 46;
         let slides = slides(hyper, spec.layers.len(), 2)?;
         let d_model = spec.d_model;
-        for (attention, slides) in attentions(&mut spec).zip(slides) {
+        for (attention, slides) in spec.attentions_mut().zip(slides) {
             attention.softcap = softcap;
             attention.window = window.filter(|_| slides);
             attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
@@ -99,9 +98,10 @@ impl Architecture for Gemma3 {
         let slides = slides(hyper, spec.layers.len(), 6)?;
         let is_27b = spec.layers.len() == 62;
         let (d_model, norm) = (spec.d_model, spec.output_norm);
-        for (attention, slides) in attentions(&mut spec).zip(slides) {
+        for (attention, slides) in spec.attentions_mut().zip(slides) {
             let kind = if slides { rope::SLIDING } else { rope::Kind { default_base: 1e6, ..rope::FULL } };
-            attention.rope = half(rope::of_kind(hyper, attention.head_dim, &kind)?);
+            attention.rope = Rope::Rotary(rope::of_kind(hyper, attention.head_dim, &kind)?);
+            attention.turn_halves();
             attention.window = window.filter(|_| slides);
             attention.softcap = softcap;
             attention.qk_norm = Some(norm);
@@ -120,24 +120,21 @@ fn plain(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
     let mut spec = llama::spec(hyper, architecture, true)?;
     let is_centred = !hyper.is_gguf(); // a GGUF stores weight + 1
     spec.embedding.scale = (spec.d_model as f32).sqrt();
-    spec.output_norm = centred(spec.output_norm, is_centred);
+    let centred = |norm: Norm| if is_centred { norm.centred() } else { norm };
+    spec.output_norm = centred(spec.output_norm);
     // older configs name an exact GELU that the models were not trained with
     let activation = match hyper.value("hidden_activation") {
         Some(_) => hyper.activation("hidden_activation", Activation::GeluTanh)?,
         None => Activation::GeluTanh,
     };
     for layer in &mut spec.layers {
-        layer.mixer_norm = centred(layer.mixer_norm, is_centred);
-        layer.ffn_norm = centred(layer.ffn_norm, is_centred);
+        layer.mixer_norm = centred(layer.mixer_norm);
+        layer.ffn_norm = centred(layer.ffn_norm);
         if let Ffn::Gated(dense) = &mut layer.ffn {
             dense.activation = activation;
         }
-        if let Some(attention) = layer.mixer.attention_mut()
-            && let Rope::Rotary(rotary) = &mut attention.rope
-        {
-            rotary.style = RopeStyle::Half;
-        }
     }
+    spec.attentions_mut().for_each(Attention::turn_halves);
     Ok(spec)
 }
 
@@ -147,14 +144,6 @@ fn post_norms(spec: &mut ModelSpec) {
         layer.mixer_post_norm = Some(layer.mixer_norm);
         layer.ffn_post_norm = Some(layer.ffn_norm);
     }
-}
-
-pub(super) fn attentions(spec: &mut ModelSpec) -> impl Iterator<Item = &mut Attention> {
-    spec.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut())
-}
-
-pub(super) fn half(rotary: Rotary) -> Rope {
-    Rope::Rotary(Rotary { style: RopeStyle::Half, ..rotary })
 }
 
 /// Layers with a window: as a config lists them, else all but every `interval`-th.

@@ -1,10 +1,9 @@
 //! Gemma 4: windowed layers and full ones with other heads and another rotation, values normed, every layer scaled;
 //! dense, with experts beside the dense part, or with an embedding for each layer and shared keys and values (E2B, E4B).
 
-use kernels::Activation;
+use kernels::{Activation, RopeStyle};
 use weights::Container;
 
-use super::gemma::half;
 use super::hyper::{
     Hyper, Key, MAX_EXPERTS, MAX_FACTOR, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH,
 };
@@ -13,7 +12,7 @@ use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{
     Attention, Dense, Embedding, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, PerLayerEmbedding,
-    PerLayerInput, Role, RouterInput,
+    PerLayerInput, Role, Rope, Rotary, RouterInput,
 };
 
 pub(super) struct Gemma4;
@@ -145,7 +144,7 @@ fn attentions(hyper: &Hyper<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attent
             qk_norm: Some(Norm::rms(eps)),
             value_norm: Some(Norm::PlainRms { eps }),
             keys,
-            ..llama::plain_attention(heads, half(rotary))
+            ..llama::plain_attention(heads, Rope::Rotary(Rotary { style: RopeStyle::Half, ..rotary }))
         });
     }
     Ok(all)
@@ -198,7 +197,8 @@ fn heads(hyper: &Hyper<'_>, n_layers: usize, n_heads: usize, slides: &[bool]) ->
 /// As a GGUF says it: head sizes by kind, key heads by layer.
 fn note_heads(hyper: &Hyper<'_>, slides: &[bool], heads: &[llama::Heads]) {
     for (&slides, heads) in slides.iter().zip(heads) {
-        let keys = if slides { [SLIDING_HEAD_DIM, SLIDING_VALUE_DIM] } else { [FULL_HEAD_DIM, FULL_VALUE_DIM] };
+        let keys =
+            if slides { [SLIDING_HEAD_DIM, SLIDING_VALUE_DIM] } else { [FULL_HEAD_DIM, FULL_VALUE_DIM] };
         keys.into_iter().for_each(|key| hyper.note_count(key, heads.head_dim));
     }
     let counts: Vec<usize> = heads.iter().map(|heads| heads.n_kv_heads).collect();

@@ -3,12 +3,11 @@
 use kernels::Activation;
 use weights::Container;
 
-use super::gemma::{attentions, half};
 use super::hyper::{Hyper, Key, MAX_EXPERTS, MAX_FACTOR, MAX_POSITIONS, MAX_WIDTH};
 use super::place::{Form, Place};
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Experts, Ffn, ModelSpec, Role, Rope, RouterInput};
+use crate::spec::{Experts, Ffn, ModelSpec, Role, RouterInput};
 
 pub(super) struct GptOss;
 
@@ -39,14 +38,12 @@ impl Architecture for GptOss {
             Some(types) => types.iter().map(|kind| *kind == "sliding_attention").collect(),
             None => (0..spec.layers.len()).map(|layer| layer % 2 == 0).collect(),
         };
-        for (attention, slides) in attentions(&mut spec).zip(slides) {
+        for (attention, slides) in spec.attentions_mut().zip(slides) {
             attention.window = window.filter(|_| slides);
             attention.sinks = true;
             attention.qkv_bias = true;
             attention.out_bias = true;
-            if let Rope::Rotary(rotary) = &attention.rope {
-                attention.rope = half(rotary.clone());
-            }
+            attention.turn_halves();
         }
         Ok(spec)
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use weights::write::OwnedValue;
 use weights::{Array, Container, WeightFile};
 
-use super::{Family, place};
+use super::{Family, keys, place};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::Role;
 
@@ -295,6 +295,14 @@ impl<'a> Hyper<'a> {
                 let found = self.file.metadata().get(&self.name(key));
                 Ok(found.and_then(|value| value.as_array()))
             }
+        }
+    }
+
+    /// The window of all layers; 0 stands for none.
+    pub(super) fn window(&self) -> Result<Option<usize>> {
+        match self.optional_unbounded(keys::WINDOW)? {
+            None | Some(0) => Ok(None),
+            Some(_) => self.count(keys::WINDOW, MAX_POSITIONS).map(Some),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Ministral 3: llama with YaRN whose values keep their size, and queries that grow with their position.
 
 use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_POSITIONS, Numbers};
-use super::{Architecture, gemma, keys, llama};
+use super::{Architecture, llama};
 use crate::error::Result;
 use crate::spec::{ModelSpec, PositionScale};
 
@@ -22,11 +22,9 @@ impl Architecture for Ministral3 {
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
         let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
-        // 0 stands for none in a GGUF
-        let window = hyper.optional_unbounded(keys::WINDOW)?.filter(|n| *n != 0);
-        let window = window.map(|_| hyper.count(keys::WINDOW, MAX_POSITIONS)).transpose()?;
+        let window = hyper.window()?;
         let position_scale = position_scale(hyper)?;
-        for attention in gemma::attentions(&mut spec) {
+        for attention in spec.attentions_mut() {
             attention.window = window;
             attention.position_scale = position_scale;
         }

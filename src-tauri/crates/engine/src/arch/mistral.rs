@@ -19,11 +19,7 @@ impl Architecture for Mistral {
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
         let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
         let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
-        for layer in &mut spec.layers {
-            if let Some(attention) = layer.mixer.attention_mut() {
-                attention.window = window;
-            }
-        }
+        spec.attentions_mut().for_each(|attention| attention.window = window);
         Ok(spec)
     }
 }

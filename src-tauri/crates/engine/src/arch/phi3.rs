@@ -1,13 +1,12 @@
 //! Phi 3 and 3.5: llama with fused projections and LongRoPE.
 
-use kernels::RopeStyle;
 use weights::Container;
 
-use super::hyper::{Hyper, MAX_POSITIONS};
+use super::hyper::Hyper;
 use super::place::Place;
-use super::{Architecture, gemma, keys, llama, names};
+use super::{Architecture, llama, names};
 use crate::error::Result;
-use crate::spec::{ModelSpec, Role, Rope};
+use crate::spec::{ModelSpec, Role};
 
 pub(super) struct Phi3;
 
@@ -22,14 +21,10 @@ impl Architecture for Phi3 {
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
         let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
-        // 0 stands for none in a GGUF
-        let window = hyper.optional_unbounded(keys::WINDOW)?.filter(|n| *n != 0);
-        let window = window.map(|_| hyper.count(keys::WINDOW, MAX_POSITIONS)).transpose()?;
-        for attention in gemma::attentions(&mut spec) {
+        let window = hyper.window()?;
+        for attention in spec.attentions_mut() {
             attention.window = window;
-            if let Rope::Rotary(rotary) = &mut attention.rope {
-                rotary.style = RopeStyle::Half;
-            }
+            attention.turn_halves();
         }
         Ok(spec)
     }

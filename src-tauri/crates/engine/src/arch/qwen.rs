@@ -1,14 +1,14 @@
 //! Qwen 2, 2.5 and 3: llama with biases on queries, keys and values, or with norms of query and key heads; dense or with
 //! experts.
 
-use kernels::{Activation, RopeStyle};
+use kernels::Activation;
 use weights::Container;
 
 use super::hyper::{Hyper, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::place::Place;
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Experts, Ffn, ModelSpec, Norm, Role, Rope, RouterInput};
+use crate::spec::{Experts, Ffn, ModelSpec, Role, RouterInput};
 
 pub(super) struct Qwen2;
 pub(super) struct Qwen3;
@@ -25,7 +25,7 @@ impl Architecture for Qwen2 {
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
         let mut spec = dense(hyper, self.gguf_name())?;
-        for attention in spec.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut()) {
+        for attention in spec.attentions_mut() {
             attention.qkv_bias = true;
             attention.out_bias = false;
         }
@@ -102,9 +102,7 @@ pub(super) fn dense(hyper: &Hyper<'_>, architecture: &'static str) -> Result<Mod
         let Some(attention) = layer.mixer.attention_mut() else { continue };
         let slides = types.as_ref().map_or(index as u64 >= from_layer, |types| types[index]);
         attention.window = window.filter(|_| slides);
-        if let Rope::Rotary(rotary) = &mut attention.rope {
-            rotary.style = RopeStyle::Half;
-        }
+        attention.turn_halves();
     }
     Ok(spec)
 }
@@ -162,12 +160,4 @@ fn sparse_layers(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
         .and_then(|list| list.as_array())
         .map_or(Vec::new(), |list| list.iter().filter_map(|layer| layer.as_u64()).collect());
     Ok((0..n_layers).map(|layer| (layer + 1) % step == 0 && !dense.contains(&(layer as u64))).collect())
-}
-
-/// Norms that a safetensors file stores around zero: weight + 1.
-pub(super) fn centred(norm: Norm, is_centred: bool) -> Norm {
-    match norm {
-        Norm::Rms { eps, .. } if is_centred => Norm::Rms { eps, offset: 1.0 },
-        Norm::Rms { .. } | Norm::PlainRms { .. } | Norm::Layer { .. } => norm,
-    }
 }

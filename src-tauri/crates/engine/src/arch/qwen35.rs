@@ -1,15 +1,15 @@
 //! Qwen 3.5: gated DeltaNet layers beside gated full attention that turns a quarter of each head; dense or with experts
 //! and one that all tokens share.
 
-use kernels::{Activation, HeadOrder, RopeStyle};
+use kernels::{Activation, HeadOrder};
 use weights::Container;
 
 use super::hyper::{Hyper, Key, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH};
 use super::place::Place;
-use super::qwen::{centred, experts};
+use super::qwen::experts;
 use super::{Architecture, keys, llama, qwen};
 use crate::error::Result;
-use crate::spec::{Decay, DeltaNet, Dense, Experts, Ffn, Mixer, ModelSpec, Norm, Role, Rope, SharedExpert};
+use crate::spec::{Decay, DeltaNet, Dense, Experts, Ffn, Mixer, ModelSpec, Norm, Role, SharedExpert};
 
 pub(super) struct Qwen35;
 pub(super) struct Qwen35Moe;
@@ -81,7 +81,7 @@ fn spec(hyper: &Hyper<'_>, architecture: &'static str, ffn: Ffn) -> Result<Model
     }
     spec.layers.truncate((n_layers - n_guessing) as usize);
     // a GGUF stores weight + 1
-    let norm = centred(spec.output_norm, !hyper.is_gguf());
+    let norm = if hyper.is_gguf() { spec.output_norm } else { spec.output_norm.centred() };
     let recurrent = recurrent(hyper, spec.layers.len())?;
     let delta = delta_net(hyper, spec.output_norm)?;
     spec.output_norm = norm;
@@ -93,9 +93,7 @@ fn spec(hyper: &Hyper<'_>, architecture: &'static str, ffn: Ffn) -> Result<Model
         } else if let Some(attention) = layer.mixer.attention_mut() {
             attention.qk_norm = Some(norm);
             attention.output_gate = hyper.flag("attn_output_gate", true)?;
-            if let Rope::Rotary(rotary) = &mut attention.rope {
-                rotary.style = RopeStyle::Half;
-            }
+            attention.turn_halves();
         }
     }
     Ok(spec)

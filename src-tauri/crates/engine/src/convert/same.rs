@@ -118,7 +118,7 @@ fn neutral(spec: &ModelSpec) -> ModelSpec {
 }
 
 fn rotaries(spec: &mut ModelSpec) -> impl Iterator<Item = &mut Rotary> {
-    let attentions = spec.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut());
+    let attentions = spec.attentions_mut();
     attentions.filter_map(|attention| match &mut attention.rope {
         Rope::Rotary(rotary) => Some(rotary),
         Rope::None => None,
