@@ -318,6 +318,35 @@ fn bench_prints_a_row_for_each_test() {
 }
 
 #[test]
+fn a_profile_accounts_for_all_of_a_test() {
+    let home = Home::new();
+    let args = [
+        "bench",
+        "--model",
+        "starter",
+        "--prompt",
+        "0",
+        "--gen",
+        "4",
+        "--depth",
+        "16",
+        "--repeat",
+        "2",
+        "--profile",
+    ];
+    let rows = home.lines(&args);
+    let steps: Vec<_> = rows.iter().filter(|row| row["profile"] == "tg4" && row["depth"] == 16).collect();
+    assert!(rows.len() == steps.len() + 1 && rows[0]["test"] == "tg4", "{rows:?}");
+    let share: f64 = steps.iter().filter_map(|row| row["share"].as_f64()).sum();
+    assert!((share - 1.0).abs() < 1e-3, "{share}");
+    for op in ["matmul", "attention"] {
+        let row = steps.iter().find(|row| row["op"] == op).expect(op);
+        assert!(row["calls"].as_f64() >= Some(4.0) && row["gb_s"].as_f64() > Some(0.0), "{row}");
+        assert!(row["gops"].as_f64() > Some(0.0) && row["ms"].as_f64() > Some(0.0), "{row}");
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let home = Home::new();
     let mut child = home.command(&["inspect", "starter", "--json"]);

@@ -363,6 +363,9 @@ pub struct BenchArgs {
     pub copied_depth: bool,
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    /// Also show where the time goes: each operation's time, bytes and arithmetic, in further repetitions
+    #[arg(long)]
+    pub profile: bool,
     /// Leave the made-up model here
     #[arg(long, value_name = "F.gguf", requires = "shape")]
     pub keep: Option<PathBuf>,

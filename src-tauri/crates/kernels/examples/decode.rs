@@ -106,9 +106,9 @@ fn main() {
         };
         let start = clock.monotonic();
         let mut last = start;
-        let mut observe = |name: &str| {
+        let mut observe = |ran: &Ran| {
             let now = clock.monotonic();
-            let best = profile.entry(name.to_owned()).or_insert(Duration::MAX);
+            let best = profile.entry(ran.name().to_owned()).or_insert(Duration::MAX);
             *best = (*best).min(now - last);
             last = clock.monotonic();
         };

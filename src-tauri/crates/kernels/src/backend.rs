@@ -8,6 +8,7 @@ use weights::TensorView;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Retention, ValueId};
 use crate::plan::{Batch, Capacity};
+use crate::profile::Observer;
 use crate::tensor::Tensor;
 
 /// The kinds of device there are.
@@ -27,9 +28,6 @@ pub enum Retain {
     /// every value stays readable: for `compare`
     All,
 }
-
-/// Called after each step with the name of its last node; a caller with a clock makes a profile of it.
-pub type Observer<'a> = &'a mut dyn FnMut(&str);
 
 /// One device with everything it keeps for one executor: plans, activations, and the KV pages of its layers.
 ///

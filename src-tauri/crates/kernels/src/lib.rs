@@ -16,12 +16,13 @@ mod graph;
 pub mod matmul;
 pub mod ops;
 mod plan;
+mod profile;
 mod scalar;
 mod tensor;
 #[cfg(test)]
 mod twins;
 
-pub use backend::{Backend, BackendKind, Observer, Retain};
+pub use backend::{Backend, BackendKind, Retain};
 pub use compare::{Difference, compare};
 pub use cpu::{Cpu, CpuOptions};
 pub use error::KernelError;
@@ -31,5 +32,6 @@ pub use graph::{
     RopeStyle, Routing, Rows, Value, ValueId,
 };
 pub use plan::{Batch, Capacity, Executor};
+pub use profile::{Cost, Observer, Ran};
 pub use scalar::Scalar;
 pub use tensor::Tensor;

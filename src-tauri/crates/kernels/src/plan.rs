@@ -4,9 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::backend::{Backend, Observer, Retain};
+use crate::backend::{Backend, Retain};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
+use crate::profile::Observer;
 
 mod batch;
 pub(crate) mod fuse;
@@ -114,7 +115,7 @@ impl Executor {
         self.run_observed(batch, None)
     }
 
-    /// As `run`, telling `observer` after each step which node it ended with.
+    /// As `run`, telling `observer` of each step after it ran.
     pub fn run_observed(&mut self, batch: &Batch, mut observer: Option<Observer>) -> Result<(), KernelError> {
         self.n_outputs = 0;
         batch.check(&self.graph, &self.capacity, &mut self.slots)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weights::TensorView;
 
-use crate::backend::{Backend, BackendKind, Observer, Retain};
+use crate::backend::{Backend, BackendKind, Retain};
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::memory::{Memory, Values};
 use crate::error::KernelError;
@@ -18,8 +18,9 @@ use crate::ops::{
     activate, add, attention, columns, delta_net, embed, expert_matmul, expert_sum, glu, kv_write,
     layer_norm, moe_route, output_rows, rms_norm, rope, scale, short_conv, softcap,
 };
-use crate::plan::fuse::Fusion;
+use crate::plan::fuse::{Fusion, Step};
 use crate::plan::{Batch, Capacity};
+use crate::profile::{Observer, Ran};
 use crate::tensor::Tensor;
 
 /// One thread in plain Rust.
@@ -84,7 +85,7 @@ impl Backend for Scalar {
         for i in nodes {
             node(memory, &mut self.scratch, i, batch);
             if let Some(observe) = &mut observer {
-                observe(&memory.graph.nodes()[i].name);
+                observe(&Ran { graph: &memory.graph, batch, step: &Step::Node(i) });
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Batches of sequences through the executor: cut into runs, each with its rows, pages and states.
 
-use kernels::{Batch, Capacity};
+use kernels::{Batch, Capacity, Observer};
 
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model, Wanted};
 use crate::error::{EngineError, Result};
@@ -16,17 +16,30 @@ impl Model {
         Ok(self.forward_with_tokenizer(batch)?.0)
     }
 
+    /// As `forward`, telling `observer` of each step after it ran.
+    pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
+        Ok(self.forward_all(batch, Some(observer))?.0)
+    }
+
     /// As `forward`, with the tokenizer beside the borrowed logits.
     pub(crate) fn forward_with_tokenizer(
         &mut self,
         batch: &[Chunk<'_>],
+    ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
+        self.forward_all(batch, None)
+    }
+
+    fn forward_all(
+        &mut self,
+        batch: &[Chunk<'_>],
+        mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
         let mut n_before = [0; MAX_BATCH_SEQUENCES];
         for (n_held, chunk) in n_before.iter_mut().zip(batch) {
             *n_held = self.cache.tokens(chunk.seq)?.len();
         }
-        let ran = match self.run_all(batch) {
+        let ran = match self.run_all(batch, &mut observer) {
             Ok(ran) => ran,
             Err(error) => {
                 for (index, (chunk, &n_held)) in batch.iter().zip(&n_before).enumerate() {
@@ -69,7 +82,7 @@ impl Model {
     }
 
     /// Cuts the batch into runs of the executor.
-    fn run_all(&mut self, batch: &[Chunk<'_>]) -> Result<Ran> {
+    fn run_all(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<Ran> {
         let capacity = self.executor.capacity();
         let mut ran = Ran::Nothing;
         self.rows.clear();
@@ -83,7 +96,7 @@ impl Model {
                     Wanted::All => true,
                 };
                 if self.rows.is_full(capacity, wanted) {
-                    self.run(batch)?;
+                    self.run(batch, observer)?;
                     self.gathered.extend_from_slice(self.executor.output());
                     ran = Ran::Often;
                 }
@@ -93,7 +106,7 @@ impl Model {
         if self.rows.tokens.is_empty() {
             return Ok(ran);
         }
-        self.run(batch)?;
+        self.run(batch, observer)?;
         match ran {
             Ran::Nothing | Ran::Once => Ok(Ran::Once),
             Ran::Often => {
@@ -104,7 +117,7 @@ impl Model {
     }
 
     /// The rows that have gathered through the executor. Afterwards their sequences hold them, and there are none.
-    fn run(&mut self, batch: &[Chunk<'_>]) -> Result<()> {
+    fn run(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<()> {
         let Self { cache, executor, rows, .. } = self;
         for (index, n) in rows.members() {
             let Copies { page, window_page, state } = cache.reserve(batch[index].seq, n)?;
@@ -133,7 +146,7 @@ impl Model {
             }
         }
         let n_windows = cache.geometry().window.map_or(0, |_| n_sequences);
-        executor.run(&Batch {
+        let batch_of_rows = Batch {
             tokens: &rows.tokens,
             positions: &rows.positions,
             sequence: &rows.sequence,
@@ -141,7 +154,13 @@ impl Model {
             window_tables: &window_tables[..n_windows],
             states: &states[..n_states],
             outputs: &rows.outputs,
-        })?;
+        };
+        // spelled out: a reborrow of an Option<&mut dyn> with a shorter life
+        let observer: Option<Observer> = match observer {
+            Some(observe) => Some(&mut **observe),
+            None => None,
+        };
+        executor.run_observed(&batch_of_rows, observer)?;
         let mut n_done = 0;
         for (index, n) in rows.members() {
             cache.commit(batch[index].seq, &rows.tokens[n_done..n_done + n])?;

@@ -28,12 +28,13 @@ use memory::Memory;
 use products::Products;
 use team::Team;
 
-use crate::backend::{Backend, BackendKind, Observer, Retain};
+use crate::backend::{Backend, BackendKind, Retain};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 use crate::ops::Kernels;
 use crate::plan::fuse::{Fusion, Step};
 use crate::plan::{Batch, Capacity};
+use crate::profile::{Observer, Ran};
 use crate::tensor::Tensor;
 
 /// Choices for a CPU backend; the default takes what the machine has.
@@ -148,7 +149,7 @@ impl Backend for Cpu {
                 KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
             })?;
             if let Some(observe) = &mut observer {
-                observe(&graph.nodes()[last].name);
+                observe(&Ran { graph: &graph, batch, step });
             }
         }
         Ok(())

@@ -42,6 +42,15 @@ impl Step {
         }
     }
 
+    /// The node that it begins with, in graph order.
+    pub fn first(&self) -> usize {
+        match self {
+            Self::Node(i) => *i,
+            Self::AddNorm { add, .. } => *add,
+            Self::MatMuls { nodes, .. } | Self::Experts { nodes, .. } => nodes[0],
+        }
+    }
+
     /// The nodes of this step, in graph order.
     pub fn nodes(&self) -> Vec<usize> {
         match self {

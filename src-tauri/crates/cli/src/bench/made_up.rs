@@ -1,0 +1,75 @@
+//! A model of random weights in a published shape, made in a file for as long as it is needed.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use api::{Dirs, Error, ErrorKind, Result};
+use engine::shape;
+use io::{Io, RealIo};
+use weights::WeightFile;
+
+use crate::args::Global;
+use crate::{out, text};
+
+/// A file of the shape, opened. Without `keep` it is gone from its folder at once; its pages live as long as they
+/// are mapped.
+pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<WeightFile> {
+    let (name, dtype) = wanted.split_once(':').ok_or_else(|| {
+        let message = format!("\"{wanted}\" is not NAME:DTYPE.");
+        Error::new(ErrorKind::Usage, "usage.shape", message, "Such as --shape llama-3.2-1b:q4_k_m.")
+    })?;
+    let (shape, mix) = (shape::find(name).map_err(usage)?, shape::mix(dtype).map_err(usage)?);
+    let io = RealIo;
+    let path = match keep {
+        Some(path) => path.to_owned(),
+        None => {
+            let folder = Dirs::resolve(global.app_config()?.data_dir)?.cache;
+            io.create_dir_all(&folder)?;
+            folder.join(format!("bench-{}-{name}-{dtype}.gguf", std::process::id()))
+        }
+    };
+    if keep.is_some() && io.exists(&path)? {
+        let message = format!("{} is there already.", path.display());
+        return Err(Error::input("bench.exists", message, "Name a file that isn't, or remove it."));
+    }
+    let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, Appending { io: &io, path: path.clone() });
+    let written = shape::write(shape, mix, SEED, &mut writer).and_then(|()| {
+        let flushed = writer.flush();
+        flushed.map_err(|error| {
+            engine::EngineError::new("bench.write", error.to_string(), "Free some disk space.")
+        })
+    });
+    let file = written.map_err(Error::from).and_then(|()| Ok(WeightFile::open(&path)?));
+    if keep.is_none() || file.is_err() {
+        io.remove_file(&path)?;
+    }
+    if let (Some(path), Ok(file)) = (keep, &file) {
+        out::log(&format!("{}: {}", path.display(), text::bytes(file.len_bytes())));
+    }
+    file
+}
+
+const SEED: u64 = 1;
+const WRITTEN_AT_ONCE: usize = 64 << 20;
+
+/// A name that the command line got wrong.
+fn usage(error: engine::EngineError) -> Error {
+    Error::new(ErrorKind::Usage, error.code(), error.to_string(), error.remedy())
+}
+
+/// Writes to the end of a file.
+struct Appending<'a> {
+    io: &'a RealIo,
+    path: PathBuf,
+}
+
+impl Write for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.io.append(&self.path, bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Tokens per second of a model: prompts and single tokens, at some depth of context.
+
+use api::Result;
+use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
+use io::{Clock, RealClock};
+use serde::Serialize;
+
+use super::profile::Profile;
+use crate::out;
+
+/// One test, one line.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// `pp512`: a prompt of 512 tokens; `tg128`: 128 tokens one by one.
+    test: String,
+    depth: usize,
+    tok_s: Speeds,
+    /// Bytes read from memory for each token: weights, keys and values.
+    bytes_per_token: u64,
+    gb_s: f64,
+    /// Bytes of the whole context, full.
+    context_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Speeds {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Speeds {
+    /// Of at least one measurement.
+    pub fn of(mut speeds: Vec<f64>) -> Self {
+        speeds.sort_by(f64::total_cmp);
+        let middle = speeds.len() / 2;
+        let median = match speeds.len() % 2 {
+            0 => (speeds[middle - 1] + speeds[middle]) / 2.0,
+            _ => speeds[middle],
+        };
+        Self { median, min: speeds[0], max: speeds[speeds.len() - 1] }
+    }
+}
+
+impl Row {
+    fn show(&self, as_json: bool) {
+        if as_json {
+            return out::json(self);
+        }
+        let Self { test, depth, tok_s, gb_s, .. } = self;
+        let Speeds { median, min, max } = tok_s;
+        out::line(&format!(
+            "{test:<8} depth {depth:<7} {median:>9.2} tok/s  ({min:.2} to {max:.2})  {gb_s:>6.2} GB/s"
+        ));
+    }
+}
+
+/// A loaded model and how it is to be measured.
+pub struct Bench {
+    pub model: Model,
+    /// Bytes of weights that every token needs.
+    pub weight_bytes: u64,
+    pub clock: RealClock,
+    pub repeat: u32,
+    pub copied_depth: bool,
+    pub profile: bool,
+    pub json: bool,
+}
+
+/// Tokens that are run again and again from the same depth.
+struct Test {
+    name: String,
+    depth: usize,
+    tokens: Vec<TokenId>,
+    /// Tokens of one call: all of a prompt, or one.
+    at_once: usize,
+}
+
+/// Tokens that are computed where the rest are copies.
+const COMPUTED: usize = 1024;
+
+impl Bench {
+    /// A prompt of `n` tokens after `depth` others.
+    pub fn prefill(&mut self, n: usize, depth: usize) -> Result<()> {
+        let n_passes = n.div_ceil(self.model.max_rows()) as u64;
+        let bytes = self.weight_bytes * n_passes / n as u64;
+        self.test(&Test { name: format!("pp{n}"), depth, tokens: self.tokens(depth, n), at_once: n }, bytes)
+    }
+
+    /// `n` tokens, one after another.
+    pub fn decode(&mut self, n: usize, depth: usize) -> Result<()> {
+        let mean_depth = (depth + n / 2) as u64;
+        let info = self.model.info();
+        let bytes = self.weight_bytes + info.kv_bytes_per_token * mean_depth + info.kv_fixed_bytes;
+        self.test(&Test { name: format!("tg{n}"), depth, tokens: self.tokens(depth, n), at_once: 1 }, bytes)
+    }
+
+    /// Measures, after one repetition that isn't counted; then once more for the profile, if that is wanted.
+    fn test(&mut self, test: &Test, bytes_per_token: u64) -> Result<()> {
+        let seq = self.model.new_sequence()?;
+        self.deepen(seq, test.depth)?;
+        let mut speeds = Vec::new();
+        for repetition in 0..=self.repeat {
+            let start = self.clock.monotonic();
+            self.once(seq, test, None)?;
+            if repetition > 0 {
+                let seconds = (self.clock.monotonic() - start).as_secs_f64();
+                speeds.push(test.tokens.len() as f64 / seconds.max(1e-9));
+            }
+            self.back(seq, test.depth)?;
+        }
+        let tok_s = Speeds::of(speeds);
+        let gb_s = tok_s.median * bytes_per_token as f64 / 1e9;
+        let context_bytes = self.model.info().kv_bytes.live();
+        let (name, depth) = (test.name.clone(), test.depth);
+        Row { test: name, depth, tok_s, bytes_per_token, gb_s, context_bytes }.show(self.json);
+        if self.profile {
+            let clock = RealClock::new();
+            let mut profile = Profile::new(&clock);
+            for _ in 0..self.repeat {
+                self.once(seq, test, Some(&mut profile))?;
+                self.back(seq, depth)?;
+            }
+            profile.show(&test.name, depth, self.repeat, self.json);
+        }
+        self.model.free(seq);
+        Ok(())
+    }
+
+    /// All tokens of a test.
+    fn once(&mut self, seq: SequenceId, test: &Test, mut profile: Option<&mut Profile>) -> Result<()> {
+        for tokens in test.tokens.chunks(test.at_once) {
+            let chunk = [Chunk { seq, tokens, logits: Wanted::Last }];
+            match &mut profile {
+                None => self.model.forward(&chunk)?,
+                Some(profile) => {
+                    profile.resume();
+                    let logits = self.model.forward_observed(&chunk, &mut |ran| profile.ran(ran))?;
+                    profile.pause();
+                    logits
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// To where a test begins.
+    fn back(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
+        if self.model.truncate(seq, depth)? < depth {
+            self.model.truncate(seq, 0)?;
+            self.deepen(seq, depth)?;
+        }
+        Ok(())
+    }
+
+    /// An empty sequence that becomes `depth` tokens deep, and can go back there.
+    fn deepen(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
+        let n_computed = if self.copied_depth { depth.min(COMPUTED) } else { depth };
+        let before = self.tokens(0, n_computed);
+        self.model.forward(&[Chunk { seq, tokens: &before, logits: Wanted::None }])?;
+        if n_computed < depth {
+            self.model.fill_with_copies(seq, depth)?;
+        }
+        Ok(self.model.keep(seq)?)
+    }
+
+    /// `n` ids that look like nothing, the same each time.
+    fn tokens(&self, from: usize, n: usize) -> Vec<TokenId> {
+        let n_vocab = self.model.info().n_vocab as u64;
+        let id = |at: usize| ((at as u64 * 7919 + 17) % n_vocab) as TokenId;
+        (from..from + n).map(id).collect()
+    }
+}
