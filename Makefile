@@ -25,7 +25,8 @@ nook: ## build the terminal program target/release/nook
 test: ## everything that must be green; ONLY=name,name runs some stages
 	@python3 .make/test.py $(if $(ONLY),--only $(ONLY))
 
-bench: nook ## prefill and decode speed of the starter model, and of a 1B shape
+bench: nook ## kernels against their reference, then prefill and decode speed of the starter model and a 1B shape
+	target/release/nook bench --kernels --json
 	target/release/nook bench --model starter --json
 	target/release/nook bench --shape llama-3.2-1b:Q4_K --prompt 64 --gen 32 --json
 

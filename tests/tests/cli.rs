@@ -347,6 +347,25 @@ fn a_profile_accounts_for_all_of_a_test() {
 }
 
 #[test]
+fn kernels_are_measured_against_their_reference() {
+    let home = Home::new();
+    for row in home.lines(&["bench", "--kernels", "activation"]) {
+        assert!(row["ratio"]["median"].as_f64() > Some(0.0) && row["bar"].as_f64() == Some(2.0), "{row}");
+    }
+    let team = home.lines(&["bench", "--kernels", "team", "--threads", "2"]);
+    assert!(team[0]["empty_region_ns"]["median"].as_f64() > Some(0.0), "{team:?}");
+    assert_eq!(home.error(&["bench", "--kernels", "nonsense"]).0, 2);
+}
+
+#[test]
+fn sustained_speed_is_shown_by_the_minute() {
+    let home = Home::new();
+    let rows = home.lines(&["bench", "--model", "starter", "--sustained", "1"]);
+    assert_eq!((rows.len(), rows[0]["minute"].as_u64(), rows[0]["kept"].as_f64()), (1, Some(1), Some(1.0)));
+    assert!(rows[0]["tok_s"].as_f64() > Some(0.0), "{rows:?}");
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let home = Home::new();
     let mut child = home.command(&["inspect", "starter", "--json"]);

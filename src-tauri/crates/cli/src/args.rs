@@ -366,13 +366,22 @@ pub struct BenchArgs {
     /// Also show where the time goes: each operation's time, bytes and arithmetic, in further repetitions
     #[arg(long)]
     pub profile: bool,
+    /// Measure the kernels instead, all or one group: vector against reference, the cost of sharing out work, and
+    /// what formats bring to decoding
+    #[arg(long, value_name = "GROUP", num_args = 0..=1, default_missing_value = "all")]
+    #[arg(conflicts_with_all = ["model", "shape", "depth", "sustained"])]
+    #[arg(value_parser = crate::bench::GROUPS)]
+    pub kernels: Option<String>,
+    /// Generate for so long and show the speed of each minute: what heat leaves of it
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub sustained: Option<u32>,
     /// Leave the made-up model here
     #[arg(long, value_name = "F.gguf", requires = "shape")]
     pub keep: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(required = false, multiple = false)]
 pub struct BenchSubject {
     #[arg(long)]
     pub model: Option<String>,

@@ -1,8 +1,11 @@
 //! `nook bench`: prefill and decode speed, of a model or of random weights in a published shape.
 
+mod kernel_cases;
+mod kernels;
 mod made_up;
 mod profile;
 mod speed;
+mod sustained;
 
 use api::worker::protocol::Kv;
 use api::{Error, ErrorKind, Result};
@@ -16,14 +19,27 @@ use crate::place;
 use made_up::made_up;
 use speed::Bench;
 
+pub use kernels::GROUPS;
+
 pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
+    if let Some(group) = &args.kernels {
+        return kernels::kernels(group, global);
+    }
     let file = match (&args.subject.model, &args.subject.shape) {
         (Some(model), _) => place::open_to_run(model, global)?,
         (None, Some(shape)) => made_up(shape, args.keep.as_deref(), global)?,
-        (None, None) => unreachable!("the command line demands one of them"),
+        (None, None) => {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                "usage.subject",
+                "There is nothing to measure.",
+                "Name a model by --model, a shape by --shape, or give --kernels.",
+            ));
+        }
     };
+    let per_turn = if args.sustained.is_some() { sustained::TURN } else { 0 };
     let deepest = args.depth.iter().copied().max().unwrap_or(0);
-    let context = deepest + args.prompt.max(args.generate) + 1;
+    let context = deepest + args.prompt.max(args.generate).max(per_turn) + 1;
     let mut options = place::load_options(global, Kv::F16, context)?;
     options.max_sequences = 1;
     let weight_bytes = bytes_per_pass(&file)?;
@@ -39,6 +55,9 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
     let (clock, json) = (RealClock::new(), global.json);
     let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, json };
+    if let Some(seconds) = args.sustained {
+        return sustained::sustained(&mut bench, seconds);
+    }
     for &depth in &args.depth {
         if args.prompt > 0 {
             bench.prefill(args.prompt, depth)?;

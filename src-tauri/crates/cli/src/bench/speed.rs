@@ -165,7 +165,7 @@ impl Bench {
     }
 
     /// `n` ids that look like nothing, the same each time.
-    fn tokens(&self, from: usize, n: usize) -> Vec<TokenId> {
+    pub fn tokens(&self, from: usize, n: usize) -> Vec<TokenId> {
         let n_vocab = self.model.info().n_vocab as u64;
         let id = |at: usize| ((at as u64 * 7919 + 17) % n_vocab) as TokenId;
         (from..from + n).map(id).collect()

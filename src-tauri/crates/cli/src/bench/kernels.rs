@@ -1,0 +1,323 @@
+//! `nook bench --kernels`: the vector kernels against the reference ones, one thread each and turn about, and what
+//! fewer bytes per weight bring to decoding. Both sides run the same graph, so that nothing is compared but kernels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Result;
+use engine::{Chunk, LoadOptions, Model, SequenceId, Wanted, shape};
+use io::{Clock, RealClock};
+use kernels::cpu::isa::IsaLevel;
+use kernels::cpu::team::Team;
+use kernels::matmul::MATMULS;
+use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Ran, Scalar};
+use serde::Serialize;
+use weights::{DType, SharedBytes, WeightFile};
+
+use super::kernel_cases::{self, Case};
+use super::speed::Speeds;
+use crate::args::Global;
+use crate::{out, place};
+
+/// A fast path beside what it replaces.
+#[derive(Debug, Serialize)]
+struct Row {
+    group: &'static str,
+    kernel: String,
+    level: &'static str,
+    /// How many times as fast as the reference: of each turn, then the middle of them.
+    ratio: Speeds,
+    reference_us: f64,
+    us: f64,
+    /// What the ratio should be at least.
+    bar: Option<f64>,
+    met: Option<bool>,
+}
+
+/// Decoding with the same shape in another format.
+#[derive(Debug, Serialize)]
+struct DecodeRow {
+    group: &'static str,
+    dtype: String,
+    tok_s: Speeds,
+    bytes_per_token: u64,
+    gb_s: f64,
+    /// How many times as fast as with f32, turn by turn.
+    over_f32: Speeds,
+    bar: Option<f64>,
+    met: Option<bool>,
+}
+
+/// Turns of each side; an odd number, so that one is the middle.
+const TURNS: usize = 7;
+
+/// What can be asked for by itself.
+pub const GROUPS: [&str; 8] =
+    ["all", "matmul", "attention", "activation", "other", "quantising", "team", "decode"];
+
+pub fn kernels(group: &str, global: &Global) -> Result<()> {
+    let wanted = |name: &str| group == "all" || group == name;
+    let level = IsaLevel::from_env().map_err(engine::EngineError::from)?;
+    let clock = RealClock::new();
+    for case in kernel_cases::all(level)?.iter().filter(|case| wanted(case.group)) {
+        turns(case, level, &clock, global.json)?;
+    }
+    if wanted("quantising") {
+        quantising(level, &clock, global.json);
+    }
+    if wanted("team") {
+        region(global, &clock)?;
+    }
+    if wanted("decode") {
+        decoding(global, &clock)?;
+    }
+    Ok(())
+}
+
+/// Reference and fast path on one case, turn about.
+fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<()> {
+    let cpu = Cpu::new(CpuOptions { threads: Some(1), level: Some(level) });
+    let n_pages = (case.before + case.n_rows).div_ceil(PAGE_LEN);
+    let capacity = Capacity { n_pages, n_window_pages: 0, max_rows: MOST_ROWS, max_outputs: 1, n_states: 0 };
+    let executor = |device| Executor::new(case.graph.clone(), vec![device], capacity);
+    let error = |error: kernels::KernelError| engine::EngineError::from(error);
+    let mut reference = executor(Box::new(Scalar::new())).map_err(error)?;
+    let mut fast = executor(Box::new(cpu.map_err(error)?)).map_err(error)?;
+    let pages: Vec<u32> = (0..n_pages as u32).collect();
+    for start in (0..case.before).step_by(MOST_ROWS) {
+        let n = (case.before - start).min(MOST_ROWS);
+        step(&mut reference, &pages, start, n, case, clock)?;
+        step(&mut fast, &pages, start, n, case, clock)?;
+    }
+    let (mut slow_us, mut fast_us, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 0..=TURNS {
+        let slow = step(&mut reference, &pages, case.before, case.n_rows, case, clock)?;
+        let runs = (0..RUNS).map(|_| step(&mut fast, &pages, case.before, case.n_rows, case, clock));
+        let quick: Duration = runs.sum::<Result<Duration>>()? / RUNS;
+        if turn > 0 {
+            let us = |time: Duration| (time.as_secs_f64() * 1e6).max(1e-3);
+            slow_us.push(us(slow));
+            fast_us.push(us(quick));
+            ratios.push(us(slow) / us(quick));
+        }
+    }
+    show(case.group, &case.name, case.bar, level, ratios, slow_us, fast_us, json);
+    Ok(())
+}
+
+/// Rows of one run of a case.
+const MOST_ROWS: usize = 64;
+/// Runs of the fast path in a turn: it is over sooner.
+const RUNS: u32 = 5;
+
+/// How long the steps of the wanted operation took.
+fn step(
+    executor: &mut Executor,
+    pages: &[u32],
+    before: usize,
+    n: usize,
+    case: &Case,
+    clock: &dyn Clock,
+) -> Result<Duration> {
+    let positions: Vec<u32> = (before as u32..(before + n) as u32).collect();
+    let tokens: Vec<u32> = positions.iter().map(|p| p % kernel_cases::N_VOCAB as u32).collect();
+    let batch = Batch {
+        tokens: &tokens,
+        positions: &positions,
+        sequence: &vec![0; n],
+        page_tables: &[pages],
+        window_tables: &[],
+        states: &[],
+        outputs: &[n as u32 - 1],
+    };
+    let (mut last, mut time) = (clock.monotonic(), Duration::ZERO);
+    let mut observe = |ran: &Ran| {
+        let now = clock.monotonic();
+        if ran.name() == case.node {
+            time += now - last;
+        }
+        last = now;
+    };
+    executor.run_observed(&batch, Some(&mut observe)).map_err(engine::EngineError::from)?;
+    Ok(time)
+}
+
+#[allow(clippy::too_many_arguments)] // a row's columns
+fn show(
+    group: &'static str,
+    kernel: &str,
+    bar: Option<f64>,
+    level: IsaLevel,
+    ratios: Vec<f64>,
+    reference: Vec<f64>,
+    fast: Vec<f64>,
+    json: bool,
+) {
+    let ratio = Speeds::of(ratios);
+    let row = Row {
+        group,
+        kernel: kernel.to_owned(),
+        level: level.name(),
+        ratio,
+        reference_us: Speeds::of(reference).median,
+        us: Speeds::of(fast).median,
+        bar,
+        met: bar.map(|bar| ratio.median >= bar),
+    };
+    if json {
+        return out::json(&row);
+    }
+    let Row { reference_us, us, .. } = row;
+    out::line(&format!(
+        "{group:<11} {kernel:<34} {:>7.1} × reference  ({:.1} to {:.1})  {us:>9.1} µs for {reference_us:>9.1} µs{}",
+        ratio.median,
+        ratio.min,
+        ratio.max,
+        verdict(row.bar, row.met),
+    ));
+}
+
+fn verdict(bar: Option<f64>, met: Option<bool>) -> String {
+    match (bar, met) {
+        (Some(bar), Some(true)) => format!("  at least {bar}: yes"),
+        (Some(bar), _) => format!("  at least {bar}: NO"),
+        (None, _) => String::new(),
+    }
+}
+
+/// Floats that are quantised at once: a wide row of activations.
+const QUANTISED: usize = 8192;
+
+/// Activations to the formats that products take, against the formats' own encoders.
+fn quantising(level: IsaLevel, clock: &dyn Clock, json: bool) {
+    let x = kernel_cases::numbers(QUANTISED);
+    for (dtype, like) in [(DType::Q8_0, DType::Q8_0), (DType::Q8_K, DType::Q4_K)] {
+        let row = MATMULS.iter().copied().flatten().find(|row| row.dtype == like && row.level == level);
+        let (Some(row), Some(encode)) = (row, dtype.encoder()) else { continue };
+        let mut bytes = vec![0; dtype.row_bytes(QUANTISED)];
+        let mut q = vec![0; QUANTISED];
+        let mut scales = vec![0.0; row.act.n_scales(QUANTISED)];
+        let mut sums = vec![0; row.act.n_sums(QUANTISED)];
+        let (mut slow_us, mut fast_us, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for turn in 0..=TURNS {
+            let slow = timed(clock, || encode(&x, &mut bytes));
+            let quick = timed(clock, || (row.quantize)(&x, &mut q, &mut scales, &mut sums));
+            if turn > 0 {
+                slow_us.push(slow);
+                fast_us.push(quick);
+                ratios.push(slow / quick);
+            }
+        }
+        let name = format!("activations to {}", dtype.name());
+        show("quantising", &name, Some(2.0), level, ratios, slow_us, fast_us, json);
+    }
+}
+
+/// Microseconds of one call out of many.
+fn timed(clock: &dyn Clock, mut work: impl FnMut()) -> f64 {
+    const CALLS: u32 = 50;
+    let start = clock.monotonic();
+    (0..CALLS).for_each(|_| work());
+    ((clock.monotonic() - start).as_secs_f64() * 1e6 / f64::from(CALLS)).max(1e-4)
+}
+
+/// What it costs to share out work at all.
+fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
+    let threads = match global.threads {
+        Some(n) => n as usize,
+        None => kernels::devices::describe().map_err(engine::EngineError::from)?.n_threads,
+    };
+    let error = |error: kernels::KernelError| engine::EngineError::from(error);
+    let mut team = Team::new(threads).map_err(error)?;
+    let mut times = Vec::new();
+    for _ in 0..=TURNS {
+        const REGIONS: u32 = 20_000;
+        let start = clock.monotonic();
+        for _ in 0..REGIONS {
+            // a panic in nothing at all cannot be
+            let _ = team.run(threads, &|_, _| ());
+        }
+        times.push((clock.monotonic() - start).as_secs_f64() * 1e9 / f64::from(REGIONS));
+    }
+    let ns = Speeds::of(times.split_off(1));
+    if global.json {
+        out::json(&serde_json::json!({"group": "team", "threads": threads, "empty_region_ns": ns}));
+    } else {
+        out::line(&format!(
+            "team        an empty region of {threads} threads         {:>9.0} ns  ({:.0} to {:.0})",
+            ns.median, ns.min, ns.max
+        ));
+    }
+    Ok(())
+}
+
+/// Tokens of one turn.
+const TOKENS: usize = 12;
+
+/// A few layers of a published shape in three formats, every one larger than the caches, turn about.
+fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
+    let published = shape::find("llama-3.2-1b")?;
+    let slice = shape::Shape { n_layers: 4, n_vocab: 4096, ..*published };
+    let mut models = Vec::new();
+    for (name, bar) in [("f32", None), ("q8_0", Some(2.0)), ("q4_0", Some(3.5))] {
+        let mut bytes = Vec::new();
+        shape::write(&slice, shape::mix(name)?, 1, &mut bytes)?;
+        let file = WeightFile::from_bytes(name, SharedBytes::from_vec(bytes))?;
+        let weight_bytes = super::bytes_per_pass(&file)?;
+        let options = LoadOptions {
+            max_sequences: 1,
+            ..place::load_options(global, api::worker::protocol::Kv::F16, 2 * TOKENS)?
+        };
+        let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
+        let seq = model.new_sequence()?;
+        models.push((name, bar, weight_bytes, model, seq));
+    }
+    let mut speeds: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
+    for turn in 0..=TURNS {
+        for (speeds, (_, _, _, model, seq)) in speeds.iter_mut().zip(&mut models) {
+            let speed = tokens_per_second(model, *seq, clock)?;
+            if turn > 0 {
+                speeds.push(speed);
+            }
+        }
+    }
+    for (of, (name, bar, bytes, ..)) in speeds.iter().zip(&models) {
+        let ratios = of.iter().zip(&speeds[0]).map(|(speed, f32_speed)| speed / f32_speed).collect();
+        let (tok_s, over_f32) = (Speeds::of(of.clone()), Speeds::of(ratios));
+        let row = DecodeRow {
+            group: "decode",
+            dtype: (*name).to_owned(),
+            tok_s,
+            bytes_per_token: *bytes,
+            gb_s: tok_s.median * *bytes as f64 / 1e9,
+            over_f32,
+            bar: *bar,
+            met: bar.map(|bar| over_f32.median >= bar),
+        };
+        if global.json {
+            out::json(&row);
+            continue;
+        }
+        out::line(&format!(
+            "decode      {name:<34} {:>7.2} × f32  ({:.2} to {:.2})  {:.1} tok/s of {:.1} MB, {:.1} GB/s{}",
+            over_f32.median,
+            over_f32.min,
+            over_f32.max,
+            tok_s.median,
+            *bytes as f64 / 1e6,
+            row.gb_s,
+            verdict(row.bar, row.met),
+        ));
+    }
+    Ok(())
+}
+
+fn tokens_per_second(model: &mut Model, seq: SequenceId, clock: &dyn Clock) -> Result<f64> {
+    let start = clock.monotonic();
+    for token in 0..TOKENS as u32 {
+        model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+    }
+    let seconds = (clock.monotonic() - start).as_secs_f64();
+    model.truncate(seq, 0)?;
+    Ok(TOKENS as f64 / seconds.max(1e-9))
+}

@@ -1,0 +1,72 @@
+//! `nook bench --sustained`: speed minute by minute, as heat and power limits set in.
+
+use std::time::Duration;
+
+use api::Result;
+use engine::{Chunk, SequenceId, Wanted};
+use io::Clock;
+use serde::Serialize;
+
+use super::speed::Bench;
+use crate::out;
+
+/// Tokens of one answer: the context begins anew after so many.
+pub const TURN: usize = 256;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// One minute, or what is left of it.
+#[derive(Debug, Serialize)]
+struct Row {
+    test: &'static str,
+    /// The first is 1.
+    minute: u32,
+    seconds: f64,
+    tokens: u64,
+    tok_s: f64,
+    /// Of the first minute's speed.
+    kept: f64,
+}
+
+pub fn sustained(bench: &mut Bench, seconds: u32) -> Result<()> {
+    let seq = bench.model.new_sequence()?;
+    answer(bench, seq, Duration::ZERO)?; // warm, and not counted
+    let until = bench.clock.monotonic() + Duration::from_secs(seconds.into());
+    let (mut minute, mut first) = (1, None);
+    let mut start = bench.clock.monotonic();
+    while start < until {
+        let end = (start + MINUTE).min(until);
+        let mut tokens = 0;
+        while bench.clock.monotonic() < end {
+            tokens += answer(bench, seq, end)?;
+        }
+        let now = bench.clock.monotonic();
+        let seconds = (now - start).as_secs_f64();
+        let tok_s = tokens as f64 / seconds.max(1e-9);
+        let kept = tok_s / *first.get_or_insert(tok_s);
+        let row = Row { test: "sustained", minute, seconds, tokens, tok_s, kept };
+        if bench.json {
+            out::json(&row);
+        } else {
+            let percent = kept * 100.0;
+            out::line(&format!("minute {minute:<4} {tok_s:>9.2} tok/s  {percent:>6.1} % of the first"));
+        }
+        (minute, start) = (minute + 1, now);
+    }
+    bench.model.free(seq);
+    Ok(())
+}
+
+/// Tokens one by one until the turn or the time is over, at least one; how many.
+fn answer(bench: &mut Bench, seq: SequenceId, end: Duration) -> Result<u64> {
+    let mut n_done = 0;
+    for token in bench.tokens(0, TURN) {
+        bench.model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+        n_done += 1;
+        if bench.clock.monotonic() >= end {
+            break;
+        }
+    }
+    bench.model.truncate(seq, 0)?;
+    Ok(n_done)
+}
