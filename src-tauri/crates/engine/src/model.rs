@@ -42,8 +42,12 @@ pub enum Devices {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
     pub devices: Devices,
-    /// Worker threads of the CPU. None: as many as the machine has physical cores.
+    /// Worker threads of the CPU. None: as many as the process may use.
     pub threads: Option<usize>,
+    /// Of those, how many work on a token or a few. None: all.
+    pub few_threads: Option<usize>,
+    /// Processors that the threads are bound to. Empty: the system places them.
+    pub cpus: Vec<usize>,
     /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
     pub isa: Option<IsaLevel>,
     /// How keys and values are stored.
@@ -80,6 +84,8 @@ impl Default for LoadOptions {
         Self {
             devices: Devices::Auto,
             threads: None,
+            few_threads: None,
+            cpus: Vec::new(),
             isa: None,
             kv: KvDType::F16,
             kv_window: None,

@@ -85,7 +85,8 @@ fn main() {
     let n_pages = (position + rows).div_ceil(PAGE_LEN) + 16;
     let capacity =
         Capacity { n_pages, n_window_pages: 0, max_rows: rows.max(64), max_outputs: 1, n_states: 0 };
-    let cpu = Cpu::new(CpuOptions { threads: Some(threads), level: None }).expect("threads");
+    let cpu = Cpu::new(CpuOptions { threads: Some(threads), level: None, ..CpuOptions::default() })
+        .expect("threads");
     println!("{}", cpu.describe());
     let mut executor = Executor::new(graph, vec![Box::new(cpu)], capacity).expect("memory");
     let clock = io::RealClock::new();

@@ -7,6 +7,7 @@
 #![allow(clippy::extra_unused_type_parameters)] // bodies compiled for each level have one form
 
 mod backend;
+pub mod check;
 mod compare;
 #[allow(unsafe_code)] // threads, SIMD and shared buffers: each block argues its safety
 pub mod cpu;

@@ -190,7 +190,9 @@ fn backend(kind: BackendKind, options: &LoadOptions) -> Result<Box<dyn Backend>>
     match kind {
         BackendKind::Scalar => Ok(Box::new(Scalar::new())),
         BackendKind::Cpu => {
-            Ok(Box::new(Cpu::new(CpuOptions { threads: options.threads, level: options.isa })?))
+            let LoadOptions { threads, few_threads, isa, cpus, .. } = options;
+            let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
+            Ok(Box::new(Cpu::new(CpuOptions { threads, few_threads, cpus, level })?))
         }
     }
 }

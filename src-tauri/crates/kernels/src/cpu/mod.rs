@@ -38,10 +38,15 @@ use crate::profile::{Observer, Ran};
 use crate::tensor::Tensor;
 
 /// Choices for a CPU backend; the default takes what the machine has.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
     /// threads in all, the caller included; None: as many as the process may use
     pub threads: Option<usize>,
+    /// threads for batches of a few tokens, which wait for memory: more than it keeps busy only take power. None: all
+    pub few_threads: Option<usize>,
+    /// processors that threads are bound to, in order, where the system can; the first is the caller's, who isn't
+    /// bound but finds it free. Empty: the system places them
+    pub cpus: Vec<usize>,
     /// None: `INGLENOOK_ISA`, else the highest level present
     pub level: Option<IsaLevel>,
 }
@@ -50,6 +55,7 @@ pub struct CpuOptions {
 pub struct Cpu {
     kernels: Kernels,
     team: Team,
+    few_threads: usize,
     state: Option<State>,
 }
 
@@ -77,8 +83,15 @@ impl Cpu {
             None => IsaLevel::from_env()?,
         };
         let available = || std::thread::available_parallelism().map_or(1, usize::from).min(team::MAX_THREADS);
-        let team = Team::new(options.threads.unwrap_or_else(available))?;
-        Ok(Self { kernels: Kernels::at(level), team, state: None })
+        let team = Team::bound(options.threads.unwrap_or_else(available), &options.cpus)?;
+        let few_threads = options.few_threads.unwrap_or(usize::MAX).clamp(1, team.n_threads());
+        Ok(Self { kernels: Kernels::at(level), team, few_threads, state: None })
+    }
+
+    /// Kernels of anybody's choice: for tests that need wrong ones.
+    #[cfg(test)]
+    pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
+        Ok(Self { kernels, team: Team::new(n_threads)?, few_threads: n_threads, state: None })
     }
 
     pub fn level(&self) -> IsaLevel {
@@ -141,6 +154,8 @@ impl Backend for Cpu {
         mut observer: Option<Observer>,
     ) -> Result<(), KernelError> {
         let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
+        let few = batch.n_rows() <= inputs::FEW;
+        self.team.use_at_most(if few { self.few_threads } else { self.team.n_threads() });
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
         for step in &*steps {

@@ -41,6 +41,8 @@ struct Shared {
     caller_sleeps: AtomicBool,
     panic: Mutex<Option<String>>,
     stop: AtomicBool,
+    /// workers from this index on take no part
+    limit: AtomicUsize,
 }
 
 #[derive(Clone, Copy)]
@@ -63,6 +65,12 @@ pub struct Team {
 impl Team {
     /// A team of `n_threads`, the caller included. Errors: more than `MAX_THREADS`, or threads that do not start.
     pub fn new(n_threads: usize) -> Result<Self, KernelError> {
+        Self::bound(n_threads, &[])
+    }
+
+    /// As `new`, with worker i on processor `cpus[i]` where there is one and the system can bind threads. The caller is
+    /// not bound: it is not the team's thread.
+    pub fn bound(n_threads: usize, cpus: &[usize]) -> Result<Self, KernelError> {
         if n_threads == 0 || n_threads > MAX_THREADS {
             let message = format!("a team has 1 to {MAX_THREADS} threads");
             return Err(KernelError::Threads { index: n_threads, message });
@@ -75,12 +83,17 @@ impl Team {
             caller_sleeps: AtomicBool::new(false),
             panic: Mutex::new(None),
             stop: AtomicBool::new(false),
+            limit: AtomicUsize::new(n_threads),
         });
         let mut team = Self { shared, workers: Vec::with_capacity(n_threads - 1) };
         for index in 1..n_threads {
             let shared = team.shared.clone();
             let thread = std::thread::Builder::new().name(format!("kernel-{index}"));
-            let worker = thread.spawn(move || work_until_stopped(&shared, index));
+            let cpu = cpus.get(index).copied();
+            let worker = thread.spawn(move || {
+                cpu.inspect(|cpu| bind(*cpu));
+                work_until_stopped(&shared, index);
+            });
             let worker = worker.map_err(|e| KernelError::Threads { index, message: e.to_string() })?;
             team.workers.push(worker);
         }
@@ -92,13 +105,20 @@ impl Team {
         self.workers.len() + 1
     }
 
+    /// How many threads share the work from now on; the others sleep. Worker indices stay below `n_threads`.
+    pub fn use_at_most(&mut self, n_threads: usize) {
+        // read after the state that opens a region, and written before it
+        self.shared.limit.store(n_threads.max(1), Ordering::Relaxed);
+    }
+
     /// Runs `work(task, worker)` for every task below `n_tasks`, each once; returns when all are done.
     /// Errors: the message of the first task that panicked (tasks not yet taken are left out then).
     pub fn run(&mut self, n_tasks: usize, work: Work) -> Result<(), String> {
-        if self.workers.is_empty() || n_tasks <= 1 {
+        let shared = &*self.shared;
+        let n_workers = self.workers.len().min(shared.limit.load(Ordering::Relaxed) - 1);
+        if n_workers == 0 || n_tasks <= 1 {
             return run_alone(n_tasks, work);
         }
-        let shared = &*self.shared;
         // SAFETY: lengthens the lifetime in the type only; `run` does not return before every worker that could
         // use the pointer has left.
         let work: *const (dyn Fn(usize, usize) + Sync) =
@@ -109,7 +129,7 @@ impl Team {
         shared.next.store(0, Ordering::Relaxed);
         let epoch = shared.state.load(Ordering::Relaxed) & !(OPEN | COUNT);
         shared.state.store((epoch + EPOCH) | OPEN, Ordering::SeqCst);
-        for worker in self.workers.iter().take(n_tasks - 1) {
+        for worker in self.workers.iter().take(n_workers.min(n_tasks - 1)) {
             worker.thread().unpark();
         }
         take_tasks(shared, Job { work, n_tasks }, 0);
@@ -181,6 +201,23 @@ fn wait_until_empty(shared: &Shared) {
     shared.caller_sleeps.store(false, Ordering::SeqCst);
 }
 
+/// Binds this thread to a processor. One that isn't there, or that the process may not use, binds to nothing: the
+/// system goes on placing the thread.
+#[cfg(target_os = "linux")]
+fn bind(cpu: usize) {
+    // SAFETY: a set of zeros is an empty set, and the call reads no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if cpu < 8 * size_of::<libc::cpu_set_t>() {
+            libc::CPU_SET(cpu, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind(_cpu: usize) {}
+
 /// One round of waiting: a pause of the core first, the rest of the time slice later.
 fn relax(round: u32) {
     if round < SPIN_ROUNDS {
@@ -196,7 +233,7 @@ fn work_until_stopped(shared: &Shared, index: usize) {
     while !shared.stop.load(Ordering::SeqCst) {
         let state = shared.state.load(Ordering::SeqCst);
         let epoch = state & !(OPEN | COUNT);
-        if epoch == seen || state & OPEN == 0 {
+        if epoch == seen || state & OPEN == 0 || index >= shared.limit.load(Ordering::Relaxed) {
             if idle < SPIN_ROUNDS + YIELD_ROUNDS {
                 relax(idle);
                 idle += 1;
@@ -263,6 +300,38 @@ mod tests {
             let result = team.run(64, &|task, _| assert!(task != 33, "task {task} fails"));
             assert!(result.unwrap_err().contains("task 33 fails"));
             team.run(64, &|_, _| ()).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_more_take_part_than_are_wanted() {
+        let mut team = Team::new(4).unwrap();
+        for limit in [1, 2, 3, 4, 2, 9, 1] {
+            team.use_at_most(limit);
+            for _ in 0..200 {
+                let ran = AtomicUsize::new(0);
+                team.run(64, &|_, worker| {
+                    assert!(worker < limit, "worker {worker} of {limit}");
+                    ran.fetch_add(1, Ordering::Relaxed);
+                })
+                .unwrap();
+                assert_eq!(ran.load(Ordering::Relaxed), 64);
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn workers_stay_where_they_are_bound() {
+        // SAFETY: asks where this thread runs.
+        let here = || unsafe { libc::sched_getcpu() };
+        let cpu = here() as usize; // one that we may use
+        let mut team = Team::bound(3, &[cpu, cpu, usize::MAX]).unwrap();
+        for _ in 0..200 {
+            let places = std::sync::Mutex::new(Vec::new());
+            team.run(30, &|_, worker| places.lock().unwrap().push((worker, here()))).unwrap();
+            let places = places.into_inner().unwrap();
+            assert!(places.iter().all(|(worker, at)| *worker != 1 || *at == cpu as i32), "{places:?}");
         }
     }
 

@@ -159,7 +159,8 @@ pub fn model_of(
 }
 
 pub fn cpu(threads: usize, level: IsaLevel) -> Box<dyn Backend> {
-    Box::new(Cpu::new(CpuOptions { threads: Some(threads), level: Some(level) }).unwrap())
+    let options = CpuOptions { threads: Some(threads), level: Some(level), ..CpuOptions::default() };
+    Box::new(Cpu::new(options).unwrap())
 }
 
 pub fn scalar() -> Box<dyn Backend> {

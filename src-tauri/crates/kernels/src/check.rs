@@ -1,0 +1,406 @@
+//! Whether the kernels of a level compute on this very processor what their specification says: asked once for each
+//! processor and version, before anything is answered with them. A level that fails is not used.
+//!
+//! Runs small graphs on a backend and on `Scalar`, node by node. Products get activations that every format stores
+//! exactly, so that nothing but the order of additions may differ. Knows nothing of files: who asks remembers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use weights::dtype::TABLE;
+use weights::{DType, SharedBytes, TensorView};
+
+use crate::backend::Backend;
+use crate::compare::compare;
+use crate::cpu::isa::IsaLevel;
+use crate::cpu::{Cpu, CpuOptions};
+use crate::error::KernelError;
+use crate::graph::{
+    Activation, AttentionShape, Columns, ConvShape, DeltaShape, Experts, Graph, GraphBuilder, HeadOrder,
+    KvDType, KvLayerLayout, KvLayout, PAGE_LEN, RopeShape, RopeStyle, Routing, ValueId,
+};
+use crate::matmul;
+use crate::plan::{Batch, Capacity};
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+/// A kernel that is wrong here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    pub level: IsaLevel,
+    /// "product of Q4_K", "rope"
+    pub kernel: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.kernel, self.level)
+    }
+}
+
+/// The level to use, and what was found wrong above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub level: IsaLevel,
+    pub wrong: Vec<Mismatch>,
+}
+
+/// Goes down from the highest level of this processor to one whose kernels are right; to the lowest in any case.
+/// Errors: no memory, no thread.
+pub fn highest_right() -> Result<Verdict, KernelError> {
+    highest_right_of(&|level| {
+        let options = CpuOptions { threads: Some(1), level: Some(level), ..CpuOptions::default() };
+        Ok(Box::new(Cpu::new(options)?))
+    })
+}
+
+type Make<'a> = &'a dyn Fn(IsaLevel) -> Result<Box<dyn Backend>, KernelError>;
+
+fn highest_right_of(make: Make) -> Result<Verdict, KernelError> {
+    let mut wrong = Vec::new();
+    let mut levels: Vec<IsaLevel> = IsaLevel::present().collect();
+    while let Some(level) = levels.pop() {
+        match mismatch(level, make)? {
+            None => return Ok(Verdict { level, wrong }),
+            Some(mismatch) => wrong.push(mismatch),
+        }
+    }
+    Ok(Verdict { level: IsaLevel::Portable, wrong })
+}
+
+/// Share of a value's root mean square. Of products: sums of some hundred terms in another order, which may cancel.
+const PRODUCT: f32 = 2e-4;
+/// Polynomials for e^x and the like, sums in another order.
+const FLOAT: f32 = 5e-5;
+
+/// The first kernel of a level that is wrong.
+fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError> {
+    let graphs = [
+        (products(level)?, PRODUCT),
+        (row_by_row()?, FLOAT),
+        (attention(KvDType::F16)?, FLOAT),
+        (attention(KvDType::Q8_0)?, FLOAT),
+        (attention(KvDType::Q4_0)?, FLOAT),
+        (recurrent()?, FLOAT),
+        (experts()?, FLOAT),
+    ];
+    for (graph, tolerance) in graphs {
+        let mut device = make(level)?;
+        let found = compare_on(&Arc::new(graph), &mut *device, tolerance)?;
+        if let Some(kernel) = found {
+            return Ok(Some(Mismatch { level, kernel }));
+        }
+    }
+    Ok(None)
+}
+
+/// Tokens of the batches: a prompt that fills a register tile of any kernel and leaves a rest, a token, a few.
+const BATCHES: [usize; 3] = [35, 1, 5];
+const N_VOCAB: usize = 16;
+
+/// The name of the first node that differs.
+fn compare_on(
+    graph: &Arc<Graph>,
+    device: &mut dyn Backend,
+    tolerance: f32,
+) -> Result<Option<String>, KernelError> {
+    let n_tokens: usize = BATCHES.iter().sum();
+    let n_pages = n_tokens.div_ceil(PAGE_LEN);
+    let positions: Vec<u32> = (0..n_tokens as u32).collect();
+    let tokens: Vec<u32> = positions.iter().map(|p| p * 7 % N_VOCAB as u32).collect();
+    let (zeros, pages) = (vec![0; n_tokens], positions[..n_pages].to_vec());
+    let (pages, states): ([&[u32]; 1], &[u32]) =
+        ([&pages], if graph.kv().states.is_empty() { &[] } else { &[0] });
+    let mut start = 0;
+    let batches = BATCHES.map(|n| {
+        let of = start..start + n;
+        start += n;
+        Batch {
+            tokens: &tokens[of.clone()],
+            positions: &positions[of],
+            sequence: &zeros[..n],
+            page_tables: &pages,
+            window_tables: &[],
+            states,
+            outputs: &positions[..1],
+        }
+    });
+    let capacity = Capacity { n_pages, n_window_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 };
+    let mut reference = Scalar::new();
+    let found = compare(graph, [&mut reference, device], capacity, &batches, tolerance)?;
+    Ok(found.map(|difference| difference.node))
+}
+
+/// Elements of a row of products: whole blocks of every format, more than one of the largest.
+const K: usize = 512;
+/// Rows of a matrix: register tiles and a rest.
+const N_OUT: usize = 35;
+
+/// Every product of this level. Activations are whole numbers whose largest in each block is 127.
+fn products(level: IsaLevel) -> Result<Graph, KernelError> {
+    let mut noise = Noise(1);
+    let whole = (0..N_VOCAB * K).map(|i| if i % 32 == 0 { 127.0 } else { (noise.next() * 127.0).round() });
+    let table = tensor(DType::F32, &[N_VOCAB, K], whole.collect::<Vec<f32>>())?;
+    let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
+    let x = b.embed("embedding", &table, 1.0)?;
+    let mut last = x;
+    for row in TABLE.iter().filter(|row| matmul::find(row.dtype, level).is_some()) {
+        let weight = matrix(row.dtype, N_OUT, K, &mut noise)?;
+        last = b.matmul(format!("product of {}", row.name), x, &weight, None)?;
+    }
+    finish(b, last)
+}
+
+/// Rows that are encoded; the others repeat them, as encoding takes its time.
+const N_ENCODED: usize = 4;
+
+fn matrix(dtype: DType, n_out: usize, k: usize, noise: &mut Noise) -> Result<Tensor, KernelError> {
+    let row_bytes = dtype.row_bytes(k);
+    let mut bytes = vec![0; N_ENCODED * row_bytes];
+    match dtype.encoder() {
+        Some(encode) => encode(&noise.many(N_ENCODED * k), &mut bytes),
+        // any bits are a block; the upper byte of a half-precision factor stays below infinity
+        None => {
+            for pair in bytes.chunks_mut(2) {
+                pair.fill_with(|| (noise.next() * 128.0 + 128.0) as u8);
+                pair.last_mut().into_iter().for_each(|upper| *upper &= 0x3B);
+            }
+        }
+    }
+    let bytes = bytes.iter().copied().cycle().take(n_out * row_bytes).collect();
+    host(dtype, &[n_out, k], bytes)
+}
+
+/// Width of the operations that go row by row: registers and a rest.
+const WIDTH: usize = 104;
+
+fn row_by_row() -> Result<Graph, KernelError> {
+    let mut noise = Noise(2);
+    let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
+    let table = noise.tensor(&[N_VOCAB, 2 * WIDTH])?;
+    let both = b.embed("embedding", &table, 2.0)?;
+    let [x, y] = halves(&mut b, both, WIDTH)?;
+    let (weight, bias) = (noise.tensor(&[WIDTH])?, noise.tensor(&[WIDTH])?);
+    b.rms_norm("root mean square norm", x, &weight, 1e-5)?;
+    b.layer_norm("layer norm", x, &weight, Some(&bias), 1e-5)?;
+    b.add("addition", x, y)?;
+    b.scale("factor", x, 0.37)?;
+    b.softcap("cap", x, 3.0)?;
+    for (name, act) in [
+        ("sigmoid", Activation::Sigmoid),
+        ("silu", Activation::Silu),
+        ("gelu", Activation::Gelu),
+        ("gelu by tanh", Activation::GeluTanh),
+    ] {
+        b.activate(name, x, act)?;
+    }
+    for (name, act) in [
+        ("gated silu", Activation::Silu),
+        ("gated gelu", Activation::GeluTanh),
+        ("clamped swish", Activation::ClampedSwish { limit: 1.5 }),
+    ] {
+        b.glu(name, x, y, act)?;
+    }
+    let mut last = x;
+    for (name, style) in [("rope of halves", RopeStyle::Half), ("rope of pairs", RopeStyle::Interleaved)] {
+        last = b.rope(name, x, &rope(WIDTH / 26, 26, style))?;
+    }
+    finish(b, last)
+}
+
+const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
+
+/// Heads that share keys and values, with and without a window.
+fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
+    let KvLayerLayout { n_kv_heads, head_dim, .. } = KV;
+    let n_heads = 3 * n_kv_heads;
+    let mut noise = Noise(3);
+    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { dtype, ..KV }))?;
+    let stride = (n_heads + 2 * n_kv_heads) * head_dim;
+    let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, stride])?, 1.0)?;
+    let part = |first: usize, n: usize| Columns {
+        n_groups: 1,
+        stride,
+        start: first * head_dim,
+        width: n * head_dim,
+    };
+    let q = b.columns("columns", x, part(0, n_heads))?;
+    let k = b.columns("columns", x, part(n_heads, n_kv_heads))?;
+    let v = b.columns("columns", x, part(n_heads + n_kv_heads, n_kv_heads))?;
+    b.kv_write("writing of keys and values", k, v, 0)?;
+    let mut last = q;
+    for window in [None, Some(9)] {
+        let shape = AttentionShape {
+            layer: 0,
+            n_heads,
+            n_kv_heads,
+            head_dim,
+            scale: 0.2,
+            window,
+            softcap: window.map(|_| 4.0),
+            sinks: window.map(|_| noise.many(n_heads).into()),
+        };
+        last = b.attention(format!("attention over {dtype:?}"), q, shape)?;
+    }
+    finish(b, last)
+}
+
+fn recurrent() -> Result<Graph, KernelError> {
+    let (n_heads, k_dim, v_dim, taps) = (2, 24, 40, 4);
+    let mut noise = Noise(4);
+    let width = n_heads * (2 * k_dim + v_dim);
+    let states = vec![(taps - 1) * width, n_heads * k_dim * v_dim];
+    let mut b = GraphBuilder::new(KvLayout { states, ..KvLayout::uniform(0, KV) })?;
+    let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, width])?, 1.0)?;
+    let conv = ConvShape {
+        state: 0,
+        weight: noise.many(taps * width).into(),
+        kernel: taps,
+        bias: None,
+        act: Activation::Silu,
+    };
+    let qkv = b.short_conv("short convolution", x, conv)?;
+    let of = |start| Columns { n_groups: 1, stride: width, start, width: n_heads };
+    let (beta, alpha) = (b.columns("columns", x, of(0))?, b.columns("columns", x, of(n_heads))?);
+    let delta = DeltaShape {
+        state: 1,
+        n_k_heads: n_heads,
+        n_v_heads: n_heads,
+        k_dim,
+        v_dim,
+        order: HeadOrder::Grouped,
+        decay: vec![-0.5; n_heads].into(),
+        dt_bias: noise.many(n_heads).into(),
+    };
+    let y = b.delta_net("delta rule", qkv, beta, alpha, delta)?;
+    finish(b, y)
+}
+
+fn experts() -> Result<Graph, KernelError> {
+    let (n_experts, n_used, width) = (5, 2, 64);
+    let mut noise = Noise(5);
+    let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
+    let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, width])?, 1.0)?;
+    let of = Columns { n_groups: 1, stride: width, start: 0, width: n_experts };
+    let logits = b.columns("columns", x, of)?;
+    let routing = Routing { n_experts, n_used, renormalize: true, expert_scale: None };
+    let route = b.moe_route("routing", logits, routing)?;
+    let weights = (0..n_experts).map(|_| noise.tensor(&[width, width])).collect::<Result<Vec<_>, _>>()?;
+    let experts = Experts { weights: weights.into(), bias: None };
+    let y = b.expert_matmul("product of experts", x, route, experts)?;
+    let y = b.expert_sum("sum of experts", y, route)?;
+    finish(b, y)
+}
+
+fn finish(mut b: GraphBuilder, last: ValueId) -> Result<Graph, KernelError> {
+    let last = b.output_rows("rows of the output", last)?;
+    b.finish(last)
+}
+
+fn halves(b: &mut GraphBuilder, x: ValueId, width: usize) -> Result<[ValueId; 2], KernelError> {
+    let half = |start| Columns { n_groups: 1, stride: 2 * width, start, width };
+    Ok([b.columns("columns", x, half(0))?, b.columns("columns", x, half(width))?])
+}
+
+fn rope(n_heads: usize, head_dim: usize, style: RopeStyle) -> RopeShape {
+    let inv_freq = (0..head_dim / 2).map(|i| 1.0 / (1.0 + i as f32)).collect();
+    RopeShape { n_heads, head_dim, n_rot: head_dim, inv_freq, mscale: 1.1, style }
+}
+
+fn tensor(dtype: DType, shape: &[usize], x: Vec<f32>) -> Result<Tensor, KernelError> {
+    host(dtype, shape, x.iter().flat_map(|x| x.to_le_bytes()).collect())
+}
+
+fn host(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Tensor, KernelError> {
+    Tensor::host(&TensorView { name: "check", dtype, shape, data: SharedBytes::from_vec(bytes) })
+}
+
+/// A generator that always gives the same numbers, within -1..1.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 40) as f32 / (1u64 << 23) as f32) - 1.0
+    }
+
+    fn many(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+
+    fn tensor(&mut self, shape: &[usize]) -> Result<Tensor, KernelError> {
+        let n = shape.iter().product();
+        tensor(DType::F32, shape, self.many(n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Kernels;
+
+    #[test]
+    fn the_kernels_of_every_level_are_right_here() {
+        for level in IsaLevel::present() {
+            let make = |_| {
+                let options = CpuOptions { threads: Some(1), level: Some(level), ..CpuOptions::default() };
+                Ok(Box::new(Cpu::new(options)?) as Box<dyn Backend>)
+            };
+            assert_eq!(mismatch(level, &make).unwrap(), None, "{level}");
+        }
+        let verdict = highest_right().unwrap();
+        assert_eq!(verdict, Verdict { level: IsaLevel::detect(), wrong: Vec::new() });
+    }
+
+    /// Kernels that are wrong in one place each.
+    fn spoilt(level: IsaLevel, which: &str) -> Kernels {
+        let mut kernels = Kernels::at(level);
+        match which {
+            "root mean square norm" => {
+                kernels.rms_norm = |x, weight, eps, out| {
+                    crate::ops::rms_norm::scalar(x, weight, eps, out);
+                    *out.last_mut().unwrap() *= 1.01;
+                };
+            }
+            "addition" => {
+                kernels.add = |a, b, out| {
+                    crate::ops::add::scalar(a, b, out);
+                    // a lane that was left out
+                    out[8] = a[8];
+                };
+            }
+            "gated silu" => {
+                kernels.glu = |gate, up, act, out| {
+                    crate::ops::glu::scalar(gate, up, act, out);
+                    out.iter_mut().for_each(|x| *x += 0.001);
+                };
+            }
+            other => unreachable!("{other}"),
+        }
+        kernels
+    }
+
+    #[test]
+    fn a_wrong_kernel_costs_its_level_and_is_named() {
+        let top = IsaLevel::detect();
+        for kernel in ["root mean square norm", "addition", "gated silu"] {
+            let verdict = highest_right_of(&|level| {
+                let kernels = if level == top { spoilt(level, kernel) } else { Kernels::at(level) };
+                Ok(Box::new(Cpu::with_kernels(kernels, 1)?))
+            });
+            let below = IsaLevel::present().filter(|level| *level < top).max().unwrap_or(IsaLevel::Portable);
+            let wrong = vec![Mismatch { level: top, kernel: kernel.to_owned() }];
+            assert_eq!(verdict.unwrap(), Verdict { level: below, wrong: wrong.clone() });
+            assert_eq!(wrong[0].to_string(), format!("{kernel} ({top})"));
+        }
+    }
+
+    #[test]
+    fn where_all_levels_are_wrong_the_lowest_is_left() {
+        let verdict =
+            highest_right_of(&|level| Ok(Box::new(Cpu::with_kernels(spoilt(level, "addition"), 1)?)));
+        let verdict = verdict.unwrap();
+        assert_eq!(verdict.level, IsaLevel::Portable);
+        assert_eq!(verdict.wrong.len(), IsaLevel::present().count());
+    }
+}
