@@ -23,6 +23,7 @@ mod quantized;
 mod quants;
 mod replies;
 mod scheduling;
+mod speculation;
 mod templates;
 mod tidy;
 mod tokenizers;

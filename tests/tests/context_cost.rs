@@ -39,6 +39,8 @@ fn written(model: &mut Model, first: TokenId, n: usize) -> Vec<TokenId> {
         ignore_eos: true,
         marks: Vec::new(),
         budget: None,
+        speculation: None,
+        script: Vec::new(),
     };
     let answer = generate(model, request, &mut |_| true).unwrap();
     [&[first], &answer.ids[..]].concat()

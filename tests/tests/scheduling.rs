@@ -34,6 +34,8 @@ fn request(id: u64) -> Request {
         ignore_eos: true,
         marks: Vec::new(),
         budget: None,
+        speculation: None,
+        script: Vec::new(),
     }
 }
 

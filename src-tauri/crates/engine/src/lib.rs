@@ -20,6 +20,7 @@ pub mod sampler;
 pub mod scheduler;
 pub mod shape;
 pub mod spec;
+pub mod speculate;
 pub mod stop;
 pub mod template;
 pub mod tokenizer;

@@ -129,6 +129,8 @@ pub struct ModelInfo {
 pub enum Wanted {
     None,
     Last,
+    /// of the last so many tokens
+    Tail(usize),
     All,
 }
 
@@ -224,6 +226,11 @@ impl Model {
         self.executor.capacity().max_rows
     }
 
+    /// Rows of logits that one run of the executor leaves.
+    pub fn max_outputs(&self) -> usize {
+        self.executor.capacity().max_outputs
+    }
+
     /// An empty sequence. Error `kv.too_many_sequences`.
     pub fn new_sequence(&mut self) -> Result<SequenceId> {
         self.cache.create()
@@ -258,6 +265,17 @@ impl Model {
     /// The oldest are forgotten when there are too many.
     pub fn keep(&mut self, seq: SequenceId) -> Result<()> {
         self.cache.keep(seq)
+    }
+
+    /// Before tokens that may have to be taken back: afterwards `truncate` comes back to here, or to any position since
+    /// where no state is lost. False: that is not possible.
+    pub fn mark(&mut self, seq: SequenceId) -> bool {
+        self.cache.mark(seq)
+    }
+
+    /// Nothing is taken back any more.
+    pub fn unmark(&mut self, seq: SequenceId) {
+        self.cache.unmark(seq);
     }
 
     /// Pages and states in use.

@@ -1,21 +1,25 @@
 //! Many requests, one batch per step: decode rows first, then prompt chunks, bounded.
 //!
 //! Pure and deterministic: the same submissions and steps give the same events. No clock: callers that
-//! want timings read their own at each event. What a request samples does not depend on its batch mates.
+//! want timings read their own at each event. What a request samples does not depend on its batch mates, nor on what is
+//! guessed ahead: guesses are checked by drawing at every position as if there were none.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
-use crate::budget::{BudgetWatch, ReasoningBudget};
+use crate::budget::ReasoningBudget;
 use crate::error::{EngineError, Result};
-use crate::kv::cache::{SequenceId, context_full};
+use crate::kv::cache::SequenceId;
 use crate::kv::size::Rewind;
-use crate::model::{Chunk, Model, Wanted, nan_logits};
-use crate::sampler::{Chain, Sampling};
-use crate::stop::StopStrings;
-use crate::tokenizer::{DetokenizeStream, Tokenizer};
+use crate::model::{Chunk, Model, Wanted};
+use crate::sampler::Sampling;
+use crate::speculate::{Base, Candidate, Costs, Plan, Speculation};
+
+mod active;
+
+use active::{Active, End, Share};
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -38,6 +42,10 @@ pub struct Request {
     pub marks: Vec<TokenId>,
     /// None: the model thinks as long as it likes.
     pub budget: Option<ReasoningBudget>,
+    /// None: one token a step. The answer is the same.
+    pub speculation: Option<Speculation>,
+    /// Tokens that come in place of the first sampled ones; for measuring.
+    pub script: Vec<TokenId>,
 }
 
 /// Why an answer ended.
@@ -63,6 +71,9 @@ pub struct Done {
     pub n_generated: usize,
     /// Tokens of the prompt that were not computed again.
     pub n_reused: usize,
+    /// Guesses that were checked, and those of them that came true.
+    pub n_drafted: usize,
+    pub n_accepted: usize,
 }
 
 /// What happened to a request.
@@ -90,13 +101,6 @@ pub const MAX_PENDING: usize = 1024;
 /// Requests that share a batch; the rest wait their turn. More would make every answer crawl.
 pub const MAX_ACTIVE: usize = 32;
 
-/// Tokens of a prompt between positions that are kept to go back to.
-const KEEP_EVERY: usize = 1024;
-
-/// A position this far before the prompt's end is kept as well: the tokens that open an answer are often not those
-/// that the next prompt has in their place.
-const OPENING: usize = 16;
-
 /// Requests in flight.
 #[derive(Default)]
 pub struct Scheduler {
@@ -104,30 +108,10 @@ pub struct Scheduler {
     /// In order of admission.
     active: Vec<Active>,
     cancelled: Vec<u64>,
-}
-
-/// A request that has its sequence.
-struct Active {
-    request: Request,
-    sequence: SequenceId,
-    /// The prompt, then every sampled token. The sequence holds the first `n_done` of them.
-    history: Vec<TokenId>,
-    n_done: usize,
-    rewind: Rewind,
-    n_reused: usize,
-    n_generated: usize,
-    chain: Chain,
-    /// None for a model without tokenizer: then there are ids, but no text.
-    stream: Option<DetokenizeStream>,
-    stops: StopStrings,
-    budget: Option<BudgetWatch>,
-}
-
-/// The part that one active request has in a batch.
-struct Share {
-    index: usize,
-    n_tokens: usize,
-    wanted: Wanted,
+    costs: Costs,
+    plan: Plan,
+    /// Rows of the last step, unless prompts were read.
+    n_decoded: Option<usize>,
 }
 
 impl Scheduler {
@@ -161,11 +145,20 @@ impl Scheduler {
         self.pending.len() + self.active.len()
     }
 
+    /// How long the last step took: what a row costs on this machine is learned from it, and with that how long drafts
+    /// may be. Where it is never said, figures of another machine hold.
+    pub fn took(&mut self, seconds: f32) {
+        if let Some(n_rows) = self.n_decoded.take() {
+            self.costs.took(n_rows, seconds);
+        }
+    }
+
     /// One batch through the model; returns whether work is left.
     pub fn step(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
         self.end_cancelled(model, sink);
         self.admit(model, sink);
-        let shares = self.shares(model.max_rows());
+        let mut shares = self.shares(model.max_rows());
+        self.draft(model, &mut shares);
         if !shares.is_empty() {
             self.run(model, &shares, sink);
         }
@@ -176,7 +169,14 @@ impl Scheduler {
         for id in std::mem::take(&mut self.cancelled) {
             if let Some(at) = self.pending.iter().position(|r| r.id == id) {
                 let n_prompt = self.pending.remove(at).map_or(0, |r| r.prompt.len());
-                let done = Done { finish: Finish::Cancelled, n_prompt, n_generated: 0, n_reused: 0 };
+                let done = Done {
+                    finish: Finish::Cancelled,
+                    n_prompt,
+                    n_generated: 0,
+                    n_reused: 0,
+                    n_drafted: 0,
+                    n_accepted: 0,
+                };
                 sink(id, GenEvent::Done(done));
             } else if let Some(at) = self.active.iter().position(|a| a.request.id == id) {
                 self.active.remove(at).end(model, Finish::Cancelled, sink);
@@ -219,11 +219,36 @@ impl Scheduler {
                     continue;
                 }
                 let wanted = if n_tokens == n_left { Wanted::Last } else { Wanted::None };
-                shares.push(Share { index, n_tokens, wanted });
+                shares.push(Share { index, n_tokens, n_guesses: 0, wanted });
                 n_free -= n_tokens;
             }
         }
         shares
+    }
+
+    /// Adds guesses to the shares as far as they pay. Beside prompts they don't: those fill the batch.
+    fn draft(&mut self, model: &mut Model, shares: &mut [Share]) {
+        let Self { active, plan, costs, .. } = self;
+        plan.clear(shares.len());
+        self.n_decoded = None;
+        if shares.iter().any(|share| !active[share.index].decodes() || share.wanted == Wanted::None) {
+            return;
+        }
+        let n_rows: usize = shares.iter().map(|share| share.n_tokens).sum();
+        for (text, share) in shares.iter().enumerate() {
+            let chances = active[share.index].guess(share.n_tokens, model.n_ctx());
+            plan.candidates.extend(chances.iter().map(|&chance| Candidate { text, chance }));
+        }
+        let n_free = (model.max_rows() - n_rows).min(model.max_outputs().saturating_sub(shares.len()));
+        let recomputes = model.rewind() == Rewind::Nowhere;
+        plan.choose(Base { n_rows, n_texts: shares.len(), n_free, recomputes }, costs);
+        for (share, &n) in shares.iter_mut().zip(&plan.lengths) {
+            let active = &mut active[share.index];
+            if n > 0 && model.mark(active.sequence) {
+                active.add_guesses(share, n);
+            }
+        }
+        self.n_decoded = Some(shares.iter().map(|share| share.n_tokens + share.n_guesses).sum());
     }
 
     fn run(&mut self, model: &mut Model, shares: &[Share], sink: &mut dyn FnMut(u64, GenEvent)) {
@@ -251,17 +276,17 @@ impl Scheduler {
                 sink(id, GenEvent::Prefill { done: active.n_done.min(total), total });
             }
             if share.wanted == Wanted::Last {
-                let end = match logits.row(row) {
-                    Ok(logits) => active.draw(logits, tokenizer, n_ctx, sink),
-                    Err(error) => Some(End::Failed(error)),
-                };
+                let end = active.take(share, (&logits, row), tokenizer, n_ctx, sink);
                 ended.extend(end.map(|end| (share.index, end)));
-                row += 1;
+                row += 1 + share.n_guesses;
             }
         }
         for sequence in to_keep {
             // what isn't kept is computed again
             _ = model.keep(sequence);
+        }
+        for share in shares.iter().filter(|share| share.n_guesses > 0) {
+            self.active[share.index].take_back(model);
         }
         self.end(model, ended, sink);
     }
@@ -283,148 +308,6 @@ impl Scheduler {
                     sink(id, GenEvent::Failed(error));
                 }
             }
-        }
-    }
-}
-
-/// How a request leaves the active ones.
-enum End {
-    Finished(Finish),
-    Failed(EngineError),
-}
-
-impl Active {
-    /// Checks the request against the model, finds its sequence and what of the prompt that holds already.
-    fn new(request: Request, model: &mut Model) -> Result<Self> {
-        let n_prompt = request.prompt.len();
-        if n_prompt == 0 {
-            return Err(EngineError::new(
-                "request.empty_prompt",
-                "the prompt has no tokens",
-                "Send some text.",
-            ));
-        }
-        if n_prompt > model.n_ctx() {
-            return Err(context_full(0, n_prompt, model.n_ctx()));
-        }
-        model.check_tokens(&request.prompt)?;
-        let (sequence, n_reused) = match request.sequence {
-            None => (model.new_sequence()?, 0),
-            Some(sequence) => {
-                let held = model.tokens(sequence)?;
-                let n_common = held.iter().zip(&request.prompt).take_while(|(a, b)| a == b).count();
-                // The last token is always computed: its logits are wanted.
-                let n_reused = model.truncate(sequence, n_common.min(n_prompt - 1))?;
-                model.keep(sequence)?;
-                (sequence, n_reused)
-            }
-        };
-        Ok(Self {
-            sequence,
-            history: request.prompt.clone(),
-            n_done: n_reused,
-            rewind: model.rewind(),
-            n_reused,
-            n_generated: 0,
-            chain: Chain::new(&request.sampling, model.spec().n_vocab),
-            stream: model.tokenizer().map(Tokenizer::stream),
-            stops: StopStrings::new(&request.stop),
-            budget: request.budget.clone().map(BudgetWatch::new),
-            request,
-        })
-    }
-
-    /// The whole prompt is in the cache.
-    fn decodes(&self) -> bool {
-        self.n_done >= self.request.prompt.len()
-    }
-
-    /// Tokens until the next position that is kept: before the reply, and at intervals in a long prompt.
-    fn n_to_keep(&self) -> usize {
-        let (n_prompt, n_done) = (self.request.prompt.len(), self.n_done);
-        let before_reply = match self.rewind {
-            _ if self.request.sequence.is_none() => return usize::MAX,
-            Rewind::Anywhere => return usize::MAX,
-            Rewind::Near => [n_prompt, n_prompt],
-            // the last token is computed again when the same prompt comes again
-            Rewind::Nowhere => [n_prompt.saturating_sub(OPENING), n_prompt - 1],
-        };
-        let next = (n_done / KEEP_EVERY + 1) * KEEP_EVERY;
-        let stops = before_reply.into_iter().chain(Some(next).filter(|&next| next < n_prompt));
-        stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
-    }
-
-    fn chunk(&self, share: &Share) -> Chunk<'_> {
-        let tokens = &self.history[self.n_done..self.n_done + share.n_tokens];
-        Chunk { seq: self.sequence, tokens, logits: share.wanted }
-    }
-
-    /// Samples the next token and says whether it was the last.
-    fn draw(
-        &mut self,
-        logits: &[f32],
-        tokenizer: Option<&Tokenizer>,
-        n_ctx: usize,
-        sink: &mut dyn FnMut(u64, GenEvent),
-    ) -> Option<End> {
-        if self.request.max_tokens == Some(0) {
-            return Some(End::Finished(Finish::Length));
-        }
-        let forced = self.budget.as_mut().and_then(BudgetWatch::forced);
-        let Some(token) = forced.or_else(|| self.chain.sample(logits, &self.history)) else {
-            return Some(End::Failed(nan_logits()));
-        };
-        self.history.push(token);
-        self.n_generated += 1;
-        if let (Some(budget), Some(tokenizer)) = (&mut self.budget, tokenizer) {
-            budget.saw(&tokenizer.decode(&[token]));
-        }
-        let mut text = String::new();
-        let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));
-        let is_mark = self.request.marks.contains(&token) || tokenizer.is_some_and(|t| t.is_control(token));
-        if is_mark {
-            self.flush(&mut text);
-        }
-        let stopped = !is_end
-            && !is_mark
-            && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
-        let finish = if is_end || stopped {
-            Some(Finish::Stop)
-        } else if self.request.max_tokens == Some(self.n_generated) {
-            Some(Finish::Length)
-        } else if self.history.len() > n_ctx {
-            Some(Finish::ContextFull)
-        } else {
-            None
-        };
-        if finish.is_some() && !stopped {
-            self.flush(&mut text);
-        }
-        sink(self.request.id, GenEvent::Token { id: token, text });
-        finish.map(End::Finished)
-    }
-
-    /// What the detokeniser and the stop watch still hold back belongs to the answer.
-    fn flush(&mut self, text: &mut String) {
-        if let Some(stream) = &mut self.stream
-            && self.stops.push(stream.finish(), text)
-        {
-            return;
-        }
-        self.stops.finish(text);
-    }
-
-    fn end(self, model: &mut Model, finish: Finish, sink: &mut dyn FnMut(u64, GenEvent)) {
-        let id = self.request.id;
-        let (n_prompt, n_generated, n_reused) = (self.request.prompt.len(), self.n_generated, self.n_reused);
-        self.release(model);
-        sink(id, GenEvent::Done(Done { finish, n_prompt, n_generated, n_reused }));
-    }
-
-    /// A sequence that the caller gave stays the caller's.
-    fn release(self, model: &mut Model) {
-        if self.request.sequence.is_none() {
-            model.free(self.sequence);
         }
     }
 }

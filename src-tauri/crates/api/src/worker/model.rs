@@ -104,6 +104,8 @@ impl LoadedModel {
             ignore_eos: request.ignore_eos,
             marks: prepared.format.marks().to_vec(),
             budget: prepared.budget,
+            speculation: None,
+            script: Vec::new(),
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
         let mut notices = prepared.notices;

@@ -15,6 +15,10 @@ use super::size::Geometry;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 
+mod mark;
+
+use mark::Mark;
+
 /// Names a live sequence of one model. Never reused while the model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SequenceId(pub u64);
@@ -51,6 +55,17 @@ struct Sequence {
     state: Option<u32>,
     /// in order of position
     kept: Vec<Kept>,
+    mark: Option<Mark>,
+}
+
+/// Where a sequence goes back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum From {
+    /// a position of itself
+    Live,
+    /// one that was kept, by its index
+    Kept(usize),
+    Mark,
 }
 
 /// All sequences of a model over its pools.
@@ -126,6 +141,7 @@ impl KvCache {
             window: Pages::with_capacity(n_window_pages),
             state: None,
             kept: Vec::new(),
+            mark: None,
         };
         self.sequences.insert(id, sequence);
         Ok(id)
@@ -196,45 +212,55 @@ impl KvCache {
 
     fn go_back(&mut self, id: SequenceId, n: usize, state_is_sound: bool) -> Result<usize> {
         let sequence = self.get(id)?;
-        let (to, from_kept) = self.nearest(sequence, n, state_is_sound);
+        let (to, from) = self.nearest(sequence, n, state_is_sound);
         let n_pages = self.geometry.pages_for(to);
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.truncate(to);
         sequence.pages.truncate(n_pages, pages);
         sequence.window.truncate(n_pages, window_pages);
-        if let Some(kept) = from_kept.map(|at| &sequence.kept[at]) {
-            if geometry.window.is_some() {
-                sequence.window.share_from(&kept.window, kept.window.first(), n_pages, window_pages);
+        let state = match from {
+            From::Live => sequence.state,
+            From::Mark => sequence.mark.map(|mark| mark.slot),
+            From::Kept(at) => {
+                let kept = &sequence.kept[at];
+                if geometry.window.is_some() {
+                    sequence.window.share_from(&kept.window, kept.window.first(), n_pages, window_pages);
+                }
+                kept.state
             }
-            let before = sequence.state;
-            sequence.state = kept.state.inspect(|&slot| states.share(slot));
-            before.into_iter().for_each(|slot| states.release(slot));
-        }
+        };
+        state.into_iter().for_each(|slot| states.share(slot));
+        let before = std::mem::replace(&mut sequence.state, state);
+        before.into_iter().for_each(|slot| states.release(slot));
         if to == 0 {
             sequence.window.clear(window_pages);
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
         }
         let n_left = sequence.kept.partition_point(|kept| kept.position <= to);
         sequence.kept.drain(n_left..).for_each(|mut kept| kept.let_go(window_pages, states));
+        let mark = sequence.mark.take_if(|mark| mark.position > to);
+        mark.into_iter().for_each(|mark| states.release(mark.slot));
         Ok(to)
     }
 
-    /// The greatest position ≤ `n` that the sequence can go on from, and what was kept that leads there.
-    fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, Option<usize>) {
+    /// The greatest position ≤ `n` that the sequence can go on from, and what leads there.
+    fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, From) {
         let (n_held, g) = (sequence.tokens.len(), &self.geometry);
         let live = match g.recurrent {
             true => (state_is_sound && n >= n_held).then_some(n_held),
             false => Some(n.min(n_held)),
         };
-        let live = live.filter(|&to| g.is_covered(sequence.window.first(), to)).unwrap_or(0);
+        let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
+        let live = live.filter(of_itself).unwrap_or(0);
+        let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
         let kept = sequence.kept.iter().enumerate().filter_map(|(at, kept)| {
             let to = if g.recurrent { kept.position } else { kept.position.min(n) };
-            (to <= n && g.is_covered(kept.window.first(), to)).then_some((to, at))
+            (to <= n && g.is_covered(kept.window.first(), to)).then_some((to, From::Kept(at)))
         });
-        match kept.max() {
-            Some((to, at)) if to > live => (to, Some(at)),
-            Some(_) | None => (live, None),
+        match kept.chain(mark.map(|to| (to, From::Mark))).max() {
+            Some((to, from)) if to > live => (to, from),
+            Some(_) | None => (live, From::Live),
         }
     }
 
@@ -406,6 +432,7 @@ impl KvCache {
         sequence.pages.clear(&mut self.pages);
         sequence.window.clear(&mut self.window_pages);
         sequence.state.take().into_iter().for_each(|slot| self.states.release(slot));
+        sequence.mark.take().into_iter().for_each(|mark| self.states.release(mark.slot));
         sequence.kept.drain(..).for_each(|mut kept| kept.let_go(&mut self.window_pages, &mut self.states));
     }
 

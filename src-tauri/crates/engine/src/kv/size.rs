@@ -45,6 +45,8 @@ pub struct Geometry {
     pub n_kept_window_pages: usize,
     /// slots for them beyond those of live sequences
     pub n_kept_states: usize,
+    /// slots for states to come back to when guesses were wrong
+    pub n_mark_states: usize,
 }
 
 impl Geometry {
@@ -68,12 +70,18 @@ impl Geometry {
             max_kept: 0,
             n_kept_window_pages: 0,
             n_kept_states: 0,
+            n_mark_states: 0,
         };
         if !live.can_lose() {
             return live;
         }
-        // a position costs at most so much: its window's pages, and a state
         let bytes = PieceBytes::of(layout);
+        let n_mark_states = match live.recurrent {
+            true => max_sequences.min((kept_bytes / 2 / bytes.state.max(1)) as usize),
+            false => 0,
+        };
+        let kept_bytes = kept_bytes - n_mark_states as u64 * bytes.state;
+        // a position costs at most so much: its window's pages, and a state
         let n_pages = if live.loses_pages() { live.live_window_pages() } else { 0 };
         let of_one = (n_pages as u64 * bytes.window_page + bytes.state).max(1);
         let max_kept = MAX_KEPT.min(usize::try_from(kept_bytes / of_one).unwrap_or(MAX_KEPT));
@@ -81,6 +89,7 @@ impl Geometry {
             max_kept,
             n_kept_window_pages: max_kept * n_pages,
             n_kept_states: if live.recurrent { max_kept } else { 0 },
+            n_mark_states,
             ..live
         }
     }
@@ -106,7 +115,7 @@ impl Geometry {
     /// Slots of recurrent states, for all sequences and what is kept.
     pub fn n_states(&self) -> usize {
         match self.recurrent {
-            true => self.max_sequences + self.n_kept_states,
+            true => self.max_sequences + self.n_kept_states + self.n_mark_states,
             false => 0,
         }
     }
@@ -219,7 +228,7 @@ pub struct KvBytes {
     pub windowed: u64,
     /// recurrent states
     pub states: u64,
-    /// of what is kept to go back to
+    /// of what is kept or marked to go back to
     pub kept: u64,
 }
 
@@ -233,7 +242,7 @@ impl KvBytes {
             windowed: n * geometry.live_window_pages() as u64 * bytes.window_page,
             states: n_states * bytes.state,
             kept: geometry.n_kept_window_pages as u64 * bytes.window_page
-                + geometry.n_kept_states as u64 * bytes.state,
+                + (geometry.n_kept_states + geometry.n_mark_states) as u64 * bytes.state,
         }
     }
 

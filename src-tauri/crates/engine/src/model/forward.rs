@@ -93,6 +93,7 @@ impl Model {
                 let wanted = match chunk.logits {
                     Wanted::None => false,
                     Wanted::Last => i + 1 == chunk.tokens.len(),
+                    Wanted::Tail(n) => i + n >= chunk.tokens.len(),
                     Wanted::All => true,
                 };
                 if self.rows.is_full(capacity, wanted) {

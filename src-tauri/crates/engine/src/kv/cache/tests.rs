@@ -16,6 +16,7 @@ fn geometry(n_ctx: usize, max_sequences: usize) -> Geometry {
         max_kept: 0,
         n_kept_window_pages: 0,
         n_kept_states: 0,
+        n_mark_states: 0,
     }
 }
 
@@ -138,6 +139,26 @@ fn of_many_kept_positions_the_older_are_thinned() {
     assert_eq!(positions, [32, 65, 66, 82], "short ways go first, the newest two stay");
 }
 
+#[test]
+fn a_mark_is_where_a_draft_goes_back_to() {
+    let g = Geometry { recurrent: true, n_mark_states: 1, ..geometry(1000, 2) };
+    let mut cache = KvCache::new(g);
+    let (a, b) = (cache.create().unwrap(), cache.create().unwrap());
+    append(&mut cache, a, 10);
+    append(&mut cache, b, 3);
+    assert!(cache.mark(a) && !cache.mark(b), "there is room for one");
+    assert!(append(&mut cache, a, 5).state.is_some(), "the marked state is not written");
+    assert_eq!(cache.truncate(a, 13).unwrap(), 10);
+    assert_eq!(cache.usage().n_states, 2, "shared again");
+    cache.unmark(a);
+    assert_eq!(append(&mut cache, a, 2).state, None);
+    assert_eq!(cache.truncate(a, 11).unwrap(), 0, "nothing is marked any more");
+    assert!(cache.mark(b));
+    append(&mut cache, b, 1);
+    assert_eq!(cache.truncate(b, 2).unwrap(), 0);
+    assert_eq!(cache.usage().n_states, 0, "a mark that the sequence has left is gone");
+}
+
 /// What the executor would hold: for every page the tokens that each position was computed from, for every slot the
 /// tokens before it.
 struct Memory {
@@ -229,7 +250,8 @@ impl Memory {
             sequence.pages.held().iter().for_each(|&page| p[page as usize] += 1);
             let windows = sequence.kept.iter().map(|kept| &kept.window).chain([&sequence.window]);
             windows.flat_map(Pages::held).for_each(|&page| w[page as usize] += 1);
-            let slots = sequence.kept.iter().map(|kept| kept.state).chain([sequence.state]);
+            let marked = sequence.mark.map(|mark| mark.slot);
+            let slots = sequence.kept.iter().map(|kept| kept.state).chain([sequence.state, marked]);
             slots.flatten().for_each(|slot| s[slot as usize] += 1);
             assert!(sequence.kept.is_sorted_by(|a, b| a.position < b.position));
         }
@@ -255,6 +277,8 @@ fn holders_equal_tables_in_random_histories() {
         Geometry { recurrent: true, ..plain },
         Geometry { recurrent: true, ..kept },
         Geometry { recurrent: true, window: Some(7), n_kept_window_pages: 3, ..kept },
+        Geometry { recurrent: true, n_mark_states: 2, ..plain },
+        Geometry { recurrent: true, n_mark_states: 5, window: Some(7), ..kept },
     ];
     for (seed, geometry) in kinds.into_iter().enumerate() {
         let mut state = 12345 + seed as u64;
@@ -294,6 +318,16 @@ fn holders_equal_tables_in_random_histories() {
                     assert!(held == n_held || geometry.recurrent);
                 }
                 6 | 7 => memory.cache.keep(id).unwrap(),
+                8 => {
+                    let marked = memory.cache.mark(id);
+                    assert!(marked || geometry.n_mark_states < geometry.max_sequences);
+                    // a draft that is taken back, whatever is kept
+                    if marked {
+                        memory.append(id, &[1, 2, 0, 1, 2, 0]);
+                        assert_eq!(memory.cache.truncate(id, n_held).unwrap(), n_held);
+                    }
+                }
+                9 => memory.cache.unmark(id),
                 _ => {
                     let tokens: Vec<TokenId> = (0..1 + draw(8)).map(|_| draw(3) as TokenId).collect();
                     memory.append(id, &tokens);

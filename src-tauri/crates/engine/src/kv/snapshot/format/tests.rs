@@ -25,6 +25,7 @@ fn geometry() -> Geometry {
         max_kept: 2,
         n_kept_window_pages: 20,
         n_kept_states: 0,
+        n_mark_states: 0,
     }
 }
 

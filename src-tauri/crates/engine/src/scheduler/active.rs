@@ -1,0 +1,267 @@
+//! A request in flight: what of it is computed, and how a token of it is drawn.
+
+use super::{Done, Finish, GenEvent, Request};
+use crate::TokenId;
+use crate::budget::BudgetWatch;
+use crate::error::{EngineError, Result};
+use crate::kv::cache::{SequenceId, context_full};
+use crate::kv::size::{REWIND, Rewind};
+use crate::model::{Chunk, Logits, Model, Wanted, nan_logits};
+use crate::sampler::Chain;
+use crate::speculate::Guesser;
+use crate::stop::StopStrings;
+use crate::tokenizer::{DetokenizeStream, Tokenizer};
+
+/// Tokens of a prompt between positions that are kept to go back to.
+const KEEP_EVERY: usize = 1024;
+
+/// A position this far before the prompt's end is kept as well: the tokens that open an answer are often not those
+/// that the next prompt has in their place.
+const OPENING: usize = 16;
+
+/// A request that has its sequence.
+pub(super) struct Active {
+    pub request: Request,
+    pub sequence: SequenceId,
+    /// The prompt, then every sampled token. The sequence holds the first `n_done` of them.
+    pub history: Vec<TokenId>,
+    pub n_done: usize,
+    rewind: Rewind,
+    n_reused: usize,
+    n_generated: usize,
+    chain: Chain,
+    /// None for a model without tokenizer: then there are ids, but no text.
+    stream: Option<DetokenizeStream>,
+    stops: StopStrings,
+    budget: Option<BudgetWatch>,
+    /// None: nothing is guessed.
+    pub guesser: Option<Guesser>,
+    /// What of the next batch is this request's: tokens of `history` from `n_done` on, then guesses.
+    rows: Vec<TokenId>,
+    pub n_drafted: usize,
+    pub n_accepted: usize,
+}
+
+/// The part that one active request has in a batch.
+pub(super) struct Share {
+    pub index: usize,
+    /// tokens of its text
+    pub n_tokens: usize,
+    /// guesses after them
+    pub n_guesses: usize,
+    pub wanted: Wanted,
+}
+
+/// How a request leaves the active ones.
+pub(super) enum End {
+    Finished(Finish),
+    Failed(EngineError),
+}
+
+impl Active {
+    /// Checks the request against the model, finds its sequence and what of the prompt that holds already.
+    pub fn new(request: Request, model: &mut Model) -> Result<Self> {
+        let n_prompt = request.prompt.len();
+        if n_prompt == 0 {
+            return Err(EngineError::new(
+                "request.empty_prompt",
+                "the prompt has no tokens",
+                "Send some text.",
+            ));
+        }
+        if n_prompt > model.n_ctx() {
+            return Err(context_full(0, n_prompt, model.n_ctx()));
+        }
+        model.check_tokens(&request.prompt)?;
+        model.check_tokens(&request.script)?;
+        let (sequence, n_reused) = match request.sequence {
+            None => (model.new_sequence()?, 0),
+            Some(sequence) => {
+                let held = model.tokens(sequence)?;
+                let n_common = held.iter().zip(&request.prompt).take_while(|(a, b)| a == b).count();
+                // The last token is always computed: its logits are wanted.
+                let n_reused = model.truncate(sequence, n_common.min(n_prompt - 1))?;
+                model.keep(sequence)?;
+                (sequence, n_reused)
+            }
+        };
+        Ok(Self {
+            sequence,
+            history: request.prompt.clone(),
+            n_done: n_reused,
+            rewind: model.rewind(),
+            n_reused,
+            n_generated: 0,
+            chain: Chain::new(&request.sampling, model.spec().n_vocab),
+            stream: model.tokenizer().map(Tokenizer::stream),
+            stops: StopStrings::new(&request.stop),
+            budget: request.budget.clone().map(BudgetWatch::new),
+            guesser: request.speculation.map(|how| Guesser::new(how, model.n_ctx(), &request.prompt)),
+            rows: Vec::new(),
+            n_drafted: 0,
+            n_accepted: 0,
+            request,
+        })
+    }
+
+    /// The whole prompt is in the cache.
+    pub fn decodes(&self) -> bool {
+        self.n_done >= self.request.prompt.len()
+    }
+
+    /// Tokens until the next position that is kept: before the reply, and at intervals in a long prompt.
+    pub fn n_to_keep(&self) -> usize {
+        let (n_prompt, n_done) = (self.request.prompt.len(), self.n_done);
+        let before_reply = match self.rewind {
+            _ if self.request.sequence.is_none() => return usize::MAX,
+            Rewind::Anywhere => return usize::MAX,
+            Rewind::Near => [n_prompt, n_prompt],
+            // the last token is computed again when the same prompt comes again
+            Rewind::Nowhere => [n_prompt.saturating_sub(OPENING), n_prompt - 1],
+        };
+        let next = (n_done / KEEP_EVERY + 1) * KEEP_EVERY;
+        let stops = before_reply.into_iter().chain(Some(next).filter(|&next| next < n_prompt));
+        stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
+    }
+
+    /// Guesses what follows, as far as it could be accepted; nothing where nothing is guessed.
+    pub fn guess(&mut self, n_tokens: usize, n_ctx: usize) -> &[f32] {
+        let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
+        let n_room = n_ctx.saturating_sub(self.history.len());
+        let n = n_left.min(n_room).min(REWIND.saturating_sub(n_tokens));
+        let Some(guesser) = &mut self.guesser else { return &[] };
+        guesser.guess(&self.history, n);
+        guesser.chances()
+    }
+
+    /// Adds the first `n` guesses to its share of the next batch.
+    pub fn add_guesses(&mut self, share: &mut Share, n: usize) {
+        let draft = self.guesser.as_ref().map_or(&[][..], Guesser::draft);
+        self.rows.clear();
+        self.rows.extend_from_slice(&self.history[self.n_done..self.n_done + share.n_tokens]);
+        self.rows.extend_from_slice(&draft[..n]);
+        share.n_guesses = n;
+        self.n_drafted += n;
+    }
+
+    pub fn chunk(&self, share: &Share) -> Chunk<'_> {
+        let seq = self.sequence;
+        match share.n_guesses {
+            0 => {
+                let tokens = &self.history[self.n_done..self.n_done + share.n_tokens];
+                Chunk { seq, tokens, logits: share.wanted }
+            }
+            n => Chunk { seq, tokens: &self.rows, logits: Wanted::Tail(n + 1) },
+        }
+    }
+
+    /// Draws as many tokens as there are guesses that come true, and one more; of the share's logits the first is
+    /// `row`. Afterwards `n_done` counts what the sequence holds of the text, guesses that were wrong left out.
+    pub fn take(
+        &mut self,
+        share: &Share,
+        (logits, row): (&Logits, usize),
+        tokenizer: Option<&Tokenizer>,
+        n_ctx: usize,
+        sink: &mut dyn FnMut(u64, GenEvent),
+    ) -> Option<End> {
+        for at in 0..=share.n_guesses {
+            let end = match logits.row(row + at) {
+                Ok(logits) => self.draw(logits, tokenizer, n_ctx, sink),
+                Err(error) => Some(End::Failed(error)),
+            };
+            if end.is_some() {
+                return end;
+            }
+            let guess = self.rows.get(share.n_tokens + at).filter(|_| at < share.n_guesses);
+            if guess != self.history.last() {
+                return None;
+            }
+            self.n_done += 1;
+            self.n_accepted += 1;
+        }
+        None
+    }
+
+    /// What was guessed wrong leaves the sequence again.
+    pub fn take_back(&mut self, model: &mut Model) {
+        let held = model.truncate(self.sequence, self.n_done);
+        self.n_done = held.expect("the sequence has just run");
+        model.unmark(self.sequence);
+    }
+
+    /// Samples the next token and says whether it was the last.
+    fn draw(
+        &mut self,
+        logits: &[f32],
+        tokenizer: Option<&Tokenizer>,
+        n_ctx: usize,
+        sink: &mut dyn FnMut(u64, GenEvent),
+    ) -> Option<End> {
+        if self.request.max_tokens == Some(0) {
+            return Some(End::Finished(Finish::Length));
+        }
+        let forced = self.budget.as_mut().and_then(BudgetWatch::forced);
+        let Some(drawn) = forced.or_else(|| self.chain.sample(logits, &self.history)) else {
+            return Some(End::Failed(nan_logits()));
+        };
+        let token = self.request.script.get(self.n_generated).copied().unwrap_or(drawn);
+        self.history.push(token);
+        self.n_generated += 1;
+        if let Some(guesser) = &mut self.guesser {
+            guesser.saw(&self.history);
+        }
+        if let (Some(budget), Some(tokenizer)) = (&mut self.budget, tokenizer) {
+            budget.saw(&tokenizer.decode(&[token]));
+        }
+        let mut text = String::new();
+        let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));
+        let is_mark = self.request.marks.contains(&token) || tokenizer.is_some_and(|t| t.is_control(token));
+        if is_mark {
+            self.flush(&mut text);
+        }
+        let stopped = !is_end
+            && !is_mark
+            && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
+        let finish = if is_end || stopped {
+            Some(Finish::Stop)
+        } else if self.request.max_tokens == Some(self.n_generated) {
+            Some(Finish::Length)
+        } else if self.history.len() > n_ctx {
+            Some(Finish::ContextFull)
+        } else {
+            None
+        };
+        if finish.is_some() && !stopped {
+            self.flush(&mut text);
+        }
+        sink(self.request.id, GenEvent::Token { id: token, text });
+        finish.map(End::Finished)
+    }
+
+    /// What the detokeniser and the stop watch still hold back belongs to the answer.
+    fn flush(&mut self, text: &mut String) {
+        if let Some(stream) = &mut self.stream
+            && self.stops.push(stream.finish(), text)
+        {
+            return;
+        }
+        self.stops.finish(text);
+    }
+
+    pub fn end(self, model: &mut Model, finish: Finish, sink: &mut dyn FnMut(u64, GenEvent)) {
+        let id = self.request.id;
+        let Self { n_generated, n_reused, n_drafted, n_accepted, .. } = self;
+        let n_prompt = self.request.prompt.len();
+        self.release(model);
+        sink(id, GenEvent::Done(Done { finish, n_prompt, n_generated, n_reused, n_drafted, n_accepted }));
+    }
+
+    /// A sequence that the caller gave stays the caller's.
+    pub fn release(self, model: &mut Model) {
+        match self.request.sequence {
+            None => model.free(self.sequence),
+            Some(sequence) => model.unmark(sequence),
+        }
+    }
+}

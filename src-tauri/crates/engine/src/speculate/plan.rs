@@ -1,0 +1,135 @@
+//! How many guesses of each text are worth checking in the next run.
+//!
+//! Of all guesses the likeliest first, as many as make the most tokens for what the run costs: where guesses seldom
+//! come true, none.
+
+use super::costs::Costs;
+
+/// A guess that may be checked. Its text's earlier guesses are likelier, so that they are chosen before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// whose it is: index into the texts
+    pub text: usize,
+    /// that it and all before it come true
+    pub chance: f32,
+}
+
+/// The run without guesses.
+#[derive(Debug, Clone, Copy)]
+pub struct Base {
+    /// rows of all texts
+    pub n_rows: usize,
+    /// texts that get a token in any case
+    pub n_texts: usize,
+    /// rows that are left for guesses
+    pub n_free: usize,
+    /// What a draft got right has to be computed again if the rest of it is wrong.
+    pub recomputes: bool,
+}
+
+/// What one text's guesses amount to so far.
+#[derive(Debug, Clone, Copy)]
+struct Drafted {
+    /// that all of them come true
+    chance: f32,
+    /// expected tokens
+    n_tokens: f32,
+}
+
+/// Buffers for choosing, used again and again.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub candidates: Vec<Candidate>,
+    drafted: Vec<Drafted>,
+    /// guesses to check (texts)
+    pub lengths: Vec<usize>,
+}
+
+impl Plan {
+    /// No candidates, of so many texts.
+    pub fn clear(&mut self, n_texts: usize) {
+        self.candidates.clear();
+        self.lengths.clear();
+        self.lengths.resize(n_texts, 0);
+    }
+
+    /// Fills `lengths` with what is worth checking of `candidates`; those that are certain are checked in any case.
+    pub fn choose(&mut self, base: Base, costs: &Costs) {
+        let Self { candidates, drafted, lengths } = self;
+        drafted.clear();
+        drafted.resize(lengths.len(), Drafted { chance: 1.0, n_tokens: 1.0 });
+        candidates.sort_unstable_by(|a, b| b.chance.total_cmp(&a.chance).then(a.text.cmp(&b.text)));
+        let row = costs.of(2) - costs.of(1);
+        let again = |text: &Drafted| match base.recomputes {
+            true => (1.0 - text.chance) * text.n_tokens * row,
+            false => 0.0,
+        };
+        let (mut n_tokens, mut n_again) = (base.n_texts as f32, 0.0);
+        let (mut best, mut n_chosen) = (n_tokens / costs.of(base.n_rows), 0);
+        for (n, candidate) in (1..=base.n_free).zip(candidates.iter()) {
+            let text = &mut drafted[candidate.text];
+            n_again -= again(text);
+            text.chance = candidate.chance;
+            text.n_tokens += candidate.chance;
+            n_tokens += candidate.chance;
+            n_again += again(text);
+            let speed = n_tokens / (costs.of(base.n_rows + n) + n_again);
+            if speed > best * WORTH || candidate.chance >= 1.0 {
+                (best, n_chosen) = (speed, n);
+            }
+        }
+        for candidate in &candidates[..n_chosen] {
+            lengths[candidate.text] += 1;
+        }
+    }
+}
+
+/// A longer draft has to promise so many times the speed: estimates are rough, and a plain step is sure.
+const WORTH: f32 = 1.02;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lengths chosen for texts whose every guess comes true with the given odds.
+    fn check(odds: &[f32], n_most: usize, recomputes: bool, expected: impl Fn(&[usize]) -> bool) {
+        let mut plan = Plan::default();
+        plan.clear(odds.len());
+        for (text, p) in odds.iter().enumerate() {
+            let chances = (1..=n_most as i32).map(|n| Candidate { text, chance: p.powi(n) });
+            plan.candidates.extend(chances);
+        }
+        plan.choose(
+            Base { n_rows: odds.len(), n_texts: odds.len(), n_free: 60, recomputes },
+            &Costs::default(),
+        );
+        assert!(expected(&plan.lengths), "{odds:?}: {:?}", plan.lengths);
+    }
+
+    #[test]
+    fn as_many_guesses_are_checked_as_pay() {
+        check(&[0.0], 16, false, |n| n == [0]);
+        check(&[0.2], 16, false, |n| n == [0]);
+        check(&[0.6], 16, false, |n| (1..5).contains(&n[0]));
+        check(&[0.99], 16, false, |n| n == [16]);
+        check(&[0.9], 16, false, |n| (4..16).contains(&n[0]));
+        check(&[], 16, false, |n| n.is_empty());
+        check(&[0.9], 0, false, |n| n == [0]);
+        // rows go to the text whose guesses are better
+        check(&[0.1, 0.95, 0.7], 16, false, |n| n[0] == 0 && n[1] > n[2]);
+        // what is lost on a mistake makes drafts shorter
+        let of = |recomputes| {
+            let mut found = 0;
+            check(&[0.8], 16, recomputes, |_| true);
+            for n in 0..=16 {
+                let mut plan = Plan::default();
+                plan.clear(1);
+                plan.candidates.extend((1..=n).map(|n| Candidate { text: 0, chance: 0.8f32.powi(n) }));
+                plan.choose(Base { n_rows: 1, n_texts: 1, n_free: 60, recomputes }, &Costs::default());
+                found = found.max(plan.lengths[0]);
+            }
+            found
+        };
+        assert!(of(true) <= of(false));
+    }
+}
