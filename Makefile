@@ -8,10 +8,10 @@ export PATH := $(CURDIR)/target/tools/node_modules/.bin:$(PATH)
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test bench types starter bundle ui setup format clean
+.PHONY: help run nook test bench peers peers-all types starter bundle ui setup format clean built-peers
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 run: ## build and open the window (in a terminal without a display: `nook chat`)
 	@.make/run.sh
@@ -29,6 +29,20 @@ bench: nook ## kernels against their reference, then prefill and decode speed of
 	target/release/nook bench --kernels --json
 	target/release/nook bench --model starter --json
 	target/release/nook bench --shape llama-3.2-1b:Q4_K --prompt 64 --gen 32 --json
+
+peers: built-peers ## us and other engines by turns on the same files; ONLY=shape:mix TESTS=pp512,tg,load,… ROUNDS=n
+	@python3 tests/peers/run.py $(PEERS_CHOICE)
+
+peers-all: built-peers ## the same for every shape in every common mix
+	@python3 tests/peers/run.py --all $(PEERS_CHOICE)
+
+PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	$(if $(THREADS),--threads $(THREADS))
+
+# Their flags lie in the folder, for the processor at hand: cargo finds them only from within.
+built-peers: nook
+	@.make/setup.sh peers
+	@cd tests/peers && cargo build --locked --release
 
 types: ## generate ui/src/lib/backend/bindings.ts from the Rust types
 	cargo run --quiet --package api --example bindings

@@ -3,6 +3,7 @@
 #   node      Node 20.19 or newer (an older one fetches its successor from npm into target/tools)
 #   terminal  a C compiler, for SQLite
 #   window    terminal + WebKitGTK's headers
+#   peers     terminal + what builds llama.cpp and reads its headers
 #   test      what drives the window and a browser without a display
 # Debian and its kin: installs by apt as root or through passwordless sudo. Elsewhere, or without
 # permission: says exactly what to install, and stops.
@@ -16,6 +17,7 @@ packages() {
     node) ;;
     terminal) echo build-essential ;;
     window) echo build-essential pkg-config libwebkit2gtk-4.1-dev ;;
+    peers) echo build-essential cmake libclang-dev ;;
     test) echo webkit2gtk-driver xvfb dbus fonts-dejavu-core chromium ;;
     *) echo "setup.sh: no group $1" >&2; exit 2 ;;
   esac
@@ -27,6 +29,7 @@ have_without_dpkg() {
     node) true ;;
     terminal) command -v cc >/dev/null ;;
     window) command -v cc >/dev/null && pkg-config --exists webkit2gtk-4.1 2>/dev/null ;;
+    peers) command -v cc >/dev/null && command -v cmake >/dev/null && command -v clang >/dev/null ;;
     test) command -v WebKitWebDriver >/dev/null && command -v Xvfb >/dev/null && command -v chromium >/dev/null ;;
   esac
 }
@@ -95,6 +98,6 @@ system_packages "$@"
 for group in "$@"; do
   case $group in
     node) node_22 ;;
-    terminal | window) rust ;;
+    terminal | window | peers) rust ;;
   esac
 done

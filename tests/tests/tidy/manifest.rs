@@ -49,10 +49,13 @@ pub const RULES: &[Rule] = &[
             ("src-tauri/crates/io/Cargo.toml", "[dependencies]\nserde = { version = \"1\" }\n"),
             ("src-tauri/crates/io/Cargo.toml", "[package]\nname = \"io\"\n[dependencies]\n"),
         ],
-        passes: &[(
-            "src-tauri/crates/io/Cargo.toml",
-            "[package]\nname = \"io\"\n[lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n",
-        )],
+        passes: &[
+            (
+                "src-tauri/crates/io/Cargo.toml",
+                "[package]\nname = \"io\"\n[lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n",
+            ),
+            ("tests/peers/Cargo.toml", "[workspace]\n[package]\nname = \"p\"\n[dependencies]\nx = \"1\"\n"),
+        ],
     },
 ];
 
@@ -136,8 +139,10 @@ fn versions(source: &Source) -> Vec<Offence> {
     found
 }
 
+/// The crate whose manifest this is. A workspace's own manifest is where versions stand.
 fn crate_manifest(source: &Source) -> Option<&str> {
-    if source.path.ends_with("Cargo.toml") { source.crate_name() } else { None }
+    let of_a_crate = source.path.ends_with("Cargo.toml") && !source.text.contains("[workspace]\n");
+    if of_a_crate { source.crate_name() } else { None }
 }
 
 /// Every dependency of every kind that a manifest names.

@@ -1,0 +1,219 @@
+//! llama.cpp with one model and one sequence: the only place that calls it.
+//!
+//! Its pointers are made in `load`, never null after it, used by one thread, and freed in the reverse order of their
+//! making: that is what every call below stands on.
+
+use std::ffi::{CString, c_char, c_void};
+use std::ptr;
+
+use llama_cpp_sys_2 as sys;
+
+use crate::options::{Kv, Options};
+
+/// Tokens that are handed over at once.
+const BATCH: usize = 2048;
+/// Tokens that one pass computes: llama.cpp's own default.
+const MICRO_BATCH: u32 = 512;
+const SEQUENCE: sys::llama_seq_id = 0;
+
+pub struct Runner {
+    threads: *mut sys::ggml_threadpool,
+    model: *mut sys::llama_model,
+    context: *mut sys::llama_context,
+    n_vocab: usize,
+    /// Tokens that the sequence holds.
+    depth: usize,
+}
+
+extern "C" fn silent(_: sys::ggml_log_level, _: *const c_char, _: *mut c_void) {}
+
+impl Runner {
+    pub fn load(options: &Options) -> Result<Self, String> {
+        let path =
+            CString::new(options.model.as_str()).map_err(|_| "the path holds a zero byte".to_owned())?;
+        let loud = std::env::var_os("PEER_VERBOSE").is_some();
+        // SAFETY: a callback without state; the backend is started once, before anything else.
+        unsafe {
+            if !loud {
+                sys::llama_log_set(Some(silent), ptr::null_mut());
+            }
+            sys::llama_backend_init();
+        }
+        // SAFETY: the parameters are llama.cpp's own with plain fields changed; the path outlives the call.
+        let model = unsafe {
+            let mut params = sys::llama_model_default_params();
+            params.n_gpu_layers = 0;
+            params.use_extra_bufts = options.repack;
+            params.load_mode =
+                if options.map { sys::LLAMA_LOAD_MODE_MMAP } else { sys::LLAMA_LOAD_MODE_NONE };
+            sys::llama_model_load_from_file(path.as_ptr(), params)
+        };
+        if model.is_null() {
+            return Err(format!("llama.cpp does not load {}", options.model));
+        }
+        let mut runner =
+            Self { threads: ptr::null_mut(), model, context: ptr::null_mut(), n_vocab: 0, depth: 0 };
+        runner.start(options)?;
+        Ok(runner)
+    }
+
+    /// The context, its threads and what the vocabulary holds.
+    fn start(&mut self, options: &Options) -> Result<(), String> {
+        let n_context = u32::try_from(options.n_tokens()).map_err(|_| "that depth is too great")?;
+        // SAFETY: `self.model` is a loaded model; the parameters are llama.cpp's own with plain fields changed.
+        unsafe {
+            let mut params = sys::llama_context_default_params();
+            params.n_ctx = n_context;
+            params.n_batch = BATCH as u32;
+            params.n_ubatch = MICRO_BATCH;
+            params.n_threads = options.n_threads;
+            params.n_threads_batch = options.n_threads;
+            params.flash_attn_type = match options.flash_attention {
+                true => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
+                false => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
+            };
+            params.type_k = kv_type(options.kv);
+            params.type_v = kv_type(options.kv);
+            params.no_perf = true;
+            params.swa_full = false;
+            self.context = sys::llama_init_from_model(self.model, params);
+        }
+        if self.context.is_null() {
+            return Err("llama.cpp makes no context in these settings".into());
+        }
+        // SAFETY: the context is there; the pool outlives it (see `drop`); without a pool llama.cpp would start threads
+        // anew for every pass.
+        unsafe {
+            let mut params = sys::ggml_threadpool_params_default(options.n_threads);
+            self.threads = sys::ggml_threadpool_new(&mut params);
+            if !self.threads.is_null() {
+                sys::llama_attach_threadpool(self.context, self.threads, self.threads);
+            }
+            self.n_vocab = sys::llama_vocab_n_tokens(self.vocabulary()).max(1) as usize;
+        }
+        if self.threads.is_null() { Err("llama.cpp starts no threads".into()) } else { Ok(()) }
+    }
+
+    fn vocabulary(&self) -> *const sys::llama_vocab {
+        // SAFETY: the model is loaded.
+        unsafe { sys::llama_model_get_vocab(self.model) }
+    }
+
+    /// `n` ids that look like nothing: those of `nook bench`.
+    pub fn tokens(&self, from: usize, n: usize) -> Vec<sys::llama_token> {
+        let id = |at: usize| ((at as u64 * 7919 + 17) % self.n_vocab as u64) as sys::llama_token;
+        (from..from + n).map(id).collect()
+    }
+
+    /// Appends tokens; the logits of the last are there afterwards.
+    pub fn decode(&mut self, tokens: &[sys::llama_token]) -> Result<(), String> {
+        for part in tokens.chunks(BATCH) {
+            // SAFETY: llama.cpp only reads the tokens, within the call; positions continue where the sequence ends.
+            let status = unsafe {
+                let batch = sys::llama_batch_get_one(part.as_ptr().cast_mut(), part.len() as i32);
+                sys::llama_decode(self.context, batch)
+            };
+            if status != 0 {
+                return Err(format!("llama.cpp fails to decode: {status}"));
+            }
+        }
+        self.depth += tokens.len();
+        // SAFETY: the context is there.
+        unsafe { sys::llama_synchronize(self.context) };
+        Ok(())
+    }
+
+    /// A sequence of `depth` tokens, whatever it was before.
+    pub fn deepen(&mut self, depth: usize) -> Result<(), String> {
+        // SAFETY: the context is there, and owns its memory.
+        unsafe { sys::llama_memory_clear(sys::llama_get_memory(self.context), false) };
+        self.depth = 0;
+        self.decode(&self.tokens(0, depth))
+    }
+
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Forgets what follows `depth`; false where that can't be done: the sequence is in no use then.
+    pub fn truncate(&mut self, depth: usize) -> bool {
+        // SAFETY: as in `deepen`.
+        let done = unsafe {
+            let memory = sys::llama_get_memory(self.context);
+            if depth == 0 {
+                sys::llama_memory_clear(memory, false);
+                true
+            } else {
+                sys::llama_memory_seq_rm(memory, SEQUENCE, depth as i32, -1)
+            }
+        };
+        self.depth = if done { depth } else { self.depth };
+        done
+    }
+
+    /// The likeliest token after `text`, and its bytes.
+    pub fn first_token(&mut self, text: &str) -> Result<(sys::llama_token, Vec<u8>), String> {
+        let mut ids = vec![0; text.len() + 8];
+        // SAFETY: the lengths are those of the buffers.
+        let n = unsafe {
+            sys::llama_tokenize(
+                self.vocabulary(),
+                text.as_ptr().cast(),
+                text.len() as i32,
+                ids.as_mut_ptr(),
+                ids.len() as i32,
+                true,
+                false,
+            )
+        };
+        let n = usize::try_from(n).map_err(|_| "llama.cpp cannot tokenize the prompt")?;
+        self.decode(&ids[..n])?;
+        // SAFETY: logits of the last token were asked for: (n_vocab).
+        let logits = unsafe {
+            let logits = sys::llama_get_logits_ith(self.context, -1);
+            if logits.is_null() {
+                return Err("llama.cpp has no logits".into());
+            }
+            std::slice::from_raw_parts(logits, self.n_vocab)
+        };
+        let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+        let id = best.map_or(0, |(id, _)| id as sys::llama_token);
+        let mut piece = vec![0_u8; 256];
+        // SAFETY: the length is that of the buffer.
+        let n = unsafe {
+            sys::llama_token_to_piece(
+                self.vocabulary(),
+                id,
+                piece.as_mut_ptr().cast(),
+                piece.len() as i32,
+                0,
+                true,
+            )
+        };
+        piece.truncate(usize::try_from(n).unwrap_or(0));
+        Ok((id, piece))
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // SAFETY: each is freed once, what uses another before it; llama.cpp takes null for nothing.
+        unsafe {
+            if !self.context.is_null() {
+                sys::llama_free(self.context);
+            }
+            if !self.threads.is_null() {
+                sys::ggml_threadpool_free(self.threads);
+            }
+            sys::llama_model_free(self.model);
+        }
+    }
+}
+
+fn kv_type(kv: Kv) -> sys::ggml_type {
+    match kv {
+        Kv::F16 => sys::GGML_TYPE_F16,
+        Kv::Q8_0 => sys::GGML_TYPE_Q8_0,
+        Kv::Q4_0 => sys::GGML_TYPE_Q4_0,
+    }
+}
