@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The driver's own sums, choices and resuming, without any engine: `python3 tests/peers/check.py`."""
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -20,6 +21,9 @@ class Pretended:
     def __init__(self, name, speeds, version="1"):
         self.name, self.speeds, self.version, self.asked = name, speeds, version, []
 
+    def runs(self, _inspected):
+        return True
+
     def variants(self, _sitting):
         return list(self.speeds)
 
@@ -28,20 +32,30 @@ class Pretended:
         if self.speeds[variant] is None:
             raise Failed("it doesn't load")
         row = {"tok_s": self.speeds[variant], "rss_peak_mb": 100.0, "bytes_per_token": 10**9}
-        return [row | {"test": test, "depth": depth, "kv": kv} for test, depth, kv in sitting.tests()]
+        asked = [test for test in sitting.tests() if not test[0].endswith(" busy")]
+        return [row | {"test": test, "depth": depth, "kv": kv} for test, depth, kv in asked]
 
     def inspect(self, _path):
         return {"metadata": {}, "tensors": [{"name": "token_embd.weight", "shape": [10, 4]}]}
 
 
 class PretendedMachine:
+    def busy(self):
+        return contextlib.nullcontext()
+
     def limits(self):
         return {"read_gb_s": 40.0, "int8_gops": 1000.0}
 
 
-def driver(folder, ours, peer, n_rounds=3):
+def driver(folder, ours, peer):
     results = report.Results(os.path.join(folder, "results.jsonl"), "run")
-    return run.Driver([ours, peer], PretendedMachine(), results, n_rounds)
+    return run.Driver([ours, peer], PretendedMachine(), results)
+
+
+def sit(one, about, sitting, n_rounds):
+    for at in range(n_rounds):
+        one.sit(about, "path", sitting, at)
+    return one
 
 
 ABOUT = {"shape": "s", "mix": "m", "file": "f"}
@@ -52,7 +66,7 @@ class Rounds(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             ours = Pretended("inglenook", {"": 30.0})
             peer = Pretended("other", {"good": 20.0, "near": 19.5, "bad": 10.0})
-            driver(folder, ours, peer).sit(ABOUT, "path", SHORT)
+            sit(driver(folder, ours, peer), ABOUT, SHORT, 3)
             self.assertEqual(len(ours.asked), 3)
             names = [variant for _, variant in peer.asked]
             self.assertEqual(names, ["good", "near", "bad"] + ["good", "near"] * 2)
@@ -60,15 +74,14 @@ class Rounds(unittest.TestCase):
     def test_what_is_done_is_not_done_again(self):
         with tempfile.TemporaryDirectory() as folder:
             ours, peer = Pretended("inglenook", {"": 30.0}), Pretended("other", {"good": 20.0})
-            driver(folder, ours, peer, 2).sit(ABOUT, "path", SHORT)
+            sit(driver(folder, ours, peer), ABOUT, SHORT, 2)
             with open(os.path.join(folder, "results.jsonl"), encoding="utf-8") as file:
                 whole = file.read().splitlines(keepends=True)
             # Ended in the middle of the last line: that row, and no other, is missing.
             with open(os.path.join(folder, "results.jsonl"), "w", encoding="utf-8") as file:
                 file.writelines(whole[:-1] + [whole[-1][:20]])
             ours, peer = Pretended("inglenook", {"": 30.0}), Pretended("other", {"good": 20.0})
-            again = driver(folder, ours, peer, 2)
-            again.sit(ABOUT, "path", SHORT)
+            sit(driver(folder, ours, peer), ABOUT, SHORT, 2)
             self.assertEqual((len(ours.asked), len(peer.asked)), (0, 1))
             results = driver(folder, ours, peer).results
             self.assertEqual([entry[1] for entry in report.lines(results)], ["pp512", "tg64"])
@@ -77,20 +90,19 @@ class Rounds(unittest.TestCase):
     def test_another_build_or_file_is_measured_anew(self):
         with tempfile.TemporaryDirectory() as folder:
             ours, peer = Pretended("inglenook", {"": 30.0}), Pretended("other", {"good": 20.0})
-            driver(folder, ours, peer, 1).sit(ABOUT, "path", SHORT)
+            sit(driver(folder, ours, peer), ABOUT, SHORT, 1)
             newer = Pretended("other", {"good": 25.0}, version="2")
-            driver(folder, ours, newer, 1).sit(ABOUT, "path", SHORT)
+            sit(driver(folder, ours, newer), ABOUT, SHORT, 1)
             self.assertEqual((len(ours.asked), len(newer.asked)), (1, 1))
             entries = report.lines(driver(folder, ours, newer).results)
             self.assertEqual([entry[3] for entry in entries], ["25.0 tok/s"] * 2)
-            driver(folder, ours, newer, 1).sit(ABOUT | {"file": "g"}, "path", SHORT)
+            sit(driver(folder, ours, newer), ABOUT | {"file": "g"}, SHORT, 1)
             self.assertEqual((len(ours.asked), len(newer.asked)), (2, 2))
 
     def test_an_engine_that_fails_is_said_and_not_asked_again(self):
         with tempfile.TemporaryDirectory() as folder:
             ours, peer = Pretended("inglenook", {"": 30.0}), Pretended("other", {"good": None})
-            failing = driver(folder, ours, peer)
-            failing.sit(ABOUT, "path", SHORT)
+            failing = sit(driver(folder, ours, peer), ABOUT, SHORT, 3)
             self.assertEqual((len(ours.asked), len(peer.asked), len(failing.failures)), (3, 1, 1))
 
     def test_slow_prompts_have_fewer_rounds(self):
@@ -155,12 +167,19 @@ class Figures(unittest.TestCase):
     def test_a_line_of_the_table(self):
         with tempfile.TemporaryDirectory() as folder:
             ours, peer = Pretended("inglenook", {"": 30.0}), Pretended("other", {"good": 20.0})
-            one = driver(folder, ours, peer, 2)
-            one.sit(ABOUT, "path", SHORT)
+            one = sit(driver(folder, ours, peer), ABOUT, SHORT, 2)
             prompt, decode = report.lines(one.results)
         self.assertEqual(decode[2:6], ["30.0 tok/s", "20.0 tok/s", "other, good", "1.50"])
         self.assertEqual(decode[6:], ["30.0 GB/s, 75%", "100 / 100 MB"])
         self.assertEqual(prompt[6], "0 GOPS, 0%")
+
+    def test_beside_other_work(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ours, peer = Pretended("inglenook", {"": 30.0}), Pretended("other", {"good": 20.0})
+            one = sit(driver(folder, ours, peer), ABOUT, Sitting("busy", 0, 16), 1)
+            quiet, busy = report.lines(one.results)
+        self.assertEqual([quiet[1], busy[1]], ["tg16", "tg16 busy"])
+        self.assertEqual([quiet[6], busy[6]], ["30.0 GB/s, 75%", "1.00 of quiet"])
 
     def test_output_of_llama_bench(self):
         output = """noise

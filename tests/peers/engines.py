@@ -89,8 +89,11 @@ def run(command, env=None):
 
 def version_of(program):
     """The program's own bytes: a figure is of that build."""
-    with open(program, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    try:
+        with open(program, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    except OSError as error:
+        raise Failed(f"{program} is not built ({error.strerror}): make peers builds it") from error
 
 
 def json_lines(output):
@@ -106,7 +109,7 @@ def speed(row):
 def speeds(ran, kv):
     """The rows that a process printed, one JSON value on a line."""
     rows = []
-    for row in json_lines(ran.output):
+    for row in (row for row in json_lines(ran.output) if "tok_s" in row):
         kept = {"test": row["test"], "depth": row["depth"], "kv": kv, "tok_s": speed(row)}
         if "bytes_per_token" in row:
             kept["bytes_per_token"] = row["bytes_per_token"]
@@ -131,12 +134,18 @@ def touch(path):
 class Engine:
     """What all have in common: a sitting becomes commands, their output rows."""
 
+    env = None
+
+    def runs(self, _inspected):
+        """Whether it reads a file, of which `nook inspect` says this."""
+        return True
+
     def measure(self, sitting, path, variant):
         if sitting.kind == "load":
             touch(path)
         rows = []
         for command in self.commands(sitting, path, variant):
-            ran = run(command)
+            ran = run(command, self.env)
             rows += load(ran, sitting.kv) if sitting.kind == "load" else self.rows(ran, sitting)
         return rows
 
@@ -150,6 +159,12 @@ class Ours(Engine):
 
     def variants(self, _sitting):
         return [""]
+
+    def measure(self, sitting, path, variant):
+        # What a first start leaves for the next is there: the start that is timed is a warm one.
+        if sitting.kind == "load":
+            run(self.commands(sitting, path, variant)[0])
+        return super().measure(sitting, path, variant)
 
     def rows(self, ran, sitting):
         return speeds(ran, sitting.kv)
@@ -196,8 +211,8 @@ class LlamaCpp(Engine):
         "mapped, no flash attention": ["--no-repack", "--no-flash"],
     }
 
-    def __init__(self, program, threads):
-        self.program, self.threads = program, threads
+    def __init__(self, program, threads, kept_dir):
+        self.program, self.threads, self.kept_dir = program, threads, kept_dir
         self.version = version_of(program)
 
     def variants(self, sitting):
@@ -215,7 +230,9 @@ class LlamaCpp(Engine):
             tokens = ["--first-token", "--prompt", "0", "--gen", "0", "--ctx", str(SHORT_CONTEXT)]
         if sitting.kind == "deep":
             tokens = ["--prompt", "0", "--gen", str(sitting.n_generated), "--depth", str(DEEP)]
-            tokens += ["--time-depth"] if sitting.n_prompt else []
+            # What is not a test itself is computed once, and read again in later rounds.
+            kept = f"{os.path.basename(path)}-{sitting.kv}-{variant}-{self.version}".replace(" ", "")
+            tokens += ["--time-depth"] if sitting.n_prompt else ["--keep", os.path.join(self.kept_dir, kept)]
         return [[self.program, "--model", path, *tokens, *common]]
 
 

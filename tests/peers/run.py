@@ -110,32 +110,30 @@ def measured(engine, sitting, path, variant, machine):
 class Driver:
     """Goes through files, sittings, rounds and engines; knows what is done."""
 
-    def __init__(self, engines, machine, results, n_rounds):
-        self.engines, self.machine, self.results, self.n_rounds = engines, machine, results, n_rounds
+    def __init__(self, engines, machine, results):
+        self.engines, self.machine, self.results = engines, machine, results
         self.failures, self.inspected = {}, {}
 
     def about(self, shape, mix, path):
         return {"shape": shape, "mix": mix, "file": fingerprint(path)}
 
-    def sit(self, about, path, sitting):
-        """All rounds of one sitting."""
-        for at in range(self.n_rounds):
-            sitting = in_round(about["shape"], sitting, at)
-            if sitting is None:
-                return
-            round_of = about | {"sitting": sitting.label, "round": at}
-            todo = [
-                (engine, variant)
-                for engine in self.engines
-                for variant in self.variants(engine, about, sitting, at)
-                if not self.done(round_of, sitting, engine, variant)
-            ]
-            if not todo:
-                continue
-            if not self.results.of(engine="machine", **round_of):
-                self.results.add(round_of | {"engine": "machine"} | self.machine.limits())
-            for engine, variant in todo:
-                self.one(round_of, sitting, engine, variant, path)
+    def sit(self, about, path, sitting, at):
+        """One round of one sitting."""
+        sitting = in_round(about["shape"], sitting, at)
+        if sitting is None:
+            return
+        round_of = about | {"sitting": sitting.label, "round": at}
+        todo = [
+            (engine, variant)
+            for engine in self.engines
+            if engine.runs(self.inspect(path))
+            for variant in self.variants(engine, about, sitting, at)
+            if not self.done(round_of, sitting, engine, variant)
+        ]
+        if todo and not self.results.of(engine="machine", **round_of):
+            self.results.add(round_of | {"engine": "machine"} | self.machine.limits())
+        for engine, variant in todo:
+            self.one(round_of, sitting, engine, variant, path)
 
     def variants(self, engine, about, sitting, at):
         """All settings in the first round; later those that it left in the race."""
@@ -153,11 +151,14 @@ class Driver:
         have = {(row["test"], row["depth"], row["kv"]) for row in rows}
         return have.issuperset(sitting.tests())
 
-    def operations(self, path, n_prompt):
-        """Of a token of a prompt: a multiplication and an addition per weight."""
+    def inspect(self, path):
         if path not in self.inspected:
             self.inspected[path] = self.engines[0].inspect(path)
-        return 2 * report.multiplied_per_token(self.inspected[path], n_prompt)
+        return self.inspected[path]
+
+    def operations(self, path, n_prompt):
+        """Of a token of a prompt: a multiplication and an addition per weight."""
+        return 2 * report.multiplied_per_token(self.inspect(path), n_prompt)
 
     def one(self, round_of, sitting, engine, variant, path):
         began = time.monotonic()
@@ -179,6 +180,38 @@ class Driver:
 
 def unit(row):
     return "ms" if "ms" in row else "tok/s"
+
+
+class File:
+    """A file of a shape, made where it is missing."""
+
+    def __init__(self, ours, shape, mix, keep=True):
+        self.ours, self.shape, self.mix, self.keep = ours, shape, mix, keep
+        self.at, self.made = os.path.join(MODELS, f"{shape}-{mix}.gguf"), False
+
+    def path(self):
+        if not os.path.exists(self.at):
+            print(f"making {self.at}", flush=True)
+            os.makedirs(MODELS, exist_ok=True)
+            self.ours.make(self.shape, self.mix, self.at)
+            self.made = True
+        return self.at
+
+    def __enter__(self):
+        return self.path()
+
+    def __exit__(self, *_):
+        if self.made and not self.keep:
+            os.remove(self.at)
+
+
+def rounds(driver, options, chosen):
+    """All rounds over these (shape, mix, path)."""
+    tests = set(options.tests.split(","))
+    for at in range(options.rounds):
+        for shape, mix, path in chosen:
+            for sitting in sittings(shape, mix, tests, bool(options.only)):
+                driver.sit(driver.about(shape, mix, path), path, sitting, at)
 
 
 def extra_engines(named, threads):
@@ -220,25 +253,21 @@ def main():
     options = arguments()
     ours = Ours(NOOK, options.threads, os.path.join(ROOT, "target/peers/data"))
     machine = Machine(os.path.join(BUILT, "peer-machine"), options.threads)
-    engines = [ours, LlamaCpp(os.path.join(BUILT, "peer-llama"), options.threads)]
+    kept = os.path.join(ROOT, "target/peers/kept")
+    os.makedirs(kept, exist_ok=True)
+    engines = [ours, LlamaCpp(os.path.join(BUILT, "peer-llama"), options.threads, kept)]
     engines += extra_engines(os.environ.get("PEERS_EXTRA", ""), options.threads)
     run_id = "-".join([engine.version for engine in engines[:2]] + [str(options.threads)])
     results = report.Results(RESULTS, run_id)
-    driver = Driver(engines, machine, results, options.rounds)
-    wanted = [] if options.table else files(options.all, options.only)
-    for shape, mix in wanted:
-        planned = sittings(shape, mix, set(options.tests.split(",")), bool(options.only))
-        path = os.path.join(MODELS, f"{shape}-{mix}.gguf")
-        made = not os.path.exists(path)
-        if made:
-            print(f"making {path}", flush=True)
-            os.makedirs(MODELS, exist_ok=True)
-            ours.make(shape, mix, path)
-        about = driver.about(shape, mix, path)
-        for sitting in planned:
-            driver.sit(about, path, sitting)
-        if made and options.all:
-            os.remove(path)
+    driver = Driver(engines, machine, results)
+    if options.all:
+        for shape, mix in files(True, options.only):
+            with File(ours, shape, mix, keep=False) as path:
+                rounds(driver, options, [(shape, mix, path)])
+    elif not options.table:
+        # Rounds outside, files inside: a run that is ended early has measured every file.
+        chosen = files(False, options.only)
+        rounds(driver, options, [(shape, mix, File(ours, shape, mix).path()) for shape, mix in chosen])
     table = report.markdown(report.lines(results))
     with open(os.path.join(ROOT, "target/peers/table.md"), "w", encoding="utf-8") as file:
         file.write(table + "\n")

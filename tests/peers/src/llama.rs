@@ -2,7 +2,6 @@
 //!
 //! Tokens are the same ids, prompts end in the logits of their last token only, a first repetition is not counted.
 
-#[path = "llama/options.rs"]
 mod options;
 #[path = "llama/runner.rs"]
 mod runner;
@@ -10,7 +9,7 @@ mod runner;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use options::Options;
+use options::{Options, ids};
 use runner::Runner;
 
 /// What the first token answers to.
@@ -65,7 +64,7 @@ fn the_way_down(runner: &mut Runner, options: &Options, depth: usize) -> Result<
 /// A prompt after `depth` other tokens.
 fn prefill(runner: &mut Runner, options: &Options, depth: usize) -> Result<(), String> {
     let n = options.n_prompt;
-    let tokens = runner.tokens(depth, n);
+    let tokens = ids(depth, n, runner.n_vocab());
     let seconds = timed(runner, options, depth, &mut |runner| runner.decode(&tokens))?;
     show(options, "pp", n, depth, &seconds);
     Ok(())
@@ -74,7 +73,7 @@ fn prefill(runner: &mut Runner, options: &Options, depth: usize) -> Result<(), S
 /// Tokens one by one after `depth` others.
 fn decode(runner: &mut Runner, options: &Options, depth: usize) -> Result<(), String> {
     let n = options.n_generated;
-    let tokens = runner.tokens(depth, n);
+    let tokens = ids(depth, n, runner.n_vocab());
     let seconds = timed(runner, options, depth, &mut |runner| {
         tokens.iter().try_for_each(|token| runner.decode(std::slice::from_ref(token)))
     })?;
@@ -90,7 +89,10 @@ fn timed(
     work: &mut dyn FnMut(&mut Runner) -> Result<(), String>,
 ) -> Result<Vec<f64>, String> {
     if runner.depth() != depth {
-        runner.deepen(depth)?;
+        match &options.kept {
+            Some(path) if depth > 0 => runner.deepen_from(path, depth)?,
+            _ => runner.deepen(depth)?,
+        }
     }
     let mut seconds = Vec::new();
     for repetition in 0..=options.n_repetitions {

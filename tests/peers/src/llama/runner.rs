@@ -8,7 +8,7 @@ use std::ptr;
 
 use llama_cpp_sys_2 as sys;
 
-use crate::options::{Kv, Options};
+use crate::options::{Kv, Options, ids};
 
 /// Tokens that are handed over at once.
 const BATCH: usize = 2048;
@@ -99,18 +99,19 @@ impl Runner {
         unsafe { sys::llama_model_get_vocab(self.model) }
     }
 
-    /// `n` ids that look like nothing: those of `nook bench`.
-    pub fn tokens(&self, from: usize, n: usize) -> Vec<sys::llama_token> {
-        let id = |at: usize| ((at as u64 * 7919 + 17) % self.n_vocab as u64) as sys::llama_token;
-        (from..from + n).map(id).collect()
+    pub fn n_vocab(&self) -> usize {
+        self.n_vocab
     }
 
     /// Appends tokens; the logits of the last are there afterwards.
-    pub fn decode(&mut self, tokens: &[sys::llama_token]) -> Result<(), String> {
+    pub fn decode(&mut self, tokens: &[u32]) -> Result<(), String> {
         for part in tokens.chunks(BATCH) {
-            // SAFETY: llama.cpp only reads the tokens, within the call; positions continue where the sequence ends.
+            // SAFETY: llama.cpp only reads the tokens, within the call, ids below 2³¹ being the same in its signed type; positions continue where the sequence ends.
             let status = unsafe {
-                let batch = sys::llama_batch_get_one(part.as_ptr().cast_mut(), part.len() as i32);
+                let batch = sys::llama_batch_get_one(
+                    part.as_ptr().cast::<sys::llama_token>().cast_mut(),
+                    part.len() as i32,
+                );
                 sys::llama_decode(self.context, batch)
             };
             if status != 0 {
@@ -128,7 +129,34 @@ impl Runner {
         // SAFETY: the context is there, and owns its memory.
         unsafe { sys::llama_memory_clear(sys::llama_get_memory(self.context), false) };
         self.depth = 0;
-        self.decode(&self.tokens(0, depth))
+        self.decode(&ids(0, depth, self.n_vocab))
+    }
+
+    /// As `deepen`, out of a file that an earlier call left; the first leaves it.
+    pub fn deepen_from(&mut self, path: &str, depth: usize) -> Result<(), String> {
+        let file = CString::new(path).map_err(|_| "the path holds a zero byte".to_owned())?;
+        if !std::path::Path::new(path).exists() {
+            self.deepen(depth)?;
+            let tokens = ids(0, depth, self.n_vocab);
+            // SAFETY: the path and so many tokens, ids below 2³¹, outlive the call, which only reads them.
+            let n_bytes = unsafe {
+                let tokens = tokens.as_ptr().cast::<sys::llama_token>();
+                sys::llama_state_seq_save_file(self.context, file.as_ptr(), SEQUENCE, tokens, depth)
+            };
+            return if n_bytes == 0 { Err(format!("llama.cpp cannot write {path}")) } else { Ok(()) };
+        }
+        let (mut tokens, mut n_read) = (vec![0 as sys::llama_token; depth], 0);
+        // SAFETY: the context owns its memory; the buffer takes so many tokens.
+        let n_bytes = unsafe {
+            sys::llama_memory_clear(sys::llama_get_memory(self.context), false);
+            let tokens = tokens.as_mut_ptr();
+            sys::llama_state_seq_load_file(self.context, file.as_ptr(), SEQUENCE, tokens, depth, &mut n_read)
+        };
+        if n_bytes == 0 || n_read != depth {
+            return Err(format!("{path} holds no {depth} tokens of this model: remove it"));
+        }
+        self.depth = depth;
+        Ok(())
     }
 
     pub fn depth(&self) -> usize {
@@ -167,7 +195,8 @@ impl Runner {
             )
         };
         let n = usize::try_from(n).map_err(|_| "llama.cpp cannot tokenize the prompt")?;
-        self.decode(&ids[..n])?;
+        let ids: Vec<u32> = ids[..n].iter().map(|&id| id.cast_unsigned()).collect();
+        self.decode(&ids)?;
         // SAFETY: logits of the last token were asked for: (n_vocab).
         let logits = unsafe {
             let logits = sys::llama_get_logits_ith(self.context, -1);

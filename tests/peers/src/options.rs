@@ -1,6 +1,6 @@
-//! The command line of `peer-llama`.
+//! The command line that the peers share, and the tokens that they are given.
 
-/// What is measured, and in which of llama.cpp's settings.
+/// What is measured, and in which settings.
 pub struct Options {
     pub model: String,
     pub n_threads: i32,
@@ -19,6 +19,8 @@ pub struct Options {
     pub flash_attention: bool,
     /// The way to a depth is a test too: a prompt of so many tokens.
     pub time_depth: bool,
+    /// A file that keeps what the way to a depth has computed: the next run reads it instead.
+    pub kept: Option<String>,
     /// Only load, and answer a short prompt with one token.
     pub first_token: bool,
 }
@@ -40,8 +42,8 @@ impl Kv {
     }
 }
 
-const USAGE: &str = "peer-llama --model F [--threads 2] [--prompt 512] [--gen 64] [--depth 0,4096] [--repeat 1] \
-                     [--kv f16|q8_0|q4_0] [--ctx 0] [--no-repack] [--no-mmap] [--no-flash] [--time-depth] \
+const USAGE: &str = "peer-NAME --model F [--threads 2] [--prompt 512] [--gen 64] [--depth 0,4096] [--repeat 1] \
+                     [--kv f16|q8_0|q4_0] [--ctx 0] [--no-repack] [--no-mmap] [--no-flash] [--time-depth] [--keep F] \
                      [--first-token]";
 
 impl Options {
@@ -59,6 +61,7 @@ impl Options {
             map: true,
             flash_attention: true,
             time_depth: false,
+            kept: None,
             first_token: false,
         };
         while let Some(name) = arguments.next() {
@@ -75,6 +78,7 @@ impl Options {
                 "--no-repack" => options.repack = false,
                 "--no-mmap" => options.map = false,
                 "--no-flash" => options.flash_attention = false,
+                "--keep" => options.kept = Some(value()?),
                 "--time-depth" => options.time_depth = true,
                 "--first-token" => options.first_token = true,
                 _ => return Err(format!("{name} is no option. {USAGE}")),
@@ -101,4 +105,10 @@ fn kv(text: &str) -> Result<Kv, String> {
     let known = [Kv::F16, Kv::Q8_0, Kv::Q4_0];
     let found = known.into_iter().find(|kv| kv.name() == text);
     found.ok_or_else(|| format!("\"{text}\" is not a precision of the context. {USAGE}"))
+}
+
+/// `n` ids that look like nothing, from a place on: those of `nook bench`.
+pub fn ids(from: usize, n: usize, n_vocab: usize) -> Vec<u32> {
+    let id = |at: usize| ((at as u64 * 7919 + 17) % n_vocab as u64) as u32;
+    (from..from + n).map(id).collect()
 }
