@@ -347,6 +347,29 @@ fn a_profile_accounts_for_all_of_a_test() {
 }
 
 #[test]
+fn a_processor_with_wrong_kernels_gets_others_and_is_told_so() {
+    let home = Home::new();
+    let good = home.json(&["devices"]);
+    assert_eq!(
+        (&good["cpu"]["wrong_kernels"], good["cpu"]["threads"].as_u64() >= Some(1)),
+        (&json!([]), true)
+    );
+    // as if the check had found something on this processor
+    let path = home.0.join("processors.json");
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&path).expect("kept")).expect("JSON");
+    record["processors"][0]["level"] = json!("portable");
+    record["processors"][0]["wrong"] = json!(["product of Q4_K (avx2)"]);
+    std::fs::write(&path, record.to_string()).expect("written");
+    let bad = home.json(&["devices"]);
+    assert_eq!((&bad["cpu"]["level"], &bad["auto"]["level"]), (&json!("portable"), &json!("portable")));
+    let mut run = home.command(&["logits", "--model", "starter", "--ids", "1", "--json"]);
+    let said = text(&run.output().expect("nook starts").stderr);
+    assert!(said.contains("product of Q4_K (avx2)") && said.contains("portable is used"), "{said}");
+    let again = home.json(&["devices", "--retune"]);
+    assert_eq!((&again["cpu"]["wrong_kernels"], &again["cpu"]["level"]), (&json!([]), &good["cpu"]["level"]));
+}
+
+#[test]
 fn kernels_are_measured_against_their_reference() {
     let home = Home::new();
     for row in home.lines(&["bench", "--kernels", "activation"]) {

@@ -19,6 +19,7 @@ pub mod feed;
 mod generate;
 mod library;
 mod logging;
+pub mod machine;
 pub mod messages;
 mod preferences;
 mod pump;

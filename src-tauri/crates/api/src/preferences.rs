@@ -7,6 +7,7 @@ use engine::{RopeScaling, Sampling};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::machine::{self, Numa};
 use crate::settings::{self, DEFAULT_CONTEXT, SETTINGS, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
 use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, Quantize};
@@ -17,6 +18,8 @@ use crate::{App, Running, quantized};
 pub struct Overrides {
     pub backend: Option<Backend>,
     pub threads: Option<usize>,
+    pub affinity: Option<bool>,
+    pub numa: Option<Numa>,
     pub kv: Option<Kv>,
     pub context: Option<usize>,
     pub kv_window: Option<usize>,
@@ -165,10 +168,16 @@ impl App {
         let Running { overrides, .. } = &*self.running;
         let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
         let kv = serde_json::from_value(self.value_of("kv")?).unwrap_or_default();
+        let numa = serde_json::from_value(self.value_of("numa")?).unwrap_or_default();
         let stretch = self.value_of("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
         Ok(LoadSpec {
             backend: overrides.backend.unwrap_or_default(),
-            threads: overrides.threads.or(whole("threads")?),
+            machine: machine::Asked {
+                folder: Some(self.running.dirs.data.clone()),
+                threads: overrides.threads.or(whole("threads")?),
+                affinity: overrides.affinity.unwrap_or(self.value_of("affinity")? == true),
+                numa: overrides.numa.unwrap_or(numa),
+            },
             kv: overrides.kv.unwrap_or(kv),
             kv_window: overrides.kv_window.or(whole("kv_window")?),
             rope_scaling: overrides.rope_scaling.or(stretch),

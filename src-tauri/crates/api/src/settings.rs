@@ -155,8 +155,30 @@ pub static SETTINGS: &[Setting] = &[
         section: MACHINE,
         label: "Threads",
         help: "How many threads compute.",
-        kind: || integer(1, 512, Some("one per physical core")),
+        kind: || integer(1, 512, Some("one per fast core; half on battery")),
         default: || Value::Null,
+    },
+    Setting {
+        key: "affinity",
+        section: MACHINE,
+        label: "Bind threads to cores",
+        help: "Keeps the system from moving threads; helps some machines, and hurts where other programs compute.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "numa",
+        section: MACHINE,
+        label: "Several memories (NUMA)",
+        help: "For computers with several sockets; others have nothing to choose.",
+        kind: || {
+            choice(&[
+                ("off", "As the system likes"),
+                ("node", "Threads beside one memory"),
+                ("spread", "Threads beside each in turn"),
+            ])
+        },
+        default: || json!("off"),
     },
     Setting {
         key: "context",

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 
+use api::machine::Asked;
 use api::worker::pipe::serve;
 use api::worker::protocol::{
     GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
@@ -20,7 +21,11 @@ fn generate(turn: &str) -> WorkerRequest {
     WorkerRequest::Generate(Box::new(GenerateRequest {
         turn: turn.into(),
         model: ModelRef { id: "starter".into(), location: Location::BuiltIn },
-        load: LoadSpec { threads: Some(1), context: Some(256), ..LoadSpec::default() },
+        load: LoadSpec {
+            machine: Asked { threads: Some(1), ..Asked::default() },
+            context: Some(256),
+            ..LoadSpec::default()
+        },
         conversation: Some("c".into()),
         prompt: Prompt::Chat(vec![PromptMessage {
             role: "user".into(),

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use api::machine::Numa;
 use api::worker::protocol::{Backend, Kv};
 use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -32,6 +33,12 @@ pub struct Global {
     /// Threads of the processor
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
+    /// Bind threads to cores
+    #[arg(long, global = true)]
+    pub affinity: bool,
+    /// Where threads run on a computer with several memories
+    #[arg(long, global = true, value_enum)]
+    pub numa: Option<NumaArg>,
     /// Precision of the context in memory
     #[arg(long, global = true, value_enum)]
     pub kv: Option<KvArg>,
@@ -82,6 +89,25 @@ pub enum KvArg {
     Q4_0,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NumaArg {
+    Off,
+    /// All beside one memory
+    Node,
+    /// Beside each in turn
+    Spread,
+}
+
+impl From<NumaArg> for Numa {
+    fn from(numa: NumaArg) -> Self {
+        match numa {
+            NumaArg::Off => Self::Off,
+            NumaArg::Node => Self::Node,
+            NumaArg::Spread => Self::Spread,
+        }
+    }
+}
+
 impl From<KvArg> for Kv {
     fn from(kv: KvArg) -> Self {
         match kv {
@@ -124,6 +150,8 @@ impl Global {
             overrides: Overrides {
                 backend: self.backend.map(|_| backend),
                 threads: self.threads.map(|n| n as usize),
+                affinity: self.affinity.then_some(true),
+                numa: self.numa.map(Numa::from),
                 kv: self.kv.map(Kv::from),
                 context: self.ctx.map(|n| n as usize),
                 kv_window: self.kv_window.map(|n| n as usize),
@@ -155,9 +183,9 @@ pub enum Command {
     /// What is in a model file
     Inspect(InspectArgs),
     /// What this computer can compute with
-    Devices,
+    Devices(crate::devices::DevicesArgs),
     /// Measure prefill and decode speed
-    Bench(BenchArgs),
+    Bench(crate::bench::BenchArgs),
     /// The model library
     Models(ModelsArgs),
     /// Saved conversations
@@ -343,51 +371,6 @@ pub struct InspectArgs {
     /// Its values as float32
     #[arg(long, requires = "tensor")]
     pub values: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    #[command(flatten)]
-    pub subject: BenchSubject,
-    /// Prompt tokens; 0 leaves the test out
-    #[arg(long, default_value_t = 512)]
-    pub prompt: usize,
-    /// Generated tokens; 0 leaves the test out
-    #[arg(long = "gen", value_name = "N", default_value_t = 128)]
-    pub generate: usize,
-    /// Tokens that stand in the context before
-    #[arg(long, value_delimiter = ',', default_value = "0")]
-    pub depth: Vec<usize>,
-    /// Fill depths beyond the first 1,024 tokens with copies of those: as slow to read, and soon made
-    #[arg(long)]
-    pub copied_depth: bool,
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: u32,
-    /// Also show where the time goes: each operation's time, bytes and arithmetic, in further repetitions
-    #[arg(long)]
-    pub profile: bool,
-    /// Measure the kernels instead, all or one group: vector against reference, the cost of sharing out work, and
-    /// what formats bring to decoding
-    #[arg(long, value_name = "GROUP", num_args = 0..=1, default_missing_value = "all")]
-    #[arg(conflicts_with_all = ["model", "shape", "depth", "sustained"])]
-    #[arg(value_parser = crate::bench::GROUPS)]
-    pub kernels: Option<String>,
-    /// Generate for so long and show the speed of each minute: what heat leaves of it
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub sustained: Option<u32>,
-    /// Leave the made-up model here
-    #[arg(long, value_name = "F.gguf", requires = "shape")]
-    pub keep: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[group(required = false, multiple = false)]
-pub struct BenchSubject {
-    #[arg(long)]
-    pub model: Option<String>,
-    /// Random weights of a published shape, such as llama-3.2-1b:q4_k_m
-    #[arg(long, value_name = "NAME:DTYPE")]
-    pub shape: Option<String>,
 }
 
 #[derive(Debug, Args)]

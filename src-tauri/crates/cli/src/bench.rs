@@ -7,19 +7,67 @@ mod profile;
 mod speed;
 mod sustained;
 
+use std::path::PathBuf;
+
 use api::worker::protocol::Kv;
 use api::{Error, ErrorKind, Result};
+use clap::Args;
 use engine::arch;
 use engine::spec::Role;
 use io::RealClock;
 use weights::WeightFile;
 
-use crate::args::{BenchArgs, Global};
+use crate::args::Global;
 use crate::place;
 use made_up::made_up;
 use speed::Bench;
 
-pub use kernels::GROUPS;
+use kernels::GROUPS;
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub subject: BenchSubject,
+    /// Prompt tokens; 0 leaves the test out
+    #[arg(long, default_value_t = 512)]
+    pub prompt: usize,
+    /// Generated tokens; 0 leaves the test out
+    #[arg(long = "gen", value_name = "N", default_value_t = 128)]
+    pub generate: usize,
+    /// Tokens that stand in the context before
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub depth: Vec<usize>,
+    /// Fill depths beyond the first 1,024 tokens with copies of those: as slow to read, and soon made
+    #[arg(long)]
+    pub copied_depth: bool,
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Also show where the time goes: each operation's time, bytes and arithmetic, in further repetitions
+    #[arg(long)]
+    pub profile: bool,
+    /// Measure the kernels instead, all or one group: vector against reference, the cost of sharing out work, and
+    /// what formats bring to decoding
+    #[arg(long, value_name = "GROUP", num_args = 0..=1, default_missing_value = "all")]
+    #[arg(conflicts_with_all = ["model", "shape", "depth", "sustained"])]
+    #[arg(value_parser = GROUPS)]
+    pub kernels: Option<String>,
+    /// Generate for so long and show the speed of each minute: what heat leaves of it
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub sustained: Option<u32>,
+    /// Leave the made-up model here
+    #[arg(long, value_name = "F.gguf", requires = "shape")]
+    pub keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = false, multiple = false)]
+pub struct BenchSubject {
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Random weights of a published shape, such as llama-3.2-1b:q4_k_m
+    #[arg(long, value_name = "NAME:DTYPE")]
+    pub shape: Option<String>,
+}
 
 pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     if let Some(group) = &args.kernels {

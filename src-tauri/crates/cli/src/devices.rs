@@ -2,53 +2,86 @@
 
 use std::time::Duration;
 
+use api::machine::{Power, Recall};
 use api::{Error, Result};
+use clap::Args;
 use io::{Clock, RealClock};
 use kernels::devices::{describe, measure_bandwidth};
 use serde_json::json;
 
 use crate::args::Global;
-use crate::{out, text};
+use crate::{out, place, text};
 
 /// How long memory is measured.
 const BUDGET: Duration = Duration::from_millis(400);
 
 const GB: f64 = 1e9;
 
-pub fn devices(global: &Global) -> Result<()> {
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// Check the kernels and measure threads anew, whatever is remembered of this processor
+    #[arg(long)]
+    pub retune: bool,
+}
+
+pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     let error = |error: kernels::KernelError| Error::from(engine::EngineError::from(error));
     let cpu = describe().map_err(error)?;
-    let threads = global.threads.map_or(cpu.n_threads, |n| n as usize);
+    let recall = if args.retune { Recall::Anew } else { Recall::Remember };
+    let machine = place::machine(global, recall)?;
+    let threads = machine.threads;
+    let used = machine.level.unwrap_or(cpu.level);
     let clock = RealClock::new();
     let bandwidth = measure_bandwidth(threads, BUDGET, &|| clock.monotonic()).map_err(error)?;
     let why = format!(
-        "{} kernels are the fastest this processor has; graphics cards are not supported yet",
-        cpu.level.name()
+        "{} kernels are the fastest {}; graphics cards are not supported yet",
+        used.name(),
+        if machine.wrong.is_empty() { "this processor has" } else { "that are right on this processor" }
     );
+    let power = match machine.power {
+        Power::Mains => "mains",
+        Power::Battery => "battery",
+    };
     if global.json {
         out::json(&json!({
             "cpu": {
                 "name": cpu.name,
                 "features": cpu.features,
-                "level": cpu.level.name(),
+                "level": used.name(),
                 "detected_level": cpu.detected.name(),
+                "wrong_kernels": machine.wrong,
+                "cores": machine.cores.n_physical(),
+                "fast_cores": machine.cores.n_performance(),
                 "threads": threads,
+                "threads_for_single_tokens": machine.few_threads,
+                "bound_to": machine.cpus,
+                "power": power,
             },
             "adapters": [],
             "bandwidth_gb_s": bandwidth / GB,
-            "auto": {"backend": "cpu", "level": cpu.level.name(), "threads": threads, "why": why},
+            "auto": {"backend": "cpu", "level": used.name(), "threads": threads, "why": why, "threads_why": machine.why},
         }));
         return Ok(());
     }
-    let level = match cpu.level == cpu.detected {
-        true => cpu.level.name().to_owned(),
-        false => format!("{} (the processor has {})", cpu.level.name(), cpu.detected.name()),
+    let level = match used == cpu.detected {
+        true => used.name().to_owned(),
+        false => format!("{} (the processor has {})", used.name(), cpu.detected.name()),
+    };
+    let check = match machine.wrong.is_empty() {
+        true => "agree with their reference on this processor".to_owned(),
+        false => format!("WRONG on this processor and out of use: {}", machine.wrong.join(", ")),
+    };
+    let few = match machine.few_threads == threads {
+        true => String::new(),
+        false => format!("; {} for single tokens: memory keeps no more busy", machine.few_threads),
     };
     out::text(&text::table(&[
         vec!["processor".into(), cpu.name],
         vec!["features".into(), cpu.features.join(" ")],
         vec!["kernels".into(), level],
-        vec!["threads".into(), threads.to_string()],
+        vec!["checked".into(), check],
+        vec!["threads".into(), format!("{threads} ({}){few}", machine.why)],
+        vec!["power".into(), power.into()],
         vec!["memory bandwidth".into(), format!("{:.1} GB/s", bandwidth / GB)],
         vec!["graphics cards".into(), "none in use".into()],
         vec!["auto chooses".into(), format!("cpu: {why}")],

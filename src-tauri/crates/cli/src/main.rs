@@ -64,7 +64,7 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Render(args) => render::render(&global, &args),
         Command::Logits(args) => logits::logits(&global, &args),
         Command::Inspect(args) => inspect::inspect(&global, &args),
-        Command::Devices => devices::devices(&global),
+        Command::Devices(args) => devices::devices(&global, &args),
         Command::Convert(args) => convert::convert(&global, args),
         Command::Perplexity(args) => perplexity::perplexity(&global, &args),
         Command::Bench(args) => bench::bench(&global, &args),

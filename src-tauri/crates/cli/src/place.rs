@@ -5,15 +5,16 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use api::machine::{self, Asked, Machine, Numa, Recall};
 use api::worker::protocol::{Backend, Kv, Location, Quantize};
 use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, starter};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
-use io::RealIo;
+use io::{RealClock, RealIo};
 use weights::WeightFile;
 
 use crate::args::Global;
-use crate::{convert, interrupt, not_built};
+use crate::{convert, interrupt, not_built, out};
 
 /// Where the model is that `name` stands for: a path, or an id of the library.
 pub fn locate(name: &str, global: &Global) -> Result<Location> {
@@ -67,19 +68,35 @@ pub fn tokenizer(name: &str, global: &Global) -> Result<Tokenizer> {
 
 /// As the flags say. `kv` and `context` where they say nothing.
 pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptions> {
-    Ok(LoadOptions {
+    let mut options = LoadOptions {
         devices: match global.backend()? {
             Backend::Auto => Devices::Auto,
             Backend::Cpu => Devices::Cpu,
             Backend::Scalar => Devices::Scalar,
         },
-        threads: global.threads.map(|n| n as usize),
         kv: global.kv.map_or(kv, Kv::from).dtype(),
         kv_window: global.kv_window.map(|n| n as usize),
         rope_scaling: global.rope_scaling()?,
         ctx: Some(global.ctx.map_or(context, |n| n as usize)),
         ..LoadOptions::default()
-    })
+    };
+    if options.devices != Devices::Scalar {
+        let machine = machine(global, Recall::Remember)?;
+        machine.notice().inspect(|notice| out::log(notice.message()));
+        machine.apply(&mut options);
+    }
+    Ok(options)
+}
+
+/// What the processor is asked to do, as the flags say.
+pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
+    let asked = Asked {
+        folder: Some(Dirs::resolve(global.app_config()?.data_dir)?.data),
+        threads: global.threads.map(|n| n as usize),
+        affinity: global.affinity,
+        numa: global.numa.map(Numa::from).unwrap_or_default(),
+    };
+    machine::prepare(&RealIo, &RealClock::new(), &asked, recall)
 }
 
 /// With the adapters that the flags name.

@@ -54,7 +54,14 @@ fn features() -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, present)| present.then_some(name)).collect()
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn features() -> Vec<&'static str> {
+    let dot = std::arch::is_aarch64_feature_detected!("dotprod").then_some("dotprod");
+    let i8mm = std::arch::is_aarch64_feature_detected!("i8mm").then_some("i8mm");
+    ["neon"].into_iter().chain(dot).chain(i8mm).collect()
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn features() -> Vec<&'static str> {
     Vec::new()
 }
@@ -64,18 +71,47 @@ const MEASURED_BYTES: usize = 512 * 1024 * 1024;
 /// Bytes a thread reads before it takes the next piece.
 const PIECE: usize = 1024 * 1024;
 
-/// Bytes per second that `n_threads` read from memory together: the best pass within `budget` (at least one).
-/// `now` is a monotonic clock. Errors: no threads, no memory for the buffer.
+/// Memory to be read for measuring.
+pub struct Bandwidth {
+    buffer: AlignedVec<f32>,
+}
+
+impl Bandwidth {
+    /// Errors: no memory for the buffer.
+    pub fn new() -> Result<Self, KernelError> {
+        let mut buffer = AlignedVec::<f32>::zeroed(MEASURED_BYTES / size_of::<f32>(), "the bandwidth test")?;
+        // written first: pages never written all read from one page of zeros
+        buffer.iter_mut().step_by(1024).for_each(|x| *x = 1.0);
+        Ok(Self { buffer })
+    }
+
+    /// Bytes per second that `n_threads` read together: the best pass within `budget` (at least one). `now` is a
+    /// monotonic clock. Errors: no threads.
+    pub fn measure(
+        &mut self,
+        n_threads: usize,
+        budget: Duration,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<f64, KernelError> {
+        passes(&self.buffer, &mut Team::new(n_threads)?, budget, now)
+    }
+}
+
+/// As `Bandwidth::measure`, once.
 pub fn measure_bandwidth(
     n_threads: usize,
     budget: Duration,
     now: &dyn Fn() -> Duration,
 ) -> Result<f64, KernelError> {
-    let mut buffer = AlignedVec::<f32>::zeroed(MEASURED_BYTES / size_of::<f32>(), "the bandwidth test")?;
-    let mut team = Team::new(n_threads)?;
-    // written first: pages never written all read from one page of zeros
-    buffer.iter_mut().step_by(1024).for_each(|x| *x = 1.0);
-    let data: &[f32] = &buffer;
+    Bandwidth::new()?.measure(n_threads, budget, now)
+}
+
+fn passes(
+    data: &[f32],
+    team: &mut Team,
+    budget: Duration,
+    now: &dyn Fn() -> Duration,
+) -> Result<f64, KernelError> {
     let n = PIECE / size_of::<f32>();
     let ones = [1.0; 256];
     let dot = crate::ops::dot::LEVELS.at(IsaLevel::detect());

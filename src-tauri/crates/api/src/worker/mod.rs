@@ -252,8 +252,9 @@ impl Worker<'_> {
             self.tell_model(&model.reference.id, Loaded::Unloaded);
         }
         let (mut told, mut cancelled) = (f32::NEG_INFINITY, false);
+        let clock = self.clock.clone();
         let loaded = guarded(|| {
-            LoadedModel::load(reference.clone(), request.load.clone(), &mut |fraction| {
+            LoadedModel::load(reference.clone(), request.load.clone(), &*clock, &mut |fraction| {
                 if fraction >= told + PROGRESS_STEP || fraction >= 1.0 {
                     told = fraction;
                     if !cancelled {

@@ -11,6 +11,7 @@ use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Step};
 use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
+use crate::machine::{self, Recall};
 use crate::quantized;
 
 /// Conversations whose keys and values stay in memory after an answer. Fewer than the sequences a model
@@ -27,6 +28,8 @@ pub struct LoadedModel {
     kept: Vec<Kept>,
     /// Names for the scheduler.
     next_number: u64,
+    /// What the user should know about the machine; told once.
+    notice: Option<Error>,
 }
 
 struct Kept {
@@ -35,7 +38,12 @@ struct Kept {
 }
 
 impl LoadedModel {
-    pub fn load(reference: ModelRef, load: LoadSpec, progress: &mut dyn FnMut(f32)) -> Result<Self> {
+    pub fn load(
+        reference: ModelRef,
+        load: LoadSpec,
+        clock: &dyn Clock,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Self> {
         // making and loading share the progress half and half, where there is something to make
         let from = if load.quantize.is_some() { 0.5 } else { 0.0 };
         let mut making = |done: u64, total: u64| {
@@ -43,25 +51,33 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
-        let file = quantized::open_shared(&RealIo, location, quantize, load.threads, &mut making)?;
+        let file = quantized::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
-        let options = LoadOptions {
+        let mut options = LoadOptions {
             devices: match load.backend {
                 Backend::Auto => Devices::Auto,
                 Backend::Cpu => Devices::Cpu,
                 Backend::Scalar => Devices::Scalar,
             },
-            threads: load.threads,
             kv: load.kv.dtype(),
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,
             ctx: load.context,
             ..LoadOptions::default()
         };
+        let machine = match load.backend {
+            Backend::Auto | Backend::Cpu => {
+                let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
+                machine.apply(&mut options);
+                machine.notice()
+            }
+            Backend::Scalar => None,
+        };
         let mut model = Model::load(file, &options, &mut progress)?;
         model.adapt(&load.lora)?;
         let scheduler = Scheduler::new();
-        Ok(Self { reference, load, model, scheduler, running: Vec::new(), kept: Vec::new(), next_number: 0 })
+        let (running, kept) = (Vec::new(), Vec::new());
+        Ok(Self { reference, load, model, scheduler, running, kept, next_number: 0, notice: machine })
     }
 
     pub fn is_busy(&self) -> bool {
@@ -109,6 +125,7 @@ impl LoadedModel {
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
         let mut notices = prepared.notices;
+        notices.extend(self.notice.take());
         if number == 0
             && let Some(notice) = self.model.tokenizer().and_then(engine::tokenizer::Tokenizer::notice)
         {

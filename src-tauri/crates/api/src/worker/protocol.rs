@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+use crate::machine;
 
 /// Where a model's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,8 +71,9 @@ pub struct Quantize {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSpec {
     pub backend: Backend,
-    /// None: one per physical core.
-    pub threads: Option<usize>,
+    /// Threads, and where they run.
+    #[serde(default)]
+    pub machine: machine::Asked,
     pub kv: Kv,
     /// Tokens that layers with rotated positions see. None: as the model has it.
     pub kv_window: Option<usize>,

@@ -14,6 +14,8 @@ pub struct Case {
     pub group: &'static str,
     pub name: String,
     pub graph: Graph,
+    /// The matrix of a product: its reference is one multiply-add after another.
+    pub weight: Option<Tensor>,
     /// The node that is measured.
     pub node: &'static str,
     /// Positions that stand in the context before, and rows of the measured run.
@@ -85,11 +87,13 @@ fn product(dtype: DType, n_rows: usize) -> Built<Case> {
     // the same byte everywhere: a modest, positive number in every format and wherever one has its scales
     let bytes = vec![0x2C; N_OUT * dtype.row_bytes(K)];
     let view = TensorView { name: "weights", dtype, shape: &[N_OUT, K], data: SharedBytes::from_vec(bytes) };
-    let y = b.matmul("op", x, &Tensor::host(&view)?, None)?;
+    let weight = Tensor::host(&view)?;
+    let y = b.matmul("op", x, &weight, None)?;
     let name = format!("{} {K}→{N_OUT}, {n_rows} row{}", dtype.name(), if n_rows == 1 { "" } else { "s" });
     let y = b.output_rows("output", y)?;
     let graph = b.finish(y)?;
-    Ok(Case { group: "matmul", name, graph, node: "op", before: 0, n_rows, bar: Some(MATMUL) })
+    let weight = Some(weight);
+    Ok(Case { group: "matmul", name, graph, weight, node: "op", before: 0, n_rows, bar: Some(MATMUL) })
 }
 
 const N_HEADS: usize = 8;
@@ -127,7 +131,16 @@ fn attention(dtype: KvDType, n_rows: usize) -> Built<Case> {
         format!("{dtype:?} KV, {BEFORE} positions, {n_rows} row{}", if n_rows == 1 { "" } else { "s" });
     let y = b.output_rows("output", y)?;
     let graph = b.finish(y)?;
-    Ok(Case { group: "attention", name, graph, node: "op", before: BEFORE, n_rows, bar: Some(ATTENTION) })
+    Ok(Case {
+        group: "attention",
+        name,
+        graph,
+        weight: None,
+        node: "op",
+        before: BEFORE,
+        n_rows,
+        bar: Some(ATTENTION),
+    })
 }
 
 /// Floats of a row of the operations that go row by row.
@@ -141,7 +154,7 @@ fn of_rows(group: &'static str, name: &str, bar: Option<f64>, build: Build) -> B
     let y = build(&mut b, x)?;
     let y = b.output_rows("output", y)?;
     let graph = b.finish(y)?;
-    Ok(Case { group, name: name.to_owned(), graph, node: "op", before: 0, n_rows: 16, bar })
+    Ok(Case { group, name: name.to_owned(), graph, weight: None, node: "op", before: 0, n_rows: 16, bar })
 }
 
 fn rope() -> RopeShape {

@@ -9,8 +9,9 @@ use engine::{Chunk, LoadOptions, Model, SequenceId, Wanted, shape};
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::team::Team;
-use kernels::matmul::MATMULS;
-use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Ran, Scalar};
+use kernels::matmul::{MATMULS, OutTile, WeightRows, generic};
+use kernels::ops::dot;
+use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Ran, Scalar, Tensor};
 use serde::Serialize;
 use weights::{DType, SharedBytes, WeightFile};
 
@@ -91,7 +92,10 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
     }
     let (mut slow_us, mut fast_us, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..=TURNS {
-        let slow = step(&mut reference, &pages, case.before, case.n_rows, case, clock)?;
+        let slow = match &case.weight {
+            Some(weight) => product(weight, case.n_rows, clock),
+            None => step(&mut reference, &pages, case.before, case.n_rows, case, clock)?,
+        };
         let runs = (0..RUNS).map(|_| step(&mut fast, &pages, case.before, case.n_rows, case, clock));
         let quick: Duration = runs.sum::<Result<Duration>>()? / RUNS;
         if turn > 0 {
@@ -103,6 +107,18 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
     }
     show(case.group, &case.name, case.bar, level, ratios, slow_us, fast_us, json);
     Ok(())
+}
+
+/// A product by the specification: each weight row decoded, then one multiply-add after another.
+fn product(weight: &Tensor, n_rows: usize, clock: &dyn Clock) -> Duration {
+    let (k, n_out) = (weight.n_cols(), weight.n_rows());
+    let x = kernel_cases::numbers(n_rows * k);
+    let (mut row, mut out) = (vec![0.0; k], vec![0.0; n_rows * n_out]);
+    let w = WeightRows { bytes: weight.bytes(), row_bytes: weight.row_bytes(), k };
+    let start = clock.monotonic();
+    generic::rows(dot::scalar, weight.codec(), w, &x, &mut row, &mut OutTile::whole(&mut out, n_out));
+    std::hint::black_box(&out);
+    clock.monotonic() - start
 }
 
 /// Rows of one run of a case.
