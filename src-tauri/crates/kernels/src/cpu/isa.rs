@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::KernelError;
 
-/// Levels in rising order. On a machine other than x86-64 only `Portable` exists.
+/// Levels in rising order. x86-64 has the AVX ones, 64-bit ARM the NEON ones, every machine `Portable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IsaLevel {
     /// plain Rust: right everywhere
@@ -14,19 +14,25 @@ pub enum IsaLevel {
     Avx2,
     /// AVX-512 F, BW, VL, DQ, VNNI on top of AVX2
     Avx512,
+    /// what every 64-bit ARM has; operations other than products are compiled for it at `Portable` already
+    Neon,
+    /// NEON with the dot product of bytes
+    NeonDot,
 }
 
-/// Forces a level: `portable`, `avx2` or `avx512`.
+/// Forces a level: `portable`, `avx2`, `avx512`, `neon` or `neon_dot`.
 pub const ISA_VARIABLE: &str = "INGLENOOK_ISA";
 
 impl IsaLevel {
-    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 5] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon, Self::NeonDot];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Neon => "neon",
+            Self::NeonDot => "neon_dot",
         }
     }
 
@@ -50,6 +56,11 @@ impl IsaLevel {
         level.ok_or_else(|| KernelError::Isa { wanted: wanted.to_owned(), found: found.name() })
     }
 
+    /// Whether the environment variable `INGLENOOK_ISA` chooses.
+    pub fn is_forced() -> bool {
+        std::env::var(ISA_VARIABLE).is_ok_and(|level| !level.is_empty())
+    }
+
     /// `select` by the environment variable `INGLENOOK_ISA`.
     pub fn from_env() -> Result<Self, KernelError> {
         Self::select(std::env::var(ISA_VARIABLE).ok().as_deref())
@@ -70,10 +81,20 @@ impl IsaLevel {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vnni")
             }
+            Self::Neon | Self::NeonDot => false,
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    pub fn is_present(self) -> bool {
+        match self {
+            Self::Portable | Self::Neon => true,
+            Self::NeonDot => std::arch::is_aarch64_feature_detected!("dotprod"),
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn is_present(self) -> bool {
         self == Self::Portable
     }
@@ -98,7 +119,7 @@ impl<F: Copy> Levels<F> {
     /// outside tests.
     pub fn at(&self, level: IsaLevel) -> F {
         match level {
-            IsaLevel::Portable => self.portable,
+            IsaLevel::Portable | IsaLevel::Neon | IsaLevel::NeonDot => self.portable,
             IsaLevel::Avx2 => self.avx2,
             IsaLevel::Avx512 => self.avx512,
         }
@@ -112,7 +133,7 @@ pub trait Mac {
     fn mac(a: f32, b: f32, c: f32) -> f32;
 }
 
-/// Two roundings; what plain x86-64 can do fast.
+/// What every processor of its kind can do fast: two roundings on x86-64, one on 64-bit ARM.
 pub struct Plain;
 /// One rounding, 16 vector registers of 8 floats.
 pub struct Fused8;
@@ -120,10 +141,10 @@ pub struct Fused8;
 pub struct Fused16;
 
 impl Mac for Plain {
-    const PANEL_ROWS: usize = 1;
+    const PANEL_ROWS: usize = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
     #[inline(always)]
     fn mac(a: f32, b: f32, c: f32) -> f32 {
-        a * b + c
+        if cfg!(target_arch = "aarch64") { a.mul_add(b, c) } else { a * b + c }
     }
 }
 

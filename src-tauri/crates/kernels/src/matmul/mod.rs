@@ -8,6 +8,9 @@ use weights::DType;
 
 use crate::cpu::isa::IsaLevel;
 
+#[cfg(target_arch = "aarch64")]
+#[allow(unsafe_code)] // SIMD: each block argues its safety
+mod arm;
 pub mod generic;
 #[cfg(test)]
 mod twins;
@@ -15,7 +18,7 @@ mod twins;
 macro_rules! fast_paths {
     ($($module:ident)*) => {
         $(
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
             #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
             mod $module;
@@ -161,7 +164,7 @@ pub struct MatMulRow {
 }
 
 /// Every fast path there is; a new one is registered here.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub static MATMULS: &[&[MatMulRow]] = &[
     q8_0::ROWS,
     q4_0::ROWS,
@@ -187,7 +190,7 @@ pub static MATMULS: &[&[MatMulRow]] = &[
     f16::ROWS,
     bf16::ROWS,
 ];
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub static MATMULS: &[&[MatMulRow]] = &[];
 
 /// The best row for a dtype at a level; None means the generic path.

@@ -241,6 +241,7 @@ unsafe fn group<F: Format, L: Lanes, const T: usize>(
 }
 
 /// The table rows of a format at each level: its name, the activations it takes, and how those are quantised.
+#[cfg(target_arch = "x86_64")]
 macro_rules! matmul_rows {
     ($dtype:expr, $act:expr, $quantize:path, $format:ty) => {
         /// AVX2 and AVX-512.
@@ -302,4 +303,7 @@ macro_rules! matmul_rows {
         }
     };
 }
+#[cfg(target_arch = "aarch64")]
+pub(crate) use super::arm::matmul_rows;
+#[cfg(target_arch = "x86_64")]
 pub(crate) use matmul_rows;

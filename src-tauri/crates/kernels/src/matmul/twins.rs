@@ -234,15 +234,16 @@ fn the_common_dtypes_have_a_row_at_each_vector_level() {
     use DType::{
         BF16, F16, F32, IQ4_NL, IQ4_XS, MXFP4, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0,
     };
-    if !cfg!(target_arch = "x86_64") {
-        return;
-    }
+    let (of_integers, of_floats): (&[IsaLevel], &[IsaLevel]) = match cfg!(target_arch = "aarch64") {
+        true => (&[IsaLevel::Neon, IsaLevel::NeonDot], &[IsaLevel::Neon]),
+        false => (&[IsaLevel::Avx2, IsaLevel::Avx512], &[IsaLevel::Avx2, IsaLevel::Avx512]),
+    };
     let floats = [F32, F16, BF16];
     let by_32 = [Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4];
     let by_256 = [Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS];
     for dtype in floats.into_iter().chain(by_32).chain(by_256) {
-        for level in [IsaLevel::Avx2, IsaLevel::Avx512] {
-            assert_eq!(find(dtype, level).map(|row| row.level), Some(level), "{dtype}");
+        for level in if floats.contains(&dtype) { of_floats } else { of_integers } {
+            assert_eq!(find(dtype, *level).map(|row| row.level), Some(*level), "{dtype}");
         }
         assert!(find(dtype, IsaLevel::Portable).is_none());
     }

@@ -3,8 +3,12 @@
 
 use super::{Acts, OutTile, WeightRows};
 
+#[cfg(target_arch = "x86_64")]
 pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
 
 /// Registers of floats of one instruction set.
 ///
@@ -150,6 +154,7 @@ unsafe fn tail<E: Element, S: Floats>(row: &[u8], token: &[f32], sum: S::F) -> S
 }
 
 /// The table rows of a float format at each level.
+#[cfg(target_arch = "x86_64")]
 macro_rules! float_rows {
     ($dtype:expr, $element:ty) => {
         /// AVX2 and AVX-512.
@@ -211,6 +216,9 @@ macro_rules! float_rows {
         }
     };
 }
+#[cfg(target_arch = "aarch64")]
+pub(crate) use super::arm::float_rows;
+#[cfg(target_arch = "x86_64")]
 pub(crate) use float_rows;
 
 /// Activations stay as they are: never called.

@@ -1,10 +1,14 @@
 //! A register seen as lanes of 32 bits, one lane for each weight row: what the quantised products are written in,
-//! once for AVX2 (8 rows) and once for AVX-512 (16 rows). Everything a kernel does to integers is exact, so that
+//! once for AVX2 and NEON (8 rows) and once for AVX-512 (16 rows). Everything a kernel does to integers is exact, so that
 //! only the order of its float additions decides its result, and that order is the same for any number of rows and
 //! tokens.
 
+#[cfg(target_arch = "x86_64")]
 pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
 
 /// Most lanes of any register.
 pub const MAX_ROWS: usize = 16;

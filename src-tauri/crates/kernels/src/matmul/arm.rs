@@ -1,0 +1,84 @@
+//! The table rows of every format on 64-bit ARM: NEON, and NEON with its dot product of bytes.
+
+/// Rows of a format of blocks; what it does besides on other processors has no part here.
+macro_rules! matmul_rows {
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty $(, $few:expr)?) => {
+        /// NEON, and NEON with `sdot`.
+        pub static ROWS: &[$crate::matmul::MatMulRow] = &[
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::Neon,
+                act: $act,
+                quantize: $quantize.portable,
+                kernel: neon,
+            },
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::NeonDot,
+                act: $act,
+                quantize: $quantize.portable,
+                kernel: neon_dot,
+            },
+        ];
+
+        fn neon(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            // SAFETY: every processor that this is compiled for has NEON.
+            unsafe {
+                $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<false>>(w, acts, out)
+            }
+        }
+
+        fn neon_dot(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "neon,dotprod")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Acts,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<true>>(
+                        w, acts, out,
+                    )
+                }
+            }
+            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            unsafe { inner(w, acts, out) }
+        }
+    };
+}
+pub(crate) use matmul_rows;
+
+/// The row of a float format.
+macro_rules! float_rows {
+    ($dtype:expr, $element:ty) => {
+        /// NEON.
+        pub static ROWS: &[$crate::matmul::MatMulRow] = &[$crate::matmul::MatMulRow {
+            dtype: $dtype,
+            level: $crate::cpu::isa::IsaLevel::Neon,
+            act: $crate::matmul::ActFormat::F32,
+            quantize: $crate::matmul::floats::as_is,
+            kernel: neon,
+        }];
+
+        fn neon(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            // SAFETY: every processor that this is compiled for has NEON.
+            unsafe {
+                $crate::matmul::floats::run::<$element, $crate::matmul::floats::neon::Quads>(w, acts, out)
+            }
+        }
+    };
+}
+pub(crate) use float_rows;
