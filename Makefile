@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/target/tools/node_modules/.bin:$(PATH)
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test bench peers peers-all types starter bundle ui setup format clean built-peers
+.PHONY: help run nook test bench neon peers peers-all types starter bundle ui setup format clean built-peers
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if
 built-peers: nook
 	@.make/setup.sh peers
 	@cd tests/peers && cargo build --locked --release
+
+neon: ## the kernels' tests on 64-bit ARM, emulated
+	@.make/neon.sh
 
 types: ## generate ui/src/lib/backend/bindings.ts from the Rust types
 	cargo run --quiet --package api --example bindings

@@ -5,6 +5,7 @@
 #   window    terminal + WebKitGTK's headers
 #   peers     terminal + what builds llama.cpp and reads its headers
 #   test      what drives the window and a browser without a display
+#   neon      a compiler for 64-bit ARM and its emulator
 # Debian and its kin: installs by apt as root or through passwordless sudo. Elsewhere, or without
 # permission: says exactly what to install, and stops.
 set -euo pipefail
@@ -19,6 +20,7 @@ packages() {
     window) echo build-essential pkg-config libwebkit2gtk-4.1-dev ;;
     peers) echo build-essential cmake libclang-dev ;;
     test) echo webkit2gtk-driver xvfb dbus fonts-dejavu-core chromium ;;
+    neon) echo rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     *) echo "setup.sh: no group $1" >&2; exit 2 ;;
   esac
 }
@@ -30,6 +32,7 @@ have_without_dpkg() {
     terminal) command -v cc >/dev/null ;;
     window) command -v cc >/dev/null && pkg-config --exists webkit2gtk-4.1 2>/dev/null ;;
     peers) command -v cc >/dev/null && command -v cmake >/dev/null && command -v clang >/dev/null ;;
+    neon) command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null ;;
     test) command -v WebKitWebDriver >/dev/null && command -v Xvfb >/dev/null && command -v chromium >/dev/null ;;
   esac
 }
@@ -60,6 +63,8 @@ system_packages() {
     fi
   fi
   say "system packages: ${missing[*]}"
+  # packages of another architecture are found only once dpkg knows of it
+  case " ${missing[*]} " in *:arm64\ *) "${as_root[@]}" dpkg --add-architecture arm64 ;; esac
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300)
   "${apt[@]}" update
   "${apt[@]}" install --no-install-recommends "${missing[@]}" || {
