@@ -2,6 +2,7 @@
 //! fewer bytes per weight bring to decoding. Both sides run the same graph, so that nothing is compared but kernels.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::Result;
@@ -245,26 +246,49 @@ fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
     };
     let error = |error: kernels::KernelError| engine::EngineError::from(error);
     let mut team = Team::new(threads).map_err(error)?;
-    let mut times = Vec::new();
-    for _ in 0..=TURNS {
-        const REGIONS: u32 = 20_000;
-        let start = clock.monotonic();
-        for _ in 0..REGIONS {
-            // a panic in nothing at all cannot be
-            let _ = team.run(threads, &|_, _| ());
-        }
-        times.push((clock.monotonic() - start).as_secs_f64() * 1e9 / f64::from(REGIONS));
-    }
-    let ns = Speeds::of(times.split_off(1));
+    let empty = regions(clock, 20_000, &mut || _ = team.run(threads, &|_, _| ()));
+    let arrived = AtomicUsize::new(0);
+    let met = regions(clock, 2_000, &mut || {
+        arrived.store(0, Ordering::SeqCst);
+        // nobody leaves before the last has come
+        let meet = |_: usize, _: usize| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            let mut rounds = 0;
+            while arrived.load(Ordering::SeqCst) < threads {
+                // where there are fewer cores than threads, the others need this one
+                if rounds < 1000 {
+                    std::hint::spin_loop()
+                } else {
+                    std::thread::yield_now()
+                }
+                rounds += 1;
+            }
+        };
+        _ = team.run(threads, &meet);
+    });
     if global.json {
-        out::json(&serde_json::json!({"group": "team", "threads": threads, "empty_region_ns": ns}));
-    } else {
-        out::line(&format!(
-            "team        an empty region of {threads} threads         {:>9.0} ns  ({:.0} to {:.0})",
-            ns.median, ns.min, ns.max
-        ));
+        let row = serde_json::json!({
+            "group": "team", "threads": threads, "empty_region_ns": empty, "meeting_region_ns": met,
+        });
+        out::json(&row);
+        return Ok(());
+    }
+    for (what, ns) in [("an empty region", empty), ("a region where all meet", met)] {
+        let Speeds { median, min, max } = ns;
+        out::line(&format!("team        {what:<34} {median:>7.0} ns  ({min:.0} to {max:.0})"));
     }
     Ok(())
+}
+
+/// Nanoseconds of one region out of many.
+fn regions(clock: &dyn Clock, n: u32, region: &mut dyn FnMut()) -> Speeds {
+    let mut turn = || {
+        let start = clock.monotonic();
+        (0..n).for_each(|_| region());
+        (clock.monotonic() - start).as_secs_f64() * 1e9 / f64::from(n)
+    };
+    turn(); // warm, and not counted
+    Speeds::of((0..TURNS).map(|_| turn()).collect())
 }
 
 /// Tokens of one turn.
