@@ -53,7 +53,8 @@ impl KvStore {
         }
         let pages = |page_bytes: usize, retention| -> Result<Pages, KernelError> {
             let n_bytes = page_bytes.saturating_mul(capacity.pages(retention));
-            Ok(Pages { bytes: AlignedVec::zeroed(n_bytes, "the context (KV cache)")?, page_bytes })
+            let bytes = AlignedVec::zeroed(n_bytes, "the context (KV cache)")?.in_huge_pages();
+            Ok(Pages { bytes, page_bytes })
         };
         Ok(Self { all: pages(all, Retention::All)?, window: pages(window, Retention::Window)?, layers })
     }

@@ -3,6 +3,12 @@
 //! The fast path cuts positions into chunks at absolute multiples of `CHUNK`, takes a softmax in each, and merges
 //! the chunks in rising order: what is computed for a row depends on its position alone.
 
+pub mod pages;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
+#[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
+mod simd;
+
 use super::OpRow;
 use super::dot::{LANES, fold};
 use super::exp::exp;

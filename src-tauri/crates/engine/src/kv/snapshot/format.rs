@@ -16,7 +16,7 @@ use crate::error::{EngineError, Result};
 const MAGIC: [u8; 8] = *b"INGLEKV\0";
 
 /// Raised whenever the layout, or what page bytes mean, changes.
-pub const FORMAT_VERSION: u64 = 2;
+pub const FORMAT_VERSION: u64 = 3;
 
 /// What must agree for the bytes of one process to mean the same in another.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,104 @@
+//! A product with the numbers of a page, whatever they are stored as: some queries at a time, as many as the registers
+//! hold, so that what is loaded and unpacked serves all of them.
+
+use super::sources::Source;
+use super::{Ahead, STEP, Wide, by_queries};
+
+/// A product c (n_a, n) += a (n_a, k) · b (k, n), whose lengths have been checked.
+#[derive(Clone, Copy)]
+pub struct Panel {
+    pub n_a: usize,
+    pub k: usize,
+    pub n: usize,
+    pub a: *const f32,
+    /// floats between rows
+    pub a_stride: usize,
+    pub b: *const u8,
+    /// bytes between rows
+    pub b_stride: usize,
+    pub c: *mut f32,
+    /// floats between rows
+    pub c_stride: usize,
+}
+
+/// c += a · b for rows i..i + R of c, columns j..j + V registers.
+///
+/// # Safety
+/// As for `Wide`: these rows and columns lie within the operands.
+#[inline(always)]
+unsafe fn tile<W: Wide, S: Source, const R: usize, const V: usize>(
+    p: &Panel,
+    i: usize,
+    j: usize,
+    ahead: &mut Ahead,
+) {
+    // SAFETY: rows below i + R and columns below j + V · LEN, which the caller vouches for.
+    unsafe {
+        let a: [*const f32; R] = std::array::from_fn(|r| p.a.add((i + r) * p.a_stride));
+        let c: [*mut f32; R] = std::array::from_fn(|r| p.c.add((i + r) * p.c_stride + j));
+        let mut sums = [[W::zero(); V]; R];
+        for r in 0..R {
+            for v in 0..V {
+                sums[r][v] = W::load(c[r].add(v * W::LEN));
+            }
+        }
+        for k in 0..p.k {
+            ahead.ask::<W>();
+            let row = p.b.add(k * p.b_stride);
+            let mut b = [W::zero(); V];
+            for v in 0..V {
+                b[v] = S::load::<W>(row, j + v * W::LEN);
+            }
+            for r in 0..R {
+                let a = W::splat(*a[r].add(k));
+                for v in 0..V {
+                    sums[r][v] = W::fma(a, b[v], sums[r][v]);
+                }
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                W::store(c[r].add(v * W::LEN), sums[r][v]);
+            }
+        }
+    }
+}
+
+/// `tile` for one row and column.
+///
+/// # Safety
+/// As for `Wide`: they lie within the operands.
+#[inline(always)]
+unsafe fn element<S: Source>(p: &Panel, i: usize, j: usize) {
+    // SAFETY: row i and column j, which the caller vouches for.
+    unsafe {
+        let c = p.c.add(i * p.c_stride + j);
+        for k in 0..p.k {
+            *c = (*p.a.add(i * p.a_stride + k)).mul_add(S::get(p.b.add(k * p.b_stride), j), *c);
+        }
+    }
+}
+
+/// c += a · b. Each element is summed over k in rising order.
+///
+/// # Safety
+/// As for `Wide`: all operands have the shape.
+#[inline(always)]
+pub unsafe fn panel<W: Wide, S: Source>(p: &Panel, ahead: &mut Ahead) {
+    let mut j = 0;
+    // SAFETY: rows and columns of the shape; the caller's.
+    unsafe {
+        while j + STEP * W::LEN <= p.n {
+            by_queries!(W, p.n_a, |i, R| tile::<W, S, R, STEP>(p, i, j, ahead));
+            j += STEP * W::LEN;
+        }
+        while j + W::LEN <= p.n {
+            by_queries!(W, p.n_a, |i, R| tile::<W, S, R, 1>(p, i, j, ahead));
+            j += W::LEN;
+        }
+        while j < p.n {
+            (0..p.n_a).for_each(|i| element::<S>(p, i, j));
+            j += 1;
+        }
+    }
+}
