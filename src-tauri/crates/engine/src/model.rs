@@ -190,7 +190,7 @@ pub struct Model {
 
 impl Model {
     /// Opens nothing: `file` has been validated as a container. Checks every number and tensor against the
-    /// family, brings the weights to their devices, and runs one token. `progress` goes from 0 to 1.
+    /// family and brings the weights to their devices. `progress` goes from 0 to 1.
     ///
     /// Errors: `model.*` for a file that isn't a model we run, naming key or tensor; `kernels.*` for memory
     /// and threads.

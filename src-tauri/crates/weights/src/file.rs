@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Kind, Place, WeightsError};
 use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
-use crate::mmap::SharedBytes;
+use crate::mmap::{Advice, SharedBytes};
 use crate::{folder, gguf, safetensors, split};
 
 /// What the file was.
@@ -190,6 +190,11 @@ impl WeightFile {
     /// The contents of a file beside the weights, by its name.
     pub fn side_file(&self, name: &str) -> Option<&[u8]> {
         self.side_files.iter().find(|side| side.0 == name).map(|side| &*side.1)
+    }
+
+    /// Tells the system how the tensors' bytes will be used. Whether it listened, for all files.
+    pub fn advise(&self, advice: Advice) -> bool {
+        self.parts.iter().fold(true, |all, part| part.bytes.advise(advice) && all)
     }
 
     /// Bytes of all files that hold data.

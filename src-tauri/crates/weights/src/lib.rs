@@ -21,5 +21,5 @@ pub use error::WeightsError;
 pub use file::{Container, PartInfo, TensorView, WeightFile};
 pub use folder::is_model_folder;
 pub use metadata::{Array, Metadata, Value};
-pub use mmap::SharedBytes;
+pub use mmap::{Advice, SharedBytes};
 pub use quant::{Codec, Decode, Encode};

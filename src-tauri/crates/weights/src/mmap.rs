@@ -10,11 +10,26 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
+/// Bytes of a page, or a divisor of that where pages are larger: advice is rounded once more by the system.
+#[cfg(unix)]
+const OS_PAGE: usize = 4096;
+
 /// A range of bytes that stays where it is as long as anybody holds it. Cheap to clone.
 #[derive(Clone)]
 pub struct SharedBytes {
     backing: Backing,
     range: Range<usize>,
+}
+
+/// What the system is told of pages: hints, which change when bytes are where, never what they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// They will be read soon: their reading from disk begins now, and nobody waits for it.
+    Soon,
+    /// All will be read again and again: large pages where there are any, which halve the work of a first touch.
+    Often,
+    /// They are not needed for now: the process gives them back. They come back by themselves when read again.
+    Release,
 }
 
 #[derive(Clone)]
@@ -61,6 +76,42 @@ impl SharedBytes {
         Self::whole(Backing::Owned(Arc::new(bytes)))
     }
 
+    /// Tells the system how these bytes will be used. Whether it listened: it doesn't where they are not mapped from
+    /// a file, nor where it knows no such advice.
+    #[cfg(unix)]
+    pub fn advise(&self, advice: Advice) -> bool {
+        let Backing::Map(map) = &self.backing else { return false };
+        let (start, len) = (self.range.start, self.range.len());
+        match advice {
+            Advice::Soon => map.advise_range(memmap2::Advice::WillNeed, start, len).is_ok(),
+            #[cfg(target_os = "linux")]
+            Advice::Often => map.advise_range(memmap2::Advice::HugePage, start, len).is_ok(),
+            #[cfg(not(target_os = "linux"))]
+            Advice::Often => false,
+            Advice::Release => {
+                // Pages that others share with this range stay.
+                let first = start.next_multiple_of(OS_PAGE);
+                let last = if self.range.end == map.len() {
+                    self.range.end
+                } else {
+                    self.range.end / OS_PAGE * OS_PAGE
+                };
+                // SAFETY: the map is read-only, so every page of it is the file's: one that was given back has the
+                // same bytes when it is read again.
+                first < last
+                    && unsafe {
+                        map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
+                    }
+                    .is_ok()
+            }
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub fn advise(&self, _: Advice) -> bool {
+        false
+    }
+
     fn whole(backing: Backing) -> Self {
         let range = 0..backing.bytes().len();
         Self { backing, range }
@@ -98,6 +149,27 @@ mod tests {
         let part = bytes.slice(2..8).slice(1..3);
         drop(bytes);
         assert_eq!(&part[..], [3, 4]);
+    }
+
+    #[test]
+    fn advice_changes_no_byte_and_errs_nowhere() {
+        let path = std::env::temp_dir().join(format!("inglenook-mmap-{}", std::process::id()));
+        let contents: Vec<u8> = (0..100_000u32).map(|i| (i * 7 % 251) as u8).collect();
+        std::fs::write(&path, &contents).unwrap();
+        let map = SharedBytes::map(&path).unwrap();
+        for range in [0..100_000, 5000..5001, 4096..8192, 99_990..100_000, 7..7] {
+            let part = map.slice(range.clone());
+            for advice in [Advice::Soon, Advice::Often, Advice::Release, Advice::Release, Advice::Soon] {
+                part.advise(advice);
+                assert!(
+                    part[..] == contents[range.clone()] && map[..] == contents[..],
+                    "{range:?} {advice:?}"
+                );
+            }
+        }
+        assert!(cfg!(not(unix)) || map.advise(Advice::Release));
+        assert!(!SharedBytes::from_static(b"abc").advise(Advice::Release));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! From a validated file to a model that answers: family, spec, tensors, devices, one warm-up token.
+//! From a validated file to a model that answers: family, spec, tensors, devices.
 
 use std::sync::Arc;
 
 use kernels::{
     Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
 };
-use weights::{Container, WeightFile};
+use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
-use super::{Chunk, DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, Wanted};
+use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo};
 use crate::adapter::Addition;
 use crate::arch::{self, Family, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
@@ -44,8 +44,6 @@ pub(super) fn load(
     }
     check_precision(&decoder::kv_layout(&spec, options.kv))?;
     let placed = arch::tensors(&file, family, &spec)?;
-    let tokenizer = tokenizer(&file, &spec)?;
-    let template = ChatTemplate::from_weights(&file);
     progress(CHECKED);
 
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
@@ -53,9 +51,21 @@ pub(super) fn load(
     let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
     let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
     let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
-    let mut upload =
-        Upload { placed: &placed, additions: &[], devices: &devices, n_weight_bytes, n_done: 0, progress };
-    let graph = decoder::build(&spec, &placement, options.kv, &mut upload)?;
+    let is_large = file.advise(Advice::Often);
+    let mut upload = Upload {
+        placed: &placed,
+        additions: &[],
+        devices: &devices,
+        is_large,
+        n_weight_bytes,
+        n_done: 0,
+        progress,
+    };
+    let (words, graph) = meanwhile(
+        || Words::read(&file, &spec),
+        || decoder::build(&spec, &placement, options.kv, &mut upload),
+    );
+    let (Words { tokenizer, template }, graph) = (words?, graph?);
     progress(UPLOADED);
 
     let max_sequences = options.max_sequences.max(1);
@@ -73,10 +83,11 @@ pub(super) fn load(
     };
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
-    let identity = identity(&file.fingerprint(), &spec, &layer_kinds, &executor)?;
+    let fingerprint = file.fingerprint();
+    let identity = identity(&fingerprint, &spec, &layer_kinds, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
     let info = ModelInfo {
-        fingerprint: file.fingerprint(),
+        fingerprint,
         architecture: spec.architecture,
         n_parameters,
         n_weight_bytes,
@@ -92,11 +103,8 @@ pub(super) fn load(
     };
     let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
     let source = Source { file, family, options: options.clone(), placed };
-    let mut model =
-        Model { spec, info, tokenizer, template, executor, cache, identity, source, rows, gathered };
-    model.warm_up()?;
     progress(1.0);
-    Ok(model)
+    Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, rows, gathered })
 }
 
 /// What the weights of a loaded model came from.
@@ -116,8 +124,15 @@ impl Model {
         let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
         let (n_weight_bytes, progress) = (self.info.n_weight_bytes, &mut |_| {});
         let devices_of = &devices;
-        let mut upload =
-            Upload { placed, additions, devices: devices_of, n_weight_bytes, n_done: 0, progress };
+        let mut upload = Upload {
+            placed,
+            additions,
+            devices: devices_of,
+            is_large: true,
+            n_weight_bytes,
+            n_done: 0,
+            progress,
+        };
         let graph = decoder::build(&self.spec, &placement, options.kv, &mut upload)?;
         let executor = Executor::new(graph, devices, self.executor.capacity())?;
         let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
@@ -126,18 +141,34 @@ impl Model {
         self.executor = executor;
         self.cache.clear();
         self.gathered.clear();
-        self.warm_up()
+        Ok(())
     }
+}
 
-    /// One token through every layer: plans are made, and a kernel that can't run says so now.
-    fn warm_up(&mut self) -> Result<()> {
-        let bos = self.tokenizer.as_ref().and_then(Tokenizer::bos);
-        let token = bos.filter(|&id| (id as usize) < self.spec.n_vocab).unwrap_or(0);
-        let seq = self.new_sequence()?;
-        let ran = self.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }]).map(|_| ());
-        self.free(seq);
-        ran
+/// What is read of a file beside its weights.
+struct Words {
+    tokenizer: Option<Tokenizer>,
+    template: Result<Option<ChatTemplate>>,
+}
+
+impl Words {
+    fn read(file: &WeightFile, spec: &ModelSpec) -> Result<Self> {
+        Ok(Self { tokenizer: tokenizer(file, spec)?, template: ChatTemplate::from_weights(file) })
     }
+}
+
+/// Both at once: reading a vocabulary keeps one core busy about as long as paging in the weights does another. The
+/// second stays on this thread.
+fn meanwhile<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("vocabulary".into()).spawn_scoped(scope, &one);
+        let done = other();
+        let first = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => one(), // no thread to be had: one after the other
+        };
+        (first, done)
+    })
 }
 
 /// The vocabulary of the file. A GGUF has one, of the same size as the embedding; safetensors may lack it, or
@@ -227,6 +258,8 @@ struct Upload<'a> {
     placed: &'a [Placed],
     additions: &'a [Addition],
     devices: &'a [Box<dyn Backend>],
+    /// The system was asked for large pages: it reads as much at once by itself.
+    is_large: bool,
     n_weight_bytes: u64,
     n_done: u64,
     progress: &'a mut dyn FnMut(f32),
@@ -244,6 +277,9 @@ impl Weights for Upload<'_> {
         let Placed { parts, .. } = found.expect("the spec lists every tensor that the decoder asks for");
         let mut tensors = Vec::with_capacity(parts.len());
         for part in parts {
+            if !self.is_large {
+                part.data.advise(Advice::Soon);
+            }
             fault_in(&part.data);
             self.n_done += part.data.len() as u64;
             tensors.push(self.devices[device.0].upload(&part.view())?);
@@ -263,9 +299,10 @@ impl Weights for Upload<'_> {
     }
 }
 
-/// Reads a byte of every page, so that the disk is read here, where progress shows, and in order.
+/// Touches the pages, so that the disk is read here, where progress shows, and in order. What is in memory already
+/// is mapped 64 KiB at a touch by the systems we know; what isn't is read ahead of us.
 fn fault_in(bytes: &[u8]) {
-    const OS_PAGE: usize = 4096;
-    let sum = bytes.iter().step_by(OS_PAGE).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+    const AROUND: usize = 64 << 10;
+    let sum = bytes.iter().step_by(AROUND).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
     std::hint::black_box(sum);
 }

@@ -5,7 +5,7 @@ use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use super::TokenId;
-use super::bpe::PairHasher;
+use super::pair_hash::PairHasher;
 
 /// A token with a text of its own.
 #[derive(Debug, Clone)]

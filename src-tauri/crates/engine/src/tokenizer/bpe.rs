@@ -1,18 +1,50 @@
 //! Byte-pair encoding: pieces of text to tokens by ranked merges.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use super::TokenId;
 use super::merge::{NONE, Scratch};
-use super::vocab::{Vocab, mix};
+use super::vocab::Vocab;
 
 /// The merges of a model and what happens to text that no token covers.
 #[derive(Debug)]
 pub struct Bpe {
-    /// Two neighbours → rank and the token they become.
-    merges: HashMap<(TokenId, TokenId), (u32, TokenId), BuildHasherDefault<PairHasher>>,
+    merges: Merges,
     pub options: BpeOptions,
+}
+
+/// Ranks by what a merge makes and where its two parts meet: that says which parts they are, so their own tokens
+/// need not be looked up. A vocabulary is read before the first answer, and most of its merges are never used.
+#[derive(Debug, Default)]
+struct Merges {
+    /// Where the merges of each token end in `rows`: `(n_vocab)`.
+    ends: Vec<u32>,
+    /// Bytes of the left part, and rank; ascending within a token, no left part twice.
+    rows: Vec<(u32, u32)>,
+}
+
+impl Merges {
+    /// `found`: the token made, bytes of the left part, rank.
+    fn new(n_vocab: usize, mut found: Vec<(TokenId, u32, u32)>) -> Self {
+        if !found.is_sorted() {
+            found.sort_unstable();
+        }
+        found.dedup_by_key(|(whole, left, _)| (*whole, *left)); // the best rank comes first and stays
+        let mut ends = Vec::with_capacity(n_vocab);
+        let mut rows = Vec::with_capacity(found.len());
+        for (whole, left, rank) in found {
+            ends.resize(whole as usize, rows.len() as u32);
+            rows.push((left, rank));
+        }
+        ends.resize(n_vocab, rows.len() as u32);
+        Self { ends, rows }
+    }
+
+    fn rank(&self, whole: TokenId, left_bytes: u32) -> Option<u32> {
+        let end = *self.ends.get(whole as usize)? as usize;
+        let start = whole.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize);
+        let rows = &self.rows[start..end];
+        let at = rows.binary_search_by_key(&left_bytes, |(left, _)| *left).ok()?;
+        Some(rows[at].1)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,25 +60,27 @@ pub struct BpeOptions {
 }
 
 impl Bpe {
-    /// `merges`: left and right text, best first. A merge whose texts (or their sum) are no tokens can never
-    /// happen and is left out.
+    /// `merges`: left and right text, best first. A merge that makes no token can never happen and is left out; one
+    /// of texts that are no tokens is never asked for.
     pub fn new<'a>(
         vocab: &Vocab,
         merges: impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])>,
         options: BpeOptions,
     ) -> Self {
-        let mut map = HashMap::with_capacity_and_hasher(merges.len(), BuildHasherDefault::default());
-        let mut whole = Vec::new();
+        let mut found = Vec::with_capacity(merges.len());
+        let mut text = Vec::new();
+        let mut next = 0; // merges come in the order of what they make, nearly always
         for (rank, (left, right)) in (0..).zip(merges) {
-            whole.clear();
-            whole.extend_from_slice(left);
-            whole.extend_from_slice(right);
-            let ids = (vocab.find(left), vocab.find(right), vocab.find(&whole));
-            if let (Some(left), Some(right), Some(whole)) = ids {
-                map.entry((left, right)).or_insert((rank, whole));
+            text.clear();
+            text.extend_from_slice(left);
+            text.extend_from_slice(right);
+            let Some(whole) = vocab.find_near(&text, next) else { continue };
+            next = whole;
+            if let Ok(left) = u32::try_from(left.len()) {
+                found.push((whole, left, rank));
             }
         }
-        Self { merges: map, options }
+        Self { merges: Merges::new(vocab.len(), found), options }
     }
 
     /// Appends the tokens of one piece.
@@ -64,7 +98,10 @@ impl Bpe {
         }
         scratch.merge(|left, right| match (left.id, right.id) {
             (NONE, _) | (_, NONE) => None,
-            pair => self.merges.get(&pair).copied(),
+            _ => {
+                let whole = vocab.find(&piece.as_bytes()[left.start as usize..right.end as usize])?;
+                Some((self.merges.rank(whole, left.end - left.start)?, whole))
+            }
         });
         let mut after_unknown = false;
         for symbol in scratch.symbols() {
@@ -90,24 +127,23 @@ impl Bpe {
     }
 }
 
-/// Mixes two ids; ids come from a file, and a collision only costs time.
-#[derive(Debug, Default)]
-pub struct PairHasher(u64);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Hasher for PairHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|b| self.0 = mix(self.0, u64::from(*b)));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.0 = mix(self.0, u64::from(word));
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.0 = mix(self.0, u64::from(byte));
+    #[test]
+    fn ranks_are_found_whatever_the_order_of_the_file() {
+        // token, bytes of the left part, rank
+        let merges = Merges::new(6, vec![(3, 1, 5), (3, 2, 4), (0, 1, 9), (5, 7, 0), (3, 1, 2), (3, 2, 8)]);
+        let check = |whole, left, expected| assert_eq!(merges.rank(whole, left), expected, "{whole} {left}");
+        check(3, 1, Some(2));
+        check(3, 2, Some(4));
+        check(0, 1, Some(9));
+        check(5, 7, Some(0));
+        check(3, 3, None);
+        check(1, 1, None);
+        check(4, 1, None);
+        check(6, 1, None);
+        assert_eq!(Merges::new(2, Vec::new()).rank(1, 1), None);
     }
 }

@@ -19,6 +19,7 @@ mod json;
 mod load;
 mod merge;
 mod neighbours;
+mod pair_hash;
 mod pre;
 mod sentencepiece;
 mod source;

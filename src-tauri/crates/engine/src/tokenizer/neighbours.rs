@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use super::added::AddedTokens;
-use super::bpe::PairHasher;
+use super::pair_hash::PairHasher;
 use super::vocab::{Kind, Vocab};
 
 /// All pairs of a vocabulary.

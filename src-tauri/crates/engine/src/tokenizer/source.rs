@@ -66,7 +66,7 @@ pub fn mend_kinds(vocab: &mut Vocab, roles: &Roles) {
         .ids()
         .filter(|(_, text, kind)| {
             matches!(kind, Kind::Normal | Kind::UserDefined)
-                && std::str::from_utf8(text).is_ok_and(|text| END_NAMES.contains(&text))
+                && END_NAMES.iter().any(|name| name.as_bytes() == *text)
         })
         .map(|(id, _, _)| id)
         .collect();
@@ -89,12 +89,12 @@ pub fn added_by_kind(vocab: &Vocab) -> Vec<Added> {
     vocab
         .ids()
         .filter_map(|(id, text, kind)| {
-            let text = std::str::from_utf8(text).ok()?;
-            match kind {
-                Kind::Control | Kind::Unknown => Some(Added::new(text, id, true)),
-                Kind::UserDefined => Some(Added::new(text, id, false)),
-                Kind::Normal | Kind::Unused | Kind::Byte => None,
-            }
+            let is_control = match kind {
+                Kind::Control | Kind::Unknown => true,
+                Kind::UserDefined => false,
+                Kind::Normal | Kind::Unused | Kind::Byte => return None,
+            };
+            Some(Added::new(std::str::from_utf8(text).ok()?, id, is_control))
         })
         .collect()
 }

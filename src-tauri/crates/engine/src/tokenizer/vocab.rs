@@ -59,10 +59,13 @@ pub struct Vocab {
     ends: Vec<u32>,
     kinds: Vec<Kind>,
     scores: Vec<f32>,
-    /// Open addressing, a power of two long; `EMPTY` or an id.
-    slots: Vec<u32>,
+    /// Open addressing, a power of two long; `EMPTY`, or an id and half of its text's hash: other texts in the way
+    /// are told apart without being read.
+    slots: Vec<(u32, u32)>,
     /// Bytes of the longest text that can be found.
     longest: usize,
+    /// Some text stands twice: the id alone doesn't say whether it is the one that is found.
+    has_twins: bool,
     byte_ids: Option<Box<[TokenId; 256]>>,
     pub decoding: Decoding,
 }
@@ -74,7 +77,9 @@ impl Vocab {
         scores: Vec<f32>,
         decoding: Decoding,
     ) -> Result<Self> {
-        let (mut texts, mut ends, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+        let (n_tokens, _) = tokens.size_hint();
+        let (mut texts, mut ends, mut kinds) =
+            (Vec::new(), Vec::with_capacity(n_tokens), Vec::with_capacity(n_tokens));
         for (text, kind) in tokens {
             texts.extend_from_slice(text);
             let end = u32::try_from(texts.len()).ok().filter(|_| ends.len() < EMPTY as usize - 1);
@@ -88,8 +93,9 @@ impl Vocab {
             return Err(broken(format!("{} tokens but {} scores", ends.len(), scores.len())));
         }
         let n_slots = (ends.len() * 2).next_power_of_two();
-        let slots = vec![EMPTY; n_slots];
-        let mut vocab = Self { texts, ends, kinds, scores, slots, longest: 0, byte_ids: None, decoding };
+        let slots = vec![(EMPTY, 0); n_slots];
+        let (longest, has_twins, byte_ids) = (0, false, None);
+        let mut vocab = Self { texts, ends, kinds, scores, slots, longest, has_twins, byte_ids, decoding };
         (0..vocab.len() as TokenId).for_each(|id| vocab.index(id));
         vocab.byte_ids = vocab.find_bytes();
         Ok(vocab)
@@ -125,14 +131,23 @@ impl Vocab {
             return None;
         }
         let mask = self.slots.len() - 1;
-        let mut at = hash(text) as usize & mask;
+        let (mut at, tag) = place(text, mask);
         loop {
             match self.slots[at] {
-                EMPTY => return None,
-                id if self.text(id) == text => return Some(id),
+                (EMPTY, _) => return None,
+                (id, other) if other == tag && self.text(id) == text => return Some(id),
                 _ => at = (at + 1) & mask,
             }
         }
+    }
+
+    /// As `find`, quick where the token is `near` or the one after it.
+    pub fn find_near(&self, text: &[u8], near: TokenId) -> Option<TokenId> {
+        let is_it = |id: &TokenId| {
+            self.kind(*id).is_some_and(Kind::is_found_by_text) && self.text(*id) == text && !text.is_empty()
+        };
+        let guess = [near, near.saturating_add(1)].into_iter().find(is_it).filter(|_| !self.has_twins);
+        guess.or_else(|| self.find(text))
     }
 
     /// Bytes of the longest text that can be found.
@@ -160,8 +175,8 @@ impl Vocab {
 
     /// Finds texts by the kinds as they are now.
     pub fn reindex(&mut self) {
-        self.slots.fill(EMPTY);
-        self.longest = 0;
+        self.slots.fill((EMPTY, 0));
+        (self.longest, self.has_twins) = (0, false);
         (0..self.len() as TokenId).for_each(|id| self.index(id));
         self.byte_ids = self.find_bytes();
     }
@@ -188,21 +203,24 @@ impl Vocab {
             return;
         }
         let mask = self.slots.len() - 1;
-        let (mut at, n) = (hash(text) as usize & mask, text.len());
-        while self.slots[at] != EMPTY {
-            if self.text(self.slots[at]) == self.text(id) {
+        let ((mut at, tag), n) = (place(text, mask), text.len());
+        while let (other, other_tag) = self.slots[at]
+            && other != EMPTY
+        {
+            if other_tag == tag && self.text(other) == self.text(id) {
+                self.has_twins = true;
                 return;
             }
             at = (at + 1) & mask;
         }
-        self.slots[at] = id;
+        self.slots[at] = (id, tag);
         self.longest = self.longest.max(n);
     }
 
     fn find_bytes(&self) -> Option<Box<[TokenId; 256]>> {
         let mut found = Box::new([EMPTY; 256]);
-        for (id, text, kind) in self.ids() {
-            if let (Kind::Byte, Some(byte)) = (kind, parse_byte(text)) {
+        for (id, text, _) in self.ids().filter(|(_, _, kind)| *kind == Kind::Byte) {
+            if let Some(byte) = parse_byte(text) {
                 found[byte as usize] = id;
             }
         }
@@ -222,7 +240,13 @@ fn hash(text: &[u8]) -> u64 {
         word[..chunk.len()].copy_from_slice(chunk);
         hash = mix(hash, u64::from_le_bytes(word));
     }
-    hash ^ (hash >> 32)
+    hash
+}
+
+/// Where a text is looked for first, and half of its hash.
+fn place(text: &[u8], mask: usize) -> (usize, u32) {
+    let hash = hash(text);
+    ((hash ^ (hash >> 32)) as usize & mask, (hash >> 32) as u32)
 }
 
 pub(super) fn mix(hash: u64, word: u64) -> u64 {
@@ -297,6 +321,12 @@ mod tests {
         check("é", Some(3));
         check("", None);
         check("b", None);
+        assert_eq!(v.find_near(b"a", 2), Some(0), "the lower of two ids, whatever was guessed");
+        assert_eq!(v.find_near("é".as_bytes(), 2), Some(3));
+        assert_eq!(
+            (v.find_near(b"<s>", 1), v.find_near(b"", 9), v.find_near(b"a", u32::MAX)),
+            (None, None, Some(0))
+        );
         assert_eq!(v.find_any("<s>"), Some(1));
         assert_eq!(v.text(4_000_000_000), b"");
     }
