@@ -22,6 +22,7 @@ mod quality;
 mod quantized;
 mod quants;
 mod replies;
+mod resident;
 mod scheduling;
 mod speculation;
 mod templates;

@@ -24,6 +24,7 @@ pub mod messages;
 mod preferences;
 mod pump;
 pub mod quantized;
+pub mod resident;
 pub mod settings;
 pub mod starter;
 mod title;

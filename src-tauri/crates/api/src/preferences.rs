@@ -24,6 +24,8 @@ pub struct Overrides {
     pub context: Option<usize>,
     pub kv_window: Option<usize>,
     pub rope_scaling: Option<RopeScaling>,
+    /// Bytes of weights that may be in memory at once.
+    pub resident: Option<u64>,
     /// Weights are loaded in this format: `q4_k_m`, `auto` …
     pub quantize: Option<String>,
     /// Adapters, each as `F[:SCALE]`.
@@ -32,6 +34,9 @@ pub struct Overrides {
     pub template: Option<String>,
     pub template_fallback: bool,
 }
+
+/// Settings speak of memory in these.
+const MB: u64 = 1 << 20;
 
 /// Longer files are no chat templates.
 const MOST_TEMPLATE_BYTES: u64 = 1 << 20;
@@ -182,6 +187,8 @@ impl App {
             kv_window: overrides.kv_window.or(whole("kv_window")?),
             rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
+            resident: overrides.resident.or(self.whole("resident_budget")?.map(|mb| mb * MB)),
+            small_pages: self.value_of("large_pages")? == false,
             lora: overrides.lora.clone(),
             quantize: overrides.quantize.clone().map(|dtype| Quantize {
                 dtype,

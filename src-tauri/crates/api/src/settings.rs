@@ -220,6 +220,22 @@ pub static SETTINGS: &[Setting] = &[
         default: || json!(1.0),
     },
     Setting {
+        key: "resident_budget",
+        section: MACHINE,
+        label: "Memory for weights",
+        help: "In megabytes. What a model has beyond that is read from disk as it is needed, which is slower.",
+        kind: || integer(64, 1 << 24, Some("what the machine has room for")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "large_pages",
+        section: MACHINE,
+        label: "Large pages",
+        help: "Models are read from disk in pages of two megabytes, where the system has them: the next start is quicker.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
         key: "theme",
         section: LOOK,
         label: "Theme",

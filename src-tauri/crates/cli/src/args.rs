@@ -9,7 +9,7 @@ use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use engine::RopeScaling;
 
-use crate::not_built;
+use crate::{not_built, text};
 
 /// Inglenook in the terminal: language models on your own computer.
 #[derive(Debug, Parser)]
@@ -54,6 +54,10 @@ pub struct Global {
     /// Layers on the graphics card
     #[arg(long, global = true, value_name = "N|auto")]
     pub gpu_layers: Option<String>,
+    /// Keep at most so many bytes of weights in memory, and read the rest from disk as it is needed; K, M, G follow
+    /// the number [default: all, or what the machine has room for]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
+    pub resident: Option<u64>,
     /// Load weights in this format (q4_k_m, auto …) and keep them for the next start
     #[arg(long, global = true, value_name = "DTYPE|auto")]
     pub quantize: Option<String>,
@@ -156,6 +160,7 @@ impl Global {
                 context: self.ctx.map(|n| n as usize),
                 kv_window: self.kv_window.map(|n| n as usize),
                 rope_scaling: self.rope_scaling()?,
+                resident: self.resident,
                 quantize: self.quantize.clone(),
                 lora: self.lora.clone(),
                 template: self.chat_template.as_deref().map(api::template_file).transpose()?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use api::machine::{self, Asked, Machine, Numa, Recall};
 use api::worker::protocol::{Backend, Kv, Location, Quantize};
-use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, starter};
+use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, resident, starter};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
 use io::{RealClock, RealIo};
@@ -101,7 +101,9 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
 
 /// With the adapters that the flags name.
 pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
-    let mut model = engine::Model::load(Arc::new(file), options, &mut |_| {})?;
+    let resident = resident::budget(global.resident, file.len_bytes());
+    let options = LoadOptions { resident, ..options.clone() };
+    let mut model = engine::Model::load(Arc::new(file), &options, &mut |_| {})?;
     model.adapt(&global.lora)?;
     Ok(model)
 }

@@ -12,6 +12,21 @@ pub fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
+/// `6442450944`, `6G`, `1.5g`. Error: what is wrong with it.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, letter)) if letter.is_ascii_alphabetic() => (&text[..at], letter.to_ascii_uppercase()),
+        _ => (text, 'B'),
+    };
+    let shift = "BKMGT".find(unit).ok_or_else(|| format!("{unit} is no unit: use K, M, G or T"))?;
+    let number: f64 = number.parse().map_err(|_| "a number of bytes, such as 6G".to_string())?;
+    let bytes = number * (1u64 << (10 * shift)) as f64;
+    match bytes >= 1.0 && bytes < u64::MAX as f64 {
+        true => Ok(bytes as u64),
+        false => Err("at least one byte, and a number that a machine can have".into()),
+    }
+}
+
 /// `3.1 B` parameters.
 pub fn count(n: u64) -> String {
     match n {
@@ -49,6 +64,18 @@ mod tests {
             ("7 B".into(), "1.5 KiB".into(), "3.0 GiB".into())
         );
         assert_eq!((count(7), count(8_600_000)), ("7".into(), "8.6 M".into()));
+    }
+
+    #[test]
+    fn bytes_are_read_with_and_without_a_unit() {
+        let check = |text, expected| assert_eq!(parse_bytes(text).ok(), expected, "{text}");
+        check("7", Some(7));
+        check("6G", Some(6 << 30));
+        check("1.5k", Some(1536));
+        check("3T", Some(3 << 40));
+        for wrong in ["", "G", "-1G", "0", "6X", "NaN", "inf", "1e30", "6 GB", "é"] {
+            check(wrong, None);
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub mod tokenizer;
 pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
-pub use kernels::{BackendKind, KvDType};
+pub use kernels::{BackendKind, KvDType, Resident};
 pub use kv::cache::SequenceId;
 pub use model::{Chunk, Devices, LoadOptions, Logits, Model, ModelInfo, RopeScaling, Wanted};
 pub use sampler::Sampling;

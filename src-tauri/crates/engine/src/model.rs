@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, Executor, KvDType};
+use kernels::{BackendKind, Executor, KvDType, Resident};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -50,6 +50,10 @@ pub struct LoadOptions {
     pub cpus: Vec<usize>,
     /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
     pub isa: Option<IsaLevel>,
+    /// Weights that may be in memory at once: the rest is read from the file as it is needed. None: all.
+    pub resident: Option<Resident>,
+    /// Weights are read in the system's small pages, even where it has large ones for files.
+    pub small_pages: bool,
     /// How keys and values are stored.
     pub kv: KvDType,
     /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
@@ -87,6 +91,8 @@ impl Default for LoadOptions {
             few_threads: None,
             cpus: Vec::new(),
             isa: None,
+            resident: None,
+            small_pages: false,
             kv: KvDType::F16,
             kv_window: None,
             rope_scaling: None,

@@ -25,7 +25,7 @@ mod twins;
 
 pub use backend::{Backend, BackendKind, Retain};
 pub use compare::{Difference, compare};
-pub use cpu::{Cpu, CpuOptions};
+pub use cpu::{Cpu, CpuOptions, Resident};
 pub use error::KernelError;
 pub use graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, Experts, Graph, GraphBuilder,

@@ -12,6 +12,7 @@ use crate::profile::Observer;
 mod batch;
 pub(crate) mod fuse;
 pub(crate) mod layout;
+pub(crate) mod resident;
 mod states;
 
 pub use batch::Batch;

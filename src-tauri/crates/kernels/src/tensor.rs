@@ -1,7 +1,7 @@
 //! A handle to weights on a device. On a CPU it borrows the mapped file: nothing is copied.
 //! Knows nothing of what the weights are for.
 
-use weights::{Codec, DType, SharedBytes, TensorView};
+use weights::{Advice, Codec, DType, SharedBytes, TensorView};
 
 use crate::error::KernelError;
 
@@ -74,6 +74,11 @@ impl Tensor {
     /// All rows, one after another.
     pub fn bytes(&self) -> &[u8] {
         &self.data
+    }
+
+    /// Tells the system how the bytes will be used. Whether it listened.
+    pub fn advise(&self, advice: Advice) -> bool {
+        self.data.advise(advice)
     }
 
     /// How its blocks are decoded.

@@ -28,21 +28,32 @@ pub enum Advice {
     Soon,
     /// All will be read again and again: large pages where there are any, which halve the work of a first touch.
     Often,
-    /// They are not needed for now: the process gives them back. They come back by themselves when read again.
+    /// They are not needed for now: the process gives them back. They come back by themselves when read again, from
+    /// memory if the system had no other use for it.
     Release,
+    /// As `Release`, and the system should make room at once: it would, but not know of what.
+    Forget,
 }
 
 #[derive(Clone)]
 enum Backing {
-    Map(Arc<Mmap>),
+    Map(Arc<Mapped>),
     Static(&'static [u8]),
     Owned(Arc<Vec<u8>>),
+}
+
+/// A file and its bytes.
+struct Mapped {
+    map: Mmap,
+    /// To name it to the system.
+    #[cfg(target_os = "linux")]
+    file: File,
 }
 
 impl Backing {
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Map(map) => map,
+            Self::Map(mapped) => &mapped.map,
             Self::Static(bytes) => bytes,
             Self::Owned(bytes) => bytes,
         }
@@ -65,7 +76,12 @@ impl SharedBytes {
         // changed bytes give wrong logits, never a wild access; a cut file ends the worker with SIGBUS, which its
         // supervisor reports. Model files are replaced by rename, which leaves existing maps whole.
         let map = unsafe { Mmap::map(&file)? };
-        Ok(Self::whole(Backing::Map(Arc::new(map))))
+        let mapped = Mapped {
+            map,
+            #[cfg(target_os = "linux")]
+            file,
+        };
+        Ok(Self::whole(Backing::Map(Arc::new(mapped))))
     }
 
     pub const fn from_static(bytes: &'static [u8]) -> Self {
@@ -80,30 +96,19 @@ impl SharedBytes {
     /// a file, nor where it knows no such advice.
     #[cfg(unix)]
     pub fn advise(&self, advice: Advice) -> bool {
-        let Backing::Map(map) = &self.backing else { return false };
-        let (start, len) = (self.range.start, self.range.len());
+        let Backing::Map(mapped) = &self.backing else { return false };
+        let (map, start, len) = (&mapped.map, self.range.start, self.range.len());
         match advice {
             Advice::Soon => map.advise_range(memmap2::Advice::WillNeed, start, len).is_ok(),
             #[cfg(target_os = "linux")]
             Advice::Often => map.advise_range(memmap2::Advice::HugePage, start, len).is_ok(),
             #[cfg(not(target_os = "linux"))]
             Advice::Often => false,
-            Advice::Release => {
-                // Pages that others share with this range stay.
-                let first = start.next_multiple_of(OS_PAGE);
-                let last = if self.range.end == map.len() {
-                    self.range.end
-                } else {
-                    self.range.end / OS_PAGE * OS_PAGE
-                };
-                // SAFETY: the map is read-only, so every page of it is the file's: one that was given back has the
-                // same bytes when it is read again.
-                first < last
-                    && unsafe {
-                        map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
-                    }
-                    .is_ok()
-            }
+            Advice::Release => release(map, &self.range),
+            #[cfg(target_os = "linux")]
+            Advice::Forget => release(map, &self.range) && forget(&mapped.file, &self.range),
+            #[cfg(not(target_os = "linux"))]
+            Advice::Forget => release(map, &self.range),
         }
     }
 
@@ -139,6 +144,26 @@ impl std::fmt::Debug for SharedBytes {
     }
 }
 
+/// Pages that others share with this range stay.
+#[cfg(unix)]
+fn release(map: &Mmap, range: &Range<usize>) -> bool {
+    let first = range.start.next_multiple_of(OS_PAGE);
+    let last = if range.end == map.len() { range.end } else { range.end / OS_PAGE * OS_PAGE };
+    let advice = memmap2::UncheckedAdvice::DontNeed;
+    // SAFETY: the map is read-only, so every page of it is the file's: one that was given back has the same bytes
+    // when it is read again.
+    first < last && unsafe { map.unchecked_advise_range(advice, first, last - first) }.is_ok()
+}
+
+/// Pages of the file that nobody has mapped leave the system's memory.
+#[cfg(target_os = "linux")]
+fn forget(file: &File, range: &Range<usize>) -> bool {
+    use std::os::fd::AsRawFd;
+    let (Ok(start), Ok(len)) = (i64::try_from(range.start), i64::try_from(range.len())) else { return false };
+    // SAFETY: takes numbers only; the descriptor is open as long as `file` is.
+    unsafe { libc::posix_fadvise64(file.as_raw_fd(), start, len, libc::POSIX_FADV_DONTNEED) == 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +184,9 @@ mod tests {
         let map = SharedBytes::map(&path).unwrap();
         for range in [0..100_000, 5000..5001, 4096..8192, 99_990..100_000, 7..7] {
             let part = map.slice(range.clone());
-            for advice in [Advice::Soon, Advice::Often, Advice::Release, Advice::Release, Advice::Soon] {
+            for advice in
+                [Advice::Soon, Advice::Often, Advice::Release, Advice::Forget, Advice::Release, Advice::Soon]
+            {
                 part.advise(advice);
                 assert!(
                     part[..] == contents[range.clone()] && map[..] == contents[..],
@@ -167,7 +194,7 @@ mod tests {
                 );
             }
         }
-        assert!(cfg!(not(unix)) || map.advise(Advice::Release));
+        assert!(cfg!(not(unix)) || map.advise(Advice::Release) && map.advise(Advice::Forget));
         assert!(!SharedBytes::from_static(b"abc").advise(Advice::Release));
         std::fs::remove_file(&path).unwrap();
     }

@@ -12,7 +12,7 @@ use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{self, Recall};
-use crate::quantized;
+use crate::{quantized, resident};
 
 /// Conversations whose keys and values stay in memory after an answer. Fewer than the sequences a model
 /// has, so that requests without a conversation always find one.
@@ -59,6 +59,8 @@ impl LoadedModel {
                 Backend::Cpu => Devices::Cpu,
                 Backend::Scalar => Devices::Scalar,
             },
+            resident: resident::budget(load.resident, file.len_bytes()),
+            small_pages: load.small_pages,
             kv: load.kv.dtype(),
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,

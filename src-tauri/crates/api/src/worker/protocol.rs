@@ -81,6 +81,12 @@ pub struct LoadSpec {
     pub rope_scaling: Option<RopeScaling>,
     /// Tokens. None: the model's own, at most `settings::DEFAULT_CONTEXT`.
     pub context: Option<usize>,
+    /// Bytes of weights that may be in memory at once. None: as many as the machine has room for.
+    #[serde(default)]
+    pub resident: Option<u64>,
+    /// Large pages are not asked for.
+    #[serde(default)]
+    pub small_pages: bool,
     /// None: weights as they are stored.
     #[serde(default)]
     pub quantize: Option<Quantize>,

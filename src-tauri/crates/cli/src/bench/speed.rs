@@ -1,12 +1,12 @@
 //! Tokens per second of a model: prompts and single tokens, at some depth of context.
 
-use api::Result;
+use api::{Result, resident};
 use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
 use io::{Clock, RealClock};
 use serde::Serialize;
 
 use super::profile::Profile;
-use crate::out;
+use crate::{out, text};
 
 /// One test, one line.
 #[derive(Debug, Serialize)]
@@ -20,6 +20,8 @@ struct Row {
     gb_s: f64,
     /// Bytes of the whole context, full.
     context_bytes: u64,
+    /// The most memory that the process held after a repetition, mapped weights included.
+    resident_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -47,10 +49,11 @@ impl Row {
         if as_json {
             return out::json(self);
         }
-        let Self { test, depth, tok_s, gb_s, .. } = self;
+        let Self { test, depth, tok_s, gb_s, resident_bytes, .. } = self;
         let Speeds { median, min, max } = tok_s;
+        let held = resident_bytes.map_or(String::new(), |n| format!("  in {}", text::bytes(n)));
         out::line(&format!(
-            "{test:<8} depth {depth:<7} {median:>9.2} tok/s  ({min:.2} to {max:.2})  {gb_s:>6.2} GB/s"
+            "{test:<8} depth {depth:<7} {median:>9.2} tok/s  ({min:.2} to {max:.2})  {gb_s:>6.2} GB/s{held}"
         ));
     }
 }
@@ -99,7 +102,7 @@ impl Bench {
     fn test(&mut self, test: &Test, bytes_per_token: u64) -> Result<()> {
         let seq = self.model.new_sequence()?;
         self.deepen(seq, test.depth)?;
-        let mut speeds = Vec::new();
+        let (mut speeds, mut resident_bytes) = (Vec::new(), None);
         for repetition in 0..=self.repeat {
             let start = self.clock.monotonic();
             self.once(seq, test, None)?;
@@ -107,13 +110,15 @@ impl Bench {
                 let seconds = (self.clock.monotonic() - start).as_secs_f64();
                 speeds.push(test.tokens.len() as f64 / seconds.max(1e-9));
             }
+            resident_bytes = resident_bytes.max(resident::used_bytes());
             self.back(seq, test.depth)?;
         }
         let tok_s = Speeds::of(speeds);
         let gb_s = tok_s.median * bytes_per_token as f64 / 1e9;
         let context_bytes = self.model.info().kv_bytes.live();
         let (name, depth) = (test.name.clone(), test.depth);
-        Row { test: name, depth, tok_s, bytes_per_token, gb_s, context_bytes }.show(self.json);
+        Row { test: name, depth, tok_s, bytes_per_token, gb_s, context_bytes, resident_bytes }
+            .show(self.json);
         if self.profile {
             let clock = RealClock::new();
             let mut profile = Profile::new(&clock);

@@ -51,16 +51,8 @@ pub(super) fn load(
     let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
     let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
     let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
-    let is_large = file.advise(Advice::Often);
-    let mut upload = Upload {
-        placed: &placed,
-        additions: &[],
-        devices: &devices,
-        is_large,
-        n_weight_bytes,
-        n_done: 0,
-        progress,
-    };
+    let mut upload = Upload::new(&placed, &devices, n_weight_bytes, progress);
+    upload.reading = Reading::of(&file, options);
     let (words, graph) = meanwhile(
         || Words::read(&file, &spec),
         || decoder::build(&spec, &placement, options.kv, &mut upload),
@@ -123,16 +115,8 @@ impl Model {
         let (placement, kinds) = placement(&options.devices, self.spec.layers.len())?;
         let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
         let (n_weight_bytes, progress) = (self.info.n_weight_bytes, &mut |_| {});
-        let devices_of = &devices;
-        let mut upload = Upload {
-            placed,
-            additions,
-            devices: devices_of,
-            is_large: true,
-            n_weight_bytes,
-            n_done: 0,
-            progress,
-        };
+        let mut upload = Upload::new(placed, &devices, n_weight_bytes, progress);
+        upload.additions = additions;
         let graph = decoder::build(&self.spec, &placement, options.kv, &mut upload)?;
         let executor = Executor::new(graph, devices, self.executor.capacity())?;
         let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
@@ -221,9 +205,9 @@ fn backend(kind: BackendKind, options: &LoadOptions) -> Result<Box<dyn Backend>>
     match kind {
         BackendKind::Scalar => Ok(Box::new(Scalar::new())),
         BackendKind::Cpu => {
-            let LoadOptions { threads, few_threads, isa, cpus, .. } = options;
+            let LoadOptions { threads, few_threads, isa, cpus, resident, .. } = options;
             let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
-            Ok(Box::new(Cpu::new(CpuOptions { threads, few_threads, cpus, level })?))
+            Ok(Box::new(Cpu::new(CpuOptions { threads, few_threads, cpus, level, resident: *resident })?))
         }
     }
 }
@@ -258,11 +242,42 @@ struct Upload<'a> {
     placed: &'a [Placed],
     additions: &'a [Addition],
     devices: &'a [Box<dyn Backend>],
-    /// The system was asked for large pages: it reads as much at once by itself.
-    is_large: bool,
+    reading: Reading,
     n_weight_bytes: u64,
     n_done: u64,
     progress: &'a mut dyn FnMut(f32),
+}
+
+/// When weights are read from the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// They don't all fit into memory, or are there.
+    WhenNeeded,
+    /// The system was asked for large pages: it reads as much at once by itself.
+    Now,
+    NowAndAhead,
+}
+
+impl Reading {
+    fn of(file: &WeightFile, options: &LoadOptions) -> Self {
+        match options.resident {
+            Some(_) => Self::WhenNeeded,
+            None if !options.small_pages && file.advise(Advice::Often) => Self::Now,
+            None => Self::NowAndAhead,
+        }
+    }
+}
+
+impl<'a> Upload<'a> {
+    fn new(
+        placed: &'a [Placed],
+        devices: &'a [Box<dyn Backend>],
+        n_weight_bytes: u64,
+        progress: &'a mut dyn FnMut(f32),
+    ) -> Self {
+        let (additions, reading) = (&[][..], Reading::WhenNeeded);
+        Self { placed, additions, devices, reading, n_weight_bytes, n_done: 0, progress }
+    }
 }
 
 impl Weights for Upload<'_> {
@@ -277,10 +292,14 @@ impl Weights for Upload<'_> {
         let Placed { parts, .. } = found.expect("the spec lists every tensor that the decoder asks for");
         let mut tensors = Vec::with_capacity(parts.len());
         for part in parts {
-            if !self.is_large {
-                part.data.advise(Advice::Soon);
+            match self.reading {
+                Reading::WhenNeeded => {}
+                Reading::Now => fault_in(&part.data),
+                Reading::NowAndAhead => {
+                    part.data.advise(Advice::Soon);
+                    fault_in(&part.data);
+                }
             }
-            fault_in(&part.data);
             self.n_done += part.data.len() as u64;
             tensors.push(self.devices[device.0].upload(&part.view())?);
         }

@@ -16,7 +16,9 @@ pub struct DetokenizeStream {
 
 impl DetokenizeStream {
     pub(super) fn new(vocab: Arc<Vocab>) -> Self {
-        Self { vocab, pending: Vec::new(), text: String::new() }
+        // room for the longest token, and for U+FFFD in the place of each of its bytes: no push allocates
+        let longest = vocab.longest() + 4;
+        Self { vocab, pending: Vec::with_capacity(longest), text: String::with_capacity(3 * longest) }
     }
 
     /// The text that `id` completes; often one piece, sometimes nothing yet. Valid until the next call. Control

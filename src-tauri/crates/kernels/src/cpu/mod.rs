@@ -14,6 +14,7 @@ mod inputs;
 pub mod isa;
 pub mod kv;
 pub mod memory;
+mod pager;
 mod products;
 mod recurrent;
 mod rows;
@@ -25,6 +26,8 @@ use attend::Attend;
 use experts::ExpertProducts;
 use isa::IsaLevel;
 use memory::Memory;
+use pager::Pager;
+pub use pager::Resident;
 use products::Products;
 use team::Team;
 
@@ -49,6 +52,8 @@ pub struct CpuOptions {
     pub cpus: Vec<usize>,
     /// None: `INGLENOOK_ISA`, else the highest level present
     pub level: Option<IsaLevel>,
+    /// weights that may be in memory at once; the rest is read from disk as it is needed. None: all
+    pub resident: Option<Resident>,
 }
 
 /// All cores of this machine, or as many as asked for.
@@ -56,6 +61,7 @@ pub struct Cpu {
     kernels: Kernels,
     team: Team,
     few_threads: usize,
+    resident: Option<Resident>,
     state: Option<State>,
 }
 
@@ -65,6 +71,8 @@ struct State {
     products: Products,
     experts: ExpertProducts,
     attend: Attend,
+    /// where not all weights may stay in memory
+    pager: Option<Pager>,
 }
 
 /// What a step needs beside its own operands.
@@ -85,13 +93,13 @@ impl Cpu {
         let available = || std::thread::available_parallelism().map_or(1, usize::from).min(team::MAX_THREADS);
         let team = Team::bound(options.threads.unwrap_or_else(available), &options.cpus)?;
         let few_threads = options.few_threads.unwrap_or(usize::MAX).clamp(1, team.n_threads());
-        Ok(Self { kernels: Kernels::at(level), team, few_threads, state: None })
+        Ok(Self { kernels: Kernels::at(level), team, few_threads, resident: options.resident, state: None })
     }
 
     /// Kernels of anybody's choice: for tests that need wrong ones.
     #[cfg(test)]
     pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
-        Ok(Self { kernels, team: Team::new(n_threads)?, few_threads: n_threads, state: None })
+        Ok(Self { kernels, team: Team::new(n_threads)?, few_threads: n_threads, resident: None, state: None })
     }
 
     pub fn level(&self) -> IsaLevel {
@@ -138,6 +146,7 @@ impl Backend for Cpu {
             products: Products::new(graph, device, &capacity, self.kernels.level, n_threads)?,
             experts: ExpertProducts::new(graph, device, &capacity, self.kernels.level, n_threads)?,
             attend: Attend::new(graph, device, &capacity, n_threads)?,
+            pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
         });
         Ok(())
     }
@@ -160,9 +169,15 @@ impl Backend for Cpu {
         let graph = state.memory.graph.clone();
         for step in &*steps {
             let last = step.last();
+            if let Some(pager) = &mut state.pager {
+                pager.before(step);
+            }
             run_step(&self.kernels, &mut self.team, state, batch, &graph, step).map_err(|message| {
                 KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
             })?;
+            if let Some(pager) = &mut state.pager {
+                pager.after(step, &graph, &state.memory.values);
+            }
             if let Some(observe) = &mut observer {
                 observe(&Ran { graph: &graph, batch, step });
             }
@@ -212,7 +227,7 @@ fn run_step(
     graph: &Graph,
     step: &Step,
 ) -> Result<(), String> {
-    let State { memory, products, experts, attend } = state;
+    let State { memory, products, experts, attend, .. } = state;
     let cx = &mut Context { kernels, team, memory, batch };
     let i = match step {
         Step::Node(i) => *i,
