@@ -362,9 +362,14 @@ fn a_processor_with_wrong_kernels_gets_others_and_is_told_so() {
     std::fs::write(&path, record.to_string()).expect("written");
     let bad = home.json(&["devices"]);
     assert_eq!((&bad["cpu"]["level"], &bad["auto"]["level"]), (&json!("portable"), &json!("portable")));
-    let mut run = home.command(&["logits", "--model", "starter", "--ids", "1", "--json"]);
-    let said = text(&run.output().expect("nook starts").stderr);
-    assert!(said.contains("product of Q4_K (avx2)") && said.contains("portable is used"), "{said}");
+    let logits = ["logits", "--model", "starter", "--ids", "1"];
+    // by way of the application, as the window and the server go
+    let run = ["run", "--model", "starter", "--prompt", "Hi", "--max-tokens", "1"];
+    for args in [&logits[..], &run[..]] {
+        let said = text(&home.run(args).stderr);
+        let is_said = said.contains("product of Q4_K (avx2)") && said.contains("portable is used");
+        assert!(is_said, "{args:?}: {said}");
+    }
     let again = home.json(&["devices", "--retune"]);
     assert_eq!((&again["cpu"]["wrong_kernels"], &again["cpu"]["level"]), (&json!([]), &good["cpu"]["level"]));
 }
