@@ -42,7 +42,7 @@ PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if
 # Their flags lie in the folder, for the processor at hand: cargo finds them only from within.
 built-peers: nook
 	@.make/setup.sh peers
-	@cd tests/peers && cargo build --locked --release
+	@cd tests/peers && cargo build --locked --release --features candle
 
 neon: ## the kernels' tests on 64-bit ARM, emulated
 	@.make/neon.sh

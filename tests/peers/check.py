@@ -62,14 +62,23 @@ ABOUT = {"shape": "s", "mix": "m", "file": "f"}
 
 
 class Rounds(unittest.TestCase):
-    def test_engines_alternate_and_slow_variants_leave_after_the_first_round(self):
+    def test_engines_alternate_and_slow_variants_leave_after_the_first_rounds(self):
         with tempfile.TemporaryDirectory() as folder:
             ours = Pretended("inglenook", {"": 30.0})
             peer = Pretended("other", {"good": 20.0, "near": 19.5, "bad": 10.0})
-            sit(driver(folder, ours, peer), ABOUT, SHORT, 3)
-            self.assertEqual(len(ours.asked), 3)
+            sit(driver(folder, ours, peer), ABOUT, SHORT, 4)
+            self.assertEqual(len(ours.asked), 4)
             names = [variant for _, variant in peer.asked]
-            self.assertEqual(names, ["good", "near", "bad"] + ["good", "near"] * 2)
+            self.assertEqual(names, ["good", "near", "bad"] * 2 + ["good", "near"] * 2)
+
+    def test_a_peer_far_behind_another_leaves_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ours, peer = Pretended("inglenook", {"": 90.0}), Pretended("other", {"good": 20.0})
+            slow = Pretended("third", {"": 9.0})
+            one = driver(folder, ours, peer)
+            one.engines.append(slow)
+            sit(one, ABOUT, SHORT, 3)
+            self.assertEqual([len(engine.asked) for engine in one.engines], [3, 3, 2])
 
     def test_what_is_done_is_not_done_again(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -236,6 +236,31 @@ class LlamaCpp(Engine):
         return [[self.program, "--model", path, *tokens, *common]]
 
 
+class Candle(Engine):
+    """candle's quantised Llama, in `peer-candle`: short contexts of files of that family."""
+
+    name = "candle"
+
+    def __init__(self, program, threads):
+        self.program, self.threads = program, threads
+        self.version = version_of(program)
+        self.env = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
+
+    def runs(self, inspected):
+        """Files of one architecture; it does not read MXFP4."""
+        return inspected["architecture"] == "llama" and "MXFP4" not in inspected["dtypes"]
+
+    def variants(self, sitting):
+        return [] if sitting.kind in ("load", "deep") else ["f32 context"]
+
+    def rows(self, ran, sitting):
+        return speeds(ran, sitting.kv)
+
+    def commands(self, sitting, path, _variant):
+        tokens = ["--prompt", str(sitting.n_prompt), "--gen", str(sitting.n_generated)]
+        return [[self.program, "--model", path, "--threads", str(self.threads), *tokens]]
+
+
 class LlamaBench(Engine):
     """A program with the command line of `llama-bench`, named from outside."""
 

@@ -6,6 +6,8 @@ from statistics import median
 
 # A variant that is this far behind another of its engine in every test is not run again.
 NEAR = 0.95
+# So is one this far behind the best peer.
+FAR = 0.5
 OURS = "inglenook"
 
 
@@ -63,15 +65,27 @@ def worth(row):
     return row["tok_s"] if "tok_s" in row else 1 / row["ms"]
 
 
-def contenders(rows, variants):
-    """The variants that the first round's rows leave in the race: near the best in some test."""
-    if not rows:
+def contenders(own, rivals, variants):
+    """The variants of an engine that the first rounds' rows leave in the race: once near its own best in some test, and
+    not always far behind the best of all peers."""
+    if not own:
         return variants
+    best_own, best = best_of(own), best_of(rivals)
+    near = {row["variant"] for row in own if worth(row) >= NEAR * best_own[row["test"]]}
+    far = {row["variant"] for row in own if all_far(own, row["variant"], best)}
+    return [variant for variant in variants if variant in near - far]
+
+
+def best_of(rows):
+    """The best of each test."""
     best = {}
     for row in rows:
         best[row["test"]] = max(best.get(row["test"], 0), worth(row))
-    near = {row["variant"] for row in rows if worth(row) >= NEAR * best[row["test"]]}
-    return [variant for variant in variants if variant in near]
+    return best
+
+
+def all_far(rows, variant, best):
+    return all(worth(row) < FAR * best[row["test"]] for row in rows if row["variant"] == variant)
 
 
 def figure(rows):

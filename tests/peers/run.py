@@ -22,7 +22,7 @@ import time
 from dataclasses import replace
 
 import report
-from engines import Failed, LlamaBench, LlamaCpp, Machine, Ours, Sitting
+from engines import Candle, Failed, LlamaBench, LlamaCpp, Machine, Ours, Sitting
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILT = os.path.join(ROOT, "target/peers/release")
@@ -46,6 +46,8 @@ ALL_MIXES = ("Q4_K_M", "Q4_0", "Q8_0")
 # Prompts of this one take half a minute each: fewer rounds.
 SLOW, SLOW_ROUNDS = "gpt-oss-20b", 3
 BUSY_TOKENS = 16
+# Rounds with every setting of every peer: one alone may have been disturbed.
+TRIAL_ROUNDS = 2
 
 
 def files(everything, only):
@@ -136,13 +138,15 @@ class Driver:
             self.one(round_of, sitting, engine, variant, path)
 
     def variants(self, engine, about, sitting, at):
-        """All settings in the first round; later those that it left in the race."""
+        """All settings in the first rounds; later those that these left in the race."""
         variants = engine.variants(sitting)
-        if at == 0:
+        if at < TRIAL_ROUNDS:
             return variants
         wanted = {test for test, _, _ in sitting.tests()}
-        first = self.results.of(engine=engine.name, round=0, sitting=sitting.label, **about)
-        return report.contenders([row for row in first if row["test"] in wanted], variants)
+        rows = [row for row in self.results.of(sitting=sitting.label, **about) if row["round"] < TRIAL_ROUNDS]
+        first = [row for row in rows if row.get("test") in wanted and row["engine"] != self.engines[0].name]
+        own = [row for row in first if row["engine"] == engine.name]
+        return report.contenders(own, first, variants)
 
     def done(self, round_of, sitting, engine, variant):
         if (engine.name, variant, sitting.label, round_of["file"]) in self.failures:
@@ -256,6 +260,7 @@ def main():
     kept = os.path.join(ROOT, "target/peers/kept")
     os.makedirs(kept, exist_ok=True)
     engines = [ours, LlamaCpp(os.path.join(BUILT, "peer-llama"), options.threads, kept)]
+    engines.append(Candle(os.path.join(BUILT, "peer-candle"), options.threads))
     engines += extra_engines(os.environ.get("PEERS_EXTRA", ""), options.threads)
     run_id = "-".join([engine.version for engine in engines[:2]] + [str(options.threads)])
     results = report.Results(RESULTS, run_id)
