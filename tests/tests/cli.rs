@@ -256,6 +256,32 @@ fn run_answers_the_same_each_time_at_temperature_0() {
 }
 
 #[test]
+fn guesses_change_no_answer() {
+    let home = Home::new();
+    let text = "Repeat: one two three four five six. One two three four five six. One two";
+    let args = ["run", "--model", "starter", "--raw", "--prompt", text, "--max-tokens", "60", "--ignore-eos"];
+    for sampling in [["--temperature", "0"], ["--seed", "3"]] {
+        let run = |flags: &[&str]| home.json(&[&args[..], &sampling, flags].concat());
+        let plain = run(&["--speculate", "off"]);
+        assert_eq!(plain["timings"]["drafted_tokens"], 0);
+        for flags in [&["--speculate", "lookup"][..], &["--draft-model", "starter", "--draft-max", "4"], &[]]
+        {
+            let found = run(flags);
+            assert_eq!((&found["ids"], &found["text"]), (&plain["ids"], &plain["text"]), "{flags:?}");
+        }
+    }
+    // its own draft model guesses all right
+    let drafted = home.json(&[&args[..], &["--temperature", "0", "--draft-model", "starter"]].concat());
+    let timing = |name: &str| drafted["timings"][name].as_u64();
+    assert!(timing("drafted_tokens") > Some(0) && timing("accepted_tokens") == timing("drafted_tokens"));
+    let (code, refused) = home.error(&[&args[..], &["--speculate", "draft"]].concat());
+    assert_eq!((code, &refused["code"]), (3, &json!("setting.draft_model")));
+    let other = file("logits/llama/llama.q8_0.gguf");
+    let (code, refused) = home.error(&[&args[..], &["--draft-model", &other]].concat());
+    assert_eq!((code, &refused["code"]), (3, &json!("model.draft_vocabulary")));
+}
+
+#[test]
 fn a_chat_over_a_pipe_is_saved() {
     let home = Home::new();
     let mut child = home.command(&["chat", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

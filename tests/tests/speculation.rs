@@ -350,3 +350,57 @@ fn guesses_end_where_they_are_wrong_and_begin_again_where_they_are_right() {
     let (_, done) = run(&mut model, ask([wrong, copy].concat(), paying));
     assert!(done.n_accepted > 310, "{} of {}", done.n_accepted, done.n_drafted);
 }
+
+/// A draft model that is the model itself, whose guesses are right, and one of another family, whose guesses are wrong.
+#[test]
+fn a_draft_model_changes_no_answer() {
+    let folder = inglenook_tests::workspace_root().join("tests/reference/families");
+    let names = ["llama", "gemma3", "gpt_oss", "qwen3_5", "lfm2"];
+    for (at, name) in names.into_iter().enumerate() {
+        let mut model = load(&folder.join(name), 200, None);
+        let n_vocab = model.info().n_vocab;
+        let other = names[(at + 1) % names.len()];
+        for (draft, is_itself) in [(name, true), (other, false)] {
+            let mut scheduler = Scheduler::new();
+            scheduler.draft_with(load(&folder.join(draft), 150, None), &model).unwrap();
+            let sampled = Sampling { temperature: 0.6, top_k: 4, seed: Some(3), ..Sampling::default() };
+            for (id, sampling) in (0..).zip([greedy(), sampled]) {
+                let asked = Request { id, ..request(repetitive(id, 40, n_vocab), sampling) };
+                let (expected, done) = run(&mut model, asked.clone());
+                for length in LENGTHS {
+                    let speculation = Some(Speculation { guesses: Guesses::Model, length });
+                    let asked = Request { speculation, ..asked.clone() };
+                    let (found, guessed) = run_in(&mut scheduler, &mut model, asked);
+                    assert_eq!(
+                        (found, plain(&guessed)),
+                        (expected.clone(), done),
+                        "{name} {draft} {length:?}"
+                    );
+                    if length == DraftLength::Always(5) && id == 0 {
+                        let is_right = guessed.n_accepted == guessed.n_drafted;
+                        assert_eq!((guessed.n_drafted > 40, is_right), (true, is_itself), "{name} {draft}");
+                    }
+                }
+            }
+        }
+    }
+    let model = llama(64);
+    let mut scheduler = Scheduler::new();
+    let starter = inglenook_tests::workspace_root().join("models/starter/starter.gguf");
+    let error = scheduler.draft_with(load(&starter, 64, None), &model).unwrap_err();
+    assert_eq!(error.code(), "model.draft_vocabulary");
+}
+
+fn run_in(scheduler: &mut Scheduler, model: &mut Model, request: Request) -> (Tokens, Done) {
+    let (mut tokens, mut ended) = (Tokens::new(), None);
+    scheduler.submit(request).unwrap();
+    while ended.is_none() {
+        scheduler.step(model, &mut |_, event| match event {
+            GenEvent::Token { id, text } => tokens.push((id, text)),
+            GenEvent::Done(done) => ended = Some(done),
+            GenEvent::Prefill { .. } => {}
+            GenEvent::Failed(error) => panic!("{error}"),
+        });
+    }
+    (tokens, ended.unwrap())
+}

@@ -5,6 +5,8 @@ export const STATS: TurnStats = {
   prompt_tokens: 20,
   reused_tokens: 4,
   generated_tokens: 3,
+  drafted_tokens: 0,
+  accepted_tokens: 0,
   context_tokens: 23,
   context_limit: 2048,
   load_ms: 10,

@@ -159,6 +159,7 @@ impl App {
             stop: Vec::new(),
             ignore_eos: false,
             chat,
+            speculation: self.speculation()?,
         })))?;
         Ok(told(started))
     }

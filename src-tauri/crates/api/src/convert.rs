@@ -78,6 +78,8 @@ pub fn stats(finished: &Finished) -> TurnStats {
         prompt_tokens: finished.prompt_tokens,
         reused_tokens: finished.reused_tokens,
         generated_tokens: finished.generated_tokens,
+        drafted_tokens: finished.drafted_tokens,
+        accepted_tokens: finished.accepted_tokens,
         context_tokens: finished.prompt_tokens.saturating_add(finished.generated_tokens),
         context_limit: finished.context_limit,
         load_ms: finished.load_ms,

@@ -95,6 +95,7 @@ impl App {
             stop: args.stop,
             ignore_eos: args.ignore_eos,
             chat,
+            speculation: self.speculation()?,
         })))?;
         Ok(turn)
     }

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use engine::speculate::{DEFAULT_DRAFT, DraftLength, Guesses, Speculation};
 use engine::template::ChatTemplate;
 use engine::{RopeScaling, Sampling};
 use serde_json::{Value, json};
 
+use crate::chat::{Responder, not_built};
 use crate::error::{Error, Result};
 use crate::machine::{self, Numa};
 use crate::settings::{self, DEFAULT_CONTEXT, SETTINGS, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
-use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, Quantize};
+use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
 use crate::{App, Running, quantized};
 
 /// What a door's flags say instead of the settings, for this process.
@@ -33,6 +35,11 @@ pub struct Overrides {
     /// The source of a chat template for whatever model answers.
     pub template: Option<String>,
     pub template_fallback: bool,
+    pub speculate: Option<Speculate>,
+    /// Library id or path.
+    pub draft_model: Option<String>,
+    /// Most tokens that are guessed ahead.
+    pub draft_max: Option<usize>,
 }
 
 /// Settings speak of memory in these.
@@ -55,6 +62,9 @@ impl App {
         let setting = settings::find(key)?;
         let value = setting.check(value)?;
         if setting.key == "model" {
+            self.responder(value.as_str().unwrap_or_default())?;
+        }
+        if setting.key == "draft_model" && value != "" {
             self.responder(value.as_str().unwrap_or_default())?;
         }
         if setting.key == "chat_templates" {
@@ -84,10 +94,12 @@ impl App {
 
     fn row(&self, setting: &'static Setting) -> Result<SettingRow> {
         let mut row = setting.row(self.value(setting)?);
-        if setting.key == "model" {
+        if setting.key == "model" || setting.key == "draft_model" {
             let models = self.models_list()?.into_iter();
-            let options = models.map(|model| ChoiceOption { value: model.id, label: model.name }).collect();
-            row.kind = SettingKind::Choice { options };
+            let models = models.map(|model| ChoiceOption { value: model.id, label: model.name });
+            let none = ChoiceOption { value: String::new(), label: "None".into() };
+            let none = Some(none).filter(|_| setting.key == "draft_model");
+            row.kind = SettingKind::Choice { options: none.into_iter().chain(models).collect() };
         }
         Ok(row)
     }
@@ -190,11 +202,51 @@ impl App {
             resident: overrides.resident.or(self.whole("resident_budget")?.map(|mb| mb * MB)),
             small_pages: self.value_of("large_pages")? == false,
             lora: overrides.lora.clone(),
+            draft: self.draft_model()?,
             quantize: overrides.quantize.clone().map(|dtype| Quantize {
                 dtype,
                 folder: quantized::folder(&self.running.dirs.data).display().to_string(),
             }),
         })
+    }
+
+    fn speculate(&self) -> Result<Speculate> {
+        let overrides = &self.running.overrides;
+        let named = overrides.draft_model.as_ref().map(|_| Speculate::Draft);
+        match overrides.speculate.or(named) {
+            Some(speculate) => Ok(speculate),
+            None => Ok(serde_json::from_value(self.value_of("speculation")?).unwrap_or_default()),
+        }
+    }
+
+    /// How answers are guessed ahead.
+    pub(crate) fn speculation(&self) -> Result<Option<Speculation>> {
+        let length = DraftLength::Paying(self.running.overrides.draft_max.unwrap_or(DEFAULT_DRAFT));
+        Ok(match self.speculate()? {
+            Speculate::Off => None,
+            Speculate::Lookup => Some(Speculation { guesses: Guesses::Lookup, length }),
+            Speculate::Draft => Some(Speculation { guesses: Guesses::Model, length }),
+        })
+    }
+
+    fn draft_model(&self) -> Result<Option<ModelRef>> {
+        match self.speculate()? {
+            Speculate::Off | Speculate::Lookup => return Ok(None),
+            Speculate::Draft => {}
+        }
+        let stored = self.value_of("draft_model")?;
+        let named = self.running.overrides.draft_model.as_deref().or(stored.as_str());
+        let Some(id) = named.filter(|id| !id.is_empty()) else {
+            return Err(Error::input(
+                "setting.draft_model",
+                "A smaller model is to guess ahead, but none is named.",
+                "Choose one under \"Smaller model that guesses\" or by --draft-model, or let guesses come from the text.",
+            ));
+        };
+        match self.responder(id)? {
+            Responder::Local(reference) => Ok(Some(reference)),
+            Responder::Remote { name } => Err(not_built(&name)),
+        }
     }
 
     pub(crate) fn apply_log_level(&self) -> Result<()> {

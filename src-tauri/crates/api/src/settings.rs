@@ -151,6 +151,25 @@ pub static SETTINGS: &[Setting] = &[
         default: || json!(""),
     },
     Setting {
+        key: "speculation",
+        section: MACHINE,
+        label: "Guess ahead",
+        help: "Several tokens are checked at once where the text so far, or a smaller model, foretells them. Answers stay the same and come faster; where it doesn't pay, it rests.",
+        kind: || {
+            choice(&[("lookup", "From the text so far"), ("draft", "By a smaller model"), ("off", "Off")])
+        },
+        default: || json!("lookup"),
+    },
+    Setting {
+        key: "draft_model",
+        section: MACHINE,
+        label: "Smaller model that guesses",
+        help: "Of the same family as the model that answers: its tokens have to be the same. Needs memory of its own.",
+        // The options are no model and the library's entries, filled in by `App::settings_list`.
+        kind: || choice(&[]),
+        default: || json!(""),
+    },
+    Setting {
         key: "threads",
         section: MACHINE,
         label: "Threads",

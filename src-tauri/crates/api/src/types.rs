@@ -275,6 +275,12 @@ pub struct TurnStats {
     /// Prompt tokens that were in the KV cache already.
     pub reused_tokens: u32,
     pub generated_tokens: u32,
+    /// Tokens that were guessed ahead and checked.
+    #[serde(default)]
+    pub drafted_tokens: u32,
+    /// Those of them that came true.
+    #[serde(default)]
+    pub accepted_tokens: u32,
     pub context_tokens: u32,
     pub context_limit: u32,
     pub load_ms: f64,

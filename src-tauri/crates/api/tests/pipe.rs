@@ -37,6 +37,7 @@ fn generate(turn: &str) -> WorkerRequest {
         stop: vec![],
         ignore_eos: true,
         chat: Default::default(),
+        speculation: None,
     }))
 }
 

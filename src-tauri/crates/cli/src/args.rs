@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use api::machine::Numa;
-use api::worker::protocol::{Backend, Kv};
+use api::worker::protocol::{Backend, Kv, Speculate};
 use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use engine::RopeScaling;
@@ -70,6 +70,15 @@ pub struct Global {
     /// Where the model's chat template can't be used, its family's takes its place
     #[arg(long, global = true)]
     pub template_fallback: bool,
+    /// Guess tokens ahead, from the text so far or by a smaller model, and check several at once: the same answer, sooner
+    #[arg(long, global = true, value_enum)]
+    pub speculate: Option<SpeculateArg>,
+    /// The smaller model that guesses: library id or path, of the same vocabulary
+    #[arg(long, global = true, value_name = "M")]
+    pub draft_model: Option<String>,
+    /// Most tokens that are guessed ahead
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=48))]
+    pub draft_max: Option<u32>,
     /// Print exactly one JSON value
     #[arg(long, global = true)]
     pub json: bool,
@@ -81,6 +90,23 @@ pub enum BackendArg {
     Cpu,
     Gpu,
     Scalar,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SpeculateArg {
+    Off,
+    Lookup,
+    Draft,
+}
+
+impl From<SpeculateArg> for Speculate {
+    fn from(speculate: SpeculateArg) -> Self {
+        match speculate {
+            SpeculateArg::Off => Self::Off,
+            SpeculateArg::Lookup => Self::Lookup,
+            SpeculateArg::Draft => Self::Draft,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -165,6 +191,9 @@ impl Global {
                 lora: self.lora.clone(),
                 template: self.chat_template.as_deref().map(api::template_file).transpose()?,
                 template_fallback: self.template_fallback,
+                speculate: self.speculate.map(Speculate::from),
+                draft_model: self.draft_model.clone(),
+                draft_max: self.draft_max.map(|n| n as usize),
             },
             log: LogTo::StderrAndFile,
         })

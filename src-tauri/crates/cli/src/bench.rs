@@ -1,5 +1,6 @@
 //! `nook bench`: prefill and decode speed, of a model or of random weights in a published shape.
 
+mod editing;
 mod kernel_cases;
 mod kernels;
 mod made_up;
@@ -11,9 +12,10 @@ use std::path::PathBuf;
 
 use api::worker::protocol::Kv;
 use api::{Error, ErrorKind, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use engine::arch;
 use engine::spec::Role;
+use engine::speculate::DEFAULT_DRAFT;
 use io::RealClock;
 use weights::WeightFile;
 
@@ -28,6 +30,9 @@ use kernels::GROUPS;
 pub struct BenchArgs {
     #[command(flatten)]
     pub subject: BenchSubject,
+    /// What is measured: reading and generating, or an answer that repeats most of its prompt, with guesses and without
+    #[arg(long, value_enum, default_value_t = BenchTest::Speed)]
+    pub test: BenchTest,
     /// Prompt tokens; 0 leaves the test out
     #[arg(long, default_value_t = 512)]
     pub prompt: usize,
@@ -59,6 +64,12 @@ pub struct BenchArgs {
     pub keep: Option<PathBuf>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchTest {
+    Speed,
+    Editing,
+}
+
 #[derive(Debug, Args)]
 #[group(required = false, multiple = false)]
 pub struct BenchSubject {
@@ -87,7 +98,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     };
     let per_turn = if args.sustained.is_some() { sustained::TURN } else { 0 };
     let deepest = args.depth.iter().copied().max().unwrap_or(0);
-    let context = deepest + args.prompt.max(args.generate).max(per_turn) + 1;
+    let context = match args.test {
+        BenchTest::Speed => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
+        BenchTest::Editing => editing::CONTEXT,
+    };
     let mut options = place::load_options(global, Kv::F16, context)?;
     options.max_sequences = 1;
     let weight_bytes = bytes_per_pass(&file)?;
@@ -105,6 +119,12 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, json };
     if let Some(seconds) = args.sustained {
         return sustained::sustained(&mut bench, seconds);
+    }
+    match args.test {
+        BenchTest::Speed => {}
+        BenchTest::Editing => {
+            return editing::editing(&mut bench, global.draft_max.map_or(DEFAULT_DRAFT, |n| n as usize));
+        }
     }
     for &depth in &args.depth {
         if args.prompt > 0 {

@@ -123,6 +123,8 @@ fn report(answer: &Answer) -> Value {
             "prefill_tok_s": stats.prefill_tok_s,
             "decode_tok_s": stats.decode_tok_s,
             "ttft_ms": stats.ttft_ms,
+            "drafted_tokens": stats.drafted_tokens,
+            "accepted_tokens": stats.accepted_tokens,
         });
     }
     report

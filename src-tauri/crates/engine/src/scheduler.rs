@@ -15,7 +15,7 @@ use crate::kv::cache::SequenceId;
 use crate::kv::size::Rewind;
 use crate::model::{Chunk, Model, Wanted};
 use crate::sampler::Sampling;
-use crate::speculate::{Base, Candidate, Costs, Plan, Speculation};
+use crate::speculate::{Base, Candidate, Costs, DraftModel, Plan, Speculation};
 
 mod active;
 
@@ -110,8 +110,9 @@ pub struct Scheduler {
     cancelled: Vec<u64>,
     costs: Costs,
     plan: Plan,
-    /// Rows of the last step, unless prompts were read.
+    /// Rows of the last step, unless prompts were read or a draft model ran.
     n_decoded: Option<usize>,
+    draft_model: Option<DraftModel>,
 }
 
 impl Scheduler {
@@ -153,13 +154,22 @@ impl Scheduler {
         }
     }
 
+    /// The model that guesses for requests that want that, in place of an earlier one. Error `model.draft_vocabulary`: its
+    /// tokens are not `model`'s.
+    pub fn draft_with(&mut self, draft_model: Model, model: &Model) -> Result<()> {
+        self.draft_model = Some(DraftModel::new(draft_model, model)?);
+        Ok(())
+    }
+
     /// One batch through the model; returns whether work is left.
     pub fn step(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
         self.end_cancelled(model, sink);
         self.admit(model, sink);
         let mut shares = self.shares(model.max_rows());
-        self.draft(model, &mut shares);
-        if !shares.is_empty() {
+        let failed = self.draft(model, &mut shares);
+        if !failed.is_empty() {
+            self.end(model, failed, sink);
+        } else if !shares.is_empty() {
             self.run(model, &shares, sink);
         }
         self.n_in_flight() > 0
@@ -226,18 +236,29 @@ impl Scheduler {
         shares
     }
 
-    /// Adds guesses to the shares as far as they pay. Beside prompts they don't: those fill the batch.
-    fn draft(&mut self, model: &mut Model, shares: &mut [Share]) {
-        let Self { active, plan, costs, .. } = self;
+    /// Adds guesses to the shares as far as they pay. Beside prompts they don't: those fill the batch. Returns requests
+    /// that the draft model failed on.
+    fn draft(&mut self, model: &mut Model, shares: &mut [Share]) -> Vec<(usize, End)> {
+        let Self { active, plan, costs, draft_model, .. } = self;
+        if let Some(draft_model) = draft_model {
+            draft_model.retain(|id| active.iter().any(|active| active.request.id == id));
+        }
+        let mut failed = Vec::new();
         plan.clear(shares.len());
         self.n_decoded = None;
         if shares.iter().any(|share| !active[share.index].decodes() || share.wanted == Wanted::None) {
-            return;
+            return failed;
         }
         let n_rows: usize = shares.iter().map(|share| share.n_tokens).sum();
+        let mut n_by_model = 0;
         for (text, share) in shares.iter().enumerate() {
-            let chances = active[share.index].guess(share.n_tokens, model.n_ctx());
-            plan.candidates.extend(chances.iter().map(|&chance| Candidate { text, chance }));
+            match active[share.index].guess(share.n_tokens, model.n_ctx(), draft_model.as_mut()) {
+                Ok(chances) => {
+                    plan.candidates.extend(chances.iter().map(|&chance| Candidate { text, chance }));
+                }
+                Err(error) => failed.push((share.index, End::Failed(error))),
+            }
+            n_by_model += active[share.index].n_guessed_by_model();
         }
         let n_free = (model.max_rows() - n_rows).min(model.max_outputs().saturating_sub(shares.len()));
         let recomputes = model.rewind() == Rewind::Nowhere;
@@ -248,7 +269,9 @@ impl Scheduler {
                 active.add_guesses(share, n);
             }
         }
-        self.n_decoded = Some(shares.iter().map(|share| share.n_tokens + share.n_guesses).sum());
+        let n_rows = shares.iter().map(|share| share.n_tokens + share.n_guesses).sum();
+        self.n_decoded = (n_by_model == 0).then_some(n_rows);
+        failed
     }
 
     fn run(&mut self, model: &mut Model, shares: &[Share], sink: &mut dyn FnMut(u64, GenEvent)) {
@@ -285,8 +308,10 @@ impl Scheduler {
             // what isn't kept is computed again
             _ = model.keep(sequence);
         }
-        for share in shares.iter().filter(|share| share.n_guesses > 0) {
-            self.active[share.index].take_back(model);
+        let Self { active, costs, draft_model, .. } = self;
+        let guess_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
+        for share in shares {
+            active[share.index].settle(share, model, costs, guess_cost);
         }
         self.end(model, ended, sink);
     }

@@ -137,7 +137,15 @@ export type TurnStats = { finish: Finish, prompt_tokens: number,
 /**
  * Prompt tokens that were in the KV cache already.
  */
-reused_tokens: number, generated_tokens: number, context_tokens: number, context_limit: number, load_ms: number, ttft_ms: number, prefill_tok_s: number, decode_tok_s: number, };
+reused_tokens: number, generated_tokens: number, 
+/**
+ * Tokens that were guessed ahead and checked.
+ */
+drafted_tokens: number, 
+/**
+ * Those of them that came true.
+ */
+accepted_tokens: number, context_tokens: number, context_limit: number, load_ms: number, ttft_ms: number, prefill_tok_s: number, decode_tok_s: number, };
 
 export type ModelSource = "built_in" | "file";
 

@@ -320,6 +320,8 @@ fn never_started() -> Finished {
         prompt_tokens: 0,
         reused_tokens: 0,
         generated_tokens: 0,
+        drafted_tokens: 0,
+        accepted_tokens: 0,
         context_limit: 0,
         load_ms: 0.0,
         ttft_ms: 0.0,

@@ -1,5 +1,6 @@
 //! A model in memory with the turns it is answering and the conversations whose state it keeps.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::reply::ReplySplitter;
@@ -77,7 +78,12 @@ impl LoadedModel {
         };
         let mut model = Model::load(file, &options, &mut progress)?;
         model.adapt(&load.lora)?;
-        let scheduler = Scheduler::new();
+        let mut scheduler = Scheduler::new();
+        if let Some(draft) = &load.draft {
+            let file = super::open(&draft.location)?;
+            let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
+            scheduler.draft_with(draft_model, &model)?;
+        }
         let (running, kept) = (Vec::new(), Vec::new());
         Ok(Self { reference, load, model, scheduler, running, kept, next_number: 0, notice: machine })
     }
@@ -122,7 +128,7 @@ impl LoadedModel {
             ignore_eos: request.ignore_eos,
             marks: prepared.format.marks().to_vec(),
             budget: prepared.budget,
-            speculation: None,
+            speculation: request.speculation,
             script: Vec::new(),
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
@@ -200,9 +206,11 @@ impl LoadedModel {
     /// One batch. Afterwards `is_busy` says whether work is left.
     pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
         let mut events = Vec::new();
+        let start = clock.monotonic();
         self.scheduler.step(&mut self.model, &mut |number, event| {
             events.push((number, event, clock.monotonic()));
         });
+        self.scheduler.took(clock.monotonic().saturating_sub(start).as_secs_f32());
         let info = self.model.info();
         let context =
             Context { tokenizer: self.model.tokenizer(), fingerprint: &info.fingerprint, n_ctx: info.n_ctx };

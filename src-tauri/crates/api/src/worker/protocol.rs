@@ -1,6 +1,7 @@
 //! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
 //! can be a thread here and a child process elsewhere.
 
+use engine::speculate::Speculation;
 use engine::{Finish, KvDType, RopeScaling, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -58,6 +59,18 @@ impl Kv {
     }
 }
 
+/// How tokens are guessed ahead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speculate {
+    Off,
+    /// From earlier places of the text.
+    #[default]
+    Lookup,
+    /// By a smaller model.
+    Draft,
+}
+
 /// Weights in another format than their file's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantize {
@@ -93,6 +106,9 @@ pub struct LoadSpec {
     /// Adapters, each as `F[:SCALE]`.
     #[serde(default)]
     pub lora: Vec<String>,
+    /// A smaller model that guesses ahead.
+    #[serde(default)]
+    pub draft: Option<ModelRef>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -158,6 +174,9 @@ pub struct GenerateRequest {
     pub stop: Vec<String>,
     pub ignore_eos: bool,
     pub chat: ChatOptions,
+    /// None: one token a step.
+    #[serde(default)]
+    pub speculation: Option<Speculation>,
 }
 
 /// What a chat template is given beside the messages, and how long the model may think.
@@ -272,6 +291,9 @@ pub struct Finished {
     pub prompt_tokens: u32,
     pub reused_tokens: u32,
     pub generated_tokens: u32,
+    /// Tokens that were guessed ahead and checked, and those of them that came true.
+    pub drafted_tokens: u32,
+    pub accepted_tokens: u32,
     pub context_limit: u32,
     pub load_ms: f64,
     /// From the request's arrival to the first token, loading included.

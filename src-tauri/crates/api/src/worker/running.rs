@@ -177,6 +177,8 @@ impl Running {
             prompt_tokens: count(done.n_prompt),
             reused_tokens: count(done.n_reused),
             generated_tokens: count(done.n_generated),
+            drafted_tokens: count(done.n_drafted),
+            accepted_tokens: count(done.n_accepted),
             context_limit: count(context.n_ctx),
             load_ms: ms(times.loading),
             ttft_ms: times.first_token.map_or(0.0, |first| ms(first.saturating_sub(times.arrived))),

@@ -8,7 +8,7 @@ use crate::kv::cache::{SequenceId, context_full};
 use crate::kv::size::{REWIND, Rewind};
 use crate::model::{Chunk, Logits, Model, Wanted, nan_logits};
 use crate::sampler::Chain;
-use crate::speculate::Guesser;
+use crate::speculate::{Costs, DraftModel, Guesser, Guesses};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DetokenizeStream, Tokenizer};
 
@@ -40,6 +40,8 @@ pub(super) struct Active {
     rows: Vec<TokenId>,
     pub n_drafted: usize,
     pub n_accepted: usize,
+    /// guesses of the last step that came true
+    n_right: usize,
 }
 
 /// The part that one active request has in a batch.
@@ -100,6 +102,7 @@ impl Active {
             rows: Vec::new(),
             n_drafted: 0,
             n_accepted: 0,
+            n_right: 0,
             request,
         })
     }
@@ -124,14 +127,29 @@ impl Active {
         stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
     }
 
-    /// Guesses what follows, as far as it could be accepted; nothing where nothing is guessed.
-    pub fn guess(&mut self, n_tokens: usize, n_ctx: usize) -> &[f32] {
+    /// Guesses what follows, as far as it could be accepted; nothing where nothing is guessed. Error: the draft model's.
+    pub fn guess(
+        &mut self,
+        n_tokens: usize,
+        n_ctx: usize,
+        draft_model: Option<&mut DraftModel>,
+    ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
         let n_room = n_ctx.saturating_sub(self.history.len());
         let n = n_left.min(n_room).min(REWIND.saturating_sub(n_tokens));
-        let Some(guesser) = &mut self.guesser else { return &[] };
-        guesser.guess(&self.history, n);
-        guesser.chances()
+        let Some(guesser) = &mut self.guesser else { return Ok(&[]) };
+        if guesser.guess(&self.history, n)
+            && let Some(draft_model) = draft_model
+        {
+            draft_model.guess(self.request.id, &self.history, n, guesser)?;
+        }
+        Ok(guesser.chances())
+    }
+
+    /// Tokens that the draft model guessed ahead, checked or not.
+    pub fn n_guessed_by_model(&self) -> usize {
+        let by_model = self.guesser.as_ref().filter(|guesser| guesser.speculation.guesses == Guesses::Model);
+        by_model.map_or(0, |guesser| guesser.draft().len())
     }
 
     /// Adds the first `n` guesses to its share of the next batch.
@@ -165,6 +183,7 @@ impl Active {
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
     ) -> Option<End> {
+        self.n_right = 0;
         for at in 0..=share.n_guesses {
             let end = match logits.row(row + at) {
                 Ok(logits) => self.draw(logits, tokenizer, n_ctx, sink),
@@ -179,15 +198,23 @@ impl Active {
             }
             self.n_done += 1;
             self.n_accepted += 1;
+            self.n_right += 1;
         }
         None
     }
 
-    /// What was guessed wrong leaves the sequence again.
-    pub fn take_back(&mut self, model: &mut Model) {
-        let held = model.truncate(self.sequence, self.n_done);
-        self.n_done = held.expect("the sequence has just run");
-        model.unmark(self.sequence);
+    /// What was guessed wrong leaves the sequence again, and what the draft model's guesses brought is counted.
+    pub fn settle(&mut self, share: &Share, model: &mut Model, costs: &Costs, guess_cost: f32) {
+        let n_by_model = self.n_guessed_by_model();
+        if let Some(guesser) = self.guesser.as_mut().filter(|_| n_by_model > 0) {
+            let cost = costs.of(share.n_tokens + share.n_guesses) / costs.of(share.n_tokens);
+            guesser.paid(1 + self.n_right, cost + n_by_model as f32 * guess_cost);
+        }
+        if share.n_guesses > 0 {
+            let held = model.truncate(self.sequence, self.n_done);
+            self.n_done = held.expect("the sequence has just run");
+            model.unmark(self.sequence);
+        }
     }
 
     /// Samples the next token and says whether it was the last.

@@ -46,6 +46,10 @@ fn usage(stats: &TurnStats) -> Value {
         "completion_tokens": stats.generated_tokens,
         "total_tokens": stats.prompt_tokens.saturating_add(stats.generated_tokens),
         "prompt_tokens_details": { "cached_tokens": stats.reused_tokens },
+        "completion_tokens_details": {
+            "accepted_prediction_tokens": stats.accepted_tokens,
+            "rejected_prediction_tokens": stats.drafted_tokens.saturating_sub(stats.accepted_tokens),
+        },
     })
 }
 
@@ -180,6 +184,8 @@ mod tests {
             prompt_tokens: 3,
             reused_tokens: 0,
             generated_tokens: 2,
+            drafted_tokens: 0,
+            accepted_tokens: 0,
             context_tokens: 5,
             context_limit: 64,
             load_ms: 0.0,

@@ -1,0 +1,196 @@
+//! `nook bench --test editing`: an answer that repeats most of its prompt, as in correcting a text, with guesses and
+//! without, in turns.
+//!
+//! The answer is known: it is drawn by a script, whatever the model would say, so that models of random weights can be
+//! measured too. Everything else is real: guesses come from the text, every one is computed, wrong ones are taken back,
+//! and the sampler runs.
+
+use api::{Error, Result};
+use engine::speculate::{DraftLength, Guesses, Speculation};
+use engine::{Done, GenEvent, Request, Sampling, Scheduler, SequenceId, TokenId};
+use io::Clock;
+use serde::Serialize;
+
+use super::speed::{Bench, Speeds};
+use crate::out;
+
+/// Tokens of the text that is edited.
+pub const EDITED: usize = 1000;
+
+/// An edit in every so many tokens.
+const EVERY: usize = 80;
+
+/// Tokens that the prompt and the answer take at most.
+pub const CONTEXT: usize = 2 * EDITED + 4 * (EDITED / EVERY) + 1;
+
+/// Both ways and how they compare.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// `edit1000`: the answer repeats a prompt of 1,000 tokens with changes
+    test: String,
+    depth: usize,
+    /// With guesses.
+    tok_s: Speeds,
+    plain_tok_s: Speeds,
+    ratio: f64,
+    tokens: usize,
+    /// Guesses that were computed for one answer, and those that came true.
+    drafted: usize,
+    accepted: usize,
+    runs: usize,
+}
+
+/// One answer.
+struct Answered {
+    seconds: f64,
+    done: Done,
+    n_steps: usize,
+}
+
+pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
+    let text = text(bench.model.info().n_vocab);
+    let answer = edited(&text);
+    let guessing = Speculation { guesses: Guesses::Lookup, length: DraftLength::Paying(longest) };
+    let seq = bench.model.new_sequence()?;
+    let mut scheduler = Scheduler::new();
+    let (mut plain, mut guessed, mut last) = (Vec::new(), Vec::new(), None);
+    for repetition in 0..=bench.repeat {
+        for speculation in [None, Some(guessing)] {
+            let asked = request(&text, &answer, seq, speculation);
+            let answered = run(bench, &mut scheduler, asked)?;
+            let tok_s = (answer.len() - 1) as f64 / answered.seconds.max(1e-9);
+            match speculation {
+                // the first of each reads the prompt and warms up
+                _ if repetition == 0 => {}
+                None => plain.push(tok_s),
+                Some(_) => guessed.push(tok_s),
+            }
+            last = Some(answered);
+        }
+    }
+    bench.model.free(seq);
+    let Some(Answered { done, n_steps, .. }) = last else { return Ok(()) };
+    let (tok_s, plain_tok_s) = (Speeds::of(guessed), Speeds::of(plain));
+    let row = Row {
+        test: format!("edit{EDITED}"),
+        depth: EDITED,
+        tok_s,
+        plain_tok_s,
+        ratio: tok_s.median / plain_tok_s.median,
+        tokens: answer.len(),
+        drafted: done.n_drafted,
+        accepted: done.n_accepted,
+        runs: n_steps,
+    };
+    row.show(bench.json);
+    Ok(())
+}
+
+impl Row {
+    fn show(&self, as_json: bool) {
+        if as_json {
+            return out::json(self);
+        }
+        let Self { test, tok_s, plain_tok_s, ratio, tokens, drafted, accepted, runs, .. } = self;
+        let Speeds { median, min, max } = tok_s;
+        out::line(&format!(
+            "{test:<8} with guesses {median:>9.2} tok/s  ({min:.2} to {max:.2})  plain {:.2}  ratio {ratio:.2}",
+            plain_tok_s.median
+        ));
+        out::line(&format!(
+            "         {accepted} of {drafted} guesses came true; {tokens} tokens in {runs} runs"
+        ));
+    }
+}
+
+fn request(
+    prompt: &[TokenId],
+    script: &[TokenId],
+    sequence: SequenceId,
+    speculation: Option<Speculation>,
+) -> Request {
+    Request {
+        id: 0,
+        prompt: prompt.to_vec(),
+        sequence: Some(sequence),
+        sampling: Sampling { seed: Some(1), ..Sampling::default() },
+        max_tokens: Some(script.len()),
+        stop: Vec::new(),
+        ignore_eos: true,
+        marks: Vec::new(),
+        budget: None,
+        speculation,
+        script: script.to_vec(),
+    }
+}
+
+/// Seconds from the first token to the last.
+fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result<Answered> {
+    let Bench { model, clock, .. } = bench;
+    scheduler.submit(request)?;
+    let (mut first, mut last, mut ended, mut n_steps) = (None, None, None, 0);
+    while ended.is_none() {
+        let start = clock.monotonic();
+        let has_begun = first.is_some();
+        scheduler.step(model, &mut |_, event| match event {
+            GenEvent::Prefill { .. } => {}
+            GenEvent::Token { .. } => {
+                let now = clock.monotonic();
+                first.get_or_insert(now);
+                last = Some(now);
+            }
+            GenEvent::Done(done) => ended = Some(Ok(done)),
+            GenEvent::Failed(error) => ended = Some(Err(error)),
+        });
+        scheduler.took((clock.monotonic() - start).as_secs_f32());
+        n_steps += usize::from(has_begun);
+    }
+    let done = ended.transpose()?.ok_or_else(|| Error::bug("an answer without an end"))?;
+    let seconds = last.zip(first).map_or(0.0, |(last, first)| (last - first).as_secs_f64());
+    Ok(Answered { seconds, done, n_steps })
+}
+
+/// Ids as unevenly frequent as words are, so that short matches are often chance.
+fn text(n_vocab: usize) -> Vec<TokenId> {
+    let mut state = 1u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    // the frequency of the nth word falls as 1/n
+    let n_words = n_vocab.min(2000) as f64;
+    (0..EDITED).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
+}
+
+/// The text with tokens replaced, put in, and left out in turns, one to three at a time.
+fn edited(text: &[TokenId]) -> Vec<TokenId> {
+    let mut answer = Vec::with_capacity(CONTEXT - EDITED);
+    for (at, part) in text.chunks(EVERY).enumerate() {
+        let n = 1 + at / 3 % 3;
+        let new = (0..n).map(|i| text[(at * 97 + i * 31 + 7) % text.len()]);
+        match at % 3 {
+            0 => answer.extend(new.chain(part.iter().skip(n).copied())),
+            1 => answer.extend(new.chain(part.iter().copied())),
+            _ => answer.extend(part.iter().skip(n)),
+        }
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_repeats_most_of_the_text() {
+        for n_vocab in [300, 128_256] {
+            let (text, answer) = (text(n_vocab), edited(&text(n_vocab)));
+            assert!(text.iter().all(|&id| (id as usize) < n_vocab));
+            assert_eq!(text.len(), EDITED);
+            assert!(answer.len() + EDITED < CONTEXT && answer.len() > EDITED * 95 / 100);
+            let again: usize =
+                answer.windows(8).filter(|&part| text.windows(8).any(|other| other == part)).count();
+            assert!((answer.len() * 8 / 10..answer.len() * 95 / 100).contains(&again), "{again}");
+        }
+    }
+}
