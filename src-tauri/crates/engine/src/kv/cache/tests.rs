@@ -240,6 +240,18 @@ impl Memory {
         }
     }
 
+    /// Guesses that are taken back, whatever is kept.
+    fn draft(&mut self, id: SequenceId) {
+        let n_held = self.cache.tokens(id).unwrap().len();
+        let geometry = self.cache.geometry;
+        if self.cache.mark(id) {
+            self.append(id, &[1, 2, 0, 1, 2, 0]);
+            assert_eq!(self.cache.truncate(id, n_held).unwrap(), n_held);
+        } else {
+            assert!(geometry.n_mark_states < geometry.max_sequences);
+        }
+    }
+
     /// Every page and slot is held as often as tables list it, and none is lost.
     fn count_holders(&self) {
         let KvCache { sequences, pages, window_pages, states, .. } = &self.cache;
@@ -318,15 +330,7 @@ fn holders_equal_tables_in_random_histories() {
                     assert!(held == n_held || geometry.recurrent);
                 }
                 6 | 7 => memory.cache.keep(id).unwrap(),
-                8 => {
-                    let marked = memory.cache.mark(id);
-                    assert!(marked || geometry.n_mark_states < geometry.max_sequences);
-                    // a draft that is taken back, whatever is kept
-                    if marked {
-                        memory.append(id, &[1, 2, 0, 1, 2, 0]);
-                        assert_eq!(memory.cache.truncate(id, n_held).unwrap(), n_held);
-                    }
-                }
+                8 => memory.draft(id),
                 9 => memory.cache.unmark(id),
                 _ => {
                     let tokens: Vec<TokenId> = (0..1 + draw(8)).map(|_| draw(3) as TokenId).collect();
