@@ -75,7 +75,7 @@ pub struct LoadOptions {
 pub const MAX_BATCH_SEQUENCES: usize = 64;
 
 /// Rows of one run: enough that weights are read seldom, few enough that a cancel waits for little.
-pub const DEFAULT_MAX_ROWS: usize = 64;
+pub const DEFAULT_MAX_ROWS: usize = 256;
 
 /// Room for some ten states of a model of four billion parameters; only what is used is taken.
 pub const DEFAULT_KEPT_BYTES: u64 = 512 << 20;

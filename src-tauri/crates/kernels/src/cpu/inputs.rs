@@ -242,7 +242,7 @@ impl Factor<'_> {
 
 /// Tokens that a task multiplies with its rows before it takes the next: a tile of activations of usual width stays
 /// in the second-level cache beside the rows.
-pub const TOKEN_TILE: usize = 64;
+pub const TOKEN_TILE: usize = 256;
 /// Weight rows in a task are a multiple of this, which every kernel's register tile divides.
 const ROW_STEP: usize = 16;
 /// Most bytes of weights in one task of a decode step: kernels ask for the next rows of a task while they use these,

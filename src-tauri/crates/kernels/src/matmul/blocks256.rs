@@ -153,6 +153,7 @@ impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
 }
 
 /// A turned block.
+#[repr(C, align(64))] // a register each, never across two cache lines
 pub struct Turned<L> {
     /// (groups, 8, rows): four bytes each
     w: [[[i32; MAX_ROWS]; 8]; GROUPS],
@@ -180,17 +181,6 @@ impl<L: Lanes> Take<L> for Turned<L> {
             unsafe { L::store(w.as_mut_ptr(), column) }
         }
     }
-}
-
-/// Sums of activations as pairs of i16, as `offsets` are.
-#[inline(always)]
-fn sum_pairs(sums: &[i32; SUMS]) -> [i32; SUMS / 2] {
-    let mut pairs = [0; SUMS / 2];
-    for i in 0..SUMS / 2 {
-        // 16 activations of at most 127 fit an i16.
-        pairs[i] = (sums[2 * i] & 0xFFFF) | sums[2 * i + 1] << 16;
-    }
-    pairs
 }
 
 /// The float additions of a block, in the order that all paths keep.
@@ -240,7 +230,7 @@ impl<B: Block256> Format for Blocks256<B> {
         ahead: &mut Ahead,
     ) -> L::F {
         let q = token.q.as_chunks::<LEN>().0;
-        let pairs = sum_pairs(&token.sums.as_chunks::<SUMS>().0[block]);
+        let pairs = token.sums.as_chunks::<{ SUMS / 2 }>().0[block];
         // SAFETY: the caller's.
         unsafe {
             let header = B::header::<L>(rows, offset);
@@ -329,9 +319,9 @@ impl<B: Block256> Format for Blocks256<B> {
             }
             let mut offsets = [L::zero(); T];
             for t in 0..T {
-                let pairs = sum_pairs(&tokens[t].sums.as_chunks::<SUMS>().0[block]);
+                let pairs = &tokens[t].sums.as_chunks::<{ SUMS / 2 }>().0[block];
                 for (offset, pair) in turned.offsets.iter().zip(pairs) {
-                    offsets[t] = L::dot_pairs(offsets[t], L::load(offset.as_ptr()), L::splat(pair));
+                    offsets[t] = L::dot_pairs(offsets[t], L::load(offset.as_ptr()), L::splat(*pair));
                 }
             }
             let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));

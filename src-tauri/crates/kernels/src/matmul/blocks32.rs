@@ -78,6 +78,7 @@ pub unsafe fn dot_integers<B: Block32, L: Lanes>(rows: &RowPointers, offset: usi
 }
 
 /// Turned blocks.
+#[repr(C, align(64))] // a register each, never across two cache lines
 pub struct Turned<L> {
     /// (blocks, 8, rows): four bytes each
     w: [[[i32; MAX_ROWS]; 8]; STRETCH],

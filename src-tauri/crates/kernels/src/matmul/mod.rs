@@ -37,7 +37,7 @@ pub enum ActFormat {
     F32,
     /// blocks of 32: i8 quants, f32 scale, i32 sum of the quants
     Q8_0,
-    /// blocks of 256: i8 quants, f32 scale; an i32 sum of quants for each 16
+    /// blocks of 256: i8 quants, f32 scale; for each 32 the sums of two times 16 quants, an i16 each
     Q8_K,
 }
 
@@ -59,12 +59,11 @@ impl ActFormat {
         }
     }
 
-    /// Sums of quants in a row of `k` elements.
+    /// Sums of quants, or pairs of them, in a row of `k` elements.
     pub const fn n_sums(self, k: usize) -> usize {
         match self {
             Self::F32 => 0,
-            Self::Q8_0 => k / 32,
-            Self::Q8_K => k / 16,
+            Self::Q8_0 | Self::Q8_K => k / 32,
         }
     }
 }

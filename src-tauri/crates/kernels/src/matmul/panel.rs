@@ -7,7 +7,7 @@ use super::lanes::{Lanes, MAX_ROWS, RowPointers};
 use super::{Acts, OutTile, WeightRows};
 
 /// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
-const MAX_TOKENS: usize = 64;
+const MAX_TOKENS: usize = 256;
 
 const CACHE_LINE: usize = 64;
 /// How far ahead of its use each of the first rows is asked for: about the latency of memory at the speed of one core.
@@ -114,6 +114,10 @@ fn pointers(w: &WeightRows, first: usize) -> RowPointers {
     rows
 }
 
+/// (tokens, rows): sums between stretches.
+#[repr(align(64))]
+struct Sums([[f32; MAX_ROWS]; MAX_TOKENS]);
+
 /// All rows, all tokens.
 ///
 /// # Safety
@@ -124,6 +128,7 @@ pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutT
     assert!(
         acts.k == w.k && acts.q.len() == acts.n_tokens * w.k && w.bytes.len() == w.n_rows() * w.row_bytes
     );
+    let mut accs = Sums([[0.0; MAX_ROWS]; MAX_TOKENS]);
     for first in (0..w.n_rows()).step_by(L::ROWS) {
         let rows = pointers(&w, first);
         let n_rows = (w.n_rows() - first).min(L::ROWS);
@@ -139,10 +144,10 @@ pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutT
         }
         for start in (0..acts.n_tokens).step_by(MAX_TOKENS) {
             let tokens = acts.tokens(start..(start + MAX_TOKENS).min(acts.n_tokens));
-            let mut accs = [[0.0; MAX_ROWS]; MAX_TOKENS];
+            accs.0[..tokens.n_tokens].fill([0.0; MAX_ROWS]);
             // SAFETY: as above.
-            unsafe { many::<F, L>(&rows, w.k / F::BLOCK_LEN, &tokens, &mut accs) };
-            for (t, acc) in accs[..tokens.n_tokens].iter().enumerate() {
+            unsafe { many::<F, L>(&rows, w.k / F::BLOCK_LEN, &tokens, &mut accs.0) };
+            for (t, acc) in accs.0[..tokens.n_tokens].iter().enumerate() {
                 out.token(start + t)[first..first + n_rows].copy_from_slice(&acc[..n_rows]);
             }
         }
@@ -201,7 +206,12 @@ unsafe fn many<F: Format, L: Lanes>(
     for first in (0..n_blocks).step_by(stretch) {
         let n = stretch.min(n_blocks - first);
         // SAFETY: the caller's: the rows have these blocks.
-        unsafe { F::turn::<L>(&mut turned, rows, first * F::BLOCK_BYTES, n) };
+        unsafe {
+            F::turn::<L>(&mut turned, rows, first * F::BLOCK_BYTES, n);
+            // The next stretch comes while the tokens pass; after the last, the first of the rows behind these.
+            let next = if first + n < n_blocks { first + n } else { L::ROWS * n_blocks };
+            prefetch::<L>(rows, next * F::BLOCK_BYTES, stretch * F::BLOCK_BYTES);
+        }
         let mut t = 0;
         // SAFETY: the caller's: each token has `k` activations.
         unsafe {

@@ -6,36 +6,38 @@ use crate::cpu::isa::{Mac, levels};
 /// Blocks of 32, one sum each.
 #[inline(always)]
 fn q8_0<M: Mac>(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
-    blocks::<32, 32>(x, q, scales, sums);
+    blocks::<32>(x, q, scales);
+    for (sum, q) in sums.iter_mut().zip(q.as_chunks::<32>().0) {
+        *sum = sum_of(q);
+    }
 }
 
-/// Blocks of 256, a sum for each 16.
+/// Blocks of 256; the sums of two times 16, i16 each, in one number.
 #[inline(always)]
 fn q8_k<M: Mac>(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
-    blocks::<256, 16>(x, q, scales, sums);
+    blocks::<256>(x, q, scales);
+    for (pair, q) in sums.iter_mut().zip(q.as_chunks::<32>().0) {
+        // 16 activations of at most 127 fit an i16.
+        *pair = (sum_of(&q[..16]) & 0xFFFF) | sum_of(&q[16..]) << 16;
+    }
 }
 
 #[inline(always)]
-fn blocks<const LEN: usize, const SUM_LEN: usize>(
-    x: &[f32],
-    q: &mut [i8],
-    scales: &mut [f32],
-    sums: &mut [i32],
-) {
+fn sum_of(q: &[i8]) -> i32 {
+    q.iter().map(|&q| i32::from(q)).sum()
+}
+
+#[inline(always)]
+fn blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]) {
     let (x, rest) = x.as_chunks::<LEN>();
     let (q, _) = q.as_chunks_mut::<LEN>();
     assert!(rest.is_empty() && x.len() == q.len() && x.len() == scales.len());
-    assert!(sums.len() == x.len() * (LEN / SUM_LEN));
     for (b, (x, q)) in x.iter().zip(q).enumerate() {
         let largest = largest(x);
         scales[b] = largest / 127.0;
         let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
         for (q, x) in q.iter_mut().zip(x) {
             *q = (x * inverse).round_ties_even() as i32 as i8;
-        }
-        let sums = &mut sums[b * (LEN / SUM_LEN)..(b + 1) * (LEN / SUM_LEN)];
-        for (sum, q) in sums.iter_mut().zip(q.chunks_exact(SUM_LEN)) {
-            *sum = q.iter().map(|&q| i32::from(q)).sum();
         }
     }
 }
@@ -60,7 +62,7 @@ mod tests {
     fn every_level_gives_the_same_quants() {
         let x: Vec<f32> = (0..512).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.013).collect();
         let run = |level: IsaLevel| {
-            let (mut q, mut scales, mut sums) = (vec![0; 512], vec![0.0; 2], vec![0; 32]);
+            let (mut q, mut scales, mut sums) = (vec![0; 512], vec![0.0; 2], vec![0; 16]);
             Q8_K.at(level)(&x, &mut q, &mut scales, &mut sums);
             (q, scales, sums)
         };
@@ -69,7 +71,8 @@ mod tests {
         }
         let (q, scales, sums) = run(IsaLevel::Portable);
         assert_eq!(q.iter().map(|q| q.unsigned_abs()).max(), Some(127));
-        assert_eq!(sums[3], q[48..64].iter().map(|&q| i32::from(q)).sum::<i32>());
+        assert_eq!(sums[1] as i16, q[32..48].iter().map(|&q| i16::from(q)).sum::<i16>());
+        assert_eq!((sums[1] >> 16) as i16, q[48..64].iter().map(|&q| i16::from(q)).sum::<i16>());
         for (i, x) in x.iter().enumerate() {
             assert!((x - f32::from(q[i]) * scales[i / 256]).abs() <= scales[i / 256] * 0.5001, "{i}");
         }
