@@ -97,7 +97,8 @@ fn logits_do_not_depend_on_batch_chunks_threads_or_pages() {
             let mut model = load(name, &options);
             let expected: Vec<_> = prompts.iter().map(|p| logits(&mut model, p)).collect();
             for (threads, max_rows) in [(1, 64), (2, 5), (3, 17)] {
-                let other = LoadOptions { threads: Some(threads), max_rows, ..options.clone() };
+                let other =
+                    LoadOptions { threads: Some(threads), max_rows: Some(max_rows), ..options.clone() };
                 let mut model = load(name, &other);
                 for round in 0..2 {
                     let what = format!("{name} {level}, {threads} threads, {max_rows} rows, round {round}");

@@ -51,7 +51,7 @@ fn load(path: &Path, kv_window: Option<usize>, devices: Devices, threads: usize)
         kv_window,
         ctx: Some(512),
         max_sequences: 4,
-        max_rows: 48,
+        max_rows: Some(48),
         // little enough that old positions have to go
         kept_bytes: 1 << 20,
         ..LoadOptions::default()

@@ -13,7 +13,7 @@ use weights::WeightFile;
 const MODEL: &str = "logits/llama/llama.q8_0.gguf";
 
 fn load(file: &str, ctx: usize) -> Model {
-    load_as(file, LoadOptions { ctx: Some(ctx), max_rows: 16, ..LoadOptions::default() })
+    load_as(file, LoadOptions { ctx: Some(ctx), max_rows: Some(16), ..LoadOptions::default() })
 }
 
 fn load_as(file: &str, options: LoadOptions) -> Model {

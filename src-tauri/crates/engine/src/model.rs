@@ -67,15 +67,18 @@ pub struct LoadOptions {
     pub ctx: Option<usize>,
     /// Sequences that may live at once.
     pub max_sequences: usize,
-    /// Rows of one run: longer batches are cut into runs of so many.
-    pub max_rows: usize,
+    /// Rows of one run: longer batches are cut into runs of so many. None: `default_max_rows`.
+    pub max_rows: Option<usize>,
 }
 
 /// Sequences in one batch: their page tables stand in a fixed array.
 pub const MAX_BATCH_SEQUENCES: usize = 64;
 
-/// Rows of one run: enough that weights are read seldom, few enough that a cancel waits for little.
-pub const DEFAULT_MAX_ROWS: usize = 256;
+/// Rows of one run: enough that weights are read seldom, few enough that a cancel waits for little; more where they
+/// are shared out among experts, so that each expert has more than a few.
+pub fn default_max_rows(spec: &ModelSpec) -> usize {
+    if spec.layers.iter().any(|layer| layer.ffn.experts().is_some()) { 256 } else { 128 }
+}
 
 /// Room for some ten states of a model of four billion parameters; only what is used is taken.
 pub const DEFAULT_KEPT_BYTES: u64 = 512 << 20;
@@ -99,7 +102,7 @@ impl Default for LoadOptions {
             kept_bytes: DEFAULT_KEPT_BYTES,
             ctx: None,
             max_sequences: 4,
-            max_rows: DEFAULT_MAX_ROWS,
+            max_rows: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use kernels::{KvDType, KvLayout, PAGE_LEN, Retention};
 
 use crate::decoder::kv_layout;
 use crate::error::{EngineError, Result};
-use crate::model::DEFAULT_MAX_ROWS;
+use crate::model::default_max_rows;
 use crate::spec::ModelSpec;
 
 /// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
@@ -215,7 +215,7 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
 /// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
 pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);
-    let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), DEFAULT_MAX_ROWS, 0);
+    let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), default_max_rows(spec), 0);
     KvBytes::of(&layout, &geometry)
 }
 

@@ -9,7 +9,7 @@ use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
-use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo};
+use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, default_max_rows};
 use crate::adapter::Addition;
 use crate::arch::{self, Family, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
@@ -61,7 +61,7 @@ pub(super) fn load(
     progress(UPLOADED);
 
     let max_sequences = options.max_sequences.max(1);
-    let max_rows = options.max_rows.max(1);
+    let max_rows = options.max_rows.unwrap_or_else(|| default_max_rows(&spec)).max(1);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
     let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes);
