@@ -261,7 +261,11 @@ enum Reading {
 impl Reading {
     fn of(file: &WeightFile, options: &LoadOptions) -> Self {
         match options.resident {
-            Some(_) => Self::WhenNeeded,
+            Some(_) => {
+                // What another start left in large pages would come as large as that, far beyond what is asked for.
+                file.advise(Advice::Forget);
+                Self::WhenNeeded
+            }
             None if !options.small_pages && file.advise(Advice::Often) => Self::Now,
             None => Self::NowAndAhead,
         }
