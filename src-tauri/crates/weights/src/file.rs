@@ -194,7 +194,8 @@ impl WeightFile {
 
     /// Tells the system how the tensors' bytes will be used. Whether it listened, for all files.
     pub fn advise(&self, advice: Advice) -> bool {
-        self.parts.iter().fold(true, |all, part| part.bytes.advise(advice) && all)
+        // every part is told, whatever the others say
+        self.parts.iter().filter(|part| !part.bytes.advise(advice)).count() == 0
     }
 
     /// Bytes of all files that hold data.

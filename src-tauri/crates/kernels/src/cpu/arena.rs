@@ -80,6 +80,7 @@ impl<T: Plain> AlignedVec<T> {
 /// A wish: a system that refuses goes on with small pages.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(start: *mut u8, n_bytes: usize) {
+    // SAFETY: as the system's manual declares it.
     unsafe extern "C" {
         fn madvise(start: *mut std::ffi::c_void, n_bytes: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
     }

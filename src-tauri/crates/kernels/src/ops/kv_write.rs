@@ -133,7 +133,7 @@ impl Quants {
                 for (j, byte) in block[SCALE_BYTES..].iter_mut().enumerate() {
                     *byte = page[self.key(i, slot, j)];
                 }
-                self.from_key(&mut block[SCALE_BYTES..]);
+                self.take_from_key(&mut block[SCALE_BYTES..]);
             }
             self.decode(row, x);
             for (d, x) in x.iter().enumerate() {
@@ -158,7 +158,7 @@ impl Quants {
     }
 
     /// And back.
-    fn from_key(&self, integers: &mut [u8]) {
+    fn take_from_key(&self, integers: &mut [u8]) {
         self.reorder(integers, Self::nibble_of_key, Self::nibble_of_file);
     }
 

@@ -114,7 +114,9 @@ unsafe fn float_sums<W: Wide, S: Source>(
 #[inline(always)]
 unsafe fn integer_scores<W: Wide, K: Keys>(queries: &Queries, keys: &[u8], ahead: &[u8], out: &mut [f32]) {
     let d = queries.head_dim;
-    assert!(d % BLOCK_LEN == 0 && queries.q.len() >= queries.n * d && queries.scales.len() >= queries.n);
+    assert!(
+        d.is_multiple_of(BLOCK_LEN) && queries.q.len() >= queries.n * d && queries.scales.len() >= queries.n
+    );
     check_scores(queries, keys, d / 2 / K::PAIRS * K::GROUP_BYTES + d / BLOCK_LEN * PAGE_LEN * 2, out);
     let mut ahead = Ahead::of(ahead);
     // SAFETY: the lengths were checked.
@@ -140,7 +142,7 @@ unsafe fn scaled_sums<W: Wide, S: Source>(
     let (n, stride) = (weights.n, S::offset(head_dim));
     let n_blocks = head_dim / BLOCK_LEN;
     check_weigh(weights, head_dim, values, PAGE_LEN * (stride + 2 * n_blocks), sums);
-    assert!(head_dim % BLOCK_LEN == 0 && room.len() >= n * PAGE_LEN);
+    assert!(head_dim.is_multiple_of(BLOCK_LEN) && room.len() >= n * PAGE_LEN);
     let slots = weights.slots.clone();
     let mut ahead = Ahead::of(ahead);
     // SAFETY: the lengths were checked: rows of PAGE_LEN weights, scales behind the values.
