@@ -194,8 +194,11 @@ impl WeightFile {
 
     /// Tells the system how the tensors' bytes will be used. Whether it listened, for all files.
     pub fn advise(&self, advice: Advice) -> bool {
-        // every part is told, whatever the others say
-        self.parts.iter().filter(|part| !part.bytes.advise(advice)).count() == 0
+        let mut all = true;
+        for part in &self.parts {
+            all &= part.bytes.advise(advice);
+        }
+        all
     }
 
     /// Bytes of all files that hold data.
