@@ -41,6 +41,7 @@ fn written(model: &mut Model, first: TokenId, n: usize) -> Vec<TokenId> {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        resumed: Vec::new(),
     };
     let answer = generate(model, request, &mut |_| true).unwrap();
     [&[first], &answer.ids[..]].concat()

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use engine::speculate::{DraftLength, Guesses, Speculation};
 use engine::{
     Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, RopeScaling, Sampling,
     Scheduler, TokenId, generate,
@@ -36,6 +37,7 @@ fn request(id: u64) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        resumed: Vec::new(),
     }
 }
 
@@ -112,6 +114,29 @@ fn answers_are_the_same_alone_and_together() {
         assert_eq!(outcome.finish(), Some(Finish::Length));
         assert_eq!(outcome.prefill.last(), Some(&request(id).prompt.len()));
         assert!(outcome.prefill.is_sorted(), "{:?}", outcome.prefill);
+    }
+}
+
+#[test]
+fn an_answer_that_was_broken_off_goes_on_as_it_would_have() {
+    let mut model = load(MODEL, 64);
+    let speculation = Some(Speculation { guesses: Guesses::Lookup, length: DraftLength::Always(3) });
+    let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+    for (name, whole) in [
+        ("drawn", Request { max_tokens: Some(20), ..request(3) }),
+        ("greedy", Request { sampling: greedy, max_tokens: Some(20), ..request(1) }),
+        ("guessed ahead", Request { speculation, max_tokens: Some(20), ..request(2) }),
+        ("to the end of the context", Request { max_tokens: None, ..request(2) }),
+    ] {
+        let expected = alone(&mut model, whole.clone());
+        for n in 0..=expected.ids.len() {
+            let resumed = expected.ids[..n].to_vec();
+            let outcome = alone(&mut model, Request { resumed, ..whole.clone() });
+            assert_eq!((&outcome.ids, &outcome.text), (&expected.ids, &expected.text), "{name} after {n}");
+            assert_eq!(outcome.finish(), expected.finish(), "{name} after {n}");
+            let computed = if n < expected.ids.len() { expected.prefill.last() } else { Some(&0) };
+            assert_eq!(outcome.prefill.last(), computed, "{name} after {n}");
+        }
     }
 }
 

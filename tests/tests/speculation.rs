@@ -77,6 +77,7 @@ fn request(prompt: Vec<TokenId>, sampling: Sampling) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        resumed: Vec::new(),
     }
 }
 

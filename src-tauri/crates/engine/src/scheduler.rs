@@ -46,6 +46,9 @@ pub struct Request {
     pub speculation: Option<Speculation>,
     /// Tokens that come in place of the first sampled ones; for measuring.
     pub script: Vec<TokenId>,
+    /// Tokens of the answer that an earlier run of this request sampled: told again at once, then the answer goes on
+    /// after them as it would have there.
+    pub resumed: Vec<TokenId>,
 }
 
 /// Why an answer ended.
@@ -207,10 +210,14 @@ impl Scheduler {
             let Some(request) = self.pending.pop_front() else { return };
             let id = request.id;
             match Active::new(request, model) {
-                Ok(active) => {
+                Ok(mut active) => {
                     let (done, total) = (active.n_done, active.request.prompt.len());
-                    sink(id, GenEvent::Prefill { done, total });
+                    sink(id, GenEvent::Prefill { done: done.min(total), total });
+                    let end = active.go_on(model.tokenizer(), model.n_ctx(), sink);
                     self.active.push(active);
+                    if let Some(end) = end {
+                        self.end(model, vec![(self.active.len() - 1, end)], sink);
+                    }
                 }
                 Err(error) => sink(id, GenEvent::Failed(error)),
             }

@@ -130,6 +130,7 @@ impl LoadedModel {
             budget: prepared.budget,
             speculation: request.speculation,
             script: Vec::new(),
+            resumed: Vec::new(),
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
         let mut notices = prepared.notices;

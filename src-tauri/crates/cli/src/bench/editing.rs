@@ -124,6 +124,7 @@ fn request(
         budget: None,
         speculation,
         script: script.to_vec(),
+        resumed: Vec::new(),
     }
 }
 

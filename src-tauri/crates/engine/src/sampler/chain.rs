@@ -65,6 +65,11 @@ impl Chain {
             Some(rng) => draw(candidates, rng),
         }
     }
+
+    /// As if a token had been sampled: what comes next is what would come after it.
+    pub fn skip(&mut self) {
+        self.rng.iter_mut().for_each(|rng| _ = rng.next_f64());
+    }
 }
 
 /// Draws by probability. The order of the candidates is part of the result, so it is made definite first: what

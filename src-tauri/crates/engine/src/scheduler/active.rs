@@ -76,13 +76,16 @@ impl Active {
         }
         model.check_tokens(&request.prompt)?;
         model.check_tokens(&request.script)?;
+        model.check_tokens(&request.resumed)?;
         let (sequence, n_reused) = match request.sequence {
             None => (model.new_sequence()?, 0),
             Some(sequence) => {
                 let held = model.tokens(sequence)?;
-                let n_common = held.iter().zip(&request.prompt).take_while(|(a, b)| a == b).count();
+                let text = request.prompt.iter().chain(&request.resumed);
+                let n_common = held.iter().zip(text).take_while(|(a, b)| a == b).count();
                 // The last token is always computed: its logits are wanted.
-                let n_reused = model.truncate(sequence, n_common.min(n_prompt - 1))?;
+                let n_text = n_prompt + request.resumed.len();
+                let n_reused = model.truncate(sequence, n_common.min(n_text - 1))?;
                 model.keep(sequence)?;
                 (sequence, n_reused)
             }
@@ -105,6 +108,25 @@ impl Active {
             n_right: 0,
             request,
         })
+    }
+
+    /// Takes the tokens that were sampled before as if they were sampled now. Says whether they end the answer.
+    pub fn go_on(
+        &mut self,
+        tokenizer: Option<&Tokenizer>,
+        n_ctx: usize,
+        sink: &mut dyn FnMut(u64, GenEvent),
+    ) -> Option<End> {
+        for token in std::mem::take(&mut self.request.resumed) {
+            if self.budget.as_mut().and_then(BudgetWatch::forced).is_none() {
+                self.chain.skip();
+            }
+            let end = self.accept(token, tokenizer, n_ctx, sink);
+            if end.is_some() {
+                return end;
+            }
+        }
+        None
     }
 
     /// The whole prompt is in the cache.
@@ -233,6 +255,17 @@ impl Active {
             return Some(End::Failed(nan_logits()));
         };
         let token = self.request.script.get(self.n_generated).copied().unwrap_or(drawn);
+        self.accept(token, tokenizer, n_ctx, sink)
+    }
+
+    /// The next token is there: its text is told, and whether it was the last.
+    fn accept(
+        &mut self,
+        token: TokenId,
+        tokenizer: Option<&Tokenizer>,
+        n_ctx: usize,
+        sink: &mut dyn FnMut(u64, GenEvent),
+    ) -> Option<End> {
         self.history.push(token);
         self.n_generated += 1;
         if let Some(guesser) = &mut self.guesser {
@@ -280,6 +313,7 @@ impl Active {
         let id = self.request.id;
         let Self { n_generated, n_reused, n_drafted, n_accepted, .. } = self;
         let n_prompt = self.request.prompt.len();
+        let n_reused = n_reused.min(n_prompt);
         self.release(model);
         sink(id, GenEvent::Done(Done { finish, n_prompt, n_generated, n_reused, n_drafted, n_accepted }));
     }
