@@ -14,6 +14,9 @@ const USAGE: &str = "usage: inglenook [--data-dir DIR]\n\
     DIR (or INGLENOOK_DATA_DIR) holds everything the program keeps.";
 
 fn main() -> ExitCode {
+    if let Some(ended) = api::process::serve_if_asked() {
+        return ended;
+    }
     let data_dir = match data_dir(std::env::args_os().skip(1), std::env::var_os(api::DATA_DIR_VARIABLE)) {
         Ok(dir) => dir,
         Err(usage) => {
@@ -25,8 +28,7 @@ fn main() -> ExitCode {
         eprintln!("There is no display here. In a terminal, `nook chat` needs none.");
         return ExitCode::from(2);
     }
-    let config = api::AppConfig { data_dir, log: api::LogTo::StderrAndFile, ..Default::default() };
-    match api::App::open(config).map(window::run) {
+    match open(data_dir).map(window::run) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
             eprintln!("The window could not be opened: {error}. In a terminal, `nook chat` needs none.");
@@ -38,6 +40,11 @@ fn main() -> ExitCode {
             ExitCode::from(error.kind.exit_code())
         }
     }
+}
+
+fn open(data_dir: Option<PathBuf>) -> api::Result<api::App> {
+    let worker = api::process::Place::Process(api::process::Program::this()?);
+    api::App::open(api::AppConfig { data_dir, log: api::LogTo::StderrAndFile, worker, ..Default::default() })
 }
 
 fn has_display() -> bool {

@@ -29,3 +29,4 @@ mod templates;
 mod tidy;
 mod tokenizers;
 mod typed;
+mod worker_process;

@@ -21,13 +21,13 @@ const MAY_LOSE: Duration = Duration::from_millis(500);
 /// Kills, at so long after the first text.
 const DELAYS_MS: [u64; 5] = [0, 150, 400, 700, 1100];
 
-struct Serving {
-    child: Child,
+pub struct Serving {
+    pub child: Child,
     address: String,
 }
 
 impl Serving {
-    fn start(home: &Path) -> Self {
+    pub fn start(home: &Path) -> Self {
         let mut child = Command::new(nook())
             .args(["serve", "--port", "0", "--api-key", KEY, "--backend", "scalar", "--threads", "1"])
             .arg("--data-dir")
@@ -56,7 +56,7 @@ impl Serving {
         stream
     }
 
-    fn call(&self, name: &str, args: &Value) -> Value {
+    pub fn call(&self, name: &str, args: &Value) -> Value {
         let mut text = String::new();
         self.open("POST", &format!("/api/{name}"), &args.to_string())
             .read_to_string(&mut text)
@@ -72,7 +72,7 @@ impl Serving {
 }
 
 /// Random weights in a vocabulary of thousands: its answers make no sense and hardly ever end.
-fn write_model(path: &Path) {
+pub fn write_model(path: &Path) {
     let shape = Shape {
         name: "endless",
         architecture: "llama",

@@ -160,6 +160,7 @@ impl App {
             ignore_eos: false,
             chat,
             speculation: self.speculation()?,
+            resume: None,
         })))?;
         Ok(told(started))
     }

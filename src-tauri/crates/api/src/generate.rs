@@ -96,6 +96,7 @@ impl App {
             ignore_eos: args.ignore_eos,
             chat,
             speculation: self.speculation()?,
+            resume: None,
         })))?;
         Ok(turn)
     }

@@ -1,7 +1,7 @@
 //! Everything the application can do, once. Doors (window, HTTP, terminal) call `App` and nothing below it.
 //!
-//! `App` is cheap to clone. It owns one session (behind one lock: one writer), one worker thread with the
-//! models, and one thread that turns the worker's events into saved text and told events.
+//! `App` is cheap to clone. It owns one session (behind one lock: one writer), one worker with the models (a
+//! thread, or a process that a thread supervises), and one thread that turns the worker's events into saved text and told events.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -22,6 +22,7 @@ mod logging;
 pub mod machine;
 pub mod messages;
 mod preferences;
+pub mod process;
 mod pump;
 pub mod quantized;
 pub mod resident;
@@ -67,6 +68,7 @@ pub struct AppConfig {
     /// What a door's flags say instead of the settings.
     pub overrides: Overrides,
     pub log: LogTo,
+    pub worker: process::Place,
 }
 
 /// Where the log of this process goes.
@@ -190,7 +192,7 @@ impl App {
 
     /// As `open`, with a disk and a clock of the caller's.
     pub fn open_with(config: AppConfig, io: Arc<dyn Io>, clock: Arc<dyn Clock>) -> Result<Self> {
-        let AppConfig { data_dir, overrides, log } = config;
+        let AppConfig { data_dir, overrides, log, worker } = config;
         let dirs = Dirs::resolve(data_dir)?;
         let (session, notices) = Session::open(&dirs.data, &*io, Arc::clone(&clock))?;
         let state = State {
@@ -219,7 +221,7 @@ impl App {
             shared.notice(Error::from(notice).info);
         }
         let (requests, worker_requests) = mpsc::channel();
-        let threads = start_threads(&shared, worker_requests)?;
+        let threads = start_threads(&shared, worker_requests, worker)?;
         let app = Self { running: Arc::new(Running { shared, dirs, overrides, logging, requests, threads }) };
         app.apply_log_level()?;
         tracing::info!(data = %app.running.dirs.data.display(), "opened");
@@ -271,11 +273,19 @@ impl Drop for Running {
     }
 }
 
-fn start_threads(shared: &Arc<Shared>, requests: Receiver<WorkerRequest>) -> Result<Vec<JoinHandle<()>>> {
+fn start_threads(
+    shared: &Arc<Shared>,
+    requests: Receiver<WorkerRequest>,
+    place: process::Place,
+) -> Result<Vec<JoinHandle<()>>> {
     let (send, events) = mpsc::sync_channel::<WorkerEvent>(WORKER_EVENTS_WAITING);
     let clock = Arc::clone(&shared.clock);
     let worker = move || {
-        worker::run(&requests, clock, &mut |event| send.send(event).is_ok());
+        let emit = &mut |event| send.send(event).is_ok();
+        match place {
+            process::Place::Thread => worker::run(&requests, clock, emit),
+            process::Place::Process(program) => process::run(requests, &program, &*clock, emit),
+        };
     };
     let pumped = Arc::clone(shared);
     let pump = move || pump::run(&pumped, &events);

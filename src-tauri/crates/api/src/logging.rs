@@ -13,6 +13,17 @@ use tracing_subscriber::{Layer, Registry, reload};
 /// Days whose files are kept.
 const MAX_FILES: usize = 7;
 
+/// The log of a worker's process: what it says on stderr goes into the log of the program that started it.
+pub fn to_stderr() {
+    // Fails where a log runs in this process already: that one goes on.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::INFO)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
 /// The running log. Lines still in memory are written when it is dropped.
 pub struct Logging {
     level: reload::Handle<LevelFilter, Registry>,

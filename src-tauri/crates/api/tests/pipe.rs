@@ -38,6 +38,7 @@ fn generate(turn: &str) -> WorkerRequest {
         ignore_eos: true,
         chat: Default::default(),
         speculation: None,
+        resume: None,
     }))
 }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use api::machine::Numa;
+use api::process::Place;
 use api::worker::protocol::{Backend, Kv, Speculate};
 use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -196,6 +197,7 @@ impl Global {
                 draft_max: self.draft_max.map(|n| n as usize),
             },
             log: LogTo::StderrAndFile,
+            worker: Place::Thread,
         })
     }
 }

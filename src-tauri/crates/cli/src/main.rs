@@ -35,6 +35,9 @@ use clap::Parser;
 use clap::error::ErrorKind as ClapKind;
 
 fn main() -> ExitCode {
+    if let Some(ended) = api::process::serve_if_asked() {
+        return ended;
+    }
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
     quiet_panics();
     let cli = match Cli::try_parse() {

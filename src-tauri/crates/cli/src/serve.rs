@@ -1,5 +1,6 @@
 //! `nook serve`: the page and the API over HTTP, until it is told to end.
 
+use api::process::{Place, Program};
 use api::{App, Result};
 use serde_json::json;
 
@@ -7,7 +8,9 @@ use crate::args::{Global, ServeArgs};
 use crate::out;
 
 pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
-    let app = App::open(global.app_config()?)?;
+    let mut config = global.app_config()?;
+    config.worker = Place::Process(Program::this()?);
+    let app = App::open(config)?;
     let own_key = args.api_key.is_some();
     let data_dir = app.dirs().data.display().to_string();
     let options = server::Options { host: args.host, port: args.port, api_key: args.api_key };

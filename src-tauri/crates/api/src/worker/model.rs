@@ -107,7 +107,9 @@ impl LoadedModel {
             template: self.model.template(),
             architecture: self.model.info().architecture,
             fingerprint: &self.model.info().fingerprint,
-            now: &civil::date_time(clock.now_utc_ms()),
+            now: &civil::date_time(
+                request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms),
+            ),
         };
         let prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
         self.check_room(prepared.ids.len())?;
@@ -130,7 +132,7 @@ impl LoadedModel {
             budget: prepared.budget,
             speculation: request.speculation,
             script: Vec::new(),
-            resumed: Vec::new(),
+            resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
         let mut notices = prepared.notices;

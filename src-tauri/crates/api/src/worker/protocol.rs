@@ -177,6 +177,18 @@ pub struct GenerateRequest {
     /// None: one token a step.
     #[serde(default)]
     pub speculation: Option<Speculation>,
+    /// None: the answer begins.
+    #[serde(default)]
+    pub resume: Option<Resume>,
+}
+
+/// Where an answer stood when the worker that wrote it was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// Every token of it; they are told once more before the next ones.
+    pub ids: Vec<u32>,
+    /// When it was asked for, by the wall's clock: what the template made of that must come again.
+    pub asked_ms: i64,
 }
 
 /// What a chat template is given beside the messages, and how long the model may think.

@@ -1,0 +1,268 @@
+//! The worker in a process of its own: whatever kills it, the application lives, and the answer goes on where it
+//! stood, word for word.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use api::process::{ARGUMENT, Place, Program};
+use api::types::{ErrorInfo, Finish, TurnEventKind};
+use api::worker::protocol::Prompt;
+use api::{App, AppConfig, GenerateArgs, SamplingArgs};
+use inglenook_tests::nook;
+
+/// Longer than any test takes.
+const FOREVER: Duration = Duration::from_secs(600);
+
+/// Tokens of an answer: enough that a kill after the first ones comes midway.
+const N_TOKENS: usize = 300;
+
+/// A data folder of its own, removed at the end.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("inglenook-worker-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+
+    fn open(&self, worker: Place) -> App {
+        let config = AppConfig { data_dir: Some(self.0.clone()), worker, ..AppConfig::default() };
+        let app = App::open(config).expect("it opens");
+        app.settings_set("threads", &1.into()).expect("a number of threads");
+        app
+    }
+
+    /// `nook` as the worker, its process id written down first, `before` it whatever a shell can do.
+    fn worker(&self, before: &str, patience: Duration) -> Place {
+        let script = format!(
+            "{before} echo $$ > '{}'; exec '{}' {ARGUMENT}",
+            self.pid_file().display(),
+            nook().display()
+        );
+        Place::Process(Program { path: "/bin/sh".into(), args: vec!["-c".into(), script.into()], patience })
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.0.join("worker.pid")
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = std::fs::read_to_string(self.pid_file()).expect("the worker runs");
+        let status = Command::new("kill").args([signal, pid.trim()]).status().expect("there is a kill");
+        assert!(status.success(), "the worker runs");
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ask(app: &App, model: Option<&Path>, sampling: SamplingArgs) -> String {
+    let args = GenerateArgs {
+        model: model.map(|path| path.display().to_string()),
+        prompt: Prompt::Raw("Once upon a time".into()),
+        sampling,
+        max_tokens: Some(N_TOKENS),
+        stop: Vec::new(),
+        ignore_eos: true,
+        chat: Default::default(),
+    };
+    app.generate(args).expect("it is taken")
+}
+
+fn greedy() -> SamplingArgs {
+    SamplingArgs { temperature: Some(0.0), ..SamplingArgs::default() }
+}
+
+fn drawn() -> SamplingArgs {
+    SamplingArgs {
+        temperature: Some(0.8),
+        seed: Some(7),
+        repeat_penalty: Some(1.1),
+        ..SamplingArgs::default()
+    }
+}
+
+/// A turn as a watcher saw it.
+#[derive(Default)]
+struct Seen {
+    text: String,
+    ids: Vec<u32>,
+    notices: Vec<ErrorInfo>,
+    end: Option<Result<(Finish, u32), ErrorInfo>>,
+}
+
+/// Follows a turn; `act` may act on what was seen, after every piece of text.
+fn follow(app: &App, turn: &str, act: &mut dyn FnMut(&Seen)) -> Seen {
+    let mut seen = Seen::default();
+    for event in app.watch_turn(turn, 0).expect("it is known").flatten() {
+        assert!(seen.end.is_none(), "nothing follows the end");
+        match event.kind {
+            TurnEventKind::Text { text, ids } => {
+                seen.text.push_str(&text);
+                seen.ids.extend(ids);
+                act(&seen);
+            }
+            TurnEventKind::Notice { error } => seen.notices.push(error),
+            TurnEventKind::Done { stats } => seen.end = Some(Ok((stats.finish, stats.generated_tokens))),
+            TurnEventKind::Failed { error } => seen.end = Some(Err(error)),
+            _ => {}
+        }
+    }
+    seen
+}
+
+fn whole(app: &App, sampling: SamplingArgs) -> Seen {
+    let turn = ask(app, None, sampling);
+    follow(app, &turn, &mut |_| {})
+}
+
+#[test]
+fn a_killed_worker_costs_no_word() {
+    let home = Home::new("killed");
+    let here = home.open(Place::Thread);
+    let expected = [whole(&here, greedy()), whole(&here, drawn())];
+    drop(here);
+    let app = home.open(home.worker("", FOREVER));
+    for (round, sampling) in [greedy(), drawn(), greedy(), drawn()].into_iter().enumerate() {
+        let (expected, kill_after) = (&expected[round % 2], [1, 40, 130, 220][round]);
+        let turn = ask(&app, None, sampling);
+        let mut is_killed = false;
+        let seen = follow(&app, &turn, &mut |seen| {
+            if !is_killed && seen.ids.len() >= kill_after {
+                is_killed = true;
+                home.signal("-KILL");
+            }
+        });
+        assert!(is_killed);
+        assert_eq!((&seen.ids, &seen.text), (&expected.ids, &expected.text), "round {round}");
+        assert_eq!(seen.end, Some(Ok((Finish::Length, N_TOKENS as u32))), "round {round}");
+        let codes: Vec<_> = seen.notices.iter().map(|notice| notice.code.as_str()).collect();
+        assert_eq!(codes, ["worker.restarted"], "round {round}");
+    }
+    let turn = ask(&app, None, greedy());
+    let mut n_kills = 0;
+    let seen = follow(&app, &turn, &mut |seen| {
+        if n_kills < 2 && seen.ids.len() > 60 * n_kills {
+            n_kills += 1;
+            home.signal("-KILL");
+        }
+    });
+    let error = seen.end.expect("an end").expect_err("twice is too often");
+    assert_eq!((error.code.as_str(), n_kills), ("worker.killed", 2));
+    assert_eq!(whole(&app, greedy()).text, expected[0].text, "the next one is answered");
+}
+
+#[test]
+fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
+    let home = Home::new("hangs");
+    let expected = whole(&home.open(Place::Thread), greedy());
+    let app = home.open(home.worker("", Duration::from_millis(700)));
+    let turn = ask(&app, None, greedy());
+    let mut is_stopped = false;
+    let seen = follow(&app, &turn, &mut |seen| {
+        if !is_stopped && seen.ids.len() >= 20 {
+            is_stopped = true;
+            home.signal("-STOP");
+        }
+    });
+    assert_eq!(seen.text, expected.text);
+    assert_eq!(seen.notices.len(), 1, "{:?}", seen.notices);
+    assert!(seen.notices[0].message.contains("hung"), "{:?}", seen.notices);
+}
+
+#[test]
+fn a_model_file_that_is_cut_short_ends_the_turn_only() {
+    let home = Home::new("cut");
+    let model = home.0.join("endless.gguf");
+    crate::kill9::write_model(&model);
+    let whole = std::fs::read(&model).expect("it was written");
+    let app = home.open(home.worker("", FOREVER));
+    let turn = ask(&app, Some(&model), greedy());
+    let mut is_cut = false;
+    let seen = follow(&app, &turn, &mut |_| {
+        if !std::mem::replace(&mut is_cut, true) {
+            let file = OpenOptions::new().write(true).open(&model).expect("it is there");
+            file.set_len(100_000).expect("it can be cut");
+        }
+    });
+    let error = seen.end.expect("an end").expect_err("there is no model any more");
+    assert!(error.code.starts_with("weights."), "{error:?}");
+    assert!(seen.notices[0].message.contains("cut short"), "{:?}", seen.notices);
+    std::fs::write(&model, whole).expect("it is whole again");
+    let turn = ask(&app, Some(&model), greedy());
+    assert_eq!(follow(&app, &turn, &mut |_| {}).end, Some(Ok((Finish::Length, N_TOKENS as u32))));
+}
+
+#[test]
+fn a_worker_that_does_not_start_or_has_no_memory_fails_the_turn() {
+    let home = Home::new("start");
+    let program = |path: &str| Program { path: path.into(), args: vec![], patience: FOREVER };
+    let little = home.worker("ulimit -v 30000;", FOREVER);
+    for (worker, code) in [
+        (Place::Process(program("/nowhere/at/all")), "worker.start"),
+        (Place::Process(program("/bin/false")), "worker.crashed"),
+        // It can't even be loaded, or fails where it first needs memory.
+        (little, "worker.crashed"),
+    ] {
+        let app = home.open(worker);
+        let error = whole(&app, greedy()).end.expect("an end").expect_err(code);
+        assert_eq!(error.code, code, "{error:?}");
+        assert!(!error.remedy.is_empty());
+        assert_eq!(app.models_list().expect("the application lives").len(), 1);
+    }
+}
+
+#[test]
+fn a_worker_ends_with_its_application() {
+    let home = Home::new("ends");
+    let app = home.open(home.worker("", FOREVER));
+    let turn = ask(&app, None, greedy());
+    follow(&app, &turn, &mut |_| {});
+    let pid = std::fs::read_to_string(home.pid_file()).expect("the worker ran");
+    let process = PathBuf::from(format!("/proc/{}", pid.trim()));
+    assert!(process.exists() || !cfg!(target_os = "linux"), "it stays for the next question");
+    drop(app);
+    assert!(!process.exists(), "it is gone, and no zombie");
+
+    // One whose application is killed hears nobody any more.
+    let mut serving = crate::kill9::Serving::start(&home.0);
+    let counted = serving.call("draft_count", &serde_json::json!({ "text": "Hello" }));
+    assert!(counted["tokens"].as_u64().is_some_and(|n| n > 0), "{counted}");
+    let id = serving.child.id();
+    let children = File::open(format!("/proc/{id}/task/{id}/children"));
+    let all_children = |id| -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).expect("it runs");
+        let files = tasks.map(|task| task.expect("a thread").path().join("children"));
+        files
+            .flat_map(|file| {
+                std::fs::read_to_string(file)
+                    .unwrap_or_default()
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    };
+    if children.is_err() {
+        return; // this system doesn't say
+    }
+    let workers = all_children(id);
+    assert_eq!(workers.len(), 1, "{workers:?}");
+    serving.child.kill().expect("it can be killed");
+    serving.child.wait().expect("it ends");
+    let worker = PathBuf::from(format!("/proc/{}", workers[0]));
+    let start = Instant::now();
+    while worker.exists()
+        && std::fs::read_to_string(worker.join("stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    {
+        assert!(start.elapsed() < Duration::from_secs(20), "the worker outlives its application");
+        std::thread::yield_now();
+    }
+}
