@@ -287,3 +287,81 @@ fn numbers_that_are_none_fail_their_request() {
     let error = generate(&mut model, Request { prompt, ..request(0) }, &mut |_| true).unwrap_err();
     assert_eq!(error.code(), "model.nan_logits");
 }
+
+/// Room for so many pages of contexts of `MODEL` in all.
+fn load_within(n_pages: u64) -> Model {
+    let bytes = load(MODEL, 256).info().kv_bytes_per_token * kernels::PAGE_LEN as u64 * n_pages;
+    let options =
+        LoadOptions { ctx: Some(256), max_rows: Some(16), max_sequences: 8, ..LoadOptions::default() };
+    load_as(MODEL, LoadOptions { kv_bytes: Some(bytes), ..options })
+}
+
+#[test]
+fn where_memory_is_short_the_youngest_wait_and_answers_stay_the_same() {
+    let mut model = load(MODEL, 256);
+    let asked = |id| Request { max_tokens: Some(90), ..request(id) };
+    let expected: Vec<Outcome> = (0..6).map(|id| alone(&mut model, asked(id))).collect();
+    for n_pages in [9, 12, 20] {
+        let mut model = load_within(n_pages);
+        let speculation = Some(Speculation { guesses: Guesses::Lookup, length: DraftLength::Always(3) });
+        let requests =
+            (0..6).map(|id| Request { speculation: speculation.filter(|_| id % 2 == 0), ..asked(id) });
+        let outcomes = run(&mut model, requests.collect(), &mut |_, _, _| {});
+        for (id, outcome) in outcomes {
+            let expected = &expected[id as usize];
+            assert_eq!(
+                (&outcome.ids, &outcome.text),
+                (&expected.ids, &expected.text),
+                "{id}, {n_pages} pages"
+            );
+            assert_eq!(outcome.finish(), Some(Finish::Length));
+        }
+        assert_eq!(model.n_free_pages(), n_pages as usize, "all is given back");
+    }
+}
+
+#[test]
+fn a_paused_request_can_be_cancelled() {
+    let mut model = load_within(9);
+    let asked = |id| Request { max_tokens: Some(200), ..request(id) };
+    let outcomes = run(&mut model, (0..4).map(asked).collect(), &mut |_, scheduler, outcomes| {
+        // by then the first has taken what the last had
+        if outcomes[&0].ids.len() == 150 {
+            assert!(outcomes[&3].ids.len() < 120, "it has waited");
+            scheduler.cancel(3);
+        }
+    });
+    assert_eq!(outcomes[&3].finish(), Some(Finish::Cancelled));
+    assert!((0..3).all(|id| outcomes[&id].ids.len() == 200));
+}
+
+#[test]
+fn a_long_prompt_beside_answers_and_other_prompts_goes_in_small_pieces() {
+    let options = LoadOptions { ctx: Some(512), max_rows: Some(128), ..LoadOptions::default() };
+    let mut model = load_as(MODEL, options);
+    let mut scheduler = Scheduler::new();
+    let mut outcomes: BTreeMap<u64, Outcome> = BTreeMap::new();
+    let long = |id| Request { prompt: (0..400).map(|i| i * 11 % 500).collect(), ..request(id) };
+    let answering = Request { max_tokens: Some(60), ..request(0) };
+    scheduler.submit(answering).unwrap();
+    let step = |scheduler: &mut Scheduler, model: &mut Model, outcomes: &mut BTreeMap<u64, Outcome>| {
+        scheduler.step(model, &mut |id, event| outcomes.entry(id).or_default().take(event));
+        // a machine on which a row of a prompt takes ten milliseconds
+        scheduler.took(1.0);
+    };
+    step(&mut scheduler, &mut model, &mut outcomes);
+    scheduler.submit(long(1)).unwrap();
+    scheduler.submit(Request { prompt: vec![3; 30], ..request(2) }).unwrap();
+    step(&mut scheduler, &mut model, &mut outcomes);
+    let mut last = 0;
+    while outcomes[&1].ids.is_empty() {
+        step(&mut scheduler, &mut model, &mut outcomes);
+        let now = *outcomes[&1].prefill.last().unwrap();
+        assert!(now - last <= 128, "{last} then {now}");
+        last = now;
+    }
+    let pieces = outcomes[&1].prefill.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+    assert!(pieces[1..].iter().all(|&n| n <= 40), "{pieces:?}");
+    assert!(outcomes[&0].ids.len() > 10, "the answer went on beside it");
+    assert!(outcomes[&2].ids.len() > 3, "a short prompt isn't behind the long one");
+}

@@ -119,6 +119,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("request.context_full", ErrorKind::Limit),
     ("request.queue_full", ErrorKind::Limit),
     ("kv.too_many_sequences", ErrorKind::Limit),
+    ("kv.memory_full", ErrorKind::Limit),
     ("kv.", ErrorKind::Bug),
     ("kernels.memory", ErrorKind::Limit),
     ("kernels.threads", ErrorKind::Limit),

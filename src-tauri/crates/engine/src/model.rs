@@ -67,6 +67,9 @@ pub struct LoadOptions {
     pub ctx: Option<usize>,
     /// Sequences that may live at once.
     pub max_sequences: usize,
+    /// Bytes that keys, values and states of all of them may take together; one context is always held. None: as many
+    /// as it takes for each to be full.
+    pub kv_bytes: Option<u64>,
     /// Rows of one run: longer batches are cut into runs of so many. None: `default_max_rows`.
     pub max_rows: Option<usize>,
 }
@@ -102,6 +105,7 @@ impl Default for LoadOptions {
             kept_bytes: DEFAULT_KEPT_BYTES,
             ctx: None,
             max_sequences: 4,
+            kv_bytes: None,
             max_rows: None,
         }
     }
@@ -195,6 +199,9 @@ pub struct Model {
     rows: forward::Rows,
     /// Logits gathered from several runs. (rows, n_vocab)
     gathered: Vec<f32>,
+    /// A batch that has it fails.
+    #[cfg(test)]
+    pub(crate) poison: Option<TokenId>,
 }
 
 impl Model {
@@ -247,6 +254,27 @@ impl Model {
 
     pub fn has_free_sequence(&self) -> bool {
         self.cache.has_free_sequence()
+    }
+
+    /// Pages that are free for tokens of any sequence, in layers that keep all of them.
+    pub fn n_free_pages(&self) -> usize {
+        self.cache.n_free_pages()
+    }
+
+    /// There are fewer of them than sequences could fill.
+    pub fn is_kv_bounded(&self) -> bool {
+        let geometry = self.cache.geometry();
+        geometry.n_pages() < geometry.pages_for(geometry.n_ctx) * geometry.max_sequences
+    }
+
+    /// Such pages that so many tokens take.
+    pub fn pages_for(&self, n_tokens: usize) -> usize {
+        self.cache.geometry().pages_for(n_tokens)
+    }
+
+    /// Such pages that a sequence would take for `n` more tokens.
+    pub fn n_pages_to_grow(&self, seq: SequenceId, n: usize) -> usize {
+        self.cache.n_pages_to_grow(seq, n)
     }
 
     /// How many tokens the sequence holds.

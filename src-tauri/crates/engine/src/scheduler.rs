@@ -18,8 +18,11 @@ use crate::sampler::Sampling;
 use crate::speculate::{Base, Candidate, Costs, DraftModel, Plan, Speculation};
 
 mod active;
+mod pace;
+mod room;
 
 use active::{Active, End, Share};
+use pace::{LEAST_ROWS, Pace};
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -110,9 +113,20 @@ pub struct Scheduler {
     pending: VecDeque<Request>,
     /// In order of admission.
     active: Vec<Active>,
+    /// Gave way to others; the youngest first.
+    paused: Vec<Active>,
+    /// In a batch that failed, and not yet seen to run alone.
+    suspects: Vec<u64>,
+    /// None: `MAX_ACTIVE`.
+    max_active: Option<usize>,
     cancelled: Vec<u64>,
     costs: Costs,
+    pace: Pace,
     plan: Plan,
+    /// Who takes part in the step; kept for the next one.
+    shares: Vec<Share>,
+    /// Rows of the last step.
+    n_rows: usize,
     /// Rows of the last step, unless prompts were read or a draft model ran.
     n_decoded: Option<usize>,
     draft_model: Option<DraftModel>,
@@ -138,7 +152,8 @@ impl Scheduler {
 
     /// Ends a request at the next step, before another token of it. Unknown ids are ignored.
     pub fn cancel(&mut self, id: u64) {
-        let known = self.pending.iter().chain(self.active.iter().map(|a| &a.request)).any(|r| r.id == id);
+        let admitted = self.active.iter().chain(&self.paused).map(|active| &active.request);
+        let known = self.pending.iter().chain(admitted).any(|request| request.id == id);
         if known && !self.cancelled.contains(&id) {
             self.cancelled.push(id);
         }
@@ -146,12 +161,24 @@ impl Scheduler {
 
     /// Requests that have not ended.
     pub fn n_in_flight(&self) -> usize {
-        self.pending.len() + self.active.len()
+        self.pending.len() + self.active.len() + self.paused.len()
+    }
+
+    /// Requests that have not begun, in the order in which they will.
+    pub fn waiting(&self) -> impl Iterator<Item = u64> {
+        self.pending.iter().map(|request| request.id)
+    }
+
+    /// How many requests share a batch from now on, at most `MAX_ACTIVE`; those that run already stay.
+    pub fn set_max_active(&mut self, n: usize) {
+        self.max_active = Some(n.clamp(1, MAX_ACTIVE));
     }
 
     /// How long the last step took: what a row costs on this machine is learned from it, and with that how long drafts
-    /// may be. Where it is never said, figures of another machine hold.
+    /// may be, and how much of a prompt is read at once. Where it is never said, figures of another machine hold, and
+    /// prompts are read in chunks as large as there are.
     pub fn took(&mut self, seconds: f32) {
+        self.pace.took(self.n_rows, seconds);
         if let Some(n_rows) = self.n_decoded.take() {
             self.costs.took(n_rows, seconds);
         }
@@ -168,13 +195,17 @@ impl Scheduler {
     pub fn step(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
         self.end_cancelled(model, sink);
         self.admit(model, sink);
-        let mut shares = self.shares(model.max_rows());
+        let mut shares = std::mem::take(&mut self.shares);
+        self.share_out(model.max_rows(), &mut shares);
+        self.make_room(model, &mut shares);
         let failed = self.draft(model, &mut shares);
+        self.n_rows = shares.iter().map(|share| share.n_tokens + share.n_guesses).sum();
         if !failed.is_empty() {
             self.end(model, failed, sink);
         } else if !shares.is_empty() {
             self.run(model, &shares, sink);
         }
+        self.shares = shares;
         self.n_in_flight() > 0
     }
 
@@ -193,16 +224,21 @@ impl Scheduler {
                 sink(id, GenEvent::Done(done));
             } else if let Some(at) = self.active.iter().position(|a| a.request.id == id) {
                 self.active.remove(at).end(model, Finish::Cancelled, sink);
+            } else if let Some(at) = self.paused.iter().position(|a| a.request.id == id) {
+                self.paused.remove(at).end(model, Finish::Cancelled, sink);
             }
         }
     }
 
     /// Gives waiting requests their sequences, first come, first served.
     fn admit(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) {
-        while self.active.len() < MAX_ACTIVE.min(model.max_rows()) {
+        let max_active = self.max_active.unwrap_or(MAX_ACTIVE).min(model.max_rows());
+        while self.unpause(model, sink) && self.active.len() < max_active {
             let Some(request) = self.pending.front() else { return };
-            let must_wait =
-                request.sequence.is_none() && !model.has_free_sequence() && !self.active.is_empty();
+            let has_place = request.sequence.is_some() || model.has_free_sequence();
+            let n_tokens = request.prompt.len() + request.resumed.len();
+            let fits = has_place && self.has_room(model, n_tokens);
+            let must_wait = !fits && !self.active.is_empty();
             let busy = request.sequence.is_some_and(|seq| self.active.iter().any(|a| a.sequence == seq));
             if must_wait || busy {
                 return;
@@ -224,23 +260,39 @@ impl Scheduler {
         }
     }
 
-    /// Who takes part in the next batch: everyone who decodes, then prompts while there are rows.
-    fn shares(&self, max_rows: usize) -> Vec<Share> {
-        let mut shares = Vec::with_capacity(self.active.len());
+    /// Who takes part in the next batch: everyone who decodes, then prompts while there are rows, as many for each.
+    /// After a batch that failed its requests go one by one, until it is seen whose fault it was.
+    fn share_out(&self, max_rows: usize, shares: &mut Vec<Share>) {
+        shares.clear();
+        let suspect =
+            self.suspects.iter().find_map(|id| self.active.iter().position(|a| a.request.id == *id));
+        let takes_part = |index: usize| suspect.is_none_or(|suspect| suspect == index);
+        let active = || self.active.iter().enumerate().filter(|(index, _)| takes_part(*index));
         let mut n_free = max_rows;
-        for decoding in [true, false] {
-            for (index, active) in self.active.iter().enumerate() {
-                let n_left = active.history.len() - active.n_done;
-                let n_tokens = n_left.min(n_free).min(active.n_to_keep());
-                if active.decodes() != decoding || n_tokens == 0 {
-                    continue;
-                }
-                let wanted = if n_tokens == n_left { Wanted::Last } else { Wanted::None };
+        let mut give = |index: usize, active: &Active, most: usize| {
+            let n_left = active.history.len() - active.n_done;
+            let n_tokens = n_left.min(most).min(n_free).min(active.n_to_keep());
+            n_free -= n_tokens;
+            let wanted = if n_tokens == n_left { Wanted::Last } else { Wanted::None };
+            if n_tokens > 0 {
                 shares.push(Share { index, n_tokens, n_guesses: 0, wanted });
-                n_free -= n_tokens;
+            }
+            n_tokens
+        };
+        let (mut n_answers, mut n_readers) = (0, 0);
+        for (index, active) in active() {
+            match active.reads() {
+                true => n_readers += 1,
+                false => n_answers += usize::from(give(index, active, LEAST_ROWS) > 0),
             }
         }
-        shares
+        let mut n_rows = self.pace.rows(n_answers > 0, max_rows);
+        for (index, active) in active().filter(|(_, active)| active.reads()) {
+            // what one leaves of its part is the next one's
+            let part = (n_rows / n_readers).max(LEAST_ROWS).min(n_rows);
+            n_rows -= give(index, active, part);
+            n_readers -= 1;
+        }
     }
 
     /// Adds guesses to the shares as far as they pay. Beside prompts they don't: those fill the batch. Returns requests
@@ -282,16 +334,17 @@ impl Scheduler {
     }
 
     fn run(&mut self, model: &mut Model, shares: &[Share], sink: &mut dyn FnMut(u64, GenEvent)) {
-        let chunks: Vec<Chunk> = shares.iter().map(|share| self.active[share.index].chunk(share)).collect();
+        let mut chunks = [Chunk { seq: SequenceId(0), tokens: &[], logits: Wanted::None }; MAX_ACTIVE];
+        for (chunk, share) in chunks.iter_mut().zip(shares) {
+            *chunk = self.active[share.index].chunk(share);
+        }
         let n_ctx = model.n_ctx();
-        let (logits, tokenizer) = match model.forward_with_tokenizer(&chunks) {
+        let (logits, tokenizer) = match model.forward_with_tokenizer(&chunks[..shares.len()]) {
             Ok(ran) => ran,
-            Err(error) => {
-                let failed: Vec<(usize, End)> =
-                    shares.iter().map(|share| (share.index, End::Failed(error.clone()))).collect();
-                return self.end(model, failed, sink);
-            }
+            Err(error) => return self.failed(model, shares, error, sink),
         };
+        let ids = shares.iter().map(|share| self.active[share.index].request.id);
+        self.suspects.retain(|suspect| !ids.clone().any(|id| id == *suspect));
         let (mut ended, mut to_keep) = (Vec::new(), Vec::new());
         let mut row = 0;
         for share in shares {
@@ -323,6 +376,26 @@ impl Scheduler {
         self.end(model, ended, sink);
     }
 
+    /// A batch failed. Of several requests it isn't known whose fault that was: each is tried alone.
+    fn failed(
+        &mut self,
+        model: &mut Model,
+        shares: &[Share],
+        error: EngineError,
+        sink: &mut dyn FnMut(u64, GenEvent),
+    ) {
+        if let [share] = shares {
+            self.suspects.retain(|id| *id != self.active[share.index].request.id);
+            return self.end(model, vec![(share.index, End::Failed(error))], sink);
+        }
+        for share in shares {
+            let active = &mut self.active[share.index];
+            model.unmark(active.sequence);
+            active.n_done = model.len(active.sequence).unwrap_or(0).min(active.n_done);
+            self.suspects.push(active.request.id);
+        }
+    }
+
     /// Takes those that ended out of the active ones, in order.
     fn end(&mut self, model: &mut Model, ended: Vec<(usize, End)>, sink: &mut dyn FnMut(u64, GenEvent)) {
         let mut ended = ended;
@@ -343,3 +416,6 @@ impl Scheduler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

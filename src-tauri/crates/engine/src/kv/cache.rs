@@ -16,6 +16,7 @@ use crate::TokenId;
 use crate::error::{EngineError, Result};
 
 mod mark;
+mod room;
 
 use mark::Mark;
 
@@ -301,6 +302,9 @@ impl KvCache {
         assert!(n <= self.geometry.max_rows, "a run has at most {} rows", self.geometry.max_rows);
         if n == 0 {
             return Ok(Copies::default());
+        }
+        if self.n_pages_to_grow(id, n) > self.pages.n_free() {
+            return Err(room::memory_full());
         }
         self.make_room(id, n)?;
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;

@@ -47,6 +47,8 @@ pub struct Geometry {
     pub n_kept_states: usize,
     /// slots for states to come back to when guesses were wrong
     pub n_mark_states: usize,
+    /// pages of layers that keep everything, of all sequences together; None: as many as they take when all are full
+    pub max_pages: Option<usize>,
 }
 
 impl Geometry {
@@ -71,6 +73,7 @@ impl Geometry {
             n_kept_window_pages: 0,
             n_kept_states: 0,
             n_mark_states: 0,
+            max_pages: None,
         };
         if !live.can_lose() {
             return live;
@@ -101,7 +104,24 @@ impl Geometry {
 
     /// Pages of layers that keep everything, for all sequences.
     pub fn n_pages(&self) -> usize {
-        self.pages_for(self.n_ctx) * self.max_sequences
+        let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
+        self.max_pages.map_or(full, |most| most.min(full))
+    }
+
+    /// The same within so many bytes: fewer sequences where each takes much however short it is, then fewer pages, but
+    /// always enough for one whole context.
+    pub fn within(self, bytes: Option<u64>, layout: &KvLayout) -> Self {
+        let Some(bytes) = bytes else { return self };
+        let piece = PieceBytes::of(layout);
+        let one = self.pages_for(self.n_ctx);
+        let fixed = self.live_window_pages() as u64 * piece.window_page
+            + if self.recurrent { piece.state } else { 0 };
+        let left = bytes.saturating_sub(one as u64 * piece.page);
+        let max_sequences = left.checked_div(fixed).and_then(|n| usize::try_from(n).ok());
+        let max_sequences = max_sequences.unwrap_or(usize::MAX).clamp(1, self.max_sequences);
+        let left = bytes.saturating_sub(fixed.saturating_mul(max_sequences as u64));
+        let n_pages = left.checked_div(piece.page).and_then(|n| usize::try_from(n).ok());
+        Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(one)), ..self }
     }
 
     /// Pages of layers with a window, for all sequences and what is kept.
@@ -297,6 +317,27 @@ mod tests {
             assert!(geometry.max_kept <= MAX_KEPT);
         }
         assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_kept, MAX_KEPT);
+    }
+
+    #[test]
+    fn contexts_stay_within_their_bytes_and_one_always_fits() {
+        let of = |layout: &KvLayout, bytes| {
+            let geometry = Geometry::new(layout, 8192, 32, 64, 0).within(Some(bytes), layout);
+            (geometry.max_sequences, KvBytes::of(layout, &geometry).total())
+        };
+        let plain = layout(&[None, None], &[]);
+        let one = of(&plain, 0).1;
+        assert_eq!(one, 8192 * 2 * 2 * 4 * 128 * 2);
+        assert_eq!(of(&plain, 3 * one), (32, 3 * one), "sequences cost nothing while they are empty");
+        assert_eq!(of(&plain, 99 * one), (32, 32 * one));
+        let windowed = layout(&[Some(1024), None], &[100]);
+        let (n, least) = of(&windowed, 0);
+        assert_eq!(n, 1);
+        for more in [1 << 20, 10 << 20, 100 << 20] {
+            let (n, bytes) = of(&windowed, least + more);
+            assert!(bytes <= least + more, "{n} sequences in {bytes}");
+        }
+        assert_eq!(of(&windowed, 1 << 40).0, 32);
     }
 
     #[test]

@@ -35,6 +35,10 @@ impl Model {
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
+        #[cfg(test)]
+        if self.poison.is_some_and(|poison| batch.iter().any(|chunk| chunk.tokens.contains(&poison))) {
+            return Err(EngineError::new("kernels.panicked", "a poisoned token", ""));
+        }
         let mut n_before = [0; MAX_BATCH_SEQUENCES];
         for (n_held, chunk) in n_before.iter_mut().zip(batch) {
             *n_held = self.cache.tokens(chunk.seq)?.len();

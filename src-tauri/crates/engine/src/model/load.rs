@@ -65,6 +65,7 @@ pub(super) fn load(
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
     let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes);
+    let geometry = geometry.within(options.kv_bytes, graph.kv());
     let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
     let capacity = Capacity {
         n_pages: geometry.n_pages(),
@@ -89,14 +90,27 @@ pub(super) fn load(
         context_length: longest,
         n_ctx,
         kv_bytes_per_token: identity.bytes.page / kernels::PAGE_LEN as u64,
-        kv_fixed_bytes: kv_bytes.fixed() / max_sequences as u64,
+        kv_fixed_bytes: kv_bytes.fixed() / geometry.max_sequences as u64,
         kv_bytes,
         devices: executor.describe(),
     };
     let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
     let source = Source { file, family, options: options.clone(), placed };
     progress(1.0);
-    Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, rows, gathered })
+    Ok(Model {
+        spec,
+        info,
+        tokenizer,
+        template,
+        executor,
+        cache,
+        identity,
+        source,
+        rows,
+        gathered,
+        #[cfg(test)]
+        poison: None,
+    })
 }
 
 /// What the weights of a loaded model came from.

@@ -1,6 +1,6 @@
 //! A request in flight: what of it is computed, and how a token of it is drawn.
 
-use super::{Done, Finish, GenEvent, Request};
+use super::{Done, Finish, GenEvent, LEAST_ROWS, Request};
 use crate::TokenId;
 use crate::budget::BudgetWatch;
 use crate::error::{EngineError, Result};
@@ -132,6 +132,11 @@ impl Active {
     /// The whole prompt is in the cache.
     pub fn decodes(&self) -> bool {
         self.n_done >= self.request.prompt.len()
+    }
+
+    /// There is much of its text to compute before its next token.
+    pub fn reads(&self) -> bool {
+        !self.decodes() || self.history.len() - self.n_done > LEAST_ROWS
     }
 
     /// Tokens until the next position that is kept: before the reply, and at intervals in a long prompt.

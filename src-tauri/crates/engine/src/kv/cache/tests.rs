@@ -17,6 +17,7 @@ fn geometry(n_ctx: usize, max_sequences: usize) -> Geometry {
         n_kept_window_pages: 0,
         n_kept_states: 0,
         n_mark_states: 0,
+        max_pages: None,
     }
 }
 

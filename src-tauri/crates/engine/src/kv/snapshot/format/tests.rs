@@ -26,6 +26,7 @@ fn geometry() -> Geometry {
         n_kept_window_pages: 20,
         n_kept_states: 0,
         n_mark_states: 0,
+        max_pages: None,
     }
 }
 

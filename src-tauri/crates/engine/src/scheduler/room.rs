@@ -1,0 +1,92 @@
+//! Who gives way where the cache has fewer pages than its requests need: the youngest pauses, and comes back when
+//! there is room again. Its answer is the same; what it held is computed anew.
+
+use super::{Active, GenEvent, LEAST_ROWS, Scheduler, Share};
+use crate::model::Model;
+use crate::speculate::DEFAULT_DRAFT;
+
+impl Scheduler {
+    /// The next step needs more pages than are free. Whoever holds sequences that nobody uses may free them now.
+    pub fn lacks_room(&self, model: &Model) -> bool {
+        if !model.is_kv_bounded() {
+            return false;
+        }
+        let mut shares = Vec::new();
+        self.share_out(model.max_rows(), &mut shares);
+        self.n_pages(model, &shares) > model.n_free_pages()
+            || self.next_length().is_some_and(|n| !self.has_room(model, n) && !self.active.is_empty())
+    }
+
+    /// Tokens of the request that waits first.
+    fn next_length(&self) -> Option<usize> {
+        let paused = self.paused.last().map(|paused| paused.history.len());
+        paused.or_else(|| self.pending.front().map(|request| request.prompt.len() + request.resumed.len()))
+    }
+
+    /// Pages are free for so many tokens, and for those that run to go on a while.
+    pub(super) fn has_room(&self, model: &Model, n_tokens: usize) -> bool {
+        !model.is_kv_bounded() || model.pages_for(n_tokens) + self.active.len() <= model.n_free_pages()
+    }
+
+    /// Pages that a step takes, guesses included.
+    fn n_pages(&self, model: &Model, shares: &[Share]) -> usize {
+        let of = |share: &Share| {
+            let active = &self.active[share.index];
+            let n_guesses = if active.guesser.is_some() && active.decodes() { DEFAULT_DRAFT } else { 0 };
+            model.n_pages_to_grow(active.sequence, share.n_tokens + n_guesses)
+        };
+        shares.iter().map(of).sum()
+    }
+
+    /// Pauses the youngest until the step has its pages. One that is alone goes on: the cache holds any one context.
+    pub(super) fn make_room(&mut self, model: &mut Model, shares: &mut Vec<Share>) {
+        while model.is_kv_bounded()
+            && self.active.len() > 1
+            && self.n_pages(model, shares) > model.n_free_pages()
+        {
+            let Some(mut youngest) = self.active.pop() else { return };
+            youngest.pause(model);
+            self.paused.push(youngest);
+            shares.retain(|share| share.index < self.active.len());
+        }
+    }
+
+    /// Paused requests go on as soon as there is room. False: some still wait.
+    pub(super) fn unpause(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
+        while let Some(paused) = self.paused.last() {
+            let has_place = paused.request.sequence.is_some() || model.has_free_sequence();
+            let has_room = has_place && self.has_room(model, paused.history.len() + LEAST_ROWS);
+            if !self.active.is_empty() && !has_room {
+                return false;
+            }
+            let Some(mut active) = self.paused.pop() else { return true };
+            match active.unpause(model) {
+                Ok(()) => self.active.push(active),
+                Err(error) => sink(active.request.id, GenEvent::Failed(error)),
+            }
+        }
+        true
+    }
+}
+
+impl Active {
+    /// Lets go of what it holds in the cache.
+    fn pause(&mut self, model: &mut Model) {
+        match self.request.sequence {
+            None => model.free(self.sequence),
+            Some(sequence) => {
+                model.unmark(sequence);
+                // a sequence that lives no more holds nothing
+                _ = model.truncate(sequence, 0);
+            }
+        }
+        self.n_done = 0;
+    }
+
+    fn unpause(&mut self, model: &mut Model) -> crate::Result<()> {
+        if self.request.sequence.is_none() {
+            self.sequence = model.new_sequence()?;
+        }
+        Ok(())
+    }
+}
