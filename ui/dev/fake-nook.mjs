@@ -94,7 +94,7 @@ const CALLS = {
     if (/refuse/.test(a.text)) throw fail(409, 'turn.busy', 'This conversation is still answering.', 'Stop the answer first, or wait for it.');
     let it = a.conversation && get(a.conversation);
     if (!it) {
-      it = { summary: { id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now(), active_turn: null }, messages: [] };
+      it = { summary: { id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now(), active_turn: null }, messages: [], fold: null, compression: null };
       conversations.set(it.summary.id, it);
     }
     it.messages.push(message('user', a.text, it.messages.at(-1)?.id ?? null));

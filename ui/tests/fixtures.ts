@@ -49,5 +49,7 @@ export function conversation(
       active_turn: activeTurn,
     },
     messages,
+    fold: null,
+    compression: null,
   };
 }

@@ -37,6 +37,9 @@ calls! {
     "conversation_delete": IdArgs => (), |app, args| app.conversation_delete(&args.id);
     "conversation_restore": IdArgs => ConversationSummary, |app, args| app.conversation_restore(&args.id);
     "conversation_set_model": SetModelArgs => ConversationSummary, |app, args| app.conversation_set_model(&args.id, &args.model);
+    "conversation_set_compression": SetCompressionArgs => (), |app, args| app.conversation_set_compression(&args.id, args.strategy);
+    "conversation_compact": IdArgs => FoldInfo, |app, args| app.conversation_compact(&args.id);
+    "conversation_unfold": IdArgs => Conversation, |app, args| app.conversation_unfold(&args.id);
     "send": SendArgs => TurnStarted, |app, args| app.send(args);
     "draft_count": DraftArgs => DraftCount, |app, args| app.draft_count(&args);
     "retry": RetryArgs => TurnStarted, |app, args| app.retry(&args.conversation);

@@ -7,6 +7,7 @@ use session::{BranchMessage, MessageState, NewTurn, Role, Started};
 use crate::convert;
 use crate::error::{Error, Result};
 use crate::feed::Watch;
+use crate::summaries::Setup;
 use crate::title;
 use crate::types::{AppEvent, Conversation, ConversationSummary, SendArgs, TurnEvent, TurnStarted};
 use crate::worker::protocol::{
@@ -48,8 +49,9 @@ impl App {
                 owed.show_in(&mut message.row);
             }
         }
+        let (fold, compression) = (state.fold_info(id, &branch.messages)?, state.own_strategy(id)?);
         let messages = branch.messages.into_iter().map(convert::message).collect();
-        Ok(Conversation { summary: state.summary(branch.conversation)?, messages })
+        Ok(Conversation { summary: state.summary(branch.conversation)?, messages, fold, compression })
     }
 
     pub fn conversation_rename(&self, id: &str, title: &str) -> Result<ConversationSummary> {
@@ -135,19 +137,35 @@ impl App {
         };
         let (load, sampling, max_tokens) = (self.load_spec()?, self.sampling()?, self.max_tokens()?);
         let chat = self.chat_options(&model, ChatOptions::default())?;
+        let default = self.default_strategy()?;
         let mut state = self.shared().state();
         let started = state.session.start(new, &model)?;
         let mut row = state.session.conversation(&started.conversation)?;
         if row.model != model {
             row = state.session.set_model(&row.id, &model)?;
         }
-        let messages = history(state.session.branch(&started.conversation)?.messages);
+        let branch = state.session.branch(&started.conversation)?.messages;
+        let compression = state.compression_of(&started.conversation, &branch, default)?;
+        let messages = history(branch);
+        let setup = Setup {
+            conversation: started.conversation.clone(),
+            model: reference.clone(),
+            load: load.clone(),
+            chat: chat.clone(),
+            max_tokens,
+            default,
+        };
+        state.setups.insert(started.turn.clone(), Box::new(setup));
+        let give_way = state.summaries_ahead();
         let place =
             Place { conversation: started.conversation.clone(), message: started.assistant_message.clone() };
         state.add_turn(started.turn.clone(), Some(place));
         let summary = state.summary(row)?;
         drop(state);
         self.shared().tell(AppEvent::ConversationChanged { conversation: summary });
+        for turn in give_way {
+            self.ask(WorkerRequest::Cancel { turn })?;
+        }
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn: started.turn.clone(),
             model: reference,
@@ -161,12 +179,17 @@ impl App {
             chat,
             speculation: self.speculation()?,
             resume: None,
+            compression,
         })))?;
         Ok(told(started))
     }
 
     /// Ends a turn before its next token; what was written stays. One that has ended is left alone.
     pub fn turn_cancel(&self, turn: &str) -> Result<()> {
+        let summary = self.shared().state().summary_for(turn);
+        if let Some(summary) = summary {
+            self.ask(WorkerRequest::Cancel { turn: summary })?;
+        }
         self.ask(WorkerRequest::Cancel { turn: turn.into() })
     }
 
@@ -212,11 +235,13 @@ pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                 last.content.push_str("\n\n");
                 last.content.push_str(&row.text);
                 last.logs.clear();
+                last.ids.push(row.id);
             }
             Some(_) | None => messages.push(PromptMessage {
                 role: role.into(),
                 content: row.text,
                 reasoning: row.reasoning,
+                ids: vec![row.id],
                 logs: logs
                     .into_iter()
                     .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })

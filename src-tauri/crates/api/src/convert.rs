@@ -5,7 +5,7 @@ use session::{BranchMessage, ConversationRow};
 use crate::types::{
     ConversationSummary, ErrorInfo, Finish, Message, MessageState, Role, ToolCall, TurnStats,
 };
-use crate::worker::protocol::Finished;
+use crate::worker::protocol::{Finished, PromptMessage};
 
 pub fn summary(row: ConversationRow, active_turn: Option<String>) -> ConversationSummary {
     ConversationSummary {
@@ -67,6 +67,11 @@ pub fn finish(finish: engine::Finish) -> Finish {
         engine::Finish::Cancelled => Finish::Cancelled,
         engine::Finish::ContextFull => Finish::ContextFull,
     }
+}
+
+/// Kept messages that a prompt shows.
+pub fn count_ids(messages: &[PromptMessage]) -> u32 {
+    u32::try_from(messages.iter().map(|message| message.ids.len()).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
 pub fn stats(finished: &Finished) -> TurnStats {

@@ -22,9 +22,15 @@ impl App {
             Responder::Remote { name } => return Err(crate::chat::not_built(&name)),
         };
         let (load, chat) = (self.load_spec()?, self.chat_options(&model, ChatOptions::default())?);
-        let branch = match conversation {
-            Some(id) => self.shared().state().session.branch(id)?.messages,
-            None => Vec::new(),
+        let default = self.default_strategy()?;
+        let (branch, compression) = match conversation {
+            Some(id) => {
+                let state = self.shared().state();
+                let branch = state.session.branch(id)?.messages;
+                let compression = state.compression_of(id, &branch, default)?;
+                (branch, compression)
+            }
+            None => (Vec::new(), None),
         };
         let mut messages = history(branch);
         // As sending does: a blank draft is none.
@@ -43,7 +49,7 @@ impl App {
             request
         };
         let conversation = args.conversation.clone();
-        let count = CountRequest { model: reference, load, conversation, messages, chat };
+        let count = CountRequest { model: reference, load, conversation, messages, chat, compression };
         self.ask(WorkerRequest::Count { request, count: Box::new(count) })?;
         let counted = answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))??;
         Ok(DraftCount {

@@ -97,6 +97,7 @@ impl App {
             chat,
             speculation: self.speculation()?,
             resume: None,
+            compression: None,
         })))?;
         Ok(turn)
     }

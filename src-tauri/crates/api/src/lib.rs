@@ -10,6 +10,7 @@ pub mod calls;
 pub mod catalog;
 mod chat;
 pub mod civil;
+mod compress;
 pub mod conversion;
 mod convert;
 mod dirs;
@@ -28,6 +29,7 @@ pub mod quantized;
 pub mod resident;
 pub mod settings;
 pub mod starter;
+mod summaries;
 mod title;
 pub mod types;
 pub mod worker;
@@ -102,6 +104,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     events: Arc<Feed<AppEvent>>,
     state: Mutex<State>,
+    requests: Sender<WorkerRequest>,
 }
 
 struct State {
@@ -117,8 +120,14 @@ struct State {
     inspections: HashMap<u64, Sender<Result<Facts>>>,
     /// Who waits for a count.
     counts: HashMap<u64, Sender<Result<Counted>>>,
-    /// Names for both.
+    /// Who waits for a conversation to be made to fit.
+    fits: HashMap<u64, compress::Asker>,
+    /// Names for all three.
     n_asked: u64,
+    /// Summaries that are being written, by their turn.
+    jobs: HashMap<String, summaries::Job>,
+    /// What to make summaries with after a turn, by turn.
+    setups: HashMap<String, Box<summaries::Setup>>,
     /// Somebody has followed the application's events.
     is_watched: bool,
     /// Facts about the starter model, once asked for.
@@ -148,6 +157,10 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // The session's truth is in the database; the maps are whole after every statement.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn ask(&self, request: WorkerRequest) -> Result<()> {
+        self.requests.send(request).map_err(|_| Error::bug("the worker has ended"))
     }
 
     fn tell(&self, event: AppEvent) {
@@ -203,7 +216,10 @@ impl App {
             models: HashMap::new(),
             inspections: HashMap::new(),
             counts: HashMap::new(),
+            fits: HashMap::new(),
             n_asked: 0,
+            jobs: HashMap::new(),
+            setups: HashMap::new(),
             is_watched: false,
             starter: None,
         };
@@ -216,11 +232,12 @@ impl App {
             }
         };
         let events = Feed::new(APP_EVENTS_KEPT);
-        let shared = Arc::new(Shared { io, clock, events, state: Mutex::new(state) });
+        let (requests, worker_requests) = mpsc::channel();
+        let shared =
+            Arc::new(Shared { io, clock, events, state: Mutex::new(state), requests: requests.clone() });
         for notice in notices {
             shared.notice(Error::from(notice).info);
         }
-        let (requests, worker_requests) = mpsc::channel();
         let threads = start_threads(&shared, worker_requests, worker)?;
         let app = Self { running: Arc::new(Running { shared, dirs, overrides, logging, requests, threads }) };
         app.apply_log_level()?;
@@ -255,7 +272,7 @@ impl App {
     }
 
     fn ask(&self, request: WorkerRequest) -> Result<()> {
-        self.running.requests.send(request).map_err(|_| Error::bug("the worker has ended"))
+        self.shared().ask(request)
     }
 }
 

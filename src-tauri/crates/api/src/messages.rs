@@ -29,6 +29,7 @@ pub fn message(value: &Value) -> Result<PromptMessage, String> {
         tool_call_id: text("tool_call_id"),
         name: text("name"),
         logs: Vec::new(),
+        ids: Vec::new(),
     })
 }
 

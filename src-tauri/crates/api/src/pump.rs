@@ -12,6 +12,7 @@ use std::time::Duration;
 use session::{Ending, MessageRow, MessageState, Session, TokenLog};
 
 use crate::answer::Answer;
+use crate::compress::Asker;
 use crate::convert;
 use crate::error::{Error, ErrorKind};
 use crate::types::{AppEvent, Finish, ToolCall, TurnEventKind};
@@ -122,6 +123,15 @@ impl Pump<'_> {
         match event {
             WorkerEvent::Turn { turn, step } => self.step(&turn, step),
             WorkerEvent::Model { id, state } => self.model(id, state),
+            WorkerEvent::Fitted { request, outcome } => {
+                let asked = self.shared.state().fits.remove(&request);
+                match asked {
+                    // Whoever asked may have gone.
+                    Some(Asker::Caller(asked)) => _ = asked.send(outcome),
+                    Some(Asker::Ahead(setup)) => self.shared.looked_ahead(setup, outcome),
+                    None => {}
+                }
+            }
             WorkerEvent::Counted { request, outcome } => {
                 let asked = self.shared.state().counts.remove(&request);
                 if let Some(asked) = asked {
@@ -150,6 +160,10 @@ impl Pump<'_> {
     }
 
     fn step(&mut self, id: &str, step: Step) {
+        let step = match self.shared.summary_step(id, step) {
+            Ok(steps) => return steps.into_iter().for_each(|(turn, step)| self.step(&turn, step)),
+            Err(step) => step,
+        };
         if !self.growing.contains_key(id) {
             let Some(turn) = self.shared.state().turns.get(id).cloned() else { return };
             self.growing.insert(id.into(), Growing::new(turn));
@@ -160,6 +174,21 @@ impl Pump<'_> {
             Step::Queued { position } => turn.tell(TurnEventKind::Queued { position }),
             Step::Loading { fraction } => turn.tell(TurnEventKind::Loading { fraction }),
             Step::Prefill { done, total } => turn.tell(TurnEventKind::Prefill { done, total }),
+            Step::Compacted { folded } => {
+                let now_ms = self.shared.clock.now_utc_ms();
+                let kept = self.shared.state().keep_fold(&folded, now_ms);
+                match kept {
+                    Ok(fold) => turn.tell(TurnEventKind::Compacted { fold }),
+                    // It is left out of this prompt all the same, and told again with the next one.
+                    Err(error) => self.shared.notice(error.info),
+                }
+            }
+            Step::Wanting { request, wanted } => {
+                turn.tell(TurnEventKind::Compacting { messages: convert::count_ids(&wanted.messages) });
+                if let Err(error) = self.shared.want_summary(request, *wanted) {
+                    self.failed(id, &error, MessageState::Failed);
+                }
+            }
             Step::Token { id, text, reasoning } => {
                 if let Some(before) = growing.answer.push(Some(id), &text, &reasoning) {
                     turn.tell(before);
@@ -233,6 +262,7 @@ impl Pump<'_> {
                 state.owed.insert(place.message.clone(), owed);
             }
             state.end_turn(id);
+            let setup = state.setups.remove(id);
             drop(state);
             if let Err(error) = saved
                 && !complained
@@ -242,6 +272,9 @@ impl Pump<'_> {
             turn.tell(last);
             turn.feed.close();
             self.conversation_changed(&place.conversation);
+            if let Some(setup) = setup {
+                self.shared.look_ahead(setup);
+            }
         } else {
             self.shared.state().end_turn(id);
             turn.tell(last);

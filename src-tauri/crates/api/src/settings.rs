@@ -208,6 +208,20 @@ pub static SETTINGS: &[Setting] = &[
         default: || Value::Null,
     },
     Setting {
+        key: "compression",
+        section: MODELS,
+        label: "Long conversations",
+        help: "What the model is shown when a conversation is longer than its context. Your messages always stay.",
+        kind: || {
+            choice(&[
+                ("window", "Leave out the oldest messages"),
+                ("summary", "Summarise the oldest messages"),
+                ("off", "Stop and say so"),
+            ])
+        },
+        default: || json!("window"),
+    },
+    Setting {
         key: "kv",
         section: MACHINE,
         label: "Context precision",

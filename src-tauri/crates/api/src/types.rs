@@ -48,6 +48,37 @@ pub struct Conversation {
     pub summary: ConversationSummary,
     /// The active branch, root first.
     pub messages: Vec<Message>,
+    /// The model is not shown, or not word for word, what comes before.
+    pub fold: Option<FoldInfo>,
+    /// What becomes of it when it is longer than the context. Absent: as the setting says.
+    pub compression: Option<FoldStrategy>,
+}
+
+/// What becomes of conversations that are longer than the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum FoldStrategy {
+    /// Nothing: an error says that they are.
+    Off,
+    /// The oldest messages are left out.
+    Window,
+    /// The oldest messages are summarised by the model.
+    Summary,
+}
+
+/// Up to where messages are folded. They stay; only the model is not shown them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct FoldInfo {
+    /// The last message that is folded.
+    pub until: String,
+    pub strategy: FoldStrategy,
+    /// What the model is told of them instead.
+    pub summary: Option<String>,
+    /// Of the prompt.
+    pub tokens_before: u32,
+    pub tokens_after: u32,
+    #[ts(type = "number")]
+    pub created_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -127,6 +158,16 @@ pub struct SetModelArgs {
     pub id: String,
     /// Library id.
     pub model: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct SetCompressionArgs {
+    pub id: String,
+    /// Absent: as the setting says.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub strategy: Option<FoldStrategy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -233,6 +274,14 @@ pub enum TurnEventKind {
     Prefill {
         done: u32,
         total: u32,
+    },
+    /// So many older messages are being summarised, since they don't fit any more.
+    Compacting {
+        messages: u32,
+    },
+    /// The prompt is shown without them.
+    Compacted {
+        fold: FoldInfo,
     },
     Text {
         text: String,

@@ -39,6 +39,7 @@ fn generate(turn: &str) -> WorkerRequest {
         chat: Default::default(),
         speculation: None,
         resume: None,
+        compression: None,
     }))
 }
 
@@ -64,7 +65,7 @@ fn the_worker_runs_over_a_pipe() {
                 inspected += 1;
                 assert!(outcome.unwrap().parameters > 0);
             }
-            WorkerEvent::Counted { .. } => panic!("nobody asked"),
+            WorkerEvent::Counted { .. } | WorkerEvent::Fitted { .. } => panic!("nobody asked"),
             WorkerEvent::Inspected { request: _, outcome } => {
                 inspected += 1;
                 assert!(!outcome.unwrap_err().info.remedy.is_empty());
@@ -85,6 +86,8 @@ fn the_worker_runs_over_a_pipe() {
                 | Step::Loading { .. }
                 | Step::Prefill { .. }
                 | Step::ToolCall { .. }
+                | Step::Compacted { .. }
+                | Step::Wanting { .. }
                 | Step::Notice { .. } => {}
             },
         }

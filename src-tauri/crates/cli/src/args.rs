@@ -459,8 +459,16 @@ pub enum SessionsVerb {
     Export(Rest),
     /// (not built yet)
     Import(Rest),
-    /// (not built yet)
-    Compact(Rest),
+    /// Older messages are left out or summarised for the model from now on; they stay in the conversation
+    Compact {
+        id: String,
+        /// The model is shown them again
+        #[arg(long)]
+        undo: bool,
+        /// And from now on so, whenever the conversation is longer than the context
+        #[arg(long, value_name = "HOW", value_parser = ["window", "summary", "off", "default"])]
+        strategy: Option<String>,
+    },
 }
 
 #[derive(Debug, Args)]

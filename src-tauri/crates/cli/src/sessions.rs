@@ -5,6 +5,7 @@ use api::{App, Result, civil};
 use serde_json::json;
 
 use crate::args::{Global, SessionsArgs, SessionsVerb};
+use crate::turn::told;
 use crate::{not_built, out, text};
 
 pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
@@ -24,7 +25,9 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
         SessionsVerb::Search(_) => return Err(not_built("nook sessions search")),
         SessionsVerb::Export(_) => return Err(not_built("nook sessions export")),
         SessionsVerb::Import(_) => return Err(not_built("nook sessions import")),
-        SessionsVerb::Compact(_) => return Err(not_built("nook sessions compact")),
+        SessionsVerb::Compact { id, undo, strategy } => {
+            compact(&open()?, id, *undo, strategy.as_deref(), global.json)?;
+        }
     }
     Ok(())
 }
@@ -38,6 +41,35 @@ fn list(conversations: &[ConversationSummary], as_json: bool) {
         vec![summary.id.clone(), date, summary.model.clone(), summary.title.clone()]
     };
     out::text(&text::table(&conversations.iter().map(row).collect::<Vec<_>>()));
+}
+
+/// Folds a conversation, unfolds it, or says how it is to be folded.
+fn compact(app: &App, id: &str, undo: bool, strategy: Option<&str>, as_json: bool) -> Result<()> {
+    if let Some(strategy) = strategy {
+        let chosen = serde_json::from_value(json!(strategy)).ok().filter(|_| strategy != "default");
+        app.conversation_set_compression(id, chosen)?;
+    }
+    if undo {
+        app.conversation_unfold(id)?;
+        if as_json {
+            out::json(&json!({ "unfolded": id }));
+        } else {
+            out::log("the model is shown everything again, as far as it fits");
+        }
+        return Ok(());
+    }
+    // Who chooses that nothing is folded wants nothing folded now.
+    if strategy == Some("off") {
+        return Ok(());
+    }
+    let fold = app.conversation_compact(id)?;
+    if as_json {
+        out::json(&fold);
+    } else {
+        out::log(&told(&fold));
+        fold.summary.iter().for_each(|summary| out::text(&format!("{summary}\n")));
+    }
+    Ok(())
 }
 
 /// A conversation as it is read.

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use api::types::{ToolCall, TurnEventKind, TurnStats};
+use api::types::{FoldInfo, FoldStrategy, ToolCall, TurnEventKind, TurnStats};
 use api::{App, Error, Result};
 
 use crate::interrupt::Interrupt;
@@ -46,6 +46,14 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                 TurnEventKind::Prefill { done, total } => {
                     screen.progress("reading", done as f32 / total.max(1) as f32);
                 }
+                TurnEventKind::Compacting { messages } => {
+                    screen.end();
+                    out::log(&format!("summarising {messages} older messages, which do not fit any more"));
+                }
+                TurnEventKind::Compacted { fold } => {
+                    screen.end();
+                    out::log(&told(&fold));
+                }
                 TurnEventKind::Text { text, ids } => {
                     screen.text(&text);
                     answer.text.push_str(&text);
@@ -74,6 +82,19 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
     }
     screen.end();
     Ok(answer)
+}
+
+/// What was left out of the prompt, in a sentence.
+pub fn told(fold: &FoldInfo) -> String {
+    let (before, after) = (fold.tokens_before, fold.tokens_after);
+    match fold.strategy {
+        FoldStrategy::Off | FoldStrategy::Window => {
+            format!("older messages are left out for the model: {before} tokens are now {after}")
+        }
+        FoldStrategy::Summary => {
+            format!("older messages are summarised for the model: {before} tokens are now {after}")
+        }
+    }
 }
 
 struct Screen {

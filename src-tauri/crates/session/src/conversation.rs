@@ -314,6 +314,10 @@ impl Session {
     pub fn new_id(&self) -> String {
         new_id(&*self.clock)
     }
+
+    pub(crate) fn db(&self) -> &Connection {
+        &self.db
+    }
 }
 
 /// UUIDv7: sorts by the time of its making.

@@ -28,6 +28,7 @@ const MIGRATIONS: &[&[&str]] = &[
         table::model::CREATE,
     ],
     &[table::message::ADD_TOOL_CALLS],
+    &[table::fold::CREATE, table::compression::CREATE],
 ];
 
 /// Something the user should know though nothing failed.

@@ -9,7 +9,8 @@ use rusqlite::{Connection, params_from_iter};
 use crate::db;
 
 /// In an order that satisfies the references. Turns die with the file.
-const TABLES: &[&str] = &["conversation", "message", "chunk", "token_log", "setting", "model"];
+const TABLES: &[&str] =
+    &["conversation", "message", "chunk", "token_log", "fold", "compression", "setting", "model"];
 
 /// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
 /// that is left.

@@ -29,7 +29,37 @@ export type Conversation = { summary: ConversationSummary,
 /**
  * The active branch, root first.
  */
-messages: Array<Message>, };
+messages: Array<Message>, 
+/**
+ * The model is not shown, or not word for word, what comes before.
+ */
+fold: FoldInfo | null, 
+/**
+ * What becomes of it when it is longer than the context. Absent: as the setting says.
+ */
+compression: FoldStrategy | null, };
+
+/**
+ * What becomes of conversations that are longer than the context.
+ */
+export type FoldStrategy = "off" | "window" | "summary";
+
+/**
+ * Up to where messages are folded. They stay; only the model is not shown them.
+ */
+export type FoldInfo = { 
+/**
+ * The last message that is folded.
+ */
+until: string, strategy: FoldStrategy, 
+/**
+ * What the model is told of them instead.
+ */
+summary: string | null, 
+/**
+ * Of the prompt.
+ */
+tokens_before: number, tokens_after: number, created_ms: number, };
 
 export type Role = "system" | "user" | "assistant";
 
@@ -70,6 +100,12 @@ export type SetModelArgs = { id: string,
  * Library id.
  */
 model: string, };
+
+export type SetCompressionArgs = { id: string, 
+/**
+ * Absent: as the setting says.
+ */
+strategy?: FoldStrategy | null, };
 
 export type RetryArgs = { conversation: string, };
 
@@ -129,7 +165,7 @@ export type TurnStarted = { turn: string, conversation: string, user_message: st
  */
 export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 
-export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", fold: FoldInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
 export type Finish = "stop" | "tool_calls" | "length" | "cancelled" | "context_full";
 
@@ -178,6 +214,9 @@ export type Calls = {
   conversation_delete: { args: IdArgs; result: null };
   conversation_restore: { args: IdArgs; result: ConversationSummary };
   conversation_set_model: { args: SetModelArgs; result: ConversationSummary };
+  conversation_set_compression: { args: SetCompressionArgs; result: null };
+  conversation_compact: { args: IdArgs; result: FoldInfo };
+  conversation_unfold: { args: IdArgs; result: Conversation };
   send: { args: SendArgs; result: TurnStarted };
   draft_count: { args: DraftArgs; result: DraftCount };
   retry: { args: RetryArgs; result: TurnStarted };

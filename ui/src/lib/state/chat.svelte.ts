@@ -3,7 +3,14 @@
  * the application: leaving only ends the watch, and coming back replays what was missed.
  */
 import { BackendError, asErrorInfo, type Backend } from '../backend/backend';
-import type { AppEvent, Conversation, ErrorInfo, Message, TurnEvent } from '../backend/bindings';
+import type {
+  AppEvent,
+  Conversation,
+  ErrorInfo,
+  FoldInfo,
+  Message,
+  TurnEvent,
+} from '../backend/bindings';
 import { fold, isOver, newTurn, type LiveTurn } from './fold';
 import { withLive } from './transcript';
 
@@ -27,6 +34,12 @@ export class ChatState {
   /** The answer that just ended, for readers that listen instead of look. */
   announcement = $state('');
 
+  /** Older messages are being folded because the user asked for it. */
+  folding = $state(false);
+  #fold = $state.raw<FoldInfo | null>(null);
+
+  /** Up to where the model is not shown the messages any more. */
+  readonly fold = $derived(this.live?.fold ?? this.#fold);
   readonly shown = $derived(withLive(this.messages, this.live));
   readonly answering = $derived(this.live !== null && !isOver(this.live));
 
@@ -44,6 +57,7 @@ export class ChatState {
     this.#leave();
     this.id = null;
     this.messages = [];
+    this.#fold = null;
     this.opening = false;
     this.error = null;
   }
@@ -67,6 +81,38 @@ export class ChatState {
     const conversation = this.id;
     if (conversation === null) return false;
     return this.#begin(() => this.#backend.call('retry', { conversation }));
+  }
+
+  /** Has older messages folded now. */
+  async compact(): Promise<void> {
+    await this.#refold(async (id) => {
+      await this.#backend.call('conversation_compact', { id });
+    });
+  }
+
+  /** Has the model shown everything again. */
+  async unfold(): Promise<void> {
+    await this.#refold(async (id) => {
+      await this.#backend.call('conversation_unfold', { id });
+    });
+  }
+
+  async #refold(work: (id: string) => Promise<void>): Promise<void> {
+    const { id } = this;
+    if (id === null || this.folding || this.answering) return;
+    const { signal } = this.#watch;
+    this.folding = true;
+    this.error = null;
+    try {
+      await work(id);
+      // What the last turn told is overtaken.
+      if (!signal.aborted && this.live && isOver(this.live)) this.live = null;
+      await this.#refetch(signal);
+    } catch (thrown) {
+      if (!signal.aborted) this.error = asErrorInfo(thrown);
+    } finally {
+      this.folding = false;
+    }
   }
 
   async stop(): Promise<void> {
@@ -124,6 +170,7 @@ export class ChatState {
 
   #show(conversation: Conversation): void {
     this.messages = conversation.messages;
+    this.#fold = conversation.fold;
     this.#updatedMs = conversation.summary.updated_ms;
     const turn = conversation.summary.active_turn;
     const writing = conversation.messages.at(-1);

@@ -2,10 +2,25 @@
  * What a turn looks like after some of its events. Pure: the same events give the same turn, however
  * often and in whatever pieces they come. Sequence numbers start at 1 and have no gaps.
  */
-import type { ErrorInfo, ToolCall, TurnEvent, TurnEventKind, TurnStats } from '../backend/bindings';
+import type {
+  ErrorInfo,
+  FoldInfo,
+  ToolCall,
+  TurnEvent,
+  TurnEventKind,
+  TurnStats,
+} from '../backend/bindings';
 
 export type Phase =
-  'waiting' | 'queued' | 'loading' | 'prefill' | 'reasoning' | 'answering' | 'done' | 'failed';
+  | 'waiting'
+  | 'queued'
+  | 'loading'
+  | 'compacting'
+  | 'prefill'
+  | 'reasoning'
+  | 'answering'
+  | 'done'
+  | 'failed';
 
 export interface LiveTurn {
   readonly turn: string;
@@ -18,6 +33,8 @@ export interface LiveTurn {
   readonly fraction: number;
   readonly done: number;
   readonly total: number;
+  /** Older messages were folded for this turn. */
+  readonly fold: FoldInfo | null;
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
@@ -38,6 +55,7 @@ export function newTurn(turn: string, message: string): LiveTurn {
     fraction: 0,
     done: 0,
     total: 0,
+    fold: null,
     text: '',
     reasoning: '',
     calls: [],
@@ -75,6 +93,10 @@ function step(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveT
       return { phase: 'loading', fraction: kind.fraction };
     case 'prefill':
       return { phase: 'prefill', done: kind.done, total: kind.total };
+    case 'compacting':
+      return { phase: 'compacting', total: kind.messages };
+    case 'compacted':
+      return { fold: kind.fold };
     case 'reasoning':
       return {
         phase: 'reasoning',

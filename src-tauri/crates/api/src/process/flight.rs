@@ -38,6 +38,7 @@ struct Counts {
     tokens: usize,
     calls: usize,
     notices: usize,
+    folds: usize,
     rests: usize,
 }
 
@@ -76,7 +77,9 @@ impl Flights {
                 let turn = self.turns.iter_mut().find(|it| it.request.turn == *turn);
                 turn.into_iter().for_each(|turn| turn.cancelled = true);
             }
-            WorkerRequest::Inspect { request: id, .. } | WorkerRequest::Count { request: id, .. } => {
+            WorkerRequest::Inspect { request: id, .. }
+            | WorkerRequest::Count { request: id, .. }
+            | WorkerRequest::Fit { request: id, .. } => {
                 self.questions.insert(*id, Question { request: request.clone(), n_falls: 0 });
             }
             WorkerRequest::Unload { .. } | WorkerRequest::Forget { .. } | WorkerRequest::Stop => {}
@@ -101,7 +104,9 @@ impl Flights {
                     Loaded::Unloaded | Loaded::Failed { .. } => {}
                 }
             }
-            WorkerEvent::Inspected { request, .. } | WorkerEvent::Counted { request, .. } => {
+            WorkerEvent::Inspected { request, .. }
+            | WorkerEvent::Counted { request, .. }
+            | WorkerEvent::Fitted { request, .. } => {
                 self.questions.remove(request)?;
             }
         }
@@ -154,10 +159,12 @@ impl Turn {
     fn is_news(&mut self, step: &Step) -> News {
         let (said, told) = match step {
             Step::Queued { .. } | Step::Loading { .. } | Step::Prefill { .. } => return News::Yes,
-            Step::Done(_) | Step::Failed { .. } => return News::Last,
+            // One that wants a summary is asked for again.
+            Step::Done(_) | Step::Failed { .. } | Step::Wanting { .. } => return News::Last,
             Step::Token { .. } => (&mut self.said.tokens, &mut self.told.tokens),
             Step::ToolCall { .. } => (&mut self.said.calls, &mut self.told.calls),
             Step::Notice { .. } => (&mut self.said.notices, &mut self.told.notices),
+            Step::Compacted { .. } => (&mut self.said.folds, &mut self.told.folds),
             Step::Rest { .. } => (&mut self.said.rests, &mut self.told.rests),
         };
         *said += 1;
@@ -191,6 +198,9 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         }
         WorkerRequest::Count { request, .. } => {
             Some(WorkerEvent::Counted { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Fit { request, .. } => {
+            Some(WorkerEvent::Fitted { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Generate(_)
         | WorkerRequest::Cancel { .. }

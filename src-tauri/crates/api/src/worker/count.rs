@@ -9,7 +9,10 @@ use engine::tokenizer::{IncrementalEncoder, Tokenizer};
 
 use super::inspect;
 use super::prompt::{Vocabulary, no_vocabulary};
-use super::protocol::{CountRequest, Counted, ModelRef};
+use session::compress::Room;
+
+use super::fit::{Fit, Fitting, Why};
+use super::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
 use crate::error::Result;
 
 /// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
@@ -48,25 +51,59 @@ impl Counter {
     pub fn count(&mut self, request: &CountRequest, now: &str) -> Result<Counted> {
         let kept = self.drafts.iter().position(|(conversation, _)| *conversation == request.conversation);
         let mut encoder = kept.map_or_else(IncrementalEncoder::new, |at| self.drafts.remove(at).1);
-        let vocabulary = Vocabulary {
-            tokenizer: &self.tokenizer,
-            template: self.template.as_ref().map(Option::as_ref).map_err(Clone::clone),
-            architecture: self.architecture,
-            fingerprint: &self.fingerprint,
-            now,
-        };
-        let counted = vocabulary.count(&request.messages, &request.chat, &mut encoder);
+        let vocabulary = self.vocabulary(now);
+        let shown = request.compression.as_ref().map(|compression| {
+            let room = Room::new(self.limit(&request.load), None);
+            Fitting::new(&vocabulary, &request.chat, compression, &request.messages, room).messages_now()
+        });
+        let messages = shown.as_ref().unwrap_or(&request.messages);
+        let counted = vocabulary.count(messages, &request.chat, &mut encoder);
         self.drafts.push((request.conversation.clone(), encoder));
         if self.drafts.len() > MAX_DRAFTS {
             self.drafts.remove(0);
         }
         let (tokens, source) = counted?;
-        let limit = request.load.context.unwrap_or(self.context_length).min(self.context_length);
+
+        let limit = self.limit(&request.load);
         Ok(Counted {
             tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
             context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
             can_think_or_not: source.contains("enable_thinking"),
         })
+    }
+
+    /// Makes a conversation shorter, or looks ahead.
+    pub fn fit(&self, request: &FitRequest, now: &str) -> Result<Fitted> {
+        let FitRequest { count, max_tokens, ahead } = request;
+        let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
+        let vocabulary = self.vocabulary(now);
+        let room = Room::new(self.limit(&count.load), *max_tokens);
+        let fitting = Fitting::new(&vocabulary, &count.chat, compression, &count.messages, room);
+        if *ahead {
+            let wanted = fitting.ahead()?;
+            return Ok(wanted.map_or(Fitted::Nothing, |wanted| Fitted::Wanting { wanted: Box::new(wanted) }));
+        }
+        Ok(match fitting.fit(Why::Asked)? {
+            Fit::Ready { folded: Some(folded), .. } => Fitted::Folded { folded },
+            Fit::Ready { folded: None, .. } => Fitted::Nothing,
+            Fit::Wanting(wanted) => Fitted::Wanting { wanted: Box::new(wanted) },
+        })
+    }
+
+    /// Tokens of context that the model would have.
+    fn limit(&self, load: &LoadSpec) -> usize {
+        load.context.unwrap_or(self.context_length).min(self.context_length)
+    }
+
+    /// `now` as templates want it.
+    fn vocabulary<'a>(&'a self, now: &'a str) -> Vocabulary<'a> {
+        Vocabulary {
+            tokenizer: &self.tokenizer,
+            template: self.template.as_ref().map(Option::as_ref).map_err(Clone::clone),
+            architecture: self.architecture,
+            fingerprint: &self.fingerprint,
+            now,
+        }
     }
 
     pub fn forget(&mut self, conversation: &str) {

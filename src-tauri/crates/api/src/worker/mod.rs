@@ -6,6 +6,7 @@
 //! sleeps. Knows nothing of conversations, doors or the database.
 
 mod count;
+mod fit;
 mod inspect;
 mod messages;
 mod model;
@@ -29,8 +30,8 @@ use count::Counter;
 pub(crate) use inspect::{inspect, open};
 use model::LoadedModel;
 use protocol::{
-    CountRequest, Counted, Finished, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef, Step, WorkerEvent,
-    WorkerRequest,
+    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef,
+    Step, WorkerEvent, WorkerRequest,
 };
 
 /// Models in memory at once: the one in use, and the one before it for those who compare.
@@ -130,22 +131,38 @@ impl Worker<'_> {
                 let outcome = self.count(&count);
                 self.say(WorkerEvent::Counted { request, outcome });
             }
+            WorkerRequest::Fit { request, fit } => {
+                let outcome = self.fit(&fit);
+                self.say(WorkerEvent::Fitted { request, outcome });
+            }
             WorkerRequest::Stop => self.gone = true,
         }
     }
 
     fn count(&mut self, request: &CountRequest) -> Result<Counted> {
+        self.with_counter(&request.model, |counter, now| counter.count(request, now))
+    }
+
+    fn fit(&mut self, request: &FitRequest) -> Result<Fitted> {
+        self.with_counter(&request.count.model, |counter, now| counter.fit(request, now))
+    }
+
+    fn with_counter<T>(
+        &mut self,
+        model: &ModelRef,
+        work: impl FnOnce(&mut Counter, &str) -> Result<T>,
+    ) -> Result<T> {
         let now = civil::date_time(self.clock.now_utc_ms());
-        let is_there = self.counter.as_ref().is_some_and(|it| it.reference == request.model);
+        let is_there = self.counter.as_ref().is_some_and(|it| it.reference == *model);
         // Taken out while it works: one that a panic left half done is not used again.
         let kept = self.counter.take().filter(|_| is_there);
         let mut counter = match kept {
             Some(counter) => counter,
-            None => guarded(|| Counter::open(request.model.clone()))?,
+            None => guarded(|| Counter::open(model.clone()))?,
         };
-        let counted = guarded(|| counter.count(request, &now))?;
+        let done = guarded(|| work(&mut counter, &now))?;
         self.counter = Some(counter);
-        Ok(counted)
+        Ok(done)
     }
 
     fn say(&mut self, event: WorkerEvent) {
@@ -226,9 +243,8 @@ impl Worker<'_> {
         let model = self.models.last_mut().expect("bring puts the model at the end");
         let clock = &*self.clock;
         let turn = request.turn.clone();
-        let notices = guarded(|| model.submit(request, arrived, loading, clock))?;
-        for error in notices {
-            self.tell(&turn, Step::Notice { error });
+        for step in guarded(|| model.submit(request, arrived, loading, clock))? {
+            self.tell(&turn, step);
         }
         Ok(())
     }

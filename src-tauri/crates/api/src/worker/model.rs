@@ -7,8 +7,11 @@ use engine::reply::ReplySplitter;
 use engine::{Devices, LoadOptions, Model, Request, Scheduler, SequenceId};
 use io::{Clock, RealIo};
 
+use session::compress::Room;
+
+use super::fit::{Fit, Fitting, Why};
 use super::prompt::{Vocabulary, no_vocabulary};
-use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Step};
+use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Prompt, Step};
 use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
@@ -92,14 +95,15 @@ impl LoadedModel {
         !self.running.is_empty()
     }
 
-    /// Takes a turn; its steps come from `step`. Returns what the user should know though nothing failed.
+    /// Takes a turn; its steps come from `step`. Returns those that come before: what was left out of its prompt, or
+    /// what is wanting; what the user should know though nothing failed.
     pub fn submit(
         &mut self,
-        request: GenerateRequest,
+        mut request: GenerateRequest,
         arrived: Duration,
         loading: Duration,
         clock: &dyn Clock,
-    ) -> Result<Vec<Error>> {
+    ) -> Result<Vec<Step>> {
         let id = &self.reference.id;
         let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(id))?;
         let vocabulary = Vocabulary {
@@ -110,6 +114,16 @@ impl LoadedModel {
             now: &civil::date_time(
                 request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms),
             ),
+        };
+        let folded = match self.fit(&vocabulary, &request)? {
+            None => None,
+            Some(Fit::Wanting(wanted)) => {
+                return Ok(vec![Step::Wanting { request: Box::new(request), wanted: Box::new(wanted) }]);
+            }
+            Some(Fit::Ready { messages, folded, .. }) => {
+                request.prompt = Prompt::Chat(messages);
+                folded
+            }
         };
         let prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
         self.check_room(prepared.ids.len())?;
@@ -135,6 +149,7 @@ impl LoadedModel {
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         })?;
         self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
+        let mut steps: Vec<Step> = folded.map(|folded| Step::Compacted { folded }).into_iter().collect();
         let mut notices = prepared.notices;
         notices.extend(self.notice.take());
         if number == 0
@@ -146,7 +161,17 @@ impl LoadedModel {
                 "Download a newer conversion of the model.",
             ));
         }
-        Ok(notices)
+        steps.extend(notices.into_iter().map(|error| Step::Notice { error }));
+        Ok(steps)
+    }
+
+    /// A conversation as it is shown; None: as it is.
+    fn fit(&self, vocabulary: &Vocabulary, request: &GenerateRequest) -> Result<Option<Fit>> {
+        let (Some(compression), Prompt::Chat(messages)) = (&request.compression, &request.prompt) else {
+            return Ok(None);
+        };
+        let room = Room::new(self.model.n_ctx(), request.max_tokens);
+        Fitting::new(vocabulary, &request.chat, compression, messages, room).fit(Why::Need).map(Some)
     }
 
     /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.
@@ -157,11 +182,12 @@ impl LoadedModel {
         }
         let remedy = if info.context_length > info.n_ctx {
             format!(
-                "Raise the context length in the settings (this model can hold {}), or start a new conversation.",
+                "Raise the context length in the settings (this model can hold {}), have older messages folded, or start a new conversation.",
                 info.context_length
             )
         } else {
-            "Start a new conversation, or choose a model with a longer context.".into()
+            "Have older messages folded, start a new conversation, or choose a model with a longer context."
+                .into()
         };
         let message = format!("This conversation needs {n_prompt} tokens; the model holds {}.", info.n_ctx);
         Err(Error::new(ErrorKind::Limit, "request.context_full", message, remedy))

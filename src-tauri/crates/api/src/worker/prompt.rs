@@ -100,6 +100,11 @@ impl<'a> Vocabulary<'a> {
         Ok((n + adds_bos, chosen.template().source().to_owned()))
     }
 
+    /// How many tokens the prompt of these messages has.
+    pub fn n_tokens(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
+        Ok(self.count(messages, options, &mut IncrementalEncoder::new())?.0)
+    }
+
     fn own_source(&self) -> String {
         self.template.as_ref().ok().copied().flatten().map_or_else(String::new, |it| it.source().to_owned())
     }

@@ -5,6 +5,7 @@ use engine::speculate::Speculation;
 use engine::{Finish, KvDType, RopeScaling, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use session::compress::Strategy;
 
 use crate::error::Error;
 use crate::machine;
@@ -137,6 +138,11 @@ pub enum WorkerRequest {
         request: u64,
         count: Box<CountRequest>,
     },
+    /// Makes a prompt shorter, or says what summary is worth making, without answering it.
+    Fit {
+        request: u64,
+        fit: Box<FitRequest>,
+    },
     Stop,
 }
 
@@ -149,6 +155,76 @@ pub struct CountRequest {
     pub conversation: Option<String>,
     pub messages: Vec<PromptMessage>,
     pub chat: ChatOptions,
+    /// What has been left out of it.
+    #[serde(default)]
+    pub compression: Option<Compression>,
+}
+
+/// A conversation that is to become shorter.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FitRequest {
+    pub count: CountRequest,
+    /// Of an answer; None: as many as there is room for.
+    pub max_tokens: Option<usize>,
+    /// Nothing is left out yet: only what summary is worth making.
+    pub ahead: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Fitted {
+    /// Nothing is to be done.
+    Nothing,
+    Folded {
+        folded: Folded,
+    },
+    Wanting {
+        wanted: Box<Wanted>,
+    },
+}
+
+/// How a conversation is made to fit, and what has been done to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compression {
+    pub strategy: Strategy,
+    /// The message up to which it is left out.
+    pub folded: Option<String>,
+    pub summaries: Vec<SummaryText>,
+}
+
+/// A summary of the messages from `first` to `until`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryText {
+    pub first: String,
+    pub until: String,
+    pub level: u32,
+    pub text: String,
+}
+
+/// What was left out of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folded {
+    pub strategy: Strategy,
+    pub first: String,
+    pub until: String,
+    /// How many messages; 0: none of them as a whole.
+    pub messages: u32,
+    /// What is said of them instead.
+    pub summary: Option<String>,
+    pub tokens_before: u32,
+    pub tokens_after: u32,
+    pub limit: u32,
+}
+
+/// A summary that is to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The prompt that asks for it.
+    pub messages: Vec<PromptMessage>,
+    pub first: String,
+    pub until: String,
+    pub level: u32,
+    pub n_tokens: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,7 +236,7 @@ pub struct Counted {
 }
 
 /// A turn to answer.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRequest {
     pub turn: String,
     pub model: ModelRef,
@@ -177,6 +253,9 @@ pub struct GenerateRequest {
     /// None: one token a step.
     #[serde(default)]
     pub speculation: Option<Speculation>,
+    /// None: a prompt that doesn't fit is refused.
+    #[serde(default)]
+    pub compression: Option<Compression>,
     /// None: the answer begins.
     #[serde(default)]
     pub resume: Option<Resume>,
@@ -234,6 +313,9 @@ pub struct PromptMessage {
     /// Ids that models generated for `content`.
     #[serde(default)]
     pub logs: Vec<Ids>,
+    /// The kept messages that it is made of.
+    #[serde(default)]
+    pub ids: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -250,6 +332,7 @@ pub enum WorkerEvent {
     Model { id: String, state: Loaded },
     Inspected { request: u64, outcome: Result<Facts, Error> },
     Counted { request: u64, outcome: Result<Counted, Error> },
+    Fitted { request: u64, outcome: Result<Fitted, Error> },
 }
 
 /// How far a turn has come. The last one is `Done` or `Failed`, and there is always one.
@@ -266,6 +349,15 @@ pub enum Step {
     Prefill {
         done: u32,
         total: u32,
+    },
+    /// Something was left out of the prompt.
+    Compacted {
+        folded: Folded,
+    },
+    /// The turn can't go on until a summary is there; it has to be asked for again.
+    Wanting {
+        request: Box<GenerateRequest>,
+        wanted: Box<Wanted>,
     },
     /// A token was generated; both texts may be empty.
     Token {

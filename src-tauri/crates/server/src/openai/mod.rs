@@ -132,6 +132,8 @@ async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, 
             match &event.kind {
                 TurnEventKind::Queued { .. }
                 | TurnEventKind::Loading { .. }
+                | TurnEventKind::Compacting { .. }
+                | TurnEventKind::Compacted { .. }
                 | TurnEventKind::Notice { .. } => {}
                 TurnEventKind::Failed { error } if !is_accepted => return Err(response::failed(error)),
                 TurnEventKind::Prefill { .. }

@@ -78,6 +78,8 @@ impl StreamWriter {
             TurnEventKind::Queued { .. }
             | TurnEventKind::Loading { .. }
             | TurnEventKind::Prefill { .. }
+            | TurnEventKind::Compacting { .. }
+            | TurnEventKind::Compacted { .. }
             | TurnEventKind::Notice { .. } => String::new(),
             TurnEventKind::Text { text, .. } if text.is_empty() => String::new(),
             TurnEventKind::Text { text, .. } => self.chunk(&json!({ "content": text }), None),
@@ -140,6 +142,8 @@ impl Whole {
             TurnEventKind::Queued { .. }
             | TurnEventKind::Loading { .. }
             | TurnEventKind::Prefill { .. }
+            | TurnEventKind::Compacting { .. }
+            | TurnEventKind::Compacted { .. }
             | TurnEventKind::Notice { .. } => {}
             TurnEventKind::ToolCall { call } => self.calls.push(call_value(&call)),
             TurnEventKind::Text { text, .. } => self.text.push_str(&text),

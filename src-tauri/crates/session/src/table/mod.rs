@@ -1,7 +1,9 @@
 //! The tables: SQL, row and queries, one file each. Each creates itself by a line in `MIGRATIONS` (db.rs).
 
 pub mod chunk;
+pub mod compression;
 pub mod conversation;
+pub mod fold;
 pub mod message;
 pub mod model;
 pub mod setting;

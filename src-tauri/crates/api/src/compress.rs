@@ -1,0 +1,260 @@
+//! Conversations that are longer than their model's context: how each is made to fit, what was done to it, undoing it,
+//! and doing it now. The messages themselves are never touched.
+
+use std::sync::mpsc;
+
+use session::compress::Strategy;
+use session::{BranchMessage, FoldRow};
+
+use crate::chat::{Responder, history, not_built};
+use crate::error::{Error, ErrorKind, Result};
+use crate::summaries::{Job, Reason, Setup};
+use crate::types::{Conversation, FoldInfo, FoldStrategy};
+use crate::worker::protocol::{
+    ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, SummaryText, WorkerRequest,
+};
+use crate::{App, Shared, State};
+
+/// Summaries that one command may have made: each covers something more, so there are fewer.
+const MOST_SUMMARIES: usize = 1000;
+
+/// Who waits for what a conversation's fitting comes to.
+pub(crate) enum Asker {
+    Caller(mpsc::Sender<Result<Fitted>>),
+    /// Nobody: a summary is made ahead.
+    Ahead(Box<Setup>),
+}
+
+impl FoldStrategy {
+    pub(crate) fn strategy(self) -> Option<Strategy> {
+        match self {
+            Self::Off => None,
+            Self::Window => Some(Strategy::Window),
+            Self::Summary => Some(Strategy::Summary),
+        }
+    }
+
+    fn of(strategy: Strategy) -> Self {
+        match strategy {
+            Strategy::Window => Self::Window,
+            Strategy::Summary => Self::Summary,
+        }
+    }
+
+    /// As it is kept in the database and in settings.
+    pub(crate) fn name(self) -> &'static str {
+        self.strategy().map_or("off", Strategy::name)
+    }
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        if name == "off" { Some(Self::Off) } else { Strategy::of_name(name).map(Self::of) }
+    }
+}
+
+impl State {
+    /// The conversation's own choice.
+    pub(crate) fn own_strategy(&self, conversation: &str) -> Result<Option<FoldStrategy>> {
+        let name = self.session.compression(conversation)?;
+        Ok(name.and_then(|name| FoldStrategy::of_name(&name)))
+    }
+
+    fn folds(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Vec<FoldRow>> {
+        let ids: Vec<&str> = branch.iter().map(|message| message.row.id.as_str()).collect();
+        Ok(self.session.folds(conversation, &ids)?)
+    }
+
+    /// How a branch is made to fit. `default`: where the conversation says nothing. None: not at all.
+    pub(crate) fn compression_of(
+        &self,
+        conversation: &str,
+        branch: &[BranchMessage],
+        default: FoldStrategy,
+    ) -> Result<Option<Compression>> {
+        let own = self.own_strategy(conversation)?;
+        let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
+        let folds = self.folds(conversation, branch)?;
+        let folded = last_used(&folds, branch).map(|row| row.message.clone());
+        let summaries = folds.into_iter().filter(|row| !row.is_used).filter_map(|row| {
+            let FoldRow { first, message: until, level, summary, .. } = row;
+            summary.map(|text| SummaryText { first, until, level, text })
+        });
+        Ok(Some(Compression { strategy, folded, summaries: summaries.collect() }))
+    }
+
+    /// What a reader is shown of it.
+    pub(crate) fn fold_info(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Option<FoldInfo>> {
+        Ok(last_used(&self.folds(conversation, branch)?, branch).map(info))
+    }
+
+    /// Keeps the place up to which prompts leave messages out.
+    pub(crate) fn keep_fold(&mut self, folded: &Folded, now_ms: i64) -> Result<FoldInfo> {
+        let row = FoldRow {
+            id: self.session.new_id(),
+            first: folded.first.clone(),
+            message: folded.until.clone(),
+            strategy: folded.strategy.name().into(),
+            level: 0,
+            summary: folded.summary.clone(),
+            is_used: true,
+            tokens_before: folded.tokens_before,
+            tokens_after: folded.tokens_after,
+            created_ms: now_ms,
+        };
+        self.session.add_fold(&row)?;
+        Ok(info(&row))
+    }
+}
+
+/// The place that lies furthest down the branch; of several the newest.
+fn last_used<'a>(folds: &'a [FoldRow], branch: &[BranchMessage]) -> Option<&'a FoldRow> {
+    let place = |row: &&FoldRow| branch.iter().position(|message| message.row.id == row.message);
+    folds.iter().filter(|row| row.is_used).max_by_key(place)
+}
+
+fn info(row: &FoldRow) -> FoldInfo {
+    FoldInfo {
+        until: row.message.clone(),
+        strategy: FoldStrategy::of_name(&row.strategy).unwrap_or(FoldStrategy::Window),
+        summary: row.summary.clone(),
+        tokens_before: row.tokens_before,
+        tokens_after: row.tokens_after,
+        created_ms: row.created_ms,
+    }
+}
+
+impl Shared {
+    /// Asks the worker to make a conversation fit.
+    pub(crate) fn ask_fit(&self, fit: FitRequest, asker: Asker) -> Result<()> {
+        let request = {
+            let mut state = self.state();
+            state.n_asked += 1;
+            let request = state.n_asked;
+            state.fits.insert(request, asker);
+            request
+        };
+        self.ask(WorkerRequest::Fit { request, fit: Box::new(fit) })
+    }
+}
+
+impl App {
+    /// The strategy of conversations that don't choose.
+    pub(crate) fn default_strategy(&self) -> Result<FoldStrategy> {
+        let name = self.settings_get("compression")?.value;
+        Ok(name.as_str().and_then(FoldStrategy::of_name).unwrap_or(FoldStrategy::Window))
+    }
+
+    /// How this conversation is made to fit; None: as the setting says.
+    pub fn conversation_set_compression(&self, id: &str, strategy: Option<FoldStrategy>) -> Result<()> {
+        let mut state = self.shared().state();
+        Ok(state.session.set_compression(id, strategy.map(FoldStrategy::name))?)
+    }
+
+    /// Has older messages left out, or summarised, from now on, though everything may fit still.
+    pub fn conversation_compact(&self, id: &str) -> Result<FoldInfo> {
+        for _ in 0..MOST_SUMMARIES {
+            let setup = self.setup(id)?;
+            let fit = self.shared().state().fit_request(&setup, false)?;
+            let (send, answer) = mpsc::channel();
+            self.shared().ask_fit(fit, Asker::Caller(send))?;
+            let fitted = answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))??;
+            match fitted {
+                Fitted::Nothing => return Err(nothing()),
+                Fitted::Folded { folded } => {
+                    let now_ms = self.shared().clock.now_utc_ms();
+                    let info = self.shared().state().keep_fold(&folded, now_ms)?;
+                    self.fold_changed(id)?;
+                    return Ok(info);
+                }
+                Fitted::Wanting { wanted } => {
+                    let (send, made) = mpsc::channel();
+                    let job = Job::new(id, *wanted, Reason::Asked(send));
+                    self.shared().begin_summary(&setup, job)?;
+                    made.recv().map_err(|_| Error::bug("the worker ended while it summarised"))??;
+                }
+            }
+        }
+        Err(Error::bug("summaries without end"))
+    }
+
+    /// Everything is shown to the model again, as far as it fits. Summaries stay for another time.
+    pub fn conversation_unfold(&self, id: &str) -> Result<Conversation> {
+        {
+            let mut state = self.shared().state();
+            let branch = state.session.branch(id)?.messages;
+            let mut folds = state.folds(id, &branch)?;
+            folds.retain(|row| row.is_used);
+            state.session.remove_folds(&folds)?;
+        }
+        self.fold_changed(id)?;
+        self.conversation_get(id)
+    }
+
+    fn fold_changed(&self, id: &str) -> Result<()> {
+        let state = self.shared().state();
+        let conversation = state.summary(state.session.conversation(id)?)?;
+        drop(state);
+        self.shared().tell(crate::types::AppEvent::ConversationChanged { conversation });
+        Ok(())
+    }
+
+    /// What summaries of a conversation are made with. Error: it is being answered in, or has no strategy.
+    fn setup(&self, id: &str) -> Result<Setup> {
+        let (model, active) = {
+            let state = self.shared().state();
+            (state.session.conversation(id)?.model, state.session.active_turn(id)?)
+        };
+        if active.is_some() {
+            let remedy = "Wait for the end of the answer, or stop it.";
+            let message = "An answer is being written in this conversation.";
+            return Err(Error::new(ErrorKind::Conflict, "session.answering", message, remedy));
+        }
+        let reference = match self.responder(&model)? {
+            Responder::Local(reference) => reference,
+            Responder::Remote { name } => return Err(not_built(&name)),
+        };
+        // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
+        let default = match self.default_strategy()? {
+            FoldStrategy::Off => FoldStrategy::Window,
+            chosen @ (FoldStrategy::Window | FoldStrategy::Summary) => chosen,
+        };
+        Ok(Setup {
+            conversation: id.into(),
+            model: reference,
+            load: self.load_spec()?,
+            chat: self.chat_options(&model, ChatOptions::default())?,
+            max_tokens: self.max_tokens()?,
+            default,
+        })
+    }
+}
+
+impl State {
+    /// The conversation as it is now, for the worker to make fit.
+    pub(crate) fn fit_request(&self, setup: &Setup, ahead: bool) -> Result<FitRequest> {
+        let branch = self.session.branch(&setup.conversation)?.messages;
+        let compression = self.compression_of(&setup.conversation, &branch, setup.default)?;
+        let compression = compression.unwrap_or(Compression {
+            strategy: Strategy::Window,
+            folded: None,
+            summaries: Vec::new(),
+        });
+        let count = CountRequest {
+            model: setup.model.clone(),
+            load: setup.load.clone(),
+            conversation: Some(setup.conversation.clone()),
+            messages: history(branch),
+            chat: setup.chat.clone(),
+            compression: Some(compression),
+        };
+        Ok(FitRequest { count, max_tokens: setup.max_tokens, ahead })
+    }
+}
+
+fn nothing() -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        "compress.nothing",
+        "There is nothing to fold in this conversation yet.",
+        "Older messages can be folded once there are newer ones after them.",
+    )
+}

@@ -1,0 +1,126 @@
+//! Summaries: older turns are told in the model's own words, and summaries, when there are many, in fewer.
+//!
+//! A summary continues those before it, so that it need not repeat them. They are wished for while the context is only
+//! half full, so that they are there when it is full.
+
+use super::{Compressor, Digest, Fold, Next, Room, Sketch, Talk, Wish, fewest, window};
+
+/// So many summaries are told in one of the next level.
+const GROUP: usize = 4;
+
+/// Turns at the end that are not summarised before they must be: what is spoken of now is best left in its own words.
+const NEWEST: usize = 2;
+
+pub struct Summary;
+
+impl Compressor for Summary {
+    fn next<E>(
+        &self,
+        talk: &Talk,
+        room: Room,
+        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    ) -> Result<Next, E> {
+        let most = talk.n_turns.saturating_sub(1);
+        let n_least = count(&Sketch::Shown(&Fold { n_turns: most, digests: Vec::new() }))?;
+        if n_least > room.limit {
+            return Ok(Next::TooLong { n_least });
+        }
+        let chain = chain(&talk.digests, most);
+        let end = end_of(&talk.digests, &chain);
+        if end > talk.n_folded {
+            let fold = Fold { n_turns: end, digests: chain.clone() };
+            if count(&Sketch::Shown(&fold))? <= room.budget {
+                return Ok(Next::Fold(fold));
+            }
+        }
+        if chain.len() >= GROUP {
+            return Ok(Next::Wish(merged(&talk.digests, chain, room)));
+        }
+        if let Some(wish) = wish(talk, &chain, room, most, count)? {
+            return Ok(Next::Wish(wish));
+        }
+        // What is too long even to be summarised goes without.
+        let fold = |n_turns| Fold { n_turns, digests: chain.clone() };
+        window::cut(&Talk { n_folded: talk.n_folded.max(end), ..talk.clone() }, room, &fold, count)
+    }
+}
+
+impl Summary {
+    /// What is worth making ahead of need.
+    pub(super) fn ahead<E>(
+        &self,
+        talk: &Talk,
+        room: Room,
+        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    ) -> Result<Option<Wish>, E> {
+        let most = talk.n_turns.saturating_sub(NEWEST);
+        let chain = chain(&talk.digests, most);
+        let end = end_of(&talk.digests, &chain);
+        let shown = Fold { n_turns: end, digests: chain.clone() };
+        let n_now = count(&Sketch::Shown(&shown))?;
+        if n_now <= room.aim {
+            return Ok(None);
+        }
+        if chain.len() >= GROUP {
+            return Ok(Some(merged(&talk.digests, chain, room)));
+        }
+        wish(talk, &chain, room.halved(n_now), most, count)
+    }
+}
+
+/// A summary of as many turns after the chain as bring the prompt down to the aim, and as it can be made of at once.
+fn wish<E>(
+    talk: &Talk,
+    chain: &[usize],
+    room: Room,
+    most: usize,
+    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+) -> Result<Option<Wish>, E> {
+    let start = end_of(&talk.digests, chain);
+    if start >= most {
+        return Ok(None);
+    }
+    let n_tokens = room.summary();
+    let asking = |end| Wish { after: chain.to_vec(), turns: start..end, level: 0, n_tokens };
+    let mut shown = |n_turns| count(&Sketch::Shown(&Fold { n_turns, digests: chain.to_vec() }));
+    let aim = room.aim.saturating_sub(n_tokens);
+    let mut end = fewest(start + 1..most + 1, aim, &mut shown)?.unwrap_or(most);
+    // What does not fit into one prompt is summarised piece by piece.
+    while count(&Sketch::Asking(&asking(end)))? + n_tokens > room.limit {
+        if end == start + 1 {
+            return Ok(None);
+        }
+        end = start + (end - start) / 2;
+    }
+    Ok(Some(asking(end)))
+}
+
+fn merged(digests: &[Digest], after: Vec<usize>, room: Room) -> Wish {
+    let level = after.iter().map(|&at| digests[at].level).max().unwrap_or(0) + 1;
+    Wish { after, turns: 0..0, level, n_tokens: room.summary() }
+}
+
+/// The summaries to show: of those that overlap the highest, then the longest, in order, within the first `most` turns.
+fn chain(digests: &[Digest], most: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..digests.len()).filter(|&at| digests[at].turns.end <= most).collect();
+    order.sort_by_key(|&at| {
+        (std::cmp::Reverse(digests[at].level), std::cmp::Reverse(digests[at].turns.len()))
+    });
+    let mut chain: Vec<usize> = Vec::new();
+    for at in order {
+        let turns = &digests[at].turns;
+        let is_free = |&other: &usize| {
+            let other = &digests[other].turns;
+            other.end <= turns.start || turns.end <= other.start
+        };
+        if !turns.is_empty() && chain.iter().all(is_free) {
+            chain.push(at);
+        }
+    }
+    chain.sort_by_key(|&at| digests[at].turns.start);
+    chain
+}
+
+fn end_of(digests: &[Digest], chain: &[usize]) -> usize {
+    chain.last().map_or(0, |&at| digests[at].turns.end)
+}

@@ -1,0 +1,38 @@
+//! The sliding window: the system prompt and the newest turns stay, the oldest go.
+//!
+//! Keys are computed again, not rotated: rotated keys would still hold what their tokens saw of those that have gone,
+//! and rounding besides, while a prompt that is computed anew is exactly the prompt that is shown. That stays cheap
+//! since cuts are rare and large: between two of them every prompt begins as the one before. The first tokens of a
+//! prompt, which models attend to whatever they say (attention sinks), are those of its template and system prompt,
+//! and never go.
+
+use super::{Compressor, Fold, Next, Room, Sketch, Talk, fewest};
+
+pub struct Window;
+
+impl Compressor for Window {
+    fn next<E>(
+        &self,
+        talk: &Talk,
+        room: Room,
+        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    ) -> Result<Next, E> {
+        let fold = |n_turns| Fold { n_turns, digests: Vec::new() };
+        cut(talk, room, &fold, count)
+    }
+}
+
+/// Leaves out as few more turns as bring the prompt down to the aim; where that can't be, all but the last.
+pub(super) fn cut<E>(
+    talk: &Talk,
+    room: Room,
+    fold: &dyn Fn(usize) -> Fold,
+    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+) -> Result<Next, E> {
+    let most = talk.n_turns.saturating_sub(1);
+    let mut counted = |n| count(&Sketch::Shown(&fold(n)));
+    let few = fewest(talk.n_folded + 1..most + 1, room.aim, &mut counted)?;
+    let n_turns = few.unwrap_or(most);
+    let n_least = counted(n_turns)?;
+    Ok(if n_least <= room.limit { Next::Fold(fold(n_turns)) } else { Next::TooLong { n_least } })
+}
