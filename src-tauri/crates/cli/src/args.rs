@@ -10,6 +10,7 @@ use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use engine::RopeScaling;
 
+use crate::sessions::CompactArgs;
 use crate::{not_built, text};
 
 /// Inglenook in the terminal: language models on your own computer.
@@ -460,15 +461,7 @@ pub enum SessionsVerb {
     /// (not built yet)
     Import(Rest),
     /// Older messages are left out or summarised for the model from now on; they stay in the conversation
-    Compact {
-        id: String,
-        /// The model is shown them again
-        #[arg(long)]
-        undo: bool,
-        /// And from now on so, whenever the conversation is longer than the context
-        #[arg(long, value_name = "HOW", value_parser = ["window", "summary", "off", "default"])]
-        strategy: Option<String>,
-    },
+    Compact(CompactArgs),
 }
 
 #[derive(Debug, Args)]

@@ -2,11 +2,23 @@
 
 use api::types::{Conversation, ConversationSummary, Role};
 use api::{App, Result, civil};
+use clap::Args;
 use serde_json::json;
 
 use crate::args::{Global, SessionsArgs, SessionsVerb};
 use crate::turn::told;
 use crate::{not_built, out, text};
+
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    pub id: String,
+    /// The model is shown them again
+    #[arg(long)]
+    pub undo: bool,
+    /// And from now on so, whenever the conversation is longer than the context
+    #[arg(long, value_name = "HOW", value_parser = ["window", "summary", "off", "default"])]
+    pub strategy: Option<String>,
+}
 
 pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
     let open = || App::open(global.app_config()?);
@@ -25,9 +37,7 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
         SessionsVerb::Search(_) => return Err(not_built("nook sessions search")),
         SessionsVerb::Export(_) => return Err(not_built("nook sessions export")),
         SessionsVerb::Import(_) => return Err(not_built("nook sessions import")),
-        SessionsVerb::Compact { id, undo, strategy } => {
-            compact(&open()?, id, *undo, strategy.as_deref(), global.json)?;
-        }
+        SessionsVerb::Compact(args) => compact(&open()?, args, global.json)?,
     }
     Ok(())
 }
@@ -44,12 +54,14 @@ fn list(conversations: &[ConversationSummary], as_json: bool) {
 }
 
 /// Folds a conversation, unfolds it, or says how it is to be folded.
-fn compact(app: &App, id: &str, undo: bool, strategy: Option<&str>, as_json: bool) -> Result<()> {
+fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
+    let CompactArgs { id, undo, strategy } = args;
+    let strategy = strategy.as_deref();
     if let Some(strategy) = strategy {
         let chosen = serde_json::from_value(json!(strategy)).ok().filter(|_| strategy != "default");
         app.conversation_set_compression(id, chosen)?;
     }
-    if undo {
+    if *undo {
         app.conversation_unfold(id)?;
         if as_json {
             out::json(&json!({ "unfolded": id }));

@@ -1,3 +1,5 @@
+//! Strategies over conversations that are only numbers, and over many of them.
+
 use super::*;
 
 /// A conversation whose turns have so many tokens each, as a prompt of `HEAD` more.

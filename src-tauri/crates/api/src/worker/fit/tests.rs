@@ -1,3 +1,5 @@
+//! Fitting over the starter model: its words, its template.
+
 use engine::arch;
 use engine::template::ChatTemplate;
 use engine::tokenizer::Tokenizer;
