@@ -199,9 +199,6 @@ pub struct Model {
     rows: forward::Rows,
     /// Logits gathered from several runs. (rows, n_vocab)
     gathered: Vec<f32>,
-    /// A batch that has it fails.
-    #[cfg(test)]
-    pub(crate) poison: Option<TokenId>,
 }
 
 impl Model {
@@ -212,6 +209,12 @@ impl Model {
     /// and threads.
     pub fn load(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Self> {
         load::load(file, options, progress)
+    }
+
+    /// From here on batches with this token fail.
+    #[cfg(test)]
+    pub(crate) fn poison(&mut self, token: TokenId) {
+        self.rows.poison = Some(token);
     }
 
     pub fn spec(&self) -> &ModelSpec {

@@ -36,7 +36,7 @@ impl Model {
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
         #[cfg(test)]
-        if self.poison.is_some_and(|poison| batch.iter().any(|chunk| chunk.tokens.contains(&poison))) {
+        if self.rows.poison.is_some_and(|poison| batch.iter().any(|chunk| chunk.tokens.contains(&poison))) {
             return Err(EngineError::new("kernels.panicked", "a poisoned token", ""));
         }
         let mut n_before = [0; MAX_BATCH_SEQUENCES];
@@ -197,11 +197,14 @@ pub(super) struct Rows {
     outputs: Vec<u32>,
     /// chunks that have rows here: their place in the batch, and how many
     members: Vec<(usize, usize)>,
+    /// a batch that has it fails
+    #[cfg(test)]
+    pub(super) poison: Option<u32>,
 }
 
 impl Rows {
     fn clear(&mut self) {
-        let Self { tokens, positions, sequence, outputs, members } = self;
+        let Self { tokens, positions, sequence, outputs, members, .. } = self;
         for rows in [tokens, positions, sequence, outputs] {
             rows.clear();
         }

@@ -64,8 +64,8 @@ pub(super) fn load(
     let max_rows = options.max_rows.unwrap_or_else(|| default_max_rows(&spec)).max(1);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
-    let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes);
-    let geometry = geometry.within(options.kv_bytes, graph.kv());
+    let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes)
+        .within(options.kv_bytes, graph.kv());
     let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
     let capacity = Capacity {
         n_pages: geometry.n_pages(),
@@ -97,20 +97,7 @@ pub(super) fn load(
     let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
     let source = Source { file, family, options: options.clone(), placed };
     progress(1.0);
-    Ok(Model {
-        spec,
-        info,
-        tokenizer,
-        template,
-        executor,
-        cache,
-        identity,
-        source,
-        rows,
-        gathered,
-        #[cfg(test)]
-        poison: None,
-    })
+    Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, rows, gathered })
 }
 
 /// What the weights of a loaded model came from.

@@ -1,3 +1,5 @@
+//! A batch that fails, and whose fault it is.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,7 +58,7 @@ fn a_batch_that_fails_fails_only_the_request_whose_fault_it_is() {
     let prompts = [vec![1, 2, 3], vec![7; 9], vec![4, 5, POISON, 6], vec![11, 12]];
     let requests = || prompts.iter().zip(0..).map(|(prompt, id)| request(id, prompt.clone()));
     let expected = run(&mut model, requests().collect());
-    model.poison = Some(POISON);
+    model.poison(POISON);
     let outcomes = run(&mut model, requests().collect());
     for (id, outcome) in &outcomes {
         match id {
