@@ -1,4 +1,9 @@
-import type { Conversation, Message, TurnStats } from '../src/lib/backend/bindings';
+import type {
+  Conversation,
+  ConversationOptions,
+  Message,
+  TurnStats,
+} from '../src/lib/backend/bindings';
 
 export const STATS: TurnStats = {
   finish: 'stop',
@@ -13,6 +18,17 @@ export const STATS: TurnStats = {
   ttft_ms: 30,
   prefill_tok_s: 900,
   decode_tok_s: 42.1,
+};
+
+export const NO_OPTIONS: ConversationOptions = {
+  system_prompt: null,
+  temperature: null,
+  top_k: null,
+  top_p: null,
+  min_p: null,
+  repeat_penalty: null,
+  seed: null,
+  max_tokens: null,
 };
 
 export function message(over: Partial<Message>): Message {
@@ -47,9 +63,15 @@ export function conversation(
       created_ms: 0,
       updated_ms: 1,
       active_turn: activeTurn,
+      folder: null,
+      pinned: false,
+      deleted_ms: null,
+      activity: 1,
+      revision: 1,
     },
     messages,
     fold: null,
     compression: null,
+    options: NO_OPTIONS,
   };
 }

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use session::Piece;
+
 use crate::types::TurnEventKind;
 
 /// About 30 events a second: more would flood a window and show nothing more.
@@ -17,8 +19,11 @@ pub const SAVE_EVERY: Duration = Duration::from_millis(250);
 pub struct Answer {
     pub text: String,
     pub reasoning: String,
-    /// Bytes of both that are on disk.
-    saved: (usize, usize),
+    /// Everything that was generated of it, and whose ids they are.
+    ids: Vec<u32>,
+    fingerprint: String,
+    /// Bytes of the texts and ids that are on disk.
+    saved: (usize, usize, usize),
     untold: Untold,
     told_at: Option<Duration>,
     saved_at: Option<Duration>,
@@ -32,6 +37,35 @@ struct Untold {
 }
 
 impl Answer {
+    /// One that goes on: what it has is on disk, and told once the model has read it.
+    pub fn with(text: &str, reasoning: &str, ids: &[u32], fingerprint: &str) -> Self {
+        Self {
+            text: text.into(),
+            reasoning: reasoning.into(),
+            ids: ids.into(),
+            fingerprint: fingerprint.into(),
+            saved: (text.len(), reasoning.len(), ids.len()),
+            ..Self::default()
+        }
+    }
+
+    /// The model has begun, with exactly this. Whether that differs from what is on disk.
+    pub fn begin(&mut self, text: String, reasoning: String, ids: Vec<u32>, fingerprint: String) -> bool {
+        let differs = self.text != text || self.reasoning != reasoning || self.ids != ids;
+        self.untold = Untold { text: text.clone(), reasoning: reasoning.clone(), ids: ids.clone() };
+        *self = Self {
+            untold: std::mem::take(&mut self.untold),
+            ..Self::with(&text, &reasoning, &ids, &fingerprint)
+        };
+        differs
+    }
+
+    /// All there is.
+    pub fn whole(&self) -> Piece<'_> {
+        let Self { text, reasoning, ids, fingerprint, .. } = self;
+        Piece { text, reasoning, ids, fingerprint }
+    }
+
     /// More of it. Returns what must be told before: a change from reasoning to text is a new event.
     pub fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str) -> Option<TurnEventKind> {
         self.text.push_str(text);
@@ -42,6 +76,7 @@ impl Answer {
         self.untold.text.push_str(text);
         self.untold.reasoning.push_str(reasoning);
         self.untold.ids.extend(id);
+        self.ids.extend(id);
         before
     }
 
@@ -69,20 +104,25 @@ impl Answer {
         Some(TurnEventKind::Text { text, ids })
     }
 
-    /// What should be saved now: text and reasoning. Call `saved` once it is.
-    pub fn unsaved(&self, now: Duration) -> Option<(&str, &str)> {
+    /// What should be saved now. Call `saved` once it is.
+    pub fn unsaved(&self, now: Duration) -> Option<Piece<'_>> {
         if self.save_due().is_some_and(|due| due <= now) { Some(self.tail()) } else { None }
     }
 
-    fn tail(&self) -> (&str, &str) {
-        (&self.text[self.saved.0..], &self.reasoning[self.saved.1..])
+    fn tail(&self) -> Piece<'_> {
+        Piece {
+            text: &self.text[self.saved.0..],
+            reasoning: &self.reasoning[self.saved.1..],
+            ids: &self.ids[self.saved.2..],
+            fingerprint: &self.fingerprint,
+        }
     }
 
     /// All there is now has been saved, or (`done` false) could not be and is tried again later.
     pub fn saved(&mut self, now: Duration, done: bool) {
         self.saved_at = Some(now);
         if done {
-            self.saved = (self.text.len(), self.reasoning.len());
+            self.saved = (self.text.len(), self.reasoning.len(), self.ids.len());
         }
     }
 
@@ -97,7 +137,7 @@ impl Answer {
     }
 
     fn save_due(&self) -> Option<Duration> {
-        let nothing = self.saved == (self.text.len(), self.reasoning.len());
+        let nothing = (self.saved.0, self.saved.1) == (self.text.len(), self.reasoning.len());
         (!nothing).then(|| self.saved_at.map_or(Duration::ZERO, |at| at + SAVE_EVERY))
     }
 }
@@ -145,17 +185,24 @@ mod tests {
     #[test]
     fn what_grows_is_saved_in_time_and_again_after_a_failure() {
         let mut answer = Answer::default();
+        let unsaved = |answer: &Answer, now| {
+            answer
+                .unsaved(now)
+                .map(|piece| (piece.text.to_owned(), piece.reasoning.to_owned(), piece.ids.to_vec()))
+        };
+        let piece =
+            |text: &str, reasoning: &str, ids: &[u32]| Some((text.into(), reasoning.into(), ids.to_vec()));
         answer.push(Some(1), "A", "");
-        assert_eq!(answer.unsaved(ms(1)), Some(("A", "")));
+        assert_eq!(unsaved(&answer, ms(1)), piece("A", "", &[1]));
         answer.saved(ms(1), true);
-        assert_eq!(answer.unsaved(ms(900)), None);
+        assert_eq!(unsaved(&answer, ms(900)), None);
         answer.push(Some(2), "b", "r");
-        assert_eq!(answer.unsaved(ms(250)), None);
-        assert_eq!(answer.unsaved(ms(251)), Some(("b", "r")));
+        assert_eq!(unsaved(&answer, ms(250)), None);
+        assert_eq!(unsaved(&answer, ms(251)), piece("b", "r", &[2]));
         answer.saved(ms(251), false);
         answer.push(Some(3), "c", "");
-        assert_eq!(answer.unsaved(ms(400)), None);
-        assert_eq!(answer.unsaved(ms(501)), Some(("bc", "r")));
+        assert_eq!(unsaved(&answer, ms(400)), None);
+        assert_eq!(unsaved(&answer, ms(501)), piece("bc", "r", &[2, 3]));
         answer.saved(ms(501), true);
         answer.tell(ms(501));
         answer.take_untold();

@@ -56,6 +56,23 @@ pub fn typescript() -> String {
         ChoiceOption,
         SettingRow,
         AppEvent,
+        ConversationOptions,
+        SetOptionsArgs,
+        EditArgs,
+        RegenerateArgs,
+        MessageArgs,
+        ChooseArgs,
+        PinArgs,
+        MoveArgs,
+        Folder,
+        NameArgs,
+        FolderNameArgs,
+        SearchArgs,
+        SearchResult,
+        TitleHit,
+        MessageHit,
+        SnippetPart,
+        Count,
     ];
     let calls: Vec<_> = CALLS
         .iter()

@@ -13,7 +13,7 @@ use crate::types::{AppEvent, Conversation, ConversationSummary, SendArgs, TurnEv
 use crate::worker::protocol::{
     ChatOptions, GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest,
 };
-use crate::{App, Place, State};
+use crate::{App, Had, Place, State};
 
 /// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -51,7 +51,14 @@ impl App {
         }
         let (fold, compression) = (state.fold_info(id, &branch.messages)?, state.own_strategy(id)?);
         let messages = branch.messages.into_iter().map(convert::message).collect();
-        Ok(Conversation { summary: state.summary(branch.conversation)?, messages, fold, compression })
+        let options = convert::options(branch.conversation.options.clone());
+        Ok(Conversation {
+            summary: state.summary(branch.conversation)?,
+            messages,
+            options,
+            fold,
+            compression,
+        })
     }
 
     pub fn conversation_rename(&self, id: &str, title: &str) -> Result<ConversationSummary> {
@@ -67,28 +74,7 @@ impl App {
         self.changed(|state| Ok(state.session.set_model(id, model)?))
     }
 
-    /// Into the trash; its answer, if one is being written, is stopped.
-    pub fn conversation_delete(&self, id: &str) -> Result<()> {
-        let active = {
-            let mut state = self.shared().state();
-            let active = state.session.active_turn(id)?;
-            state.session.delete(id)?;
-            active
-        };
-        if let Some(turn) = active {
-            self.turn_cancel(&turn)?;
-        }
-        self.ask(WorkerRequest::Forget { conversation: id.into() })?;
-        self.shared().tell(AppEvent::ConversationRemoved { id: id.into() });
-        Ok(())
-    }
-
-    /// Out of the trash.
-    pub fn conversation_restore(&self, id: &str) -> Result<ConversationSummary> {
-        self.changed(|state| Ok(state.session.restore(id)?))
-    }
-
-    fn changed(
+    pub(crate) fn changed(
         &self,
         change: impl FnOnce(&mut State) -> Result<session::ConversationRow>,
     ) -> Result<ConversationSummary> {
@@ -96,36 +82,31 @@ impl App {
         let row = change(&mut state)?;
         let conversation = state.summary(row)?;
         drop(state);
-        self.shared().tell(AppEvent::ConversationChanged { conversation: conversation.clone() });
-        Ok(conversation)
+        Ok(self.told(conversation))
     }
 
     /// Saves the message, then has it answered. The turn is followed by `watch_turn`.
     pub fn send(&self, args: SendArgs) -> Result<TurnStarted> {
-        if args.text.trim().is_empty() {
-            return Err(Error::input(
-                "chat.empty_message",
-                "There is nothing to send.",
-                "Write a message first.",
-            ));
-        }
-        if args.text.len() > MAX_MESSAGE_BYTES {
-            let message =
-                format!("The message has {} bytes; the most is {MAX_MESSAGE_BYTES}.", args.text.len());
-            return Err(Error::input("chat.message_too_long", message, "Send a part of it."));
-        }
+        check_message(&args.text)?;
         let title = title::of_message(&args.text);
         let conversation = args.conversation.as_deref();
         let new = NewTurn::Message { conversation, title: &title, text: &args.text };
-        self.start(conversation, args.model.as_deref(), new)
+        self.start(conversation, args.model.as_deref(), new, None)
     }
 
     /// The last question again: a new version of its answer.
     pub fn retry(&self, conversation: &str) -> Result<TurnStarted> {
-        self.start(Some(conversation), None, NewTurn::Retry { conversation })
+        self.start(Some(conversation), None, NewTurn::Retry { conversation }, None)
     }
 
-    fn start(&self, conversation: Option<&str>, model: Option<&str>, new: NewTurn) -> Result<TurnStarted> {
+    /// `had`: what the answer has already.
+    pub(crate) fn start(
+        &self,
+        conversation: Option<&str>,
+        model: Option<&str>,
+        new: NewTurn,
+        had: Option<Had>,
+    ) -> Result<TurnStarted> {
         let model = match (model, conversation) {
             (Some(model), _) => model.to_owned(),
             (None, Some(id)) => self.shared().state().session.conversation(id)?.model,
@@ -135,7 +116,9 @@ impl App {
             Responder::Local(reference) => reference,
             Responder::Remote { name } => return Err(not_built(&name)),
         };
-        let (load, sampling, max_tokens) = (self.load_spec()?, self.sampling()?, self.max_tokens()?);
+        let options = conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_default();
+        let load = self.load_spec()?;
+        let (sampling, max_tokens) = (self.sampling_with(&options)?, self.max_tokens_with(&options)?);
         let chat = self.chat_options(&model, ChatOptions::default())?;
         let default = self.default_strategy()?;
         let mut state = self.shared().state();
@@ -146,7 +129,7 @@ impl App {
         }
         let branch = state.session.branch(&started.conversation)?.messages;
         let compression = state.compression_of(&started.conversation, &branch, default)?;
-        let messages = history(branch);
+        let messages = with_system(history(branch), options.system_prompt);
         let setup = Setup {
             conversation: started.conversation.clone(),
             model: reference.clone(),
@@ -159,7 +142,9 @@ impl App {
         let give_way = state.summaries_ahead();
         let place =
             Place { conversation: started.conversation.clone(), message: started.assistant_message.clone() };
-        state.add_turn(started.turn.clone(), Some(place));
+        let words =
+            had.as_ref().map(|had| Ids { fingerprint: had.fingerprint.clone(), ids: had.ids.clone() });
+        state.add_turn(started.turn.clone(), Some(place), had);
         let summary = state.summary(row)?;
         drop(state);
         self.shared().tell(AppEvent::ConversationChanged { conversation: summary });
@@ -180,6 +165,7 @@ impl App {
             speculation: self.speculation()?,
             resume: None,
             compression,
+            had: words,
         })))?;
         Ok(told(started))
     }
@@ -206,6 +192,18 @@ impl App {
         })?;
         Ok(Watch::new(&turn.feed, after_seq))
     }
+}
+
+pub(crate) fn check_message(text: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        let remedy = "Write a message first.";
+        return Err(Error::input("chat.empty_message", "There is nothing to send.", remedy));
+    }
+    if text.len() > MAX_MESSAGE_BYTES {
+        let message = format!("The message has {} bytes; the most is {MAX_MESSAGE_BYTES}.", text.len());
+        return Err(Error::input("chat.message_too_long", message, "Send a part of it."));
+    }
+    Ok(())
 }
 
 fn told(started: Started) -> TurnStarted {
@@ -249,6 +247,14 @@ pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                 ..PromptMessage::default()
             }),
         }
+    }
+    messages
+}
+
+/// With a conversation's own system prompt before it.
+pub(crate) fn with_system(mut messages: Vec<PromptMessage>, prompt: Option<String>) -> Vec<PromptMessage> {
+    if let Some(content) = prompt.filter(|prompt| !prompt.trim().is_empty()) {
+        messages.insert(0, PromptMessage { role: "system".into(), content, ..PromptMessage::default() });
     }
     messages
 }

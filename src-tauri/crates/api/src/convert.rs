@@ -1,9 +1,10 @@
 //! Rows and lower types to the types that cross an edge.
 
-use session::{BranchMessage, ConversationRow};
+use session::{BranchMessage, ConversationRow, FolderRow, Hit};
 
 use crate::types::{
-    ConversationSummary, ErrorInfo, Finish, Message, MessageState, Role, ToolCall, TurnStats,
+    ConversationOptions, ConversationSummary, ErrorInfo, Finish, Folder, Message, MessageHit, MessageState,
+    Role, SnippetPart, ToolCall, TurnStats,
 };
 use crate::worker::protocol::{Finished, PromptMessage};
 
@@ -15,6 +16,11 @@ pub fn summary(row: ConversationRow, active_turn: Option<String>) -> Conversatio
         created_ms: row.created_ms,
         updated_ms: row.updated_ms,
         active_turn,
+        folder: row.folder,
+        pinned: row.pinned,
+        deleted_ms: row.deleted_ms,
+        activity: row.activity,
+        revision: row.revision,
     }
 }
 
@@ -39,6 +45,26 @@ pub fn message(message: BranchMessage) -> Message {
         created_ms: row.created_ms,
         version: message.version,
         versions: message.versions,
+    }
+}
+
+pub fn options(json: Option<String>) -> ConversationOptions {
+    parse(json).unwrap_or_default()
+}
+
+pub fn folder(row: FolderRow) -> Folder {
+    Folder { id: row.id, name: row.name }
+}
+
+pub fn hit(hit: Hit) -> MessageHit {
+    let parts = hit.snippet.into_iter().map(|(text, hit)| SnippetPart { text, hit });
+    MessageHit {
+        conversation: hit.conversation,
+        title: hit.title,
+        message: hit.message,
+        role: role(hit.role),
+        created_ms: hit.created_ms,
+        snippet: parts.collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use crate::App;
-use crate::chat::{Responder, history, with_question};
+use crate::chat::{Responder, history, with_question, with_system};
 use crate::error::{Error, Result};
 use crate::types::{DraftArgs, DraftCount};
 use crate::worker::protocol::{ChatOptions, CountRequest, WorkerRequest};
@@ -32,12 +32,13 @@ impl App {
             }
             None => (Vec::new(), None),
         };
-        let mut messages = history(branch);
+        let options = conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_default();
+        let mut messages = with_system(history(branch), options.system_prompt);
         // As sending does: a blank draft is none.
         if !args.text.trim().is_empty() {
             messages = with_question(messages, &args.text);
         }
-        if messages.is_empty() {
+        if messages.iter().all(|message| message.role == "system") {
             messages = with_question(messages, "");
         }
         let (send, answer) = mpsc::channel();

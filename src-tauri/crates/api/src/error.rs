@@ -135,6 +135,9 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("session.answering", ErrorKind::Conflict),
     ("session.nothing_to_retry", ErrorKind::Conflict),
     ("session.busy", ErrorKind::Conflict),
+    ("session.not_the_end", ErrorKind::Conflict),
+    ("session.traces", ErrorKind::Limit),
+    ("chat.cannot_continue", ErrorKind::Conflict),
     ("session.disk_error", ErrorKind::Device),
 ];
 

@@ -39,7 +39,7 @@ pub struct SamplingArgs {
 
 impl SamplingArgs {
     /// Over `base`; values outside their setting's range are an error that names it.
-    fn over(&self, base: Sampling) -> Result<Sampling> {
+    pub(crate) fn over(&self, base: Sampling) -> Result<Sampling> {
         let checked = |key: &str, value: Option<f64>| -> Result<Option<f32>> {
             let Some(value) = value else { return Ok(None) };
             let number = serde_json::Number::from_f64(value).ok_or_else(|| {
@@ -81,7 +81,7 @@ impl App {
         let turn = {
             let mut state = self.shared().state();
             let id = state.session.new_id();
-            state.add_turn(id.clone(), None);
+            state.add_turn(id.clone(), None, None);
             id
         };
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
@@ -98,6 +98,7 @@ impl App {
             speculation: self.speculation()?,
             resume: None,
             compression: None,
+            had: None,
         })))?;
         Ok(turn)
     }

@@ -6,6 +6,7 @@
 
 mod answer;
 pub mod bindings;
+mod branches;
 pub mod calls;
 pub mod catalog;
 mod chat;
@@ -17,6 +18,7 @@ mod dirs;
 mod draft;
 pub mod error;
 pub mod feed;
+mod folders;
 mod generate;
 mod library;
 mod logging;
@@ -31,6 +33,7 @@ pub mod settings;
 pub mod starter;
 mod summaries;
 mod title;
+mod trash;
 pub mod types;
 pub mod worker;
 
@@ -139,6 +142,17 @@ struct Turn {
     id: String,
     feed: Arc<Feed<TurnEvent>>,
     place: Option<Place>,
+    /// What its message had before: an answer that goes on.
+    had: Option<Had>,
+}
+
+/// What an answer that goes on begins with.
+#[derive(Debug, Clone, Default)]
+struct Had {
+    text: String,
+    reasoning: String,
+    ids: Vec<u32>,
+    fingerprint: String,
 }
 
 #[derive(Debug, Clone)]
@@ -179,9 +193,9 @@ impl State {
         Ok(convert::summary(row, active))
     }
 
-    fn add_turn(&mut self, id: String, place: Option<Place>) -> Arc<Turn> {
+    fn add_turn(&mut self, id: String, place: Option<Place>, had: Option<Had>) -> Arc<Turn> {
         let n_running = self.turns.values().filter(|turn| !turn.feed.is_closed()).count();
-        let turn = Arc::new(Turn { id: id.clone(), feed: Feed::new(usize::MAX), place });
+        let turn = Arc::new(Turn { id: id.clone(), feed: Feed::new(usize::MAX), place, had });
         turn.tell(TurnEventKind::Queued { position: u32::try_from(n_running).unwrap_or(u32::MAX) });
         self.turns.insert(id, Arc::clone(&turn));
         turn

@@ -16,7 +16,7 @@ use crate::compress::Asker;
 use crate::convert;
 use crate::error::{Error, ErrorKind};
 use crate::types::{AppEvent, Finish, ToolCall, TurnEventKind};
-use crate::worker::protocol::{Finished, Loaded, Step, WorkerEvent};
+use crate::worker::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
 use crate::{Place, Shared, State, Turn};
 
 /// How long after a failed save of a whole answer the next try comes.
@@ -54,7 +54,11 @@ struct Growing {
 
 impl Growing {
     fn new(turn: Arc<Turn>) -> Self {
-        Self { turn, answer: Answer::default(), calls: Vec::new(), complained: false }
+        let answer = match &turn.had {
+            Some(had) => Answer::with(&had.text, &had.reasoning, &had.ids, &had.fingerprint),
+            None => Answer::default(),
+        };
+        Self { turn, answer, calls: Vec::new(), complained: false }
     }
 }
 
@@ -173,6 +177,14 @@ impl Pump<'_> {
         match step {
             Step::Queued { position } => turn.tell(TurnEventKind::Queued { position }),
             Step::Loading { fraction } => turn.tell(TurnEventKind::Loading { fraction }),
+            Step::Began { had, text, reasoning } => {
+                let differs = growing.answer.begin(text, reasoning, had.ids, had.fingerprint);
+                if let Some(place) = turn.place.as_ref().filter(|_| differs && turn.had.is_some()) {
+                    let mut state = self.shared.state();
+                    // Where this fails, what was kept stays; the end saves the answer as a whole.
+                    let _ = state.session.begin_anew(&place.message, &growing.answer.whole());
+                }
+            }
             Step::Prefill { done, total } => turn.tell(TurnEventKind::Prefill { done, total }),
             Step::Compacted { folded } => {
                 let now_ms = self.shared.clock.now_utc_ms();
@@ -224,8 +236,9 @@ impl Pump<'_> {
             Finish::Cancelled => MessageState::Stopped,
             Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull => MessageState::Complete,
         };
-        let log = TokenLog { fingerprint: finished.log.fingerprint, ids: finished.log.ids };
-        let log = (!log.ids.is_empty()).then_some(log);
+        let Ids { fingerprint, ids } = finished.log;
+        let log = TokenLog { fingerprint, ids, whole: finished.whole };
+        let log = (!log.whole.is_empty()).then_some(log);
         tracing::info!(turn = id, ?stats, "answered");
         let json = serde_json::to_string(&stats).ok();
         self.end(id, TurnEventKind::Done { stats }, |owed| Owed { state, stats: json, log, ..owed });
@@ -304,8 +317,8 @@ impl Pump<'_> {
                 growing.answer.saved(now, true);
                 continue;
             };
-            let Some((text, reasoning)) = growing.answer.unsaved(now) else { continue };
-            let saved = shared.state().session.append(&place.message, text, reasoning);
+            let Some(piece) = growing.answer.unsaved(now) else { continue };
+            let saved = shared.state().session.append(&place.message, &piece);
             if let Err(error) = &saved
                 && !growing.complained
             {

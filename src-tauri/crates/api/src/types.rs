@@ -6,6 +6,10 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+mod tree;
+
+pub use tree::*;
+
 // ---- the application ----
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -41,6 +45,18 @@ pub struct ConversationSummary {
     pub updated_ms: i64,
     /// The turn that is answering right now.
     pub active_turn: Option<String>,
+    /// The folder it lies in.
+    pub folder: Option<String>,
+    pub pinned: bool,
+    /// In the trash since then.
+    #[ts(type = "number | null")]
+    pub deleted_ms: Option<i64>,
+    /// The one that was used last has the greatest, whatever the clock says.
+    #[ts(type = "number")]
+    pub activity: i64,
+    /// Grows with everything that changes in it.
+    #[ts(type = "number")]
+    pub revision: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -48,6 +64,7 @@ pub struct Conversation {
     pub summary: ConversationSummary,
     /// The active branch, root first.
     pub messages: Vec<Message>,
+    pub options: ConversationOptions,
     /// The model is not shown, or not word for word, what comes before.
     pub fold: Option<FoldInfo>,
     /// What becomes of it when it is longer than the context. Absent: as the setting says.
@@ -437,6 +454,12 @@ pub enum AppEvent {
         conversation: ConversationSummary,
     },
     ConversationRemoved {
+        id: String,
+    },
+    FolderChanged {
+        folder: Folder,
+    },
+    FolderRemoved {
         id: String,
     },
     ModelChanged {

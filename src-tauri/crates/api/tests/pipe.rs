@@ -40,6 +40,7 @@ fn generate(turn: &str) -> WorkerRequest {
         speculation: None,
         resume: None,
         compression: None,
+        had: None,
     }))
 }
 
@@ -88,6 +89,7 @@ fn the_worker_runs_over_a_pipe() {
                 | Step::ToolCall { .. }
                 | Step::Compacted { .. }
                 | Step::Wanting { .. }
+                | Step::Began { .. }
                 | Step::Notice { .. } => {}
             },
         }

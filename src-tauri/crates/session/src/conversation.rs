@@ -1,9 +1,9 @@
 //! The conversations: trees of messages, of which one branch is active.
 //!
-//! Guarantees that the user's message is on disk before `start` returns, that an answer is saved as it
-//! grows, and that an answer whose writer died is found as `Interrupted` with what was saved.
+//! Guarantees that an answer whose writer died is found as `Interrupted` with what was saved. Turns, the tree's
+//! branches and the trash have files of their own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use io::{Clock, Io};
@@ -13,21 +13,20 @@ use uuid::{NoContext, Timestamp, Uuid};
 use crate::db::{self, LastExit, Notice};
 use crate::error::{Result, SessionError};
 use crate::owner::Owner;
-use crate::table::conversation::{self, ConversationRow};
-use crate::table::message::{self, MessageRow, MessageState, Role};
+use crate::table::conversation::{self, ConversationRow, TitledBy};
+use crate::table::folder::{self, FolderRow};
+use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::model::{self, ModelRow};
+use crate::table::search::{self, Hit};
 use crate::table::token_log::{self, TokenLog};
-use crate::table::turn::{self, TurnRow};
-use crate::table::{chunk, setting};
-
-/// How long a deleted conversation stays in the trash.
-const TRASH_MS: i64 = 30 * 24 * 3600 * 1000;
+use crate::table::{chunk, setting, turn};
 
 /// The kept conversations, settings and library entries: one writer.
 pub struct Session {
-    db: Connection,
-    owner: Owner,
-    clock: Arc<dyn Clock>,
+    pub(crate) db: Connection,
+    pub(crate) owner: Owner,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) folder: PathBuf,
 }
 
 /// A conversation with its active branch.
@@ -48,38 +47,6 @@ pub struct BranchMessage {
     pub logs: Vec<TokenLog>,
 }
 
-/// What is to be answered.
-#[derive(Debug, Clone, Copy)]
-pub enum NewTurn<'a> {
-    /// A new message at the end of the active branch; without a conversation, in a new one.
-    Message { conversation: Option<&'a str>, title: &'a str, text: &'a str },
-    /// The last user message again: a new version of its answer.
-    Retry { conversation: &'a str },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
-    pub turn: String,
-    pub conversation: String,
-    pub user_message: String,
-    pub assistant_message: String,
-}
-
-/// How an answer ended.
-#[derive(Debug, Clone)]
-pub struct Ending<'a> {
-    pub state: MessageState,
-    pub text: &'a str,
-    pub reasoning: &'a str,
-    /// JSON.
-    pub tool_calls: Option<String>,
-    /// JSON.
-    pub stats: Option<String>,
-    /// JSON.
-    pub error: Option<String>,
-    pub log: Option<TokenLog>,
-}
-
 impl Session {
     /// Opens what lies in `folder`, or begins it. Notices tell of damage that was mended.
     pub fn open(folder: &Path, io: &dyn Io, clock: Arc<dyn Clock>) -> Result<(Self, Vec<Notice>)> {
@@ -87,10 +54,11 @@ impl Session {
         let owner = Owner::take(&folder.join("running"), new_id(&*clock), io)?;
         let others = owner.others(io)?;
         let last = if others.died && !others.alive { LastExit::Unclean } else { LastExit::Clean };
-        let (db, notices) = db::open(&folder.join("inglenook.db"), last, io, &*clock)?;
-        let mut session = Self { db, owner, clock };
+        let (db, mut notices) = db::open(&folder.join(db::FILE), last, io, &*clock)?;
+        let mut session = Self { db, owner, clock, folder: folder.to_owned() };
         session.recover()?;
-        conversation::purge(&session.db, session.clock.now_utc_ms() - TRASH_MS)?;
+        search::complete(&session.db)?;
+        notices.extend(session.empty_trash(io)?);
         Ok((session, notices))
     }
 
@@ -105,12 +73,16 @@ impl Session {
             }
         }
         for id in message::orphans(&transaction)? {
-            let (text, reasoning) = chunk::fold(&transaction, &id)?;
+            let folded = chunk::fold(&transaction, &id)?;
             let row = message::get(&transaction, &id)?;
+            let (text, reasoning) = (folded.text.clone(), folded.reasoning.clone());
             message::finish(
                 &transaction,
                 &MessageRow { text, reasoning, state: MessageState::Interrupted, ..row },
             )?;
+            if let Some(log) = folded.log() {
+                token_log::put(&transaction, &id, &log)?;
+            }
             chunk::clear(&transaction, &id)?;
         }
         transaction.commit()?;
@@ -154,7 +126,8 @@ impl Session {
         let mut messages = Vec::with_capacity(rows.len());
         for mut row in rows {
             if row.state == MessageState::Streaming {
-                (row.text, row.reasoning) = chunk::fold(&self.db, &row.id)?;
+                let folded = chunk::fold(&self.db, &row.id)?;
+                (row.text, row.reasoning) = (folded.text, folded.reasoning);
             }
             let (version, versions) = message::version(&self.db, &row)?;
             let logs = token_log::of(&self.db, &row.id)?;
@@ -163,10 +136,20 @@ impl Session {
         Ok(Branch { conversation, messages })
     }
 
+    /// By the user, whose title stays.
     pub fn rename(&mut self, id: &str, title: &str) -> Result<ConversationRow> {
         self.conversation(id)?;
-        conversation::set_title(&self.db, id, title)?;
+        conversation::set_title(&self.db, id, title, TitledBy::User)?;
         self.conversation(id)
+    }
+
+    /// By a model; None: the title has become the user's meanwhile.
+    pub fn entitle(&mut self, id: &str, title: &str) -> Result<Option<ConversationRow>> {
+        if self.conversation(id)?.titled_by == TitledBy::User {
+            return Ok(None);
+        }
+        conversation::set_title(&self.db, id, title, TitledBy::Model)?;
+        self.conversation(id).map(Some)
     }
 
     pub fn set_model(&mut self, id: &str, model: &str) -> Result<ConversationRow> {
@@ -175,113 +158,59 @@ impl Session {
         self.conversation(id)
     }
 
-    /// Into the trash.
-    pub fn delete(&mut self, id: &str) -> Result<()> {
+    pub fn set_pinned(&mut self, id: &str, pinned: bool) -> Result<ConversationRow> {
         self.conversation(id)?;
-        conversation::set_deleted(&self.db, id, Some(self.clock.now_utc_ms()))
-    }
-
-    /// Out of the trash; no error if it is not there.
-    pub fn restore(&mut self, id: &str) -> Result<ConversationRow> {
-        conversation::get(&self.db, id)?;
-        conversation::set_deleted(&self.db, id, None)?;
+        conversation::set_pinned(&self.db, id, pinned)?;
         self.conversation(id)
     }
 
-    // ---- turns ----
-
-    /// Saves the question and an empty answer that is being written. Refused while another one is.
-    pub fn start(&mut self, new: NewTurn, model: &str) -> Result<Started> {
-        self.recover()?;
-        let now_ms = self.clock.now_utc_ms();
-        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let make = || new_id(&*self.clock);
-        let (conversation, user_message) = match new {
-            NewTurn::Message { conversation: None, title, text } => {
-                let row = ConversationRow {
-                    id: make(),
-                    title: title.into(),
-                    model: model.into(),
-                    leaf: None,
-                    created_ms: now_ms,
-                    updated_ms: now_ms,
-                    deleted_ms: None,
-                };
-                conversation::insert(&transaction, &row)?;
-                let message = say(&transaction, &row, make(), text, now_ms)?;
-                (row.id, message)
-            }
-            NewTurn::Message { conversation: Some(id), text, .. } => {
-                let row = free(&transaction, id)?;
-                let message = say(&transaction, &row, make(), text, now_ms)?;
-                (row.id, message)
-            }
-            NewTurn::Retry { conversation: id } => {
-                let row = free(&transaction, id)?;
-                let message = last_question(&transaction, &row)?;
-                (row.id, message)
-            }
-        };
-        let started = Started { turn: make(), conversation, user_message, assistant_message: make() };
-        message::insert(
-            &transaction,
-            &MessageRow {
-                id: started.assistant_message.clone(),
-                conversation: started.conversation.clone(),
-                parent: Some(started.user_message.clone()),
-                role: Role::Assistant,
-                text: String::new(),
-                reasoning: String::new(),
-                tool_calls: None,
-                state: MessageState::Streaming,
-                error: None,
-                model: Some(model.into()),
-                stats: None,
-                created_ms: now_ms,
-            },
-        )?;
-        turn::insert(
-            &transaction,
-            &TurnRow {
-                id: started.turn.clone(),
-                conversation: started.conversation.clone(),
-                message: started.assistant_message.clone(),
-                owner: self.owner.id.clone(),
-            },
-        )?;
-        conversation::set_leaf(&transaction, &started.conversation, &started.assistant_message)?;
-        conversation::touch(&transaction, &started.conversation, now_ms)?;
-        transaction.commit()?;
-        Ok(started)
+    /// JSON of the layer above; None: as the settings say.
+    pub fn set_options(&mut self, id: &str, options: Option<&str>) -> Result<ConversationRow> {
+        self.conversation(id)?;
+        conversation::set_options(&self.db, id, options)?;
+        self.conversation(id)
     }
 
-    /// A piece of the answer that is being written.
-    pub fn append(&mut self, message: &str, text: &str, reasoning: &str) -> Result<()> {
-        chunk::append(&self.db, message, text, reasoning)
+    /// Messages that have all of a question's words, newest first.
+    pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
+        search::find(&self.db, query, limit)
     }
 
-    /// The end of an answer: its pieces are folded into it.
-    pub fn finish(&mut self, id: &str, ending: &Ending) -> Result<()> {
-        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let row = message::get(&transaction, id)?;
-        let ended = MessageRow {
-            text: ending.text.into(),
-            reasoning: ending.reasoning.into(),
-            state: ending.state,
-            tool_calls: ending.tool_calls.clone(),
-            stats: ending.stats.clone(),
-            error: ending.error.clone(),
-            ..row
-        };
-        message::finish(&transaction, &ended)?;
-        if let Some(log) = &ending.log {
-            token_log::put(&transaction, id, log)?;
+    // ---- folders ----
+
+    pub fn folders(&self) -> Result<Vec<FolderRow>> {
+        folder::list(&self.db)
+    }
+
+    pub fn add_folder(&mut self, name: &str) -> Result<FolderRow> {
+        let row = FolderRow { id: self.new_id(), name: name.into(), created_ms: self.clock.now_utc_ms() };
+        folder::put(&self.db, &row)?;
+        Ok(row)
+    }
+
+    pub fn rename_folder(&mut self, id: &str, name: &str) -> Result<FolderRow> {
+        let row = FolderRow { name: name.into(), ..folder::get(&self.db, id)? };
+        folder::put(&self.db, &row)?;
+        Ok(row)
+    }
+
+    /// Its conversations stay, outside of any folder; they are returned.
+    pub fn remove_folder(&mut self, id: &str) -> Result<Vec<ConversationRow>> {
+        folder::get(&self.db, id)?;
+        let inside = self.conversations()?.into_iter().filter(|row| row.folder.as_deref() == Some(id));
+        let inside: Vec<_> = inside.map(|row| row.id).collect();
+        folder::remove(&self.db, id)?;
+        inside.iter().map(|id| self.conversation(id)).collect()
+    }
+
+    /// Into a folder, or out of any.
+    pub fn move_to(&mut self, id: &str, folder: Option<&str>) -> Result<ConversationRow> {
+        self.conversation(id)?;
+        if let Some(folder) = folder {
+            folder::get(&self.db, folder)?;
         }
-        chunk::clear(&transaction, id)?;
-        turn::remove_of_message(&transaction, id)?;
-        conversation::touch(&transaction, &ended.conversation, self.clock.now_utc_ms())?;
-        transaction.commit()?;
-        Ok(())
+        conversation::set_folder(&self.db, id, folder)?;
+        self.conversation(id)
     }
 
     // ---- settings and library ----
@@ -321,63 +250,8 @@ impl Session {
 }
 
 /// UUIDv7: sorts by the time of its making.
-fn new_id(clock: &dyn Clock) -> String {
+pub(crate) fn new_id(clock: &dyn Clock) -> String {
     let ms = u64::try_from(clock.now_utc_ms()).unwrap_or(0);
     let nanos = (ms % 1000) as u32 * 1_000_000;
     Uuid::new_v7(Timestamp::from_unix(NoContext, ms / 1000, nanos)).to_string()
-}
-
-/// The conversation, if nothing is being written in it.
-fn free(db: &Connection, id: &str) -> Result<ConversationRow> {
-    let row = conversation::get(db, id)?;
-    if row.deleted_ms.is_some() {
-        return Err(SessionError::missing("conversation", id));
-    }
-    if turn::of_conversation(db, id)?.is_some() {
-        return Err(SessionError::new(
-            "session.answering",
-            "An answer is being written in this conversation.",
-            "Wait for its end, or stop it.",
-        ));
-    }
-    Ok(row)
-}
-
-fn say(db: &Connection, row: &ConversationRow, id: String, text: &str, now_ms: i64) -> Result<String> {
-    let message = MessageRow {
-        id,
-        conversation: row.id.clone(),
-        parent: row.leaf.clone(),
-        role: Role::User,
-        text: text.into(),
-        reasoning: String::new(),
-        tool_calls: None,
-        state: MessageState::Complete,
-        error: None,
-        model: None,
-        stats: None,
-        created_ms: now_ms,
-    };
-    message::insert(db, &message)?;
-    Ok(message.id)
-}
-
-/// The user message that the active branch ends with or answers last.
-fn last_question(db: &Connection, row: &ConversationRow) -> Result<String> {
-    let branch = match &row.leaf {
-        Some(leaf) => message::branch(db, leaf)?,
-        None => Vec::new(),
-    };
-    branch
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User)
-        .map(|message| message.id.clone())
-        .ok_or_else(|| {
-            SessionError::new(
-                "session.nothing_to_retry",
-                "There is no question to answer again.",
-                "Write a message first.",
-            )
-        })
 }

@@ -8,7 +8,10 @@ use io::{Clock, Io};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Result, SessionError};
-use crate::{salvage, table};
+use crate::{backup, salvage, table};
+
+/// The database's name in the data folder.
+pub(crate) const FILE: &str = "inglenook.db";
 
 /// SQLite before this could corrupt a database in WAL mode.
 const LEAST_SQLITE: i32 = 3_051_003;
@@ -29,6 +32,14 @@ const MIGRATIONS: &[&[&str]] = &[
     ],
     &[table::message::ADD_TOOL_CALLS],
     &[table::fold::CREATE, table::compression::CREATE],
+    &[
+        table::folder::CREATE,
+        table::conversation::ADD_TREE,
+        table::message::ADD_TREE,
+        table::chunk::ADD_IDS,
+        table::token_log::ADD_WHOLE,
+        table::search::CREATE,
+    ],
 ];
 
 /// Something the user should know though nothing failed.
@@ -65,19 +76,34 @@ pub(crate) fn open(
         Err(error) if error.is_damage() => {
             let aside = set_aside(path, io, clock)?;
             let db = try_open(path, LastExit::Clean, io, clock)?;
-            let recovered = salvage::carry_over(&aside, &db);
-            let notice = SessionError::new(
-                "session.damaged",
-                format!(
-                    "The conversations' database was damaged. {recovered} conversations were recovered; the damaged file is kept as {}.",
-                    aside.display()
-                ),
-                "Nothing was thrown away: keep that file if something is missing.",
-            );
+            let notice = recovered(&db, path, &aside, io);
             Ok((db, vec![notice]))
         }
         Err(error) => Err(error),
     }
+}
+
+/// Brings what can be had of the damaged file, and what only the newest backup has, into the new one. Whatever was
+/// deleted for good is in no backup: what a backup has beside the file was lost by the damage.
+fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice {
+    let from_file = salvage::carry_over(aside, db);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let backup = backup::newest_whole(folder, io);
+    let all = backup.as_ref().map_or(from_file, |backup| salvage::carry_over(&backup.path, db));
+    let from_backup = match &backup {
+        Some(backup) if all > from_file => {
+            format!(" {} of them come from the backup of {}.", all - from_file, backup.said())
+        }
+        Some(_) | None => String::new(),
+    };
+    SessionError::new(
+        "session.damaged",
+        format!(
+            "The conversations' database was damaged. {all} conversations were recovered.{from_backup} The damaged file is kept as {}.",
+            aside.display()
+        ),
+        "Nothing was thrown away: keep that file if something is missing.",
+    )
 }
 
 fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Result<Connection> {
@@ -106,10 +132,15 @@ fn configure(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-fn quick_check(db: &Connection) -> Result<()> {
+pub(crate) fn quick_check(db: &Connection) -> Result<()> {
     let answer: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if answer == "ok" {
         return Ok(());
+    }
+    if answer.contains("FTS5 table") {
+        // The index of words is made from the messages: it costs nothing but time.
+        db.execute_batch(&format!("DROP TABLE search; {}", table::search::CREATE))?;
+        return quick_check(db);
     }
     Err(SessionError::new(
         "session.damaged",
@@ -140,8 +171,21 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
         return Ok(());
     }
     if version > 0 {
-        back_up(db, path, version, io, clock)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        backup::before_migration(db, folder, version, io, clock)?;
     }
+    run_migrations(db).map_err(|error| match error.code() {
+        "session.database" => SessionError::new(
+            "session.migration",
+            format!("The conversations could not be brought into this version's form: {error} They are as they were."),
+            "Go back to the version you had, or move what stands in the way aside; a copy lies in the backups folder.",
+        ),
+        _ => error,
+    })
+}
+
+/// All of them or none.
+fn run_migrations(db: &mut Connection) -> Result<()> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another process may have done it while this one waited.
     let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -152,14 +196,6 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
     }
     transaction.pragma_update(None, "user_version", newest())?;
     transaction.commit()?;
-    Ok(())
-}
-
-fn back_up(db: &Connection, path: &Path, version: u32, io: &dyn Io, clock: &dyn Clock) -> Result<()> {
-    let folder = path.with_file_name("backups");
-    io.create_dir_all(&folder)?;
-    let file = folder.join(format!("inglenook-schema{version}-{}.db", clock.now_utc_ms()));
-    db.execute("VACUUM INTO ?1", [file.to_string_lossy()])?;
     Ok(())
 }
 
@@ -181,8 +217,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// For reading what is left of a damaged file.
-pub(crate) fn open_damaged(path: &Path) -> Result<Connection> {
+/// For reading what is left of a damaged file, or a backup.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     db.pragma_update(None, "trusted_schema", false)?;
     Ok(db)

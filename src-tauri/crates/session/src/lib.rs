@@ -5,6 +5,7 @@
 //! emptied or overwritten. Knows nothing of models, doors or the types that cross an edge.
 #![forbid(unsafe_code)]
 
+mod backup;
 pub mod compress;
 mod conversation;
 mod db;
@@ -13,12 +14,19 @@ mod folds;
 mod owner;
 mod salvage;
 pub mod table;
+mod trash;
+mod tree;
+mod turns;
 
-pub use conversation::{Branch, BranchMessage, Ending, NewTurn, Session, Started};
+pub use backup::{BackUp, Backup};
+pub use conversation::{Branch, BranchMessage, Session};
 pub use db::Notice;
 pub use error::{Result, SessionError};
-pub use table::conversation::ConversationRow;
+pub use table::conversation::{ConversationRow, TitledBy};
 pub use table::fold::FoldRow;
+pub use table::folder::FolderRow;
 pub use table::message::{MessageRow, MessageState, Role};
 pub use table::model::ModelRow;
+pub use table::search::Hit;
 pub use table::token_log::TokenLog;
+pub use turns::{Ending, NewTurn, Piece, Started};

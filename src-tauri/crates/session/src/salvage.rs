@@ -10,7 +10,7 @@ use crate::db;
 
 /// In an order that satisfies the references. Turns die with the file.
 const TABLES: &[&str] =
-    &["conversation", "message", "chunk", "token_log", "fold", "compression", "setting", "model"];
+    &["folder", "conversation", "message", "chunk", "token_log", "fold", "compression", "setting", "model"];
 
 /// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
 /// that is left.
@@ -19,14 +19,19 @@ INSERT INTO conversation (id, title, model, leaf, activity, created_ms, updated_
     SELECT conversation, 'Recovered conversation', COALESCE(MAX(model), ''), NULL, 0, MIN(created_ms), MAX(created_ms)
     FROM message WHERE conversation NOT IN (SELECT id FROM conversation) GROUP BY conversation;
 UPDATE message SET parent = NULL WHERE parent NOT IN (SELECT id FROM message);
+UPDATE conversation SET folder = NULL WHERE folder NOT IN (SELECT id FROM folder);
+UPDATE message SET gone = NULL, gone_ms = NULL WHERE gone NOT IN (SELECT id FROM message);
+DELETE FROM chunk WHERE message NOT IN (SELECT id FROM message);
+DELETE FROM token_log WHERE message NOT IN (SELECT id FROM message);
 UPDATE conversation SET leaf =
-    (SELECT id FROM message WHERE message.conversation = conversation.id ORDER BY position DESC LIMIT 1)
+    (SELECT id FROM message WHERE message.conversation = conversation.id AND gone IS NULL ORDER BY position DESC LIMIT 1)
     WHERE leaf IS NULL OR leaf NOT IN (SELECT id FROM message);
 ";
 
-/// Copies every readable row of `damaged` into the new database `into`; how many conversations it has then.
-pub(crate) fn carry_over(damaged: &Path, into: &Connection) -> u32 {
-    let Ok(from) = db::open_damaged(damaged) else { return 0 };
+/// Copies every readable row of `from` that `into` doesn't have; how many conversations it has then.
+pub(crate) fn carry_over(from: &Path, into: &Connection) -> u32 {
+    let count = || into.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0);
+    let Ok(from) = db::open_to_read(from) else { return count() };
     // Rows come in any order here. These pragmas and statements fail only where nothing could be mended.
     let _ = into.pragma_update(None, "foreign_keys", false);
     for table in TABLES {
@@ -35,21 +40,26 @@ pub(crate) fn carry_over(damaged: &Path, into: &Connection) -> u32 {
     }
     let _ = into.execute_batch(MEND);
     let _ = into.pragma_update(None, "foreign_keys", true);
-    into.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0)
+    count()
 }
 
 /// Reads forwards until the first bad page, then backwards from the end to it: rows seen twice are ignored.
 fn copy(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<()> {
     for order in ["", " ORDER BY 1 DESC"] {
         let mut statement = from.prepare(&format!("SELECT * FROM {table}{order}"))?;
-        let width = statement.column_count();
-        let names = statement.column_names().collect::<Vec<_>>().join(", ");
-        let marks: Vec<_> = (1..=width).map(|i| format!("?{i}")).collect();
-        let insert = format!("INSERT OR IGNORE INTO {table} ({names}) VALUES ({})", marks.join(", "));
+        let known = into.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
+        let known: Vec<String> = known.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        // A newer version's column that this one doesn't know costs itself.
+        let taken: Vec<usize> = (0..names.len()).filter(|&at| known.contains(&names[at])).collect();
+        let marks: Vec<_> = (1..=taken.len()).map(|i| format!("?{i}")).collect();
+        let columns: Vec<_> = taken.iter().map(|&at| names[at].as_str()).collect();
+        let (columns, marks) = (columns.join(", "), marks.join(", "));
+        let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})");
         let mut insert = into.prepare(&insert)?;
         let mut rows = statement.query([])?;
         while let Ok(Some(row)) = rows.next() {
-            let values: rusqlite::Result<Vec<Value>> = (0..width).map(|i| row.get(i)).collect();
+            let values: rusqlite::Result<Vec<Value>> = taken.iter().map(|&at| row.get(at)).collect();
             if let Ok(values) = values {
                 // A row that breaks a rule of its table is left behind in the damaged file.
                 let _ = insert.execute(params_from_iter(values));

@@ -3,60 +3,13 @@
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use io::{Io, ManualClock, RealIo};
-use session::{Ending, MessageState, ModelRow, NewTurn, Notice, Role, Session, Started, TokenLog};
+use common::{Folder, answer, ask, clock, piece};
+use io::{Io, RealIo};
+use session::{MessageState, ModelRow, NewTurn, Role, Session};
 
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("inglenook-session-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> (Session, Vec<Notice>) {
-        Session::open(&self.0, &RealIo, clock()).unwrap()
-    }
-
-    fn session(&self) -> Session {
-        let (session, notices) = self.open();
-        assert_eq!(notices, []);
-        session
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::new(1_760_000_000_000))
-}
-
-fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> Started {
-    session.start(NewTurn::Message { conversation, title: text, text }, "starter").unwrap()
-}
-
-fn answer(session: &mut Session, started: &Started, text: &str) {
-    let log = Some(TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX] });
-    let ending = Ending {
-        state: MessageState::Complete,
-        text,
-        reasoning: "",
-        tool_calls: None,
-        stats: None,
-        error: None,
-        log,
-    };
-    session.finish(&started.assistant_message, &ending).unwrap();
-}
+mod common;
 
 fn texts(session: &Session, id: &str) -> Vec<(Role, String, MessageState)> {
     let branch = session.branch(id).unwrap();
@@ -72,8 +25,8 @@ fn a_conversation_is_found_again() {
     let folder = Folder::new("again");
     let mut session = folder.session();
     let first = ask(&mut session, None, "Hello\0 — 🦊");
-    session.append(&first.assistant_message, "Good ", "hm").unwrap();
-    session.append(&first.assistant_message, "day", "").unwrap();
+    session.append(&first.assistant_message, &piece("Good ", "hm")).unwrap();
+    session.append(&first.assistant_message, &piece("day", "")).unwrap();
     assert_eq!(session.active_turn(&first.conversation).unwrap(), Some(first.turn.clone()));
     assert_eq!(texts(&session, &first.conversation)[1].1, "Good day");
     answer(&mut session, &first, "Good day!");
@@ -87,7 +40,8 @@ fn a_conversation_is_found_again() {
     let branch = session.branch(&first.conversation).unwrap();
     let texts: Vec<_> = branch.messages.iter().map(|message| message.row.text.as_str()).collect();
     assert_eq!(texts, ["Hello\0 — 🦊", "Good day!", "And?", "Nothing."]);
-    assert_eq!(branch.messages[1].logs, [TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX] }]);
+    assert_eq!(branch.messages[1].logs[0].ids, [1, 2, u32::MAX]);
+    assert_eq!(branch.messages[1].logs[0].whole, [0, 1, 2, u32::MAX]);
     assert_eq!(branch.messages[2].row.parent.as_deref(), Some(first.assistant_message.as_str()));
 }
 
@@ -96,7 +50,7 @@ fn the_answer_of_a_dead_writer_is_interrupted_and_a_living_one_is_left_alone() {
     let folder = Folder::new("dead");
     let mut writer = folder.session();
     let started = ask(&mut writer, None, "Tell me");
-    writer.append(&started.assistant_message, "Once upon", "").unwrap();
+    writer.append(&started.assistant_message, &piece("Once upon", "")).unwrap();
 
     // A second process, while the first one writes.
     let mut other = folder.session();
@@ -110,6 +64,8 @@ fn the_answer_of_a_dead_writer_is_interrupted_and_a_living_one_is_left_alone() {
     assert_eq!(other.recover().unwrap(), std::slice::from_ref(&started.conversation));
     let expected = (Role::Assistant, "Once upon".to_owned(), MessageState::Interrupted);
     assert_eq!(texts(&other, &started.conversation)[1], expected);
+    let logs = other.generated(&started.assistant_message).unwrap();
+    assert_eq!((logs[0].fingerprint.as_str(), logs[0].whole.as_slice()), ("f", &[7, 8][..]));
     let again = other.start(NewTurn::Retry { conversation: &started.conversation }, "starter").unwrap();
     assert_eq!(again.user_message, started.user_message);
 }

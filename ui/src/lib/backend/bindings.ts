@@ -23,7 +23,23 @@ model: string, created_ms: number, updated_ms: number,
 /**
  * The turn that is answering right now.
  */
-active_turn: string | null, };
+active_turn: string | null, 
+/**
+ * The folder it lies in.
+ */
+folder: string | null, pinned: boolean, 
+/**
+ * In the trash since then.
+ */
+deleted_ms: number | null, 
+/**
+ * The one that was used last has the greatest, whatever the clock says.
+ */
+activity: number, 
+/**
+ * Grows with everything that changes in it.
+ */
+revision: number, };
 
 export type Conversation = { summary: ConversationSummary, 
 /**
@@ -203,7 +219,99 @@ export type ChoiceOption = { value: string, label: string, };
 
 export type SettingRow = { key: string, section: string, label: string, help: string, kind: SettingKind, default: unknown, value: unknown, };
 
-export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "setting_changed", row: SettingRow, } | { "type": "notice", error: ErrorInfo, };
+export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "folder_changed", folder: Folder, } | { "type": "folder_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "setting_changed", row: SettingRow, } | { "type": "notice", error: ErrorInfo, };
+
+/**
+ * What a conversation has of its own; what is absent is as the settings say.
+ */
+export type ConversationOptions = { 
+/**
+ * Stands before the first message, for the model alone.
+ */
+system_prompt: string | null, temperature: number | null, top_k: number | null, top_p: number | null, min_p: number | null, repeat_penalty: number | null, seed: number | null, 
+/**
+ * Longest answer, in tokens.
+ */
+max_tokens: number | null, };
+
+export type SetOptionsArgs = { id: string, options: ConversationOptions, };
+
+export type EditArgs = { 
+/**
+ * A message of the user's: a new version of it begins a branch.
+ */
+message: string, text: string, };
+
+export type RegenerateArgs = { 
+/**
+ * An answer, or the question to answer again.
+ */
+message: string, 
+/**
+ * Library id; absent: the conversation's model.
+ */
+model?: string | null, };
+
+export type MessageArgs = { message: string, };
+
+export type ChooseArgs = { message: string, 
+/**
+ * Counted from 1, of those beside the message; absent: the message itself.
+ */
+version?: number | null, };
+
+export type PinArgs = { id: string, pinned: boolean, };
+
+export type MoveArgs = { id: string, 
+/**
+ * Null: out of any folder.
+ */
+folder: string | null, };
+
+export type Folder = { id: string, name: string, };
+
+export type NameArgs = { name: string, };
+
+export type FolderNameArgs = { id: string, name: string, };
+
+export type SearchArgs = { 
+/**
+ * Words by their beginnings; what stands in quotes is looked for as it stands.
+ */
+query: string, 
+/**
+ * Absent: 50.
+ */
+limit?: number | null, };
+
+export type SearchResult = { 
+/**
+ * Conversations whose title has all the words.
+ */
+titles: Array<TitleHit>, 
+/**
+ * Messages that have all the words, newest first.
+ */
+messages: Array<MessageHit>, };
+
+export type TitleHit = { conversation: string, title: string, };
+
+export type MessageHit = { conversation: string, title: string, message: string, role: Role, created_ms: number, 
+/**
+ * A part of the message, in pieces.
+ */
+snippet: Array<SnippetPart>, };
+
+export type SnippetPart = { text: string, 
+/**
+ * It is what was looked for.
+ */
+hit: boolean, };
+
+/**
+ * How many conversations a use case went over.
+ */
+export type Count = { count: number, };
 
 /** Every use case: what it takes and what it gives. */
 export type Calls = {

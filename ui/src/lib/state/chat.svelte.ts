@@ -47,7 +47,7 @@ export class ChatState {
   #watch = new AbortController();
   /** The turn that `#follow` was begun for; it is followed once. */
   #followed: string | null = null;
-  #updatedMs = 0;
+  #revision = 0;
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -129,9 +129,9 @@ export class ChatState {
     if (event.type !== 'conversation_changed' || event.conversation.id !== this.id) return;
     if (this.sending || this.opening || this.answering) return;
     // Another window or the terminal was at work here.
-    const { active_turn, updated_ms } = event.conversation;
+    const { active_turn, revision } = event.conversation;
     const news =
-      active_turn !== null ? active_turn !== this.#followed : updated_ms > this.#updatedMs;
+      active_turn !== null ? active_turn !== this.#followed : revision !== this.#revision;
     if (news) void this.#refetch(this.#watch.signal);
   }
 
@@ -171,7 +171,7 @@ export class ChatState {
   #show(conversation: Conversation): void {
     this.messages = conversation.messages;
     this.#fold = conversation.fold;
-    this.#updatedMs = conversation.summary.updated_ms;
+    this.#revision = conversation.summary.revision;
     const turn = conversation.summary.active_turn;
     const writing = conversation.messages.at(-1);
     if (turn === null || writing?.role !== 'assistant') {

@@ -35,6 +35,7 @@ struct Turn {
 /// Steps of a turn that come once, by kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
+    begins: usize,
     tokens: usize,
     calls: usize,
     notices: usize,
@@ -161,6 +162,7 @@ impl Turn {
             Step::Queued { .. } | Step::Loading { .. } | Step::Prefill { .. } => return News::Yes,
             // One that wants a summary is asked for again.
             Step::Done(_) | Step::Failed { .. } | Step::Wanting { .. } => return News::Last,
+            Step::Began { .. } => (&mut self.said.begins, &mut self.told.begins),
             Step::Token { .. } => (&mut self.said.tokens, &mut self.told.tokens),
             Step::ToolCall { .. } => (&mut self.said.calls, &mut self.told.calls),
             Step::Notice { .. } => (&mut self.said.notices, &mut self.told.notices),

@@ -5,6 +5,7 @@
 //! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
 //! sleeps. Knows nothing of conversations, doors or the database.
 
+mod continued;
 mod count;
 mod fit;
 mod inspect;
@@ -344,6 +345,7 @@ fn never_started() -> Finished {
         prefill_tok_s: 0.0,
         decode_tok_s: 0.0,
         log: Ids { fingerprint: String::new(), ids: Vec::new() },
+        whole: Vec::new(),
     }
 }
 

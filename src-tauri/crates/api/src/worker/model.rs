@@ -9,6 +9,7 @@ use io::{Clock, RealIo};
 
 use session::compress::Room;
 
+use super::continued;
 use super::fit::{Fit, Fitting, Why};
 use super::prompt::{Vocabulary, no_vocabulary};
 use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Prompt, Step};
@@ -125,7 +126,12 @@ impl LoadedModel {
                 folded
             }
         };
-        let prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
+        let mut prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
+        let had = match &request.had {
+            Some(had) => continued::tokens(had, vocabulary.fingerprint, tokenizer)?,
+            None => Vec::new(),
+        };
+        prepared.ids.extend(&had);
         self.check_room(prepared.ids.len())?;
         let splitter = ReplySplitter::new(&prepared.format, &prepared.text, &request.chat.tools);
         let number = self.next_number;
@@ -148,8 +154,15 @@ impl LoadedModel {
             script: Vec::new(),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         })?;
-        self.running.push(Running::new(number, request.turn, splitter, &prepared.format, times));
-        let mut steps: Vec<Step> = folded.map(|folded| Step::Compacted { folded }).into_iter().collect();
+        let mut running = Running::new(number, request.turn, splitter, &prepared.format, times);
+        let fingerprint = &self.model.info().fingerprint;
+        let began = match self.model.tokenizer() {
+            Some(tokenizer) => running.read(had, tokenizer, fingerprint),
+            None => return Err(no_vocabulary(&self.reference.id)),
+        };
+        self.running.push(running);
+        let mut steps = vec![began];
+        steps.extend(folded.map(|folded| Step::Compacted { folded }));
         let mut notices = prepared.notices;
         notices.extend(self.notice.take());
         if number == 0

@@ -256,6 +256,9 @@ pub struct GenerateRequest {
     /// None: a prompt that doesn't fit is refused.
     #[serde(default)]
     pub compression: Option<Compression>,
+    /// Everything that was generated of this answer already: it goes on from there.
+    #[serde(default)]
+    pub had: Option<Ids>,
     /// None: the answer begins.
     #[serde(default)]
     pub resume: Option<Resume>,
@@ -346,6 +349,13 @@ pub enum Step {
     Loading {
         fraction: f32,
     },
+    /// The model has taken it. What the answer has already, word for word, comes with it.
+    Began {
+        /// What it has, and whose ids these are.
+        had: Ids,
+        text: String,
+        reasoning: String,
+    },
     Prefill {
         done: u32,
         total: u32,
@@ -406,6 +416,9 @@ pub struct Finished {
     pub decode_tok_s: f64,
     /// Ids of the answer's text, without its reasoning and its end.
     pub log: Ids,
+    /// Everything that was generated of it, markup included, without its end.
+    #[serde(default)]
+    pub whole: Vec<u32>,
 }
 
 /// Whether a model is in memory.

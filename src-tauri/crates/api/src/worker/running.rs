@@ -20,14 +20,16 @@ pub struct Running {
     marks: Vec<TokenId>,
     n_calls: usize,
     log: Log,
+    /// Everything that was generated, in order.
+    whole: Vec<TokenId>,
     times: Times,
 }
 
 /// What a token or the end of the answer brought.
 #[derive(Default)]
-struct Brought {
-    text: String,
-    reasoning: String,
+pub(super) struct Brought {
+    pub text: String,
+    pub reasoning: String,
     calls: Vec<ToolCall>,
     notices: Vec<String>,
 }
@@ -72,7 +74,7 @@ impl Running {
         times: Times,
     ) -> Self {
         let marks = format.marks().to_vec();
-        Self { number, turn, splitter, marks, n_calls: 0, log: Log::default(), times }
+        Self { number, turn, splitter, marks, n_calls: 0, log: Log::default(), whole: Vec::new(), times }
     }
 
     /// The steps that an event makes. `now` is the moment it happened.
@@ -110,7 +112,8 @@ impl Running {
     }
 
     /// The text that came with a token, then the token itself where it is markup.
-    fn token(&mut self, id: TokenId, text: &str, context: &Context) -> Brought {
+    pub(super) fn token(&mut self, id: TokenId, text: &str, context: &Context) -> Brought {
+        self.whole.push(id);
         let is_control = context.tokenizer.is_some_and(|tokenizer| tokenizer.is_control(id));
         if !is_control && self.marks.binary_search(&id).is_err() {
             self.log.undecided.push(id);
@@ -166,7 +169,10 @@ impl Running {
             let n_blank = ids.iter().take_while(|id| tokenizer.decode(&[**id]).trim().is_empty()).count();
             ids.drain(..n_blank);
         }
-        while ids.pop_if(|id| context.tokenizer.is_some_and(|tokenizer| tokenizer.is_eog(*id))).is_some() {}
+        let is_end = |id: &mut TokenId| context.tokenizer.is_some_and(|tokenizer| tokenizer.is_eog(*id));
+        while ids.pop_if(is_end).is_some() {}
+        let mut whole = std::mem::take(&mut self.whole);
+        while whole.pop_if(is_end).is_some() {}
         let times = self.times;
         let computed = done.n_prompt.saturating_sub(done.n_reused);
         let prefill = times.first_token.map(|first| first.saturating_sub(times.submitted));
@@ -185,6 +191,7 @@ impl Running {
             prefill_tok_s: rate(computed, prefill),
             decode_tok_s: rate(done.n_generated.saturating_sub(1), decode),
             log: Ids { fingerprint: context.fingerprint.into(), ids },
+            whole,
         }
     }
 }

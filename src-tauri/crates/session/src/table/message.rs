@@ -2,10 +2,11 @@
 //!
 //! `stats`, `error` and `tool_calls` are JSON of the layer above; this table only keeps them.
 
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
+use crate::table::search;
+use crate::table::words::words;
 
 pub const CREATE: &str = "
 CREATE TABLE message (
@@ -30,28 +31,13 @@ CREATE INDEX message_streaming ON message(id) WHERE state = 'streaming';
 /// Tools that the model wants called.
 pub const ADD_TOOL_CALLS: &str = "ALTER TABLE message ADD COLUMN tool_calls TEXT;";
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$line:meta])* $variant:ident = $word:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[$line])* $variant),* }
-
-        impl ToSql for $name {
-            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-                Ok(match self { $(Self::$variant => $word),* }.into())
-            }
-        }
-
-        impl FromSql for $name {
-            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-                match value.as_str()? {
-                    $($word => Ok(Self::$variant),)*
-                    _ => Err(FromSqlError::InvalidType),
-                }
-            }
-        }
-    };
-}
+/// The way a branch goes on where it was looked at last; the message whose removal took this one, and when.
+pub const ADD_TREE: &str = "
+ALTER TABLE message ADD COLUMN chosen TEXT;
+ALTER TABLE message ADD COLUMN gone TEXT;
+ALTER TABLE message ADD COLUMN gone_ms INTEGER;
+CREATE INDEX message_gone ON message(gone) WHERE gone IS NOT NULL;
+";
 
 words! {
     /// Who speaks.
@@ -88,10 +74,37 @@ pub struct MessageRow {
     /// JSON.
     pub stats: Option<String>,
     pub created_ms: i64,
+    /// The child that the active branch went on with when it last came through here.
+    pub chosen: Option<String>,
+    /// The message whose removal took this one; None: it is there.
+    pub gone: Option<String>,
+    pub gone_ms: Option<i64>,
 }
 
-const COLUMNS: &str =
-    "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms, tool_calls";
+impl MessageRow {
+    /// A user's message, complete and empty.
+    pub fn new(id: String) -> Self {
+        Self {
+            id,
+            conversation: String::new(),
+            parent: None,
+            role: Role::User,
+            text: String::new(),
+            reasoning: String::new(),
+            tool_calls: None,
+            state: MessageState::Complete,
+            error: None,
+            model: None,
+            stats: None,
+            created_ms: 0,
+            chosen: None,
+            gone: None,
+            gone_ms: None,
+        }
+    }
+}
+
+const COLUMNS: &str = "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms, tool_calls, chosen, gone, gone_ms";
 
 /// Stands in the place of a text that can't be read any more.
 const UNREADABLE: &str = "This message can't be read: its row in the database is damaged.";
@@ -111,18 +124,22 @@ fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
         text,
         reasoning: row.get(5).unwrap_or_default(),
         state,
-        error: row.get(7)?,
-        model: row.get(8)?,
-        stats: row.get(9)?,
-        created_ms: row.get(10)?,
-        // Damaged or not there yet: an answer without calls.
+        // What is damaged of these is as if it had never been there.
+        error: row.get(7).unwrap_or_default(),
+        model: row.get(8).unwrap_or_default(),
+        stats: row.get(9).unwrap_or_default(),
+        created_ms: row.get(10).unwrap_or_default(),
         tool_calls: row.get(11).unwrap_or_default(),
+        chosen: row.get(12).unwrap_or_default(),
+        gone: row.get(13).unwrap_or_default(),
+        gone_ms: row.get(14).unwrap_or_default(),
     })
 }
 
 pub(crate) fn insert(db: &Connection, row: &MessageRow) -> Result<()> {
-    let sql =
-        format!("INSERT INTO message ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+    let sql = format!(
+        "INSERT INTO message ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+    );
     db.prepare_cached(&sql)?.execute(params![
         row.id,
         row.conversation,
@@ -135,7 +152,10 @@ pub(crate) fn insert(db: &Connection, row: &MessageRow) -> Result<()> {
         row.model,
         row.stats,
         row.created_ms,
-        row.tool_calls
+        row.tool_calls,
+        row.chosen,
+        row.gone,
+        row.gone_ms
     ])?;
     Ok(())
 }
@@ -163,14 +183,65 @@ pub(crate) fn branch(db: &Connection, leaf: &str) -> Result<Vec<MessageRow>> {
 
 /// Which of the messages under the same parent this is, and how many there are; both from 1.
 pub(crate) fn version(db: &Connection, row: &MessageRow) -> Result<(u32, u32)> {
-    let sql =
-        "SELECT COUNT(*) FILTER (WHERE position <= (SELECT position FROM message WHERE id = ?3)), COUNT(*)
-               FROM message WHERE conversation = ?1 AND parent IS ?2 AND role = ?4";
+    let siblings = siblings(db, row)?;
+    let at = siblings.iter().position(|id| *id == row.id).unwrap_or(0);
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Ok((count(at + 1), count(siblings.len().max(1))))
+}
+
+/// The messages beside this one, itself included, oldest first.
+pub(crate) fn siblings(db: &Connection, row: &MessageRow) -> Result<Vec<String>> {
+    let sql = "SELECT id FROM message WHERE conversation = ?1 AND parent IS ?2 AND role = ?3 AND gone IS NULL
+               ORDER BY position";
     let mut statement = db.prepare_cached(sql)?;
-    let counts = statement.query_row(params![row.conversation, row.parent, row.id, row.role], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?;
-    Ok(counts)
+    let ids = statement.query_map(params![row.conversation, row.parent, row.role], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(crate) fn newest_child(db: &Connection, id: &str) -> Result<Option<String>> {
+    let sql = "SELECT id FROM message WHERE parent = ?1 AND gone IS NULL ORDER BY position DESC LIMIT 1";
+    Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?)
+}
+
+pub(crate) fn chosen_child(db: &Connection, id: &str) -> Result<Option<String>> {
+    let sql = "SELECT child.id FROM message JOIN message AS child ON child.id = message.chosen
+               WHERE message.id = ?1 AND child.parent = ?1 AND child.gone IS NULL";
+    Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?)
+}
+
+/// Marks a message and what is under it as removed; what an earlier removal took stays that one's.
+pub(crate) fn mark_gone(db: &Connection, id: &str, now_ms: i64) -> Result<()> {
+    let sql = "WITH RECURSIVE down(id) AS (
+                   SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
+               UPDATE message SET gone = ?1, gone_ms = ?2 WHERE gone IS NULL AND id IN (SELECT id FROM down)";
+    db.execute(sql, params![id, now_ms])?;
+    Ok(())
+}
+
+pub(crate) fn unmark_gone(db: &Connection, id: &str) -> Result<()> {
+    db.execute("UPDATE message SET gone = NULL, gone_ms = NULL WHERE gone = ?1", [id])?;
+    Ok(())
+}
+
+/// Removals older than this.
+pub(crate) fn gone_before(db: &Connection, before_ms: i64) -> Result<Vec<String>> {
+    let mut statement = db.prepare("SELECT id FROM message WHERE gone IS NOT NULL AND gone_ms < ?1")?;
+    let ids = statement.query_map([before_ms], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+/// For good, with what is under it.
+pub(crate) fn remove(db: &Connection, id: &str) -> Result<()> {
+    db.execute("DELETE FROM message WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// It is being written again.
+pub(crate) fn reopen(db: &Connection, id: &str) -> Result<()> {
+    let sql = "UPDATE message SET state = 'streaming', error = NULL, stats = NULL, text = '', reasoning = ''
+               WHERE id = ?1";
+    db.execute(sql, [id])?;
+    search::remove(db, id)
 }
 
 /// The end of a message that was streaming.
@@ -179,7 +250,7 @@ pub(crate) fn finish(db: &Connection, row: &MessageRow) -> Result<()> {
         "UPDATE message SET text = ?2, reasoning = ?3, state = ?4, error = ?5, stats = ?6, tool_calls = ?7 WHERE id = ?1",
         params![row.id, row.text, row.reasoning, row.state, row.error, row.stats, row.tool_calls],
     )?;
-    Ok(())
+    search::put(db, &row.id, &row.text)
 }
 
 /// Streaming messages that no turn writes to any more.

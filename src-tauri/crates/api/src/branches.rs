@@ -1,0 +1,90 @@
+//! The tree's use cases: messages edited, answered again, gone on with, looked at, copied, removed.
+
+use session::{MessageState, NewTurn, Role};
+
+use crate::chat::check_message;
+use crate::error::{Error, Result};
+use crate::types::{AppEvent, ConversationSummary, Finish, TurnStarted, TurnStats};
+use crate::{App, Had, title};
+
+impl App {
+    /// Another version of a user's message, answered: a branch begins there, the old one stays.
+    pub fn message_edit(&self, message: &str, text: &str) -> Result<TurnStarted> {
+        check_message(text)?;
+        let conversation = self.conversation_of(message)?;
+        self.start(Some(&conversation), None, NewTurn::Edit { message, text }, None)
+    }
+
+    /// Another version of any answer, by another model if one is named.
+    pub fn message_regenerate(&self, message: &str, model: Option<&str>) -> Result<TurnStarted> {
+        let conversation = self.conversation_of(message)?;
+        self.start(Some(&conversation), model, NewTurn::Again { message }, None)
+    }
+
+    /// An answer that was stopped, interrupted or cut goes on from exactly the tokens it has.
+    pub fn message_continue(&self, message: &str) -> Result<TurnStarted> {
+        let (row, logs) = {
+            let state = self.shared().state();
+            (state.session.message(message)?, state.session.generated(message)?)
+        };
+        let refused = |why: &str| {
+            let remedy = "Ask for another version of it instead.";
+            Err(Error::new(crate::ErrorKind::Conflict, "chat.cannot_continue", why, remedy))
+        };
+        let finish = row.stats.as_deref().and_then(|json| serde_json::from_str::<TurnStats>(json).ok());
+        let was_cut = matches!(finish.map(|stats| stats.finish), Some(Finish::Length | Finish::ContextFull));
+        let is_open = match row.state {
+            MessageState::Stopped | MessageState::Interrupted | MessageState::Failed => true,
+            MessageState::Complete => was_cut,
+            MessageState::Streaming => return refused("This answer is being written already."),
+        };
+        if row.role != Role::Assistant || !is_open || row.tool_calls.is_some() {
+            return refused("This answer has come to its end.");
+        }
+        let Some(log) = logs.into_iter().find(|log| !log.whole.is_empty()) else {
+            return refused("The tokens of this answer were not kept, so it can't go on exactly.");
+        };
+        let had =
+            Had { text: row.text, reasoning: row.reasoning, ids: log.whole, fingerprint: log.fingerprint };
+        let model = row.model.as_deref();
+        self.start(Some(&row.conversation), model, NewTurn::Continue { message }, Some(had))
+    }
+
+    /// The branch through this message, or through a version of it, becomes the one that is looked at.
+    pub fn message_choose(&self, message: &str, version: Option<u32>) -> Result<ConversationSummary> {
+        self.changed(|state| {
+            Ok(match version {
+                Some(version) => state.session.choose_version(message, version)?,
+                None => state.session.choose(message)?,
+            })
+        })
+    }
+
+    /// A new conversation with all up to this message.
+    pub fn message_fork(&self, message: &str) -> Result<ConversationSummary> {
+        self.changed(|state| {
+            let from = state.session.message(message)?.conversation;
+            let title = title::clean(&format!("{} (branch)", state.session.conversation(&from)?.title));
+            Ok(state.session.fork(message, &title)?)
+        })
+    }
+
+    /// Removes a message and all after it; `message_restore` brings it back.
+    pub fn message_delete(&self, message: &str) -> Result<ConversationSummary> {
+        self.changed(|state| Ok(state.session.remove_message(message)?))
+    }
+
+    pub fn message_restore(&self, message: &str) -> Result<ConversationSummary> {
+        self.changed(|state| Ok(state.session.restore_message(message)?))
+    }
+
+    fn conversation_of(&self, message: &str) -> Result<String> {
+        Ok(self.shared().state().session.message(message)?.conversation)
+    }
+
+    /// Says that a conversation is there or has changed.
+    pub(crate) fn told(&self, conversation: ConversationSummary) -> ConversationSummary {
+        self.shared().tell(AppEvent::ConversationChanged { conversation: conversation.clone() });
+        conversation
+    }
+}

@@ -1,0 +1,64 @@
+//! Deleting conversations: into the trash, out of it, and for good.
+
+use crate::error::{Error, Result};
+use crate::types::{AppEvent, ConversationSummary, Count};
+use crate::worker::protocol::WorkerRequest;
+use crate::{App, convert};
+
+impl App {
+    /// Into the trash; its answer, if one is being written, is stopped.
+    pub fn conversation_delete(&self, id: &str) -> Result<()> {
+        let active = {
+            let mut state = self.shared().state();
+            let active = state.session.active_turn(id)?;
+            state.session.delete(id)?;
+            active
+        };
+        if let Some(turn) = active {
+            self.turn_cancel(&turn)?;
+        }
+        self.ask(WorkerRequest::Forget { conversation: id.into() })?;
+        self.shared().tell(AppEvent::ConversationRemoved { id: id.into() });
+        Ok(())
+    }
+
+    /// Out of the trash.
+    pub fn conversation_restore(&self, id: &str) -> Result<ConversationSummary> {
+        self.changed(|state| Ok(state.session.restore(id)?))
+    }
+
+    /// The last one deleted first.
+    pub fn trash_list(&self) -> Result<Vec<ConversationSummary>> {
+        let rows = self.shared().state().session.trash()?;
+        Ok(rows.into_iter().map(|row| convert::summary(row, None)).collect())
+    }
+
+    /// For good, from the trash or not: text, index, ids of tokens, and every copy that was kept of them.
+    pub fn conversation_forget(&self, id: &str) -> Result<()> {
+        self.forget(&[id.to_owned()])
+    }
+
+    /// What lies in the trash goes for good; how many those were.
+    pub fn trash_empty(&self) -> Result<Count> {
+        let ids: Vec<_> = self.trash_list()?.into_iter().map(|summary| summary.id).collect();
+        if !ids.is_empty() {
+            self.forget(&ids)?;
+        }
+        Ok(Count { count: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
+    }
+
+    fn forget(&self, ids: &[String]) -> Result<()> {
+        // What the worker keeps of them goes first: it must not be written once the rows are gone.
+        for id in ids {
+            self.ask(WorkerRequest::Forget { conversation: id.clone() })?;
+        }
+        let traces = self.shared().state().session.forget(ids, &*self.shared().io)?;
+        for id in ids {
+            self.shared().tell(AppEvent::ConversationRemoved { id: id.clone() });
+        }
+        if let Some(traces) = traces {
+            self.shared().notice(Error::from(traces).info);
+        }
+        Ok(())
+    }
+}

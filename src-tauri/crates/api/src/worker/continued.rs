@@ -1,0 +1,51 @@
+//! An answer that goes on: what it has is read again, token for token, as if it had just been generated.
+
+use engine::TokenId;
+use engine::tokenizer::Tokenizer;
+
+use super::protocol::{Ids, Step};
+use super::running::{Context, Running};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The tokens to go on from: those that were kept, without an end and without half a character.
+pub fn tokens(had: &Ids, fingerprint: &str, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
+    let known = had.ids.iter().all(|id| (*id as usize) < tokenizer.n_vocab());
+    if had.fingerprint != fingerprint || !known {
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            "chat.cannot_continue",
+            "This answer was begun by a model with other tokens, so it can't go on exactly.",
+            "Ask for another version of it instead.",
+        ));
+    }
+    let mut ids = had.ids.clone();
+    while ids.pop_if(|id| tokenizer.is_eog(*id)).is_some() {}
+    while ends_in_half_a_character(&ids, tokenizer) {
+        ids.pop();
+    }
+    Ok(ids)
+}
+
+fn ends_in_half_a_character(ids: &[TokenId], tokenizer: &Tokenizer) -> bool {
+    let mut stream = tokenizer.stream();
+    for id in ids {
+        stream.push(*id);
+    }
+    !stream.finish().is_empty()
+}
+
+impl Running {
+    /// Reads what the answer has; the first step of its turn.
+    pub fn read(&mut self, ids: Vec<TokenId>, tokenizer: &Tokenizer, fingerprint: &str) -> Step {
+        let context = Context { tokenizer: Some(tokenizer), fingerprint, n_ctx: 0 };
+        let mut stream = tokenizer.stream();
+        let (mut text, mut reasoning) = (String::new(), String::new());
+        for id in &ids {
+            let piece = stream.push(*id).to_owned();
+            let brought = self.token(*id, &piece, &context);
+            text.push_str(&brought.text);
+            reasoning.push_str(&brought.reasoning);
+        }
+        Step::Began { had: Ids { fingerprint: fingerprint.into(), ids }, text, reasoning }
+    }
+}

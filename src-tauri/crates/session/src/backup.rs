@@ -1,0 +1,183 @@
+//! Copies of the database, made while it is in use and looked through before they count.
+//!
+//! A rolling backup is made once a day of use; the newest few stay. A half one is never seen: it is written under
+//! another name, checked, flushed and renamed.
+
+use std::path::{Path, PathBuf};
+
+use io::{Clock, Io};
+use rusqlite::Connection;
+
+use crate::conversation::Session;
+use crate::db;
+use crate::error::{Result, SessionError};
+
+/// Time between two rolling backups.
+const EVERY_MS: i64 = 24 * 3600 * 1000;
+
+/// Rolling backups that stay, and copies made before migrations that stay.
+const KEPT: usize = 4;
+
+const ROLLING: &str = "inglenook-";
+const MIGRATION: &str = "inglenook-schema";
+const EXTENSION: &str = ".db";
+
+/// A backup file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    pub path: PathBuf,
+    pub made_ms: i64,
+}
+
+impl Backup {
+    /// Its day, for people.
+    pub(crate) fn said(&self) -> String {
+        let days = self.made_ms.div_euclid(24 * 3600 * 1000);
+        let (year, month, day) = civil(days);
+        format!("{year}-{month:02}-{day:02}")
+    }
+}
+
+/// A backup that is due: everything that making it needs, so that another thread can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackUp {
+    folder: PathBuf,
+    now_ms: i64,
+}
+
+impl Session {
+    /// Whether it is time for another one. A clock that went back makes none too many: the newest file counts.
+    pub fn backup_due(&self, io: &dyn Io) -> Result<Option<BackUp>> {
+        let now_ms = self.clock.now_utc_ms();
+        let newest = rolling(&self.folder, io)?.into_iter().map(|backup| backup.made_ms).max();
+        let is_due = newest.is_none_or(|newest| (now_ms - newest).abs() >= EVERY_MS);
+        let has_something = !self.conversations()?.is_empty();
+        let due = BackUp { folder: self.folder.clone(), now_ms };
+        Ok((is_due && has_something).then_some(due))
+    }
+}
+
+impl BackUp {
+    /// Makes it by a connection of its own; writers need not wait. Its path.
+    pub fn make(&self, io: &dyn Io) -> Result<PathBuf> {
+        let folder = folder(&self.folder);
+        io.create_dir_all(&folder)?;
+        let path = folder.join(format!("{ROLLING}{}{EXTENSION}", self.now_ms));
+        copy(&db::open_to_read(&self.folder.join(db::FILE))?, &path, io)?;
+        let mut all = rolling(&self.folder, io)?;
+        all.sort_by_key(|backup| std::cmp::Reverse(backup.made_ms));
+        for old in all.into_iter().skip(KEPT) {
+            io.remove_file(&old.path)?;
+        }
+        Ok(path)
+    }
+}
+
+/// Where they lie in a data folder.
+pub(crate) fn folder(data: &Path) -> PathBuf {
+    data.join("backups")
+}
+
+/// A copy as it was before the schema changes.
+pub(crate) fn before_migration(
+    db: &Connection,
+    data: &Path,
+    version: u32,
+    io: &dyn Io,
+    clock: &dyn Clock,
+) -> Result<()> {
+    let folder = folder(data);
+    io.create_dir_all(&folder)?;
+    let path = folder.join(format!("{MIGRATION}{version}-{}{EXTENSION}", clock.now_utc_ms()));
+    copy(db, &path, io)
+}
+
+/// The whole database as one file at `path`, which must be new.
+pub(crate) fn copy(from: &Connection, path: &Path, io: &dyn Io) -> Result<()> {
+    let mut half = path.as_os_str().to_owned();
+    half.push(".half");
+    let half = PathBuf::from(half);
+    if io.exists(&half)? {
+        io.remove_file(&half)?;
+    }
+    let copied = from
+        .execute("VACUUM INTO ?1", [half.to_string_lossy()])
+        .map_err(SessionError::from)
+        .and_then(|_| check_and_flush(&half))
+        .and_then(|()| Ok(io.rename(&half, path)?));
+    if copied.is_err() {
+        // What is left of it is worth nothing; the failure that counts is the first one.
+        let _ = io.remove_file(&half);
+    }
+    copied
+}
+
+/// A copy that can't be read is none; one that is not on the disk is none either: writing its header again flushes all
+/// of it.
+fn check_and_flush(path: &Path) -> Result<()> {
+    let db = Connection::open(path)?;
+    db::quick_check(&db)?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    db.pragma_update(None, "user_version", version)?;
+    Ok(())
+}
+
+/// Those made day by day.
+fn rolling(data: &Path, io: &dyn Io) -> Result<Vec<Backup>> {
+    all(data, io).map(|all| all.into_iter().filter(|backup| !is_of_migration(&backup.path)).collect())
+}
+
+fn is_of_migration(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(MIGRATION))
+}
+
+fn all(data: &Path, io: &dyn Io) -> Result<Vec<Backup>> {
+    let folder = folder(data);
+    if !io.exists(&folder)? {
+        return Ok(Vec::new());
+    }
+    let made_ms = |path: &Path| -> Option<i64> {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix(ROLLING)?.strip_suffix(EXTENSION)?.rsplit('-').next()?.parse().ok()
+    };
+    let files = io.list(&folder)?.into_iter();
+    Ok(files.filter_map(|path| Some(Backup { made_ms: made_ms(&path)?, path })).collect())
+}
+
+/// The newest backup that can be read wholly.
+pub(crate) fn newest_whole(data: &Path, io: &dyn Io) -> Option<Backup> {
+    let mut all = all(data, io).ok()?;
+    all.sort_by_key(|backup| std::cmp::Reverse(backup.made_ms));
+    all.into_iter().find(|backup| {
+        let checked = db::open_to_read(&backup.path).and_then(|db| db::quick_check(&db));
+        checked.is_ok()
+    })
+}
+
+/// Year, month and day of a day since 1970 (proleptic Gregorian).
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_said() {
+        for (made_ms, expected) in
+            [(0, "1970-01-01"), (951_782_400_000, "2000-02-29"), (1_760_000_000_000, "2025-10-09")]
+        {
+            assert_eq!(Backup { path: PathBuf::new(), made_ms }.said(), expected);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The index of words over every message's text.
+//!
+//! Words are found by their beginnings, without regard to case and accents. Scripts that put no spaces between
+//! words are indexed letter by letter, so that any part of a sentence is found in them. What is deleted leaves
+//! the index at once (`secure-delete`), not when its pages happen to be merged.
+
+use rusqlite::{Connection, params};
+
+use crate::error::Result;
+
+pub const CREATE: &str = "
+CREATE VIRTUAL TABLE search USING fts5(text, tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3');
+INSERT INTO search(search, rank) VALUES ('secure-delete', 1);
+";
+
+/// Around what was found, in snippets.
+const BEGIN: char = '\u{2}';
+const END: char = '\u{3}';
+
+/// Stands between letters of scripts without spaces: no part of any word, and nothing to see.
+const GAP: char = '\u{200B}';
+
+/// Words of a snippet; FTS5 allows 64.
+const SNIPPET_WORDS: u32 = 28;
+
+/// Words of a question that are looked at; more would only narrow what is narrow.
+const MOST_WORDS: usize = 16;
+
+/// A message that has what was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    pub conversation: String,
+    pub title: String,
+    pub message: String,
+    pub role: super::message::Role,
+    pub created_ms: i64,
+    /// A part of its text, in pieces; true where it is what was looked for.
+    pub snippet: Vec<(String, bool)>,
+}
+
+/// Indexes a message's text, in place of what it had.
+pub(crate) fn put(db: &Connection, message: &str, text: &str) -> Result<()> {
+    remove(db, message)?;
+    let sql = "INSERT INTO search(rowid, text) SELECT position, ?2 FROM message WHERE id = ?1";
+    db.prepare_cached(sql)?.execute(params![message, spaced(text)])?;
+    Ok(())
+}
+
+pub(crate) fn remove(db: &Connection, message: &str) -> Result<()> {
+    let sql = "DELETE FROM search WHERE rowid = (SELECT position FROM message WHERE id = ?1)";
+    db.prepare_cached(sql)?.execute([message])?;
+    Ok(())
+}
+
+pub(crate) fn remove_conversation(db: &Connection, conversation: &str) -> Result<()> {
+    let sql = "DELETE FROM search WHERE rowid IN (SELECT position FROM message WHERE conversation = ?1)";
+    db.execute(sql, [conversation])?;
+    Ok(())
+}
+
+/// Indexes what an older version, or a mended file, has not indexed.
+pub(crate) fn complete(db: &Connection) -> Result<()> {
+    let sql = "SELECT id, text FROM message
+               WHERE state != 'streaming' AND position NOT IN (SELECT rowid FROM search)";
+    let mut statement = db.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        // A text that can't be read has no words.
+        if let (Ok(id), Ok(text)) = (row.get::<_, String>(0), row.get::<_, String>(1)) {
+            put(db, &id, &text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Messages that have all of `query`'s words, newest first; not those that were removed or lie in the trash.
+pub(crate) fn find(db: &Connection, query: &str, limit: u32) -> Result<Vec<Hit>> {
+    match matching(query) {
+        Some(words) => by_words(db, &words, &literals(query), limit),
+        None => by_signs(db, query.trim(), limit),
+    }
+}
+
+const FOUND: &str = "JOIN conversation ON conversation.id = message.conversation
+    WHERE message.gone IS NULL AND conversation.deleted_ms IS NULL";
+
+fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Result<Vec<Hit>> {
+    let sql = format!(
+        "SELECT message.conversation, title, message.id, role, message.created_ms,
+             snippet(search, 0, char(2), char(3), '…', {SNIPPET_WORDS}), message.text
+         FROM search JOIN message ON message.position = search.rowid {FOUND} AND search MATCH ?1
+         ORDER BY search.rowid DESC"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query([words])?;
+    let mut hits = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(6).unwrap_or_default();
+        let text = text.to_lowercase();
+        if literals.iter().all(|literal| text.contains(literal)) {
+            hits.push(hit(row, pieces(&row.get::<_, String>(5)?))?);
+        }
+        if hits.len() >= limit as usize {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+/// Signs are in no index: every text is looked through.
+fn by_signs(db: &Connection, signs: &str, limit: u32) -> Result<Vec<Hit>> {
+    if signs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "SELECT message.conversation, title, message.id, role, message.created_ms, text FROM message {FOUND}
+             AND instr(text, ?1) > 0 ORDER BY position DESC LIMIT ?2"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![signs, limit])?;
+    let mut hits = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(5)?;
+        hits.push(hit(row, around(&text, signs))?);
+    }
+    Ok(hits)
+}
+
+fn hit(row: &rusqlite::Row, snippet: Vec<(String, bool)>) -> rusqlite::Result<Hit> {
+    Ok(Hit {
+        conversation: row.get(0)?,
+        title: row.get(1).unwrap_or_default(),
+        message: row.get(2)?,
+        role: row.get(3).unwrap_or(super::message::Role::Assistant),
+        created_ms: row.get(4).unwrap_or_default(),
+        snippet,
+    })
+}
+
+/// Characters of a snippet before and after signs.
+const AROUND: usize = 60;
+
+fn around(text: &str, signs: &str) -> Vec<(String, bool)> {
+    let Some((before, after)) = text.split_once(signs) else { return vec![(text.into(), false)] };
+    let cut = before.chars().count().saturating_sub(AROUND);
+    let start = if cut > 0 { "…" } else { "" };
+    let before: String = start.chars().chain(before.chars().skip(cut)).collect();
+    let end = if after.chars().nth(AROUND).is_some() { "…" } else { "" };
+    let after: String = after.chars().take(AROUND).chain(end.chars()).collect();
+    vec![(before, false), (signs.into(), true), (after, false)]
+}
+
+/// A snippet's pieces by the marks in it.
+fn pieces(marked: &str) -> Vec<(String, bool)> {
+    let mut pieces: Vec<(String, bool)> = Vec::new();
+    let mut is_hit = false;
+    let mut piece = String::new();
+    for c in marked.chars().filter(|c| *c != GAP) {
+        if c == BEGIN || c == END {
+            if !piece.is_empty() {
+                pieces.push((std::mem::take(&mut piece), is_hit));
+            }
+            is_hit = c == BEGIN;
+        } else {
+            piece.push(c);
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push((piece, is_hit));
+    }
+    pieces
+}
+
+/// A text as it is indexed.
+fn spaced(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len() + text.len() / 4);
+    for c in text.chars().filter(|c| ![BEGIN, END, GAP].contains(c)) {
+        if has_no_spaces(c) {
+            spaced.extend([GAP, c, GAP]);
+        } else {
+            spaced.push(c);
+        }
+    }
+    spaced
+}
+
+/// Of a script whose words aren't told apart by spaces, or only loosely.
+fn has_no_spaces(c: char) -> bool {
+    matches!(c,
+        '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
+        | '\u{3040}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// What a question asks for, word by word; what stands in quotes is one.
+fn asked(query: &str) -> Vec<(&str, bool)> {
+    let mut asked = Vec::new();
+    for (n, part) in query.split('"').enumerate() {
+        if n % 2 == 1 {
+            asked.push((part, true));
+        } else {
+            asked.extend(part.split_whitespace().map(|word| (word, false)));
+        }
+    }
+    asked.retain(|(word, _)| word.contains(char::is_alphanumeric));
+    asked.truncate(MOST_WORDS);
+    asked
+}
+
+/// The question in FTS5's language: words by their beginnings, quoted ones as they stand. None: no word in it.
+fn matching(query: &str) -> Option<String> {
+    let asked = asked(query);
+    let words = asked.iter().map(|(word, is_quoted)| {
+        let begins = if *is_quoted || is_short_with_signs(word) { "" } else { " *" };
+        format!("\"{}\"{begins}", spaced(word))
+    });
+    (!asked.is_empty()).then(|| words.collect::<Vec<_>>().join(" AND "))
+}
+
+/// Words such as `C++` are their signs more than their letters: they have to stand there as they are.
+fn literals(query: &str) -> Vec<String> {
+    let asked = asked(query).into_iter().map(|(word, _)| word);
+    asked.filter(|word| is_short_with_signs(word)).map(str::to_lowercase).collect()
+}
+
+fn is_short_with_signs(word: &str) -> bool {
+    let n_letters = word.chars().filter(|c| c.is_alphanumeric()).count();
+    n_letters <= 2 && n_letters < word.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_in_the_language_of_the_index() {
+        let cases = [
+            ("fox", Some("\"fox\" *")),
+            ("  quick   fox ", Some("\"quick\" * AND \"fox\" *")),
+            ("\"brown fox\" j", Some("\"brown fox\" AND \"j\" *")),
+            ("C++", Some("\"C++\"")),
+            ("NEAR(a b)", Some("\"NEAR(a\" * AND \"b)\"")),
+            ("東京", Some("\"\u{200B}東\u{200B}\u{200B}京\u{200B}\" *")),
+            ("🦊", None),
+            ("\"", None),
+            ("", None),
+        ];
+        for (query, expected) in cases {
+            assert_eq!(matching(query).as_deref(), expected, "{query:?}");
+        }
+    }
+
+    #[test]
+    fn snippets_fall_into_pieces() {
+        let marked = "… the \u{2}quick\u{3} \u{200B}東\u{200B}\u{2}\u{200B}京\u{3}";
+        let expected = [("… the ", false), ("quick", true), (" 東", false), ("京", true)];
+        assert_eq!(pieces(marked), expected.map(|(text, is_hit)| (text.to_owned(), is_hit)));
+    }
+}

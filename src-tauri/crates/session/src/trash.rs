@@ -1,0 +1,166 @@
+//! Deleting: into the trash, out of it, and for good.
+//!
+//! For good means that the text is in no file below the data folder any more: rows and index are overwritten, the
+//! file is written anew without its free pages, the log of the last writes is emptied, and copies of the database
+//! that have the text (backups, damaged files that were set aside) go. Where something stands in the way of that
+//! (a full disk, another program that reads), it is done at the next chance and said.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use io::Io;
+use rusqlite::TransactionBehavior;
+
+use crate::backup;
+use crate::conversation::Session;
+use crate::error::{Result, SessionError};
+use crate::table::conversation::{self, ConversationRow};
+use crate::table::{message, search, setting, turn};
+
+/// How long what was deleted can be had back.
+pub(crate) const TRASH_MS: i64 = 30 * 24 * 3600 * 1000;
+
+/// Of an id: a UUID as text.
+const ID_BYTES: usize = 36;
+
+/// There are traces of deleted text that could not be wiped yet. The value: ids whose copies have to go.
+const TRACES: &str = "internal.traces";
+
+impl Session {
+    /// Into the trash.
+    pub fn delete(&mut self, id: &str) -> Result<()> {
+        self.conversation(id)?;
+        conversation::set_deleted(&self.db, id, Some(self.clock.now_utc_ms()))
+    }
+
+    /// Out of the trash; no error if it is not there.
+    pub fn restore(&mut self, id: &str) -> Result<ConversationRow> {
+        conversation::get(&self.db, id)?;
+        conversation::set_deleted(&self.db, id, None)?;
+        self.conversation(id)
+    }
+
+    /// What lies in the trash, the last first.
+    pub fn trash(&self) -> Result<Vec<ConversationRow>> {
+        conversation::trash(&self.db)
+    }
+
+    /// Conversations for good, in the trash or not. A notice: traces could not be wiped yet.
+    pub fn forget(&mut self, ids: &[String], io: &dyn Io) -> Result<Option<SessionError>> {
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for id in ids {
+            conversation::get(&transaction, id)?;
+            if turn::of_conversation(&transaction, id)?.is_some() {
+                return Err(SessionError::new(
+                    "session.answering",
+                    "An answer is being written in this conversation.",
+                    "Wait for its end, or stop it.",
+                ));
+            }
+            search::remove_conversation(&transaction, id)?;
+            conversation::remove(&transaction, id)?;
+        }
+        let traces = with_traces(setting::get(&transaction, TRACES)?, ids);
+        setting::put(&transaction, TRACES, &traces)?;
+        transaction.commit()?;
+        self.wipe(io)
+    }
+
+    /// Removed branches and conversations whose time in the trash is over go for good.
+    pub(crate) fn empty_trash(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
+        let before_ms = self.clock.now_utc_ms() - TRASH_MS;
+        let messages = message::gone_before(&self.db, before_ms)?;
+        let ids = conversation::deleted_before(&self.db, before_ms)?;
+        if !messages.is_empty() {
+            let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Rows go with those that they hang on: the index first.
+            for id in &messages {
+                search::remove(&transaction, id)?;
+            }
+            for id in &messages {
+                message::remove(&transaction, id)?;
+            }
+            let traces = with_traces(setting::get(&transaction, TRACES)?, &messages);
+            setting::put(&transaction, TRACES, &traces)?;
+            transaction.commit()?;
+        }
+        if !ids.is_empty() {
+            return self.forget(&ids, io);
+        }
+        self.wipe(io)
+    }
+
+    /// Wipes what deleted text has left behind, if there is any.
+    pub(crate) fn wipe(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
+        let Some(traces) = setting::get(&self.db, TRACES)? else { return Ok(None) };
+        let ids = traces.split(' ').map(str::as_bytes).collect();
+        let outcome = self.wipe_traces(&ids, io);
+        if let Err(error) = outcome {
+            return Ok(Some(SessionError::new(
+                "session.traces",
+                format!("It is deleted, but traces of its text may still be on the disk: {error}"),
+                "Close other windows and free some space; this is tried again at the next start.",
+            )));
+        }
+        setting::remove(&self.db, TRACES)?;
+        self.checkpoint()?;
+        Ok(None)
+    }
+
+    fn wipe_traces(&self, ids: &HashSet<&[u8]>, io: &dyn Io) -> Result<()> {
+        for copy in copies(&self.folder, io)? {
+            let bytes = io.read(&copy)?;
+            if contains_any(&bytes, ids) {
+                io.remove_file(&copy)?;
+            }
+        }
+        // Overwriting leaves what was moved between pages earlier; a file that is written anew has nothing of it.
+        self.db.execute_batch("VACUUM")?;
+        self.checkpoint()
+    }
+
+    /// Everything into the database's own file, and the log emptied.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy == 0 {
+            return Ok(());
+        }
+        Err(SessionError::new(
+            "session.busy",
+            "Another program is reading the conversations' database.",
+            "Close other Inglenook windows or backup programs and try again.",
+        ))
+    }
+}
+
+fn with_traces(before: Option<String>, ids: &[String]) -> String {
+    let mut traces = before.unwrap_or_default();
+    for id in ids {
+        if !traces.is_empty() {
+            traces.push(' ');
+        }
+        traces.push_str(id);
+    }
+    traces
+}
+
+/// Every other file that has rows of the database: backups, and damaged ones that were set aside.
+fn copies(folder: &Path, io: &dyn Io) -> Result<Vec<PathBuf>> {
+    let mut copies = Vec::new();
+    for path in io.list(folder)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("inglenook.db.") {
+            copies.push(path);
+        }
+    }
+    let backups = backup::folder(folder);
+    if io.exists(&backups)? {
+        copies.extend(io.list(&backups)?);
+    }
+    Ok(copies)
+}
+
+/// Whether any of these ids stands in `bytes`: one pass, since a file may be large and the ids many.
+fn contains_any(bytes: &[u8], ids: &HashSet<&[u8]>) -> bool {
+    bytes.windows(ID_BYTES).any(|at| at[8] == b'-' && at[13] == b'-' && ids.contains(at))
+}

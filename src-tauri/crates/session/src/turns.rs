@@ -1,0 +1,303 @@
+//! Turns: a question and the answer that is being written to it, from the first row to the last.
+//!
+//! Guarantees that the question is on disk before `start` returns, that an answer that goes on loses nothing
+//! of what it had, and that one conversation has one writer.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::conversation::{Session, new_id};
+use crate::error::{Result, SessionError};
+use crate::table::conversation::{self, ConversationRow};
+use crate::table::message::{self, MessageRow, MessageState, Role};
+use crate::table::token_log::{self, TokenLog};
+use crate::table::turn::{self, TurnRow};
+use crate::table::{chunk, search};
+use crate::tree;
+
+/// What is to be answered.
+#[derive(Debug, Clone, Copy)]
+pub enum NewTurn<'a> {
+    /// A new message at the end of the active branch; without a conversation, in a new one.
+    Message { conversation: Option<&'a str>, title: &'a str, text: &'a str },
+    /// Another version of a user message: a branch begins there.
+    Edit { message: &'a str, text: &'a str },
+    /// The last user message of the active branch again: a new version of its answer.
+    Retry { conversation: &'a str },
+    /// A new version of this answer, or of the answer to this question.
+    Again { message: &'a str },
+    /// This answer goes on where it ended.
+    Continue { message: &'a str },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    pub turn: String,
+    pub conversation: String,
+    pub user_message: String,
+    pub assistant_message: String,
+}
+
+/// A piece of an answer that is being written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Piece<'a> {
+    pub text: &'a str,
+    pub reasoning: &'a str,
+    /// Every id that was generated for it, markup included.
+    pub ids: &'a [u32],
+    /// Of the model whose vocabulary they are; empty where it isn't known.
+    pub fingerprint: &'a str,
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone)]
+pub struct Ending<'a> {
+    pub state: MessageState,
+    pub text: &'a str,
+    pub reasoning: &'a str,
+    /// JSON.
+    pub tool_calls: Option<String>,
+    /// JSON.
+    pub stats: Option<String>,
+    /// JSON.
+    pub error: Option<String>,
+    pub log: Option<TokenLog>,
+}
+
+/// Where an answer goes: into a message of its own, or on from what a message has.
+struct Target {
+    conversation: String,
+    question: String,
+    /// The message that goes on.
+    answer: Option<MessageRow>,
+}
+
+impl Session {
+    /// Saves the question and an empty answer that is being written. Refused while another one is.
+    pub fn start(&mut self, new: NewTurn, model: &str) -> Result<Started> {
+        self.recover()?;
+        let now_ms = self.clock.now_utc_ms();
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let make = || new_id(&*self.clock);
+        let target = target(&transaction, new, model, now_ms, &make)?;
+        let Target { conversation, question, answer } = target;
+        let assistant_message = answer.as_ref().map_or_else(make, |row| row.id.clone());
+        let started = Started { turn: make(), conversation, user_message: question, assistant_message };
+        match &answer {
+            Some(row) => go_on(&transaction, row)?,
+            None => message::insert(
+                &transaction,
+                &MessageRow {
+                    conversation: started.conversation.clone(),
+                    parent: Some(started.user_message.clone()),
+                    role: Role::Assistant,
+                    state: MessageState::Streaming,
+                    model: Some(model.into()),
+                    created_ms: now_ms,
+                    ..MessageRow::new(started.assistant_message.clone())
+                },
+            )?,
+        }
+        turn::insert(
+            &transaction,
+            &TurnRow {
+                id: started.turn.clone(),
+                conversation: started.conversation.clone(),
+                message: started.assistant_message.clone(),
+                owner: self.owner.id.clone(),
+            },
+        )?;
+        tree::move_leaf(&transaction, &started.conversation, Some(&started.assistant_message))?;
+        conversation::touch(&transaction, &started.conversation, now_ms)?;
+        transaction.commit()?;
+        Ok(started)
+    }
+
+    /// More of the answer that is being written.
+    pub fn append(&mut self, message: &str, piece: &Piece) -> Result<()> {
+        chunk::append(&self.db, message, piece)
+    }
+
+    /// The pieces of an answer that is being written are this one from now on.
+    pub fn begin_anew(&mut self, message: &str, piece: &Piece) -> Result<()> {
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        chunk::clear(&transaction, message)?;
+        chunk::append(&transaction, message, piece)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// The end of an answer: its pieces are folded into it.
+    pub fn finish(&mut self, id: &str, ending: &Ending) -> Result<()> {
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let row = message::get(&transaction, id)?;
+        let ended = MessageRow {
+            text: ending.text.into(),
+            reasoning: ending.reasoning.into(),
+            state: ending.state,
+            tool_calls: ending.tool_calls.clone(),
+            stats: ending.stats.clone(),
+            error: ending.error.clone(),
+            ..row
+        };
+        message::finish(&transaction, &ended)?;
+        // An end without ids (a failure) keeps those of its pieces.
+        let log = ending.log.clone().or(chunk::fold(&transaction, id)?.log());
+        if let Some(log) = &log {
+            token_log::put(&transaction, id, log)?;
+        }
+        chunk::clear(&transaction, id)?;
+        turn::remove_of_message(&transaction, id)?;
+        conversation::touch(&transaction, &ended.conversation, self.clock.now_utc_ms())?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// The ids that were generated for an answer, markup included: what going on with it begins with.
+    pub fn generated(&self, message: &str) -> Result<Vec<TokenLog>> {
+        token_log::of(&self.db, message)
+    }
+}
+
+fn target(
+    db: &Connection,
+    new: NewTurn,
+    model: &str,
+    now_ms: i64,
+    make: &dyn Fn() -> String,
+) -> Result<Target> {
+    let (conversation, question) = match new {
+        NewTurn::Message { conversation: None, title, text } => {
+            let row = ConversationRow {
+                title: title.into(),
+                model: model.into(),
+                created_ms: now_ms,
+                updated_ms: now_ms,
+                ..ConversationRow::new(make())
+            };
+            conversation::insert(db, &row)?;
+            let question = say(db, &row.id, None, make(), text, now_ms)?;
+            (row.id, question)
+        }
+        NewTurn::Message { conversation: Some(id), text, .. } => {
+            let row = free(db, id)?;
+            let question = say(db, id, row.leaf, make(), text, now_ms)?;
+            (row.id, question)
+        }
+        NewTurn::Edit { message, text } => {
+            let old = tree::there(db, message)?;
+            if old.role != Role::User {
+                return Err(SessionError::new(
+                    "session.not_a_question",
+                    "Only messages of yours can be written anew.",
+                    "Ask for another version of the answer instead.",
+                ));
+            }
+            free(db, &old.conversation)?;
+            let question = say(db, &old.conversation, old.parent, make(), text, now_ms)?;
+            (old.conversation, question)
+        }
+        NewTurn::Retry { conversation: id } => {
+            let row = free(db, id)?;
+            let question = last_question(db, &row)?;
+            (row.id, question)
+        }
+        NewTurn::Again { message } => {
+            let row = tree::there(db, message)?;
+            free(db, &row.conversation)?;
+            let question = match (row.role, row.parent) {
+                (Role::User, _) => row.id,
+                (Role::Assistant, Some(parent)) => parent,
+                (Role::Assistant | Role::System, _) => return Err(no_question()),
+            };
+            (row.conversation, question)
+        }
+        NewTurn::Continue { message } => {
+            let row = tree::there(db, message)?;
+            free(db, &row.conversation)?;
+            let Some(question) = row.parent.clone().filter(|_| row.role == Role::Assistant) else {
+                return Err(no_question());
+            };
+            return Ok(Target { conversation: row.conversation.clone(), question, answer: Some(row) });
+        }
+    };
+    Ok(Target { conversation, question, answer: None })
+}
+
+/// An answer that goes on: what it has becomes its first piece, so that it is there however this ends.
+fn go_on(db: &Connection, row: &MessageRow) -> Result<()> {
+    if tree::has_children(db, &row.id)? {
+        return Err(SessionError::new(
+            "session.not_the_end",
+            "This answer has been replied to, so it can't go on.",
+            "Ask for another version of it, or branch off here.",
+        ));
+    }
+    chunk::clear(db, &row.id)?;
+    let logs = token_log::of(db, &row.id)?;
+    let log = logs.iter().find(|log| !log.whole.is_empty());
+    chunk::append(
+        db,
+        &row.id,
+        &Piece {
+            text: &row.text,
+            reasoning: &row.reasoning,
+            ids: log.map_or(&[], |log| &log.whole),
+            fingerprint: log.map_or("", |log| &log.fingerprint),
+        },
+    )?;
+    message::reopen(db, &row.id)
+}
+
+/// The conversation, if nothing is being written in it.
+pub(crate) fn free(db: &Connection, id: &str) -> Result<ConversationRow> {
+    let row = conversation::get(db, id)?;
+    if row.deleted_ms.is_some() {
+        return Err(SessionError::missing("conversation", id));
+    }
+    if turn::of_conversation(db, id)?.is_some() {
+        return Err(SessionError::new(
+            "session.answering",
+            "An answer is being written in this conversation.",
+            "Wait for its end, or stop it.",
+        ));
+    }
+    Ok(row)
+}
+
+fn say(
+    db: &Connection,
+    conversation: &str,
+    parent: Option<String>,
+    id: String,
+    text: &str,
+    now_ms: i64,
+) -> Result<String> {
+    let message = MessageRow {
+        conversation: conversation.into(),
+        parent,
+        text: text.into(),
+        created_ms: now_ms,
+        ..MessageRow::new(id)
+    };
+    message::insert(db, &message)?;
+    search::put(db, &message.id, text)?;
+    Ok(message.id)
+}
+
+/// The user message that the active branch ends with or answers last.
+fn last_question(db: &Connection, row: &ConversationRow) -> Result<String> {
+    let branch = match &row.leaf {
+        Some(leaf) => message::branch(db, leaf)?,
+        None => Vec::new(),
+    };
+    let question = branch.iter().rev().find(|message| message.role == Role::User);
+    question.map(|message| message.id.clone()).ok_or_else(no_question)
+}
+
+fn no_question() -> SessionError {
+    SessionError::new(
+        "session.nothing_to_retry",
+        "There is no question to answer again.",
+        "Write a message first.",
+    )
+}

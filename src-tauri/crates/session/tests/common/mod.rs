@@ -1,0 +1,74 @@
+//! A data folder of a test's own, and a few words to fill it with.
+#![allow(clippy::unwrap_used, dead_code)] // shared by tests that each use a part of it
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use io::{ManualClock, RealIo};
+use session::{Ending, MessageState, NewTurn, Notice, Piece, Session, Started, TokenLog};
+
+/// A folder that is removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("inglenook-session-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    pub fn open(&self) -> (Session, Vec<Notice>) {
+        Session::open(&self.0, &RealIo, clock()).unwrap()
+    }
+
+    pub fn session(&self) -> Session {
+        let (session, notices) = self.open();
+        assert_eq!(notices, []);
+        session
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(1_760_000_000_000))
+}
+
+pub fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> Started {
+    session.start(NewTurn::Message { conversation, title: text, text }, "starter").unwrap()
+}
+
+pub fn piece<'a>(text: &'a str, reasoning: &'a str) -> Piece<'a> {
+    Piece { text, reasoning, ids: &[7, 8], fingerprint: "f" }
+}
+
+pub fn answer(session: &mut Session, started: &Started, text: &str) {
+    let log =
+        Some(TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX], whole: vec![0, 1, 2, u32::MAX] });
+    let ending = Ending {
+        state: MessageState::Complete,
+        text,
+        reasoning: "",
+        tool_calls: None,
+        stats: None,
+        error: None,
+        log,
+    };
+    session.finish(&started.assistant_message, &ending).unwrap();
+}
+
+/// Asked and answered.
+pub fn say(session: &mut Session, conversation: Option<&str>, question: &str, reply: &str) -> Started {
+    let started = ask(session, conversation, question);
+    answer(session, &started, reply);
+    started
+}
+
+/// The texts of the active branch.
+pub fn branch(session: &Session, id: &str) -> Vec<String> {
+    session.branch(id).unwrap().messages.into_iter().map(|message| message.row.text).collect()
+}
