@@ -26,6 +26,11 @@ const summary = (updated: string) => ({
   created_ms: 0,
   updated_ms: at(updated),
   active_turn: null,
+  folder: null,
+  pinned: false,
+  deleted_ms: null,
+  activity: at(updated),
+  revision: 1,
 });
 
 describe('groupByDate', () => {

@@ -45,7 +45,7 @@ export class ConversationsState {
 
   #put(summary: ConversationSummary): void {
     const rest = this.list.filter((it) => it.id !== summary.id);
-    this.list = [summary, ...rest].sort((a, b) => b.updated_ms - a.updated_ms);
+    this.list = [summary, ...rest].sort((a, b) => b.activity - a.activity);
   }
 
   #drop(id: string): void {

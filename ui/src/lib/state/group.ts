@@ -14,7 +14,7 @@ const NAMES: readonly GroupName[] = ['Today', 'Yesterday', 'This week', 'This mo
 export function groupByDate(list: readonly ConversationSummary[], nowMs: number): Group[] {
   const starts = groupStarts(nowMs);
   const groups = new Map<GroupName, ConversationSummary[]>();
-  for (const conversation of [...list].sort((a, b) => b.updated_ms - a.updated_ms)) {
+  for (const conversation of [...list].sort((a, b) => b.activity - a.activity)) {
     const at = starts.findIndex((start) => conversation.updated_ms >= start);
     const name = NAMES[at] ?? 'Older';
     const group = groups.get(name);
