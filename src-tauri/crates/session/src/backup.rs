@@ -30,11 +30,9 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Its day, for people.
+    /// Its name, for people.
     pub(crate) fn said(&self) -> String {
-        let days = self.made_ms.div_euclid(24 * 3600 * 1000);
-        let (year, month, day) = civil(days);
-        format!("{year}-{month:02}-{day:02}")
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
@@ -58,6 +56,11 @@ impl Session {
 }
 
 impl BackUp {
+    /// Due or not.
+    pub(crate) fn now(folder: &Path, now_ms: i64) -> Self {
+        Self { folder: folder.to_owned(), now_ms }
+    }
+
     /// Makes it by a connection of its own; writers need not wait. Its path.
     pub fn make(&self, io: &dyn Io) -> Result<PathBuf> {
         let folder = folder(&self.folder);
@@ -153,31 +156,4 @@ pub(crate) fn newest_whole(data: &Path, io: &dyn Io) -> Option<Backup> {
         let checked = db::open_to_read(&backup.path).and_then(|db| db::quick_check(&db));
         checked.is_ok()
     })
-}
-
-/// Year, month and day of a day since 1970 (proleptic Gregorian).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_said() {
-        for (made_ms, expected) in
-            [(0, "1970-01-01"), (951_782_400_000, "2000-02-29"), (1_760_000_000_000, "2025-10-09")]
-        {
-            assert_eq!(Backup { path: PathBuf::new(), made_ms }.said(), expected);
-        }
-    }
 }

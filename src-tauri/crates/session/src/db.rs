@@ -92,7 +92,7 @@ fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice 
     let all = backup.as_ref().map_or(from_file, |backup| salvage::carry_over(&backup.path, db));
     let from_backup = match &backup {
         Some(backup) if all > from_file => {
-            format!(" {} of them come from the backup of {}.", all - from_file, backup.said())
+            format!(" {} of them come from the backup {}.", all - from_file, backup.said())
         }
         Some(_) | None => String::new(),
     };
@@ -157,15 +157,7 @@ fn newest() -> u32 {
 fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<()> {
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version > newest() {
-        return Err(SessionError::new(
-            "session.newer_schema",
-            format!(
-                "{} was written by a newer Inglenook (schema {version}; this one knows {}). It was not touched.",
-                path.display(),
-                newest()
-            ),
-            "Update Inglenook, or choose another data folder with --data-dir.",
-        ));
+        return Err(newer(path, version));
     }
     if version == newest() {
         return Ok(());
@@ -182,6 +174,27 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
         ),
         _ => error,
     })
+}
+
+/// A copy that nobody else uses, brought into this version's form.
+pub(crate) fn migrate_copy(db: &mut Connection, path: &Path) -> Result<()> {
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > newest() {
+        return Err(newer(path, version));
+    }
+    run_migrations(db)
+}
+
+fn newer(path: &Path, version: u32) -> SessionError {
+    SessionError::new(
+        "session.newer_schema",
+        format!(
+            "{} was written by a newer Inglenook (schema {version}; this one knows {}). It was not touched.",
+            path.display(),
+            newest()
+        ),
+        "Update Inglenook, or choose another data folder with --data-dir.",
+    )
 }
 
 /// All of them or none.

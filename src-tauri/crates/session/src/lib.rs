@@ -17,6 +17,7 @@ pub mod table;
 mod trash;
 mod tree;
 mod turns;
+mod whole;
 
 pub use backup::{BackUp, Backup};
 pub use conversation::{Branch, BranchMessage, Session};
@@ -30,3 +31,4 @@ pub use table::model::ModelRow;
 pub use table::search::Hit;
 pub use table::token_log::TokenLog;
 pub use turns::{Ending, NewTurn, Piece, Started};
+pub use whole::{Restored, Whole};

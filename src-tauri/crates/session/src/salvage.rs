@@ -48,8 +48,8 @@ fn copy(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<(
     for order in ["", " ORDER BY 1 DESC"] {
         let mut statement = from.prepare(&format!("SELECT * FROM {table}{order}"))?;
         let known = into.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
-        let known: Vec<String> = known.column_names().into_iter().map(str::to_owned).collect();
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let known: Vec<String> = known.column_names().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         // A newer version's column that this one doesn't know costs itself.
         let taken: Vec<usize> = (0..names.len()).filter(|&at| known.contains(&names[at])).collect();
         let marks: Vec<_> = (1..=taken.len()).map(|i| format!("?{i}")).collect();

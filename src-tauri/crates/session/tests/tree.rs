@@ -286,7 +286,7 @@ fn deleted_for_good_is_found_nowhere_on_the_disk() {
     assert_eq!(refused.code(), "session.answering");
     answer(&mut session, &edited, MARKER);
 
-    assert_eq!(session.forget(&[id.clone()], &RealIo).unwrap(), None);
+    assert_eq!(session.forget(std::slice::from_ref(&id), &RealIo).unwrap(), None);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     assert_eq!(session.restore(&id).unwrap_err().code(), "session.not_found");
     assert!(session.search(MARKER, 9).unwrap().is_empty());

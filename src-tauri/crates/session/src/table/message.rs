@@ -198,6 +198,14 @@ pub(crate) fn siblings(db: &Connection, row: &MessageRow) -> Result<Vec<String>>
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
+/// All of a conversation, removed ones included, parents before children.
+pub(crate) fn all(db: &Connection, conversation: &str) -> Result<Vec<MessageRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM message WHERE conversation = ?1 ORDER BY position");
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map([conversation], from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 pub(crate) fn newest_child(db: &Connection, id: &str) -> Result<Option<String>> {
     let sql = "SELECT id FROM message WHERE parent = ?1 AND gone IS NULL ORDER BY position DESC LIMIT 1";
     Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?)

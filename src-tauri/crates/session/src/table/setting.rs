@@ -16,6 +16,13 @@ pub(crate) fn get(db: &Connection, key: &str) -> Result<Option<String>> {
     Ok(statement.query_row([key], |row| row.get(0)).optional()?)
 }
 
+/// Keys and values; not those that only this file is concerned with.
+pub(crate) fn all(db: &Connection) -> Result<Vec<(String, String)>> {
+    let mut statement = db.prepare("SELECT key, value FROM setting WHERE key NOT LIKE 'internal.%'")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 pub(crate) fn put(db: &Connection, key: &str, value: &str) -> Result<()> {
     db.execute("INSERT OR REPLACE INTO setting (key, value) VALUES (?1, ?2)", [key, value])?;
     Ok(())

@@ -1,0 +1,233 @@
+//! Our own JSON: everything of a conversation, every version, its tokens included. Read again it is the same tree.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+use session::{ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog, Whole};
+
+use super::Found;
+use crate::civil;
+use crate::error::{Error, Result};
+
+const FORMAT: &str = "inglenook.conversations";
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: String,
+    version: u32,
+    #[serde(default)]
+    exported: String,
+    conversations: Vec<Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default)]
+struct Conversation {
+    id: String,
+    title: String,
+    titled_by: String,
+    model: String,
+    created_ms: i64,
+    updated_ms: i64,
+    folder: Option<String>,
+    pinned: bool,
+    /// The conversation's own system prompt and sampling.
+    options: Option<Box<RawValue>>,
+    /// The message that the branch that is looked at ends with.
+    leaf: Option<String>,
+    messages: Vec<Message>,
+}
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            title: String::new(),
+            titled_by: "user".into(),
+            model: String::new(),
+            created_ms: 0,
+            updated_ms: 0,
+            folder: None,
+            pinned: false,
+            options: None,
+            leaf: None,
+            messages: Vec::new(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Message {
+    id: String,
+    parent: Option<String>,
+    role: String,
+    text: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reasoning: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Box<RawValue>>,
+    state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stats: Option<Box<RawValue>>,
+    #[serde(default)]
+    created_ms: i64,
+    /// The child that was looked at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chosen: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<Tokens>,
+}
+
+/// Ids that a model generated for a message.
+#[derive(Serialize, Deserialize)]
+struct Tokens {
+    fingerprint: String,
+    ids: Vec<u32>,
+    #[serde(default)]
+    whole: Vec<u32>,
+}
+
+macro_rules! words {
+    ($write:ident, $read:ident, $type:ty { $($variant:path = $word:literal),* $(,)? }) => {
+        fn $write(value: $type) -> &'static str {
+            match value { $($variant => $word),* }
+        }
+
+        fn $read(word: &str) -> Option<$type> {
+            match word { $($word => Some($variant),)* _ => None }
+        }
+    };
+}
+
+words!(role_word, role_of, Role { Role::System = "system", Role::User = "user", Role::Assistant = "assistant" });
+words!(state_word, state_of, MessageState {
+    MessageState::Streaming = "streaming",
+    MessageState::Complete = "complete",
+    MessageState::Stopped = "stopped",
+    MessageState::Interrupted = "interrupted",
+    MessageState::Failed = "failed",
+});
+words!(titled_word, titled_of, TitledBy {
+    TitledBy::Start = "start",
+    TitledBy::Model = "model",
+    TitledBy::User = "user",
+});
+
+pub fn write(wholes: &[Whole], now_ms: i64) -> Result<String> {
+    let conversations: serde_json::Result<Vec<_>> =
+        wholes.iter().map(|whole| serde_json::to_value(conversation(whole))).collect();
+    let file = conversations.map(|conversations| File {
+        format: FORMAT.into(),
+        version: VERSION,
+        exported: format!("{}Z", civil::date_time(now_ms)),
+        conversations,
+    });
+    let text = file.and_then(|file| serde_json::to_string_pretty(&file));
+    text.map(|text| text + "\n").map_err(|error| Error::bug(error.to_string()))
+}
+
+/// Kept JSON that is none any more is left out.
+fn raw(json: &Option<String>) -> Option<Box<RawValue>> {
+    RawValue::from_string(json.clone()?).ok()
+}
+
+fn conversation(whole: &Whole) -> Conversation {
+    let row = &whole.conversation;
+    let messages = whole.messages.iter().map(|(row, logs)| Message {
+        id: row.id.clone(),
+        parent: row.parent.clone(),
+        role: role_word(row.role).into(),
+        text: row.text.clone(),
+        reasoning: row.reasoning.clone(),
+        tool_calls: raw(&row.tool_calls),
+        state: state_word(row.state).into(),
+        error: raw(&row.error),
+        model: row.model.clone(),
+        stats: raw(&row.stats),
+        created_ms: row.created_ms,
+        chosen: row.chosen.clone(),
+        tokens: logs.iter().map(tokens).collect(),
+    });
+    Conversation {
+        id: row.id.clone(),
+        title: row.title.clone(),
+        titled_by: titled_word(row.titled_by).into(),
+        model: row.model.clone(),
+        created_ms: row.created_ms,
+        updated_ms: row.updated_ms,
+        folder: whole.folder.clone(),
+        pinned: row.pinned,
+        options: raw(&row.options),
+        leaf: row.leaf.clone(),
+        messages: messages.collect(),
+    }
+}
+
+fn tokens(log: &TokenLog) -> Tokens {
+    Tokens { fingerprint: log.fingerprint.clone(), ids: log.ids.clone(), whole: log.whole.clone() }
+}
+
+pub fn read(value: &Value) -> Result<Found> {
+    let refused = |message: String| {
+        Err(Error::input("import.broken", message, "Export the conversations again where they come from."))
+    };
+    let file: File = match File::deserialize(value) {
+        Ok(file) => file,
+        Err(error) => return refused(format!("This is not a whole export of Inglenook's: {error}.")),
+    };
+    if file.format != FORMAT {
+        return refused(format!("The format \"{}\" is not known.", file.format));
+    }
+    if file.version > VERSION {
+        let message =
+            format!("This export is of version {}; this Inglenook reads up to {VERSION}.", file.version);
+        return Err(Error::input("import.newer", message, "Update Inglenook."));
+    }
+    let whole = |value: Value| {
+        let conversation = serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}."))?;
+        read_one(conversation)
+    };
+    Ok(file.conversations.into_iter().map(whole).collect())
+}
+
+fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
+    let json = |raw: Option<Box<RawValue>>| raw.map(|raw| raw.get().to_owned());
+    let mut messages = Vec::with_capacity(from.messages.len());
+    for message in from.messages {
+        let role = role_of(&message.role).ok_or_else(|| format!("\"{}\" is no role.", message.role))?;
+        let state = state_of(&message.state).ok_or_else(|| format!("\"{}\" is no state.", message.state))?;
+        let row = MessageRow {
+            parent: message.parent,
+            role,
+            text: message.text,
+            reasoning: message.reasoning,
+            tool_calls: json(message.tool_calls),
+            // Nobody writes it here.
+            state: if state == MessageState::Streaming { MessageState::Interrupted } else { state },
+            error: json(message.error),
+            model: message.model,
+            stats: json(message.stats),
+            created_ms: message.created_ms,
+            chosen: message.chosen,
+            ..MessageRow::new(message.id)
+        };
+        let log = |Tokens { fingerprint, ids, whole }| TokenLog { fingerprint, ids, whole };
+        messages.push((row, message.tokens.into_iter().map(log).collect()));
+    }
+    let conversation = ConversationRow {
+        title: from.title,
+        titled_by: titled_of(&from.titled_by).unwrap_or(TitledBy::User),
+        model: from.model,
+        created_ms: from.created_ms,
+        updated_ms: from.updated_ms,
+        pinned: from.pinned,
+        options: json(from.options),
+        leaf: from.leaf,
+        ..ConversationRow::new(from.id)
+    };
+    Ok(Whole { conversation, folder: from.folder, messages })
+}
