@@ -217,9 +217,9 @@ fn deleted_for_good_leaves_no_trace_below_the_data_folder() {
     assert_eq!(app.trash_list().unwrap()[0].id, id);
     assert_eq!(app.trash_empty().unwrap().count, 1);
     assert_eq!(app.trash_list().unwrap(), []);
-    assert_eq!(found_in(&home.0, MARKER.as_bytes()), [PathBuf::new(); 0]);
+    assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
     assert_eq!(app.search(&args).unwrap().messages, []);
     drop(app);
-    assert_eq!(found_in(&home.0, MARKER.as_bytes()), [PathBuf::new(); 0]);
+    assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
     assert_eq!(texts(&home.open(), &kept.conversation).len(), 2);
 }
