@@ -4,9 +4,9 @@
 use std::sync::mpsc;
 
 use session::compress::Strategy;
-use session::{BranchMessage, FoldRow};
+use session::{Branch, BranchMessage, FoldRow};
 
-use crate::chat::{Responder, history, not_built};
+use crate::chat::{Responder, history, not_built, with_system};
 use crate::error::{Error, ErrorKind, Result};
 use crate::summaries::{Job, Reason, Setup};
 use crate::types::{Conversation, FoldInfo, FoldStrategy};
@@ -231,7 +231,8 @@ impl App {
 impl State {
     /// The conversation as it is now, for the worker to make fit.
     pub(crate) fn fit_request(&self, setup: &Setup, ahead: bool) -> Result<FitRequest> {
-        let branch = self.session.branch(&setup.conversation)?.messages;
+        let Branch { conversation, messages: branch } = self.session.branch(&setup.conversation)?;
+        let system = crate::convert::options(conversation.options).system_prompt;
         let compression = self.compression_of(&setup.conversation, &branch, setup.default)?;
         let compression = compression.unwrap_or(Compression {
             strategy: Strategy::Window,
@@ -242,7 +243,7 @@ impl State {
             model: setup.model.clone(),
             load: setup.load.clone(),
             conversation: Some(setup.conversation.clone()),
-            messages: history(branch),
+            messages: with_system(history(branch), system),
             chat: setup.chat.clone(),
             compression: Some(compression),
         };

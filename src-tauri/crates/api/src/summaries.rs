@@ -97,6 +97,7 @@ impl Shared {
             ignore_eos: false,
             chat,
             speculation: None,
+            had: None,
             resume: None,
             compression: None,
         })))
@@ -158,6 +159,7 @@ impl Shared {
             Step::Done(_) => Ended::Written,
             Step::Failed { error } => Ended::Failed(error),
             Step::Queued { .. }
+            | Step::Began { .. }
             | Step::Loading { .. }
             | Step::Prefill { .. }
             | Step::ToolCall { .. }

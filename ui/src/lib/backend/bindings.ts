@@ -45,7 +45,7 @@ export type Conversation = { summary: ConversationSummary,
 /**
  * The active branch, root first.
  */
-messages: Array<Message>, 
+messages: Array<Message>, options: ConversationOptions, 
 /**
  * The model is not shown, or not word for word, what comes before.
  */
@@ -325,6 +325,24 @@ export type Calls = {
   conversation_set_compression: { args: SetCompressionArgs; result: null };
   conversation_compact: { args: IdArgs; result: FoldInfo };
   conversation_unfold: { args: IdArgs; result: Conversation };
+  conversation_options: { args: SetOptionsArgs; result: ConversationSummary };
+  conversation_pin: { args: PinArgs; result: ConversationSummary };
+  conversation_move: { args: MoveArgs; result: ConversationSummary };
+  conversation_forget: { args: IdArgs; result: null };
+  trash_list: { args: NoArgs; result: Array<ConversationSummary> };
+  trash_empty: { args: NoArgs; result: Count };
+  folders_list: { args: NoArgs; result: Array<Folder> };
+  folder_add: { args: NameArgs; result: Folder };
+  folder_rename: { args: FolderNameArgs; result: Folder };
+  folder_remove: { args: IdArgs; result: null };
+  search: { args: SearchArgs; result: SearchResult };
+  message_edit: { args: EditArgs; result: TurnStarted };
+  message_regenerate: { args: RegenerateArgs; result: TurnStarted };
+  message_continue: { args: MessageArgs; result: TurnStarted };
+  message_choose: { args: ChooseArgs; result: ConversationSummary };
+  message_fork: { args: MessageArgs; result: ConversationSummary };
+  message_delete: { args: MessageArgs; result: ConversationSummary };
+  message_restore: { args: MessageArgs; result: ConversationSummary };
   send: { args: SendArgs; result: TurnStarted };
   draft_count: { args: DraftArgs; result: DraftCount };
   retry: { args: RetryArgs; result: TurnStarted };
