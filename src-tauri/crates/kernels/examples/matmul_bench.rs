@@ -7,6 +7,7 @@ use std::hint::black_box;
 
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
+use kernels::matmul::octets::OctetVec;
 use kernels::matmul::{ActFormat, Acts, MATMULS, MatMulRow, OutTile, WeightRows};
 
 /// Columns of a matrix: a usual width.
@@ -34,6 +35,7 @@ struct Activations {
     q: Vec<i8>,
     scales: Vec<f32>,
     sums: Vec<i32>,
+    octets: OctetVec,
 }
 
 impl Activations {
@@ -45,6 +47,7 @@ impl Activations {
             q: vec![0; n_tokens * K],
             scales: vec![0.0; n_tokens * n_scales],
             sums: vec![0; n_tokens * n_sums],
+            octets: OctetVec::None,
         };
         for t in 0..if row.act == ActFormat::F32 { 0 } else { n_tokens } {
             (row.quantize)(
@@ -54,14 +57,16 @@ impl Activations {
                 &mut all.sums[t * n_sums..(t + 1) * n_sums],
             );
         }
+        all.octets = OctetVec::of(row.act, &all.acts(row, n_tokens)).expect("memory for a few tokens");
         all
     }
 
     fn acts(&self, row: &MatMulRow, n_tokens: usize) -> Acts<'_> {
         if row.act == ActFormat::F32 {
-            return Acts { n_tokens, k: K, x: &self.x, q: &[], scales: &[], sums: &[] };
+            return Acts::floats(&self.x, K);
         }
-        Acts { n_tokens, k: K, x: &[], q: &self.q, scales: &self.scales, sums: &self.sums }
+        let octets = self.octets.all();
+        Acts { n_tokens, k: K, x: &[], q: &self.q, scales: &self.scales, sums: &self.sums, octets }
     }
 }
 

@@ -14,7 +14,7 @@ use super::team::Team;
 use super::tile::{OutTile, Parts};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
-use crate::matmul::{self, ActFormat, MatMulRow};
+use crate::matmul::{self, ActFormat, MatMulRow, octets};
 use crate::ops::{Kernels, moe_route};
 use crate::plan::Capacity;
 
@@ -51,6 +51,8 @@ struct Groups {
     groups: Vec<(usize, Range<usize>)>,
     /// (n_experts) scratch: where the next pair of each goes
     next: Vec<usize>,
+    /// for each octet of rows its first; none where the next group begins
+    octets: Vec<Option<usize>>,
 }
 
 impl Groups {
@@ -59,6 +61,7 @@ impl Groups {
         self.order.reserve(n_pairs);
         self.groups.reserve(n_experts.min(n_pairs));
         self.next.reserve(n_experts);
+        self.octets.reserve(n_pairs.div_ceil(octets::LEN));
     }
 
     /// `route` (tokens, 2, n_used)
@@ -84,6 +87,12 @@ impl Groups {
         for (pair, expert) in pairs().enumerate() {
             self.order[self.next[expert]] = pair as u32;
             self.next[expert] += 1;
+        }
+        self.octets.clear();
+        for (_, pairs) in &self.groups {
+            self.octets.resize(pairs.start.div_ceil(octets::LEN), None);
+            let whole = pairs.clone().step_by(octets::LEN).take(pairs.len() / octets::LEN);
+            self.octets.extend(whole.map(Some));
         }
     }
 }
@@ -154,9 +163,9 @@ impl ExpertProducts {
             fast[i] = matmul::find(experts.weights[0].dtype(), level);
             let n_pairs = capacity.max_rows * n_used;
             groups.reserve(n_pairs, experts.weights.len());
-            gathered.add(fast[i], n_pairs * k);
+            gathered.add(fast[i], n_pairs, k);
             if !takes_floats(fast[i]) {
-                plain.add(fast[i], capacity.max_rows * graph.value(*x).width);
+                plain.add(fast[i], capacity.max_rows * graph.value(*x).width / k, k);
             }
             max_k = max_k.max(Some(k));
         }
@@ -236,9 +245,19 @@ impl ExpertProducts {
             } else {
                 self.gathered.fill(team, fast, data, x.k, Some(order))?;
             }
+            if !x.in_place() {
+                let octets = &self.groups.octets;
+                let first = |octet: usize| octets[octet];
+                self.gathered.interleave(team, fast, (x.n_pairs, x.k), octets.len(), &first)?;
+            }
         }
         Ok(())
     }
+}
+
+/// The tiles of a group begin where its octets do.
+fn whole_octets(n: usize) -> usize {
+    (n / octets::LEN * octets::LEN).max(octets::LEN)
 }
 
 fn takes_floats(fast: Option<&MatMulRow>) -> bool {
@@ -274,7 +293,8 @@ impl Job<'_> {
             let start = task % n_blocks * step;
             let rows = start..(start + step).min(self.n_out);
             // where rows stay in place, those of two pairs need not follow each other
-            let per_tile = if self.x.in_place() { 1 } else { (TILE / rows.len()).min(TOKEN_TILE) };
+            let per_tile =
+                if self.x.in_place() { 1 } else { whole_octets((TILE / rows.len()).min(TOKEN_TILE)) };
             for start in pairs.clone().step_by(per_tile) {
                 let tile = start..(start + per_tile).min(pairs.end);
                 for product in products() {

@@ -7,6 +7,7 @@ use super::arena::AlignedVec;
 use super::team::Team;
 use super::tile::{OutTile, Parts};
 use crate::error::KernelError;
+use crate::matmul::octets::{self, OctetVec, Octets};
 use crate::matmul::{ActFormat, Acts, MatMulRow, WeightRows, generic};
 use crate::ops::Kernels;
 use crate::tensor::Tensor;
@@ -21,27 +22,48 @@ pub struct Inputs {
     q8_k: Quantised,
 }
 
-/// Elements that each format must have room for.
+/// What each format must have room for.
 #[derive(Clone, Copy, Default)]
 pub struct Room {
     floats: usize,
-    q8_0: usize,
-    q8_k: usize,
+    q8_0: RowRoom,
+    q8_k: RowRoom,
+}
+
+/// Elements in all, and of the widest row.
+#[derive(Clone, Copy, Default)]
+struct RowRoom {
+    n: usize,
+    k: usize,
+}
+
+impl RowRoom {
+    fn add(&mut self, n_rows: usize, k: usize) {
+        self.n = self.n.max(n_rows * k);
+        self.k = self.k.max(k);
+    }
+
+    /// Blocks of whole octets; where groups of rows share them, up to one octet more than rows fill.
+    fn octet_blocks(self, block_len: usize) -> usize {
+        (self.n / octets::LEN + self.k) / block_len
+    }
 }
 
 impl Room {
-    /// Makes room for `n` elements of the format that `fast` takes, which is floats where there is no fast path.
-    pub fn add(&mut self, fast: Option<&MatMulRow>, n: usize) {
+    /// Makes room for rows in the format that `fast` takes, which is floats where there is no fast path.
+    pub fn add(&mut self, fast: Option<&MatMulRow>, n_rows: usize, k: usize) {
         match fast.map_or(ActFormat::F32, |row| row.act) {
-            ActFormat::F32 => self.floats = self.floats.max(n),
-            ActFormat::Q8_0 => self.q8_0 = self.q8_0.max(n),
-            ActFormat::Q8_K => self.q8_k = self.q8_k.max(n),
+            ActFormat::F32 => self.floats = self.floats.max(n_rows * k),
+            ActFormat::Q8_0 => self.q8_0.add(n_rows, k),
+            ActFormat::Q8_K => self.q8_k.add(n_rows, k),
         }
     }
 }
 
 /// Fills row i with quants, scales and sums.
 type FillRow<'a> = &'a (dyn Fn(usize, &mut [i8], &mut [f32], &mut [i32]) + Sync);
+/// The first row of an octet, if it has any.
+type FirstRow<'a> = &'a (dyn Fn(usize) -> Option<usize> + Sync);
 
 /// Activations in one format.
 struct Quantised {
@@ -49,6 +71,7 @@ struct Quantised {
     q: AlignedVec<i8>,
     scales: AlignedVec<f32>,
     sums: AlignedVec<i32>,
+    octets: OctetVec,
 }
 
 impl Inputs {
@@ -113,6 +136,20 @@ impl Inputs {
         })
     }
 
+    /// Puts the `n_rows` rows last filled in side by side, in the format that `fast` takes: octet i begins with row
+    /// `first(i)`.
+    pub fn interleave(
+        &mut self,
+        team: &mut Team,
+        fast: &MatMulRow,
+        (n_rows, k): (usize, usize),
+        n_octets: usize,
+        first: FirstRow,
+    ) -> Result<(), String> {
+        let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
+        quantised.interleave(team, n_rows, k, n_octets, first)
+    }
+
     /// What was last filled in, as floats (n_rows, k); none where there is no room for so many.
     pub fn floats(&self, n_rows: usize, k: usize) -> &[f32] {
         self.floats.get(..n_rows * k).unwrap_or(&[])
@@ -133,13 +170,14 @@ impl Inputs {
 }
 
 impl Quantised {
-    fn new(format: ActFormat, n_floats: usize) -> Result<Self, KernelError> {
-        let what = "quantised activations";
+    fn new(format: ActFormat, room: RowRoom) -> Result<Self, KernelError> {
+        let (n_floats, what) = (room.n, "quantised activations");
         Ok(Self {
             format,
             q: AlignedVec::zeroed(n_floats, what)?,
             scales: AlignedVec::zeroed(format.n_scales(n_floats), what)?,
             sums: AlignedVec::zeroed(format.n_sums(n_floats), what)?,
+            octets: OctetVec::zeroed(format, room.octet_blocks(format.block_len()))?,
         })
     }
 
@@ -162,6 +200,55 @@ impl Quantised {
         each(team, n_rows, k, &row)
     }
 
+    /// Octet i becomes the eight rows from `first(i)`.
+    fn interleave(
+        &mut self,
+        team: &mut Team,
+        n_rows: usize,
+        k: usize,
+        n_octets: usize,
+        first: FirstRow,
+    ) -> Result<(), String> {
+        let width = k / self.format.block_len();
+        let acts = Acts {
+            n_tokens: n_rows,
+            k,
+            x: &[],
+            q: &self.q[..n_rows * k],
+            scales: &self.scales[..n_rows * self.format.n_scales(k)],
+            sums: &self.sums[..n_rows * self.format.n_sums(k)],
+            octets: Octets::None,
+        };
+        let part = |i: usize| i * width..(i + 1) * width;
+        match &mut self.octets {
+            OctetVec::None => Ok(()),
+            OctetVec::By32(all) => {
+                let all = Parts::new(all);
+                each(team, n_octets, octets::LEN * k, &|i| {
+                    let Some(first) = first(i) else { return };
+                    // SAFETY: each octet is visited once, and octets do not overlap.
+                    octets::fill_32(&acts, first, unsafe { all.part(part(i)) });
+                })
+            }
+            OctetVec::By256(all) => {
+                let all = Parts::new(all);
+                each(team, n_octets, octets::LEN * k, &|i| {
+                    let Some(first) = first(i) else { return };
+                    // SAFETY: as above.
+                    octets::fill_256(&acts, first, unsafe { all.part(part(i)) });
+                })
+            }
+        }
+    }
+
+    /// Those of `n_rows` rows; none where so few have none.
+    fn octets(&self, n_rows: usize, k: usize) -> Octets<'_> {
+        if n_rows < octets::LEN {
+            return Octets::None;
+        }
+        self.octets.blocks(n_rows.div_ceil(octets::LEN) * (k / self.format.block_len()))
+    }
+
     /// Empty where there is no room for so many: then another format was filled.
     fn acts(&self, n_rows: usize, k: usize) -> Acts<'_> {
         let n_tokens = if n_rows * k <= self.q.len() { n_rows } else { 0 };
@@ -172,6 +259,7 @@ impl Quantised {
             q: &self.q[..n_tokens * k],
             scales: &self.scales[..n_tokens * self.format.n_scales(k)],
             sums: &self.sums[..n_tokens * self.format.n_sums(k)],
+            octets: self.octets(n_tokens, k),
         }
     }
 }
@@ -230,7 +318,7 @@ impl Factor<'_> {
         match self.fast {
             Some(row) => {
                 let acts = match row.act {
-                    ActFormat::F32 => Acts { n_tokens: tokens.len(), k, x, q: &[], scales: &[], sums: &[] },
+                    ActFormat::F32 => Acts::floats(x, k),
                     ActFormat::Q8_0 | ActFormat::Q8_K => quants.of(row).tokens(tokens.clone()),
                 };
                 (row.kernel)(w, acts, out);

@@ -12,7 +12,7 @@ use super::team::Team;
 use super::tile::{OutTile, Parts};
 use crate::error::KernelError;
 use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
-use crate::matmul::{self, ActFormat, MatMulRow};
+use crate::matmul::{self, ActFormat, MatMulRow, octets};
 use crate::ops::Kernels;
 use crate::plan::Capacity;
 use crate::plan::fuse::MAX_PRODUCTS;
@@ -89,7 +89,7 @@ impl Products {
             match fast[i] {
                 None => k_generic = k_generic.max(k),
                 Some(row) if row.act == ActFormat::F32 => {}
-                row => room.add(row, capacity.max_rows * k),
+                row => room.add(row, capacity.max_rows, k),
             }
         }
         let row_stride = k_generic.next_multiple_of(16);
@@ -120,6 +120,9 @@ impl Products {
             let Some(row) = self.fast[*i] else { continue };
             if nodes[..at].iter().all(|before| of(before) != Some(row.act)) {
                 self.inputs.fill(cx.team, row, &values.arena()[x.span.clone()], x.k, None)?;
+                let n_octets = x.n_tokens / octets::LEN;
+                let first = |octet: usize| Some(octet * octets::LEN);
+                self.inputs.interleave(cx.team, row, (x.n_tokens, x.k), n_octets, &first)?;
             }
         }
         let mut products = [None; MAX_PRODUCTS];

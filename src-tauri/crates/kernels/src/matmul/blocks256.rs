@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::octets::{self, Octet256, Octets};
 use super::panel::{Ahead, Format, Token};
 
 const LEN: usize = 256;
@@ -17,9 +18,10 @@ pub const SUMS: usize = 16;
 pub struct Header<L: Lanes> {
     /// (16 elements): scale of each
     pub scales: [L::I; SUMS],
-    /// (pairs of 16 elements), i16 each: what the sums of the activations are multiplied with
+    /// (pairs of 16 elements), i16 each: what the sums of the activations are multiplied with; minima of 32 elements
+    /// are four pairs of those
     pub offsets: [L::I; SUMS / 2],
-    /// Factor of the scaled integers, and of the offsets where they have their own (subtracted).
+    /// Factor of the scaled integers, and of the offsets where they have their own (negative: they are subtracted).
     pub factor: L::F,
     pub offset_factor: L::F,
 }
@@ -183,31 +185,53 @@ impl<L: Lanes> Take<L> for Turned<L> {
     }
 }
 
-/// The float additions of a block, in the order that all paths keep.
+/// The float additions of a block, in the order that all paths keep. From integers whose offset was taken off.
 ///
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
 unsafe fn finish<B: Block256, L: Lanes>(
     acc: L::F,
-    (sum, offset): (L::I, L::I),
-    (factor, offset_factor): (L::F, L::F),
-    scale: f32,
+    (sum, minima): (L::I, L::I),
+    (factor, minima_factor): (L::F, L::F),
+    scale: L::F,
 ) -> L::F {
     // SAFETY: the caller's.
     unsafe {
-        let scaled = L::mul_f(factor, L::splat_f(scale));
-        // Exact where it can be, so that nothing cancels in floats.
-        let sum = match B::OFFSET {
+        let value = L::mul_f(L::to_f(sum), factor);
+        let value = match B::OFFSET {
+            Offset::Minima => L::fma(L::to_f(minima), minima_factor, value),
+            Offset::Four | Offset::ThirtyTwo | Offset::Signed => value,
+        };
+        L::fma(value, scale, acc)
+    }
+}
+
+/// The integers of a block less their offset, given `offset`, the sum of the activations times the scales: taken off
+/// in integers, so that nothing cancels in floats. Minima stay for `finish`.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn take_off<B: Block256, L: Lanes>(sum: L::I, offset: L::I) -> L::I {
+    // SAFETY: the caller's.
+    unsafe {
+        match B::OFFSET {
             Offset::Four => L::sub(sum, L::shift_left::<2>(offset)),
             Offset::ThirtyTwo => L::sub(sum, L::shift_left::<5>(offset)),
             Offset::Signed => L::sub(sum, L::mul(offset, L::splat(L::SIGNED_BIAS))),
-            Offset::Minima => {
-                let acc = L::fma(L::to_f(sum), scaled, acc);
-                return L::fma(L::to_f(offset), L::mul_f(offset_factor, L::splat_f(-scale)), acc);
-            }
-        };
-        L::fma(L::to_f(sum), scaled, acc)
+            Offset::Minima => sum,
+        }
+    }
+}
+
+/// The sums of the activations that belong to the offsets of a header: one pair each.
+#[inline(always)]
+const fn pairs<B: Block256>(sums: &[i32; 12]) -> (usize, &[i32]) {
+    let (of_16, of_32) = sums.split_at(8);
+    match (B::OFFSET, B::SCALES_BY_16) {
+        (Offset::Minima, false) => (4, of_32),
+        (Offset::Minima, true) | (Offset::Four | Offset::ThirtyTwo | Offset::Signed, _) => (8, of_16),
     }
 }
 
@@ -219,6 +243,14 @@ impl<B: Block256> Format for Blocks256<B> {
     const BLOCK_LEN: usize = LEN;
     const BLOCK_BYTES: usize = B::BYTES;
     type Turned<L: Lanes> = Turned<L>;
+    type Octet = Octet256;
+
+    fn octets<'a>(octets: Octets<'a>) -> &'a [Octet256] {
+        match octets {
+            Octets::By256(octets) => octets,
+            Octets::None | Octets::By32(_) => &[],
+        }
+    }
 
     #[inline(always)]
     unsafe fn block<L: Lanes>(
@@ -230,7 +262,7 @@ impl<B: Block256> Format for Blocks256<B> {
         ahead: &mut Ahead,
     ) -> L::F {
         let q = token.q.as_chunks::<LEN>().0;
-        let pairs = token.sums.as_chunks::<{ SUMS / 2 }>().0[block];
+        let (n_pairs, pairs) = pairs::<B>(&token.sums.as_chunks::<12>().0[block]);
         // SAFETY: the caller's.
         unsafe {
             let header = B::header::<L>(rows, offset);
@@ -244,12 +276,13 @@ impl<B: Block256> Format for Blocks256<B> {
                 group_bytes: L::ROWS * B::BYTES / GROUPS,
             };
             B::groups::<L, _>(rows, offset, &mut take);
-            let mut offset_sum = L::zero();
-            for (offset, pair) in header.offsets.iter().zip(pairs) {
-                offset_sum = L::dot_pairs(offset_sum, *offset, L::splat(pair));
+            let mut offset = L::zero();
+            for i in 0..n_pairs {
+                offset = L::dot_pairs(offset, header.offsets[i], L::splat(pairs[i]));
             }
+            let sums = (take_off::<B, L>(take.sum, offset), offset);
             let factors = (header.factor, header.offset_factor);
-            finish::<B, L>(acc, (take.sum, offset_sum), factors, token.scales[block])
+            finish::<B, L>(acc, sums, factors, L::splat_f(token.scales[block]))
         }
     }
 
@@ -317,20 +350,93 @@ impl<B: Block256> Format for Blocks256<B> {
                     }
                 }
             }
-            let mut offsets = [L::zero(); T];
+            let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
             for t in 0..T {
-                let pairs = &tokens[t].sums.as_chunks::<{ SUMS / 2 }>().0[block];
-                for (offset, pair) in turned.offsets.iter().zip(pairs) {
-                    offsets[t] = L::dot_pairs(offsets[t], L::load(offset.as_ptr()), L::splat(*pair));
+                let (n_pairs, pairs) = pairs::<B>(&tokens[t].sums.as_chunks::<12>().0[block]);
+                let mut offset = L::zero();
+                for i in 0..n_pairs {
+                    let pair = L::splat(pairs[i]);
+                    offset = L::dot_pairs(offset, L::load(turned.offsets[i].as_ptr()), pair);
+                }
+                let sums = (take_off::<B, L>(sums[t], offset), offset);
+                let (acc, scale) = (L::load_f(accs[t].as_ptr()), L::splat_f(tokens[t].scales[block]));
+                L::store_f(accs[t].as_mut_ptr(), finish::<B, L>(acc, sums, factors, scale));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn octet<L: Lanes, const T: usize>(
+        turned: &Turned<L>,
+        octet: &[Octet256],
+        first: usize,
+        accs: &mut [[f32; MAX_ROWS]],
+    ) {
+        assert!(octet.len() == 1 && first + T <= octets::LEN && accs.len() == T);
+        let octet = &octet[0];
+        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
+        unsafe {
+            let mut sums = [L::zero(); T];
+            for group in 0..GROUPS {
+                let mut dots = [L::zero(); T];
+                for half in 0..2 {
+                    for t in 0..T {
+                        let bias = bias::<B, L>(octet.sums[group * 2 + half].get_unchecked(first + t));
+                        // Without scales by 16 both halves add into one.
+                        dots[t] = if half == 0 || B::SCALES_BY_16 { bias } else { L::add(dots[t], bias) };
+                    }
+                    for j in half * 4..half * 4 + 4 {
+                        let w = L::load(turned.w[group][j].as_ptr());
+                        for t in 0..T {
+                            let a = L::splat(*octet.q[group][j].get_unchecked(first + t));
+                            dots[t] = add_dot::<L>(B::OFFSET, dots[t], w, a);
+                        }
+                    }
+                    if half == 1 || B::SCALES_BY_16 {
+                        let which = if B::SCALES_BY_16 { half } else { 0 };
+                        let scale = L::load(turned.scales[group * 2 + which].as_ptr());
+                        for t in 0..T {
+                            sums[t] = L::add(sums[t], L::mul(dots[t], scale));
+                        }
+                    }
                 }
             }
             let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
+            let mut minima = [L::zero(); T];
+            if B::OFFSET == Offset::Minima {
+                let pairs: &[[i32; octets::LEN]] =
+                    if B::SCALES_BY_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
+                for (offset, pairs) in turned.offsets.iter().zip(pairs) {
+                    let offset = L::load(offset.as_ptr());
+                    for t in 0..T {
+                        let pair = L::splat(*pairs.get_unchecked(first + t));
+                        minima[t] = L::dot_pairs(minima[t], offset, pair);
+                    }
+                }
+            }
             for t in 0..T {
-                let acc = L::load_f(accs[t].as_ptr());
-                let scale = tokens[t].scales[block];
-                let acc = finish::<B, L>(acc, (sums[t], offsets[t]), factors, scale);
+                let (acc, scale) = (L::load_f(accs[t].as_ptr()), *octet.scales.get_unchecked(first + t));
+                let acc = finish::<B, L>(acc, (sums[t], minima[t]), factors, L::splat_f(scale));
                 L::store_f(accs[t].as_mut_ptr(), acc);
             }
+        }
+    }
+}
+
+/// What the dot product with 16 elements begins with so that their offset is taken off, given the sum of the
+/// activations times −32.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn bias<B: Block256, L: Lanes>(sum: &i32) -> L::I {
+    // SAFETY: the caller's.
+    unsafe {
+        match B::OFFSET {
+            Offset::Four => L::shift_right_signed::<3>(L::splat(*sum)),
+            Offset::ThirtyTwo => L::splat(*sum),
+            Offset::Signed if L::SIGNED_BIAS == 128 => L::shift_left::<2>(L::splat(*sum)),
+            Offset::Signed | Offset::Minima => L::zero(),
         }
     }
 }

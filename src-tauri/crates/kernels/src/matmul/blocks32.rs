@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::octets::{self, Octet32, Octets};
 use super::panel::{Ahead, Format, Token};
 
 pub const LEN: usize = 32;
@@ -97,6 +98,14 @@ impl<B: Block32> Format for Blocks32<B> {
     const BLOCK_LEN: usize = LEN;
     const BLOCK_BYTES: usize = B::BYTES;
     type Turned<L: Lanes> = Turned<L>;
+    type Octet = Octet32;
+
+    fn octets<'a>(octets: Octets<'a>) -> &'a [Octet32] {
+        match octets {
+            Octets::By32(octets) => octets,
+            Octets::None | Octets::By256(_) => &[],
+        }
+    }
 
     #[inline(always)]
     unsafe fn block<L: Lanes>(
@@ -196,6 +205,71 @@ impl<B: Block32> Format for Blocks32<B> {
             for t in 0..T {
                 L::store_f(accs[t].as_mut_ptr(), acc[t]);
             }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn octet<L: Lanes, const T: usize>(
+        turned: &Turned<L>,
+        octet: &[Octet32],
+        first: usize,
+        accs: &mut [[f32; MAX_ROWS]],
+    ) {
+        assert!(octet.len() <= STRETCH && first + T <= octets::LEN && accs.len() == T);
+        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
+        unsafe {
+            let mut acc = [L::zero_f(); T];
+            for t in 0..T {
+                acc[t] = L::load_f(accs[t].as_ptr());
+            }
+            for (block, octet) in octet.iter().enumerate() {
+                let mut dots = [L::zero(); T];
+                for t in 0..T {
+                    dots[t] = bias::<B, L>(*octet.sums.get_unchecked(first + t));
+                }
+                for j in 0..8 {
+                    let w = L::load(turned.w[block][j].as_ptr());
+                    for t in 0..T {
+                        dots[t] = B::dot::<L>(dots[t], w, L::splat(*octet.q[j].get_unchecked(first + t)));
+                    }
+                }
+                let row_scale = L::load_f(turned.scales[block].as_ptr());
+                for t in 0..T {
+                    let scale = L::mul_f(row_scale, L::splat_f(*octet.scales.get_unchecked(first + t)));
+                    acc[t] = L::fma(L::to_f(dots[t]), scale, acc[t]);
+                }
+                if B::HAS_MINIMUM {
+                    let minimum = L::load_f(turned.minima[block].as_ptr());
+                    for t in 0..T {
+                        let sum = (*octet.sums.get_unchecked(first + t) / -128) as f32;
+                        let scale = *octet.scales.get_unchecked(first + t);
+                        acc[t] = L::fma(minimum, L::splat_f(scale * sum), acc[t]);
+                    }
+                }
+            }
+            for t in 0..T {
+                L::store_f(accs[t].as_mut_ptr(), acc[t]);
+            }
+        }
+    }
+}
+
+/// What the dot product with 32 elements begins with so that their offset is taken off, given the sum of the
+/// activations times −128.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn bias<B: Block32, L: Lanes>(sum: i32) -> L::I {
+    // SAFETY: the caller's.
+    unsafe {
+        let sum = L::splat(sum);
+        match B::offset::<L>() {
+            0 => L::zero(),
+            8 => L::shift_right_signed::<4>(sum),
+            16 => L::shift_right_signed::<3>(sum),
+            128 => sum,
+            offset => L::mul(L::shift_right_signed::<7>(sum), L::splat(offset)),
         }
     }
 }

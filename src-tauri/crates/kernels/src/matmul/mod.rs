@@ -12,6 +12,8 @@ use crate::cpu::isa::IsaLevel;
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 mod arm;
 pub mod generic;
+#[allow(unsafe_code)] // that octets are plain numbers
+pub mod octets;
 #[cfg(test)]
 mod twins;
 
@@ -28,6 +30,7 @@ macro_rules! fast_paths {
 fast_paths! { lanes panel quantize blocks32 blocks256 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k lattice iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 
 pub use crate::cpu::tile::OutTile;
+use octets::Octets;
 
 /// How activations are stored for a dot product with a weight dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +40,8 @@ pub enum ActFormat {
     F32,
     /// blocks of 32: i8 quants, f32 scale, i32 sum of the quants
     Q8_0,
-    /// blocks of 256: i8 quants, f32 scale; for each 32 the sums of two times 16 quants, an i16 each
+    /// blocks of 256: i8 quants, f32 scale; for each 32 the sums of two times 16 quants, then for each 64 those of two
+    /// times 32, an i16 each
     Q8_K,
 }
 
@@ -63,7 +67,8 @@ impl ActFormat {
     pub const fn n_sums(self, k: usize) -> usize {
         match self {
             Self::F32 => 0,
-            Self::Q8_0 | Self::Q8_K => k / 32,
+            Self::Q8_0 => k / 32,
+            Self::Q8_K => k / 256 * 12,
         }
     }
 }
@@ -82,9 +87,17 @@ pub struct Acts<'a> {
     pub scales: &'a [f32],
     /// (n_tokens, n_sums(k))
     pub sums: &'a [i32],
+    /// the same of every whole eight tokens
+    pub octets: Octets<'a>,
 }
 
 impl<'a> Acts<'a> {
+    /// Rows of `k` floats.
+    pub fn floats(x: &'a [f32], k: usize) -> Self {
+        let n_tokens = x.len() / k;
+        Self { n_tokens, k, x, q: &[], scales: &[], sums: &[], octets: Octets::None }
+    }
+
     /// Some of the tokens.
     pub fn tokens(&self, range: std::ops::Range<usize>) -> Self {
         fn part<T>(all: &[T], n: usize, range: std::ops::Range<usize>) -> &[T] {
@@ -98,7 +111,8 @@ impl<'a> Acts<'a> {
             x: part(self.x, n, range.clone()),
             q: part(self.q, n, range.clone()),
             scales: part(self.scales, n, range.clone()),
-            sums: part(self.sums, n, range),
+            sums: part(self.sums, n, range.clone()),
+            octets: self.octets.tokens(&range, self.k),
         }
     }
 

@@ -4,6 +4,7 @@
 //! of a row and a token is one chain of float additions from the first block to the last.
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::octets::{self, Octets};
 use super::{Acts, OutTile, WeightRows};
 
 /// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
@@ -21,6 +22,11 @@ pub trait Format {
     const BLOCK_BYTES: usize;
     /// Turned weights of a stretch.
     type Turned<L: Lanes>;
+    /// Eight tokens' activations of a block.
+    type Octet;
+
+    /// Those that this format takes, if there are any.
+    fn octets<'a>(octets: Octets<'a>) -> &'a [Self::Octet];
 
     /// acc + the products of one token with the block at `offset` of each row; `block` is its index in the row. As it
     /// uses bytes it has `ahead` ask for as many.
@@ -59,6 +65,17 @@ pub trait Format {
         tokens: &[Token; T],
         first: usize,
         n_blocks: usize,
+        accs: &mut [[f32; MAX_ROWS]],
+    );
+
+    /// As `tokens` for tokens `first..first + T` of an octet, of which these are the turned blocks.
+    ///
+    /// # Safety
+    /// As for `Lanes`.
+    unsafe fn octet<L: Lanes, const T: usize>(
+        turned: &Self::Turned<L>,
+        octet: &[Self::Octet],
+        first: usize,
         accs: &mut [[f32; MAX_ROWS]],
     );
 }
@@ -128,25 +145,45 @@ pub unsafe fn run<F: Format, L: Lanes>(w: WeightRows, acts: Acts, out: &mut OutT
     assert!(
         acts.k == w.k && acts.q.len() == acts.n_tokens * w.k && w.bytes.len() == w.n_rows() * w.row_bytes
     );
-    let mut accs = Sums([[0.0; MAX_ROWS]; MAX_TOKENS]);
+    // SAFETY: the lengths were compared above.
+    unsafe {
+        match acts.n_tokens {
+            1 => one_token::<F, L>(w, &Token::of(&acts, 0), out.token(0)),
+            _ => many_tokens::<F, L>(w, &acts, out),
+        }
+    }
+}
+
+/// # Safety
+/// As for `Lanes`; the token has `w.k` activations.
+#[inline(always)]
+unsafe fn one_token<F: Format, L: Lanes>(w: WeightRows, token: &Token, out: &mut [f32]) {
+    for first in (0..w.n_rows()).step_by(L::ROWS) {
+        let rows = pointers(&w, first);
+        let after = (first + L::ROWS).min(w.n_rows());
+        let next = &w.bytes[after * w.row_bytes..(after + L::ROWS).min(w.n_rows()) * w.row_bytes];
+        let ahead = Ahead { next, asked: 0, until: 0 };
+        // SAFETY: the caller's; `pointers` gives whole rows of `w`.
+        let sums = unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, token, ahead, first == 0) };
+        let out = &mut out[first..after];
+        out.copy_from_slice(&sums[..out.len()]);
+    }
+}
+
+/// # Safety
+/// As for `Lanes`; each token has `w.k` activations.
+#[inline(always)]
+unsafe fn many_tokens<F: Format, L: Lanes>(w: WeightRows, acts: &Acts, out: &mut OutTile) {
+    // Once for all rows: to clear them costs as much as some blocks.
+    let (mut turned, mut accs) = (F::room::<L>(), Sums([[0.0; MAX_ROWS]; MAX_TOKENS]));
     for first in (0..w.n_rows()).step_by(L::ROWS) {
         let rows = pointers(&w, first);
         let n_rows = (w.n_rows() - first).min(L::ROWS);
-        if acts.n_tokens == 1 {
-            let after = (first + L::ROWS).min(w.n_rows());
-            let next = &w.bytes[after * w.row_bytes..(after + L::ROWS).min(w.n_rows()) * w.row_bytes];
-            let ahead = Ahead { next, asked: 0, until: 0 };
-            // SAFETY: `pointers` gives whole rows of `w`; the lengths were compared above.
-            let sums =
-                unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, &Token::of(&acts, 0), ahead, first == 0) };
-            out.token(0)[first..first + n_rows].copy_from_slice(&sums[..n_rows]);
-            continue;
-        }
         for start in (0..acts.n_tokens).step_by(MAX_TOKENS) {
             let tokens = acts.tokens(start..(start + MAX_TOKENS).min(acts.n_tokens));
             accs.0[..tokens.n_tokens].fill([0.0; MAX_ROWS]);
-            // SAFETY: as above.
-            unsafe { many::<F, L>(&rows, w.k / F::BLOCK_LEN, &tokens, &mut accs.0) };
+            // SAFETY: the caller's; `pointers` gives whole rows of `w`.
+            unsafe { many::<F, L>(&rows, w.k / F::BLOCK_LEN, &tokens, &mut turned, &mut accs.0) };
             for (t, acc) in accs.0[..tokens.n_tokens].iter().enumerate() {
                 out.token(start + t)[first..first + n_rows].copy_from_slice(&acc[..n_rows]);
             }
@@ -199,15 +236,15 @@ unsafe fn many<F: Format, L: Lanes>(
     rows: &RowPointers,
     n_blocks: usize,
     acts: &Acts,
+    turned: &mut F::Turned<L>,
     accs: &mut [[f32; MAX_ROWS]; MAX_TOKENS],
 ) {
-    let mut turned = F::room::<L>();
     let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
     for first in (0..n_blocks).step_by(stretch) {
         let n = stretch.min(n_blocks - first);
         // SAFETY: the caller's: the rows have these blocks.
         unsafe {
-            F::turn::<L>(&mut turned, rows, first * F::BLOCK_BYTES, n);
+            F::turn::<L>(turned, rows, first * F::BLOCK_BYTES, n);
             // The next stretch comes while the tokens pass; after the last, the first of the rows behind these.
             let next = if first + n < n_blocks { first + n } else { L::ROWS * n_blocks };
             prefetch::<L>(rows, next * F::BLOCK_BYTES, stretch * F::BLOCK_BYTES);
@@ -215,16 +252,23 @@ unsafe fn many<F: Format, L: Lanes>(
         let mut t = 0;
         // SAFETY: the caller's: each token has `k` activations.
         unsafe {
-            while acts.n_tokens - t >= 8 && L::TOKENS >= 8 {
-                group::<F, L, 8>(&turned, acts, t, first, n, accs);
-                t += 8;
+            for octet in F::octets(acts.octets).chunks_exact(n_blocks).take(acts.n_tokens / octets::LEN) {
+                let (octet, accs) = (&octet[first..first + n], &mut accs[t..t + octets::LEN]);
+                if L::TOKENS == octets::LEN {
+                    F::octet::<L, { octets::LEN }>(turned, octet, 0, accs);
+                } else {
+                    let (front, back) = accs.split_at_mut(octets::LEN / 2);
+                    F::octet::<L, { octets::LEN / 2 }>(turned, octet, 0, front);
+                    F::octet::<L, { octets::LEN / 2 }>(turned, octet, octets::LEN / 2, back);
+                }
+                t += octets::LEN;
             }
             while acts.n_tokens - t >= 4 {
-                group::<F, L, 4>(&turned, acts, t, first, n, accs);
+                group::<F, L, 4>(turned, acts, t, first, n, accs);
                 t += 4;
             }
             while acts.n_tokens > t {
-                group::<F, L, 1>(&turned, acts, t, first, n, accs);
+                group::<F, L, 1>(turned, acts, t, first, n, accs);
                 t += 1;
             }
         }

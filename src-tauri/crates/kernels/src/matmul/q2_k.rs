@@ -29,7 +29,7 @@ impl Block256 for Q2K {
                 scales: [L::zero(); 16],
                 offsets: [L::zero(); 8],
                 factor: L::halves(rows, offset + FACTOR),
-                offset_factor: L::halves(rows, offset + MIN_FACTOR),
+                offset_factor: L::mul_f(L::halves(rows, offset + MIN_FACTOR), L::splat_f(-1.0)),
             };
             let nibble = L::splat(15);
             for i in 0..4 {

@@ -61,7 +61,7 @@ pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
             scales: [L::zero(); 16],
             offsets: [L::zero(); 8],
             factor: L::low_half(factors),
-            offset_factor: L::high_half(factors),
+            offset_factor: L::mul_f(L::high_half(factors), L::splat_f(-1.0)),
         };
         for half in 0..2 {
             let each = [
@@ -70,17 +70,13 @@ pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
                 L::shift_right::<16>(scales[half]),
                 L::shift_right::<24>(scales[half]),
             ];
-            let min = [
-                mins[half],
-                L::shift_right::<8>(mins[half]),
-                L::shift_right::<16>(mins[half]),
-                L::shift_right::<24>(mins[half]),
-            ];
             for i in 0..4 {
                 header.scales[half * 8 + i * 2] = L::and(each[i], byte);
-                // The same minimum for both sums of 16.
-                let min = L::and(min[i], byte);
-                header.offsets[half * 4 + i] = L::or(min, L::shift_left::<16>(min));
+            }
+            // Two bytes after two become an i16 each.
+            for (i, two) in [mins[half], L::shift_right::<16>(mins[half])].into_iter().enumerate() {
+                let upper = L::shift_left::<8>(L::and(two, L::splat(0xFF00)));
+                header.offsets[half * 2 + i] = L::or(L::and(two, byte), upper);
             }
         }
         header

@@ -2,6 +2,7 @@
 
 use weights::DType;
 
+use super::octets::OctetVec;
 use super::*;
 use crate::cpu::isa::IsaLevel;
 
@@ -67,7 +68,7 @@ impl Case {
         let mut out = vec![f32::NAN; n * rows.len()];
         let mut tile = OutTile::whole(&mut out, rows.len());
         if row.act == ActFormat::F32 {
-            (row.kernel)(w, Acts { n_tokens: n, k, x, q: &[], scales: &[], sums: &[] }, &mut tile);
+            (row.kernel)(w, Acts::floats(x, k), &mut tile);
             return out;
         }
         let (n_scales, n_sums) = (row.act.n_scales(k), row.act.n_sums(k));
@@ -80,7 +81,9 @@ impl Case {
                 &mut sums[t * n_sums..(t + 1) * n_sums],
             );
         }
-        let acts = Acts { n_tokens: n, k, x: &[], q: &q, scales: &scales, sums: &sums };
+        let acts = Acts { n_tokens: n, k, x: &[], q: &q, scales: &scales, sums: &sums, octets: Octets::None };
+        let octets = OctetVec::of(row.act, &acts).unwrap();
+        let acts = Acts { octets: octets.all(), ..acts };
         (row.kernel)(w, acts, &mut tile);
         out
     }

@@ -1,0 +1,179 @@
+//! Activations of eight tokens side by side: what a register tile multiplies, in the order in which it does so, under
+//! one pointer. Made once for all products of an input; the tokens that are left over stay as they are.
+
+use super::{ActFormat, Acts};
+use crate::cpu::arena::{AlignedVec, Plain};
+use crate::error::KernelError;
+
+/// Tokens in an octet.
+pub const LEN: usize = 8;
+
+/// One number for each token.
+type Each<T> = [T; LEN];
+
+/// 32 activations of `ActFormat::Q8_0` of each token.
+#[repr(C, align(64))] // whole cache lines
+#[derive(Clone, Copy)]
+pub struct Octet32 {
+    /// (8, tokens): four bytes each
+    pub q: [Each<i32>; 8],
+    /// Their sums times −128.
+    pub sums: Each<i32>,
+    pub scales: Each<f32>,
+}
+
+/// 256 activations of `ActFormat::Q8_K` of each token.
+#[repr(C, align(64))] // whole cache lines
+#[derive(Clone, Copy)]
+pub struct Octet256 {
+    /// (groups of 32, 8, tokens): four bytes each
+    pub q: [[Each<i32>; 8]; 8],
+    pub scales: Each<f32>,
+    /// (pairs of 32 elements, tokens): their sums, an i16 each
+    pub pairs_of_32: [Each<i32>; 4],
+    /// (16 elements, tokens): their sums times −32
+    pub sums: [Each<i32>; 16],
+    /// (pairs of 16 elements, tokens): their sums, an i16 each
+    pub pairs_of_16: [Each<i32>; 8],
+    /// Up to a whole cache line.
+    pub rest: Each<i32>,
+}
+
+// SAFETY: numbers without padding, which the sizes show.
+unsafe impl Plain for Octet32 {}
+// SAFETY: as above.
+unsafe impl Plain for Octet256 {}
+const _: () = assert!(size_of::<Octet32>() == (64 + 16) * 4 && size_of::<Octet256>() == (512 + 240) * 4);
+
+/// Octets of some tokens: (tokens / 8, blocks); empty where there are none.
+#[derive(Clone, Copy, Debug)]
+pub enum Octets<'a> {
+    None,
+    By32(&'a [Octet32]),
+    By256(&'a [Octet256]),
+}
+
+impl Octets<'_> {
+    /// Those of the tokens `range` in rows of `k` elements. Where whole tokens begin at `range.start`, the first octet
+    /// is the one after all that began before: so the octets of groups that follow each other never meet.
+    pub fn tokens(self, range: &std::ops::Range<usize>, k: usize) -> Self {
+        let (first, n) = (range.start.div_ceil(LEN), range.len() / LEN);
+        let part = |block_len: usize| first * (k / block_len)..(first + n) * (k / block_len);
+        match self {
+            Self::None => Self::None,
+            Self::By32(all) => Self::By32(&all[part(32)]),
+            Self::By256(all) => Self::By256(&all[part(256)]),
+        }
+    }
+}
+
+/// Memory of octets.
+pub enum OctetVec {
+    None,
+    By32(AlignedVec<Octet32>),
+    By256(AlignedVec<Octet256>),
+}
+
+impl OctetVec {
+    /// Room for `n_blocks` of a format.
+    pub fn zeroed(format: ActFormat, n_blocks: usize) -> Result<Self, KernelError> {
+        let what = "activations side by side";
+        Ok(match format {
+            ActFormat::F32 => Self::None,
+            ActFormat::Q8_0 => Self::By32(AlignedVec::zeroed(n_blocks, what)?),
+            ActFormat::Q8_K => Self::By256(AlignedVec::zeroed(n_blocks, what)?),
+        })
+    }
+
+    /// Those of every whole eight rows.
+    pub fn of(format: ActFormat, acts: &Acts) -> Result<Self, KernelError> {
+        let width = acts.k / format.block_len();
+        let mut octets = Self::zeroed(format, acts.n_tokens / LEN * width)?;
+        match &mut octets {
+            Self::None => {}
+            Self::By32(all) => {
+                all.chunks_exact_mut(width).enumerate().for_each(|(i, out)| fill_32(acts, i * LEN, out));
+            }
+            Self::By256(all) => {
+                all.chunks_exact_mut(width).enumerate().for_each(|(i, out)| fill_256(acts, i * LEN, out));
+            }
+        }
+        Ok(octets)
+    }
+
+    /// The first blocks.
+    pub fn blocks(&self, n_blocks: usize) -> Octets<'_> {
+        match self {
+            Self::None => Octets::None,
+            Self::By32(all) => Octets::By32(&all[..n_blocks]),
+            Self::By256(all) => Octets::By256(&all[..n_blocks]),
+        }
+    }
+
+    pub fn all(&self) -> Octets<'_> {
+        match self {
+            Self::None => Octets::None,
+            Self::By32(all) => Octets::By32(all),
+            Self::By256(all) => Octets::By256(all),
+        }
+    }
+}
+
+impl std::fmt::Debug for Octet32 {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Octet32").field("scales", &self.scales).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Octet256 {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Octet256").field("scales", &self.scales).finish_non_exhaustive()
+    }
+}
+
+/// Eight tokens from `first`, of `ActFormat::Q8_0`: (k / 32)
+pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
+    for t in 0..LEN {
+        let (q, _) = acts.q_row(first + t).as_chunks::<32>();
+        let (scales, sums) = (acts.scale_row(first + t), acts.sum_row(first + t));
+        assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
+        for (b, octet) in out.iter_mut().enumerate() {
+            fours(&q[b], &mut octet.q, t);
+            octet.scales[t] = scales[b];
+            octet.sums[t] = sums[b] * -128;
+        }
+    }
+}
+
+/// Eight tokens from `first`, of `ActFormat::Q8_K`: (k / 256)
+pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
+    for t in 0..LEN {
+        let (q, _) = acts.q_row(first + t).as_chunks::<256>();
+        let (sums, _) = acts.sum_row(first + t).as_chunks::<12>();
+        let scales = acts.scale_row(first + t);
+        assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
+        for (b, octet) in out.iter_mut().enumerate() {
+            for (to, from) in octet.q.iter_mut().zip(q[b].as_chunks::<32>().0) {
+                fours(from, to, t);
+            }
+            octet.scales[t] = scales[b];
+            let (of_16, of_32) = (&sums[b][..8], &sums[b][8..]);
+            for (i, pair) in of_16.iter().enumerate() {
+                octet.pairs_of_16[i][t] = *pair;
+                octet.sums[2 * i][t] = i32::from(*pair as i16) * -32;
+                octet.sums[2 * i + 1][t] = (*pair >> 16) * -32;
+            }
+            for (i, pair) in of_32.iter().enumerate() {
+                octet.pairs_of_32[i][t] = *pair;
+            }
+        }
+    }
+}
+
+/// Four bytes after four to the place of token `t`.
+#[inline(always)]
+fn fours(from: &[i8; 32], to: &mut [Each<i32>; 8], t: usize) {
+    for (to, q) in to.iter_mut().zip(from.as_chunks::<4>().0) {
+        to[t] = i32::from_le_bytes(q.map(|q| q as u8));
+    }
+}
