@@ -14,13 +14,12 @@ fn declaration<T: TS>(config: &Config) -> String {
     format!("{}export {}\n", T::docs().unwrap_or_default(), T::decl(config))
 }
 
-/// The whole file.
-pub fn typescript() -> String {
-    let config = Config::new().with_large_int("number");
+/// Every type that crosses an edge.
+fn declarations(config: &Config) -> Vec<String> {
     macro_rules! all {
-        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(&config)),*] };
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
     }
-    let types = all![
+    all![
         AppInfo,
         ErrorInfo,
         ConversationSummary,
@@ -73,7 +72,13 @@ pub fn typescript() -> String {
         MessageHit,
         SnippetPart,
         Count,
-    ];
+    ]
+}
+
+/// The whole file.
+pub fn typescript() -> String {
+    let config = Config::new().with_large_int("number");
+    let types = declarations(&config);
     let calls: Vec<_> = CALLS
         .iter()
         .map(|call| {

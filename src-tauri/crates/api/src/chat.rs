@@ -116,12 +116,14 @@ impl App {
             Responder::Local(reference) => reference,
             Responder::Remote { name } => return Err(not_built(&name)),
         };
+        let limits = self.limits()?;
         let options = conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_default();
-        let load = self.load_spec()?;
-        let (sampling, max_tokens) = (self.sampling_with(&options)?, self.max_tokens_with(&options)?);
+        let (load, sampling) = (self.load_spec()?, self.sampling_with(&options)?);
+        let max_tokens = limits.answer(self.max_tokens_with(&options)?);
         let chat = self.chat_options(&model, ChatOptions::default())?;
         let default = self.default_strategy()?;
         let mut state = self.shared().state();
+        limits.admit(state.n_open(), said(&new))?;
         let started = state.session.start(new, &model)?;
         let mut row = state.session.conversation(&started.conversation)?;
         if row.model != model {
@@ -129,7 +131,6 @@ impl App {
         }
         let branch = state.session.branch(&started.conversation)?.messages;
         let compression = state.compression_of(&started.conversation, &branch, default)?;
-        let messages = with_system(history(branch), options.system_prompt);
         let setup = Setup {
             conversation: started.conversation.clone(),
             model: reference.clone(),
@@ -140,8 +141,7 @@ impl App {
         };
         state.setups.insert(started.turn.clone(), Box::new(setup));
         let give_way = state.summaries_ahead();
-        let place =
-            Place { conversation: started.conversation.clone(), message: started.assistant_message.clone() };
+        let place = Place::of(&started);
         let words =
             had.as_ref().map(|had| Ids { fingerprint: had.fingerprint.clone(), ids: had.ids.clone() });
         state.add_turn(started.turn.clone(), Some(place), had);
@@ -156,7 +156,7 @@ impl App {
             model: reference,
             load,
             conversation: Some(started.conversation.clone()),
-            prompt: Prompt::Chat(messages),
+            prompt: Prompt::Chat(with_system(history(branch), options.system_prompt)),
             sampling,
             max_tokens,
             stop: Vec::new(),
@@ -164,6 +164,7 @@ impl App {
             chat,
             speculation: self.speculation()?,
             resume: None,
+            bounds: limits.bounds(),
             compression,
             had: words,
         })))?;
@@ -204,6 +205,14 @@ pub(crate) fn check_message(text: &str) -> Result<()> {
         return Err(Error::input("chat.message_too_long", message, "Send a part of it."));
     }
     Ok(())
+}
+
+/// What the user says with it.
+fn said<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
+    match new {
+        NewTurn::Message { text, .. } | NewTurn::Edit { text, .. } => Some(*text),
+        NewTurn::Retry { .. } | NewTurn::Again { .. } | NewTurn::Continue { .. } => None,
+    }
 }
 
 fn told(started: Started) -> TurnStarted {

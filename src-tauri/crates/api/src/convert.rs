@@ -92,6 +92,7 @@ pub fn finish(finish: engine::Finish) -> Finish {
         engine::Finish::Length => Finish::Length,
         engine::Finish::Cancelled => Finish::Cancelled,
         engine::Finish::ContextFull => Finish::ContextFull,
+        engine::Finish::TimeUp => Finish::TimeUp,
     }
 }
 

@@ -118,6 +118,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("turn.unknown", ErrorKind::NotFound),
     ("request.context_full", ErrorKind::Limit),
     ("request.queue_full", ErrorKind::Limit),
+    ("limit.", ErrorKind::Limit),
     ("compress.nothing", ErrorKind::Conflict),
     ("kv.too_many_sequences", ErrorKind::Limit),
     ("kv.memory_full", ErrorKind::Limit),

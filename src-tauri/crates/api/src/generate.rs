@@ -78,8 +78,10 @@ impl App {
             None => self.max_tokens()?,
         };
         let chat = self.chat_options(&model, args.chat)?;
+        let limits = self.limits()?;
         let turn = {
             let mut state = self.shared().state();
+            limits.admit(state.n_open(), args.prompt.texts())?;
             let id = state.session.new_id();
             state.add_turn(id.clone(), None, None);
             id
@@ -91,12 +93,13 @@ impl App {
             conversation: None,
             prompt: args.prompt,
             sampling,
-            max_tokens,
+            max_tokens: limits.answer(max_tokens),
             stop: args.stop,
             ignore_eos: args.ignore_eos,
             chat,
             speculation: self.speculation()?,
             resume: None,
+            bounds: limits.bounds(),
             compression: None,
             had: None,
         })))?;

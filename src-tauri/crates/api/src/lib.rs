@@ -21,6 +21,7 @@ pub mod feed;
 mod folders;
 mod generate;
 mod library;
+pub mod limits;
 mod logging;
 pub mod machine;
 pub mod messages;
@@ -161,6 +162,12 @@ struct Place {
     message: String,
 }
 
+impl Place {
+    fn of(started: &session::Started) -> Self {
+        Self { conversation: started.conversation.clone(), message: started.assistant_message.clone() }
+    }
+}
+
 impl Turn {
     fn tell(&self, kind: TurnEventKind) {
         self.feed.push(|n_before| TurnEvent { seq: n_before + 1, turn: self.id.clone(), kind });
@@ -194,11 +201,15 @@ impl State {
     }
 
     fn add_turn(&mut self, id: String, place: Option<Place>, had: Option<Had>) -> Arc<Turn> {
-        let n_running = self.turns.values().filter(|turn| !turn.feed.is_closed()).count();
         let turn = Arc::new(Turn { id: id.clone(), feed: Feed::new(usize::MAX), place, had });
-        turn.tell(TurnEventKind::Queued { position: u32::try_from(n_running).unwrap_or(u32::MAX) });
+        turn.tell(TurnEventKind::Queued { position: 0 });
         self.turns.insert(id, Arc::clone(&turn));
         turn
+    }
+
+    /// Turns that have not ended.
+    fn n_open(&self) -> usize {
+        self.turns.values().filter(|turn| !turn.feed.is_closed()).count()
     }
 
     /// A turn's last event has been told.

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::chat::{Responder, not_built};
 use crate::error::{Error, Result};
+use crate::limits::{Limits, Preset};
 use crate::machine::{self, Numa};
-use crate::settings::{self, DEFAULT_CONTEXT, SETTINGS, Setting};
+use crate::settings::{self, DEFAULT_CONTEXT, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
 use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
 use crate::{App, Running, quantized};
@@ -40,6 +41,7 @@ pub struct Overrides {
     pub draft_model: Option<String>,
     /// Most tokens that are guessed ahead.
     pub draft_max: Option<usize>,
+    pub preset: Option<Preset>,
 }
 
 /// Settings speak of memory in these.
@@ -50,7 +52,7 @@ const MOST_TEMPLATE_BYTES: u64 = 1 << 20;
 
 impl App {
     pub fn settings_list(&self) -> Result<Vec<SettingRow>> {
-        SETTINGS.iter().map(|setting| self.row(setting)).collect()
+        settings::all().map(|setting| self.row(setting)).collect()
     }
 
     pub fn settings_get(&self, key: &str) -> Result<SettingRow> {
@@ -152,6 +154,23 @@ impl App {
         Ok(self.whole("max_tokens")?.and_then(|n| usize::try_from(n).ok()))
     }
 
+    /// A flag's preset, the settings' preset, or the settings one by one.
+    pub(crate) fn limits(&self) -> Result<Limits> {
+        let stored = serde_json::from_value(self.value_of("limits")?).ok();
+        if let Some(preset) = self.running.overrides.preset.or(stored) {
+            return Ok(preset.limits());
+        }
+        let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
+        Ok(Limits {
+            prompt_tokens: whole("limit_prompt_tokens")?,
+            characters: whole("limit_characters")?,
+            answer_tokens: whole("limit_answer_tokens")?,
+            seconds: self.whole("limit_seconds")?,
+            concurrent: whole("limit_concurrent")?.unwrap_or(1),
+            waiting: whole("limit_waiting")?.unwrap_or(0),
+        })
+    }
+
     /// What a caller says over what the settings say. `model` is a library id or a path.
     pub(crate) fn chat_options(&self, model: &str, asked: ChatOptions) -> Result<ChatOptions> {
         let mut options = asked;
@@ -200,6 +219,7 @@ impl App {
             rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
             resident: overrides.resident.or(self.whole("resident_budget")?.map(|mb| mb * MB)),
+            context_bytes: self.whole("context_memory")?.map(|mb| mb * MB),
             small_pages: self.value_of("large_pages")? == false,
             lora: overrides.lora.clone(),
             draft: self.draft_model()?,

@@ -234,7 +234,9 @@ impl Pump<'_> {
         let stats = convert::stats(&finished);
         let state = match stats.finish {
             Finish::Cancelled => MessageState::Stopped,
-            Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull => MessageState::Complete,
+            Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull | Finish::TimeUp => {
+                MessageState::Complete
+            }
         };
         let Ids { fingerprint, ids } = finished.log;
         let log = TokenLog { fingerprint, ids, whole: finished.whole };

@@ -9,6 +9,9 @@ const FITS: (u64, u64) = (4, 5);
 /// Of larger ones so much of what is free: the rest is for the context, for what is computed, and for what the system
 /// reads ahead.
 const TAKES: (u64, u64) = (7, 10);
+/// What contexts may take where the system doesn't say what is free, and what they may take always.
+const CONTEXTS: u64 = 1 << 30;
+const LEAST_CONTEXTS: u64 = 64 << 20;
 /// With less than this the model would wait for the disk in every step.
 const LEAST_BYTES: u64 = 64 << 20;
 
@@ -16,6 +19,15 @@ const LEAST_BYTES: u64 = 64 << 20;
 /// None: all of them.
 pub fn budget(asked: Option<u64>, weight_bytes: u64) -> Option<Resident> {
     decide(asked, weight_bytes, free_bytes())
+}
+
+/// Bytes that contexts may take: as many as asked for, else half of what weights leave.
+pub fn for_contexts(asked: Option<u64>, weight_bytes: u64) -> u64 {
+    asked.unwrap_or_else(|| contexts_of(weight_bytes, free_bytes()))
+}
+
+fn contexts_of(weight_bytes: u64, free: Option<u64>) -> u64 {
+    free.map_or(CONTEXTS, |free| free.saturating_sub(weight_bytes) / 2).max(LEAST_CONTEXTS)
 }
 
 /// `free`: memory that this process could still have, where the system says.
@@ -75,6 +87,13 @@ mod tests {
             "whoever asks, gets"
         );
         assert_eq!(decide(None, GB, None), None);
+    }
+
+    #[test]
+    fn contexts_have_half_of_what_weights_leave() {
+        assert_eq!(contexts_of(GB, Some(9 * GB)), 4 * GB);
+        assert_eq!(contexts_of(9 * GB, Some(GB)), LEAST_CONTEXTS);
+        assert_eq!(contexts_of(9 * GB, None), CONTEXTS);
     }
 
     #[test]

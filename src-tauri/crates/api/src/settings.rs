@@ -2,6 +2,8 @@
 //!
 //! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
 
+mod limits;
+
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -42,7 +44,7 @@ fn number(min: f64, max: f64, step: f64) -> SettingKind {
     SettingKind::Number { min, max, step }
 }
 
-pub static SETTINGS: &[Setting] = &[
+static SETTINGS: &[Setting] = &[
     Setting {
         key: "model",
         section: MODELS,
@@ -304,9 +306,14 @@ pub static SETTINGS: &[Setting] = &[
     },
 ];
 
+/// All of them, in the order in which they are shown.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(limits::ROWS)
+}
+
 pub fn find(key: &str) -> Result<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.key == key).ok_or_else(|| {
-        let keys: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+    all().find(|setting| setting.key == key).ok_or_else(|| {
+        let keys: Vec<_> = all().map(|setting| setting.key).collect();
         Error::not_found(
             "setting.unknown",
             format!("There is no setting \"{key}\"."),
@@ -441,7 +448,7 @@ mod tests {
 
     #[test]
     fn every_default_passes_its_own_check() {
-        for setting in SETTINGS.iter().filter(|setting| setting.key != "data_dir") {
+        for setting in all().filter(|setting| setting.key != "data_dir") {
             let default = (setting.default)();
             assert_eq!(setting.check(&default).ok(), Some(default), "{}", setting.key);
         }

@@ -99,6 +99,7 @@ impl Shared {
             speculation: None,
             had: None,
             resume: None,
+            bounds: Default::default(),
             compression: None,
         })))
     }

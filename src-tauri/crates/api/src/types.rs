@@ -332,6 +332,8 @@ pub enum Finish {
     Length,
     Cancelled,
     ContextFull,
+    /// The limit of time.
+    TimeUp,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

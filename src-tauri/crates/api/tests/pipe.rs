@@ -39,6 +39,7 @@ fn generate(turn: &str) -> WorkerRequest {
         chat: Default::default(),
         speculation: None,
         resume: None,
+        bounds: Default::default(),
         compression: None,
         had: None,
     }))

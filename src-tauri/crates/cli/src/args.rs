@@ -3,15 +3,20 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use api::limits::Preset;
 use api::machine::Numa;
 use api::process::Place;
 use api::worker::protocol::{Backend, Kv, Speculate};
 use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use engine::RopeScaling;
 
 use crate::sessions::CompactArgs;
 use crate::{not_built, text};
+
+mod values;
+
+pub use values::{BackendArg, KvArg, NumaArg, PresetArg, SpeculateArg};
 
 /// Inglenook in the terminal: language models on your own computer.
 #[derive(Debug, Parser)]
@@ -81,74 +86,13 @@ pub struct Global {
     /// Most tokens that are guessed ahead
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=48))]
     pub draft_max: Option<u32>,
+    /// Limits by a name, whatever the settings say: `bounded` takes prompts of 2,048 tokens and 10,000 characters,
+    /// and answers with 512 tokens in 30 seconds, 32 at once
+    #[arg(long, global = true, value_enum)]
+    pub preset: Option<PresetArg>,
     /// Print exactly one JSON value
     #[arg(long, global = true)]
     pub json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BackendArg {
-    Auto,
-    Cpu,
-    Gpu,
-    Scalar,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SpeculateArg {
-    Off,
-    Lookup,
-    Draft,
-}
-
-impl From<SpeculateArg> for Speculate {
-    fn from(speculate: SpeculateArg) -> Self {
-        match speculate {
-            SpeculateArg::Off => Self::Off,
-            SpeculateArg::Lookup => Self::Lookup,
-            SpeculateArg::Draft => Self::Draft,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum KvArg {
-    F32,
-    F16,
-    #[value(name = "q8_0")]
-    Q8_0,
-    #[value(name = "q4_0")]
-    Q4_0,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NumaArg {
-    Off,
-    /// All beside one memory
-    Node,
-    /// Beside each in turn
-    Spread,
-}
-
-impl From<NumaArg> for Numa {
-    fn from(numa: NumaArg) -> Self {
-        match numa {
-            NumaArg::Off => Self::Off,
-            NumaArg::Node => Self::Node,
-            NumaArg::Spread => Self::Spread,
-        }
-    }
-}
-
-impl From<KvArg> for Kv {
-    fn from(kv: KvArg) -> Self {
-        match kv {
-            KvArg::F32 => Self::F32,
-            KvArg::F16 => Self::F16,
-            KvArg::Q8_0 => Self::Q8_0,
-            KvArg::Q4_0 => Self::Q4_0,
-        }
-    }
 }
 
 impl Global {
@@ -196,6 +140,7 @@ impl Global {
                 speculate: self.speculate.map(Speculate::from),
                 draft_model: self.draft_model.clone(),
                 draft_max: self.draft_max.map(|n| n as usize),
+                preset: self.preset.map(Preset::from),
             },
             log: LogTo::StderrAndFile,
             worker: Place::Thread,

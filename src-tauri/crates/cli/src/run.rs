@@ -137,6 +137,7 @@ fn finish(finish: Finish) -> &'static str {
         Finish::Length => "length",
         Finish::Cancelled => "cancelled",
         Finish::ContextFull => "context_full",
+        Finish::TimeUp => "time_up",
     }
 }
 

@@ -65,6 +65,8 @@ pub enum Finish {
     Cancelled,
     /// The context holds no further token.
     ContextFull,
+    /// Cancelled by whoever asked, who had no more time for it.
+    TimeUp,
 }
 
 /// What a finished request did.
@@ -162,6 +164,12 @@ impl Scheduler {
     /// Requests that have not ended.
     pub fn n_in_flight(&self) -> usize {
         self.pending.len() + self.active.len() + self.paused.len()
+    }
+
+    /// A request in flight was given this sequence.
+    pub fn uses(&self, sequence: SequenceId) -> bool {
+        let admitted = self.active.iter().chain(&self.paused).map(|active| &active.request);
+        self.pending.iter().chain(admitted).any(|request| request.sequence == Some(sequence))
     }
 
     /// Requests that have not begun, in the order in which they will.

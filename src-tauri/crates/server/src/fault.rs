@@ -10,8 +10,10 @@ pub struct Fault(pub Error);
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.0.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = match self.0.code() {
+            "limit.turns" | "request.queue_full" => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::from_u16(self.0.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        };
         json_response(status, &json!({ "error": self.0.info }))
     }
 }
@@ -51,7 +53,10 @@ impl From<Error> for OpenAiFault {
                 (400, "invalid_request_error", Some("messages"), "context_length_exceeded")
             }
             "model.unknown" => (404, "invalid_request_error", Some("model"), "model_not_found"),
-            "request.queue_full" => (429, "rate_limit_error", None, "queue_full"),
+            "limit.prompt_tokens" | "limit.characters" => {
+                (400, "invalid_request_error", Some("messages"), "context_length_exceeded")
+            }
+            "limit.turns" | "request.queue_full" => (429, "rate_limit_error", None, "queue_full"),
             code => match error.kind.http_status() {
                 400 | 404 | 409 => (error.kind.http_status(), "invalid_request_error", None, code),
                 status => (status, "server_error", None, code),

@@ -22,14 +22,10 @@ use axum::Router;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 /// Where `nook serve` listens unless it is told otherwise.
 pub const DEFAULT_PORT: u16 = 8642;
-
-/// Answers at once over the OpenAI-compatible door; the next client is told to come back.
-const MAX_ANSWERS: usize = 32;
 
 /// How long running answers may go on after the server was told to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -69,7 +65,6 @@ pub struct Listening {
 pub(crate) struct Shared {
     pub app: App,
     pub key: Arc<str>,
-    pub answers: Arc<Semaphore>,
     /// Closed when the server stops.
     pub stopping: Arc<Feed<()>>,
     pub failures: Arc<guard::Failures>,
@@ -98,13 +93,8 @@ pub fn serve(app: App, options: Options) -> api::Result<Listening> {
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(|error| in_use(address, &error))?;
     let bound = listener.local_addr().unwrap_or(address);
     let stopping = Feed::new(1);
-    let shared = Shared {
-        app,
-        key: key.as_str().into(),
-        answers: Arc::new(Semaphore::new(MAX_ANSWERS)),
-        stopping: Arc::clone(&stopping),
-        failures: Arc::default(),
-    };
+    let shared =
+        Shared { app, key: key.as_str().into(), stopping: Arc::clone(&stopping), failures: Arc::default() };
     let mut stop = api::Watch::new(&stopping, 0);
     let stopped = async move {
         std::future::poll_fn(|context| stop.poll_next(context)).await;

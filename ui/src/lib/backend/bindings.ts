@@ -183,7 +183,7 @@ export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 
 export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", fold: FoldInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
-export type Finish = "stop" | "tool_calls" | "length" | "cancelled" | "context_full";
+export type Finish = "stop" | "tool_calls" | "length" | "cancelled" | "context_full" | "time_up";
 
 export type TurnStats = { finish: Finish, prompt_tokens: number, 
 /**

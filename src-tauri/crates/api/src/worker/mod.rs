@@ -104,6 +104,8 @@ enum Brought {
 struct Waiting {
     request: GenerateRequest,
     arrived: Duration,
+    /// The place in the queue that was told last.
+    position: usize,
 }
 
 impl Worker<'_> {
@@ -115,7 +117,7 @@ impl Worker<'_> {
         match request {
             WorkerRequest::Generate(request) => {
                 let arrived = self.clock.monotonic();
-                self.waiting.push_back(Waiting { request: *request, arrived });
+                self.waiting.push_back(Waiting { request: *request, arrived, position: 0 });
                 self.admit();
             }
             WorkerRequest::Cancel { turn } => self.cancel(&turn),
@@ -216,14 +218,38 @@ impl Worker<'_> {
     fn admit(&mut self) {
         while let Some(waiting) = self.waiting.front() {
             if !self.has_room(&waiting.request.model, &waiting.request.load) {
-                return;
+                return self.tell_waiting();
             }
-            let Some(Waiting { request, arrived }) = self.waiting.pop_front() else { return };
+            let Some(Waiting { request, arrived, .. }) = self.waiting.pop_front() else { return };
             let turn = request.turn.clone();
             if let Err(error) = self.start(request, arrived) {
                 self.tell(&turn, Step::Failed { error });
             }
         }
+    }
+
+    /// Those whose time is up go, the others hear how many are before them.
+    fn tell_waiting(&mut self) {
+        let now = self.clock.monotonic();
+        let is_up = |waiting: &Waiting| {
+            waiting.request.bounds.deadline(waiting.arrived).is_some_and(|deadline| deadline <= now)
+        };
+        let mut steps: Vec<(String, Step)> = Vec::new();
+        let mut left = VecDeque::with_capacity(self.waiting.len());
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            let position = left.len() + 1;
+            if is_up(&waiting) {
+                steps.push((waiting.request.turn, Step::Failed { error: waiting.request.bounds.time_up() }));
+                continue;
+            }
+            if std::mem::replace(&mut waiting.position, position) != position {
+                let position = u32::try_from(position).unwrap_or(u32::MAX);
+                steps.push((waiting.request.turn.clone(), Step::Queued { position }));
+            }
+            left.push_back(waiting);
+        }
+        self.waiting = left;
+        steps.into_iter().for_each(|(turn, step)| self.tell(&turn, step));
     }
 
     /// Whether the model is there as asked for, or can be brought in without hurting a running turn.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::reply::ReplySplitter;
+use engine::scheduler::MAX_ACTIVE;
 use engine::{Devices, LoadOptions, Model, Request, Scheduler, SequenceId};
 use io::{Clock, RealIo};
 
@@ -35,6 +36,8 @@ pub struct LoadedModel {
     next_number: u64,
     /// What the user should know about the machine; told once.
     notice: Option<Error>,
+    /// A turn was taken.
+    has_begun: bool,
 }
 
 struct Kept {
@@ -70,6 +73,8 @@ impl LoadedModel {
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,
             ctx: load.context,
+            max_sequences: MAX_ACTIVE + MAX_KEPT,
+            kv_bytes: Some(resident::for_contexts(load.context_bytes, file.len_bytes())),
             ..LoadOptions::default()
         };
         let machine = match load.backend {
@@ -89,7 +94,17 @@ impl LoadedModel {
             scheduler.draft_with(draft_model, &model)?;
         }
         let (running, kept) = (Vec::new(), Vec::new());
-        Ok(Self { reference, load, model, scheduler, running, kept, next_number: 0, notice: machine })
+        Ok(Self {
+            reference,
+            load,
+            model,
+            scheduler,
+            running,
+            kept,
+            next_number: 0,
+            notice: machine,
+            has_begun: false,
+        })
     }
 
     pub fn is_busy(&self) -> bool {
@@ -132,12 +147,12 @@ impl LoadedModel {
             None => Vec::new(),
         };
         prepared.ids.extend(&had);
+        request.bounds.check_prompt(prepared.ids.len())?;
         self.check_room(prepared.ids.len())?;
         let splitter = ReplySplitter::new(&prepared.format, &prepared.text, &request.chat.tools);
         let number = self.next_number;
         self.next_number += 1;
-        let times =
-            Times { arrived, loading, submitted: clock.monotonic(), first_token: None, last_token: None };
+        let times = Times::new(arrived, loading, clock.monotonic());
         let sequence =
             request.conversation.as_deref().and_then(|conversation| self.sequence_of(conversation));
         self.scheduler.submit(Request {
@@ -154,7 +169,9 @@ impl LoadedModel {
             script: Vec::new(),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         })?;
-        let mut running = Running::new(number, request.turn, splitter, &prepared.format, times);
+        request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
+        let (turn, bounds) = (request.turn, request.bounds);
+        let mut running = Running::new(number, turn, splitter, &prepared.format, times, bounds);
         let fingerprint = &self.model.info().fingerprint;
         let began = match self.model.tokenizer() {
             Some(tokenizer) => running.read(had, tokenizer, fingerprint),
@@ -163,19 +180,18 @@ impl LoadedModel {
         self.running.push(running);
         let mut steps = vec![began];
         steps.extend(folded.map(|folded| Step::Compacted { folded }));
-        let mut notices = prepared.notices;
-        notices.extend(self.notice.take());
-        if number == 0
-            && let Some(notice) = self.model.tokenizer().and_then(engine::tokenizer::Tokenizer::notice)
-        {
-            notices.push(Error::input(
-                "tokenizer.pre_missing",
-                notice,
-                "Download a newer conversion of the model.",
-            ));
-        }
-        steps.extend(notices.into_iter().map(|error| Step::Notice { error }));
+        steps.extend(self.notices(prepared.notices).map(|error| Step::Notice { error }));
         Ok(steps)
+    }
+
+    /// With what the user should know about machine and model, which is told once.
+    fn notices(&mut self, of_prompt: Vec<Error>) -> impl Iterator<Item = Error> {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let tokenizer = self.model.tokenizer().filter(|_| is_first);
+        let pre = tokenizer.and_then(engine::tokenizer::Tokenizer::notice).map(|notice| {
+            Error::input("tokenizer.pre_missing", notice, "Download a newer conversion of the model.")
+        });
+        of_prompt.into_iter().chain(self.notice.take()).chain(pre)
     }
 
     /// A conversation as it is shown; None: as it is.
@@ -249,6 +265,12 @@ impl LoadedModel {
     pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
         let mut events = Vec::new();
         let start = clock.monotonic();
+        for running in &mut self.running {
+            if running.is_up(start) {
+                self.scheduler.cancel(running.number);
+            }
+        }
+        while self.scheduler.lacks_room(&self.model) && self.give_room() {}
         self.scheduler.step(&mut self.model, &mut |number, event| {
             events.push((number, event, clock.monotonic()));
         });
@@ -267,6 +289,21 @@ impl LoadedModel {
                 self.running.remove(at);
             }
         }
+        for (index, number) in self.scheduler.waiting().enumerate() {
+            if let Ok(at) = self.running.binary_search_by_key(&number, |running| running.number) {
+                self.running[at].waits(index + 1, emit);
+            }
+        }
+    }
+
+    /// Frees the sequence that nobody uses for longest. False: all are in use.
+    fn give_room(&mut self) -> bool {
+        let Some(at) = self.kept.iter().position(|kept| !self.scheduler.uses(kept.sequence)) else {
+            return false;
+        };
+        let kept = self.kept.remove(at);
+        self.model.free(kept.sequence);
+        true
     }
 
     /// The turns it was answering, when it can't go on.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use session::compress::Strategy;
 
 use crate::error::Error;
+use crate::limits::Bounds;
 use crate::machine;
 
 /// Where a model's bytes are.
@@ -98,6 +99,9 @@ pub struct LoadSpec {
     /// Bytes of weights that may be in memory at once. None: as many as the machine has room for.
     #[serde(default)]
     pub resident: Option<u64>,
+    /// Bytes that the contexts of all sequences may take. None: a part of what is free.
+    #[serde(default)]
+    pub context_bytes: Option<u64>,
     /// Large pages are not asked for.
     #[serde(default)]
     pub small_pages: bool,
@@ -262,6 +266,8 @@ pub struct GenerateRequest {
     /// None: the answer begins.
     #[serde(default)]
     pub resume: Option<Resume>,
+    #[serde(default)]
+    pub bounds: Bounds,
 }
 
 /// Where an answer stood when the worker that wrote it was lost.
@@ -296,6 +302,18 @@ pub enum Prompt {
     /// As it stands.
     Raw(String),
     Ids(Vec<u32>),
+}
+
+impl Prompt {
+    /// What its author wrote.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let (messages, raw) = match self {
+            Self::Chat(messages) => (messages.as_slice(), None),
+            Self::Raw(text) => (&[][..], Some(text.as_str())),
+            Self::Ids(_) => (&[][..], None),
+        };
+        messages.iter().map(|message| message.content.as_str()).chain(raw)
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use engine::reply::{ReplyFormat, ReplySplitter, Show, Shown, ToolCall};
 use engine::tokenizer::Tokenizer;
-use engine::{Done, GenEvent, TokenId};
+use engine::{Done, Finish, GenEvent, TokenId};
 
 use super::protocol::{Finished, Ids, Step};
 use crate::error::Error;
+use crate::limits::Bounds;
 
 /// One turn in a model's scheduler.
 pub struct Running {
@@ -23,6 +24,11 @@ pub struct Running {
     /// Everything that was generated, in order.
     whole: Vec<TokenId>,
     times: Times,
+    bounds: Bounds,
+    /// Its time was up, and it was told to end.
+    is_late: bool,
+    /// The place in the queue that was told last.
+    position: usize,
 }
 
 /// What a token or the end of the answer brought.
@@ -54,6 +60,12 @@ pub struct Times {
     pub last_token: Option<Duration>,
 }
 
+impl Times {
+    pub fn new(arrived: Duration, loading: Duration, submitted: Duration) -> Self {
+        Self { arrived, loading, submitted, first_token: None, last_token: None }
+    }
+}
+
 /// Ids of the answer's text.
 #[derive(Default)]
 struct Log {
@@ -72,9 +84,24 @@ impl Running {
         splitter: ReplySplitter,
         format: &ReplyFormat,
         times: Times,
+        bounds: Bounds,
     ) -> Self {
-        let marks = format.marks().to_vec();
-        Self { number, turn, splitter, marks, n_calls: 0, log: Log::default(), whole: Vec::new(), times }
+        let (marks, log, whole) = (format.marks().to_vec(), Log::default(), Vec::new());
+        let (is_late, position) = (false, 0);
+        Self { number, turn, splitter, marks, n_calls: 0, log, whole, times, bounds, is_late, position }
+    }
+
+    /// Its time is up, which is said once.
+    pub fn is_up(&mut self, now: Duration) -> bool {
+        let is_up = self.bounds.deadline(self.times.arrived).is_some_and(|deadline| deadline <= now);
+        is_up && !std::mem::replace(&mut self.is_late, true)
+    }
+
+    /// Waits behind so many others.
+    pub fn waits(&mut self, position: usize, emit: &mut dyn FnMut(&str, Step)) {
+        if std::mem::replace(&mut self.position, position) != position {
+            emit(&self.turn, Step::Queued { position: count(position) });
+        }
     }
 
     /// The steps that an event makes. `now` is the moment it happened.
@@ -97,7 +124,12 @@ impl Running {
                 emit(&self.turn, Step::Token { id, text: text.clone(), reasoning: reasoning.clone() });
                 self.tell(brought, emit);
             }
+            GenEvent::Done(done) if self.is_late && done.n_generated == 0 => {
+                emit(&self.turn, Step::Failed { error: self.bounds.time_up() });
+            }
             GenEvent::Done(done) => {
+                let finish = if self.is_late { Finish::TimeUp } else { done.finish };
+                let done = Done { finish, ..done };
                 let brought = self.split(|splitter, show| splitter.finish(show));
                 if !brought.text.is_empty() || !brought.reasoning.is_empty() {
                     let Brought { text, reasoning, .. } = &brought;

@@ -13,7 +13,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use io::{Clock, RealClock};
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Shared;
 use crate::body::read;
@@ -59,18 +58,9 @@ pub async fn chat_completions(State(shared): State<Shared>, body: Body) -> Respo
 
 async fn answer(shared: Shared, body: &[u8]) -> Result<Response, OpenAiFault> {
     let request = ChatRequest::parse(body)?;
-    let Ok(permit) = shared.answers.clone().try_acquire_owned() else {
-        return Err(OpenAiFault {
-            status: StatusCode::TOO_MANY_REQUESTS,
-            kind: "rate_limit_error",
-            code: Some("too_many_answers".into()),
-            param: None,
-            message: "Too many answers are being written. Try again soon.".into(),
-        });
-    };
     let ChatRequest { model, args, stream, include_usage } = request;
     let (app, turn, model) = start(shared.app.clone(), model, args).await?;
-    let guard = Guard { _cancel: CancelOnDrop::new(app.clone(), turn.clone()), _permit: permit };
+    let guard = CancelOnDrop::new(app.clone(), turn.clone());
     let watch = app.watch_turn(&turn, 0)?;
     let created = RealClock::new().now_utc_ms() / 1000;
     let identity = Identity { id: format!("chatcmpl-{}", turn.replace('-', "")), created, model };
@@ -93,12 +83,6 @@ async fn answer(shared: Shared, body: &[u8]) -> Result<Response, OpenAiFault> {
         text
     };
     Ok(Sse::new(first, write, &shared.stopping, false).into_response())
-}
-
-/// What lasts as long as an answer.
-struct Guard {
-    _cancel: CancelOnDrop,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// The turn, and the id of the model that answers.
@@ -155,7 +139,7 @@ async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, 
 async fn whole(
     mut watch: Watch<TurnEvent>,
     identity: Identity,
-    guard: Guard,
+    guard: CancelOnDrop,
 ) -> Result<Response, OpenAiFault> {
     let mut whole = Whole::default();
     while let Some(events) = next(&mut watch).await {

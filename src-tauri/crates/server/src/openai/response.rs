@@ -31,7 +31,7 @@ fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::Cancelled => "stop",
         Finish::ToolCalls => "tool_calls",
-        Finish::Length | Finish::ContextFull => "length",
+        Finish::Length | Finish::ContextFull | Finish::TimeUp => "length",
     }
 }
 

@@ -1,0 +1,84 @@
+//! Words that options take, and what they are in the application.
+
+use api::limits::Preset;
+use api::machine::Numa;
+use api::worker::protocol::{Kv, Speculate};
+use clap::ValueEnum;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PresetArg {
+    Bounded,
+}
+
+impl From<PresetArg> for Preset {
+    fn from(preset: PresetArg) -> Self {
+        match preset {
+            PresetArg::Bounded => Self::Bounded,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendArg {
+    Auto,
+    Cpu,
+    Gpu,
+    Scalar,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SpeculateArg {
+    Off,
+    Lookup,
+    Draft,
+}
+
+impl From<SpeculateArg> for Speculate {
+    fn from(speculate: SpeculateArg) -> Self {
+        match speculate {
+            SpeculateArg::Off => Self::Off,
+            SpeculateArg::Lookup => Self::Lookup,
+            SpeculateArg::Draft => Self::Draft,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KvArg {
+    F32,
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
+    #[value(name = "q4_0")]
+    Q4_0,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NumaArg {
+    Off,
+    /// All beside one memory
+    Node,
+    /// Beside each in turn
+    Spread,
+}
+
+impl From<NumaArg> for Numa {
+    fn from(numa: NumaArg) -> Self {
+        match numa {
+            NumaArg::Off => Self::Off,
+            NumaArg::Node => Self::Node,
+            NumaArg::Spread => Self::Spread,
+        }
+    }
+}
+
+impl From<KvArg> for Kv {
+    fn from(kv: KvArg) -> Self {
+        match kv {
+            KvArg::F32 => Self::F32,
+            KvArg::F16 => Self::F16,
+            KvArg::Q8_0 => Self::Q8_0,
+            KvArg::Q4_0 => Self::Q4_0,
+        }
+    }
+}
