@@ -1,6 +1,7 @@
 //! Capabilities, the Windows manifest and the list of commands the page may call.
 
-const COMMANDS: &[&str] = &["call", "watch_turn", "watch_app", "pick_model_file", "open_data_dir"];
+const COMMANDS: &[&str] =
+    &["call", "watch_turn", "watch_app", "pick_model_file", "pick_file", "pick_save", "open_data_dir"];
 
 fn main() {
     let manifest = tauri_build::AppManifest::new().commands(COMMANDS);

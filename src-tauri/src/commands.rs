@@ -83,6 +83,26 @@ pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<Stri
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
 }
 
+/// As `pick_model_file`, for an export of conversations or a backup.
+#[tauri::command]
+pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Option<String>, ErrorInfo> {
+    let dialog = rfd::AsyncFileDialog::new().set_parent(&window);
+    let dialog = match kind.as_str() {
+        "backup" => dialog.set_title("Restore a backup").add_filter("Backups", &["db"]),
+        _ => dialog.set_title("Import conversations").add_filter("Exports", &["json", "zip"]),
+    };
+    let picked = dialog.add_filter("All files", &["*"]).pick_file().await;
+    Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
+}
+
+/// Where to write a file. Null: the user changed their mind.
+#[tauri::command]
+pub async fn pick_save(window: tauri::WebviewWindow, name: String) -> Result<Option<String>, ErrorInfo> {
+    let dialog = rfd::AsyncFileDialog::new().set_title("Save").set_file_name(name).set_parent(&window);
+    let picked = dialog.save_file().await;
+    Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
+}
+
 /// Shows the data folder in the system's file manager.
 #[tauri::command]
 pub async fn open_data_dir(app: State<'_, Held>) -> Result<(), ErrorInfo> {

@@ -14,6 +14,8 @@ pub fn run(app: api::App) -> tauri::Result<()> {
             commands::watch_turn,
             commands::watch_app,
             commands::pick_model_file,
+            commands::pick_file,
+            commands::pick_save,
             commands::open_data_dir,
         ])
         .setup(|shell| open(shell).map_err(Into::into))

@@ -115,6 +115,86 @@ def rename_delete_undo(room):
     window.close()
 
 
+def edit_versions_branch_and_delete(room):
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    ask(window, "How do I add a model?")
+    answered(window, 1)
+    first = window.text(ANSWERED)
+    click(window, QUESTION + ' [data-testid="edit-message"]')
+    until(lambda: window.exists('[data-testid="edit-text"]'), "the message can be edited")
+    window.press("Control", "a")
+    window.type('[data-testid="edit-text"]', "Is it private?")
+    room.look(window, "edit")
+    window.press("Enter")
+    until(lambda: "Is it private?" in window.text(QUESTION), "the new version is shown")
+    answered(window, 1)
+    versions = QUESTION + ' [data-testid="versions"]'
+    until(lambda: "2/2" in window.text(versions), "it is the second version")
+    room.look(window, "versions")
+    click(window, QUESTION + ' [data-testid="version-before"]')
+    until(lambda: "How do I add a model?" in window.text(QUESTION), "the first version is shown again")
+    until(lambda: words(window.text(ANSWERED)) == words(first), "with its answer")
+    # The arrow keys do it too.
+    window.run(f"document.querySelector('{QUESTION} [data-testid=\"version-before\"]').focus()")
+    window.press("ArrowRight")
+    until(lambda: "Is it private?" in window.text(QUESTION), "the arrow key goes on")
+    click(window, ANSWER + ' [data-testid="regenerate"]')
+    until(lambda: "2/2" in (window.text(ANSWER + ' [data-testid="versions"]') or ""), "the answer has two versions", 120)
+    answered(window, 1)
+    click(window, ANSWER + ' [data-testid="message-menu"]')
+    click(window, '[data-testid="message-branch"]')
+    until(lambda: window.count(ROW) == 2, "the branch is a conversation of its own")
+    click(window, QUESTION + ' [data-testid="message-menu"]')
+    click(window, '[data-testid="message-delete"]')
+    until(lambda: window.count(QUESTION) == 0, "the messages are gone")
+    click(window, '[data-testid="toast-undo"]')
+    until(lambda: window.count(QUESTION) == 1 and window.count(ANSWERED) == 1, "and back")
+    window.close()
+
+
+def search_folders_and_the_trash(room):
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    ask(window, "How do I add a zebra model?")
+    answered(window, 1)
+    click(window, '[data-testid="new-chat"]')
+    ask(window, "What can you do?")
+    answered(window, 1)
+    until(lambda: window.count(ROW) == 2, "both are in the list")
+    window.press("Control", "k")
+    window.type('[data-testid="search"]', "zeb")
+    until(lambda: window.count('[data-testid="search-hit"] mark') >= 1, "it is found by the beginning of a word")
+    room.look(window, "search")
+    click(window, '[data-testid="search-hit"]')
+    until(lambda: "zebra" in window.text(QUESTION), "its conversation is open")
+    window.run("document.querySelector('[data-testid=\"search\"]').focus()")
+    window.press("Escape")
+    until(lambda: window.count(ROW) == 2, "the list is back")
+    menu(window, "conversation-move")
+    click(window, '[data-testid="move-to-new"]')
+    until(lambda: window.exists('[data-testid="conversation-title"]'), "the folder wants a name")
+    window.press("Control", "a")
+    window.type('[data-testid="conversation-title"]', "Animals")
+    window.press("Enter")
+    folder = '[data-testid="folder"]'
+    until(lambda: "Animals" in window.text(folder) and window.count(folder + " " + ROW) == 1, "it lies in the folder")
+    window.call("settings_set", {"key": "theme", "value": "dark"})
+    time.sleep(0.4)
+    room.look(window, "folder-dark")
+    menu(window, "conversation-delete")
+    until(lambda: window.count(ROW) == 1, "it is gone")
+    click(window, '[data-testid="trash-open"]')
+    until(lambda: window.count('[data-testid="trash-row"]') == 1, "it lies in the trash")
+    room.look(window, "trash-dark")
+    click(window, '[data-testid="trash-forget"]')
+    click(window, '[data-testid="forget-confirm"]')
+    until(lambda: window.count('[data-testid="trash-row"]') == 0, "it is gone for good")
+    assert window.call("trash_list", {}) == []
+    click(window, '[data-testid="trash-close"]')
+    window.close()
+
+
 def settings_and_theme(room):
     window = room.open()
     window.click('[data-testid="settings-open"]')
@@ -213,6 +293,8 @@ SCENARIOS = [
     a_question_is_answered_and_kept,
     the_answer_streams_and_stops,
     rename_delete_undo,
+    edit_versions_branch_and_delete,
+    search_folders_and_the_trash,
     settings_and_theme,
     the_page_is_fenced_in,
     killed_in_mid_answer,
@@ -232,6 +314,12 @@ def words(text):
 def letters(text):
     """Marks of Markdown come and go as a text grows: a lone backtick, a list's number. Letters stay."""
     return "".join(letter for letter in text if letter.isalpha())
+
+
+def click(window, selector):
+    """By script: what shows itself when it is pointed at needs no pointing."""
+    until(lambda: window.exists(selector), f"{selector} is there")
+    window.run("document.querySelector(arguments[0]).click()", selector)
 
 
 def menu(window, item):

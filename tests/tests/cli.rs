@@ -111,7 +111,6 @@ fn what_is_not_built_ends_with_2_and_says_so() {
         &["batch", "--jsonl", "f"],
         &["audit", "verify"],
         &["models", "pull", "id"],
-        &["sessions", "export", "id", "--format", "md"],
     ];
     for args in cases {
         let (code, error) = home.error(args);

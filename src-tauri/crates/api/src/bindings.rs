@@ -72,6 +72,15 @@ fn declarations(config: &Config) -> Vec<String> {
         MessageHit,
         SnippetPart,
         Count,
+        ExportFormat,
+        ExportArgs,
+        ExportToArgs,
+        Exported,
+        FileName,
+        Saved,
+        BytesArgs,
+        Imported,
+        Restored,
     ]
 }
 

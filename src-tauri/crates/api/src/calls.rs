@@ -50,6 +50,13 @@ calls! {
     "folder_add": NameArgs => Folder, |app, args| app.folder_add(&args.name);
     "folder_rename": FolderNameArgs => Folder, |app, args| app.folder_rename(&args.id, &args.name);
     "folder_remove": IdArgs => (), |app, args| app.folder_remove(&args.id);
+    "export": ExportArgs => Exported, |app, args| app.export(args.id.as_deref(), args.format);
+    "export_name": ExportArgs => FileName, |app, args| app.export_name(args.id.as_deref(), args.format);
+    "export_to": ExportToArgs => Saved, |app, args| app.export_to(args.id.as_deref(), args.format, &args.path);
+    "import_file": PathArgs => Imported, |app, args| app.import_file(&args.path);
+    "import_bytes": BytesArgs => Imported, |app, args| app.import_bytes(&args.base64);
+    "data_backup": PathArgs => Saved, |app, args| app.data_backup(&args.path);
+    "data_restore": PathArgs => Restored, |app, args| app.data_restore(&args.path);
     "search": SearchArgs => SearchResult, |app, args| app.search(&args);
     "message_edit": EditArgs => TurnStarted, |app, args| app.message_edit(&args.message, &args.text);
     "message_regenerate": RegenerateArgs => TurnStarted, |app, args| app.message_regenerate(&args.message, args.model.as_deref());

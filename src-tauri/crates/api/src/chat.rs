@@ -140,7 +140,7 @@ impl App {
             default,
         };
         state.setups.insert(started.turn.clone(), Box::new(setup));
-        let give_way = state.summaries_ahead();
+        let give_way = [state.summaries_ahead(), state.titles_in_the_making()].concat();
         let place = Place::of(&started);
         let words =
             had.as_ref().map(|had| Ids { fingerprint: had.fingerprint.clone(), ids: had.ids.clone() });

@@ -23,9 +23,65 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// `2026-03-29T07:06:35.552627Z` or with another zone, as milliseconds since 1970. None: it is no date.
+pub fn parse(text: &str) -> Option<i64> {
+    let number = |range: std::ops::Range<usize>| -> Option<i64> {
+        let part = text.get(range)?;
+        part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok())?
+    };
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let rest = &text[19..];
+    let fraction: String =
+        rest.strip_prefix('.').unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    let ms = format!("{fraction:0<3}").get(..3)?.parse::<i64>().ok()?;
+    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let offset_s = match zone.as_bytes() {
+        [] | b"Z" | b"z" => 0,
+        [sign @ (b'+' | b'-'), ..] => {
+            let hours = zone.get(1..3)?.parse::<i64>().ok()?;
+            let minutes = zone.get(zone.len().checked_sub(2)?..)?.parse::<i64>().ok()?;
+            (hours * 3600 + minutes * 60) * if *sign == b'-' { -1 } else { 1 }
+        }
+        _ => return None,
+    };
+    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset_s;
+    Some(seconds * 1000 + ms)
+}
+
+/// Of a date, since 1970-01-01: the way back of `date`.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
 #[cfg(test)]
 mod tests {
-    use super::date_time;
+    use super::{date_time, parse};
+
+    #[test]
+    fn dates_are_read() {
+        let cases = [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T00:00:00.5Z", Some(951_782_400_500)),
+            ("2026-01-15T12:00:00.123456+00:00", Some(1_768_478_400_123)),
+            ("2026-01-15T14:00:00+02:00", Some(1_768_478_400_000)),
+            ("2026-01-15T12:00:00", Some(1_768_478_400_000)),
+            ("2026-13-15T12:00:00Z", None),
+            ("yesterday", None),
+            ("", None),
+            ("2026-01-15T12:00:00é", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn dates() {

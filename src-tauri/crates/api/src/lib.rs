@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod backups;
 pub mod bindings;
 mod branches;
 pub mod calls;
@@ -17,6 +18,7 @@ mod convert;
 mod dirs;
 mod draft;
 pub mod error;
+mod exchange;
 pub mod feed;
 mod folders;
 mod generate;
@@ -34,6 +36,7 @@ pub mod settings;
 pub mod starter;
 mod summaries;
 mod title;
+mod titles;
 mod trash;
 pub mod types;
 pub mod worker;
@@ -100,6 +103,8 @@ struct Running {
     logging: Option<Logging>,
     requests: Sender<WorkerRequest>,
     threads: Vec<JoinHandle<()>>,
+    /// The thread of the daily backup ends when its channel does.
+    backup: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 /// What the threads share.
@@ -108,6 +113,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     events: Arc<Feed<AppEvent>>,
     state: Mutex<State>,
+    /// Held while the database is copied, and while what was deleted is wiped: no copy may keep it.
+    copying: Mutex<()>,
     requests: Sender<WorkerRequest>,
 }
 
@@ -132,6 +139,8 @@ struct State {
     jobs: HashMap<String, summaries::Job>,
     /// What to make summaries with after a turn, by turn.
     setups: HashMap<String, Box<summaries::Setup>>,
+    /// Titles that are being written, by the name of their turn.
+    titles: HashMap<String, titles::Job>,
     /// Somebody has followed the application's events.
     is_watched: bool,
     /// Facts about the starter model, once asked for.
@@ -245,6 +254,7 @@ impl App {
             n_asked: 0,
             jobs: HashMap::new(),
             setups: HashMap::new(),
+            titles: HashMap::new(),
             is_watched: false,
             starter: None,
         };
@@ -258,13 +268,24 @@ impl App {
         };
         let events = Feed::new(APP_EVENTS_KEPT);
         let (requests, worker_requests) = mpsc::channel();
-        let shared =
-            Arc::new(Shared { io, clock, events, state: Mutex::new(state), requests: requests.clone() });
+        let shared = Arc::new(Shared {
+            io,
+            clock,
+            events,
+            state: Mutex::new(state),
+            copying: Mutex::new(()),
+            requests: requests.clone(),
+        });
         for notice in notices {
             shared.notice(Error::from(notice).info);
         }
         let threads = start_threads(&shared, worker_requests, worker)?;
-        let app = Self { running: Arc::new(Running { shared, dirs, overrides, logging, requests, threads }) };
+        let (keep_on, backups) = mpsc::channel();
+        let backed_up = Arc::clone(&shared);
+        let backup = spawn("backup", move || backups::run(&backed_up, &backups))?;
+        let (threads, backup) = (threads, Some((keep_on, backup)));
+        let running = Running { shared, dirs, overrides, logging, requests, threads, backup };
+        let app = Self { running: Arc::new(running) };
         app.apply_log_level()?;
         tracing::info!(data = %app.running.dirs.data.display(), "opened");
         Ok(app)
@@ -309,6 +330,12 @@ impl Drop for Running {
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread ended by a panic");
+            }
+        }
+        if let Some((keep_on, backup)) = self.backup.take() {
+            drop(keep_on);
+            if backup.join().is_err() {
+                tracing::error!("the backup ended by a panic");
             }
         }
         self.shared.events.close();

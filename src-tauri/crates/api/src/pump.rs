@@ -168,6 +168,10 @@ impl Pump<'_> {
             Ok(steps) => return steps.into_iter().for_each(|(turn, step)| self.step(&turn, step)),
             Err(step) => step,
         };
+        let step = match self.shared.title_step(id, step) {
+            Ok(()) => return,
+            Err(step) => step,
+        };
         if !self.growing.contains_key(id) {
             let Some(turn) = self.shared.state().turns.get(id).cloned() else { return };
             self.growing.insert(id.into(), Growing::new(turn));
@@ -288,6 +292,7 @@ impl Pump<'_> {
             turn.feed.close();
             self.conversation_changed(&place.conversation);
             if let Some(setup) = setup {
+                self.shared.look_for_title(&setup);
                 self.shared.look_ahead(setup);
             }
         } else {

@@ -111,6 +111,14 @@ static SETTINGS: &[Setting] = &[
         default: || Value::Null,
     },
     Setting {
+        key: "titles",
+        section: SAMPLING,
+        label: "Let the model name conversations",
+        help: "After the first answer, while nothing else is to be done. Names that you give stay.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
         key: "thinking",
         section: THINKING,
         label: "Think before answering",

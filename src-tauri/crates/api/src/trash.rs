@@ -52,6 +52,7 @@ impl App {
         for id in ids {
             self.ask(WorkerRequest::Forget { conversation: id.clone() })?;
         }
+        let _alone = self.shared().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let traces = self.shared().state().session.forget(ids, &*self.shared().io)?;
         for id in ids {
             self.shared().tell(AppEvent::ConversationRemoved { id: id.clone() });

@@ -11,7 +11,6 @@ use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand};
 use engine::RopeScaling;
 
-use crate::sessions::CompactArgs;
 use crate::{not_built, text};
 
 mod values;
@@ -171,7 +170,11 @@ pub enum Command {
     /// The model library
     Models(ModelsArgs),
     /// Saved conversations
-    Sessions(SessionsArgs),
+    Sessions(crate::sessions::SessionsArgs),
+    /// Everything in one file: conversations, the trash, settings
+    Backup(crate::sessions::FileArgs),
+    /// Add what a backup has and this folder lacks; nothing that is there changes
+    Restore(crate::sessions::FileArgs),
     /// Settings
     Settings(SettingsArgs),
     /// Serve the window's page and an OpenAI-compatible API
@@ -382,31 +385,6 @@ pub enum ModelsVerb {
     Import(Rest),
     /// (not built yet)
     Verify(Rest),
-}
-
-#[derive(Debug, Args)]
-pub struct SessionsArgs {
-    #[command(subcommand)]
-    pub verb: SessionsVerb,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum SessionsVerb {
-    List,
-    Show {
-        id: String,
-    },
-    Rm {
-        id: String,
-    },
-    /// (not built yet)
-    Search(Rest),
-    /// (not built yet)
-    Export(Rest),
-    /// (not built yet)
-    Import(Rest),
-    /// Older messages are left out or summarised for the model from now on; they stay in the conversation
-    Compact(CompactArgs),
 }
 
 #[derive(Debug, Args)]

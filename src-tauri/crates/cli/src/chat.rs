@@ -18,6 +18,7 @@ const HELP: &str = "\
 /help   this list
 /new    a new conversation
 /retry  the last question again
+/go     the last answer goes on where it was stopped or cut
 /exit   leave (so does Ctrl+D)
 Ctrl+C  stops an answer
 A line that ends with \\ goes on in the next one.";
@@ -29,6 +30,7 @@ enum Line<'a> {
     Help,
     New,
     Retry,
+    Go,
     Exit,
     Unknown(&'a str),
     Message(&'a str),
@@ -41,6 +43,7 @@ fn parse(line: &str) -> Line<'_> {
         "/help" | "/?" => Line::Help,
         "/new" => Line::New,
         "/retry" => Line::Retry,
+        "/go" | "/continue" => Line::Go,
         "/exit" | "/quit" | "/bye" => Line::Exit,
         // Words that some models know.
         "/think" | "/no_think" | "/nothink" => Line::Message(text),
@@ -117,6 +120,7 @@ impl Chat {
                     Ok(())
                 }
                 Line::Retry => self.retry(),
+                Line::Go => self.go_on(),
                 Line::Message(text) => self.send(text.to_owned()),
             };
             match outcome {
@@ -170,6 +174,19 @@ impl Chat {
         self.answer(&turn)
     }
 
+    fn go_on(&mut self) -> Result<()> {
+        let last = match &self.conversation {
+            Some(id) => self.app.conversation_get(id)?.messages.pop(),
+            None => None,
+        };
+        let Some(last) = last else {
+            out::log("there is no answer to go on with");
+            return Ok(());
+        };
+        let turn = self.app.message_continue(&last.id)?.turn;
+        self.answer(&turn)
+    }
+
     fn answer(&self, turn: &str) -> Result<()> {
         let show = if self.json { Show::Nothing } else { Show::Live };
         let answer = follow(&self.app, turn, &self.interrupt, show)?;
@@ -198,6 +215,7 @@ mod tests {
             ("/help", Line::Help),
             (" /new ", Line::New),
             ("/retry", Line::Retry),
+            ("/go", Line::Go),
             ("/exit", Line::Exit),
             ("/no_think", Line::Message("/no_think")),
             ("/nonsense", Line::Unknown("/nonsense")),

@@ -73,6 +73,8 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Bench(args) => bench::bench(&global, &args),
         Command::Models(args) => models::models(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
+        Command::Backup(args) => sessions::backup(&global, &args),
+        Command::Restore(args) => sessions::restore(&global, &args),
         Command::Settings(args) => settings::settings(&global, &args),
         Command::Serve(args) => serve::serve(&global, args),
         Command::Mcp(_) => Err(not_built("nook mcp")),

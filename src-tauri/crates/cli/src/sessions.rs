@@ -1,13 +1,79 @@
-//! `nook sessions`: saved conversations.
+//! `nook sessions`: saved conversations; `nook backup` and `nook restore`: everything there is.
 
-use api::types::{Conversation, ConversationSummary, Role};
+use api::types::{
+    Conversation, ConversationSummary, ExportFormat, Imported, Role, SearchArgs, SearchResult, SnippetPart,
+};
 use api::{App, Result, civil};
-use clap::Args;
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::args::{Global, SessionsArgs, SessionsVerb};
+use crate::args::Global;
 use crate::turn::told;
-use crate::{not_built, out, text};
+use crate::{out, text};
+
+#[derive(Debug, Args)]
+pub struct SessionsArgs {
+    #[command(subcommand)]
+    pub verb: SessionsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SessionsVerb {
+    List,
+    Show {
+        id: String,
+    },
+    /// Into the trash, or away for good
+    Rm {
+        id: String,
+        /// Wipe it from the disk: text, index and every backup that has it
+        #[arg(long)]
+        forever: bool,
+    },
+    /// What lies in the trash
+    Trash {
+        /// Wipe all of it from the disk
+        #[arg(long)]
+        empty: bool,
+    },
+    /// Out of the trash
+    Restore {
+        id: String,
+    },
+    /// Messages by the beginnings of their words; \"what stands in quotes\" as it stands
+    Search {
+        query: String,
+        /// Most messages
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
+    /// Markdown to read, or JSON that loses nothing; all conversations without an id
+    Export {
+        id: Option<String>,
+        #[arg(long, value_enum, default_value_t = Format::Md)]
+        format: Format,
+        /// A file instead of standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<String>,
+    },
+    /// Our JSON, ChatGPT's or Claude's export, or the zip that holds one
+    Import {
+        file: String,
+    },
+    /// Older messages are left out or summarised for the model from now on; they stay in the conversation
+    Compact(CompactArgs),
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Format {
+    Md,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    pub file: String,
+}
 
 #[derive(Debug, Args)]
 pub struct CompactArgs {
@@ -28,18 +94,111 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
             let conversation = open()?.conversation_get(id)?;
             if global.json { out::json(&conversation) } else { out::text(&transcript(&conversation)) }
         }
-        SessionsVerb::Rm { id } => {
-            open()?.conversation_delete(id)?;
+        SessionsVerb::Rm { id, forever } => {
+            let app = open()?;
+            if *forever {
+                app.conversation_forget(id)?
+            } else {
+                app.conversation_delete(id)?
+            }
             if global.json {
-                out::json(&json!({ "removed": id }))
+                out::json(&json!({ "removed": id, "forever": forever }))
             }
         }
-        SessionsVerb::Search(_) => return Err(not_built("nook sessions search")),
-        SessionsVerb::Export(_) => return Err(not_built("nook sessions export")),
-        SessionsVerb::Import(_) => return Err(not_built("nook sessions import")),
+        SessionsVerb::Trash { empty: false } => list(&open()?.trash_list()?, global.json),
+        SessionsVerb::Trash { empty: true } => {
+            let count = open()?.trash_empty()?;
+            if global.json { out::json(&count) } else { out::log(&format!("{} wiped", count.count)) }
+        }
+        SessionsVerb::Restore { id } => {
+            let summary = open()?.conversation_restore(id)?;
+            if global.json {
+                out::json(&summary)
+            }
+        }
+        SessionsVerb::Search { query, limit } => {
+            let found = open()?.search(&SearchArgs { query: query.clone(), limit: Some(*limit) })?;
+            if global.json { out::json(&found) } else { out::text(&hits(&found)) }
+        }
+        SessionsVerb::Export { id, format, out } => {
+            export(&open()?, id.as_deref(), *format, out.as_deref(), global.json)?
+        }
+        SessionsVerb::Import { file } => imported(&open()?.import_file(file)?, global.json),
         SessionsVerb::Compact(args) => compact(&open()?, args, global.json)?,
     }
     Ok(())
+}
+
+fn export(app: &App, id: Option<&str>, format: Format, file: Option<&str>, as_json: bool) -> Result<()> {
+    let kind = match format {
+        Format::Md => ExportFormat::Md,
+        Format::Json => ExportFormat::Json,
+    };
+    if let Some(file) = file {
+        let saved = app.export_to(id, kind, file)?;
+        if as_json {
+            out::json(&saved)
+        } else {
+            out::log(&format!("saved as {}", saved.path))
+        }
+        return Ok(());
+    }
+    let exported = app.export(id, kind)?;
+    match format {
+        Format::Md if as_json => out::json(&exported),
+        Format::Md | Format::Json => out::text(&exported.text),
+    }
+    Ok(())
+}
+
+fn imported(imported: &Imported, as_json: bool) {
+    if as_json {
+        return out::json(imported);
+    }
+    list(&imported.conversations, false);
+    for failure in &imported.failures {
+        out::log(&format!("left out: {}", failure.message));
+    }
+    out::log(&format!("{} imported, {} left out", imported.conversations.len(), imported.failed));
+}
+
+pub fn backup(global: &Global, args: &FileArgs) -> Result<()> {
+    let saved = App::open(global.app_config()?)?.data_backup(&args.file)?;
+    if global.json {
+        out::json(&saved)
+    } else {
+        out::log(&format!("everything is in {}", saved.path))
+    }
+    Ok(())
+}
+
+pub fn restore(global: &Global, args: &FileArgs) -> Result<()> {
+    let restored = App::open(global.app_config()?)?.data_restore(&args.file)?;
+    if global.json {
+        out::json(&restored);
+    } else {
+        let api::types::Restored { added, beside, same } = restored;
+        out::log(&format!(
+            "{added} brought back, {same} were there already, {beside} put beside other versions"
+        ));
+    }
+    Ok(())
+}
+
+/// What was found, the words in brackets.
+fn hits(found: &SearchResult) -> String {
+    let part = |part: &SnippetPart| if part.hit { format!("[{}]", part.text) } else { part.text.clone() };
+    let titles = found.titles.iter().map(|hit| vec![hit.conversation.clone(), format!("[{}]", hit.title)]);
+    let messages = found.messages.iter().map(|hit| {
+        let snippet: String = hit.snippet.iter().map(part).collect();
+        vec![
+            hit.conversation.clone(),
+            hit.title.clone(),
+            snippet.split_whitespace().collect::<Vec<_>>().join(" "),
+        ]
+    });
+    let titles: Vec<_> = titles.collect();
+    text::table(&titles) + &text::table(&messages.collect::<Vec<_>>())
 }
 
 fn list(conversations: &[ConversationSummary], as_json: bool) {

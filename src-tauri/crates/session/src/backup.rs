@@ -55,6 +55,17 @@ impl Session {
     }
 }
 
+impl Session {
+    /// For tests: from now on the database can't grow, as on a full disk; or it can again.
+    #[doc(hidden)]
+    pub fn fill_the_disk(&self, is_full: bool) -> Result<()> {
+        let n_pages: i64 = self.db.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        let most = if is_full { n_pages } else { i64::from(u32::MAX - 1) };
+        let _: i64 = self.db.query_row(&format!("PRAGMA max_page_count = {most}"), [], |row| row.get(0))?;
+        Ok(())
+    }
+}
+
 impl BackUp {
     /// Due or not.
     pub(crate) fn now(folder: &Path, now_ms: i64) -> Self {
@@ -74,6 +85,24 @@ impl BackUp {
         }
         Ok(path)
     }
+}
+
+/// Removes what a program that was killed has left half done. Call it while no other one is alive.
+pub(crate) fn tidy(data: &Path, io: &dyn Io) -> Result<()> {
+    for place in [data.to_owned(), folder(data)] {
+        if !io.exists(&place)? {
+            continue;
+        }
+        for path in io.list(&place)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_half =
+                name.ends_with(".half") || name.ends_with(".half-journal") || name.starts_with("restoring-");
+            if is_half {
+                io.remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where they lie in a data folder.

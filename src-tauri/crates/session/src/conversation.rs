@@ -10,6 +10,7 @@ use io::{Clock, Io};
 use rusqlite::{Connection, TransactionBehavior};
 use uuid::{NoContext, Timestamp, Uuid};
 
+use crate::backup;
 use crate::db::{self, LastExit, Notice};
 use crate::error::{Result, SessionError};
 use crate::owner::Owner;
@@ -54,6 +55,9 @@ impl Session {
         let owner = Owner::take(&folder.join("running"), new_id(&*clock), io)?;
         let others = owner.others(io)?;
         let last = if others.died && !others.alive { LastExit::Unclean } else { LastExit::Clean };
+        if !others.alive {
+            backup::tidy(folder, io)?;
+        }
         let (db, mut notices) = db::open(&folder.join(db::FILE), last, io, &*clock)?;
         let mut session = Self { db, owner, clock, folder: folder.to_owned() };
         session.recover()?;

@@ -216,8 +216,13 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
     let leaf = from.leaf.as_ref().and_then(|leaf| ids.get(leaf).cloned());
     let row = ConversationRow { id: id.clone(), folder, leaf: None, deleted_ms: None, ..from };
     conversation::insert(db, &row)?;
-    let mut last = None;
+    let (mut last, mut there) = (None, HashSet::new());
     for (from, logs) in messages {
+        // A parent that comes later, or a message that is its own, would make a circle.
+        if from.parent.as_ref().is_some_and(|parent| !there.contains(parent)) {
+            return Err(broken("a message comes before the one that it hangs on, or that one isn't there"));
+        }
+        there.insert(from.id.clone());
         let known = |id: &String| {
             ids.get(id).cloned().ok_or_else(|| broken("a message hangs on one that isn't there"))
         };
@@ -230,7 +235,7 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
             id: known(&from.id)?,
             ..from
         };
-        message::insert(db, &row).map_err(|_| broken("a message comes before the one that it hangs on"))?;
+        message::insert(db, &row)?;
         search::put(db, &row.id, &row.text)?;
         for log in &logs {
             token_log::put(db, &row.id, log)?;

@@ -6,12 +6,12 @@ import type { Inglenook } from './inglenook.svelte';
 export function onKey(app: Inglenook, event: KeyboardEvent): boolean {
   if (event.isComposing || event.defaultPrevented) return false;
   const command = commandFor(event, isMac());
-  if (command) return run(app, command);
+  if (command) return run(app, command, event.target);
   if (isTyping(event) && mayTakeFocus(app, event.target)) app.ui.focusComposer();
   return false;
 }
 
-function run(app: Inglenook, command: CommandId): boolean {
+function run(app: Inglenook, command: CommandId, target: EventTarget | null): boolean {
   const { chat, ui } = app;
   if (overlaid() && command !== 'shortcuts') return false;
   switch (command) {
@@ -34,6 +34,26 @@ function run(app: Inglenook, command: CommandId): boolean {
       ui.showChat();
       ui.picker = true;
       return true;
+    case 'search':
+      ui.focusSearch();
+      return true;
+    case 'regenerate': {
+      const last = chat.shown.at(-1);
+      if (ui.view === 'chat' && last?.role === 'assistant') void chat.regenerate(last.id);
+      // Always used up: in a window it would load the page anew.
+      return true;
+    }
+    case 'edit-last': {
+      const last = chat.shown.findLast((it) => it.role === 'user');
+      const box = target instanceof HTMLTextAreaElement && target.dataset.testid === 'composer';
+      if (!box || target.value !== '' || !last || chat.answering) return false;
+      ui.editing = last.id;
+      return true;
+    }
+    case 'options':
+      if (chat.id === null) return false;
+      ui.options = !ui.options;
+      return true;
     case 'rename':
       if (chat.id === null) return false;
       ui.sidebar = true;
@@ -44,7 +64,7 @@ function run(app: Inglenook, command: CommandId): boolean {
       void app.deleteConversation(chat.id);
       return true;
     case 'stop':
-      if (ui.view === 'settings') {
+      if (ui.view !== 'chat') {
         ui.showChat();
         return true;
       }

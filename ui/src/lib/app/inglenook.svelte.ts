@@ -8,8 +8,12 @@ import { Toasts } from '../shared/toasts.svelte';
 import { ChatState } from '../state/chat.svelte';
 import { ConversationsState } from '../state/conversations.svelte';
 import { DraftCountState } from '../state/draft-count.svelte';
+import { FoldersState } from '../state/folders.svelte';
 import { ModelsState } from '../state/models.svelte';
+import { SearchState } from '../state/search.svelte';
 import { SettingsState } from '../state/settings.svelte';
+import { TrashState } from '../state/trash.svelte';
+import { Files } from './files';
 import { Drafts } from './drafts.svelte';
 import { applyTheme, storedTheme } from './theme';
 import { Ui } from './ui.svelte';
@@ -22,8 +26,12 @@ export class Inglenook {
   readonly chat: ChatState;
   readonly conversations: ConversationsState;
   readonly draftCount: DraftCountState;
+  readonly folders: FoldersState;
   readonly models: ModelsState;
+  readonly search: SearchState;
   readonly settings: SettingsState;
+  readonly trash: TrashState;
+  readonly files: Files;
   readonly drafts = new Drafts();
   readonly toasts = new Toasts();
   readonly ui = new Ui();
@@ -45,8 +53,12 @@ export class Inglenook {
     this.chat = new ChatState(backend);
     this.conversations = new ConversationsState(backend);
     this.draftCount = new DraftCountState(backend);
+    this.folders = new FoldersState(backend);
     this.models = new ModelsState(backend);
+    this.search = new SearchState(backend);
     this.settings = new SettingsState(backend);
+    this.trash = new TrashState(backend);
+    this.files = new Files(backend, this.toasts, (work) => this.attempt(work));
   }
 
   async start(): Promise<void> {
@@ -73,6 +85,48 @@ export class Inglenook {
     const sent = await this.chat.send(text, this.model?.id ?? null);
     if (sent && this.chat.id) sessionStorage.setItem(OPEN_KEY, this.chat.id);
     return sent;
+  }
+
+  /** At the message that was looked for, on whatever branch it is. */
+  async openMessage(conversation: string, message: string): Promise<void> {
+    this.openConversation(conversation);
+    await this.attempt(async () => {
+      await this.chat.open(conversation);
+      if (!this.chat.messages.some((it) => it.id === message)) {
+        await this.chat.choose(message, null);
+      }
+      this.ui.wanted = message;
+    });
+  }
+
+  openTrash(): void {
+    this.ui.view = this.ui.view === 'trash' ? 'chat' : 'trash';
+    void this.attempt(() => this.trash.load());
+  }
+
+  /** A folder whose name is to be written; with a conversation in it, if one is named. */
+  addFolder(conversation: string | null = null): Promise<void> {
+    return this.attempt(async () => {
+      const folder = await this.folders.add('New folder');
+      if (conversation !== null) await this.conversations.move(conversation, folder.id);
+      this.ui.renaming = folder.id;
+    });
+  }
+
+  branchOff(message: string): Promise<void> {
+    return this.attempt(async () => {
+      const copy = await this.backend.call('message_fork', { message });
+      this.openConversation(copy.id);
+    });
+  }
+
+  deleteMessage(message: string): Promise<void> {
+    return this.attempt(async () => {
+      await this.chat.remove(message);
+      const run = () => void this.attempt(() => this.chat.restore(message));
+      const action = { label: 'Undo', testid: 'toast-undo', run };
+      this.toasts.show({ text: 'Message and what followed it deleted', tone: 'plain', action });
+    });
   }
 
   async deleteConversation(id: string): Promise<void> {
@@ -112,6 +166,7 @@ export class Inglenook {
       const [info] = await Promise.all([
         this.backend.call('app_info', {}),
         this.conversations.load(),
+        this.folders.load(),
         this.models.load(),
         this.settings.load(),
       ]);
@@ -137,6 +192,8 @@ export class Inglenook {
   #apply(event: AppEvent): void {
     this.conversations.apply(event);
     this.chat.apply(event);
+    this.folders.apply(event);
+    this.trash.apply(event);
     this.models.apply(event);
     this.settings.apply(event);
     if (event.type === 'notice') this.#say(event.error);

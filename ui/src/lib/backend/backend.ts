@@ -31,6 +31,10 @@ export interface Backend {
 
   /** The system's file dialog; absent where there is none. Null: the user changed their mind. */
   pickModelFile?(): Promise<string | null>;
+  /** As `pickModelFile`, for an export of conversations or a backup. */
+  pickFile?(kind: 'import' | 'backup'): Promise<string | null>;
+  /** Where to write a file. Null: the user changed their mind. */
+  pickSave?(name: string): Promise<string | null>;
   openDataDir?(): Promise<void>;
   /** Opens an address outside, after the user was shown it. Absent where that isn't possible. */
   openLink?(url: string): void;

@@ -313,6 +313,63 @@ hit: boolean, };
  */
 export type Count = { count: number, };
 
+export type ExportFormat = "md" | "json";
+
+export type ExportArgs = { 
+/**
+ * Null: every conversation.
+ */
+id: string | null, format: ExportFormat, };
+
+export type ExportToArgs = { 
+/**
+ * Null: every conversation.
+ */
+id: string | null, format: ExportFormat, path: string, };
+
+export type Exported = { 
+/**
+ * For a file.
+ */
+name: string, text: string, };
+
+export type FileName = { name: string, };
+
+/**
+ * A file that was written.
+ */
+export type Saved = { path: string, bytes: number, };
+
+export type BytesArgs = { 
+/**
+ * A file's bytes.
+ */
+base64: string, };
+
+export type Imported = { conversations: Array<ConversationSummary>, 
+/**
+ * How many could not be used.
+ */
+failed: number, 
+/**
+ * The first of those.
+ */
+failures: Array<ErrorInfo>, };
+
+export type Restored = { 
+/**
+ * Conversations that were not there.
+ */
+added: number, 
+/**
+ * Those that were there with other messages: the backup's lie beside them.
+ */
+beside: number, 
+/**
+ * Those that were there as they are.
+ */
+same: number, };
+
 /** Every use case: what it takes and what it gives. */
 export type Calls = {
   app_info: { args: NoArgs; result: AppInfo };
@@ -335,6 +392,13 @@ export type Calls = {
   folder_add: { args: NameArgs; result: Folder };
   folder_rename: { args: FolderNameArgs; result: Folder };
   folder_remove: { args: IdArgs; result: null };
+  export: { args: ExportArgs; result: Exported };
+  export_name: { args: ExportArgs; result: FileName };
+  export_to: { args: ExportToArgs; result: Saved };
+  import_file: { args: PathArgs; result: Imported };
+  import_bytes: { args: BytesArgs; result: Imported };
+  data_backup: { args: PathArgs; result: Saved };
+  data_restore: { args: PathArgs; result: Restored };
   search: { args: SearchArgs; result: SearchResult };
   message_edit: { args: EditArgs; result: TurnStarted };
   message_regenerate: { args: RegenerateArgs; result: TurnStarted };

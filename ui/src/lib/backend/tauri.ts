@@ -75,6 +75,14 @@ export class TauriBackend implements Backend {
     });
   }
 
+  pickFile(kind: 'import' | 'backup'): Promise<string | null> {
+    return invoked('pick_file', { kind });
+  }
+
+  pickSave(name: string): Promise<string | null> {
+    return invoked('pick_save', { name });
+  }
+
   pickModelFile(): Promise<string | null> {
     return invoked('pick_model_file', {});
   }

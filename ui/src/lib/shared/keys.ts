@@ -9,6 +9,10 @@ export type CommandId =
   | 'focus-composer'
   | 'rename'
   | 'delete'
+  | 'search'
+  | 'regenerate'
+  | 'edit-last'
+  | 'options'
   | 'shortcuts';
 
 export interface Shortcut {
@@ -23,6 +27,10 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { id: 'focus-composer', label: 'Go to the message box', keys: ['Shift+Escape'] },
   { id: 'stop', label: 'Stop the answer', keys: ['Escape'] },
   { id: 'model-picker', label: 'Choose a model', keys: ['Mod+Shift+M'] },
+  { id: 'search', label: 'Search all messages', keys: ['Mod+K'] },
+  { id: 'regenerate', label: 'Answer again', keys: ['Mod+R'] },
+  { id: 'edit-last', label: 'Edit your last message', keys: ['ArrowUp'] },
+  { id: 'options', label: 'System prompt and sampling of this chat', keys: ['Mod+Shift+B'] },
   { id: 'rename', label: 'Rename this chat', keys: ['F2'] },
   { id: 'delete', label: 'Delete this chat', keys: ['Mod+Shift+Backspace'] },
   { id: 'toggle-sidebar', label: 'Show or hide the sidebar', keys: ['Mod+B'] },
@@ -51,8 +59,14 @@ export function matches(keys: string, event: KeyLike, mac: boolean): boolean {
   return event.key.toLowerCase() === key.toLowerCase();
 }
 
-const NAMES: Record<string, string> = { Escape: 'Esc', Backspace: '⌫' };
-const MAC_NAMES: Record<string, string> = { Mod: '⌘', Shift: '⇧', Escape: 'esc', Backspace: '⌫' };
+const NAMES: Record<string, string> = { Escape: 'Esc', Backspace: '⌫', ArrowUp: '↑' };
+const MAC_NAMES: Record<string, string> = {
+  Mod: '⌘',
+  Shift: '⇧',
+  Escape: 'esc',
+  Backspace: '⌫',
+  ArrowUp: '↑',
+};
 
 /** The keys as they stand on this computer's keyboard. */
 export function keyNames(keys: string, mac: boolean): string[] {

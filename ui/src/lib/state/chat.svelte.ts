@@ -6,6 +6,7 @@ import { BackendError, asErrorInfo, type Backend } from '../backend/backend';
 import type {
   AppEvent,
   Conversation,
+  ConversationOptions,
   ErrorInfo,
   FoldInfo,
   Message,
@@ -24,6 +25,8 @@ export class ChatState {
   /** Null: a chat that has no message yet. */
   id = $state<string | null>(null);
   messages = $state.raw<readonly Message[]>([]);
+  /** What the conversation has of its own: system prompt, sampling. */
+  options = $state.raw<ConversationOptions | null>(null);
   live = $state.raw<LiveTurn | null>(null);
   opening = $state(false);
   sending = $state(false);
@@ -57,6 +60,7 @@ export class ChatState {
     this.#leave();
     this.id = null;
     this.messages = [];
+    this.options = null;
     this.#fold = null;
     this.opening = false;
     this.error = null;
@@ -76,11 +80,36 @@ export class ChatState {
     return this.#begin(() => this.#backend.call('send', { conversation: this.id, text, model }));
   }
 
-  /** Asks for a new version of the last answer. */
-  async retry(): Promise<boolean> {
-    const conversation = this.id;
-    if (conversation === null) return false;
-    return this.#begin(() => this.#backend.call('retry', { conversation }));
+  /** Another version of a message of the user's, answered. */
+  edit(message: string, text: string): Promise<boolean> {
+    return this.#begin(() => this.#backend.call('message_edit', { message, text }));
+  }
+
+  /** Another version of an answer. */
+  regenerate(message: string): Promise<boolean> {
+    return this.#begin(() => this.#backend.call('message_regenerate', { message }));
+  }
+
+  /** An answer that was cut goes on. */
+  goOn(message: string): Promise<boolean> {
+    return this.#begin(() => this.#backend.call('message_continue', { message }));
+  }
+
+  /** Looks at the branch through a message, or through a version of it. */
+  async choose(message: string, version: number | null): Promise<void> {
+    await this.#backend.call('message_choose', { message, version });
+    await this.#refetch(this.#watch.signal);
+  }
+
+  /** Removes a message and all after it. */
+  async remove(message: string): Promise<void> {
+    await this.#backend.call('message_delete', { message });
+    await this.#refetch(this.#watch.signal);
+  }
+
+  async restore(message: string): Promise<void> {
+    await this.#backend.call('message_restore', { message });
+    await this.#refetch(this.#watch.signal);
   }
 
   /** Has older messages folded now. */
@@ -170,6 +199,7 @@ export class ChatState {
 
   #show(conversation: Conversation): void {
     this.messages = conversation.messages;
+    this.options = conversation.options;
     this.#fold = conversation.fold;
     this.#revision = conversation.summary.revision;
     const turn = conversation.summary.active_turn;

@@ -1,6 +1,6 @@
 /** The list of conversations: what the application said last, newest first. */
 import type { Backend } from '../backend/backend';
-import type { AppEvent, ConversationSummary } from '../backend/bindings';
+import type { AppEvent, ConversationOptions, ConversationSummary } from '../backend/bindings';
 
 export class ConversationsState {
   list = $state.raw<readonly ConversationSummary[]>([]);
@@ -41,6 +41,19 @@ export class ConversationsState {
 
   async setModel(id: string, model: string): Promise<void> {
     this.#put(await this.#backend.call('conversation_set_model', { id, model }));
+  }
+
+  async pin(id: string, pinned: boolean): Promise<void> {
+    this.#put(await this.#backend.call('conversation_pin', { id, pinned }));
+  }
+
+  /** Into a folder, or (null) out of any. */
+  async move(id: string, folder: string | null): Promise<void> {
+    this.#put(await this.#backend.call('conversation_move', { id, folder }));
+  }
+
+  async setOptions(id: string, options: ConversationOptions): Promise<void> {
+    this.#put(await this.#backend.call('conversation_options', { id, options }));
   }
 
   #put(summary: ConversationSummary): void {

@@ -1,5 +1,5 @@
 /** Conversations by the day of their last change, as a person would say it. */
-import type { ConversationSummary } from '../backend/bindings';
+import type { ConversationSummary, Folder } from '../backend/bindings';
 
 export type GroupName = 'Today' | 'Yesterday' | 'This week' | 'This month' | 'Older';
 
@@ -25,6 +25,37 @@ export function groupByDate(list: readonly ConversationSummary[], nowMs: number)
     const conversations = groups.get(name);
     return conversations ? [{ name, conversations }] : [];
   });
+}
+
+export interface Arranged {
+  readonly pinned: readonly ConversationSummary[];
+  readonly folders: readonly {
+    readonly folder: Folder;
+    readonly conversations: readonly ConversationSummary[];
+  }[];
+  readonly groups: readonly Group[];
+}
+
+/** Each conversation in one place: pinned ones first, then those in folders, then the rest by date. */
+export function arrange(
+  list: readonly ConversationSummary[],
+  folders: readonly Folder[],
+  nowMs: number,
+): Arranged {
+  const sorted = [...list].sort((a, b) => b.activity - a.activity);
+  const known = new Set(folders.map((folder) => folder.id));
+  const loose = sorted.filter((it) => !it.pinned);
+  return {
+    pinned: sorted.filter((it) => it.pinned),
+    folders: folders.map((folder) => ({
+      folder,
+      conversations: loose.filter((it) => it.folder === folder.id),
+    })),
+    groups: groupByDate(
+      loose.filter((it) => it.folder === null || !known.has(it.folder)),
+      nowMs,
+    ),
+  };
 }
 
 /** The first moment of each group, in the order of `NAMES`. Weeks start on Monday. */

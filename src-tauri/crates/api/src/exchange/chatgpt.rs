@@ -34,7 +34,9 @@ pub fn read(value: &Value) -> Result<Whole, String> {
             continue;
         };
         let only_child = parent.is_some_and(|parent| n_children.get(parent) == Some(&1));
-        if let Some(at) = above.filter(|&at| only_child && role == Role::Assistant && messages[at].0.role == role) {
+        if let Some(at) =
+            above.filter(|&at| only_child && role == Role::Assistant && messages[at].0.role == role)
+        {
             join(&mut messages[at].0, &words, &node["message"]);
             place.insert(id, Some(at));
             continue;
@@ -85,7 +87,11 @@ fn order(nodes: &Map<String, Value>) -> Result<Vec<&str>, String> {
         waiting.extend(children.into_iter().rev());
     }
     let seen: HashSet<_> = order.iter().collect();
-    if seen.len() == nodes.len() { Ok(order) } else { Err("its messages hang on each other in a circle.".into()) }
+    if seen.len() == nodes.len() {
+        Ok(order)
+    } else {
+        Err("its messages hang on each other in a circle.".into())
+    }
 }
 
 fn count_children(nodes: &Map<String, Value>) -> HashMap<&str, usize> {

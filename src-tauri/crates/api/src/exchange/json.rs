@@ -1,7 +1,7 @@
 //! Our own JSON: everything of a conversation, every version, its tokens included. Read again it is the same tree.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use session::{ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog, Whole};
 
 use super::Found;
@@ -32,7 +32,7 @@ struct Conversation {
     folder: Option<String>,
     pinned: bool,
     /// The conversation's own system prompt and sampling.
-    options: Option<Box<RawValue>>,
+    options: Option<Value>,
     /// The message that the branch that is looked at ends with.
     leaf: Option<String>,
     messages: Vec<Message>,
@@ -65,14 +65,14 @@ struct Message {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     reasoning: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Box<RawValue>>,
+    tool_calls: Option<Value>,
     state: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<Box<RawValue>>,
+    error: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    stats: Option<Box<RawValue>>,
+    stats: Option<Value>,
     #[serde(default)]
     created_ms: i64,
     /// The child that was looked at last.
@@ -131,8 +131,8 @@ pub fn write(wholes: &[Whole], now_ms: i64) -> Result<String> {
 }
 
 /// Kept JSON that is none any more is left out.
-fn raw(json: &Option<String>) -> Option<Box<RawValue>> {
-    RawValue::from_string(json.clone()?).ok()
+fn parsed(json: &Option<String>) -> Option<Value> {
+    serde_json::from_str(json.as_ref()?).ok()
 }
 
 fn conversation(whole: &Whole) -> Conversation {
@@ -143,11 +143,11 @@ fn conversation(whole: &Whole) -> Conversation {
         role: role_word(row.role).into(),
         text: row.text.clone(),
         reasoning: row.reasoning.clone(),
-        tool_calls: raw(&row.tool_calls),
+        tool_calls: parsed(&row.tool_calls),
         state: state_word(row.state).into(),
-        error: raw(&row.error),
+        error: parsed(&row.error),
         model: row.model.clone(),
-        stats: raw(&row.stats),
+        stats: parsed(&row.stats),
         created_ms: row.created_ms,
         chosen: row.chosen.clone(),
         tokens: logs.iter().map(tokens).collect(),
@@ -161,7 +161,7 @@ fn conversation(whole: &Whole) -> Conversation {
         updated_ms: row.updated_ms,
         folder: whole.folder.clone(),
         pinned: row.pinned,
-        options: raw(&row.options),
+        options: parsed(&row.options),
         leaf: row.leaf.clone(),
         messages: messages.collect(),
     }
@@ -188,14 +188,15 @@ pub fn read(value: &Value) -> Result<Found> {
         return Err(Error::input("import.newer", message, "Update Inglenook."));
     }
     let whole = |value: Value| {
-        let conversation = serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}."))?;
+        let conversation =
+            serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}."))?;
         read_one(conversation)
     };
     Ok(file.conversations.into_iter().map(whole).collect())
 }
 
 fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
-    let json = |raw: Option<Box<RawValue>>| raw.map(|raw| raw.get().to_owned());
+    let json = |value: Option<Value>| value.filter(|value| !value.is_null()).map(|value| value.to_string());
     let mut messages = Vec::with_capacity(from.messages.len());
     for message in from.messages {
         let role = role_of(&message.role).ok_or_else(|| format!("\"{}\" is no role.", message.role))?;

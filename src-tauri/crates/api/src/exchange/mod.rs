@@ -4,6 +4,7 @@
 //! A file is read wholly before anything of it is taken in; a conversation in it that can't be used is named and
 //! left out, the others come. Nothing that is there is ever changed by an import.
 
+mod base64;
 mod chatgpt;
 mod claude;
 mod json;
@@ -16,9 +17,7 @@ use serde_json::Value;
 use session::{TitledBy, Whole};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::{
-    AppEvent, BackedUp, ConversationSummary, ErrorInfo, ExportFormat, Exported, Imported, Restored,
-};
+use crate::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
 use crate::{App, title};
 
 /// Longest file that is read for an import: many times any export there is.
@@ -31,27 +30,44 @@ const MOST_TOLD: usize = 20;
 type Found = Vec<std::result::Result<Whole, String>>;
 
 impl App {
-    /// Conversations as text: Markdown of the branch that is looked at, or JSON with every version.
-    pub fn conversation_export(&self, id: &str, format: ExportFormat) -> Result<Exported> {
-        let whole = self.shared().state().session.whole(id)?;
-        let name = file_name(&whole.conversation.title);
-        Ok(match format {
-            ExportFormat::Md => Exported { name: format!("{name}.md"), text: markdown::write(&whole) },
-            ExportFormat::Json => {
-                Exported { name: format!("{name}.json"), text: json::write(&[whole], self.now())? }
-            }
-        })
+    /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
+    /// that isn't in the trash.
+    pub fn export(&self, id: Option<&str>, format: ExportFormat) -> Result<Exported> {
+        let state = self.shared().state();
+        let ids = match id {
+            Some(id) => vec![id.to_owned()],
+            None => state.session.conversations()?.into_iter().map(|row| row.id).collect(),
+        };
+        let wholes: session::Result<Vec<_>> = ids.iter().map(|id| state.session.whole(id)).collect();
+        drop(state);
+        let wholes = wholes?;
+        let name = self.export_name(id, format)?.name;
+        let text = match format {
+            ExportFormat::Md => wholes.iter().map(markdown::write).collect::<Vec<_>>().join("\n---\n\n"),
+            ExportFormat::Json => json::write(&wholes, self.now())?,
+        };
+        Ok(Exported { name, text })
     }
 
-    /// Every conversation that isn't in the trash, in one JSON that loses nothing.
-    pub fn export_all(&self) -> Result<Exported> {
-        let state = self.shared().state();
-        let rows = state.session.conversations()?;
-        let wholes: session::Result<Vec<_>> = rows.iter().map(|row| state.session.whole(&row.id)).collect();
-        let wholes = wholes?;
-        drop(state);
-        let text = json::write(&wholes, self.now())?;
-        Ok(Exported { name: "inglenook-conversations.json".into(), text })
+    /// What an export is best called.
+    pub fn export_name(&self, id: Option<&str>, format: ExportFormat) -> Result<FileName> {
+        let name = match id {
+            Some(id) => file_name(&self.shared().state().session.conversation(id)?.title),
+            None => "inglenook-conversations".into(),
+        };
+        let extension = match format {
+            ExportFormat::Md => "md",
+            ExportFormat::Json => "json",
+        };
+        Ok(FileName { name: format!("{name}.{extension}") })
+    }
+
+    /// As `export`, into a file: whole or not at all.
+    pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<Saved> {
+        let path = absolute(path)?;
+        let text = self.export(id, format)?.text;
+        self.shared().io.write_atomic(&path, text.as_bytes())?;
+        Ok(Saved { path: path.display().to_string(), bytes: text.len() as u64 })
     }
 
     /// Takes in a file: our JSON, ChatGPT's or Claude's export, or the zip that holds one.
@@ -67,8 +83,11 @@ impl App {
     }
 
     /// As `import_file`, of what a page has read.
-    pub fn import_text(&self, text: &str) -> Result<Imported> {
-        self.import(text.as_bytes())
+    pub fn import_bytes(&self, base64: &str) -> Result<Imported> {
+        let bytes = base64::decode(base64).ok_or_else(|| {
+            Error::input("import.broken", "The file came damaged from the page.", "Choose it again.")
+        })?;
+        self.import(&bytes)
     }
 
     fn import(&self, bytes: &[u8]) -> Result<Imported> {
@@ -107,11 +126,11 @@ impl App {
     }
 
     /// Everything as one file, which must be new: conversations, the trash, settings, the library's entries.
-    pub fn data_backup(&self, path: &str) -> Result<BackedUp> {
+    pub fn data_backup(&self, path: &str) -> Result<Saved> {
         let path = absolute(path)?;
         self.shared().state().session.back_up_to(&path, &*self.shared().io)?;
         let bytes = self.shared().io.len(&path)?;
-        Ok(BackedUp { path: path.display().to_string(), bytes })
+        Ok(Saved { path: path.display().to_string(), bytes })
     }
 
     /// Adds what a backup has and this folder lacks.
@@ -218,16 +237,16 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
         },
         _ => Vec::new(),
     };
-    list.iter().map(|value| read_foreign(value).transpose()).map(|it| it.unwrap_or_else(|| Err(unknown()))).collect()
+    list.iter().map(|value| read_foreign(value).ok_or_else(unknown)).collect()
 }
 
 /// None: of no kind that is known.
-fn read_foreign(value: &Value) -> Result<Option<std::result::Result<Whole, String>>> {
-    Ok(match value {
+fn read_foreign(value: &Value) -> Option<std::result::Result<Whole, String>> {
+    match value {
         _ if value.get("mapping").is_some() => Some(chatgpt::read(value)),
         _ if value.get("chat_messages").is_some() => Some(claude::read(value)),
         _ => None,
-    })
+    }
 }
 
 fn unknown() -> Error {
@@ -240,18 +259,14 @@ fn unknown() -> Error {
 
 /// A name for a file without what some systems don't take.
 fn file_name(title: &str) -> String {
-    let clean: String = title
-        .chars()
-        .map(|c| if c.is_control() || "/\\:*?\"<>|".contains(c) { '-' } else { c })
-        .collect();
+    let clean: String =
+        title.chars().map(|c| if c.is_control() || "/\\:*?\"<>|".contains(c) { '-' } else { c }).collect();
     let clean = clean.trim_matches([' ', '.', '-']);
     if clean.is_empty() { "conversation".into() } else { clean.into() }
 }
 
 /// Relative to where the program was started.
 fn absolute(path: &str) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| {
-        Error::input("io.path", format!("{path}: {error}."), "Give the file's whole path.")
-    })
+    std::path::absolute(path)
+        .map_err(|error| Error::input("io.path", format!("{path}: {error}."), "Give the file's whole path."))
 }
-

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Role;
+use super::{ConversationSummary, ErrorInfo, Role};
 
 /// What a conversation has of its own; what is absent is as the settings say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
@@ -146,4 +146,78 @@ pub struct SnippetPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Count {
     pub count: u32,
+}
+
+// ---- out and in ----
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// To read: the branch that is looked at.
+    Md,
+    /// Loses nothing, and can be imported again.
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct ExportArgs {
+    /// Null: every conversation.
+    pub id: Option<String>,
+    pub format: ExportFormat,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct ExportToArgs {
+    /// Null: every conversation.
+    pub id: Option<String>,
+    pub format: ExportFormat,
+    pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Exported {
+    /// For a file.
+    pub name: String,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct FileName {
+    pub name: String,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Saved {
+    pub path: String,
+    #[ts(type = "number")]
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct BytesArgs {
+    /// A file's bytes.
+    pub base64: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Imported {
+    pub conversations: Vec<ConversationSummary>,
+    /// How many could not be used.
+    pub failed: u32,
+    /// The first of those.
+    pub failures: Vec<ErrorInfo>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Restored {
+    /// Conversations that were not there.
+    pub added: u32,
+    /// Those that were there with other messages: the backup's lie beside them.
+    pub beside: u32,
+    /// Those that were there as they are.
+    pub same: u32,
 }

@@ -1,0 +1,191 @@
+//! Titles that the model writes: after a conversation's first answer, in a turn of its own that gives way to every
+//! answer. The first words of the first message are the title until then, and for good where nothing fit to be one
+//! is written. A title of the user's is never touched.
+
+use engine::Sampling;
+use session::{MessageState, Role, TitledBy};
+
+use crate::error::Result;
+use crate::summaries::Setup;
+use crate::title;
+use crate::types::AppEvent;
+use crate::worker::protocol::{GenerateRequest, Prompt, PromptMessage, Step, WorkerRequest};
+use crate::{Shared, State};
+
+/// What of either message the model is shown, in characters: a title is about the beginning.
+const SHOWN_CHARS: usize = 1200;
+
+/// Longest title, in tokens; what is cut is none.
+const MOST_TOKENS: usize = 32;
+
+/// What has more words is a sentence, not a title.
+const MOST_WORDS: usize = 9;
+
+const ASK: &str = "Write a short title for this conversation: three to six words, in its language, without quotation \
+                   marks. Answer with the title only.";
+
+/// A title that is being written.
+pub(crate) struct Job {
+    conversation: String,
+    text: String,
+}
+
+impl State {
+    /// Nobody waits for these.
+    pub fn titles_in_the_making(&self) -> Vec<String> {
+        self.titles.keys().cloned().collect()
+    }
+
+    /// The first question and its answer, if the conversation is to be called after them.
+    fn to_entitle(&self, id: &str) -> Result<Option<(String, String)>> {
+        let branch = self.session.branch(id)?;
+        if branch.conversation.titled_by != TitledBy::Start {
+            return Ok(None);
+        }
+        let rows: Vec<_> = branch.messages.into_iter().map(|message| message.row).collect();
+        Ok(match rows.as_slice() {
+            [question, answer]
+                if question.role == Role::User
+                    && answer.state == MessageState::Complete
+                    && !answer.text.trim().is_empty() =>
+            {
+                Some((beginning(&question.text), beginning(&answer.text)))
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Shared {
+    /// After an answer: has a title written where one is wanting and nothing else is to be done.
+    pub fn look_for_title(&self, setup: &Setup) {
+        if let Err(error) = self.begin_title(setup) {
+            tracing::debug!("no title is written: {error}");
+        }
+    }
+
+    fn begin_title(&self, setup: &Setup) -> Result<()> {
+        if self.setting("titles")? != true {
+            return Ok(());
+        }
+        let mut state = self.state();
+        if !state.session.active_turns()?.is_empty() {
+            return Ok(());
+        }
+        let Some((question, answer)) = state.to_entitle(&setup.conversation)? else { return Ok(()) };
+        let turn = state.session.new_id();
+        let job = Job { conversation: setup.conversation.clone(), text: String::new() };
+        state.titles.insert(turn.clone(), job);
+        drop(state);
+        let message = |role: &str, content: String| PromptMessage {
+            role: role.into(),
+            content,
+            ..PromptMessage::default()
+        };
+        let messages =
+            vec![message("user", question), message("assistant", answer), message("user", ASK.into())];
+        let mut chat = setup.chat.clone();
+        chat.reasoning_budget = Some(0);
+        self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+            turn,
+            model: setup.model.clone(),
+            load: setup.load.clone(),
+            conversation: None,
+            prompt: Prompt::Chat(messages),
+            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+            max_tokens: Some(MOST_TOKENS),
+            stop: Vec::new(),
+            ignore_eos: false,
+            chat,
+            speculation: None,
+            had: None,
+            resume: None,
+            compression: None,
+        })))
+    }
+
+    /// A step of a turn that writes a title. It comes back where it is none of one.
+    pub fn title_step(&self, id: &str, step: Step) -> Result<(), Step> {
+        let mut state = self.state();
+        let Some(job) = state.titles.get_mut(id) else { return Err(step) };
+        match step {
+            Step::Token { text, .. } | Step::Rest { text, .. } => job.text.push_str(&text),
+            Step::Done(finished) => {
+                let job = state.titles.remove(id);
+                let title = job.filter(|_| finished.finish == engine::Finish::Stop);
+                let told = title.and_then(|job| Some((fit(&job.text)?, job.conversation)));
+                let row = told.map(|(title, conversation)| state.session.entitle(&conversation, &title));
+                let summary = match row {
+                    Some(Ok(Some(row))) => state.summary(row).ok(),
+                    Some(Err(error)) => {
+                        tracing::debug!("a title was not kept: {error}");
+                        None
+                    }
+                    Some(Ok(None)) | None => None,
+                };
+                drop(state);
+                if let Some(conversation) = summary {
+                    self.tell(AppEvent::ConversationChanged { conversation });
+                }
+            }
+            Step::Failed { .. } => _ = state.titles.remove(id),
+            Step::Queued { .. }
+            | Step::Loading { .. }
+            | Step::Began { .. }
+            | Step::Prefill { .. }
+            | Step::ToolCall { .. }
+            | Step::Notice { .. }
+            | Step::Compacted { .. }
+            | Step::Wanting { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A setting as it is kept, else its default.
+    fn setting(&self, key: &str) -> Result<serde_json::Value> {
+        let kept = self.state().session.setting(key)?;
+        match kept.and_then(|json| serde_json::from_str(&json).ok()) {
+            Some(value) => Ok(value),
+            None => Ok((crate::settings::find(key)?.default)()),
+        }
+    }
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS).collect()
+}
+
+/// What the model wrote, if it is a title: its first line, without what models put around one.
+fn fit(text: &str) -> Option<String> {
+    let line = text.trim().lines().next()?;
+    let line = line.trim_start_matches(['#', '*', ' ']);
+    let line = line.strip_prefix("Title:").unwrap_or(line);
+    let bare = line.trim_matches(|c: char| c.is_whitespace() || "\"'“”„«»*`".contains(c));
+    let bare = bare.trim_end_matches(['.', ':', ' ']);
+    let n_words = bare.split_whitespace().count();
+    let is_fit = (1..=MOST_WORDS).contains(&n_words)
+        && bare.chars().count() <= title::MAX_CHARS
+        && bare.chars().any(char::is_alphanumeric);
+    is_fit.then(|| title::clean(bare))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+
+    #[test]
+    fn what_is_a_title() {
+        let cases = [
+            ("Adding a model", Some("Adding a model")),
+            ("\"Foxes in winter.\"\n\nI hope this helps", Some("Foxes in winter")),
+            ("Title: **Bears**", Some("Bears")),
+            ("東京の天気", Some("東京の天気")),
+            ("", None),
+            ("…", None),
+            ("To add a model, open the settings and choose the file that you want", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(fit(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

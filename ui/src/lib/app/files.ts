@@ -1,0 +1,113 @@
+/** Conversations on their way out and in: by the system's dialogs in the window, by the page itself in a browser. */
+import type { Backend } from '../backend/backend';
+import type { ExportFormat, Imported } from '../backend/bindings';
+import { count } from '../shared/format';
+import type { Toasts } from '../shared/toasts.svelte';
+
+const BACKUP_NAME = 'inglenook-backup.db';
+
+export class Files {
+  readonly #backend: Backend;
+  readonly #toasts: Toasts;
+  readonly #attempt: (work: () => Promise<unknown>) => Promise<void>;
+
+  constructor(
+    backend: Backend,
+    toasts: Toasts,
+    attempt: (work: () => Promise<unknown>) => Promise<void>,
+  ) {
+    this.#backend = backend;
+    this.#toasts = toasts;
+    this.#attempt = attempt;
+  }
+
+  exportOne(id: string, format: ExportFormat): Promise<void> {
+    return this.#export(id, format);
+  }
+
+  /** Everything, in one JSON that loses nothing. */
+  exportAll(): Promise<void> {
+    return this.#export(null, 'json');
+  }
+
+  /** The page reads it where there is no dialog of the system's. */
+  importFile(file: File | null): Promise<void> {
+    return this.#attempt(async () => {
+      if (file) {
+        const base64 = await asBase64(file);
+        this.#sayImported(await this.#backend.call('import_bytes', { base64 }));
+        return;
+      }
+      const path = await this.#backend.pickFile?.('import');
+      if (path) this.#sayImported(await this.#backend.call('import_file', { path }));
+    });
+  }
+
+  backUp(path: string | null): Promise<void> {
+    return this.#attempt(async () => {
+      const to = path ?? (await this.#backend.pickSave?.(BACKUP_NAME));
+      if (!to) return;
+      const made = await this.#backend.call('data_backup', { path: to });
+      this.#say(`Everything is in ${made.path}`);
+    });
+  }
+
+  restore(path: string | null): Promise<void> {
+    return this.#attempt(async () => {
+      const from = path ?? (await this.#backend.pickFile?.('backup'));
+      if (!from) return;
+      const { added, beside, same } = await this.#backend.call('data_restore', { path: from });
+      const parts = [`${count(added)} brought back`, `${count(same)} were there already`];
+      if (beside > 0) parts.push(`${count(beside)} put beside other versions`);
+      this.#say(`${parts.join(', ')}.`);
+    });
+  }
+
+  #export(id: string | null, format: ExportFormat): Promise<void> {
+    return this.#attempt(async () => {
+      if (!this.#backend.pickSave) {
+        const { name, text } = await this.#backend.call('export', { id, format });
+        download(name, text);
+        return;
+      }
+      const { name } = await this.#backend.call('export_name', { id, format });
+      const path = await this.#backend.pickSave(name);
+      if (!path) return;
+      const saved = await this.#backend.call('export_to', { id, format, path });
+      this.#say(`Saved as ${saved.path}`);
+    });
+  }
+
+  #sayImported(imported: Imported): void {
+    const { conversations, failed, failures } = imported;
+    const n = conversations.length;
+    this.#say(`${count(n)} ${n === 1 ? 'conversation' : 'conversations'} imported`);
+    const first = failures[0];
+    if (failed > 0 && first) {
+      const text = `${count(failed)} could not be used. ${first.message}`;
+      this.#toasts.show({ text, tone: 'bad' });
+    }
+  }
+
+  #say(text: string): void {
+    this.#toasts.show({ text, tone: 'plain' });
+  }
+}
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+function asBase64(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ''));
+    reader.onerror = () => reject(new Error(`${file.name} can't be read.`));
+    reader.readAsDataURL(file);
+  });
+}
