@@ -132,15 +132,32 @@ fn configure(db: &Connection) -> Result<()> {
     Ok(())
 }
 
+/// Looks through the whole file. An index of words that says something else than it should, in a file that is whole, is
+/// made again: that costs nothing but time.
 pub(crate) fn quick_check(db: &Connection) -> Result<()> {
-    let answer: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    let Err(error) = check(db, "quick_check(1)") else { return Ok(()) };
+    let tables = |is_index: bool| -> Result<Vec<String>> {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name LIKE 'search%') = ?1 AND name != 'search'";
+        let mut statement = db.prepare(sql)?;
+        let names = statement.query_map([is_index], |row| row.get(0))?;
+        Ok(names.collect::<rusqlite::Result<_>>()?)
+    };
+    let index = tables(true)?;
+    if index.is_empty() {
+        return Err(error);
+    }
+    // Pages that are damaged anywhere are not touched.
+    for table in tables(false)?.iter().chain(&index) {
+        check(db, &format!("quick_check('{table}')")).map_err(|_| error.clone())?;
+    }
+    db.execute_batch(&format!("DROP TABLE search; {}", table::search::CREATE))?;
+    check(db, "quick_check(1)")
+}
+
+fn check(db: &Connection, pragma: &str) -> Result<()> {
+    let answer: String = db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
     if answer == "ok" {
         return Ok(());
-    }
-    if answer.contains("FTS5 table") {
-        // The index of words is made from the messages: it costs nothing but time.
-        db.execute_batch(&format!("DROP TABLE search; {}", table::search::CREATE))?;
-        return quick_check(db);
     }
     Err(SessionError::new(
         "session.damaged",
@@ -167,7 +184,7 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
         backup::before_migration(db, folder, version, io, clock)?;
     }
     run_migrations(db).map_err(|error| match error.code() {
-        "session.database" => SessionError::new(
+        "session.database" | "session.row" => SessionError::new(
             "session.migration",
             format!("The conversations could not be brought into this version's form: {error} They are as they were."),
             "Go back to the version you had, or move what stands in the way aside; a copy lies in the backups folder.",

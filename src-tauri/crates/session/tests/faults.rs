@@ -95,13 +95,14 @@ fn what_the_damage_took_comes_from_the_newest_backup() {
     let mut bytes = std::fs::read(&path).unwrap();
     let n_pages = bytes.len() / 4096;
     // Not the newest pages, so that there is something that only the damaged file has.
-    for page in n_pages / 4..n_pages / 2 {
+    for page in n_pages / 2..n_pages * 3 / 5 {
         bytes[page * 4096..(page + 1) * 4096].fill(0xA5);
     }
     std::fs::write(&path, bytes).unwrap();
     crash(&folder);
     let (session, notices) = folder.open();
     assert_eq!(notices[0].code(), "session.damaged");
+    assert_eq!(session.conversations().unwrap().len(), 31, "{notices:?}");
     for id in &ids {
         assert_eq!(branch(&session, id).len(), 2, "{id}");
     }
