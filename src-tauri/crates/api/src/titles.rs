@@ -101,6 +101,7 @@ impl Shared {
             had: None,
             resume: None,
             compression: None,
+            bounds: Default::default(),
         })))
     }
 

@@ -90,6 +90,8 @@ fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice 
     let folder = path.parent().unwrap_or(Path::new(""));
     let backup = backup::newest_whole(folder, io);
     let all = backup.as_ref().map_or(from_file, |backup| salvage::carry_over(&backup.path, db));
+    salvage::mend(db);
+    let all: u32 = db.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(all);
     let from_backup = match &backup {
         Some(backup) if all > from_file => {
             format!(" {} of them come from the backup {}.", all - from_file, backup.said())

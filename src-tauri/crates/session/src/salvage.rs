@@ -38,9 +38,16 @@ pub(crate) fn carry_over(from: &Path, into: &Connection) -> u32 {
         // A table that can't be read at all leaves the others to be tried.
         let _ = copy(&from, into, table);
     }
-    let _ = into.execute_batch(MEND);
     let _ = into.pragma_update(None, "foreign_keys", true);
     count()
+}
+
+/// What still hangs in the air, once all that can be had is there.
+pub(crate) fn mend(db: &Connection) {
+    let _ = db.pragma_update(None, "foreign_keys", false);
+    // It fails only where nothing could be mended.
+    let _ = db.execute_batch(MEND);
+    let _ = db.pragma_update(None, "foreign_keys", true);
 }
 
 /// Reads forwards until the first bad page, then backwards from the end to it: rows seen twice are ignored.
