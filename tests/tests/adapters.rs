@@ -9,6 +9,8 @@ use serde_json::json;
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 
+use crate::stored::Stored;
+
 /// Sums in another order.
 const SAME: f32 = 1e-4;
 
@@ -387,16 +389,16 @@ fn checkpoints_of_other_adapters_are_not_taken() {
     let plain = model.info().fingerprint.clone();
     let seq = model.new_sequence().unwrap();
     model.forward(&[Chunk { seq, tokens: &[1, 2, 3], logits: Wanted::None }]).unwrap();
-    let kept = model.snapshot(seq).unwrap();
+    let kept = Stored::of(&model, seq, &[]);
     model.set_adapters(&[(&adapter, 1.0)]).unwrap();
     assert_ne!(model.info().fingerprint, plain);
     assert!(model.tokens(seq).is_err(), "no sequence survives");
-    assert!(model.restore(&kept).is_err());
+    assert!(kept.restore_all(&mut model).is_err());
     let one = model.info().fingerprint.clone();
     model.set_adapters(&[(&adapter, 0.5)]).unwrap();
     assert_ne!(model.info().fingerprint, one);
     model.set_adapters(&[]).unwrap();
     assert_eq!(model.info().fingerprint, plain);
-    let seq = model.restore(&kept).unwrap();
+    let seq = kept.restore_all(&mut model).unwrap();
     assert_eq!(model.tokens(seq).unwrap(), [1, 2, 3]);
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // all of it is tests, helpers included
 
 mod adapters;
+mod checkpoints;
 mod cli;
 mod configs;
 mod context_cost;
@@ -25,6 +26,7 @@ mod replies;
 mod resident;
 mod scheduling;
 mod speculation;
+mod stored;
 mod templates;
 mod tidy;
 mod tokenizers;

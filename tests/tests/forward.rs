@@ -11,6 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;
 
+use crate::stored::Stored;
+
 /// One model of each family that the project keeps itself.
 const MODELS: [&str; 2] = ["llama/llama.q8_0.gguf", "smollm3/smollm3.q8_0.gguf"];
 
@@ -146,21 +148,21 @@ fn a_restored_snapshot_continues_bit_by_bit() {
             let mut model = load(name, &options);
             let seq = model.new_sequence().unwrap();
             rows(&mut model, &[Chunk { seq, tokens: &prompt, logits: Wanted::None }]);
-            let bytes = model.snapshot(seq).unwrap();
+            let stored = Stored::of(&model, seq, &[]);
             let expected = rows(&mut model, &[Chunk { seq, tokens: &tail, logits: Wanted::All }]);
 
             let mut other = load(name, &LoadOptions { threads: Some(1), ..options });
             // other pages than in the first model
             let before = other.new_sequence().unwrap();
             rows(&mut other, &[Chunk { seq: before, tokens: &tail, logits: Wanted::None }]);
-            let seq = other.restore(&bytes).unwrap();
+            let seq = stored.restore_all(&mut other).unwrap();
             assert_eq!(other.tokens(seq).unwrap(), prompt);
             let found = rows(&mut other, &[Chunk { seq, tokens: &tail, logits: Wanted::All }]);
             assert_eq!(found, expected, "{name} {kv:?}");
 
-            let mut damaged = bytes.clone();
-            *damaged.last_mut().unwrap() ^= 1;
-            assert_eq!(other.restore(&damaged).unwrap_err().code(), "snapshot.checksum");
+            let mut damaged = stored.clone();
+            damaged.flip(&stored.head, usize::MAX - 7);
+            assert_eq!(damaged.restore_all(&mut other).unwrap_err().code(), "snapshot.checksum");
         }
     }
 }
@@ -171,7 +173,7 @@ fn a_snapshot_of_another_model_device_or_precision_is_refused() {
     let mut model = load(MODELS[0], &all);
     let seq = model.new_sequence().unwrap();
     rows(&mut model, &[Chunk { seq, tokens: &[1, 2, 3], logits: Wanted::None }]);
-    let bytes = model.snapshot(seq).unwrap();
+    let stored = Stored::of(&model, seq, &[]);
     let cases = [
         (MODELS[1], all.clone(), "snapshot.model"),
         (MODELS[0], LoadOptions { kv: KvDType::F32, ..all.clone() }, "snapshot.kv_dtype"),
@@ -179,7 +181,7 @@ fn a_snapshot_of_another_model_device_or_precision_is_refused() {
         (MODELS[0], LoadOptions { ctx: Some(2), ..all.clone() }, "snapshot.context"),
     ];
     for (name, options, code) in cases {
-        assert_eq!(load(name, &options).restore(&bytes).unwrap_err().code(), code);
+        assert_eq!(stored.restore_all(&mut load(name, &options)).unwrap_err().code(), code);
     }
 }
 

@@ -14,6 +14,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;
 
+use crate::stored::Stored;
+
 /// Models by what their layers keep: a file, and a window for layers that have none of their own.
 const KINDS: [(&str, Option<usize>); 12] = [
     ("llama/llama.q8_0.gguf", None),
@@ -122,11 +124,14 @@ fn random_history(what: &str, pair: &mut Pair, n_steps: usize, seed: u64) {
             6 => pair.truncate(seq, n_held.saturating_sub(rng.random_range(0..40))),
             7 | 8 => pair.model.keep(seq).unwrap(),
             9 => {
-                let bytes = pair.model.snapshot(seq).unwrap();
-                let tokens = pair.model.tokens(seq).unwrap().to_vec();
+                let kept = pair.model.kept(seq).unwrap();
+                let stored = Stored::of(&pair.model, seq, &kept);
                 pair.model.free(seq);
-                live[at] = pair.model.restore(&bytes).unwrap();
-                assert_eq!(pair.model.tokens(live[at]).unwrap(), tokens);
+                let n = rng.random_range(0..=n_held);
+                live[at] = stored.restore(&mut pair.model, if n % 3 == 0 { n } else { n_held }).unwrap();
+                let held = pair.model.tokens(live[at]).unwrap();
+                assert_eq!(held, &stored.tokens[..held.len()]);
+                assert!(n % 3 == 0 || held.len() == n_held);
             }
             _ => {
                 // few different tokens, so that texts meet again
@@ -202,7 +207,7 @@ impl KvTold {
     }
 }
 
-/// A snapshot carries the position before the reply too: where a template that drops old reasoning goes back to.
+/// The position before the reply is stored too: where a template that drops old reasoning goes back to.
 #[test]
 fn a_restored_sequence_goes_back_before_the_reply() {
     for (path, window, what) in kinds() {
@@ -216,16 +221,18 @@ fn a_restored_sequence_goes_back_before_the_reply() {
             last(&mut model, twin, &[7, 8, 9])
         };
         last(&mut model, seq, &tokens[200..]);
-        let bytes = model.snapshot(seq).unwrap();
+        let stored = Stored::of(&model, seq, &[200]);
         let mut other = load(&path, window, Devices::Cpu, 1);
-        let seq = other.restore(&bytes).unwrap();
-        assert_eq!(other.truncate(seq, 200).unwrap(), 200, "{what}");
+        let seq = stored.restore(&mut other, 210).unwrap();
+        let n = other.len(seq).unwrap();
+        assert_eq!(other.truncate(seq, 200).unwrap(), 200, "{what}: {n}");
         assert!(last(&mut other, seq, &[7, 8, 9]) == expected, "{what}");
-        let mut damaged = bytes.clone();
-        let at = damaged.len() / 2;
-        damaged[at] ^= 1;
         let before = other.kv_usage();
-        assert!(other.restore(&damaged).is_err(), "{what}");
-        assert_eq!(other.kv_usage(), before);
+        for name in stored.pieces.keys().filter(|name| !name.contains('-') || **name == stored.head) {
+            let mut damaged = stored.clone();
+            damaged.flip(name, 12345);
+            assert!(damaged.restore_all(&mut other).is_err(), "{what}");
+            assert_eq!(other.kv_usage(), before);
+        }
     }
 }

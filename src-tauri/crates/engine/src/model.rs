@@ -12,8 +12,9 @@ use weights::WeightFile;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::kv::cache::{KvCache, SequenceId, Usage};
+use crate::kv::pool::PoolUse;
 use crate::kv::size::{KvBytes, Rewind};
-use crate::kv::snapshot;
+use crate::kv::snapshot::{self, Piece, Way};
 use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
@@ -323,6 +324,18 @@ impl Model {
         self.cache.usage()
     }
 
+    /// Of pages, of pages of windows, of states.
+    pub fn kv_pools(&self) -> [PoolUse; 3] {
+        self.cache.pools()
+    }
+
+    /// Bytes of what sequences hold; what they share counts once.
+    pub fn kv_used_bytes(&self) -> u64 {
+        let (usage, bytes) = (self.cache.usage(), self.identity.bytes);
+        let (n_pages, n_window_pages) = (usage.n_pages as u64, usage.n_window_pages as u64);
+        n_pages * bytes.page + n_window_pages * bytes.window_page + usage.n_states as u64 * bytes.state
+    }
+
     /// A second sequence with the same tokens; memory is shared until they part.
     pub fn fork(&mut self, seq: SequenceId) -> Result<SequenceId> {
         self.cache.fork(seq)
@@ -333,14 +346,61 @@ impl Model {
         self.cache.free(seq);
     }
 
-    /// The sequence as bytes for a checkpoint file; see `kv::snapshot`.
-    pub fn snapshot(&self, seq: SequenceId) -> Result<Vec<u8>> {
-        snapshot::write(&self.identity, &self.cache, &self.executor, seq)
+    /// Where `truncate` would go back to for `n`.
+    pub fn reach(&self, seq: SequenceId, n: usize) -> Result<usize> {
+        self.cache.reach(seq, n)
     }
 
-    /// A sequence from such bytes: the same logits, bit for bit. Errors `snapshot.*`: nothing has changed.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<SequenceId> {
-        snapshot::restore(&self.identity, &mut self.cache, &mut self.executor, bytes)
+    /// From here on windows let go of nothing, so that the next position that is kept leads back to any since here.
+    pub fn hold(&mut self, seq: SequenceId) -> Result<()> {
+        self.cache.hold(seq)
+    }
+
+    /// Windows let go again of what they have passed.
+    pub fn let_pass(&mut self, seq: SequenceId) -> Result<()> {
+        self.cache.let_pass(seq)
+    }
+
+    /// Positions that the sequence was told to keep.
+    pub fn kept(&self, seq: SequenceId) -> Result<Vec<usize>> {
+        Ok(self.cache.kept(seq)?.iter().map(|kept| kept.position).collect())
+    }
+
+    /// The pieces that lead to each of `positions`, for checkpoint files; see `kv::snapshot`.
+    pub fn pieces(&self, seq: SequenceId, positions: &[usize]) -> Result<Vec<Piece>> {
+        snapshot::pieces(&self.identity, &self.cache, seq, positions)
+    }
+
+    /// The bytes of such a piece. Error `snapshot.moved`: the sequence holds it no more.
+    pub fn piece(&self, seq: SequenceId, piece: &Piece) -> Result<Vec<u8>> {
+        snapshot::write(&self.identity, &self.cache, &self.executor, seq, piece)
+    }
+
+    /// By what names pieces are stored that lead along `tokens`.
+    pub fn way(&self, tokens: &[TokenId]) -> Way {
+        Way::new(&self.identity, tokens)
+    }
+
+    /// Whether layers keep everything, so that stretches hold something.
+    pub fn has_stretches(&self) -> bool {
+        self.identity.bytes.page > 0
+    }
+
+    /// How far along `tokens`, at most to `most`, a head leads of which `bytes` are the first `GLIMPSE_LEN`.
+    pub fn head_reach(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<usize> {
+        snapshot::reach(&self.identity, &self.cache, tokens, most, bytes)
+    }
+
+    /// A sequence that holds `tokens`, from stored pieces: the same logits, bit for bit. Errors `snapshot.*`: nothing
+    /// has changed.
+    pub fn restore(
+        &mut self,
+        tokens: &[TokenId],
+        head: Option<&[u8]>,
+        read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
+    ) -> Result<SequenceId> {
+        let Self { identity, cache, executor, .. } = self;
+        snapshot::restore(identity, cache, executor, tokens, head, read)
     }
 
     /// Error `request.token_unknown`: an id outside the vocabulary.

@@ -377,6 +377,10 @@ impl Scheduler {
             _ = model.keep(sequence);
         }
         let Self { active, costs, draft_model, .. } = self;
+        for active in shares.iter().map(|share| &active[share.index]).filter(|active| active.decodes()) {
+            // the prompt can be gone back through now
+            _ = model.let_pass(active.sequence);
+        }
         let guess_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
         for share in shares {
             active[share.index].settle(share, model, costs, guess_cost);

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::kept::{self, Kept, Shared};
-use super::pool::{Pages, Pool};
+use super::kept::{self, Kept};
+use super::pool::{Pages, Pool, PoolUse};
 use super::size::Geometry;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
@@ -52,6 +52,8 @@ struct Sequence {
     pages: Pages,
     /// of the layers with a window
     window: Pages,
+    /// pages of the window that it doesn't let go of yet: from this one on
+    held_from: Option<usize>,
     /// slot of the recurrent state after the last token; None: no tokens, or no such layers
     state: Option<u32>,
     /// in order of position
@@ -122,6 +124,11 @@ impl KvCache {
         }
     }
 
+    /// Of pages, of pages of windows, of states.
+    pub fn pools(&self) -> [PoolUse; 3] {
+        [self.pages.usage(), self.window_pages.usage(), self.states.usage()]
+    }
+
     /// An empty sequence. Error: as many sequences live as the cache was made for.
     pub fn create(&mut self) -> Result<SequenceId> {
         if !self.has_free_sequence() {
@@ -140,6 +147,7 @@ impl KvCache {
             tokens: Vec::with_capacity(self.geometry.n_ctx),
             pages: Pages::with_capacity(n_pages),
             window: Pages::with_capacity(n_window_pages),
+            held_from: None,
             state: None,
             kept: Vec::new(),
             mark: None,
@@ -205,6 +213,11 @@ impl KvCache {
         self.go_back(id, n, true)
     }
 
+    /// Where `truncate` would go back to for `n`.
+    pub fn reach(&self, id: SequenceId, n: usize) -> Result<usize> {
+        Ok(self.nearest(self.get(id)?, n, true).0)
+    }
+
     /// After a run that failed: drops what was reserved, and goes back to `n` or before. The recurrent state may have
     /// been overwritten.
     pub fn revert(&mut self, id: SequenceId, n: usize) -> Result<usize> {
@@ -218,6 +231,7 @@ impl KvCache {
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.truncate(to);
+        sequence.held_from = None;
         sequence.pages.truncate(n_pages, pages);
         sequence.window.truncate(n_pages, window_pages);
         let state = match from {
@@ -283,6 +297,27 @@ impl KvCache {
         let window = sequence.window.share(sequence.window.first(), sequence.window.end(), window_pages);
         let state = sequence.state.inspect(|&slot| states.share(slot));
         sequence.kept.push(Kept { position, window, state, stamp });
+        if sequence.held_from.is_some() {
+            self.hold(id)?;
+        }
+        Ok(())
+    }
+
+    /// From here on windows let go of nothing, so that the next position that is kept leads back to any since here;
+    /// then from there on. Given up where the pages are needed.
+    pub fn hold(&mut self, id: SequenceId) -> Result<()> {
+        self.let_pass(id)?;
+        let sequence = self.sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        sequence.held_from = self.geometry.window.map(|_| sequence.window.first());
+        Ok(())
+    }
+
+    /// Windows let go again of what they have passed.
+    pub fn let_pass(&mut self, id: SequenceId) -> Result<()> {
+        let Self { sequences, geometry, window_pages, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        sequence.held_from = None;
+        sequence.window.forget_before(geometry.first_window_page(sequence.tokens.len()), window_pages);
         Ok(())
     }
 
@@ -332,7 +367,7 @@ impl KvCache {
         Ok(Copies { page, window_page, state })
     }
 
-    /// Drops kept positions until the pools hold what `reserve` takes. Live sequences alone always fit.
+    /// Gives up what can be until the pools hold what `reserve` takes. Live sequences alone always fit.
     fn make_room(&mut self, id: SequenceId, n: usize) -> Result<()> {
         loop {
             let sequence = self.get(id)?;
@@ -349,7 +384,7 @@ impl KvCache {
             if n_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
                 return Ok(());
             }
-            assert!(self.thin(), "the pools hold every live sequence");
+            assert!(self.give_up(), "the pools hold every live sequence");
         }
     }
 
@@ -364,18 +399,16 @@ impl KvCache {
             "tokens are reserved before they are committed"
         );
         sequence.tokens.extend_from_slice(tokens);
-        sequence.window.forget_before(geometry.first_window_page(sequence.tokens.len()), window_pages);
+        let passed = geometry.first_window_page(sequence.tokens.len());
+        sequence
+            .window
+            .forget_before(sequence.held_from.map_or(passed, |held| held.min(passed)), window_pages);
         Ok(())
     }
 
-    /// A sequence that holds `tokens`, window pages from `first` on, and one kept position if there is room for it.
-    /// The caller has checked the numbers, and fills pages and slots.
-    pub fn create_held(
-        &mut self,
-        tokens: &[TokenId],
-        first: usize,
-        kept: Option<&Shared>,
-    ) -> Result<SequenceId> {
+    /// A sequence that holds `tokens`, and window pages from `first` on, at most as many as a live one may. The caller
+    /// fills pages and slots.
+    pub fn create_held(&mut self, tokens: &[TokenId], first: usize) -> Result<SequenceId> {
         let id = self.create()?;
         let (end, n_states) = (self.geometry.pages_for(tokens.len()), usize::from(self.geometry.recurrent));
         let n_live_pages = if self.geometry.window.is_some() { end - first } else { 0 };
@@ -386,34 +419,28 @@ impl KvCache {
         sequence.pages.grow(0, end, pages);
         sequence.window = Pages::take(first, first + n_live_pages, window_pages);
         sequence.state = (n_states > 0 && !tokens.is_empty()).then(|| states.take());
-        let Some(kept) = kept.filter(|_| self.geometry.can_lose() && self.geometry.max_kept > 0) else {
-            return Ok(id);
-        };
-        let kept_end =
-            if self.geometry.window.is_some() { self.geometry.pages_for(kept.position) } else { 0 };
-        if !self.free_up(kept_end.saturating_sub(kept.first + kept.pages.len()), n_states) {
-            return Ok(id);
-        }
-        self.n_ever_kept += 1;
-        let stamp = self.n_ever_kept;
-        let Self { sequences, window_pages, states, .. } = &mut *self;
-        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
-        let window =
-            Pages::take_around(kept.first, kept_end, &sequence.window, kept.pages.clone(), window_pages);
-        let state = (n_states > 0).then(|| states.take());
-        sequence.kept.push(Kept { position: kept.position, window, state, stamp });
         Ok(id)
     }
 
-    /// Drops kept positions until so many are free. False: there are not so many.
+    /// Gives up what can be until so many are free. False: there are not so many.
     fn free_up(&mut self, n_window_pages: usize, n_states: usize) -> bool {
         loop {
             if n_window_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
                 return true;
             }
-            if !self.thin() {
+            if !self.give_up() {
                 return false;
             }
+        }
+    }
+
+    /// Lets go of something that only saves time: windows that are held on to, then a kept position. False: there is
+    /// nothing.
+    fn give_up(&mut self) -> bool {
+        let mut held = self.sequences.iter().filter(|(_, sequence)| sequence.held_from.is_some());
+        match held.next().map(|(&id, _)| id) {
+            Some(id) => self.let_pass(id).is_ok(),
+            None => self.thin(),
         }
     }
 

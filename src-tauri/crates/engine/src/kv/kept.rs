@@ -1,8 +1,6 @@
 //! Positions that a sequence can go back to although its windows have passed them, or its recurrent layers gone on:
 //! the window's pages and the state as they were there.
 
-use std::ops::Range;
-
 use super::cache::SequenceId;
 use super::pool::{Pages, Pool};
 
@@ -33,14 +31,6 @@ impl Kept {
         self.window.clear(window_pages);
         self.state.take().into_iter().for_each(|slot| states.release(slot));
     }
-}
-
-/// A kept position of a snapshot: where its window pages begin, and which of them are the sequence's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shared {
-    pub position: usize,
-    pub first: usize,
-    pub pages: Range<usize>,
 }
 
 /// Positions of a sequence that are not thinned out while others are there: before and after the last reply.

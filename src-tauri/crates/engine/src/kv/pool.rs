@@ -2,6 +2,17 @@
 //!
 //! A place with more than one holder is never written: whoever wants to write takes one of its own first.
 
+/// What of a pool is in use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PoolUse {
+    pub n_places: usize,
+    pub n_held: usize,
+    /// Of those held, by more than one.
+    pub n_shared: usize,
+    /// Places that were ever used, held or free by now: what the system has given memory for.
+    pub n_touched: usize,
+}
+
 /// A fixed number of places.
 #[derive(Debug)]
 pub struct Pool {
@@ -28,6 +39,12 @@ impl Pool {
 
     pub fn n_free(&self) -> usize {
         self.n_places() - self.n_held()
+    }
+
+    pub fn usage(&self) -> PoolUse {
+        let n_shared = self.holders.iter().filter(|&&n| n > 1).count();
+        let n_touched = self.untouched as usize;
+        PoolUse { n_places: self.n_places(), n_held: self.n_held(), n_shared, n_touched }
     }
 
     pub fn is_shared(&self, place: u32) -> bool {
@@ -121,22 +138,6 @@ impl Pages {
         self.pages.resize(first, kernels::NO_PAGE);
         self.pages.extend_from_slice(&other.pages[first..end]);
         self.first = first;
-    }
-
-    /// Pages `first..end`: those in `shared` another's, the rest new.
-    pub fn take_around(
-        first: usize,
-        end: usize,
-        other: &Self,
-        shared: std::ops::Range<usize>,
-        pool: &mut Pool,
-    ) -> Self {
-        let mut pages = vec![kernels::NO_PAGE; first];
-        for index in first..end {
-            let page = other.get(index).filter(|_| shared.contains(&index)).inspect(|&page| pool.share(page));
-            pages.push(page.unwrap_or_else(|| pool.take()));
-        }
-        Self { pages, first }
     }
 
     /// Pages `first..end`, all new.

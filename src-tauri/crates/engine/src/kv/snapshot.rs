@@ -1,59 +1,176 @@
-//! A sequence as bytes, and back: for checkpoint files and for other processes.
+//! A sequence as pieces of bytes, and back: for checkpoint files.
 //!
-//! `format` lays the bytes out and is the one judge: it sees every snapshot before it leaves and after it comes in.
-//! Whatever doesn't fit is refused with its own message, and the caller computes the tokens again.
+//! Whole stretches of tokens are pieces by themselves, named by the tokens that they end with: conversations that begin
+//! alike share them, and a longer conversation adds only what is new. What is left at a position, the tokens after the
+//! last whole stretch, windows, recurrent states, is its head. `format` lays the bytes out and is the one judge: it
+//! sees every piece before it leaves and after it comes in. Whatever doesn't fit is refused with its own message, and
+//! the caller computes the tokens again.
 
 use kernels::{Executor, Retention};
 
 use super::cache::{KvCache, SequenceId};
-use super::kept::{Kept, Shared};
+use super::pool::Pages;
+use super::size::PieceBytes;
+use crate::TokenId;
 use crate::error::Result;
 
 mod format;
+mod key;
 
-use format::{Contents, HEADER_LEN, check, seal};
-pub use format::{FORMAT_VERSION, Identity};
+pub use format::{FORMAT_VERSION, GLIMPSE_LEN};
+use format::{HEADER_LEN, Kind, Label, check, refused, seal};
+pub use key::Key;
 
-/// The sequence as bytes, with the last position that was kept before its end: where a template that drops old
-/// reasoning goes back to.
-pub fn write(identity: &Identity, cache: &KvCache, executor: &Executor, seq: SequenceId) -> Result<Vec<u8>> {
+/// Tokens of a stretch: whole pages, some megabytes.
+pub const STRETCH: usize = 256;
+
+/// Code of the error for a piece that is sound, but follows other tokens.
+pub const FOREIGN: &str = "snapshot.prefix";
+
+/// What must agree for the bytes of one process to mean the same in another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// `WeightFile::fingerprint`, hashed.
+    pub model: u64,
+    /// Hash of the spec: the same file read by another version of its architecture is another model.
+    pub spec: u64,
+    /// Hash of the backend of each layer and its instruction set: page layouts are theirs, and roundings.
+    pub backends: u64,
+    /// Hash of the precision of each layer's keys and values.
+    pub kv: u64,
+    /// Of a page, and of a state, all layers.
+    pub bytes: PieceBytes,
+}
+
+/// A piece of a sequence, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Letters, digits, one hyphen in that of a head.
+    pub name: String,
+    /// Tokens up to its end.
+    pub position: usize,
+    part: Part,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Stretch,
+    Head,
+}
+
+/// Where stored pieces lead on the way through some tokens.
+pub struct Way {
+    keys: Vec<Key>,
+}
+
+impl Way {
+    pub(crate) fn new(identity: &Identity, tokens: &[TokenId]) -> Self {
+        Self { keys: key::chain(identity, tokens) }
+    }
+
+    /// Whole stretches.
+    pub fn n_stretches(&self) -> usize {
+        self.keys.len() - 1
+    }
+
+    /// Name of the stretch that is the `index`-th.
+    pub fn stretch(&self, index: usize) -> String {
+        self.keys[index + 1].to_string()
+    }
+
+    /// What the names of heads begin with that need the first `n` stretches, and no more.
+    pub fn heads_after(&self, n: usize) -> String {
+        format!("{}-", self.keys[n])
+    }
+
+    fn head(&self, tokens: &[TokenId]) -> String {
+        let n = tokens.len() / STRETCH;
+        format!("{}-{}", self.keys[n], self.keys[n].head(&tokens[n * STRETCH..]))
+    }
+}
+
+/// The pieces that lead to each of `positions`, which are within the sequence: stretches first.
+pub fn pieces(
+    identity: &Identity,
+    cache: &KvCache,
+    seq: SequenceId,
+    positions: &[usize],
+) -> Result<Vec<Piece>> {
     let tokens = cache.tokens(seq)?;
-    let window = cache.window_pages(seq)?;
-    let kept = cache.kept(seq)?.iter().rfind(|kept| kept.position < tokens.len());
-    let shared = kept.map(|kept| shared(kept, window));
+    let way = Way::new(identity, tokens);
+    let last = positions.iter().copied().max().unwrap_or(0).min(tokens.len());
+    let stretch =
+        |index| Piece { name: way.stretch(index), position: (index + 1) * STRETCH, part: Part::Stretch };
+    let n_stretches = if identity.bytes.page > 0 { last / STRETCH } else { 0 };
+    let mut pieces: Vec<Piece> = (0..n_stretches).map(stretch).collect();
+    for &position in positions.iter().filter(|&&position| position > 0 && position <= tokens.len()) {
+        let name = way.head(&tokens[..position]);
+        pieces.push(Piece { name, position, part: Part::Head });
+    }
+    Ok(pieces)
+}
+
+/// The bytes of a piece that `pieces` named. Error `snapshot.moved`: the sequence holds it no more.
+pub fn write(
+    identity: &Identity,
+    cache: &KvCache,
+    executor: &Executor,
+    seq: SequenceId,
+    piece: &Piece,
+) -> Result<Vec<u8>> {
+    let moved = || refused("snapshot.moved", format!("position {} has been left", piece.position));
+    let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved)?;
+    let way = Way::new(identity, tokens);
+    let (kind, name, base) = match piece.part {
+        Part::Stretch => (Kind::Stretch, way.stretch(piece.position / STRETCH - 1), piece.position - STRETCH),
+        Part::Head => (Kind::Head, way.head(tokens), piece.position / STRETCH * STRETCH),
+    };
+    if name != piece.name {
+        return Err(moved());
+    }
+    let geometry = cache.geometry();
+    let page = |n| geometry.pages_for(n);
     let mut out = vec![0; HEADER_LEN];
-    tokens.iter().for_each(|token| out.extend_from_slice(&token.to_le_bytes()));
-    let mut add = |retention, pages: &[u32]| -> Result<()> {
-        for &page in pages {
-            for layer in layers(executor, retention) {
-                out.extend_from_slice(executor.kv_page(layer, page)?);
+    tokens[base..].iter().for_each(|token| out.extend_from_slice(&token.to_le_bytes()));
+    add(executor, Retention::All, &cache.pages(seq)?[page(base)..page(piece.position)], &mut out)?;
+    let mut first_window_page = 0;
+    match kind {
+        Kind::Stretch => {}
+        Kind::Head => {
+            let (window, state) = held_at(cache, seq, piece.position)?.ok_or_else(moved)?;
+            first_window_page = window.first();
+            let end = if geometry.window.is_some() { page(piece.position) } else { 0 };
+            let held: Vec<u32> = (window.first()..end).filter_map(|index| window.get(index)).collect();
+            add(executor, Retention::Window, &held, &mut out)?;
+            if let Some(slot) = state {
+                out.extend_from_slice(&executor.state(slot)?);
             }
         }
-        Ok(())
-    };
-    add(Retention::All, cache.pages(seq)?)?;
-    add(Retention::Window, window.held())?;
-    if let (Some(kept), Some(shared)) = (kept, &shared) {
-        let own = (kept.window.first()..kept.window.end()).filter(|index| !shared.pages.contains(index));
-        let own: Vec<u32> = own.filter_map(|index| kept.window.get(index)).collect();
-        add(Retention::Window, &own)?;
     }
-    for slot in [cache.state(seq)?, kept.and_then(|kept| kept.state)].into_iter().flatten() {
-        out.extend_from_slice(&executor.state(slot)?);
-    }
-    seal(identity, tokens.len(), window.first(), shared.as_ref(), &mut out);
-    check(identity, cache.geometry(), &out)?;
+    let before = way.keys[base / STRETCH];
+    seal(identity, &Label { kind, base, end: piece.position, first_window_page, before }, &mut out);
+    check(identity, geometry, &out)?;
     Ok(out)
 }
 
-/// Which pages of a kept position are the sequence's own still: they stand together.
-fn shared(kept: &Kept, window: &super::pool::Pages) -> Shared {
-    let mut same = (kept.window.first()..kept.window.end())
-        .filter(|&index| window.get(index).is_some() && window.get(index) == kept.window.get(index));
-    let start = same.next();
-    let pages = start
-        .map_or(0..0, |start| start..start + 1 + same.zip(start + 1..).take_while(|(a, b)| a == b).count());
-    Shared { position: kept.position, first: kept.window.first(), pages }
+/// Windows and state of a sequence as they are, or were, at a position. None: they are gone.
+fn held_at(cache: &KvCache, seq: SequenceId, position: usize) -> Result<Option<(&Pages, Option<u32>)>> {
+    let (geometry, n_held) = (cache.geometry(), cache.tokens(seq)?.len());
+    if let Some(kept) = cache.kept(seq)?.iter().find(|kept| kept.position == position) {
+        return Ok(Some((&kept.window, kept.state)));
+    }
+    let window = cache.window_pages(seq)?;
+    let is_there = position == n_held || !geometry.recurrent && geometry.is_covered(window.first(), position);
+    Ok(is_there.then_some((window, cache.state(seq)?)))
+}
+
+fn add(executor: &Executor, retention: Retention, pages: &[u32], out: &mut Vec<u8>) -> Result<()> {
+    for &page in pages {
+        for layer in layers(executor, retention) {
+            out.extend_from_slice(executor.kv_page(layer, page)?);
+        }
+    }
+    Ok(())
 }
 
 /// KV layers of that kind.
@@ -62,41 +179,110 @@ fn layers(executor: &Executor, retention: Retention) -> impl Iterator<Item = usi
     layers.filter(move |(_, layout)| layout.retention() == retention).map(|(layer, _)| layer)
 }
 
-/// A new sequence from such bytes. On error nothing has changed.
+/// How far along `tokens` a sequence could go on from a head, of which `bytes` are the first `GLIMPSE_LEN`; at most to
+/// `most`. Error: from nowhere.
+pub fn reach(
+    identity: &Identity,
+    cache: &KvCache,
+    tokens: &[TokenId],
+    most: usize,
+    bytes: &[u8],
+) -> Result<usize> {
+    let geometry = cache.geometry();
+    let head = format::glimpse(identity, geometry, bytes)?;
+    let base = head.end - head.tokens.len();
+    let rest = tokens.get(base..).unwrap_or_default();
+    let n_same = head.tokens.iter().zip(rest).take_while(|(a, b)| a == b).count();
+    let n = (base + n_same).min(most);
+    let is_there = match geometry.recurrent {
+        true => n == head.end,
+        false => n >= base && geometry.is_covered(head.first_window_page, n),
+    };
+    let is_after = Way::new(identity, &tokens[..base.min(tokens.len())]).keys.last() == Some(&head.before);
+    match is_there && is_after && n > 0 {
+        true => Ok(n),
+        false => Err(refused(FOREIGN, "the piece follows other tokens".into())),
+    }
+}
+
+/// A new sequence that holds `tokens`, from a head (none: they are whole stretches, and no layer forgets) and from the
+/// stretches before it, which `read` brings by name. On error nothing has changed.
 pub fn restore(
     identity: &Identity,
     cache: &mut KvCache,
     executor: &mut Executor,
-    bytes: &[u8],
+    tokens: &[TokenId],
+    head: Option<&[u8]>,
+    read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
 ) -> Result<SequenceId> {
-    let contents = check(identity, cache.geometry(), bytes)?;
-    let seq = cache.create_held(&contents.tokens, contents.first_window_page, contents.kept.as_ref())?;
-    let filled = fill(cache, executor, seq, &contents);
+    let n = tokens.len();
+    let foreign = || refused(FOREIGN, "the piece follows other tokens".into());
+    let contents = head.map(|bytes| check(identity, cache.geometry(), bytes)).transpose()?;
+    let first = match &contents {
+        Some(head) => {
+            let end = head.base + head.tokens.len();
+            let is_state = !cache.geometry().recurrent || n == end;
+            let is_there = head.kind == Kind::Head && head.base <= n && n <= end && is_state;
+            let covered = cache.geometry().is_covered(head.first_window_page, n);
+            if !is_there || !covered || head.tokens[..n - head.base] != tokens[head.base..] {
+                return Err(foreign());
+            }
+            head.first_window_page.max(cache.geometry().first_window_page(n))
+        }
+        None if n.is_multiple_of(STRETCH) && !cache.geometry().can_lose() => 0,
+        None => return Err(foreign()),
+    };
+    let base = contents.as_ref().map_or(n, |head| head.base);
+    let way = Way::new(identity, &tokens[..base]);
+    if contents.as_ref().is_some_and(|head| way.keys.last() != Some(&head.before)) {
+        return Err(foreign());
+    }
+    let seq = cache.create_held(tokens, first)?;
+    let mut fill = || -> Result<()> {
+        if let Some(head) = &contents {
+            fill_head(identity, cache, executor, seq, head)?;
+        }
+        for index in 0..if identity.bytes.page > 0 { way.n_stretches() } else { 0 } {
+            let bytes = read(&way.stretch(index))?;
+            let stretch = check(identity, cache.geometry(), &bytes)?;
+            let own = index * STRETCH..(index + 1) * STRETCH;
+            let is_it = stretch.kind == Kind::Stretch && stretch.base == own.start;
+            if !is_it || stretch.before != way.keys[index] || stretch.tokens != tokens[own.clone()] {
+                return Err(foreign());
+            }
+            let page = |n| cache.geometry().pages_for(n);
+            let pages = &cache.pages(seq)?[page(own.start)..page(own.end)];
+            fill_pages(executor, Retention::All, pages, stretch.pages)?;
+        }
+        Ok(())
+    };
+    let filled = fill();
     if filled.is_err() {
         cache.free(seq);
     }
     filled.map(|()| seq)
 }
 
-fn fill(cache: &KvCache, executor: &mut Executor, seq: SequenceId, contents: &Contents<'_>) -> Result<()> {
-    fill_pages(executor, Retention::All, cache.pages(seq)?, contents.pages)?;
-    fill_pages(executor, Retention::Window, cache.window_pages(seq)?.held(), contents.window_pages)?;
+fn fill_head(
+    identity: &Identity,
+    cache: &KvCache,
+    executor: &mut Executor,
+    seq: SequenceId,
+    head: &format::Contents,
+) -> Result<()> {
+    let tail = &cache.pages(seq)?[cache.geometry().pages_for(head.base)..];
+    fill_pages(executor, Retention::All, tail, head.pages)?;
+    let window = cache.window_pages(seq)?;
+    let n_passed = window.first().saturating_sub(head.first_window_page);
+    let own = head.window_pages.get(n_passed * identity.bytes.window_page as usize..).unwrap_or_default();
+    fill_pages(executor, Retention::Window, window.held(), own)?;
     if let Some(slot) = cache.state(seq)? {
-        executor.write_state(slot, contents.state)?;
-    }
-    // there may have been no room for it
-    let kept = cache.kept(seq)?.first();
-    if let (Some(kept), Some(shared)) = (kept, &contents.kept) {
-        let own = (kept.window.first()..kept.window.end()).filter(|index| !shared.pages.contains(index));
-        let own: Vec<u32> = own.filter_map(|index| kept.window.get(index)).collect();
-        fill_pages(executor, Retention::Window, &own, contents.kept_pages)?;
-        if let Some(slot) = kept.state {
-            executor.write_state(slot, contents.kept_state)?;
-        }
+        executor.write_state(slot, head.state)?;
     }
     Ok(())
 }
 
+/// `bytes` hold as many pages, or more.
 fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], bytes: &[u8]) -> Result<()> {
     let layers: Vec<usize> = layers(executor, retention).collect();
     let mut rest = bytes;

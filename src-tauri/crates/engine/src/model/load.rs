@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kernels::cpu::isa::IsaLevel;
 use kernels::{
     Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
 };
@@ -77,7 +78,7 @@ pub(super) fn load(
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
     let fingerprint = file.fingerprint();
-    let identity = identity(&fingerprint, &spec, &layer_kinds, &executor)?;
+    let identity = identity(&fingerprint, &spec, &layer_kinds, options, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
     let info = ModelInfo {
         fingerprint,
@@ -121,7 +122,7 @@ impl Model {
         let graph = decoder::build(&self.spec, &placement, options.kv, &mut upload)?;
         let executor = Executor::new(graph, devices, self.executor.capacity())?;
         let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
-        self.identity = identity(&fingerprint, &self.spec, &layer_kinds, &executor)?;
+        self.identity = identity(&fingerprint, &self.spec, &layer_kinds, options, &executor)?;
         self.info.fingerprint = fingerprint;
         self.executor = executor;
         self.cache.clear();
@@ -217,8 +218,15 @@ fn identity(
     fingerprint: &str,
     spec: &ModelSpec,
     layer_kinds: &[BackendKind],
+    options: &LoadOptions,
     executor: &Executor,
 ) -> Result<Identity> {
+    // roundings are those of an instruction set
+    let level = match options.isa {
+        _ if !layer_kinds.contains(&BackendKind::Cpu) => None,
+        Some(level) => Some(level),
+        None => Some(IsaLevel::from_env()?),
+    };
     let layers = &executor.graph().kv().layers;
     let mut bytes = PieceBytes { page: 0, window_page: 0, ..PieceBytes::of(executor.graph().kv()) };
     for (layer, layout) in layers.iter().enumerate() {
@@ -232,7 +240,7 @@ fn identity(
     Ok(Identity {
         model: xxh64(fingerprint.as_bytes()),
         spec: xxh64(format!("{spec:?}").as_bytes()),
-        backends: xxh64(format!("{layer_kinds:?}").as_bytes()),
+        backends: xxh64(format!("{layer_kinds:?} {level:?}").as_bytes()),
         kv: xxh64(format!("{precisions:?}").as_bytes()),
         bytes,
     })

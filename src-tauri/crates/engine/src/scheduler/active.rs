@@ -87,6 +87,7 @@ impl Active {
                 let n_text = n_prompt + request.resumed.len();
                 let n_reused = model.truncate(sequence, n_common.min(n_text - 1))?;
                 model.keep(sequence)?;
+                model.hold(sequence)?;
                 (sequence, n_reused)
             }
         };
@@ -327,7 +328,11 @@ impl Active {
     pub fn release(self, model: &mut Model) {
         match self.request.sequence {
             None => model.free(self.sequence),
-            Some(sequence) => model.unmark(sequence),
+            Some(sequence) => {
+                model.unmark(sequence);
+                // one that lives no more holds nothing
+                _ = model.let_pass(sequence);
+            }
         }
     }
 }

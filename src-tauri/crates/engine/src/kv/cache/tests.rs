@@ -107,6 +107,30 @@ fn a_window_holds_few_pages_however_long_the_sequence() {
 }
 
 #[test]
+fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
+    let g = Geometry { window: Some(6), max_kept: 8, n_kept_window_pages: 100, ..geometry(10_000, 1) };
+    let mut cache = KvCache::new(g);
+    let a = cache.create().unwrap();
+    append(&mut cache, a, 10);
+    cache.keep(a).unwrap();
+    cache.hold(a).unwrap();
+    (0..20).for_each(|_| _ = append(&mut cache, a, 10));
+    cache.keep(a).unwrap();
+    cache.let_pass(a).unwrap();
+    (0..20).for_each(|_| _ = append(&mut cache, a, 10));
+    assert_eq!([10, 11, 100, 209, 210].map(|n| cache.reach(a, n).unwrap()), [10, 11, 100, 209, 210]);
+    assert_eq!(cache.reach(a, 300).unwrap(), 210, "since then it has passed");
+    assert_eq!(cache.truncate(a, 57).unwrap(), 57);
+
+    let g = Geometry { window: Some(6), ..geometry(10_000, 1) };
+    let mut cache = KvCache::new(g);
+    let a = cache.create().unwrap();
+    cache.hold(a).unwrap();
+    (0..100).for_each(|_| _ = append(&mut cache, a, 16));
+    assert!(cache.usage().n_window_pages <= g.n_window_pages(), "held only where there is room");
+}
+
+#[test]
 fn what_was_kept_is_where_it_goes_back_to() {
     let g = Geometry { recurrent: true, max_kept: 8, n_kept_states: 8, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
@@ -331,6 +355,8 @@ fn holders_equal_tables_in_random_histories() {
                     assert!(held == n_held || geometry.recurrent);
                 }
                 6 | 7 => memory.cache.keep(id).unwrap(),
+                10 => memory.cache.hold(id).unwrap(),
+                11 if draw(2) == 0 => memory.cache.let_pass(id).unwrap(),
                 8 => memory.draft(id),
                 9 => memory.cache.unmark(id),
                 _ => {

@@ -1,0 +1,71 @@
+//! Names of pieces: a hash of which model, precision and kernels, and of every token up to a piece's end. Who has the
+//! same tokens has the same names, whatever conversation they belong to.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use super::{FORMAT_VERSION, Identity, STRETCH};
+use crate::TokenId;
+
+/// The first half of a SHA-256: nobody finds two texts of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key([u8; 16]);
+
+impl Key {
+    fn of(hash: Sha256) -> Self {
+        Self(*hash.finalize().first_chunk().expect("SHA-256 has 32 bytes"))
+    }
+
+    /// Of no tokens.
+    pub(super) fn root(identity: &Identity) -> Self {
+        let Identity { model, spec, backends, kv, bytes } = identity;
+        let bytes = [bytes.page, bytes.window_page, bytes.state];
+        let mut hash = Sha256::new();
+        for word in [FORMAT_VERSION, *model, *spec, *backends, *kv].into_iter().chain(bytes) {
+            hash.update(word.to_le_bytes());
+        }
+        Self::of(hash)
+    }
+
+    /// Of this one's tokens and some more.
+    fn then(self, what: &[u8], tokens: &[TokenId]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update(what);
+        tokens.iter().for_each(|token| hash.update(token.to_le_bytes()));
+        Self::of(hash)
+    }
+
+    /// The head that ends with `tail` after this one's tokens.
+    pub(super) fn head(self, tail: &[TokenId]) -> Self {
+        self.then(b"head", tail)
+    }
+
+    pub(super) fn words(self) -> [u64; 2] {
+        let (a, b) = self.0.split_at(8);
+        [a, b].map(|half| u64::from_le_bytes(half.try_into().expect("halves of 8 bytes")))
+    }
+
+    pub(super) fn of_words([a, b]: [u64; 2]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&a.to_le_bytes());
+        bytes[8..].copy_from_slice(&b.to_le_bytes());
+        Self(bytes)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Keys of 0, 1, 2 … whole stretches of `tokens`.
+pub(super) fn chain(identity: &Identity, tokens: &[TokenId]) -> Vec<Key> {
+    let mut keys = vec![Key::root(identity)];
+    for stretch in tokens.chunks_exact(STRETCH) {
+        keys.push(keys[keys.len() - 1].then(b"stretch", stretch));
+    }
+    keys
+}
