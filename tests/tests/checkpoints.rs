@@ -102,6 +102,7 @@ fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -
         budget: None,
         speculation: None,
         script: Vec::new(),
+        resumed: Vec::new(),
     };
     generate(model, request, &mut |_| true).unwrap().done
 }
@@ -128,7 +129,12 @@ fn no_token_of_a_common_prefix_is_computed_again() {
             let what = format!("{}, {n_question} tokens asked", path.display());
             let again = turn(&mut model, seq, prompt.clone(), 150);
             assert_eq!(again.n_reused, prompt.len() - 1, "{what}: a new version");
-            let stored = Stored::of(&model, seq, &model.kept(seq).unwrap());
+            let positions = match model.rewind() {
+                // what every turn's end stores
+                Rewind::Anywhere => vec![before.len(), prompt.len()],
+                Rewind::Near | Rewind::Nowhere => model.kept(seq).unwrap(),
+            };
+            let stored = Stored::of(&model, seq, &positions);
             for n in [n_question - 1, n_question / 2, n_question / 3, 0] {
                 let n = before.len() + n;
                 let edited = [&prompt[..n], &[299, 298, 297]].concat();
@@ -145,5 +151,5 @@ fn no_token_of_a_common_prefix_is_computed_again() {
             }
         }
     }
-    assert!(n_near >= 6 || inglenook_tests::reference_is_small(), "{n_near}");
+    assert!(n_near >= 4 || inglenook_tests::reference_is_small(), "{n_near}");
 }

@@ -69,6 +69,12 @@ calls! {
     "draft_count": DraftArgs => DraftCount, |app, args| app.draft_count(&args);
     "retry": RetryArgs => TurnStarted, |app, args| app.retry(&args.conversation);
     "turn_cancel": TurnArgs => (), |app, args| app.turn_cancel(&args.turn);
+    "conversation_prefetch": IdArgs => (), |app, args| app.conversation_prefetch(&args.id);
+    "checkpoint_save": CheckpointArgs => CheckpointInfo, |app, args| app.checkpoint_save(&args);
+    "checkpoints_list": CheckpointsArgs => Vec<CheckpointInfo>, |app, args| app.checkpoints_list(args.conversation.as_deref());
+    "checkpoint_restore": IdArgs => ConversationSummary, |app, args| app.checkpoint_restore(&args.id);
+    "checkpoint_remove": IdArgs => (), |app, args| app.checkpoint_remove(&args.id);
+    "kv_stats": NoArgs => KvInfo, |app, _| app.kv_stats();
     "models_list": NoArgs => Vec<ModelEntry>, |app, _| app.models_list();
     "model_add": PathArgs => ModelEntry, |app, args| app.model_add(&args.path);
     "model_remove": IdArgs => (), |app, args| app.model_remove(&args.id);

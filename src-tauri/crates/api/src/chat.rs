@@ -167,6 +167,7 @@ impl App {
             bounds: limits.bounds(),
             compression,
             had: words,
+            keeping: Some(self.keeping()?),
         })))?;
         Ok(told(started))
     }

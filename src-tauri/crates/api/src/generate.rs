@@ -102,6 +102,7 @@ impl App {
             bounds: limits.bounds(),
             compression: None,
             had: None,
+            keeping: Some(self.keeping()?),
         })))?;
         Ok(turn)
     }

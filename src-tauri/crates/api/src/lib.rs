@@ -11,6 +11,7 @@ mod branches;
 pub mod calls;
 pub mod catalog;
 mod chat;
+mod checkpoints;
 pub mod civil;
 mod compress;
 pub mod conversion;
@@ -48,7 +49,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use io::{Clock, Io, RealClock, RealIo};
-use session::Session;
+use session::{CheckpointFolder, Session};
 
 pub use chat::Responder;
 pub use dirs::{DATA_DIR_VARIABLE, Dirs};
@@ -58,7 +59,7 @@ pub use generate::{GenerateArgs, SamplingArgs};
 use logging::Logging;
 pub use preferences::{Overrides, template_file};
 use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEvent, TurnEventKind};
-use worker::protocol::{Counted, Facts, Loaded, WorkerEvent, WorkerRequest};
+use worker::protocol::{Counted, Facts, KvStats, Loaded, WorkerEvent, WorkerRequest};
 
 /// Events that a slow watcher of the application may fall behind before it has to look anew.
 const APP_EVENTS_KEPT: usize = 1024;
@@ -111,6 +112,8 @@ struct Running {
 struct Shared {
     io: Arc<dyn Io>,
     clock: Arc<dyn Clock>,
+    /// Stored contexts.
+    contexts: CheckpointFolder,
     events: Arc<Feed<AppEvent>>,
     state: Mutex<State>,
     /// Held while the database is copied, and while what was deleted is wiped: no copy may keep it.
@@ -133,7 +136,15 @@ struct State {
     counts: HashMap<u64, Sender<Result<Counted>>>,
     /// Who waits for a conversation to be made to fit.
     fits: HashMap<u64, compress::Asker>,
-    /// Names for all three.
+    /// Who waits for a context to be stored.
+    stores: HashMap<u64, Sender<Result<Option<Vec<String>>>>>,
+    /// Who waits for figures of contexts.
+    kv_stats: HashMap<u64, Sender<KvStats>>,
+    /// Bytes that stored contexts may take.
+    disk_budget: u64,
+    /// A context could not be stored, and the user knows.
+    store_failed: bool,
+    /// Names for all who wait.
     n_asked: u64,
     /// Summaries that are being written, by their turn.
     jobs: HashMap<String, summaries::Job>,
@@ -251,6 +262,10 @@ impl App {
             inspections: HashMap::new(),
             counts: HashMap::new(),
             fits: HashMap::new(),
+            stores: HashMap::new(),
+            kv_stats: HashMap::new(),
+            disk_budget: 0,
+            store_failed: false,
             n_asked: 0,
             jobs: HashMap::new(),
             setups: HashMap::new(),
@@ -268,9 +283,11 @@ impl App {
         };
         let events = Feed::new(APP_EVENTS_KEPT);
         let (requests, worker_requests) = mpsc::channel();
+        let contexts = checkpoints::folder(&dirs, Arc::clone(&io));
         let shared = Arc::new(Shared {
             io,
             clock,
+            contexts,
             events,
             state: Mutex::new(state),
             copying: Mutex::new(()),
@@ -287,6 +304,7 @@ impl App {
         let running = Running { shared, dirs, overrides, logging, requests, threads, backup };
         let app = Self { running: Arc::new(running) };
         app.apply_log_level()?;
+        app.tidy_contexts()?;
         tracing::info!(data = %app.running.dirs.data.display(), "opened");
         Ok(app)
     }

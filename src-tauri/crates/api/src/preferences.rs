@@ -45,7 +45,7 @@ pub struct Overrides {
 }
 
 /// Settings speak of memory in these.
-const MB: u64 = 1 << 20;
+pub(crate) const MB: u64 = 1 << 20;
 
 /// Longer files are no chat templates.
 const MOST_TEMPLATE_BYTES: u64 = 1 << 20;
@@ -90,6 +90,9 @@ impl App {
         if setting.key == "log_level" {
             self.apply_log_level()?;
         }
+        if setting.key == "context_disk" {
+            self.apply_disk_budget()?;
+        }
         self.shared().tell(AppEvent::SettingChanged { row: row.clone() });
         Ok(row)
     }
@@ -126,7 +129,7 @@ impl App {
     }
 
     /// None: absent.
-    fn whole(&self, key: &str) -> Result<Option<u64>> {
+    pub(crate) fn whole(&self, key: &str) -> Result<Option<u64>> {
         Ok(self.value_of(key)?.as_u64())
     }
 

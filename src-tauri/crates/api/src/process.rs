@@ -19,7 +19,7 @@ use std::time::Duration;
 use io::{Clock, RealClock};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::worker::protocol::{Loaded, WorkerEvent, WorkerRequest};
+use crate::worker::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
 use crate::worker::{End, pipe};
 use child::{Child, Vitals};
 use flight::Flights;
@@ -187,10 +187,22 @@ impl Supervisor<'_> {
     }
 
     fn request(&mut self, request: WorkerRequest) {
+        // Nothing is kept where there is no process.
+        match (&request, &self.child) {
+            (WorkerRequest::KvStats { request }, None) => {
+                return self.say(WorkerEvent::KvStats { request: *request, stats: KvStats::default() });
+            }
+            (WorkerRequest::Store { request, .. }, None) => {
+                return self.say(WorkerEvent::Stored { request: *request, outcome: Ok(None) });
+            }
+            _ => {}
+        }
         self.flights.asked(&request, self.clock.now_utc_ms());
         match &request {
-            // Nothing is kept where there is no process.
-            WorkerRequest::Unload { .. } | WorkerRequest::Forget { .. } | WorkerRequest::Cancel { .. }
+            WorkerRequest::Unload { .. }
+            | WorkerRequest::Forget { .. }
+            | WorkerRequest::Cancel { .. }
+            | WorkerRequest::Prefetch(_)
                 if self.child.is_none() => {}
             _ => self.pass_on(vec![request]),
         }

@@ -143,6 +143,19 @@ impl Pump<'_> {
                     let _ = asked.send(outcome);
                 }
             }
+            WorkerEvent::Checkpoints(told) => {
+                self.shared.checkpoints(*told);
+            }
+            WorkerEvent::Stored { request, outcome } => {
+                let asked = self.shared.state().stores.remove(&request);
+                // Whoever asked may have gone.
+                _ = asked.map(|asked| asked.send(outcome));
+            }
+            WorkerEvent::KvStats { request, stats } => {
+                let asked = self.shared.state().kv_stats.remove(&request);
+                // Whoever asked may have gone.
+                _ = asked.map(|asked| asked.send(stats));
+            }
             WorkerEvent::Inspected { request, outcome } => {
                 let asked = self.shared.state().inspections.remove(&request);
                 if let Some(asked) = asked {

@@ -2,6 +2,7 @@
 //!
 //! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
 
+mod contexts;
 mod limits;
 
 use serde_json::{Value, json};
@@ -316,7 +317,7 @@ static SETTINGS: &[Setting] = &[
 
 /// All of them, in the order in which they are shown.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().chain(limits::ROWS)
+    SETTINGS.iter().chain(contexts::ROWS).chain(limits::ROWS)
 }
 
 pub fn find(key: &str) -> Result<&'static Setting> {

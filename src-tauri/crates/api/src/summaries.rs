@@ -101,6 +101,7 @@ impl Shared {
             resume: None,
             bounds: Default::default(),
             compression: None,
+            keeping: None,
         })))
     }
 

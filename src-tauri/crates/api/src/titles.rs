@@ -102,6 +102,7 @@ impl Shared {
             resume: None,
             compression: None,
             bounds: Default::default(),
+            keeping: None,
         })))
     }
 

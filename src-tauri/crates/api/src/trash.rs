@@ -55,6 +55,7 @@ impl App {
         let _alone = self.shared().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let traces = self.shared().state().session.forget(ids, &*self.shared().io)?;
         for id in ids {
+            self.conversation_forget_contexts(id)?;
             self.shared().tell(AppEvent::ConversationRemoved { id: id.clone() });
         }
         if let Some(traces) = traces {

@@ -3,11 +3,14 @@
 //!
 //! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
 
+mod contexts;
+
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 mod tree;
 
+pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier};
 pub use tree::*;
 
 // ---- the application ----

@@ -42,6 +42,7 @@ fn generate(turn: &str) -> WorkerRequest {
         bounds: Default::default(),
         compression: None,
         had: None,
+        keeping: None,
     }))
 }
 
@@ -67,7 +68,13 @@ fn the_worker_runs_over_a_pipe() {
                 inspected += 1;
                 assert!(outcome.unwrap().parameters > 0);
             }
-            WorkerEvent::Counted { .. } | WorkerEvent::Fitted { .. } => panic!("nobody asked"),
+            WorkerEvent::Counted { .. }
+            | WorkerEvent::Fitted { .. }
+            | WorkerEvent::Stored { .. }
+            | WorkerEvent::KvStats { .. } => {
+                panic!("nobody asked")
+            }
+            WorkerEvent::Checkpoints(told) => panic!("nothing is stored without a folder: {told:?}"),
             WorkerEvent::Inspected { request: _, outcome } => {
                 inspected += 1;
                 assert!(!outcome.unwrap_err().info.remedy.is_empty());

@@ -5,13 +5,15 @@ mod kernel_cases;
 mod kernels;
 mod made_up;
 mod profile;
+mod resume;
 mod speed;
 mod sustained;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use api::worker::protocol::Kv;
-use api::{Error, ErrorKind, Result};
+use api::{Dirs, Error, ErrorKind, Result};
 use clap::{Args, ValueEnum};
 use engine::arch;
 use engine::spec::Role;
@@ -30,7 +32,8 @@ use kernels::GROUPS;
 pub struct BenchArgs {
     #[command(flatten)]
     pub subject: BenchSubject,
-    /// What is measured: reading and generating, or an answer that repeats most of its prompt, with guesses and without
+    /// What is measured: reading and generating; an answer that repeats most of its prompt, with guesses and without;
+    /// or how soon a conversation of --prompt tokens goes on after a restart
     #[arg(long, value_enum, default_value_t = BenchTest::Speed)]
     pub test: BenchTest,
     /// Prompt tokens; 0 leaves the test out
@@ -68,6 +71,7 @@ pub struct BenchArgs {
 pub enum BenchTest {
     Speed,
     Editing,
+    Resume,
 }
 
 #[derive(Debug, Args)]
@@ -101,11 +105,14 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let context = match args.test {
         BenchTest::Speed => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
         BenchTest::Editing => editing::CONTEXT,
+        BenchTest::Resume => args.prompt + 2,
     };
     let mut options = place::load_options(global, Kv::F16, context)?;
     options.max_sequences = 1;
     let weight_bytes = bytes_per_pass(&file)?;
-    let model = place::model(file, &options, global)?;
+    let file = Arc::new(file);
+    let load = || place::shared_model(Arc::clone(&file), &options, global);
+    let model = load()?;
     if model.n_ctx() < context {
         return Err(Error::new(
             ErrorKind::Limit,
@@ -122,6 +129,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     }
     match args.test {
         BenchTest::Speed => {}
+        BenchTest::Resume => {
+            let cache = Dirs::resolve(global.app_config()?.data_dir)?.cache;
+            return resume::resume(bench, args.prompt.max(1), cache, load);
+        }
         BenchTest::Editing => {
             return editing::editing(&mut bench, global.draft_max.map_or(DEFAULT_DRAFT, |n| n as usize));
         }

@@ -8,6 +8,7 @@
 mod args;
 mod bench;
 mod chat;
+mod checkpoints;
 mod convert;
 mod devices;
 mod inspect;

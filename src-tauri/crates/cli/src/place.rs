@@ -101,9 +101,14 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
 
 /// With the adapters that the flags name.
 pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
+    shared_model(Arc::new(file), options, global)
+}
+
+/// As `model`, of a file that others use too.
+pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     let resident = resident::budget(global.resident, file.len_bytes());
     let options = LoadOptions { resident, ..options.clone() };
-    let mut model = engine::Model::load(Arc::new(file), &options, &mut |_| {})?;
+    let mut model = engine::Model::load(file, &options, &mut |_| {})?;
     model.adapt(&global.lora)?;
     Ok(model)
 }

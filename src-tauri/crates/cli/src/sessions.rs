@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::args::Global;
+use crate::checkpoints::{self, CheckpointArgs};
 use crate::turn::told;
 use crate::{out, text};
 
@@ -40,6 +41,8 @@ pub enum SessionsVerb {
     Restore {
         id: String,
     },
+    /// Named places to come back to
+    Checkpoint(CheckpointArgs),
     /// Messages by the beginnings of their words; \"what stands in quotes\" as it stands
     Search {
         query: String,
@@ -105,6 +108,7 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
                 out::json(&json!({ "removed": id, "forever": forever }))
             }
         }
+        SessionsVerb::Checkpoint(args) => checkpoints::checkpoint(&open()?, args, global.json)?,
         SessionsVerb::Trash { empty: false } => list(&open()?.trash_list()?, global.json),
         SessionsVerb::Trash { empty: true } => {
             let count = open()?.trash_empty()?;

@@ -71,6 +71,10 @@ impl<I: Io> Io for FaultIo<I> {
         self.step("read", path)?.read(path)
     }
 
+    fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
+        self.step("read", path)?.read_start(path, n)
+    }
+
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         self.step("write", path)?.write_atomic(path, bytes)
     }

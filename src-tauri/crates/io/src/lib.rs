@@ -25,6 +25,9 @@ pub trait Io: Send + Sync {
     /// The whole file.
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
 
+    /// The first `n` bytes of a file; all of it where there are fewer.
+    fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError>;
+
     /// Replaces the file: after success the new content survives a power cut, after an error (or a crash in the
     /// middle) the old content is there unharmed. The folder must exist.
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;

@@ -1,7 +1,7 @@
 //! The file system of the machine.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +17,15 @@ static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
 impl Io for RealIo {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
         fs::read(path).map_err(|e| IoError::new("read", path, e))
+    }
+
+    fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
+        let read = || {
+            let mut bytes = Vec::with_capacity(n);
+            File::open(path)?.take(n as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        read().map_err(|e| IoError::new("read", path, e))
     }
 
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
@@ -128,6 +137,8 @@ mod tests {
         assert_eq!(RealIo.read(&path).unwrap(), b"two");
         assert_eq!(RealIo.list(&folder.0).unwrap(), std::slice::from_ref(&path));
         assert_eq!(RealIo.len(&path).unwrap(), 3);
+        assert_eq!(RealIo.read_start(&path, 2).unwrap(), b"tw");
+        assert_eq!(RealIo.read_start(&path, 99).unwrap(), b"two");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Session {
     pub(crate) owner: Owner,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) folder: PathBuf,
+    /// No other process used the data when this one began.
+    pub(crate) is_alone: bool,
 }
 
 /// A conversation with its active branch.
@@ -59,7 +61,7 @@ impl Session {
             backup::tidy(folder, io)?;
         }
         let (db, mut notices) = db::open(&folder.join(db::FILE), last, io, &*clock)?;
-        let mut session = Self { db, owner, clock, folder: folder.to_owned() };
+        let mut session = Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.alive };
         session.recover()?;
         search::complete(&session.db)?;
         notices.extend(session.empty_trash(io)?);
@@ -250,6 +252,10 @@ impl Session {
 
     pub(crate) fn db(&self) -> &Connection {
         &self.db
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_utc_ms()
     }
 }
 

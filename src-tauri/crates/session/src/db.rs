@@ -40,6 +40,7 @@ const MIGRATIONS: &[&[&str]] = &[
         table::token_log::ADD_WHOLE,
         table::search::CREATE,
     ],
+    &[table::checkpoint::CREATE],
 ];
 
 /// Something the user should know though nothing failed.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod checkpoints;
 pub mod compress;
 mod conversation;
 mod db;
@@ -20,9 +21,11 @@ mod turns;
 mod whole;
 
 pub use backup::{BackUp, Backup};
+pub use checkpoints::CheckpointFolder;
 pub use conversation::{Branch, BranchMessage, Session};
 pub use db::Notice;
 pub use error::{Result, SessionError};
+pub use table::checkpoint::{CheckpointRow, KvFile, KvTotals};
 pub use table::conversation::{ConversationRow, TitledBy};
 pub use table::fold::FoldRow;
 pub use table::folder::FolderRow;

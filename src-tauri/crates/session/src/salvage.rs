@@ -9,8 +9,20 @@ use rusqlite::{Connection, params_from_iter};
 use crate::db;
 
 /// In an order that satisfies the references. Turns die with the file.
-const TABLES: &[&str] =
-    &["folder", "conversation", "message", "chunk", "token_log", "fold", "compression", "setting", "model"];
+const TABLES: &[&str] = &[
+    "folder",
+    "conversation",
+    "message",
+    "chunk",
+    "token_log",
+    "fold",
+    "compression",
+    "setting",
+    "model",
+    "kv_file",
+    "kv_use",
+    "checkpoint",
+];
 
 /// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
 /// that is left.

@@ -219,6 +219,63 @@ export type ChoiceOption = { value: string, label: string, };
 
 export type SettingRow = { key: string, section: string, label: string, help: string, kind: SettingKind, default: unknown, value: unknown, };
 
+export type CheckpointArgs = { conversation: string, name: string, };
+
+export type CheckpointsArgs = { 
+/**
+ * None: of all conversations.
+ */
+conversation: string | null, };
+
+/**
+ * A named place in a conversation.
+ */
+export type CheckpointInfo = { id: string, name: string, conversation: string, 
+/**
+ * The last message that belongs to it.
+ */
+message: string, created_ms: number, 
+/**
+ * Of the stored context; 0: there is none (any more), and it is read anew.
+ */
+bytes: number, };
+
+/**
+ * How contexts use memory and disk, and how often they were found, since the worker began.
+ */
+export type KvInfo = { turns: number, prompt_tokens: number, 
+/**
+ * Share of prompt tokens that were not computed again.
+ */
+hit_rate: number, memory: KvTier, 
+/**
+ * Of the memory's hits, those in another conversation's context.
+ */
+shared_tokens: number, disk: KvTier, files: number, 
+/**
+ * Bytes that named checkpoints keep from eviction.
+ */
+pinned_bytes: number, 
+/**
+ * Contexts in memory.
+ */
+contexts: number, pages: KvPool, window_pages: KvPool, states: KvPool, };
+
+export type KvTier = { bytes: number, budget_bytes: number, hit_tokens: number, };
+
+/**
+ * Places of one allocator.
+ */
+export type KvPool = { places: number, held: number, 
+/**
+ * Held by more than one context.
+ */
+shared: number, 
+/**
+ * Share of the places ever used that is free now.
+ */
+fragmentation: number, };
+
 export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "folder_changed", folder: Folder, } | { "type": "folder_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "setting_changed", row: SettingRow, } | { "type": "notice", error: ErrorInfo, };
 
 /**
@@ -411,6 +468,12 @@ export type Calls = {
   draft_count: { args: DraftArgs; result: DraftCount };
   retry: { args: RetryArgs; result: TurnStarted };
   turn_cancel: { args: TurnArgs; result: null };
+  conversation_prefetch: { args: IdArgs; result: null };
+  checkpoint_save: { args: CheckpointArgs; result: CheckpointInfo };
+  checkpoints_list: { args: CheckpointsArgs; result: Array<CheckpointInfo> };
+  checkpoint_restore: { args: IdArgs; result: ConversationSummary };
+  checkpoint_remove: { args: IdArgs; result: null };
+  kv_stats: { args: NoArgs; result: KvInfo };
   models_list: { args: NoArgs; result: Array<ModelEntry> };
   model_add: { args: PathArgs; result: ModelEntry };
   model_remove: { args: IdArgs; result: null };

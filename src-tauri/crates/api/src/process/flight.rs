@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
-use crate::worker::protocol::{GenerateRequest, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
+use crate::worker::protocol::{GenerateRequest, KvStats, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
 
 /// Processes that one request may bring down before it fails.
 const MAX_FALLS: u32 = 2;
@@ -80,10 +80,15 @@ impl Flights {
             }
             WorkerRequest::Inspect { request: id, .. }
             | WorkerRequest::Count { request: id, .. }
-            | WorkerRequest::Fit { request: id, .. } => {
+            | WorkerRequest::Fit { request: id, .. }
+            | WorkerRequest::Store { request: id, .. }
+            | WorkerRequest::KvStats { request: id } => {
                 self.questions.insert(*id, Question { request: request.clone(), n_falls: 0 });
             }
-            WorkerRequest::Unload { .. } | WorkerRequest::Forget { .. } | WorkerRequest::Stop => {}
+            WorkerRequest::Unload { .. }
+            | WorkerRequest::Forget { .. }
+            | WorkerRequest::Prefetch(_)
+            | WorkerRequest::Stop => {}
         }
     }
 
@@ -107,9 +112,12 @@ impl Flights {
             }
             WorkerEvent::Inspected { request, .. }
             | WorkerEvent::Counted { request, .. }
-            | WorkerEvent::Fitted { request, .. } => {
+            | WorkerEvent::Fitted { request, .. }
+            | WorkerEvent::Stored { request, .. }
+            | WorkerEvent::KvStats { request, .. } => {
                 self.questions.remove(request)?;
             }
+            WorkerEvent::Checkpoints(_) => {}
         }
         Some(event)
     }
@@ -204,7 +212,15 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         WorkerRequest::Fit { request, .. } => {
             Some(WorkerEvent::Fitted { request, outcome: Err(error.clone()) })
         }
-        WorkerRequest::Generate(_)
+        WorkerRequest::Store { request, .. } => {
+            Some(WorkerEvent::Stored { request, outcome: Err(error.clone()) })
+        }
+        // What it kept went with it.
+        WorkerRequest::KvStats { request } => {
+            Some(WorkerEvent::KvStats { request, stats: KvStats::default() })
+        }
+        WorkerRequest::Prefetch(_)
+        | WorkerRequest::Generate(_)
         | WorkerRequest::Cancel { .. }
         | WorkerRequest::Unload { .. }
         | WorkerRequest::Forget { .. }

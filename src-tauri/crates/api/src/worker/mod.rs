@@ -5,6 +5,7 @@
 //! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
 //! sleeps. Knows nothing of conversations, doors or the database.
 
+mod contexts;
 mod continued;
 mod count;
 mod fit;
@@ -15,6 +16,7 @@ pub mod pipe;
 mod prompt;
 pub mod protocol;
 mod running;
+pub mod stored;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,8 +33,8 @@ use count::Counter;
 pub(crate) use inspect::{inspect, open};
 use model::LoadedModel;
 use protocol::{
-    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Ids, LoadSpec, Loaded, ModelRef,
-    Step, WorkerEvent, WorkerRequest,
+    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, Ids, KvStats, Loaded,
+    ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
 };
 
 /// Models in memory at once: the one in use, and the one before it for those who compare.
@@ -58,21 +60,25 @@ pub fn run(
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
 ) -> End {
     let (early, models, waiting) = (VecDeque::new(), Vec::new(), VecDeque::new());
-    let mut worker = Worker { requests, early, clock, emit, gone: false, models, waiting, counter: None };
+    let (gone, may_store, hits) = (false, false, Hits::default());
+    let mut worker =
+        Worker { requests, early, clock, emit, gone, models, waiting, counter: None, may_store, hits };
     while !worker.gone {
         let request = if let Some(request) = worker.early.pop_front() {
             Ok(request)
-        } else if worker.is_idle() {
+        } else if worker.is_idle() && !worker.may_store {
             requests.recv().map_err(|_| TryRecvError::Disconnected)
         } else {
             requests.try_recv()
         };
         match request {
-            Ok(WorkerRequest::Stop) => return End::Stopped,
-            Err(TryRecvError::Disconnected) => return End::RequestsEnded,
+            Ok(WorkerRequest::Stop) => return worker.end(End::Stopped),
+            Err(TryRecvError::Disconnected) => return worker.end(End::RequestsEnded),
             Ok(request) => worker.handle(request),
+            Err(TryRecvError::Empty) if worker.is_idle() => worker.store_some(),
             Err(TryRecvError::Empty) => worker.step(),
         }
+        worker.tell_checkpoints();
     }
     End::NobodyListens
 }
@@ -91,6 +97,10 @@ struct Worker<'a> {
     waiting: VecDeque<Waiting>,
     /// The vocabulary that a draft was last counted with.
     counter: Option<Counter>,
+    /// Something of a context may have to be stored.
+    may_store: bool,
+    /// Of models that have gone.
+    hits: Hits,
 }
 
 /// How a turn's model came to be in memory.
@@ -126,6 +136,17 @@ impl Worker<'_> {
                 self.models.iter_mut().for_each(|model| model.forget(&conversation));
                 self.counter.iter_mut().for_each(|counter| counter.forget(&conversation));
             }
+            WorkerRequest::Store { request, conversation, keeping } => {
+                let mut models = self.models.iter_mut().rev();
+                let stored = models.find_map(|model| model.store_now(&conversation, &keeping).transpose());
+                self.tell_checkpoints();
+                self.say(WorkerEvent::Stored { request, outcome: stored.transpose() });
+            }
+            WorkerRequest::Prefetch(request) => self.prefetch(&request),
+            WorkerRequest::KvStats { request } => {
+                let stats = self.kv_stats();
+                self.say(WorkerEvent::KvStats { request, stats });
+            }
             WorkerRequest::Inspect { request, location } => {
                 let outcome = guarded(|| inspect(&location));
                 self.say(WorkerEvent::Inspected { request, outcome });
@@ -140,6 +161,56 @@ impl Worker<'_> {
             }
             WorkerRequest::Stop => self.gone = true,
         }
+    }
+
+    /// Of the models that are there.
+    fn kv_stats(&self) -> KvStats {
+        let hits = self.models.iter().fold(self.hits, |hits, model| hits.with(model.hits()));
+        KvStats { hits, models: self.models.iter().map(LoadedModel::kv).collect() }
+    }
+
+    fn prefetch(&mut self, request: &PrefetchRequest) {
+        let (reference, clock) = (&request.model, &*self.clock);
+        let is_it = |model: &&mut LoadedModel| model.reference == *reference && model.load == request.load;
+        let Some(model) = self.models.iter_mut().find(is_it).filter(|model| !model.is_busy()) else { return };
+        if let Err(error) = guarded(|| model.prefetch(request, clock)) {
+            tracing::info!(code = error.code(), "a context was not fetched ahead: {error}");
+        }
+    }
+
+    /// Stores a part of what should be, if nothing else is to be done.
+    fn store_some(&mut self) {
+        self.may_store = self.models.iter_mut().any(|model| model.store_some());
+    }
+
+    /// What is in memory goes to disk before it is gone.
+    fn end(&mut self, end: End) -> End {
+        for model in &mut self.models {
+            // one that panics here has lost time, no words
+            _ = guarded(|| {
+                model.store_all();
+                Ok(())
+            });
+        }
+        self.tell_checkpoints();
+        end
+    }
+
+    fn tell_checkpoints(&mut self) {
+        let told: Vec<_> = self.models.iter_mut().flat_map(LoadedModel::take_told).collect();
+        told.into_iter().for_each(|told| self.say(WorkerEvent::Checkpoints(Box::new(told))));
+    }
+
+    /// A model goes in good order: what it keeps is stored.
+    fn let_go(&mut self, mut model: LoadedModel) {
+        _ = guarded(|| {
+            model.store_all();
+            Ok(())
+        });
+        let told = model.take_told();
+        told.into_iter().for_each(|told| self.say(WorkerEvent::Checkpoints(Box::new(told))));
+        self.hits = self.hits.with(model.hits());
+        self.tell_model(&model.reference.id, Loaded::Unloaded);
     }
 
     fn count(&mut self, request: &CountRequest) -> Result<Counted> {
@@ -200,12 +271,14 @@ impl Worker<'_> {
                 self.drop_model(index, &error);
             }
         }
+        self.may_store = true;
         self.admit();
     }
 
     /// A model whose state can't be trusted any more goes, and its turns fail.
     fn drop_model(&mut self, index: usize, error: &Error) {
         let model = self.models.remove(index);
+        self.hits = self.hits.with(model.hits());
         let id = model.reference.id.clone();
         let turns = catch_unwind(AssertUnwindSafe(|| model.into_turns())).unwrap_or_default();
         for turn in turns {
@@ -217,7 +290,7 @@ impl Worker<'_> {
     /// Hands waiting turns to their models, first come, first served.
     fn admit(&mut self) {
         while let Some(waiting) = self.waiting.front() {
-            if !self.has_room(&waiting.request.model, &waiting.request.load) {
+            if !self.has_room(&waiting.request) {
                 return self.tell_waiting();
             }
             let Some(Waiting { request, arrived, .. }) = self.waiting.pop_front() else { return };
@@ -253,9 +326,10 @@ impl Worker<'_> {
     }
 
     /// Whether the model is there as asked for, or can be brought in without hurting a running turn.
-    fn has_room(&self, reference: &ModelRef, load: &LoadSpec) -> bool {
-        match self.models.iter().find(|model| model.reference == *reference) {
-            Some(model) => model.load == *load || !model.is_busy(),
+    fn has_room(&self, request: &GenerateRequest) -> bool {
+        match self.models.iter().find(|model| model.reference == request.model) {
+            Some(model) if model.load == request.load => model.has_context(request.conversation.as_deref()),
+            Some(model) => !model.is_busy(),
             None => self.models.len() < MAX_LOADED || self.models.iter().any(|model| !model.is_busy()),
         }
     }
@@ -285,14 +359,13 @@ impl Worker<'_> {
                 self.models.push(model);
                 return Ok(Brought::WasThere);
             }
-            drop(model);
-            self.tell_model(&reference.id, Loaded::Unloaded);
+            self.let_go(model);
         }
         if self.models.len() >= MAX_LOADED
             && let Some(at) = self.models.iter().position(|model| !model.is_busy())
         {
             let model = self.models.remove(at);
-            self.tell_model(&model.reference.id, Loaded::Unloaded);
+            self.let_go(model);
         }
         let (mut told, mut cancelled) = (f32::NEG_INFINITY, false);
         let clock = self.clock.clone();

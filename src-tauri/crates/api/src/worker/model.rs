@@ -1,28 +1,31 @@
-//! A model in memory with the turns it is answering and the conversations whose state it keeps.
+//! A model in memory with the turns it is answering and the contexts that it keeps.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
-use engine::{Devices, LoadOptions, Model, Request, Scheduler, SequenceId};
+use engine::{Devices, LoadOptions, Model, Request, Scheduler};
 use io::{Clock, RealIo};
 
 use session::compress::Room;
 
+use super::contexts::Contexts;
 use super::continued;
 use super::fit::{Fit, Fitting, Why};
 use super::prompt::{Vocabulary, no_vocabulary};
-use super::protocol::{Backend, GenerateRequest, LoadSpec, ModelRef, Prompt, Step};
+use super::protocol::{
+    Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, ModelKv, ModelRef, PrefetchRequest,
+    Prompt, Step,
+};
 use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{self, Recall};
 use crate::{quantized, resident};
 
-/// Conversations whose keys and values stay in memory after an answer. Fewer than the sequences a model
-/// has, so that requests without a conversation always find one.
-const MAX_KEPT: usize = 2;
+/// Contexts beside those of turns that are being answered; more are brought back from files.
+const MAX_IDLE: usize = 16;
 
 pub struct LoadedModel {
     pub reference: ModelRef,
@@ -30,19 +33,13 @@ pub struct LoadedModel {
     model: Model,
     scheduler: Scheduler,
     running: Vec<Running>,
-    /// Least recently used first.
-    kept: Vec<Kept>,
+    contexts: Contexts,
     /// Names for the scheduler.
     next_number: u64,
     /// What the user should know about the machine; told once.
     notice: Option<Error>,
     /// A turn was taken.
     has_begun: bool,
-}
-
-struct Kept {
-    conversation: String,
-    sequence: SequenceId,
 }
 
 impl LoadedModel {
@@ -73,7 +70,7 @@ impl LoadedModel {
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,
             ctx: load.context,
-            max_sequences: MAX_ACTIVE + MAX_KEPT,
+            max_sequences: MAX_ACTIVE + MAX_IDLE,
             kv_bytes: Some(resident::for_contexts(load.context_bytes, file.len_bytes())),
             ..LoadOptions::default()
         };
@@ -93,14 +90,14 @@ impl LoadedModel {
             let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
             scheduler.draft_with(draft_model, &model)?;
         }
-        let (running, kept) = (Vec::new(), Vec::new());
+        let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,
             load,
             model,
             scheduler,
             running,
-            kept,
+            contexts,
             next_number: 0,
             notice: machine,
             has_begun: false,
@@ -120,17 +117,10 @@ impl LoadedModel {
         loading: Duration,
         clock: &dyn Clock,
     ) -> Result<Vec<Step>> {
-        let id = &self.reference.id;
-        let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(id))?;
-        let vocabulary = Vocabulary {
-            tokenizer,
-            template: self.model.template(),
-            architecture: self.model.info().architecture,
-            fingerprint: &self.model.info().fingerprint,
-            now: &civil::date_time(
-                request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms),
-            ),
-        };
+        let asked_ms = request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms);
+        let now = civil::date_time(asked_ms);
+        let vocabulary = self.vocabulary(&now)?;
+        let tokenizer = vocabulary.tokenizer;
         let folded = match self.fit(&vocabulary, &request)? {
             None => None,
             Some(Fit::Wanting(wanted)) => {
@@ -153,9 +143,10 @@ impl LoadedModel {
         let number = self.next_number;
         self.next_number += 1;
         let times = Times::new(arrived, loading, clock.monotonic());
-        let sequence =
-            request.conversation.as_deref().and_then(|conversation| self.sequence_of(conversation));
-        self.scheduler.submit(Request {
+        request.keeping.iter().for_each(|keeping| self.contexts.keep_as(keeping));
+        let conversation = request.conversation.as_deref();
+        let sequence = self.contexts.take(&mut self.model, conversation, &prepared.ids, Some(number));
+        let submitted = self.scheduler.submit(Request {
             id: number,
             prompt: prepared.ids,
             sequence,
@@ -168,7 +159,11 @@ impl LoadedModel {
             speculation: request.speculation,
             script: Vec::new(),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
-        })?;
+        });
+        if let Err(error) = submitted {
+            self.contexts.ended(&mut self.model, number, None);
+            return Err(error.into());
+        }
         request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
         let (turn, bounds) = (request.turn, request.bounds);
         let mut running = Running::new(number, turn, splitter, &prepared.format, times, bounds);
@@ -203,6 +198,14 @@ impl LoadedModel {
         Fitting::new(vocabulary, &request.chat, compression, messages, room).fit(Why::Need).map(Some)
     }
 
+    /// `now` as templates want it.
+    fn vocabulary<'a>(&'a self, now: &'a str) -> Result<Vocabulary<'a>> {
+        let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(&self.reference.id))?;
+        let info = self.model.info();
+        let (architecture, fingerprint) = (info.architecture, &*info.fingerprint);
+        Ok(Vocabulary { tokenizer, template: self.model.template(), architecture, fingerprint, now })
+    }
+
     /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.
     fn check_room(&self, n_prompt: usize) -> Result<()> {
         let info = self.model.info();
@@ -222,37 +225,52 @@ impl LoadedModel {
         Err(Error::new(ErrorKind::Limit, "request.context_full", message, remedy))
     }
 
-    /// The sequence kept for a conversation, or a new one in the place of the one that was used longest
-    /// ago. None: all are in use; the turn then runs without.
-    fn sequence_of(&mut self, conversation: &str) -> Option<SequenceId> {
-        if let Some(at) = self.kept.iter().position(|kept| kept.conversation == conversation) {
-            let kept = self.kept.remove(at);
-            let sequence = kept.sequence;
-            self.kept.push(kept);
-            return Some(sequence);
-        }
-        if self.kept.len() >= MAX_KEPT {
-            // While anything runs, any of them may be in use.
-            if self.is_busy() {
-                return None;
-            }
-            let oldest = self.kept.remove(0);
-            self.model.free(oldest.sequence);
-        }
-        let sequence = self.model.new_sequence().ok()?;
-        self.kept.push(Kept { conversation: conversation.into(), sequence });
-        Some(sequence)
+    /// Frees what is kept of a conversation; what is being used goes with its turn.
+    pub fn forget(&mut self, conversation: &str) {
+        self.contexts.forget(&mut self.model, conversation);
     }
 
-    /// Frees what is kept of a conversation, unless it is being used: then it goes with the next ones.
-    pub fn forget(&mut self, conversation: &str) {
-        if self.is_busy() {
-            return;
-        }
-        if let Some(at) = self.kept.iter().position(|kept| kept.conversation == conversation) {
-            let kept = self.kept.remove(at);
-            self.model.free(kept.sequence);
-        }
+    /// A turn of that conversation could begin now.
+    pub fn has_context(&self, conversation: Option<&str>) -> bool {
+        self.contexts.has_room(&self.model, conversation)
+    }
+
+    /// Brings a conversation's context into memory. Nobody is told where that can't be done: it is read later then.
+    pub fn prefetch(&mut self, request: &PrefetchRequest, clock: &dyn Clock) -> Result<()> {
+        let prompt = Prompt::Chat(request.messages.clone());
+        let prepared =
+            self.vocabulary(&civil::date_time(clock.now_utc_ms()))?.prepare(&prompt, &request.chat)?;
+        self.contexts.keep_as(&request.keeping);
+        self.contexts.take(&mut self.model, Some(&request.conversation), &prepared.ids, None);
+        Ok(())
+    }
+
+    /// Stores a part of what should be. False: there is nothing to store.
+    pub fn store_some(&mut self) -> bool {
+        self.contexts.store_some(&self.model)
+    }
+
+    /// Stores all of it, that of turns which are cut short too.
+    pub fn store_all(&mut self) {
+        self.contexts.store_all(&self.model);
+    }
+
+    /// Names of the files that lead to the end of a conversation's context. None: it isn't here.
+    pub fn store_now(&mut self, conversation: &str, keeping: &Keeping) -> Result<Option<Vec<String>>> {
+        self.contexts.keep_as(keeping);
+        self.contexts.store_now(&self.model, conversation)
+    }
+
+    pub fn take_told(&mut self) -> Vec<Checkpoints> {
+        self.contexts.take_told()
+    }
+
+    pub fn hits(&self) -> Hits {
+        self.contexts.hits()
+    }
+
+    pub fn kv(&self) -> ModelKv {
+        self.contexts.usage(&self.reference.id, &self.model)
     }
 
     pub fn cancel(&mut self, turn: &str) {
@@ -264,13 +282,16 @@ impl LoadedModel {
     /// One batch. Afterwards `is_busy` says whether work is left.
     pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
         let mut events = Vec::new();
+        // contexts that nobody uses make room for those in use
+        while self.scheduler.lacks_room(&self.model)
+            && self.contexts.yield_to(&mut self.model, &self.scheduler)
+        {}
         let start = clock.monotonic();
         for running in &mut self.running {
             if running.is_up(start) {
                 self.scheduler.cancel(running.number);
             }
         }
-        while self.scheduler.lacks_room(&self.model) && self.give_room() {}
         self.scheduler.step(&mut self.model, &mut |number, event| {
             events.push((number, event, clock.monotonic()));
         });
@@ -278,32 +299,28 @@ impl LoadedModel {
         let info = self.model.info();
         let context =
             Context { tokenizer: self.model.tokenizer(), fingerprint: &info.fingerprint, n_ctx: info.n_ctx };
+        let mut over = Vec::new();
         for (number, event, now) in events {
             let ended = match &event {
                 engine::GenEvent::Done(_) | engine::GenEvent::Failed(_) => true,
                 engine::GenEvent::Prefill { .. } | engine::GenEvent::Token { .. } => false,
             };
             let Some(at) = self.running.iter().position(|running| running.number == number) else { continue };
+            let done = if let engine::GenEvent::Done(done) = &event { Some(*done) } else { None };
             self.running[at].on(event, now, &context, emit);
             if ended {
                 self.running.remove(at);
+                over.push((number, done));
             }
+        }
+        for (number, done) in over {
+            self.contexts.ended(&mut self.model, number, done.as_ref());
         }
         for (index, number) in self.scheduler.waiting().enumerate() {
             if let Ok(at) = self.running.binary_search_by_key(&number, |running| running.number) {
                 self.running[at].waits(index + 1, emit);
             }
         }
-    }
-
-    /// Frees the sequence that nobody uses for longest. False: all are in use.
-    fn give_room(&mut self) -> bool {
-        let Some(at) = self.kept.iter().position(|kept| !self.scheduler.uses(kept.sequence)) else {
-            return false;
-        };
-        let kept = self.kept.remove(at);
-        self.model.free(kept.sequence);
-        true
     }
 
     /// The turns it was answering, when it can't go on.

@@ -1,8 +1,10 @@
 //! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
 //! can be a thread here and a child process elsewhere.
 
+mod contexts;
+
 use engine::speculate::Speculation;
-use engine::{Finish, KvDType, RopeScaling, Sampling};
+use engine::{Finish, RopeScaling, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use session::compress::Strategy;
@@ -10,6 +12,7 @@ use session::compress::Strategy;
 use crate::error::Error;
 use crate::limits::Bounds;
 use crate::machine;
+pub use contexts::{Checkpoints, Hits, Keeping, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
 
 /// Where a model's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,28 +40,6 @@ pub enum Backend {
     Cpu,
     /// The reference kernels.
     Scalar,
-}
-
-/// How the context is kept in memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kv {
-    F32,
-    #[default]
-    F16,
-    Q8_0,
-    Q4_0,
-}
-
-impl Kv {
-    pub fn dtype(self) -> KvDType {
-        match self {
-            Self::F32 => KvDType::F32,
-            Self::F16 => KvDType::F16,
-            Self::Q8_0 => KvDType::Q8_0,
-            Self::Q4_0 => KvDType::Q4_0,
-        }
-    }
 }
 
 /// How tokens are guessed ahead.
@@ -131,6 +112,18 @@ pub enum WorkerRequest {
     /// Frees what is kept of a conversation.
     Forget {
         conversation: String,
+    },
+    /// Stores a conversation's context now.
+    Store {
+        request: u64,
+        conversation: String,
+        keeping: Keeping,
+    },
+    /// Brings a conversation's context into memory before it is needed, if its model is there and idle.
+    Prefetch(Box<PrefetchRequest>),
+    /// How contexts use memory, and how often they were found.
+    KvStats {
+        request: u64,
     },
     /// Opens a file, checks it wholly, and says what it is.
     Inspect {
@@ -268,6 +261,9 @@ pub struct GenerateRequest {
     pub resume: Option<Resume>,
     #[serde(default)]
     pub bounds: Bounds,
+    /// None: as the request before.
+    #[serde(default)]
+    pub keeping: Option<Keeping>,
 }
 
 /// Where an answer stood when the worker that wrote it was lost.
@@ -349,11 +345,36 @@ pub struct Ids {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkerEvent {
-    Turn { turn: String, step: Step },
-    Model { id: String, state: Loaded },
-    Inspected { request: u64, outcome: Result<Facts, Error> },
-    Counted { request: u64, outcome: Result<Counted, Error> },
-    Fitted { request: u64, outcome: Result<Fitted, Error> },
+    Turn {
+        turn: String,
+        step: Step,
+    },
+    Model {
+        id: String,
+        state: Loaded,
+    },
+    Inspected {
+        request: u64,
+        outcome: Result<Facts, Error>,
+    },
+    Counted {
+        request: u64,
+        outcome: Result<Counted, Error>,
+    },
+    Fitted {
+        request: u64,
+        outcome: Result<Fitted, Error>,
+    },
+    Checkpoints(Box<Checkpoints>),
+    /// Names of the files that lead to the end of the context; None: it is not in memory.
+    Stored {
+        request: u64,
+        outcome: Result<Option<Vec<String>>, Error>,
+    },
+    KvStats {
+        request: u64,
+        stats: KvStats,
+    },
 }
 
 /// How far a turn has come. The last one is `Done` or `Failed`, and there is always one.

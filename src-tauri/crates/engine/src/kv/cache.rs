@@ -407,8 +407,11 @@ impl KvCache {
     }
 
     /// A sequence that holds `tokens`, and window pages from `first` on, at most as many as a live one may. The caller
-    /// fills pages and slots.
+    /// fills pages and slots. Errors: `kv.too_many_sequences`, `kv.memory_full`.
     pub fn create_held(&mut self, tokens: &[TokenId], first: usize) -> Result<SequenceId> {
+        if self.geometry.pages_for(tokens.len()) > self.pages.n_free() {
+            return Err(room::memory_full());
+        }
         let id = self.create()?;
         let (end, n_states) = (self.geometry.pages_for(tokens.len()), usize::from(self.geometry.recurrent));
         let n_live_pages = if self.geometry.window.is_some() { end - first } else { 0 };

@@ -1,5 +1,6 @@
 //! The tables: SQL, row and queries, one file each. Each creates itself by a line in `MIGRATIONS` (db.rs).
 
+pub mod checkpoint;
 pub mod chunk;
 pub mod compression;
 pub mod conversation;

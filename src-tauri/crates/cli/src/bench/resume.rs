@@ -1,0 +1,136 @@
+//! `nook bench --test resume`: how soon a long conversation goes on after a restart, from stored contexts, and how soon
+//! if all of it were read again. Both in one run, on the same tokens; the first new token's logits have to be the same
+//! in every bit.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use api::worker::protocol::Checkpoints;
+use api::worker::stored::{self, CheckpointFolder, Due};
+use api::{Error, Result};
+use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
+use io::{Clock, RealClock, RealIo};
+use serde::Serialize;
+
+use super::speed::Bench;
+use crate::{out, text};
+
+/// Both ways and how they compare. Times are from the prompt to the first new token's logits.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// `resume8192`
+    test: String,
+    /// Everything is computed.
+    fresh_s: f64,
+    /// Files are found, read, checked and taken into memory; the last token is computed.
+    resume_s: f64,
+    /// Of that, until the context is there.
+    restore_s: f64,
+    ratio: f64,
+    tokens: usize,
+    computed_tokens: usize,
+    files: usize,
+    bytes: u64,
+    /// Writing them, with what the disk takes to keep them.
+    store_s: f64,
+}
+
+/// Files that are removed at the end.
+struct Stored(CheckpointFolder);
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        for name in self.0.names().unwrap_or_default() {
+            // They lie in the cache: what stays behind is in nobody's way.
+            let _ = self.0.remove(&name);
+        }
+    }
+}
+
+/// `again` loads the model as a restarted program does, into memory of its own.
+pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Result<Model>) -> Result<()> {
+    let folder = cache.join("bench-contexts");
+    let stored_files = Stored(CheckpointFolder::new(&folder, Arc::new(RealIo)));
+    let files = &stored_files.0;
+    let (mut prompt, json) = (bench.tokens(0, n), bench.json);
+    let mut model = bench.model;
+    let clock = RealClock::new();
+
+    let seq = model.new_sequence()?;
+    let start = clock.monotonic();
+    let expected = last_logits(&mut model, seq, &prompt)?;
+    let fresh_s = (clock.monotonic() - start).as_secs_f64();
+
+    let start = clock.monotonic();
+    let mut due = Due::of(&model, seq, (0, n));
+    while due.store_one(&model, seq, files) {}
+    let store_s = (clock.monotonic() - start).as_secs_f64();
+    if let Some(error) = due.told.error {
+        return Err(error);
+    }
+    let written: Vec<_> = due.told.written.iter().map(|file| file.bytes).collect();
+    drop(model);
+
+    let mut model = again()?;
+    // as a first answer would: what the machine sets up for the first run of all is no part of the context's cost
+    let warm = model.new_sequence()?;
+    last_logits(&mut model, warm, &prompt[..1])?;
+    model.free(warm);
+    let next = (*prompt.last().unwrap_or(&0) + 1) % model.info().n_vocab as TokenId;
+    prompt.push(next);
+    let start = clock.monotonic();
+    let mut told = Checkpoints::default();
+    let found = stored::find(&model, files, &prompt, &mut told);
+    let brought = found.and_then(|found| stored::restore(&mut model, files, &prompt, found, 1, &mut told));
+    let Some(seq) = brought else {
+        return Err(told.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
+    };
+    let restore_s = (clock.monotonic() - start).as_secs_f64();
+    let n_held = model.len(seq)?;
+    last_logits(&mut model, seq, &prompt[n_held..])?;
+    let resume_s = (clock.monotonic() - start).as_secs_f64();
+
+    // the same place once more, where both have logits
+    let held = model.truncate(seq, n - 1)?;
+    if last_logits(&mut model, seq, &prompt[held..n])? != expected {
+        return Err(Error::bug("the logits after the restart are not those before it"));
+    }
+    Row {
+        test: format!("resume{n}"),
+        fresh_s,
+        resume_s,
+        restore_s,
+        ratio: fresh_s / resume_s.max(1e-9),
+        tokens: n,
+        computed_tokens: prompt.len() - n_held,
+        files: written.len(),
+        bytes: written.iter().sum(),
+        store_s,
+    }
+    .show(json);
+    Ok(())
+}
+
+/// Bits of the logits after the last of `tokens`, which continue `seq`.
+fn last_logits(model: &mut Model, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<u32>> {
+    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }])?;
+    Ok(logits.row(0)?.iter().map(|logit| logit.to_bits()).collect())
+}
+
+impl Row {
+    fn show(&self, as_json: bool) {
+        if as_json {
+            return out::json(self);
+        }
+        let Self {
+            test, fresh_s, resume_s, restore_s, ratio, store_s, files, bytes, computed_tokens, ..
+        } = self;
+        out::line(&format!(
+            "{test:<12} first new token after {resume_s:.3} s ({restore_s:.3} s to have the context, {computed_tokens} computed), read anew after {fresh_s:.2} s: {ratio:.0} times sooner"
+        ));
+        out::line(&format!(
+            "             {files} files of {} in all, stored in {store_s:.2} s; the logits are the same in every bit",
+            text::bytes(*bytes)
+        ));
+    }
+}

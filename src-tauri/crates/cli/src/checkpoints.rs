@@ -1,0 +1,70 @@
+//! `nook sessions checkpoint`: named places in conversations.
+
+use api::types::{self, CheckpointInfo};
+use api::{App, Result, civil};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{out, text};
+
+#[derive(Debug, Args)]
+pub struct CheckpointArgs {
+    #[command(subcommand)]
+    pub verb: CheckpointVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CheckpointVerb {
+    /// Name the end of a conversation and keep its context
+    Save {
+        /// The conversation
+        id: String,
+        #[arg(long)]
+        name: String,
+    },
+    /// Of one conversation, or of all
+    List { id: Option<String> },
+    /// Go back to one: what is written next is another branch
+    Restore {
+        /// The checkpoint
+        id: String,
+    },
+    /// Forget one; the conversation stays
+    Rm {
+        /// The checkpoint
+        id: String,
+    },
+}
+
+pub fn checkpoint(app: &App, args: &CheckpointArgs, as_json: bool) -> Result<()> {
+    match &args.verb {
+        CheckpointVerb::Save { id, name } => {
+            let args = types::CheckpointArgs { conversation: id.clone(), name: name.clone() };
+            let saved = app.checkpoint_save(&args)?;
+            if as_json { out::json(&saved) } else { out::line(&saved.id) }
+        }
+        CheckpointVerb::List { id } => list(&app.checkpoints_list(id.as_deref())?, as_json),
+        CheckpointVerb::Restore { id } => {
+            let conversation = app.checkpoint_restore(id)?;
+            if as_json { out::json(&conversation) } else { out::line(&conversation.id) }
+        }
+        CheckpointVerb::Rm { id } => {
+            app.checkpoint_remove(id)?;
+            if as_json {
+                out::json(&json!({ "removed": id }));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list(checkpoints: &[CheckpointInfo], as_json: bool) {
+    if as_json {
+        return out::json(&json!({ "checkpoints": checkpoints }));
+    }
+    let row = |it: &CheckpointInfo| {
+        let date = civil::date_time(it.created_ms).replace('T', " ");
+        vec![it.id.clone(), date, text::bytes(it.bytes), it.conversation.clone(), it.name.clone()]
+    };
+    out::text(&text::table(&checkpoints.iter().map(row).collect::<Vec<_>>()));
+}
