@@ -30,6 +30,14 @@ fn contexts_of(weight_bytes: u64, free: Option<u64>) -> u64 {
     free.map_or(CONTEXTS, |free| free.saturating_sub(weight_bytes) / 2).max(LEAST_CONTEXTS)
 }
 
+/// Of weights that take up to this share of what is free, a copy in large pages is worth its memory.
+const MOVES: (u64, u64) = (2, 5);
+
+/// Whether weights should leave their file for large pages.
+pub fn may_settle(weight_bytes: u64) -> bool {
+    free_bytes().is_some_and(|free| weight_bytes <= free / MOVES.1 * MOVES.0)
+}
+
 /// `free`: memory that this process could still have, where the system says.
 fn decide(asked: Option<u64>, weight_bytes: u64, free: Option<u64>) -> Option<Resident> {
     let is_tight = free.is_some_and(|free| weight_bytes > free / FITS.1 * FITS.0);
@@ -100,5 +108,6 @@ mod tests {
     fn the_system_says_how_much_is_free_and_used() {
         assert!(free_bytes().is_none_or(|free| free > 0));
         assert!(used_bytes().is_none_or(|used| used > 0));
+        assert!(!may_settle(u64::MAX));
     }
 }

@@ -112,7 +112,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);
     let load = || place::shared_model(Arc::clone(&file), &options, global);
-    let model = load()?;
+    let mut model = load()?;
     if model.n_ctx() < context {
         return Err(Error::new(
             ErrorKind::Limit,
@@ -123,6 +123,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     }
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
     let (clock, json) = (RealClock::new(), global.json);
+    model.settle();
     let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, json };
     if let Some(seconds) = args.sustained {
         return sustained::sustained(&mut bench, seconds);

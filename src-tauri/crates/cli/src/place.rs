@@ -107,7 +107,8 @@ pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result
 /// As `model`, of a file that others use too.
 pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     let resident = resident::budget(global.resident, file.len_bytes());
-    let options = LoadOptions { resident, ..options.clone() };
+    let settle = resident::may_settle(file.len_bytes());
+    let options = LoadOptions { resident, settle, ..options.clone() };
     let mut model = engine::Model::load(file, &options, &mut |_| {})?;
     model.adapt(&global.lora)?;
     Ok(model)

@@ -24,6 +24,7 @@ mod context;
 mod fill;
 mod forward;
 mod load;
+mod settle;
 
 pub use context::{RopeScaling, narrow};
 
@@ -55,6 +56,9 @@ pub struct LoadOptions {
     pub resident: Option<Resident>,
     /// Weights are read in the system's small pages, even where it has large ones for files.
     pub small_pages: bool,
+    /// After the first run the weights go to memory of large pages, while answers go on: those are read faster, but
+    /// the system can't take them back as it can a file's.
+    pub settle: bool,
     /// How keys and values are stored.
     pub kv: KvDType,
     /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
@@ -100,6 +104,7 @@ impl Default for LoadOptions {
             isa: None,
             resident: None,
             small_pages: false,
+            settle: false,
             kv: KvDType::F16,
             kv_window: None,
             rope_scaling: None,
@@ -197,6 +202,7 @@ pub struct Model {
     pub(crate) cache: KvCache,
     pub(crate) identity: snapshot::Identity,
     source: load::Source,
+    settling: Option<settle::Settling>,
     rows: forward::Rows,
     /// Logits gathered from several runs. (rows, n_vocab)
     gathered: Vec<f32>,
@@ -210,6 +216,13 @@ impl Model {
     /// and threads.
     pub fn load(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Self> {
         load::load(file, options, progress)
+    }
+
+    /// Waits until the weights are where they will stay.
+    pub fn settle(&mut self) {
+        if let Some(settling) = &mut self.settling {
+            settling.finish();
+        }
     }
 
     /// From here on batches with this token fail.

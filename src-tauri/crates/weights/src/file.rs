@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use crate::dtype::DType;
 use crate::error::{Kind, Place, WeightsError};
@@ -199,6 +200,11 @@ impl WeightFile {
             all &= part.bytes.advise(advice);
         }
         all
+    }
+
+    /// As `SharedBytes::move_to_large_pages`, for all files.
+    pub fn move_to_large_pages(&self, stop: &AtomicBool) -> u64 {
+        self.parts.iter().map(|part| part.bytes.move_to_large_pages(stop)).sum()
     }
 
     /// Bytes of all files that hold data.

@@ -66,6 +66,7 @@ impl LoadedModel {
             },
             resident: resident::budget(load.resident, file.len_bytes()),
             small_pages: load.small_pages,
+            settle: !load.small_pages && resident::may_settle(file.len_bytes()),
             kv: load.kv.dtype(),
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,

@@ -55,6 +55,9 @@ impl Model {
                 return Err(error);
             }
         };
+        if let Some(settling) = &mut self.settling {
+            settling.begin();
+        }
         let data = match ran {
             Ran::Nothing => &[],
             Ran::Once => self.executor.output(),

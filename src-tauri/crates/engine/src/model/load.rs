@@ -10,6 +10,7 @@ use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
+use super::settle::Settling;
 use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, default_max_rows};
 use crate::adapter::Addition;
 use crate::arch::{self, Family, Fit, Placed};
@@ -96,9 +97,11 @@ pub(super) fn load(
         devices: executor.describe(),
     };
     let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
+    let may_move = options.settle && options.resident.is_none() && !options.small_pages;
+    let settling = may_move.then(|| Settling::of(file.clone()));
     let source = Source { file, family, options: options.clone(), placed };
     progress(1.0);
-    Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, rows, gathered })
+    Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, settling, rows, gathered })
 }
 
 /// What the weights of a loaded model came from.

@@ -115,7 +115,7 @@ pub struct Token<'a> {
 
 impl<'a> Token<'a> {
     #[inline(always)]
-    fn of(acts: &Acts<'a>, t: usize) -> Self {
+    pub fn of(acts: &Acts<'a>, t: usize) -> Self {
         Self { q: acts.q_row(t), scales: acts.scale_row(t), sums: acts.sum_row(t) }
     }
 }
@@ -294,10 +294,24 @@ unsafe fn group<F: Format, L: Lanes, const T: usize>(
     unsafe { F::tokens::<L, T>(turned, &tokens, first, n, &mut accs[t..t + T]) }
 }
 
+/// For formats that have no way of their own.
+///
+/// # Safety
+/// None is asked for: it does nothing.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub unsafe fn no_other_way(_: WeightRows, _: Acts, _: &mut OutTile) -> bool {
+    false
+}
+
 /// The table rows of a format at each level: its name, the activations it takes, and how those are quantised.
 #[cfg(target_arch = "x86_64")]
 macro_rules! matmul_rows {
     ($dtype:expr, $act:expr, $quantize:path, $format:ty) => {
+        $crate::matmul::panel::matmul_rows!($dtype, $act, $quantize, $format, $crate::matmul::panel::no_other_way);
+    };
+    // with a way of its own at AVX-512, which says whether it was one
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty, $own:expr) => {
         /// AVX2 and AVX-512.
         pub static ROWS: &[$crate::matmul::MatMulRow] = &[
             $crate::matmul::MatMulRow {
@@ -349,7 +363,9 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx512::Zmm>(w, acts, out)
+                    if !$own(w, acts, &mut *out) {
+                        $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx512::Zmm>(w, acts, out)
+                    }
                 }
             }
             // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.

@@ -61,4 +61,44 @@ impl Block256 for Q6K {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl super::sweep::Sweep for Q6K {
+    const BYTES: usize = <Self as Block256>::BYTES;
+    const OFFSET_BITS: i32 = 5;
+
+    #[inline(always)]
+    unsafe fn block(block: *const u8) -> super::sweep::Block {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 128 bytes of nibbles, 64 of upper bits, scales and factor.
+        unsafe {
+            let (low, upper) = (_mm512_set1_epi8(0x0F), _mm512_set1_epi8(0x30));
+            let shifts = |first: i32, second: i32| {
+                let (first, second) = (_mm256_set1_epi32(first), _mm256_set1_epi32(second));
+                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+            };
+            let mut integers = [low; 4];
+            for half in 0..2 {
+                let nibbles = _mm512_loadu_si512(block.add(half * 64).cast());
+                let bits = _mm512_broadcast_i64x4(_mm256_loadu_si256(block.add(HIGH + half * 32).cast()));
+                // Two bits of each byte for the first 32 elements, the next two for the second, and so on.
+                let pairs = [_mm512_sllv_epi32(bits, shifts(4, 2)), _mm512_srlv_epi32(bits, shifts(0, 2))];
+                let nibbles = [nibbles, _mm512_srli_epi32::<4>(nibbles)];
+                for i in 0..2 {
+                    let bits = _mm512_and_si512(pairs[i], upper);
+                    // low ? nibbles : bits
+                    integers[half * 2 + i] = _mm512_ternarylogic_epi32::<0xCA>(low, nibbles[i], bits);
+                }
+            }
+            super::sweep::Block {
+                integers,
+                scales: _mm_loadu_si128(block.add(SCALES).cast()),
+                factor: block.add(FACTOR).cast::<u16>().read_unaligned(),
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(DType::Q6_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q6K>, super::sweep::run::<Q6K>);
+#[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q6_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q6K>);

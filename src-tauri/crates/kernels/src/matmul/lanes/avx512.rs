@@ -48,7 +48,7 @@ impl Zmm {
         }
 
         /// Within each 128 bits lane i becomes the sum of the four lanes of register i.
-        fn sum4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
+        pub fn sum4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
             let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
             let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
             _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))

@@ -103,13 +103,13 @@ pub trait Lanes {
 
 /// Gives every function the attributes and the safety argument that all of them share.
 macro_rules! instructions {
-    ($($(#[$attribute:meta])* fn $name:ident $(<const $n:ident: u32>)? ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
+    ($($(#[$attribute:meta])* $visible:vis fn $name:ident $(<const $n:ident: u32>)? ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
         $(
             $(#[$attribute])*
             // SAFETY: asked of the caller by the trait.
             #[inline(always)]
             #[allow(unused_unsafe)] // some only pass their argument on
-            unsafe fn $name $(<const $n: u32>)? ($($a: $t),*) -> $r {
+            $visible unsafe fn $name $(<const $n: u32>)? ($($a: $t),*) -> $r {
                 // SAFETY: the trait asks the caller for the instruction set and for readable, writable pointers.
                 unsafe { $body }
             }
