@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/target/tools/node_modules/.bin:$(PATH)
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test bench neon peers peers-all types starter bundle ui setup format clean built-peers
+.PHONY: help run nook test kill9 bench neon peers peers-all types starter bundle ui setup format clean built-peers
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -24,6 +24,10 @@ nook: ## build the terminal program target/release/nook
 
 test: ## everything that must be green; ONLY=name,name runs some stages
 	@python3 .make/test.py $(if $(ONLY),--only $(ONLY))
+
+kill9: ## kill -9 at a thousand random moments of a load; KILLS=n SEED=n
+	@INGLENOOK_KILLS=$(or $(KILLS),1000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --package inglenook-tests \
+		--test all -- --exact --nocapture kill9_load::kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged
 
 bench: nook ## kernels against their reference, then prefill and decode speed of the starter model and a 1B shape
 	target/release/nook bench --kernels --json

@@ -14,6 +14,7 @@ mod golden;
 mod histories;
 mod incremental;
 mod kill9;
+mod kill9_load;
 mod layouts;
 mod malformed;
 mod malformed_parts;

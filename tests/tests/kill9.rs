@@ -65,7 +65,51 @@ impl Serving {
         serde_json::from_str(body).expect("JSON")
     }
 
-    fn kill(mut self) {
+    /// None: the program is gone.
+    pub fn try_call(&self, name: &str, args: &Value) -> Option<Value> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        let body = args.to_string();
+        let request = format!(
+            "POST /api/{name} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
+    }
+
+    /// Follows a turn for so long, or until it or the program ends.
+    pub fn follow(&self, turn: &str, limit: Duration) -> Seen {
+        let mut seen = Seen::default();
+        let Ok(mut stream) = TcpStream::connect(&self.address) else { return seen };
+        let request = format!(
+            "GET /api/turns/{turn}/events?after=0 HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\
+             connection: close\r\ncontent-length: 0\r\n\r\n",
+            self.address
+        );
+        if stream.write_all(request.as_bytes()).is_err() {
+            return seen;
+        }
+        let until = Instant::now() + limit;
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            seen.take(&line);
+            if seen.is_over || Instant::now() >= until {
+                break;
+            }
+        }
+        seen
+    }
+
+    /// SIGKILL, by its number.
+    pub fn kill_now(&self) {
+        let killed = Command::new("kill").args(["-9", &self.child.id().to_string()]).status();
+        assert!(killed.expect("there is kill").success());
+    }
+
+    pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
@@ -97,8 +141,8 @@ pub fn write_model(path: &Path) {
 }
 
 /// The text of an answer as it came, each piece with its moment.
-#[derive(Default)]
-struct Seen {
+#[derive(Debug, Default)]
+pub struct Seen {
     pieces: Vec<(Instant, String)>,
     is_over: bool,
 }
@@ -121,7 +165,7 @@ impl Seen {
     }
 
     /// How long before `killed_at` the saved text had been seen whole.
-    fn behind(&self, saved: &str, killed_at: Instant) -> Duration {
+    pub fn behind(&self, saved: &str, killed_at: Instant) -> Duration {
         let mut n_seen = 0;
         let lost = self.pieces.iter().find(|(_, text)| {
             n_seen += text.len();

@@ -39,6 +39,12 @@ impl Owner {
         let mut others = Others::default();
         let mine = file(&self.folder, &self.id);
         let locks = io.list(&self.folder)?;
+        // One that was killed while it made its lock.
+        for path in locks.iter().filter(|path| path.extension().is_some_and(|e| e == "new")) {
+            if !FileLock::is_held(path)? {
+                let _ = io.remove_file(path);
+            }
+        }
         for path in
             locks.iter().filter(|path| **path != mine && path.extension().is_some_and(|e| e == "lock"))
         {
