@@ -18,7 +18,7 @@ import urllib.request
 SESSION_LIMIT_S = 120
 STEP_LIMIT_S = 60
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Shift": "\ue008", "Control": "\ue009"}
+KEYS = {"Enter": "\ue007", "ArrowRight": "\ue014", "Escape": "\ue00c", "Shift": "\ue008", "Control": "\ue009"}
 
 
 class Display:

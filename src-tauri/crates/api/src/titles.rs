@@ -173,7 +173,56 @@ fn fit(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::fit;
+    use serde_json::json;
+
+    use super::{Job, fit};
+    use crate::types::{AppEvent, SendArgs};
+    use crate::worker::protocol::Step;
+    use crate::{App, AppConfig};
+
+    /// What a worker would say of a title that was written.
+    fn written(app: &App, conversation: &str, text: &str) {
+        let job = Job { conversation: conversation.into(), text: String::new() };
+        app.shared().state().titles.insert("t".into(), job);
+        let done = json!({
+            "finish": "stop", "called": false, "prompt_tokens": 1, "reused_tokens": 0, "generated_tokens": 1,
+            "drafted_tokens": 0, "accepted_tokens": 0, "context_limit": 9, "load_ms": 0.0, "ttft_ms": 0.0,
+            "prefill_tok_s": 0.0, "decode_tok_s": 0.0, "log": { "fingerprint": "", "ids": [] }
+        });
+        let token = Step::Token { id: 1, text: text.into(), reasoning: String::new() };
+        app.shared().title_step("t", token).unwrap();
+        let done = Step::Done(serde_json::from_value(done).unwrap());
+        app.shared().title_step("t", done).unwrap();
+        assert!(app.shared().state().titles.is_empty());
+    }
+
+    #[test]
+    fn a_title_that_was_written_is_kept_and_told_unless_the_user_has_given_one() {
+        let folder = std::env::temp_dir().join(format!("inglenook-titles-{}", std::process::id()));
+        let app = App::open(AppConfig { data_dir: Some(folder.clone()), ..AppConfig::default() }).unwrap();
+        app.settings_set("titles", &json!(false)).unwrap();
+        app.settings_set("max_tokens", &json!(2)).unwrap();
+        let started = app.send(SendArgs { text: "Tell me of foxes".into(), ..SendArgs::default() }).unwrap();
+        app.watch_turn(&started.turn, 0).unwrap().for_each(drop);
+        let id = started.conversation;
+        let title = || app.conversation_get(&id).unwrap().summary.title;
+        assert_eq!(title(), "Tell me of foxes", "the first words, at once");
+        written(&app, &id, "This is far too long to be a title of anything at all");
+        assert_eq!(title(), "Tell me of foxes");
+        let told = app.watch_app();
+        written(&app, &id, "\"Foxes in winter\"\n");
+        assert_eq!(title(), "Foxes in winter");
+        app.conversation_rename(&id, "Mine").unwrap();
+        written(&app, &id, "Bears");
+        assert_eq!(title(), "Mine");
+        drop(app);
+        let is_told = |event: AppEvent| match event {
+            AppEvent::ConversationChanged { conversation } => conversation.title == "Foxes in winter",
+            _ => false,
+        };
+        assert!(told.flatten().any(is_told));
+        let _ = std::fs::remove_dir_all(folder);
+    }
 
     #[test]
     fn what_is_a_title() {
