@@ -100,7 +100,7 @@ fn client(serving: &Serving, model: &Value, mut rng: StdRng, ledger: &Mutex<Ledg
         }
         if answer.get("error").is_some() {
             // Refused: an answer is being written there, or there is nothing of the kind.
-            if let Some((id, _, _)) = mine.as_ref().filter(|_| n % 3 == 0) {
+            if let Some((id, _, _)) = mine.as_ref().filter(|_| n.is_multiple_of(3)) {
                 let (id, turn) = (id.clone(), turn_of(serving, id));
                 drop(book);
                 if let Some(turn) = turn {
