@@ -66,9 +66,29 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// Conversation, question and answer that a client is at.
+type At = (String, String, String);
+
+/// What a client does next.
+fn choose(dice: u32, n: u32, text: &str, model: &Value, mine: Option<&At>) -> (&'static str, Value) {
+    match (dice, mine) {
+        (0, Some((_, question, _))) => ("message_edit", json!({ "message": question, "text": text })),
+        (1, Some((_, _, answer))) => ("message_regenerate", json!({ "message": answer })),
+        (2, Some((_, _, answer))) => ("message_continue", json!({ "message": answer })),
+        (3, Some((id, _, _))) => ("conversation_rename", json!({ "id": id, "title": text })),
+        (4, Some((id, _, _))) if n > 3 => ("conversation_delete", json!({ "id": id })),
+        (5, Some((id, _, _))) if n > 3 => ("conversation_forget", json!({ "id": id })),
+        (6, _) => ("search", json!({ "query": "question 1" })),
+        (7, Some((_, _, answer))) => ("message_choose", json!({ "message": answer, "version": 1 })),
+        (8, Some((_, _, answer))) => ("message_fork", json!({ "message": answer })),
+        (_, Some((id, _, _))) => ("send", json!({ "conversation": id, "text": text, "model": model })),
+        (_, None) => ("send", json!({ "text": text, "model": model })),
+    }
+}
+
 /// One client: does random things until the program is gone.
 fn client(serving: &Serving, model: &Value, mut rng: StdRng, ledger: &Mutex<Ledger>, over: &AtomicBool) {
-    let mut mine: Option<(String, String, String)> = None;
+    let mut mine: Option<At> = None;
     let mut n = 0_u32;
     while !over.load(Ordering::Relaxed) {
         n += 1;
@@ -79,19 +99,7 @@ fn client(serving: &Serving, model: &Value, mut rng: StdRng, ledger: &Mutex<Ledg
                 ledger.lock().unwrap().conversations.entry(id.clone()).or_default().open = true;
             }
         };
-        let (name, args) = match (rng.random_range(0..12), &mine) {
-            (0, Some((_, question, _))) => ("message_edit", json!({ "message": question, "text": text })),
-            (1, Some((_, _, answer))) => ("message_regenerate", json!({ "message": answer })),
-            (2, Some((_, _, answer))) => ("message_continue", json!({ "message": answer })),
-            (3, Some((id, _, _))) => ("conversation_rename", json!({ "id": id, "title": text })),
-            (4, Some((id, _, _))) if n > 3 => ("conversation_delete", json!({ "id": id })),
-            (5, Some((id, _, _))) if n > 3 => ("conversation_forget", json!({ "id": id })),
-            (6, _) => ("search", json!({ "query": "question 1" })),
-            (7, Some((_, _, answer))) => ("message_choose", json!({ "message": answer, "version": 1 })),
-            (8, Some((_, _, answer))) => ("message_fork", json!({ "message": answer })),
-            (_, Some((id, _, _))) => ("send", json!({ "conversation": id, "text": text, "model": model })),
-            (_, None) => ("send", json!({ "text": text, "model": model })),
-        };
+        let (name, args) = choose(rng.random_range(0..12), n, &text, model, mine.as_ref());
         begin(&id);
         let Some(answer) = serving.try_call(name, &args) else { return };
         let mut book = ledger.lock().unwrap();

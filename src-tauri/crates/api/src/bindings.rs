@@ -16,6 +16,10 @@ fn declaration<T: TS>(config: &Config) -> String {
 
 /// Every type that crosses an edge.
 fn declarations(config: &Config) -> Vec<String> {
+    [talking(config), keeping(config)].concat()
+}
+
+fn talking(config: &Config) -> Vec<String> {
     macro_rules! all {
         ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
     }
@@ -61,6 +65,15 @@ fn declarations(config: &Config) -> Vec<String> {
         KvTier,
         KvPool,
         AppEvent,
+    ]
+}
+
+/// Trees, folders, the trash, what goes out and comes in.
+fn keeping(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
         ConversationOptions,
         SetOptionsArgs,
         EditArgs,

@@ -142,8 +142,7 @@ impl App {
         state.setups.insert(started.turn.clone(), Box::new(setup));
         let give_way = [state.summaries_ahead(), state.titles_in_the_making()].concat();
         let place = Place::of(&started);
-        let words =
-            had.as_ref().map(|had| Ids { fingerprint: had.fingerprint.clone(), ids: had.ids.clone() });
+        let words = had.as_ref().map(Had::words);
         state.add_turn(started.turn.clone(), Some(place), had);
         let summary = state.summary(row)?;
         drop(state);
@@ -193,6 +192,13 @@ impl App {
             )
         })?;
         Ok(Watch::new(&turn.feed, after_seq))
+    }
+}
+
+impl Had {
+    /// For the worker.
+    fn words(&self) -> Ids {
+        Ids { fingerprint: self.fingerprint.clone(), ids: self.ids.clone() }
     }
 }
 
