@@ -86,6 +86,7 @@ const CALLS = {
   app_info: () => ({ version: '0.1.0', data_dir: '/home/ada/.local/share/inglenook', log_dir: '/home/ada/.local/share/inglenook/logs', cores: 8, isa: 'avx2' }),
   conversations_list: () => [...conversations.values()].map((it) => it.summary).sort((a, b) => b.updated_ms - a.updated_ms),
   conversation_get: (a) => get(a.id),
+  conversation_prefetch: () => null,
   conversation_rename: (a) => { const it = get(a.id); it.summary.title = a.title; changed(it); return it.summary; },
   conversation_delete: (a) => { trash.set(a.id, get(a.id)); conversations.delete(a.id); publish({ type: 'conversation_removed', id: a.id }); return null; },
   conversation_restore: (a) => { const it = trash.get(a.id); conversations.set(a.id, it); changed(it); return it.summary; },

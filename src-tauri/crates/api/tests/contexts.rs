@@ -182,6 +182,33 @@ fn conversations_that_begin_alike_share_what_was_computed() {
     assert_eq!(home.files(), Vec::<PathBuf>::new(), "nobody needs any: {n_left} before");
 }
 
+/// A program that asks many things about the same text, as an assistant with a long system prompt does: over 80 of 100
+/// tokens are found, in memory first and after a restart on disk.
+#[test]
+fn repeated_prefixes_are_found() {
+    let home = Home::new("workload");
+    let texts = ["Jim", "Kay", "Leo"].map(long);
+    for start in 0..2 {
+        let app = home.open();
+        for i in 0..30 {
+            ask(&app, None, &format!("{} Question {i}: {}", texts[i % 3], QUESTIONS[i * 7 % 3]));
+        }
+        let info = app.kv_stats().unwrap();
+        let (found, asked) = (info.memory.hit_tokens + info.disk.hit_tokens, info.prompt_tokens);
+        println!("start {start}: {found} of {asked} tokens found, {} on disk", info.disk.hit_tokens);
+        assert!(info.turns >= 30, "titles are asked for too: {info:?}");
+        assert!(info.hit_rate > 0.8, "start {start}: {info:?}");
+        assert!((info.hit_rate - found as f64 / asked as f64).abs() < 1e-9);
+        assert!(start == 0 || info.disk.hit_tokens > 500, "{info:?}");
+        for pool in [info.pages, info.window_pages, info.states] {
+            assert!(
+                pool.held <= pool.places && pool.shared <= pool.held && pool.fragmentation < 0.9,
+                "{info:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_budget_holds_and_named_checkpoints_stay() {
     let home = Home::new("budget");

@@ -9,7 +9,7 @@ use engine::perplexity::{self, Difference, Quality};
 use engine::tokenizer::Special;
 use serde_json::json;
 
-use crate::args::Global;
+use crate::args::{Global, KvArg};
 use crate::convert::progress;
 use crate::{interrupt, out, place};
 
@@ -26,6 +26,9 @@ pub struct PerplexityArgs {
     /// A model to compare with: divergence from it, and how often both find the same token likeliest
     #[arg(long, value_name = "M2")]
     pub against: Option<String>,
+    /// How the other keeps its context; as --kv says otherwise
+    #[arg(long, value_name = "KV", value_enum, requires = "against")]
+    pub against_kv: Option<KvArg>,
     /// Control tokens in the text become tokens
     #[arg(long)]
     pub parse_special: bool,
@@ -34,7 +37,7 @@ pub struct PerplexityArgs {
 pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let text = place::read_text(&args.file)?;
     // adapters are what the first is measured with
-    let plain = Global { lora: Vec::new(), ..global.clone() };
+    let plain = Global { lora: Vec::new(), kv: args.against_kv.or(global.kv), ..global.clone() };
     let load = |name: &str, global: &Global| {
         let mut options = place::load_options(global, Kv::F32, WINDOW)?;
         options.max_sequences = 1;
