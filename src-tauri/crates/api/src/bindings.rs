@@ -5,6 +5,7 @@
 use ts_rs::{Config, TS};
 
 use crate::calls::CALLS;
+use crate::guard::Finding;
 use crate::types::*;
 
 /// Where the file lies, from this crate's folder.
@@ -41,6 +42,8 @@ fn talking(config: &Config) -> Vec<String> {
         SetCompressionArgs,
         RetryArgs,
         TurnArgs,
+        TextArgs,
+        Finding,
         PathArgs,
         SettingArgs,
         KeyArgs,

@@ -11,6 +11,7 @@ impl App {
     /// Another version of a user's message, answered: a branch begins there, the old one stays.
     pub fn message_edit(&self, message: &str, text: &str) -> Result<TurnStarted> {
         check_message(text)?;
+        self.guard_text(text)?;
         let conversation = self.conversation_of(message)?;
         self.start(Some(&conversation), None, NewTurn::Edit { message, text }, None)
     }

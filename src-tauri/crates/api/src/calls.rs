@@ -9,6 +9,7 @@ use ts_rs::{Config, TS};
 
 use crate::App;
 use crate::error::{Error, ErrorKind, Result};
+use crate::guard::{self, Finding};
 use crate::types::*;
 
 /// One use case.
@@ -65,6 +66,7 @@ calls! {
     "message_fork": MessageArgs => ConversationSummary, |app, args| app.message_fork(&args.message);
     "message_delete": MessageArgs => ConversationSummary, |app, args| app.message_delete(&args.message);
     "message_restore": MessageArgs => ConversationSummary, |app, args| app.message_restore(&args.message);
+    "text_scan": TextArgs => Vec<Finding>, |_, args| Ok(guard::scan(&args.text));
     "send": SendArgs => TurnStarted, |app, args| app.send(args);
     "draft_count": DraftArgs => DraftCount, |app, args| app.draft_count(&args);
     "retry": RetryArgs => TurnStarted, |app, args| app.retry(&args.conversation);

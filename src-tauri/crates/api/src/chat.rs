@@ -88,6 +88,7 @@ impl App {
     /// Saves the message, then has it answered. The turn is followed by `watch_turn`.
     pub fn send(&self, args: SendArgs) -> Result<TurnStarted> {
         check_message(&args.text)?;
+        self.guard_text(&args.text)?;
         let title = title::of_message(&args.text);
         let conversation = args.conversation.as_deref();
         let new = NewTurn::Message { conversation, title: &title, text: &args.text };

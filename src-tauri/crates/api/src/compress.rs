@@ -31,6 +31,7 @@ impl FoldStrategy {
             Self::Off => None,
             Self::Window => Some(Strategy::Window),
             Self::Summary => Some(Strategy::Summary),
+            Self::Attention => Some(Strategy::Attention),
         }
     }
 
@@ -38,6 +39,7 @@ impl FoldStrategy {
         match strategy {
             Strategy::Window => Self::Window,
             Strategy::Summary => Self::Summary,
+            Strategy::Attention => Self::Attention,
         }
     }
 
@@ -73,7 +75,8 @@ impl State {
         let own = self.own_strategy(conversation)?;
         let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
         let folds = self.folds(conversation, branch)?;
-        let folded = last_used(&folds, branch).map(|row| row.message.clone());
+        let folded = last_used(&folds, branch, |row| row.strategy != Strategy::Attention.name());
+        let folded = folded.map(|row| row.message.clone());
         let summaries = folds.into_iter().filter(|row| !row.is_used).filter_map(|row| {
             let FoldRow { first, message: until, level, summary, .. } = row;
             summary.map(|text| SummaryText { first, until, level, text })
@@ -83,7 +86,7 @@ impl State {
 
     /// What a reader is shown of it.
     pub(crate) fn fold_info(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Option<FoldInfo>> {
-        Ok(last_used(&self.folds(conversation, branch)?, branch).map(info))
+        Ok(last_used(&self.folds(conversation, branch)?, branch, |_| true).map(info))
     }
 
     /// Keeps the place up to which prompts leave messages out.
@@ -106,9 +109,13 @@ impl State {
 }
 
 /// The place that lies furthest down the branch; of several the newest.
-fn last_used<'a>(folds: &'a [FoldRow], branch: &[BranchMessage]) -> Option<&'a FoldRow> {
+fn last_used<'a>(
+    folds: &'a [FoldRow],
+    branch: &[BranchMessage],
+    counts: impl Fn(&FoldRow) -> bool,
+) -> Option<&'a FoldRow> {
     let place = |row: &&FoldRow| branch.iter().position(|message| message.row.id == row.message);
-    folds.iter().filter(|row| row.is_used).max_by_key(place)
+    folds.iter().filter(|row| row.is_used && counts(row)).max_by_key(place)
 }
 
 fn info(row: &FoldRow) -> FoldInfo {
@@ -214,7 +221,7 @@ impl App {
         };
         // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
         let default = match self.default_strategy()? {
-            FoldStrategy::Off => FoldStrategy::Window,
+            FoldStrategy::Off | FoldStrategy::Attention => FoldStrategy::Window,
             chosen @ (FoldStrategy::Window | FoldStrategy::Summary) => chosen,
         };
         Ok(Setup {
@@ -234,11 +241,14 @@ impl State {
         let Branch { conversation, messages: branch } = self.session.branch(&setup.conversation)?;
         let system = crate::convert::options(conversation.options).system_prompt;
         let compression = self.compression_of(&setup.conversation, &branch, setup.default)?;
-        let compression = compression.unwrap_or(Compression {
+        let mut compression = compression.unwrap_or(Compression {
             strategy: Strategy::Window,
             folded: None,
             summaries: Vec::new(),
         });
+        if compression.strategy == Strategy::Attention {
+            compression.strategy = Strategy::Window;
+        }
         let count = CountRequest {
             model: setup.model.clone(),
             load: setup.load.clone(),

@@ -120,6 +120,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("request.queue_full", ErrorKind::Limit),
     ("limit.", ErrorKind::Limit),
     ("compress.nothing", ErrorKind::Conflict),
+    ("compress.no_place", ErrorKind::Limit),
     ("kv.too_many_sequences", ErrorKind::Limit),
     ("kv.memory_full", ErrorKind::Limit),
     ("kv.", ErrorKind::Bug),

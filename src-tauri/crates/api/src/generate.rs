@@ -8,6 +8,7 @@ use crate::App;
 use crate::chat::{Responder, not_built};
 use crate::error::{Error, Result};
 use crate::settings;
+use crate::types::TurnEventKind;
 use crate::worker::protocol::{ChatOptions, GenerateRequest, Prompt, WorkerRequest};
 
 /// One prompt to answer.
@@ -62,7 +63,7 @@ impl SamplingArgs {
 
 impl App {
     /// Starts a turn that belongs to no conversation; its id. Follow it by `watch_turn`.
-    pub fn generate(&self, args: GenerateArgs) -> Result<String> {
+    pub fn generate(&self, mut args: GenerateArgs) -> Result<String> {
         let model = match args.model {
             Some(model) => model,
             None => self.default_model()?,
@@ -78,12 +79,14 @@ impl App {
             None => self.max_tokens()?,
         };
         let chat = self.chat_options(&model, args.chat)?;
+        let marks = self.guard_prompt(&mut args.prompt)?;
         let limits = self.limits()?;
         let turn = {
             let mut state = self.shared().state();
             limits.admit(state.n_open(), args.prompt.texts())?;
             let id = state.session.new_id();
-            state.add_turn(id.clone(), None, None);
+            let turn = state.add_turn(id.clone(), None, None);
+            marks.into_iter().for_each(|mark| turn.tell(TurnEventKind::Notice { error: mark.info }));
             id
         };
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {

@@ -23,6 +23,7 @@ mod exchange;
 pub mod feed;
 mod folders;
 mod generate;
+pub mod guard;
 mod library;
 pub mod limits;
 mod logging;
@@ -58,6 +59,7 @@ pub use feed::{Feed, Watch};
 pub use generate::{GenerateArgs, SamplingArgs};
 use logging::Logging;
 pub use preferences::{Overrides, template_file};
+pub use session::compress as strategies;
 use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEvent, TurnEventKind};
 use worker::protocol::{Counted, Facts, KvStats, Loaded, WorkerEvent, WorkerRequest};
 

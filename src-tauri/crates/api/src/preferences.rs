@@ -69,6 +69,9 @@ impl App {
         if setting.key == "draft_model" && value != "" {
             self.responder(value.as_str().unwrap_or_default())?;
         }
+        if setting.key == "refusal_patterns" {
+            crate::guard::patterns(value.as_str().unwrap_or_default())?;
+        }
         if setting.key == "chat_templates" {
             for (_, path) in settings::pairs(value.as_str().unwrap_or_default())? {
                 template_file(Path::new(path))?;

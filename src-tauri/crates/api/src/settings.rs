@@ -227,10 +227,27 @@ static SETTINGS: &[Setting] = &[
             choice(&[
                 ("window", "Leave out the oldest messages"),
                 ("summary", "Summarise the oldest messages"),
+                ("attention", "Forget what matters least (not exact)"),
                 ("off", "Stop and say so"),
             ])
         },
         default: || json!("window"),
+    },
+    Setting {
+        key: "refusal_patterns",
+        section: SAMPLING,
+        label: "Refused patterns",
+        help: "Regular expressions, with ;; between two. What matches one is not sent to a model.",
+        kind: || SettingKind::Text { placeholder: "none".into() },
+        default: || json!(""),
+    },
+    Setting {
+        key: "guard_marks",
+        section: SAMPLING,
+        label: "Mark what hides in tools' texts",
+        help: "Characters that don't show are written out, and text that reads like instructions to the model is told of.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
     },
     Setting {
         key: "kv",

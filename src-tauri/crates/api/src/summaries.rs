@@ -124,7 +124,7 @@ impl Shared {
         let fit = self.state().fit_request(&setup, true);
         let asked = fit.and_then(|fit| match fit.count.compression.as_ref().map(|it| it.strategy) {
             Some(Strategy::Summary) => self.ask_fit(fit, Asker::Ahead(setup)),
-            Some(Strategy::Window) | None => Ok(()),
+            Some(Strategy::Window | Strategy::Attention) | None => Ok(()),
         });
         if let Err(error) = asked {
             tracing::debug!("no summary is made ahead: {error}");

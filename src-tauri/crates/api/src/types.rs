@@ -84,6 +84,8 @@ pub enum FoldStrategy {
     Window,
     /// The oldest messages are summarised by the model.
     Summary,
+    /// The model forgets what it attends to least.
+    Attention,
 }
 
 /// Up to where messages are folded. They stay; only the model is not shown them.
@@ -200,6 +202,12 @@ pub struct RetryArgs {
 #[serde(deny_unknown_fields)]
 pub struct TurnArgs {
     pub turn: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct TextArgs {
+    pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

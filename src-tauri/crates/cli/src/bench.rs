@@ -1,5 +1,6 @@
 //! `nook bench`: prefill and decode speed, of a model or of random weights in a published shape.
 
+mod compression;
 mod editing;
 mod kernel_cases;
 mod kernels;
@@ -72,6 +73,8 @@ pub enum BenchTest {
     Speed,
     Editing,
     Resume,
+    /// What is still known of a conversation that was made shorter, by each strategy
+    Compression,
 }
 
 #[derive(Debug, Args)]
@@ -106,9 +109,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         BenchTest::Speed => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
         BenchTest::Editing => editing::CONTEXT,
         BenchTest::Resume => args.prompt + 2,
+        BenchTest::Compression => compression::CONTEXT,
     };
     let mut options = place::load_options(global, Kv::F16, context)?;
-    options.max_sequences = 1;
+    options.max_sequences = if args.test == BenchTest::Compression { 2 } else { 1 };
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);
     let load = || place::shared_model(Arc::clone(&file), &options, global);
@@ -134,6 +138,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
             let cache = Dirs::resolve(global.app_config()?.data_dir)?.cache;
             return resume::resume(bench, args.prompt.max(1), cache, load);
         }
+        BenchTest::Compression => return compression::compression(&mut bench),
         BenchTest::Editing => {
             return editing::editing(&mut bench, global.draft_max.map_or(DEFAULT_DRAFT, |n| n as usize));
         }

@@ -85,7 +85,7 @@ pub struct CompactArgs {
     #[arg(long)]
     pub undo: bool,
     /// And from now on so, whenever the conversation is longer than the context
-    #[arg(long, value_name = "HOW", value_parser = ["window", "summary", "off", "default"])]
+    #[arg(long, value_name = "HOW", value_parser = ["window", "summary", "attention", "off", "default"])]
     pub strategy: Option<String>,
 }
 

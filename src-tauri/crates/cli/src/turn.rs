@@ -94,6 +94,9 @@ pub fn told(fold: &FoldInfo) -> String {
         FoldStrategy::Summary => {
             format!("older messages are summarised for the model: {before} tokens are now {after}")
         }
+        FoldStrategy::Attention => {
+            format!("the model forgets what it attends to least: {before} tokens become {after}")
+        }
     }
 }
 

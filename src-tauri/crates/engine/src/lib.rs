@@ -30,7 +30,7 @@ pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{BackendKind, KvDType, Resident};
 pub use kv::cache::SequenceId;
-pub use model::{Chunk, Devices, LoadOptions, Logits, Model, ModelInfo, RopeScaling, Wanted};
+pub use model::{Chunk, Devices, Forget, LoadOptions, Logits, Model, ModelInfo, RopeScaling, Wanted};
 pub use sampler::Sampling;
 pub use scheduler::{Done, Finish, GenEvent, Request, Scheduler};
 pub use tokenizer::TokenId;

@@ -22,11 +22,13 @@ use crate::tokenizer::Tokenizer;
 mod adapt;
 mod context;
 mod fill;
+pub(crate) mod forget;
 mod forward;
 mod load;
 mod settle;
 
 pub use context::{RopeScaling, narrow};
+pub use forget::{Forget, N_ASKING};
 
 /// Where layers run.
 #[derive(Debug, Clone, PartialEq, Eq)]

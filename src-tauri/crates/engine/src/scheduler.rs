@@ -430,4 +430,4 @@ impl Scheduler {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

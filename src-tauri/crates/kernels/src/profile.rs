@@ -1,6 +1,7 @@
 //! What a step of a plan was, for whoever holds a clock: its name, the bytes it had to read and write, and its
 //! arithmetic. Knows nothing of time.
 
+use crate::cpu::memory::Values;
 use crate::graph::{AttentionShape, Experts, Graph, Node, Op, PAGE_LEN, ValueId};
 use crate::ops;
 use crate::plan::Batch;
@@ -16,6 +17,7 @@ pub struct Ran<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) batch: &'a Batch<'a>,
     pub(crate) step: &'a Step,
+    pub(crate) values: &'a Values,
 }
 
 /// What a step costs at least, whatever runs it.
@@ -66,6 +68,18 @@ impl Ran<'_> {
             what.push_str(&format!(" {} {}→{n_out}", dtypes.join("+"), first.n_cols()));
         }
         what
+    }
+
+    /// What an attention was, the queries it was given (rows, n_heads, head_dim), and the batch they are of. None: the
+    /// step was none.
+    pub fn queries(&self) -> Option<(&AttentionShape, &[f32], &Batch<'_>)> {
+        let Step::Node(i) = self.step else { return None };
+        match &self.graph.nodes()[*i].op {
+            Op::Attention { q, attention } => {
+                Some((attention, self.values.read(*q, self.batch.n_rows()), self.batch))
+            }
+            _ => None,
+        }
     }
 
     pub fn cost(&self) -> Cost {

@@ -85,7 +85,7 @@ impl Backend for Scalar {
         for i in nodes {
             node(memory, &mut self.scratch, i, batch);
             if let Some(observe) = &mut observer {
-                observe(&Ran { graph: &memory.graph, batch, step: &Step::Node(i) });
+                observe(&Ran { graph: &memory.graph, batch, step: &Step::Node(i), values: &memory.values });
             }
         }
         Ok(())

@@ -58,7 +58,7 @@ compression: FoldStrategy | null, };
 /**
  * What becomes of conversations that are longer than the context.
  */
-export type FoldStrategy = "off" | "window" | "summary";
+export type FoldStrategy = "off" | "window" | "summary" | "attention";
 
 /**
  * Up to where messages are folded. They stay; only the model is not shown them.
@@ -126,6 +126,21 @@ strategy?: FoldStrategy | null, };
 export type RetryArgs = { conversation: string, };
 
 export type TurnArgs = { turn: string, };
+
+export type TextArgs = { text: string, };
+
+/**
+ * Something in a text that a reader may not notice.
+ */
+export type Finding = { "type": "hidden", 
+/**
+ * Where the first of them stands, in characters.
+ */
+at: number, count: number, 
+/**
+ * Such as `U+202E`, each once.
+ */
+names: Array<string>, } | { "type": "instruction", at: number, quote: string, };
 
 export type PathArgs = { 
 /**
@@ -464,6 +479,7 @@ export type Calls = {
   message_fork: { args: MessageArgs; result: ConversationSummary };
   message_delete: { args: MessageArgs; result: ConversationSummary };
   message_restore: { args: MessageArgs; result: ConversationSummary };
+  text_scan: { args: TextArgs; result: Array<Finding> };
   send: { args: SendArgs; result: TurnStarted };
   draft_count: { args: DraftArgs; result: DraftCount };
   retry: { args: RetryArgs; result: TurnStarted };

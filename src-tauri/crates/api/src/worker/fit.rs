@@ -3,17 +3,19 @@
 
 use std::ops::Range;
 
-use session::compress::{Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
+use engine::Forget;
+use engine::model::N_ASKING;
+use session::compress::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
 
 use super::prompt::Vocabulary;
-use super::protocol::{ChatOptions, Compression, Folded, PromptMessage, Wanted};
+use super::protocol::{ChatOptions, Compression, Folded, Prompt, PromptMessage, Wanted};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What a prompt has become.
 #[derive(Debug)]
 pub enum Fit {
     /// It is shown so.
-    Ready { messages: Vec<PromptMessage>, folded: Option<Folded> },
+    Ready { messages: Vec<PromptMessage>, folded: Option<Folded>, forget: Option<Forget> },
     /// First a summary has to be made.
     Wanting(Wanted),
 }
@@ -26,12 +28,6 @@ pub enum Why {
     /// Somebody asked for it.
     Asked,
 }
-
-/// What the model is asked for.
-const ASK: &str = "Summarise everything above for yourself, briefly: names, numbers, facts, decisions, what is still \
-                   open. Write only the summary.";
-/// The question that a summary stands as the answer to.
-const ASKED: &str = "Summarise our conversation so far.";
 
 /// A conversation that is to fit.
 pub struct Fitting<'a> {
@@ -79,23 +75,34 @@ impl<'a> Fitting<'a> {
         let shown = self.shown_now();
         let n_now = self.count(&Sketch::Shown(&shown))?;
         if why == Why::Need && n_now <= self.room.budget {
-            return Ok(self.ready(&shown, None));
+            return Ok(self.ready(&shown, None, None));
         }
         let room = if why == Why::Asked { self.room.halved(n_now) } else { self.room };
         let next = self.compression.strategy.next(&self.talk, room, &mut |sketch| self.count(sketch))?;
         match next {
             // Where nothing more can go, nothing is done.
             Next::Fold(fold) if why == Why::Asked && fold.n_turns <= self.talk.n_folded => {
-                Ok(self.ready(&shown, None))
+                Ok(self.ready(&shown, None, None))
             }
             Next::Fold(fold) => {
                 let n_after = self.count(&Sketch::Shown(&fold))?;
-                Ok(self.ready(&fold, Some(self.folded(&fold, n_now, n_after))))
+                Ok(self.ready(&fold, Some(self.folded(&fold, n_now, n_after)), None))
             }
             Next::Wish(wish) => Ok(Fit::Wanting(self.wanted(&wish))),
+            Next::Forget { n_most, n_keep, n_protected } => {
+                let n_first = self.n_first()?;
+                let n_newest = n_protected.max(N_ASKING);
+                // A long system prompt leaves less to be chosen from, but something.
+                let n_keep = n_keep.max(n_first + n_newest + n_most / 16);
+                if n_keep + N_ASKING >= n_most {
+                    return Err(too_long(n_now, n_keep, self.room.limit));
+                }
+                let forget = Forget { n_most, n_keep, n_first, n_newest };
+                Ok(self.ready(&shown, Some(self.forgotten(n_now, n_keep)), Some(forget)))
+            }
             // A prompt that fits, if only just, is not refused for want of room for a long answer.
             Next::TooLong { .. } if why == Why::Need && n_now <= self.room.limit => {
-                Ok(self.ready(&shown, None))
+                Ok(self.ready(&shown, None, None))
             }
             Next::TooLong { n_least } => Err(too_long(n_now, n_least, self.room.limit)),
         }
@@ -133,8 +140,8 @@ impl<'a> Fitting<'a> {
         Fold { n_turns, digests: shown }
     }
 
-    fn ready(&self, fold: &Fold, folded: Option<Folded>) -> Fit {
-        Fit::Ready { messages: self.show(fold), folded }
+    fn ready(&self, fold: &Fold, folded: Option<Folded>, forget: Option<Forget>) -> Fit {
+        Fit::Ready { messages: self.show(fold), folded, forget }
     }
 
     fn count(&self, sketch: &Sketch) -> Result<usize> {
@@ -207,6 +214,30 @@ impl<'a> Fitting<'a> {
             summary: self.told(&fold.digests).pop().map(|told| told.content),
             tokens_before: clamp(n_before),
             tokens_after: clamp(n_after),
+            limit: clamp(self.room.limit),
+        }
+    }
+
+    /// Tokens of the system prompt, and of what the template has before the first question.
+    fn n_first(&self) -> Result<usize> {
+        let [a, b] = ["a", "b"].map(|question| {
+            let mut messages = self.head().to_vec();
+            messages.push(message("user", question));
+            self.vocabulary.prepare(&Prompt::Chat(messages), self.options).map(|prepared| prepared.ids)
+        });
+        Ok(a?.iter().zip(&b?).take_while(|(a, b)| a == b).count())
+    }
+
+    fn forgotten(&self, n_before: usize, n_after: usize) -> Folded {
+        let (first, until) = self.ends(0..self.turns.len().saturating_sub(1));
+        Folded {
+            strategy: Strategy::Attention,
+            first,
+            until,
+            messages: 0,
+            summary: None,
+            tokens_before: clamp(n_before),
+            tokens_after: clamp(n_after.min(n_before)),
             limit: clamp(self.room.limit),
         }
     }

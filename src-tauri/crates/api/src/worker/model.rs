@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
-use engine::{Devices, LoadOptions, Model, Request, Scheduler};
+use engine::tokenizer::Tokenizer;
+use engine::{Devices, Forget, LoadOptions, Model, Request, Scheduler, SequenceId, TokenId};
 use io::{Clock, RealIo};
 
 use session::compress::Room;
@@ -122,34 +123,35 @@ impl LoadedModel {
         let now = civil::date_time(asked_ms);
         let vocabulary = self.vocabulary(&now)?;
         let tokenizer = vocabulary.tokenizer;
-        let folded = match self.fit(&vocabulary, &request)? {
-            None => None,
+        let had = request.had.as_ref();
+        let had = had.map(|had| continued::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
+        let had = had.unwrap_or_default();
+        let (folded, forget) = match self.fit(&vocabulary, &request, had.len())? {
+            None => (None, None),
             Some(Fit::Wanting(wanted)) => {
                 return Ok(vec![Step::Wanting { request: Box::new(request), wanted: Box::new(wanted) }]);
             }
-            Some(Fit::Ready { messages, folded, .. }) => {
+            Some(Fit::Ready { messages, folded, forget }) => {
                 request.prompt = Prompt::Chat(messages);
-                folded
+                (folded, forget)
             }
         };
         let mut prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
-        let had = match &request.had {
-            Some(had) => continued::tokens(had, vocabulary.fingerprint, tokenizer)?,
-            None => Vec::new(),
-        };
         prepared.ids.extend(&had);
         request.bounds.check_prompt(prepared.ids.len())?;
-        self.check_room(prepared.ids.len())?;
+        if forget.is_none() {
+            self.check_room(prepared.ids.len())?;
+        }
         let splitter = ReplySplitter::new(&prepared.format, &prepared.text, &request.chat.tools);
         let number = self.next_number;
         self.next_number += 1;
         let times = Times::new(arrived, loading, clock.monotonic());
         request.keeping.iter().for_each(|keeping| self.contexts.keep_as(keeping));
-        let conversation = request.conversation.as_deref();
-        let sequence = self.contexts.take(&mut self.model, conversation, &prepared.ids, Some(number));
+        let (prompt, sequence) =
+            self.take_context(prepared.ids, request.conversation.as_deref(), number, forget)?;
         let submitted = self.scheduler.submit(Request {
             id: number,
-            prompt: prepared.ids,
+            prompt,
             sequence,
             sampling: request.sampling,
             max_tokens: request.max_tokens,
@@ -157,7 +159,8 @@ impl LoadedModel {
             ignore_eos: request.ignore_eos,
             marks: prepared.format.marks().to_vec(),
             budget: prepared.budget,
-            speculation: request.speculation,
+            // Guesses come from the text, and what stands in for forgotten tokens is none.
+            speculation: request.speculation.filter(|_| forget.is_none()),
             script: Vec::new(),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         });
@@ -184,18 +187,47 @@ impl LoadedModel {
     fn notices(&mut self, of_prompt: Vec<Error>) -> impl Iterator<Item = Error> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let tokenizer = self.model.tokenizer().filter(|_| is_first);
-        let pre = tokenizer.and_then(engine::tokenizer::Tokenizer::notice).map(|notice| {
+        let pre = tokenizer.and_then(Tokenizer::notice).map(|notice| {
             Error::input("tokenizer.pre_missing", notice, "Download a newer conversion of the model.")
         });
         of_prompt.into_iter().chain(self.notice.take()).chain(pre)
     }
 
-    /// A conversation as it is shown; None: as it is.
-    fn fit(&self, vocabulary: &Vocabulary, request: &GenerateRequest) -> Result<Option<Fit>> {
+    /// The sequence of a prompt, and the prompt as it has it: what is forgotten is read now, and has stand-ins there.
+    fn take_context(
+        &mut self,
+        prompt: Vec<TokenId>,
+        conversation: Option<&str>,
+        number: u64,
+        forget: Option<Forget>,
+    ) -> Result<(Vec<TokenId>, Option<SequenceId>)> {
+        let Some(forget) = forget else {
+            let sequence = self.contexts.take(&mut self.model, conversation, &prompt, Some(number));
+            return Ok((prompt, sequence));
+        };
+        let shown = self.model.as_forgotten(&prompt);
+        let sequence = self.contexts.take(&mut self.model, conversation, &shown, Some(number));
+        let read = match sequence.filter(|_| !self.model.is_kv_bounded()) {
+            Some(seq) => self.model.read_forgetting(seq, &prompt, forget, &mut |_| true).map_err(Into::into),
+            None => Err(Error::new(
+                ErrorKind::Limit,
+                "compress.no_place",
+                "There is no memory set aside in which this conversation could be forgotten in part.",
+                "Try again when other answers have ended, or have older messages left out instead.",
+            )),
+        };
+        if read.is_err() {
+            self.contexts.ended(&mut self.model, number, None);
+        }
+        Ok((read?, sequence))
+    }
+
+    /// A conversation as it is shown; None: as it is. `n_had`: tokens of an answer that goes on, which have to fit too.
+    fn fit(&self, vocabulary: &Vocabulary, request: &GenerateRequest, n_had: usize) -> Result<Option<Fit>> {
         let (Some(compression), Prompt::Chat(messages)) = (&request.compression, &request.prompt) else {
             return Ok(None);
         };
-        let room = Room::new(self.model.n_ctx(), request.max_tokens);
+        let room = Room::new(self.model.n_ctx().saturating_sub(n_had), request.max_tokens);
         Fitting::new(vocabulary, &request.chat, compression, messages, room).fit(Why::Need).map(Some)
     }
 

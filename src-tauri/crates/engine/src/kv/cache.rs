@@ -5,7 +5,7 @@
 //! Pure bookkeeping: it names pages and slots, the executor owns their bytes. Each belongs to every sequence and
 //! every kept position that lists it; one that more than one holds is never written, but copied first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use super::pool::{Pages, Pool, PoolUse};
 use super::size::Geometry;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
+use crate::model::forget::Forgotten;
 
 mod mark;
 mod room;
@@ -74,6 +75,8 @@ enum From {
 /// All sequences of a model over its pools.
 #[derive(Debug)]
 pub struct KvCache {
+    /// What sequences that have forgotten stand for.
+    pub(crate) past: VecDeque<Forgotten>,
     geometry: Geometry,
     sequences: BTreeMap<SequenceId, Sequence>,
     next_id: u64,
@@ -87,6 +90,7 @@ pub struct KvCache {
 impl KvCache {
     pub fn new(geometry: Geometry) -> Self {
         Self {
+            past: VecDeque::new(),
             geometry,
             sequences: BTreeMap::new(),
             next_id: 1,

@@ -61,7 +61,6 @@ pub(super) fn load(
     );
     let (Words { tokenizer, template }, graph) = (words?, graph?);
     progress(UPLOADED);
-
     let max_sequences = options.max_sequences.max(1);
     let max_rows = options.max_rows.unwrap_or_else(|| default_max_rows(&spec)).max(1);
     let longest = longest(&spec, options.rope_scaling);

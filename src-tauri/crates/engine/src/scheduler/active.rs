@@ -44,6 +44,11 @@ pub(super) struct Active {
     n_right: usize,
 }
 
+/// Tokens that both begin with.
+fn common<'a>(held: &[TokenId], text: impl IntoIterator<Item = &'a TokenId>) -> usize {
+    held.iter().zip(text).take_while(|(a, b)| a == b).count()
+}
+
 /// The part that one active request has in a batch.
 pub(super) struct Share {
     pub index: usize,
@@ -74,7 +79,12 @@ impl Active {
         if n_prompt > model.n_ctx() {
             return Err(context_full(0, n_prompt, model.n_ctx()));
         }
-        model.check_tokens(&request.prompt)?;
+        // What a sequence holds already may be stand-ins for what it has forgotten.
+        let n_held = match request.sequence {
+            None => 0,
+            Some(sequence) => common(model.tokens(sequence)?, &request.prompt),
+        };
+        model.check_tokens(&request.prompt[n_held..])?;
         model.check_tokens(&request.script)?;
         model.check_tokens(&request.resumed)?;
         let (sequence, n_reused) = match request.sequence {
@@ -82,7 +92,7 @@ impl Active {
             Some(sequence) => {
                 let held = model.tokens(sequence)?;
                 let text = request.prompt.iter().chain(&request.resumed);
-                let n_common = held.iter().zip(text).take_while(|(a, b)| a == b).count();
+                let n_common = common(held, text);
                 // The last token is always computed: its logits are wanted.
                 let n_text = n_prompt + request.resumed.len();
                 let n_reused = model.truncate(sequence, n_common.min(n_text - 1))?;

@@ -11,7 +11,7 @@ use crate::shape::{self, Shape};
 
 const POISON: TokenId = 599;
 
-fn model() -> Model {
+pub(crate) fn model() -> Model {
     let shape = *shape::find("llama-3.2-1b").unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     let shape = Shape { n_layers: 2, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };

@@ -15,6 +15,7 @@ pub mod exp;
 pub mod expert_matmul;
 pub mod expert_sum;
 pub mod glu;
+pub mod kv_rows;
 pub mod kv_write;
 pub mod layer_norm;
 pub mod moe_route;

@@ -7,10 +7,12 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+mod attention;
 mod summary;
 mod window;
 
-pub use summary::Summary;
+pub use attention::Attention;
+pub use summary::{ASK, ASKED, Summary};
 pub use window::Window;
 
 /// How a conversation is made to fit.
@@ -21,15 +23,18 @@ pub enum Strategy {
     Window,
     /// The oldest turns are told in the model's own words.
     Summary,
+    /// Of the older tokens those go that later ones attend to least.
+    Attention,
 }
 
 impl Strategy {
-    pub const ALL: [Self; 2] = [Self::Window, Self::Summary];
+    pub const ALL: [Self; 3] = [Self::Window, Self::Summary, Self::Attention];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Window => "window",
             Self::Summary => "summary",
+            Self::Attention => "attention",
         }
     }
 
@@ -47,6 +52,7 @@ impl Strategy {
         match self {
             Self::Window => Window.next(talk, room, count),
             Self::Summary => Summary.next(talk, room, count),
+            Self::Attention => Attention.next(talk, room, count),
         }
     }
 
@@ -58,7 +64,7 @@ impl Strategy {
         count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
     ) -> Result<Option<Wish>, E> {
         match self {
-            Self::Window => Ok(None),
+            Self::Window | Self::Attention => Ok(None),
             Self::Summary => Summary.ahead(talk, room, count),
         }
     }
@@ -156,6 +162,9 @@ pub enum Next {
     Fold(Fold),
     /// Have this made, then ask again.
     Wish(Wish),
+    /// Show all of it, and let the state of the model forget tokens down to `n_keep` whenever it has `n_most`; the
+    /// newest `n_protected` stay.
+    Forget { n_most: usize, n_keep: usize, n_protected: usize },
     /// It takes so many tokens at least.
     TooLong { n_least: usize },
 }

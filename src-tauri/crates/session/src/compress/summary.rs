@@ -11,6 +11,12 @@ const GROUP: usize = 4;
 /// Turns at the end that are not summarised before they must be: what is spoken of now is best left in its own words.
 const NEWEST: usize = 2;
 
+/// What the model is asked for.
+pub const ASK: &str = "Summarise everything above for yourself, briefly: names, numbers, facts, decisions, what is still \
+                       open. Write only the summary.";
+/// The question that a summary stands as the answer to: a form that every template takes.
+pub const ASKED: &str = "Summarise our conversation so far.";
+
 pub struct Summary;
 
 impl Compressor for Summary {

@@ -73,7 +73,7 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
             assert!(n_steps < 100, "it comes to an end");
             let fitting = Fitting::new(&vocabulary, &options, &compression, &messages, room);
             match fitting.fit(Why::Need).unwrap() {
-                Fit::Ready { messages, folded } => {
+                Fit::Ready { messages, folded, .. } => {
                     if let Some(folded) = folded {
                         assert!(folded.tokens_after < folded.tokens_before, "{folded:?}");
                         compression.folded = Some(folded.until);
@@ -102,7 +102,7 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
     compression.folded = None;
     let roomy = Room::new(1 << 20, None);
     let whole = Fitting::new(&vocabulary, &options, &compression, &messages, roomy).fit(Why::Need).unwrap();
-    let Fit::Ready { messages: shown, folded: None } = whole else { panic!("{whole:?}") };
+    let Fit::Ready { messages: shown, folded: None, .. } = whole else { panic!("{whole:?}") };
     assert_eq!(shown, messages);
 }
 

@@ -1,0 +1,365 @@
+//! `nook bench --test compression`: what a model still knows of a conversation after it was made shorter, for each
+//! strategy at 2, 4 and 8 times.
+//!
+//! Recall: facts told early are asked for at the end; the model chooses among all the values that were told, by how
+//! much likelier the conversation makes each (one of eight by chance). Perplexity: of the answers that the model itself
+//! gave at the conversation's end when it saw all of it; no strategy touches those, so that only what is missing before
+//! them shows. Both come from the strategies themselves, with the model's own template; summaries are its own, too.
+
+use api::strategies::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
+use api::{Error, ErrorKind, Result};
+use engine::model::N_ASKING;
+use engine::template::RenderInput;
+use engine::{Chunk, Forget, Model, SequenceId, TokenId, Wanted};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::speed::Bench;
+use crate::out;
+
+/// The model has to hold the conversation whole, to compare with. Tokens.
+pub const CONTEXT: usize = 1024;
+
+const RATIOS: [usize; 3] = [2, 4, 8];
+
+/// Told early and asked for late.
+const FACTS: [(&str, &str); 8] = [
+    ("fox", "red"),
+    ("whale", "blue"),
+    ("frog", "green"),
+    ("swan", "white"),
+    ("raven", "black"),
+    ("lion", "yellow"),
+    ("mouse", "grey"),
+    ("bear", "brown"),
+];
+
+/// What is talked of in between. The answers are the model's own.
+const QUESTIONS: [&str; 10] = [
+    "How do I add a model?",
+    "Is it private?",
+    "How do I delete a chat?",
+    "What is a context?",
+    "How do I change the theme?",
+    "Can I use it without the internet?",
+    "How do I stop an answer?",
+    "What is a token?",
+    "How do I start a new chat?",
+    "Where are my chats kept?",
+];
+
+/// Longest answer that is taken of them. Tokens.
+const ANSWER: usize = 40;
+
+/// Turns at the end whose answers are scored.
+const SCORED: usize = 3;
+
+#[derive(Debug, Serialize)]
+struct Row {
+    test: &'static str,
+    strategy: &'static str,
+    /// How many times shorter the conversation is; 1: whole.
+    ratio: usize,
+    /// Of the prompts, on average.
+    tokens: usize,
+    /// Share of the facts that were chosen rightly.
+    recall: f64,
+    perplexity: f64,
+}
+
+/// A message: who, and what.
+type Said = (&'static str, String);
+
+/// How the conversation is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct How {
+    /// None: whole.
+    strategy: Option<Strategy>,
+    ratio: usize,
+}
+
+pub fn compression(bench: &mut Bench) -> Result<()> {
+    let Bench { model, json, .. } = bench;
+    let mut subject = Subject { model, digests: Vec::new(), talk: Talk::default(), answers: Vec::new() };
+    subject.converse()?;
+    let whole = How { strategy: None, ratio: 1 };
+    let of = |strategy| RATIOS.map(|ratio| How { strategy: Some(strategy), ratio });
+    let ways = std::iter::once(whole).chain(Strategy::ALL.into_iter().flat_map(of));
+    let before = subject.priors()?;
+    for how in ways {
+        let row = subject.measure(how, &before)?;
+        match *json {
+            true => out::json(&row),
+            false => out::line(&format!(
+                "{:<10} {}x  {:>5} tokens  recall {:>5.1} %  perplexity {:.3}",
+                row.strategy,
+                row.ratio,
+                row.tokens,
+                row.recall * 100.0,
+                row.perplexity
+            )),
+        }
+    }
+    Ok(())
+}
+
+struct Subject<'a> {
+    model: &'a mut Model,
+    /// Summaries that were made of the conversation at hand.
+    digests: Vec<String>,
+    talk: Talk,
+    /// The model's own, to the questions asked so far.
+    answers: Vec<String>,
+}
+
+impl Subject<'_> {
+    fn measure(&mut self, how: How, before: &[Vec<f64>]) -> Result<Row> {
+        let (mut n_right, mut n_tokens, mut n_prompts) = (0, 0, 0);
+        let seq = self.model.new_sequence()?;
+        self.begin(QUESTIONS.len());
+        let turns = self.conversation(QUESTIONS.len());
+        for (at, (animal, _)) in FACTS.iter().enumerate() {
+            let prompt = self.prompt(&turns, &format!("Which colour is the {animal}?"), how)?;
+            let prompt = self.continued(prompt, &format!("The {animal} is"))?;
+            let (held, n) = self.read(seq, &prompt, how)?;
+            (n_tokens, n_prompts) = (n_tokens + n, n_prompts + 1);
+            let mut best = (f64::NEG_INFINITY, 0);
+            for (candidate, (_, colour)) in FACTS.iter().enumerate() {
+                let gain = self.log_p(seq, &held, colour)? - before[at][candidate];
+                best = if gain > best.0 { (gain, candidate) } else { best };
+            }
+            n_right += usize::from(best.1 == at);
+        }
+        let (mut sum, mut n_scored) = (0.0, 0);
+        for at in QUESTIONS.len() - SCORED..QUESTIONS.len() {
+            self.begin(at);
+            let prompt = self.prompt(&self.conversation(at), QUESTIONS[at], how)?;
+            let (held, n) = self.read(seq, &prompt, how)?;
+            (n_tokens, n_prompts) = (n_tokens + n, n_prompts + 1);
+            let answer = self.encode(&self.answers[at])?;
+            n_scored += answer.len();
+            sum += self.log_p_of(seq, &held, &answer)?;
+        }
+        self.model.free(seq);
+        Ok(Row {
+            test: "compression",
+            strategy: how.strategy.map_or("none", Strategy::name),
+            ratio: how.ratio,
+            tokens: n_tokens / n_prompts,
+            recall: n_right as f64 / FACTS.len() as f64,
+            perplexity: (-sum / n_scored as f64).exp(),
+        })
+    }
+
+    /// How likely each value is after each question alone: what the conversation adds to is what counts.
+    fn priors(&mut self) -> Result<Vec<Vec<f64>>> {
+        let whole = How { strategy: None, ratio: 1 };
+        let seq = self.model.new_sequence()?;
+        let mut priors = Vec::new();
+        for (animal, _) in FACTS {
+            let prompt = self.prompt(&[], &format!("Which colour is the {animal}?"), whole)?;
+            let prompt = self.continued(prompt, &format!("The {animal} is"))?;
+            let (held, _) = self.read(seq, &prompt, whole)?;
+            priors
+                .push(FACTS.iter().map(|(_, colour)| self.log_p(seq, &held, colour)).collect::<Result<_>>()?);
+        }
+        self.model.free(seq);
+        Ok(priors)
+    }
+
+    /// Has the model answer every question, all that was said before them in sight.
+    fn converse(&mut self) -> Result<()> {
+        for (at, question) in QUESTIONS.iter().enumerate() {
+            let prompt = self.render(&shown(&self.conversation(at), &[], question))?;
+            let answer = self.write(prompt, ANSWER)?;
+            self.answers.push(answer);
+        }
+        Ok(())
+    }
+
+    /// What comes before question `n`: facts at first, among the other questions.
+    fn conversation(&self, n: usize) -> Vec<[Said; 2]> {
+        let turn = |question: String, answer: String| [("user", question), ("assistant", answer)];
+        let mut turns = Vec::new();
+        for at in 0..n {
+            if let Some((animal, colour)) = FACTS.get(at) {
+                let fact = format!("The {animal} is {colour}.");
+                turns.push(turn(format!("Remember: {fact}"), fact));
+            }
+            turns.push(turn(QUESTIONS[at].into(), self.answers[at].clone()));
+        }
+        turns
+    }
+
+    /// Another conversation: summaries of the last one are of no use.
+    fn begin(&mut self, n: usize) {
+        self.digests.clear();
+        self.talk = Talk { n_turns: self.conversation(n).len() + 1, ..Talk::default() };
+    }
+
+    /// The prompt of a question, shown as the strategy has it.
+    fn prompt(&mut self, turns: &[[Said; 2]], question: &str, how: How) -> Result<Vec<TokenId>> {
+        let whole = self.render(&shown(turns, &[], question))?;
+        let strategy = match how.strategy {
+            Some(strategy @ (Strategy::Window | Strategy::Summary)) => strategy,
+            // It shows everything.
+            Some(Strategy::Attention) | None => return Ok(whole),
+        };
+        let most = whole.len() / how.ratio;
+        let room = Room { limit: whole.len(), budget: most, aim: most };
+        loop {
+            let (talk, digests) = (self.talk.clone(), self.digests.clone());
+            let mut count = |sketch: &Sketch| self.count(turns, &digests, question, sketch);
+            match strategy.next(&talk, room, &mut count)? {
+                Next::Fold(Fold { n_turns, digests: told }) => {
+                    let told: Vec<&str> = told.iter().map(|&at| digests[at].as_str()).collect();
+                    return self.render(&shown(&turns[n_turns..], &told, question));
+                }
+                Next::Wish(wish) => self.summarise(turns, &wish)?,
+                Next::Forget { .. } | Next::TooLong { .. } => return Err(too_short(most)),
+            }
+        }
+    }
+
+    fn count(
+        &self,
+        turns: &[[Said; 2]],
+        digests: &[String],
+        question: &str,
+        sketch: &Sketch,
+    ) -> Result<usize> {
+        let told = |told: &[usize]| told.iter().map(|&at| digests[at].as_str()).collect::<Vec<_>>();
+        let messages = match sketch {
+            Sketch::Shown(fold) => shown(&turns[fold.n_turns..], &told(&fold.digests), question),
+            Sketch::Asking(wish) => shown(&turns[wish.turns.clone()], &told(&wish.after), ASK),
+        };
+        Ok(self.render(&messages)?.len())
+    }
+
+    /// Has the model write what is wished for.
+    fn summarise(&mut self, turns: &[[Said; 2]], wish: &Wish) -> Result<()> {
+        let told: Vec<&str> = wish.after.iter().map(|&at| self.digests[at].as_str()).collect();
+        let prompt = self.render(&shown(&turns[wish.turns.clone()], &told, ASK))?;
+        let text = self.write(prompt, wish.n_tokens)?;
+        let digests = &self.talk.digests;
+        let turns = match (wish.turns.is_empty(), wish.after.first(), wish.after.last()) {
+            (true, Some(&first), Some(&last)) => digests[first].turns.start..digests[last].turns.end,
+            _ => wish.turns.clone(),
+        };
+        self.talk.digests.push(Digest { turns, level: wish.level });
+        self.digests.push(text);
+        Ok(())
+    }
+
+    /// What the model answers, the likeliest token each time.
+    fn write(&mut self, prompt: Vec<TokenId>, n_tokens: usize) -> Result<String> {
+        let seq = self.model.new_sequence()?;
+        let (mut ids, mut text) = (prompt, Vec::new());
+        for _ in 0..n_tokens {
+            let logits = self.model.forward(&[Chunk { seq, tokens: &ids, logits: Wanted::Last }])?;
+            let row = logits.row(0)?;
+            let best = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap_or(0) as TokenId;
+            if self.model.tokenizer().is_some_and(|tokenizer| tokenizer.is_eog(best)) {
+                break;
+            }
+            text.push(best);
+            ids = vec![best];
+        }
+        self.model.free(seq);
+        Ok(self.model.tokenizer().map(|tokenizer| tokenizer.decode(&text)).unwrap_or_default())
+    }
+
+    /// Brings the sequence to hold all of the prompt but its last token. The prompt as the sequence has it, and how
+    /// many tokens it takes there.
+    fn read(&mut self, seq: SequenceId, prompt: &[TokenId], how: How) -> Result<(Vec<TokenId>, usize)> {
+        let prompt = match how.strategy {
+            Some(Strategy::Attention) => {
+                let n_most = prompt.len() - N_ASKING;
+                let n_keep = prompt.len() / how.ratio;
+                let n_newest = (n_keep / 4).max(N_ASKING);
+                let forget = Forget { n_most, n_keep, n_first: 4, n_newest };
+                self.model.truncate(seq, 0)?;
+                self.model.read_forgetting(seq, prompt, forget, &mut |_| true)?
+            }
+            Some(Strategy::Window | Strategy::Summary) | None => prompt.to_vec(),
+        };
+        let n_held = self.model.tokens(seq)?.iter().zip(&prompt).take_while(|(a, b)| a == b).count();
+        let n_held = self.model.truncate(seq, n_held.min(prompt.len() - 1))?;
+        let rest = &prompt[n_held..prompt.len() - 1];
+        self.model.forward(&[Chunk { seq, tokens: rest, logits: Wanted::None }])?;
+        let n = prompt.len();
+        Ok((prompt, n))
+    }
+
+    fn log_p(&mut self, seq: SequenceId, held: &[TokenId], word: &str) -> Result<f64> {
+        let ids = self.encode(&format!(" {word}"))?;
+        self.log_p_of(seq, held, &ids)
+    }
+
+    /// ln of the probability of `ids` after the prompt; the sequence is left as it was.
+    fn log_p_of(&mut self, seq: SequenceId, held: &[TokenId], ids: &[TokenId]) -> Result<f64> {
+        let n_before = self.model.len(seq)?;
+        let last = held.last().copied().unwrap_or(0);
+        let tokens: Vec<TokenId> = std::iter::once(last).chain(ids.iter().copied()).collect();
+        let mut sum = 0.0;
+        for (at, token) in ids.iter().enumerate() {
+            let chunk = Chunk { seq, tokens: &tokens[at..at + 1], logits: Wanted::Last };
+            let logits = self.model.forward(&[chunk])?;
+            let row = logits.row(0)?;
+            let max = row.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+            let all: f64 = row.iter().map(|logit| f64::from(logit - max).exp()).sum();
+            sum += f64::from(row[*token as usize] - max) - all.ln();
+        }
+        self.model.truncate(seq, n_before)?;
+        Ok(sum)
+    }
+
+    fn continued(&self, mut prompt: Vec<TokenId>, words: &str) -> Result<Vec<TokenId>> {
+        prompt.extend(self.encode(words)?);
+        Ok(prompt)
+    }
+
+    fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
+        let tokenizer = self.model.tokenizer().ok_or_else(no_template)?;
+        Ok(tokenizer.encode(text, engine::tokenizer::Special::Plain))
+    }
+
+    fn render(&self, messages: &[Said]) -> Result<Vec<TokenId>> {
+        let (Some(tokenizer), Some(template)) = (self.model.tokenizer(), self.model.template()?) else {
+            return Err(no_template());
+        };
+        let values: Vec<Value> =
+            messages.iter().map(|(role, content)| json!({ "role": role, "content": content })).collect();
+        let name = |id: Option<TokenId>| id.and_then(|id| tokenizer.token_text(id)).unwrap_or_default();
+        let rendered = template.render(&RenderInput {
+            messages: &values,
+            tools: &Value::Null,
+            kwargs: &Map::from_iter([("add_generation_prompt".to_owned(), json!(true))]),
+            bos_token: name(tokenizer.bos()),
+            eos_token: name(tokenizer.eos()),
+            now: None,
+        })?;
+        Ok(tokenizer.encode_rendered(&rendered, &[]))
+    }
+}
+
+/// Summaries, turns, and a question, as messages.
+fn shown(turns: &[[Said; 2]], told: &[&str], question: &str) -> Vec<Said> {
+    let mut messages = Vec::new();
+    if !told.is_empty() {
+        messages.extend([("user", ASKED.to_owned()), ("assistant", told.join("\n\n"))]);
+    }
+    messages.extend(turns.iter().flatten().cloned());
+    messages.push(("user", question.to_owned()));
+    messages
+}
+
+fn no_template() -> Error {
+    let message = "This model has no vocabulary or chat template, so no conversation can be measured.";
+    Error::input("model.no_tokenizer", message, "Measure a chat model, such as starter.")
+}
+
+fn too_short(most: usize) -> Error {
+    let message = format!("A question does not fit into {most} tokens.");
+    Error::new(ErrorKind::Limit, "request.context_full", message, "Measure a model with a shorter template.")
+}

@@ -1,0 +1,28 @@
+//! Attention: nothing is left out of the prompt; the state of the model forgets, layer by layer and head by head, the
+//! tokens that the newest ones attend to least.
+//!
+//! Not exact, unlike the others: what stays has seen what goes, and moves up to the places of what went.
+
+use super::{Compressor, Fold, Next, Room, Sketch, Talk};
+
+/// The newest tokens that are kept, as a part of those that are kept at all.
+const PROTECTED: usize = 4;
+
+pub struct Attention;
+
+impl Compressor for Attention {
+    fn next<E>(
+        &self,
+        talk: &Talk,
+        room: Room,
+        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    ) -> Result<Next, E> {
+        // The last question has to stand in the context whole.
+        let last = Fold { n_turns: talk.n_turns.saturating_sub(1), digests: Vec::new() };
+        let n_least = count(&Sketch::Shown(&last))?;
+        if n_least > room.budget {
+            return Ok(Next::TooLong { n_least });
+        }
+        Ok(Next::Forget { n_most: room.budget, n_keep: room.aim, n_protected: room.aim / PROTECTED })
+    }
+}
