@@ -131,9 +131,9 @@ impl Subject<'_> {
             n_right += usize::from(best.1 == at);
         }
         let (mut sum, mut n_scored) = (0.0, 0);
-        for at in QUESTIONS.len() - SCORED..QUESTIONS.len() {
+        for (at, question) in QUESTIONS.iter().enumerate().skip(QUESTIONS.len() - SCORED) {
             self.begin(at);
-            let prompt = self.prompt(&self.conversation(at), QUESTIONS[at], how)?;
+            let prompt = self.prompt(&self.conversation(at), question, how)?;
             let (held, n) = self.read(seq, &prompt, how)?;
             (n_tokens, n_prompts) = (n_tokens + n, n_prompts + 1);
             let answer = self.encode(&self.answers[at])?;
@@ -181,12 +181,12 @@ impl Subject<'_> {
     fn conversation(&self, n: usize) -> Vec<[Said; 2]> {
         let turn = |question: String, answer: String| [("user", question), ("assistant", answer)];
         let mut turns = Vec::new();
-        for at in 0..n {
+        for (at, question) in QUESTIONS.iter().enumerate().take(n) {
             if let Some((animal, colour)) = FACTS.get(at) {
                 let fact = format!("The {animal} is {colour}.");
                 turns.push(turn(format!("Remember: {fact}"), fact));
             }
-            turns.push(turn(QUESTIONS[at].into(), self.answers[at].clone()));
+            turns.push(turn((*question).into(), self.answers[at].clone()));
         }
         turns
     }
