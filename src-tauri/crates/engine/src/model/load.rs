@@ -47,7 +47,6 @@ pub(super) fn load(
     check_precision(&decoder::kv_layout(&spec, options.kv))?;
     let placed = arch::tensors(&file, family, &spec)?;
     progress(CHECKED);
-
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
     let parts = || placed.iter().flat_map(|p| &p.parts);
     let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
