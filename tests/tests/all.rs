@@ -16,6 +16,7 @@ mod incremental;
 mod kill9;
 mod kill9_load;
 mod layouts;
+mod limits;
 mod malformed;
 mod malformed_parts;
 mod malformed_weights;

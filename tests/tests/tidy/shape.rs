@@ -17,6 +17,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "src-tauri/crates/kernels/src/cpu/",
     // An allocator that counts is unsafe by its trait.
     "src-tauri/crates/engine/tests/allocation.rs",
+    "src-tauri/crates/engine/tests/memory.rs",
     "src-tauri/crates/kernels/tests/allocation.rs",
     "src-tauri/crates/kernels/src/gpu/device.rs",
     "src-tauri/crates/kernels/src/gpu/pipeline.rs",

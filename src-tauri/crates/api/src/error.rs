@@ -113,6 +113,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("call.unknown", ErrorKind::NotFound),
     ("call.arguments", ErrorKind::Usage),
     ("model.unknown", ErrorKind::NotFound),
+    ("model.memory", ErrorKind::Limit),
     ("remote.not_built", ErrorKind::Usage),
     ("setting.unknown", ErrorKind::NotFound),
     ("turn.unknown", ErrorKind::NotFound),

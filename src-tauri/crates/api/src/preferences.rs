@@ -42,6 +42,8 @@ pub struct Overrides {
     /// Most tokens that are guessed ahead.
     pub draft_max: Option<usize>,
     pub preset: Option<Preset>,
+    /// Bytes that a model may take in all.
+    pub memory: Option<u64>,
 }
 
 /// Settings speak of memory in these.
@@ -225,6 +227,7 @@ impl App {
             rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
             resident: overrides.resident.or(self.whole("resident_budget")?.map(|mb| mb * MB)),
+            memory: overrides.memory,
             context_bytes: self.whole("context_memory")?.map(|mb| mb * MB),
             small_pages: self.value_of("large_pages")? == false,
             lora: overrides.lora.clone(),

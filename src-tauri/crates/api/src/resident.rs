@@ -47,7 +47,7 @@ fn decide(asked: Option<u64>, weight_bytes: u64, free: Option<u64>) -> Option<Re
 
 /// What the system, or the limit that it set this process, leaves; pages of files that it would give back count as
 /// free. None: it doesn't say.
-fn free_bytes() -> Option<u64> {
+pub fn free_bytes() -> Option<u64> {
     let mut system = System::new().ok()?;
     system.refresh_memory();
     let available = system.available_memory();

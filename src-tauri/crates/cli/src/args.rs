@@ -64,6 +64,10 @@ pub struct Global {
     /// the number [default: all, or what the machine has room for]
     #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
     pub resident: Option<u64>,
+    /// Most bytes for weights, contexts, what is computed and the vocabulary together; K, M, G follow the number. What
+    /// doesn't fit is refused [default: what is free]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
+    pub memory: Option<u64>,
     /// Load weights in this format (q4_k_m, auto …) and keep them for the next start
     #[arg(long, global = true, value_name = "DTYPE|auto")]
     pub quantize: Option<String>,
@@ -140,6 +144,7 @@ impl Global {
                 draft_model: self.draft_model.clone(),
                 draft_max: self.draft_max.map(|n| n as usize),
                 preset: self.preset.map(Preset::from),
+                memory: self.memory,
             },
             log: LogTo::StderrAndFile,
             worker: Place::Thread,

@@ -1,6 +1,7 @@
 //! `nook bench`: prefill and decode speed, of a model or of random weights in a published shape.
 
 mod compression;
+mod concurrent;
 mod editing;
 mod kernel_cases;
 mod kernels;
@@ -34,7 +35,8 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub subject: BenchSubject,
     /// What is measured: reading and generating; an answer that repeats most of its prompt, with guesses and without;
-    /// or how soon a conversation of --prompt tokens goes on after a restart
+    /// 32 conversations at once against one after another; or how soon a conversation of --prompt tokens goes on after a
+    /// restart
     #[arg(long, value_enum, default_value_t = BenchTest::Speed)]
     pub test: BenchTest,
     /// Prompt tokens; 0 leaves the test out
@@ -60,7 +62,8 @@ pub struct BenchArgs {
     #[arg(conflicts_with_all = ["model", "shape", "depth", "sustained"])]
     #[arg(value_parser = GROUPS)]
     pub kernels: Option<String>,
-    /// Generate for so long and show the speed of each minute: what heat leaves of it
+    /// Generate for so long and show the speed of each minute, what heat leaves of it; with `--test concurrent`, how long
+    /// many talk at once
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub sustained: Option<u32>,
     /// Leave the made-up model here
@@ -75,6 +78,7 @@ pub enum BenchTest {
     Resume,
     /// What is still known of a conversation that was made shorter, by each strategy
     Compression,
+    Concurrent,
 }
 
 #[derive(Debug, Args)]
@@ -110,9 +114,14 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         BenchTest::Editing => editing::CONTEXT,
         BenchTest::Resume => args.prompt + 2,
         BenchTest::Compression => compression::CONTEXT,
+        BenchTest::Concurrent => concurrent::CONTEXT,
     };
     let mut options = place::load_options(global, Kv::F16, context)?;
-    options.max_sequences = if args.test == BenchTest::Compression { 2 } else { 1 };
+    options.max_sequences = match args.test {
+        BenchTest::Speed | BenchTest::Editing | BenchTest::Resume => 1,
+        BenchTest::Compression => 2,
+        BenchTest::Concurrent => concurrent::TOGETHER,
+    };
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);
     let load = || place::shared_model(Arc::clone(&file), &options, global);
@@ -129,7 +138,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let (clock, json) = (RealClock::new(), global.json);
     model.settle();
     let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, json };
-    if let Some(seconds) = args.sustained {
+    if let (Some(seconds), BenchTest::Speed) = (args.sustained, args.test) {
         return sustained::sustained(&mut bench, seconds);
     }
     match args.test {
@@ -139,6 +148,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
             return resume::resume(bench, args.prompt.max(1), cache, load);
         }
         BenchTest::Compression => return compression::compression(&mut bench),
+        BenchTest::Concurrent => return concurrent::concurrent(&mut bench, args.sustained.unwrap_or(60)),
         BenchTest::Editing => {
             return editing::editing(&mut bench, global.draft_max.map_or(DEFAULT_DRAFT, |n| n as usize));
         }

@@ -25,6 +25,7 @@ mod fill;
 pub(crate) mod forget;
 mod forward;
 mod load;
+mod room;
 mod settle;
 
 pub use context::{RopeScaling, narrow};
@@ -77,6 +78,9 @@ pub struct LoadOptions {
     /// Bytes that keys, values and states of all of them may take together; one context is always held. None: as many
     /// as it takes for each to be full.
     pub kv_bytes: Option<u64>,
+    /// Bytes that weights, contexts, activations and vocabulary may take together; what can't be within them is
+    /// refused. None: whatever it takes.
+    pub memory: Option<u64>,
     /// Rows of one run: longer batches are cut into runs of so many. None: `default_max_rows`.
     pub max_rows: Option<usize>,
 }
@@ -89,6 +93,9 @@ pub const MAX_BATCH_SEQUENCES: usize = 64;
 pub fn default_max_rows(spec: &ModelSpec) -> usize {
     if spec.layers.iter().any(|layer| layer.ffn.experts().is_some()) { 256 } else { 128 }
 }
+
+/// Most bytes of logits that one run leaves: with a large vocabulary, runs yield fewer rows.
+const MAX_OUTPUT_BYTES: usize = 32 << 20;
 
 /// Room for some ten states of a model of four billion parameters; only what is used is taken.
 pub const DEFAULT_KEPT_BYTES: u64 = 512 << 20;
@@ -114,6 +121,7 @@ impl Default for LoadOptions {
             ctx: None,
             max_sequences: 4,
             kv_bytes: None,
+            memory: None,
             max_rows: None,
         }
     }

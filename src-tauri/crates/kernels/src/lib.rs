@@ -32,7 +32,7 @@ pub use graph::{
     HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, NO_PAGE, Node, Op, PAGE_LEN, Retention, RopeShape,
     RopeStyle, Routing, Rows, Value, ValueId,
 };
-pub use plan::{Batch, Capacity, Executor};
+pub use plan::{Batch, Capacity, Executor, arena_bytes};
 pub use profile::{Cost, Observer, Ran};
 pub use scalar::Scalar;
 pub use tensor::Tensor;

@@ -43,6 +43,17 @@ impl Capacity {
     }
 }
 
+/// Bytes that the values of a device take in batches of up to `capacity.max_rows`, as the executor will lay them out,
+/// and those of attention that threads share.
+pub fn arena_bytes(graph: &Graph, device: DeviceId, capacity: &Capacity) -> u64 {
+    let all: Vec<_> =
+        runs_of(graph, device).flat_map(|nodes| fuse::steps(graph, nodes, fuse::Fusion::Full)).collect();
+    let lens = layout::buckets(capacity.max_rows)
+        .map(|rows| layout::lay_out(graph, device, &all, rows, capacity, Retain::Needed).len);
+    let values = lens.max().unwrap_or(0) as u64 * size_of::<f32>() as u64;
+    values + crate::cpu::partial_bytes(graph, device, capacity.n_pages)
+}
+
 /// The smallest bucket that holds `n` rows.
 pub(crate) fn bucket(n: usize, max: usize) -> usize {
     n.next_power_of_two().min(max)

@@ -66,14 +66,16 @@ impl LoadedModel {
                 Backend::Scalar => Devices::Scalar,
             },
             resident: resident::budget(load.resident, file.len_bytes()),
-            small_pages: load.small_pages,
-            settle: !load.small_pages && resident::may_settle(file.len_bytes()),
+            // large ones would take more than is asked for
+            small_pages: load.small_pages || load.memory.is_some(),
+            settle: !load.small_pages && load.memory.is_none() && resident::may_settle(file.len_bytes()),
             kv: load.kv.dtype(),
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,
             ctx: load.context,
             max_sequences: MAX_ACTIVE + MAX_IDLE,
             kv_bytes: Some(resident::for_contexts(load.context_bytes, file.len_bytes())),
+            memory: load.memory.or_else(resident::free_bytes),
             ..LoadOptions::default()
         };
         let machine = match load.backend {

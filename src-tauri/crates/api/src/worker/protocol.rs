@@ -83,6 +83,9 @@ pub struct LoadSpec {
     /// Bytes that the contexts of all sequences may take. None: a part of what is free.
     #[serde(default)]
     pub context_bytes: Option<u64>,
+    /// Bytes that weights, contexts, activations and vocabulary may take. None: what is free.
+    #[serde(default)]
+    pub memory: Option<u64>,
     /// Large pages are not asked for.
     #[serde(default)]
     pub small_pages: bool,

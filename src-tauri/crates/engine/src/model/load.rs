@@ -4,28 +4,26 @@ use std::sync::Arc;
 
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    Backend, BackendKind, Capacity, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
+    Backend, BackendKind, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
 };
 use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
+use super::room::{Asked, Room};
 use super::settle::Settling;
-use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, default_max_rows};
+use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo};
 use crate::adapter::Addition;
 use crate::arch::{self, Family, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
-use crate::kv::size::{Geometry, KvBytes, PieceBytes, check_precision};
+use crate::kv::size::{KvBytes, PieceBytes, check_precision};
 use crate::kv::snapshot::Identity;
 use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
-
-/// Most bytes of logits that one run leaves: with a large vocabulary, runs yield fewer rows.
-const MAX_OUTPUT_BYTES: usize = 32 << 20;
 
 /// Share of the progress that is done when the spec stands, and when all weights are where they belong.
 const CHECKED: f32 = 0.05;
@@ -60,20 +58,11 @@ pub(super) fn load(
     );
     let (Words { tokenizer, template }, graph) = (words?, graph?);
     progress(UPLOADED);
-    let max_sequences = options.max_sequences.max(1);
-    let max_rows = options.max_rows.unwrap_or_else(|| default_max_rows(&spec)).max(1);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
-    let geometry = Geometry::new(graph.kv(), n_ctx, max_sequences, max_rows, options.kept_bytes)
-        .within(options.kv_bytes, graph.kv());
-    let max_outputs = (MAX_OUTPUT_BYTES / (4 * spec.n_vocab)).clamp(1, max_rows);
-    let capacity = Capacity {
-        n_pages: geometry.n_pages(),
-        n_window_pages: geometry.n_window_pages(),
-        max_rows,
-        max_outputs,
-        n_states: geometry.n_states(),
-    };
+    let n_devices = devices.len();
+    let asked = Asked { graph: &graph, n_devices, spec: &spec, options, n_ctx, n_weight_bytes };
+    let Room { geometry, capacity } = asked.room()?;
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
     let fingerprint = file.fingerprint();

@@ -38,6 +38,22 @@ pub struct Attend {
     tiles: Vec<Range<usize>>,
 }
 
+/// (head_dim, n_heads), each the largest of any attention of `graph` on `device`.
+fn widest(graph: &Graph, device: DeviceId) -> (usize, usize) {
+    let shapes = graph.nodes().iter().filter(|n| n.device == device).filter_map(|n| match &n.op {
+        Op::Attention { attention, .. } => Some(attention),
+        _ => None,
+    });
+    shapes.fold((0, 0), |(d, n), s| (s.head_dim.max(d), s.n_heads.max(n)))
+}
+
+/// Bytes of what threads hold of attention over so many pages, before it is put together.
+pub fn partial_bytes(graph: &Graph, device: DeviceId, n_pages: usize) -> u64 {
+    let (d, n_heads) = widest(graph, device);
+    let n_partials = MAX_SPLIT_ROWS * n_heads * (n_pages * PAGE_LEN).div_ceil(CHUNK);
+    (n_partials * (size_of::<Partial>() + d * size_of::<f32>())) as u64
+}
+
 impl Attend {
     /// Scratch for the largest attention of `graph` on `device`.
     pub fn new(
@@ -46,11 +62,7 @@ impl Attend {
         capacity: &Capacity,
         n_threads: usize,
     ) -> Result<Self, KernelError> {
-        let shapes = graph.nodes().iter().filter(|n| n.device == device).filter_map(|n| match &n.op {
-            Op::Attention { attention, .. } => Some(attention),
-            _ => None,
-        });
-        let (d, n_heads) = shapes.fold((0, 0), |(d, n), s| (s.head_dim.max(d), s.n_heads.max(n)));
+        let (d, n_heads) = widest(graph, device);
         let max_chunks = (capacity.n_pages * PAGE_LEN).div_ceil(CHUNK);
         let n_partials = if n_threads > 1 { MAX_SPLIT_ROWS * n_heads * max_chunks } else { 0 };
         let workers: Result<Vec<Scratch>, KernelError> = (0..n_threads).map(|_| Scratch::new(d)).collect();

@@ -23,6 +23,7 @@ pub mod team;
 pub mod tile;
 
 use attend::Attend;
+pub(crate) use attend::partial_bytes;
 use experts::ExpertProducts;
 use isa::IsaLevel;
 use memory::Memory;
