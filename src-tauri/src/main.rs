@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         eprintln!("There is no display here. In a terminal, `nook chat` needs none.");
         return ExitCode::from(2);
     }
-    match open(data_dir).map(window::run) {
+    let opened = api::OneWindow::take(data_dir.clone()).and_then(|only| Ok((only, open(data_dir)?)));
+    // held for as long as there is a window
+    match opened.map(|(_only, app)| window::run(app)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
             eprintln!("The window could not be opened: {error}. In a terminal, `nook chat` needs none.");

@@ -106,6 +106,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("bug", ErrorKind::Bug),
     ("app.thread", ErrorKind::Limit),
     ("app.closed", ErrorKind::Conflict),
+    ("app.open_already", ErrorKind::Conflict),
     ("worker.start", ErrorKind::Limit),
     ("worker.killed", ErrorKind::Limit),
     ("worker.file_gone", ErrorKind::Input),
