@@ -23,6 +23,8 @@ impl Home {
         for (key, value) in [("max_tokens", 8), ("temperature", 0), ("threads", 1)] {
             app.settings_set(key, &json!(value)).unwrap();
         }
+        // A title that is written shares contexts too, whenever it comes.
+        app.settings_set("titles", &json!(false)).unwrap();
         app
     }
 
