@@ -81,6 +81,17 @@ pub enum BenchTest {
     Concurrent,
 }
 
+impl BenchTest {
+    /// Sequences that live at once.
+    fn n_sequences(self) -> usize {
+        match self {
+            Self::Speed | Self::Editing | Self::Resume => 1,
+            Self::Compression => 2,
+            Self::Concurrent => concurrent::TOGETHER,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 #[group(required = false, multiple = false)]
 pub struct BenchSubject {
@@ -117,11 +128,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         BenchTest::Concurrent => concurrent::CONTEXT,
     };
     let mut options = place::load_options(global, Kv::F16, context)?;
-    options.max_sequences = match args.test {
-        BenchTest::Speed | BenchTest::Editing | BenchTest::Resume => 1,
-        BenchTest::Compression => 2,
-        BenchTest::Concurrent => concurrent::TOGETHER,
-    };
+    options.max_sequences = args.test.n_sequences();
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);
     let load = || place::shared_model(Arc::clone(&file), &options, global);
