@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use api::limits::Preset;
 use api::types::{Finish, SendArgs, TurnEventKind, TurnStats};
-use api::worker::protocol::Prompt;
+use api::worker::protocol::{Backend, Prompt};
 use api::{App, AppConfig, Error, GenerateArgs, Overrides, SamplingArgs};
 use serde_json::json;
 
@@ -20,7 +20,10 @@ impl Home {
     }
 
     fn open(&self, preset: Option<Preset>) -> App {
-        let overrides = Overrides { preset, ..Overrides::default() };
+        self.open_with(Overrides { preset, ..Overrides::default() })
+    }
+
+    fn open_with(&self, overrides: Overrides) -> App {
         let config = AppConfig { data_dir: Some(self.0.clone()), overrides, ..AppConfig::default() };
         let app = App::open(config).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
@@ -111,7 +114,8 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
 #[test]
 fn time_is_a_limit_for_answers_and_for_those_who_wait() {
     let home = Home::new("time");
-    let app = home.open(None);
+    // slow enough that no answer ends by itself in a second
+    let app = home.open_with(Overrides { backend: Some(Backend::Scalar), ..Overrides::default() });
     // so that the model is there
     end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
     app.settings_set("limit_seconds", &json!(1)).unwrap();

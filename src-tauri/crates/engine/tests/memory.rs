@@ -101,8 +101,16 @@ fn run(file: &Arc<WeightFile>, memory: u64, n_ctx: usize) -> engine::Result<(usi
     Ok((PEAK.load(Ordering::Relaxed) - before, first, per_second))
 }
 
+/// The allocator counts for the whole program: one test at a time.
+static COUNTED: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    COUNTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[test]
 fn the_starter_lives_in_eight_mebibytes() {
+    let _alone = alone();
     let bytes = starter();
     let n_weights = bytes.len();
     let file = Arc::new(WeightFile::from_bytes("starter", SharedBytes::from_vec(bytes)).unwrap());
@@ -116,6 +124,7 @@ fn the_starter_lives_in_eight_mebibytes() {
 
 #[test]
 fn a_bound_holds_or_is_refused_with_a_context_that_fits() {
+    let _alone = alone();
     for (like, n_vocab) in [("llama-3.2-1b", 600), ("llama-3.2-1b", 32_000), ("gemma-3-1b", 8000)] {
         let bytes = small(like, n_vocab);
         let n_weights = bytes.len() as u64;

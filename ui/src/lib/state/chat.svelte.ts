@@ -12,6 +12,7 @@ import type {
   Message,
   TurnEvent,
 } from '../backend/bindings';
+import { delay } from './delay';
 import { fold, isOver, newTurn, type LiveTurn } from './fold';
 import { withLive } from './transcript';
 
@@ -266,14 +267,4 @@ export class ChatState {
     this.live = null;
     this.reconnecting = false;
   }
-}
-
-function delay(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
