@@ -13,7 +13,7 @@ type Each<T> = [T; LEN];
 
 /// 32 activations of `ActFormat::Q8_0` of each token.
 #[repr(C, align(64))] // whole cache lines
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Octet32 {
     /// (8, tokens): four bytes each
     pub q: [Each<i32>; 8],
@@ -24,7 +24,7 @@ pub struct Octet32 {
 
 /// 256 activations of `ActFormat::Q8_K` of each token.
 #[repr(C, align(64))] // whole cache lines
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Octet256 {
     /// (groups of 32, 8, tokens): four bytes each
     pub q: [[Each<i32>; 8]; 8],
@@ -116,18 +116,6 @@ impl OctetVec {
             Self::By32(all) => Octets::By32(all),
             Self::By256(all) => Octets::By256(all),
         }
-    }
-}
-
-impl std::fmt::Debug for Octet32 {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.debug_struct("Octet32").field("scales", &self.scales).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Octet256 {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.debug_struct("Octet256").field("scales", &self.scales).finish_non_exhaustive()
     }
 }
 
