@@ -6,9 +6,12 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/target/tools/node_modules/.bin:$(PATH)
 
+comma := ,
+
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 bench neon peers peers-all types starter bundle ui setup format clean built-peers
+.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full mcp neon peers peers-all types \
+	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -26,13 +29,26 @@ test: ## everything that must be green; ONLY=name,name runs some stages
 	@python3 .make/test.py $(if $(ONLY),--only $(ONLY))
 
 kill9: ## kill -9 at a thousand random moments of a load; KILLS=n SEED=n
-	@INGLENOOK_KILLS=$(or $(KILLS),1000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --package inglenook-tests \
+	@INGLENOOK_KILLS=$(or $(KILLS),1000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
 		--test all -- --exact --nocapture kill9_load::kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged
+
+downloads: nook ## a download of 1 GB through 200 faults and 20 kill -9; SEED=n
+	@python3 tests/hub/chaos.py --nook target/release/nook --bytes 1G --faults 200 --kills 20 --most-twice 0.05 \
+		--seed $(or $(SEED),1)
 
 bench: nook ## kernels against their reference, then prefill and decode speed of the starter model and a 1B shape
 	target/release/nook bench --kernels --json
 	target/release/nook bench --model starter --json
 	target/release/nook bench --shape llama-3.2-1b:Q4_K --prompt 64 --gen 32 --json
+
+keychain: ## keys in a real keychain (GNOME's, under a bus of its own), and without one
+	@.make/setup.sh keychain
+	@cargo build --locked --package cli
+	@python3 tests/keychain/run.py --nook target/debug/nook
+
+fit: nook ## what "will it run here?" foretells, beside what it takes; SHAPES=name:mix,…
+	@for shape in $(subst $(comma), ,$(or $(SHAPES),llama-3.2-1b:q4_k_m llama-3.2-1b:q8_0 smollm3-3b:q4_k_m)); do \
+		echo "── $$shape"; target/release/nook bench --test fit --shape $$shape --prompt 64 --gen 32 || exit 1; done
 
 peers: built-peers ## us and other engines by turns on the same files; ONLY=shape:mix TESTS=pp512,tg,load,… ROUNDS=n
 	@python3 tests/peers/run.py $(PEERS_CHOICE)
@@ -48,6 +64,19 @@ built-peers: nook
 	@.make/setup.sh peers
 	@cd tests/peers && cargo build --locked --release --features candle
 
+smooth: ui ## how much work streaming a 20,000-token answer is for the page
+	@node tests/browser/smooth.mjs
+
+gpu-full: ## every model with reference answers on a graphics card, or on software that plays one
+	@.make/setup.sh gpu
+	@cargo test --locked --workspace --test gpu
+	@INGLENOOK_GOLDEN_DEVICE=gpu INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- golden:: card_faults::
+
+mcp: nook ## our client of the Model Context Protocol against a server by the official Python SDK
+	@python3 -m venv target/mcp
+	@target/mcp/bin/pip install --quiet 'mcp>=2,<3'
+	@target/mcp/bin/python tests/mcp/sdk.py --nook target/release/nook
+
 neon: ## the kernels' tests on 64-bit ARM, emulated
 	@.make/neon.sh
 
@@ -57,10 +86,20 @@ types: ## generate ui/src/lib/backend/bindings.ts from the Rust types
 starter: ## make the starter model again (see models/starter/README.md)
 	$(MAKE) -C models/starter
 
-bundle: ## a .deb of the window, in target/release/bundle/deb
+bundle: ## a .deb and an .rpm of the window, in target/release/bundle
 	@.make/setup.sh window
 	@$(MAKE) ui
-	cd src-tauri && ../ui/node_modules/.bin/tauri build --bundles deb
+	cd src-tauri && ../ui/node_modules/.bin/tauri build --bundles deb,rpm
+
+figures: bundle ## what the packages weigh, how fast the window is there, what it takes when idle: target/figures.md
+	@.make/setup.sh test
+	@python3 tests/desktop/figures.py
+
+installed: bundle ## the .deb put into a bare Debian 12: its menu entry, a double-clicked model, its removal; as root
+	@.make/installed.sh
+
+gallery: ui ## pictures of every view, light and dark, in target/gallery; ONLY=name,name
+	@cd ui && node dev/gallery.mjs ../target/gallery $(subst $(comma), ,$(ONLY))
 
 ui: ui/dist/index.html
 

@@ -4,7 +4,9 @@
 #   terminal  a C compiler, for SQLite
 #   window    terminal + WebKitGTK's headers
 #   peers     terminal + what builds llama.cpp and reads its headers
-#   test      what drives the window and a browser without a display
+#   test      what drives the window and a browser without a display, nginx, and software that plays a graphics card
+#   gpu       only the latter
+#   keychain  a keychain and a bus to reach it by
 #   neon      a compiler for 64-bit ARM and its emulator
 # Debian and its kin: installs by apt as root or through passwordless sudo. Elsewhere, or without
 # permission: says exactly what to install, and stops.
@@ -19,7 +21,10 @@ packages() {
     terminal) echo build-essential ;;
     window) echo build-essential pkg-config libwebkit2gtk-4.1-dev ;;
     peers) echo build-essential cmake libclang-dev ;;
-    test) echo webkit2gtk-driver xvfb dbus fonts-dejavu-core chromium ;;
+    gpu) echo build-essential mesa-vulkan-drivers libvulkan1 ;;
+    keychain) echo build-essential dbus gnome-keyring libsecret-tools ;;
+    test) echo webkit2gtk-driver xvfb xdotool dbus python3-gi gir1.2-gtk-3.0 libayatana-appindicator3-1 fonts-dejavu-core \
+      chromium nginx-light mesa-vulkan-drivers libvulkan1 ;;
     neon) echo rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     *) echo "setup.sh: no group $1" >&2; exit 2 ;;
   esac
@@ -33,7 +38,9 @@ have_without_dpkg() {
     window) command -v cc >/dev/null && pkg-config --exists webkit2gtk-4.1 2>/dev/null ;;
     peers) command -v cc >/dev/null && command -v cmake >/dev/null && command -v clang >/dev/null ;;
     neon) command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null ;;
-    test) command -v WebKitWebDriver >/dev/null && command -v Xvfb >/dev/null && command -v chromium >/dev/null ;;
+    keychain) command -v dbus-run-session >/dev/null && command -v gnome-keyring-daemon >/dev/null && command -v secret-tool >/dev/null ;;
+    gpu) ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 ;;
+    test) ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 && command -v WebKitWebDriver >/dev/null && command -v Xvfb >/dev/null && command -v xdotool >/dev/null && /usr/bin/python3 -c 'import gi' 2>/dev/null && command -v chromium >/dev/null && command -v nginx >/dev/null ;;
   esac
 }
 

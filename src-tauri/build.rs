@@ -1,7 +1,20 @@
 //! Capabilities, the Windows manifest and the list of commands the page may call.
 
-const COMMANDS: &[&str] =
-    &["call", "watch_turn", "watch_app", "pick_model_file", "pick_file", "pick_save", "open_data_dir"];
+const COMMANDS: &[&str] = &[
+    "call",
+    "watch_turn",
+    "watch_app",
+    "pick_model_file",
+    "pick_file",
+    "pick_folder",
+    "pick_save",
+    "open_data_dir",
+    "set_zoom",
+    "notify",
+    "watch_drops",
+    "watch_asked",
+    "set_tray",
+];
 
 fn main() {
     let manifest = tauri_build::AppManifest::new().commands(COMMANDS);

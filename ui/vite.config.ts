@@ -17,7 +17,8 @@ export default defineConfig({
     // Everything is a file of our own origin, so that the CSP needs neither data: nor inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    chunkSizeWarningLimit: 600,
+    // What lays diagrams out is large, and fetched by those who draw one.
+    chunkSizeWarningLimit: 1_600,
   },
   test: {
     environment: 'node',

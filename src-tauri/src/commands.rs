@@ -2,11 +2,14 @@
 
 use std::sync::Mutex;
 
+use api::asked::Asked;
 use api::types::{AppEvent, ErrorInfo, TurnEvent};
 use serde_json::Value;
 use tauri::State;
 use tauri::async_runtime::spawn_blocking;
 use tauri::ipc::Channel;
+
+use crate::tray;
 
 /// The application, until the window ends.
 pub struct Held(Mutex<Option<api::App>>);
@@ -21,12 +24,83 @@ impl Held {
         drop(self.lock().take());
     }
 
-    fn app(&self) -> Result<api::App, ErrorInfo> {
+    pub fn app(&self) -> Result<api::App, ErrorInfo> {
         self.lock().clone().ok_or_else(|| api::Error::bug("the window is closing").info)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<api::App>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The page can be read at these.
+const LEAST_ZOOM: f64 = 0.5;
+const MOST_ZOOM: f64 = 3.0;
+
+/// Files of other programs over the window.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Drop {
+    Over { paths: Vec<String> },
+    Left,
+    Dropped { paths: Vec<String> },
+}
+
+/// Who is told of them: the page that asked last.
+#[derive(Default)]
+pub struct Drops(Mutex<Option<Channel<Drop>>>);
+
+impl Drops {
+    fn listen(&self, channel: Channel<Drop>) {
+        *self.lock() = Some(channel);
+    }
+
+    pub fn tell(&self, drop: Drop) {
+        if let Some(channel) = &*self.lock() {
+            // A page that is gone is told nothing.
+            let _ = channel.send(drop);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Channel<Drop>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// What the desktop asked for, until a page takes it.
+#[derive(Default)]
+pub struct Asks(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    asked: Vec<Asked>,
+    page: Option<Channel<Vec<Asked>>>,
+}
+
+impl Asks {
+    pub fn tell(&self, asked: Vec<Asked>) {
+        let mut waiting = self.lock();
+        waiting.asked.extend(asked);
+        waiting.hand_over();
+    }
+
+    fn listen(&self, page: Channel<Vec<Asked>>) {
+        let mut waiting = self.lock();
+        waiting.page = Some(page);
+        waiting.hand_over();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Waiting {
+    fn hand_over(&mut self) {
+        let Some(page) = &self.page else { return };
+        if !self.asked.is_empty() && page.send(self.asked.clone()).is_ok() {
+            self.asked.clear();
+        }
     }
 }
 
@@ -83,12 +157,24 @@ pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<Stri
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
 }
 
-/// As `pick_model_file`, for an export of conversations or a backup.
+/// As `pick_model_file`, for a folder of models.
+#[tauri::command]
+pub async fn pick_folder(window: tauri::WebviewWindow) -> Result<Option<String>, ErrorInfo> {
+    let dialog = rfd::AsyncFileDialog::new().set_title("Look for models in a folder").set_parent(&window);
+    let picked = dialog.pick_folder().await;
+    Ok(picked.map(|folder| folder.path().to_string_lossy().into_owned()))
+}
+
+/// As `pick_model_file`, for an export of conversations, a backup, or what goes with a message.
 #[tauri::command]
 pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Option<String>, ErrorInfo> {
     let dialog = rfd::AsyncFileDialog::new().set_parent(&window);
     let dialog = match kind.as_str() {
         "backup" => dialog.set_title("Restore a backup").add_filter("Backups", &["db"]),
+        "attach" => dialog.set_title("Attach a file").add_filter(
+            "Text, code, tables and PDF",
+            &["txt", "md", "csv", "tsv", "pdf", "json", "html", "xml", "log"],
+        ),
         _ => dialog.set_title("Import conversations").add_filter("Exports", &["json", "zip"]),
     };
     let picked = dialog.add_filter("All files", &["*"]).pick_file().await;
@@ -108,6 +194,47 @@ pub async fn pick_save(window: tauri::WebviewWindow, name: String) -> Result<Opt
 pub async fn open_data_dir(app: State<'_, Held>) -> Result<(), ErrorInfo> {
     let dir = app.app()?.app_info().data_dir;
     blocking(move || show_folder(&dir)).await
+}
+
+/// Shows everything larger or smaller; 1 is as it came.
+#[tauri::command]
+pub async fn set_zoom(window: tauri::WebviewWindow, factor: f64) -> Result<(), ErrorInfo> {
+    let factor = if factor.is_finite() { factor.clamp(LEAST_ZOOM, MOST_ZOOM) } else { 1.0 };
+    window.set_zoom(factor).map_err(|error| api::Error::bug(error).info)
+}
+
+/// Tells the user of something, unless the window is in front.
+#[tauri::command]
+pub async fn notify(window: tauri::WebviewWindow, title: String, text: String) -> Result<(), ErrorInfo> {
+    blocking(move || {
+        crate::notify::tell(&window, &title, &text);
+        Ok(())
+    })
+    .await
+}
+
+/// What the page may pick up: files that are held over it, or let go.
+#[tauri::command]
+pub async fn watch_drops(drops: State<'_, Drops>, channel: Channel<Drop>) -> Result<(), ErrorInfo> {
+    drops.listen(channel);
+    Ok(())
+}
+
+/// What the desktop asks for: model files that were opened, links that were followed, also those before the page was
+/// there.
+#[tauri::command]
+pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<Asked>>) -> Result<(), ErrorInfo> {
+    asks.listen(channel);
+    Ok(())
+}
+
+/// Puts an icon beside the clock, whose menu says that; null: takes it away.
+#[tauri::command]
+pub async fn set_tray(shell: tauri::AppHandle, labels: Option<tray::Labels>) -> Result<(), ErrorInfo> {
+    match spawn_blocking(move || tray::set(&shell, labels)).await {
+        Ok(done) => done,
+        Err(panicked) => Err(api::Error::bug(panicked).info),
+    }
 }
 
 fn show_folder(dir: &str) -> api::Result<()> {

@@ -4,33 +4,45 @@
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
 mod commands;
+mod notify;
+mod place;
+mod tray;
 mod window;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: inglenook [--data-dir DIR]\n\
+use api::asked::Asked;
+
+const USAGE: &str = "usage: inglenook [--data-dir DIR] [MODEL.gguf | inglenook://… ]…\n\
     DIR (or INGLENOOK_DATA_DIR) holds everything the program keeps.";
 
 fn main() -> ExitCode {
     if let Some(ended) = api::process::serve_if_asked() {
         return ended;
     }
-    let data_dir = match data_dir(std::env::args_os().skip(1), std::env::var_os(api::DATA_DIR_VARIABLE)) {
-        Ok(dir) => dir,
-        Err(usage) => {
-            eprintln!("{usage}");
-            return ExitCode::from(2);
-        }
-    };
+    let Arguments { data_dir, asked } =
+        match Arguments::read(std::env::args_os().skip(1), std::env::var_os(api::DATA_DIR_VARIABLE)) {
+            Ok(arguments) => arguments,
+            Err(wrong) => {
+                eprintln!("{wrong}");
+                return ExitCode::from(2);
+            }
+        };
     if !has_display() {
         eprintln!("There is no display here. In a terminal, `nook chat` needs none.");
         return ExitCode::from(2);
     }
-    let opened = api::OneWindow::take(data_dir.clone()).and_then(|only| Ok((only, open(data_dir)?)));
-    // held for as long as there is a window
-    match opened.map(|(_only, app)| window::run(app)) {
+    let opened = api::OneWindow::take(data_dir.clone(), &asked).and_then(|taken| match taken {
+        api::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
+        api::Taken::Raised => Ok(None),
+    });
+    let shown = opened.map(|opened| match opened {
+        Some((only, app)) => window::run(app, only, asked),
+        None => Ok(()),
+    });
+    match shown {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
             eprintln!("The window could not be opened: {error}. In a terminal, `nook chat` needs none.");
@@ -46,7 +58,17 @@ fn main() -> ExitCode {
 
 fn open(data_dir: Option<PathBuf>) -> api::Result<api::App> {
     let worker = api::process::Place::Process(api::process::Program::this()?);
-    api::App::open(api::AppConfig { data_dir, log: api::LogTo::StderrAndFile, worker, ..Default::default() })
+    let hub = api::HubAccess::read(&|name| std::env::var(name).ok());
+    let environment = api::Environment(|name| std::env::var(name).ok());
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let others = api::places::known(std::env::home_dir().as_deref(), &variable);
+    let log = api::LogTo::StderrAndFile;
+    let keychain = api::has_keychain(&|name| std::env::var(name).ok());
+    let config =
+        api::AppConfig { data_dir, log, worker, hub, environment, others, keychain, ..Default::default() };
+    let app = api::App::open(config)?;
+    app.downloads_go_on()?;
+    Ok(app)
 }
 
 fn has_display() -> bool {
@@ -54,42 +76,65 @@ fn has_display() -> bool {
     !cfg!(target_os = "linux") || named("DISPLAY") || named("WAYLAND_DISPLAY")
 }
 
-/// The flag before the variable; none: the system's own folders.
-fn data_dir(
-    mut args: impl Iterator<Item = OsString>,
-    variable: Option<OsString>,
-) -> Result<Option<PathBuf>, &'static str> {
-    let mut dir = variable.filter(|v| !v.is_empty());
-    while let Some(arg) = args.next() {
-        let text = arg.to_string_lossy();
-        if text == "--data-dir" {
-            dir = Some(args.next().ok_or(USAGE)?);
-        } else if let Some(value) = text.strip_prefix("--data-dir=") {
-            dir = Some(value.into());
-        } else {
-            return Err(USAGE);
+/// What the command line says.
+#[derive(Debug, PartialEq, Eq)]
+struct Arguments {
+    /// The flag before the variable; none: the system's own folders.
+    data_dir: Option<PathBuf>,
+    asked: Vec<Asked>,
+}
+
+impl Arguments {
+    fn read(mut args: impl Iterator<Item = OsString>, variable: Option<OsString>) -> Result<Self, String> {
+        let mut data_dir = variable.filter(|v| !v.is_empty());
+        let mut asked = Vec::new();
+        while let Some(arg) = args.next() {
+            let text = arg.to_string_lossy();
+            if text == "--data-dir" {
+                data_dir = Some(args.next().ok_or(USAGE)?);
+            } else if let Some(value) = text.strip_prefix("--data-dir=") {
+                data_dir = Some(value.into());
+            } else if text.starts_with("--") {
+                return Err(USAGE.into());
+            } else {
+                asked.push(
+                    Asked::parse(&arg)
+                        .map_err(|error| format!("{} {}\n{USAGE}", error.message(), error.remedy()))?,
+                );
+            }
         }
+        Ok(Self { data_dir: data_dir.map(PathBuf::from), asked })
     }
-    Ok(dir.map(PathBuf::from))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(args: &[&str], variable: Option<&str>, expected: Result<Option<&str>, &'static str>) {
-        let got = data_dir(args.iter().map(OsString::from), variable.map(OsString::from));
-        assert_eq!(got, expected.map(|dir| dir.map(PathBuf::from)), "{args:?} {variable:?}");
+    fn read(args: &[&str], variable: Option<&str>) -> Result<Arguments, String> {
+        Arguments::read(args.iter().map(OsString::from), variable.map(OsString::from))
     }
 
     #[test]
     fn the_data_folder_is_named_by_flag_variable_or_nobody() {
-        check(&[], None, Ok(None));
-        check(&[], Some("/v"), Ok(Some("/v")));
-        check(&[], Some(""), Ok(None));
-        check(&["--data-dir", "/f"], Some("/v"), Ok(Some("/f")));
-        check(&["--data-dir=/f"], None, Ok(Some("/f")));
-        check(&["--data-dir"], None, Err(USAGE));
-        check(&["file.gguf"], None, Err(USAGE));
+        let check = |args: &[&str], variable, dir: Option<&str>| {
+            let expected = Arguments { data_dir: dir.map(PathBuf::from), asked: Vec::new() };
+            assert_eq!(read(args, variable), Ok(expected), "{args:?} {variable:?}");
+        };
+        check(&[], None, None);
+        check(&[], Some("/v"), Some("/v"));
+        check(&[], Some(""), None);
+        check(&["--data-dir", "/f"], Some("/v"), Some("/f"));
+        check(&["--data-dir=/f"], None, Some("/f"));
+        assert_eq!(read(&["--data-dir"], None), Err(USAGE.into()));
+        assert_eq!(read(&["--else"], None), Err(USAGE.into()));
+    }
+
+    #[test]
+    fn files_and_links_are_for_the_window() {
+        let asked = vec![Asked::NewChat { text: "hi".into() }, Asked::FindModel { query: "a/b".into() }];
+        let args = ["inglenook://new?text=hi", "--data-dir=/f", "inglenook://models/a/b"];
+        assert_eq!(read(&args, None), Ok(Arguments { data_dir: Some("/f".into()), asked }));
+        assert!(read(&["notes.txt"], None).unwrap_err().starts_with("notes.txt can't be opened."));
     }
 }

@@ -1,25 +1,43 @@
 //! The one window: how it is built, what it may show, how it ends.
 
+use api::asked::Asked;
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
-use tauri::{Manager, RunEvent, Url};
+use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 
-use crate::commands::{self, Held};
+use crate::commands::{self, Asks, Drop, Drops, Held};
+use crate::{place, tray};
 
-/// Shows the window until it is closed; then running turns end with what they have written saved.
-pub fn run(app: api::App) -> tauri::Result<()> {
+/// Shows the window, and in it what was asked, until it is closed; then running turns end with what they have written
+/// saved. `only` is held for as long.
+pub fn run(app: api::App, mut only: api::OneWindow, asked: Vec<Asked>) -> tauri::Result<()> {
     let shell = tauri::Builder::default()
         .manage(Held::new(app))
+        .manage(Drops::default())
+        .manage(Asks::default())
+        .manage(tray::Wanted::default())
         .invoke_handler(tauri::generate_handler![
             commands::call,
             commands::watch_turn,
             commands::watch_app,
             commands::pick_model_file,
             commands::pick_file,
+            commands::pick_folder,
             commands::pick_save,
             commands::open_data_dir,
+            commands::set_zoom,
+            commands::notify,
+            commands::watch_drops,
+            commands::watch_asked,
+            commands::set_tray,
         ])
         .setup(|shell| open(shell).map_err(Into::into))
         .build(tauri::generate_context!())?;
+    let handle = shell.handle().clone();
+    shell.state::<Asks>().tell(asked);
+    only.on_raise(move |asked| {
+        handle.state::<Asks>().tell(asked);
+        raise(&handle);
+    });
     shell.run(|shell, event| {
         if let RunEvent::Exit = event {
             shell.state::<Held>().let_go();
@@ -28,15 +46,64 @@ pub fn run(app: api::App) -> tauri::Result<()> {
     Ok(())
 }
 
+/// To the front, from wherever it is. A window that is just closing needs it no more.
+pub fn raise(shell: &tauri::AppHandle) {
+    let Some(window) = shell.webview_windows().into_values().next() else { return };
+    let raised = window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus());
+    if let Err(error) = raised {
+        eprintln!("the window could not be brought to the front: {error}");
+    }
+}
+
 fn open(shell: &tauri::App) -> tauri::Result<()> {
     still_caret();
-    let config = &shell.config().app.windows[0];
-    WebviewWindowBuilder::from_config(shell, config)?
+    let mut config = shell.config().app.windows[0].clone();
+    // There, it would take the page's own dragging away.
+    config.drag_drop_enabled = !cfg!(windows);
+    let kept = shell.state::<Held>().app().ok().and_then(|app| app.window_place().ok().flatten());
+    if let Some(kept) = kept {
+        let screens: Vec<_> = shell.available_monitors()?.iter().map(place::screen).collect();
+        place::put(&mut config, &kept, &screens);
+    }
+    let window = WebviewWindowBuilder::from_config(shell, &config)?
         .on_navigation(is_ours)
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .on_download(|_, _| false)
         .build()?;
+    place::keep_of(&window);
+    take_files(&window);
+    hide_to_tray(&window);
     Ok(())
+}
+
+/// Files that are dropped on the window are named to the page.
+fn take_files(window: &WebviewWindow) {
+    let named = |paths: &[std::path::PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    };
+    let kept = window.clone();
+    window.on_window_event(move |event| {
+        let WindowEvent::DragDrop(event) = event else { return };
+        let drop = match event {
+            DragDropEvent::Enter { paths, .. } => Drop::Over { paths: named(paths) },
+            DragDropEvent::Drop { paths, .. } => Drop::Dropped { paths: named(paths) },
+            DragDropEvent::Leave => Drop::Left,
+            // Where exactly is nothing to the page.
+            _ => return,
+        };
+        kept.state::<Drops>().tell(drop);
+    });
+}
+
+/// With an icon beside the clock the window is only hidden; answers and downloads go on.
+fn hide_to_tray(window: &WebviewWindow) {
+    let hidden = window.clone();
+    window.on_window_event(move |event| {
+        let WindowEvent::CloseRequested { api, .. } = event else { return };
+        if tray::keeps_running(hidden.app_handle()) && hidden.hide().is_ok() {
+            api.prevent_close();
+        }
+    });
 }
 
 /// A blinking caret would have the web view paint for as long as the window is open: 2 s of processor time

@@ -7,6 +7,7 @@ cold_start_ms  from the start of the process to the composer being on the page, 
                (where that can be arranged: it needs root), median of five; warm_start_ms with them there
 idle_cpu_s     CPU time of all its processes over 60 s (or --idle), the window open after an answer
 pss_mib        memory of all its processes, shared pages divided among those who share them
+gpu_devices    graphics cards' devices that the program itself (not the web view) holds open then
 """
 
 import argparse
@@ -61,6 +62,22 @@ def pss_mib(pids):
     return total / 1024
 
 
+def gpu_devices(pids):
+    """What the program and its workers have open under /dev that only a graphics card has."""
+    held = set()
+    for pid in pids:
+        if os.path.basename(os.readlink(f"/proc/{pid}/exe")) != os.path.basename(PROGRAM):
+            continue
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                path = os.readlink(f"/proc/{pid}/fd/{number}")
+            except FileNotFoundError:
+                continue
+            if path.startswith(("/dev/dri/", "/dev/nvidia", "/dev/kfd")):
+                held.add(path)
+    return len(held)
+
+
 def forget_files():
     try:
         os.sync()
@@ -106,6 +123,8 @@ def main():
         window, _ = start(display, data_dir)
         time.sleep(3)
         figures["pss_before_mib"] = round(pss_mib(window.tree()))
+        if window.exists('[data-testid="welcome"]'):
+            window.skip_welcome()
         window.type(COMPOSER, "Hello!")
         window.press("Enter")
         until(lambda: window.exists(ANSWERED), "an answer", 120)
@@ -117,6 +136,7 @@ def main():
         figures["idle_cpu_s"] = round(cpu_s(pids) - before, 2)
         figures["idle_watched_s"] = args.idle
         figures["processes"] = len(pids)
+        figures["gpu_devices"] = gpu_devices(pids)
         window.close()
     finally:
         display.close()

@@ -8,46 +8,35 @@
 
 import argparse
 import os
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 
-import slow_model
+from habits import (
+    first_steps_then_a_chat,
+    keys_the_palette_and_the_window_are_kept,
+    presets_and_a_first_message,
+    what_the_desktop_asks_is_shown_in_the_one_window,
+)
 from measure import cpu_s
-from webdriver import Display, Window, until
+from outside import (
+    files_are_dropped_and_chosen,
+    the_tray_keeps_a_closed_window,
+    without_a_panel_a_closed_window_ends_the_program,
+    without_a_tray_a_closed_window_ends_the_program,
+)
+from room import (
+    ANSWER, ANSWERED, COMPOSER, PROGRAM, QUESTION, ROW, Room, answered, ask, click, letters, menu, section,
+    use_slow_model, watch_growth, words,
+)
+from webdriver import Display, until
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAM = os.environ.get("INGLENOOK_WINDOW", os.path.join(ROOT, "target/debug/inglenook"))
-STARTER = os.path.join(ROOT, "models/starter/starter.gguf")
-
-COMPOSER = '[data-testid="composer"]'
-ANSWER = '[data-testid="message-assistant"]'
-ANSWERED = ANSWER + '[data-state="complete"]'
-QUESTION = '[data-testid="message-user"]'
-ROW = '[data-testid="conversation-row"]'
 # What of the text may be missing after a kill.
 BEHIND_S = 0.5
 # The page shows what the program sent it a moment ago, and the driver looks a moment later.
 LOOK_S = 0.15
 # Processor time of all its processes while nobody touches the window.
 IDLE_WATCHED_S, IDLE_CPU_S = 30, 0.5
-# Deep enough that an answer takes many seconds on any machine.
-SLOW_TIMES = 40
-
-
-def ask(window, text):
-    before = window.count(ANSWER)
-    window.type(COMPOSER, text)
-    window.press("Enter")
-    until(lambda: window.count(ANSWER) > before, "the answer has begun")
-
-
-def answered(window, n):
-    until(lambda: window.count(ANSWERED) >= n, f"answer {n} is complete", 120)
-    return window.text(ANSWERED)
-
 
 # ---- the scenarios ----
 
@@ -162,7 +151,7 @@ def search_folders_and_the_trash(room):
     ask(window, "What can you do?")
     answered(window, 1)
     until(lambda: window.count(ROW) == 2, "both are in the list")
-    window.press("Control", "k")
+    window.press("Control", "Shift", "f")
     window.type('[data-testid="search"]', "zeb")
     until(lambda: window.count('[data-testid="search-hit"] mark') >= 1, "it is found by the beginning of a word")
     room.look(window, "search")
@@ -198,8 +187,7 @@ def search_folders_and_the_trash(room):
 def settings_and_theme(room):
     window = room.open()
     window.click('[data-testid="settings-open"]')
-    section = "[...document.querySelectorAll('[data-testid=\"settings-section\"]')].find((it) => it.innerText === 'Look')"
-    until(lambda: window.run(f"const it = {section}; it?.click(); return it !== undefined"), "the section Look is there")
+    section(window, "Appearance")
     until(lambda: window.exists('[data-testid="theme"] input[value="dark"]'), "the theme can be chosen")
     ground = "return getComputedStyle(document.body).backgroundColor"
     seen = {}
@@ -296,84 +284,19 @@ SCENARIOS = [
     edit_versions_branch_and_delete,
     search_folders_and_the_trash,
     settings_and_theme,
+    first_steps_then_a_chat,
+    keys_the_palette_and_the_window_are_kept,
+    presets_and_a_first_message,
+    what_the_desktop_asks_is_shown_in_the_one_window,
+    files_are_dropped_and_chosen,
+    the_tray_keeps_a_closed_window,
+    without_a_panel_a_closed_window_ends_the_program,
+    without_a_tray_a_closed_window_ends_the_program,
     the_page_is_fenced_in,
     killed_in_mid_answer,
     closed_in_mid_answer,
     an_idle_window_costs_nothing,
 ]
-
-
-# ---- what they share ----
-
-
-def words(text):
-    """Where lines break is the page's business."""
-    return " ".join(text.split())
-
-
-def letters(text):
-    """Marks of Markdown come and go as a text grows: a lone backtick, a list's number. Letters stay."""
-    return "".join(letter for letter in text if letter.isalpha())
-
-
-def click(window, selector):
-    """By script: what shows itself when it is pointed at needs no pointing."""
-    until(lambda: window.exists(selector), f"{selector} is there")
-    window.run("document.querySelector(arguments[0]).click()", selector)
-
-
-def menu(window, item):
-    # The button shows itself when the row is pointed at; a click by script needs no pointing.
-    window.run(f"document.querySelector('{ROW} [data-testid=\"conversation-menu\"]').click()")
-    window.click(f'[data-testid="{item}"]')
-
-
-def use_slow_model(room, window):
-    path = os.path.join(room.dir, "slow.gguf")
-    if not os.path.exists(path):
-        slow_model.deepen(STARTER, path, SLOW_TIMES)
-    until(lambda: window.exists(COMPOSER), "the composer is there")
-    entry = window.call("model_add", {"path": path})
-    window.call("settings_set", {"key": "model", "value": entry["id"]})
-    window.call("settings_set", {"key": "threads", "value": 1})
-
-
-def watch_growth(window, times):
-    """Waits until the answer has grown that often; the sizes seen."""
-    sizes = [0]
-
-    def grown():
-        size = len(window.text(ANSWER + " .markdown") or window.text(ANSWER))
-        if size > sizes[-1]:
-            sizes.append(size)
-        return len(sizes) > times
-
-    until(grown, f"the answer has grown {times} times", 120)
-    return sizes
-
-
-class Room:
-    """A data folder of its own for one scenario, and the windows opened on it."""
-
-    def __init__(self, display, name, keep):
-        self.display, self.name, self.keep = display, name, keep
-        self.dir = tempfile.mkdtemp(prefix="inglenook-desktop-")
-        self.windows = []
-
-    def open(self):
-        window = Window(self.display, PROGRAM, os.path.join(self.dir, "data"))
-        self.windows.append(window)
-        return window
-
-    def look(self, window, what):
-        if self.keep:
-            time.sleep(0.5)  # until it is painted
-            window.screenshot(os.path.join(self.keep, f"{what}.png"))
-
-    def close(self):
-        for window in self.windows:
-            window.close()
-        shutil.rmtree(self.dir, ignore_errors=True)
 
 
 def main():

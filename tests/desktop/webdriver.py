@@ -43,12 +43,13 @@ class Display:
 class Window:
     """One run of the program under a driver of its own."""
 
-    def __init__(self, display, program, data_dir):
+    def __init__(self, display, program, data_dir, env=None):
         self.port = free_port()
         self.runtime = tempfile.mkdtemp(prefix="inglenook-runtime-")
         env = dict(
             os.environ, DISPLAY=display.name, TAURI_AUTOMATION="true", TAURI_WEBVIEW_AUTOMATION="true",
             XDG_RUNTIME_DIR=self.runtime, GDK_BACKEND="x11", NO_AT_BRIDGE="1",
+            GSETTINGS_BACKEND="memory", **(env or {}),
         )
         env.pop("WAYLAND_DISPLAY", None)
         self.driver = subprocess.Popen(
@@ -91,6 +92,11 @@ class Window:
     def type(self, css, text):
         until(lambda: self.exists(css), f"{css} is there")
         self.step("POST", f"/element/{self.find(css)}/value", {"text": text})
+
+    def skip_welcome(self):
+        """The first steps lie over a window on a new data folder."""
+        self.click('[data-testid="welcome-skip"]')
+        until(lambda: not self.exists('[data-testid="welcome"]'), "the first steps are gone")
 
     def press(self, *keys):
         down = [{"type": "keyDown", "value": KEYS.get(key, key)} for key in keys]

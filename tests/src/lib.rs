@@ -58,8 +58,10 @@ fn find_nook() -> PathBuf {
         assert!(bin.is_file(), "INGLENOOK_NOOK={} is not a program", bin.display());
         return bin;
     }
+    // Of the whole workspace: cargo picks the features of dependencies for what is built together, and another choice
+    // would build them all once more.
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "cli"])
+        .args(["build", "--quiet", "--workspace", "--bin", "nook"])
         .current_dir(workspace_root())
         .status()
         .expect("cargo runs: it built this test");

@@ -39,7 +39,7 @@ fn rows(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> Vec<Vec<u32>> {
 }
 
 /// One file of each family.
-fn families() -> Vec<PathBuf> {
+pub fn families() -> Vec<PathBuf> {
     let list = |dir: &Path| {
         let mut paths: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();

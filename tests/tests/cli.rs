@@ -103,14 +103,11 @@ fn what_is_not_built_ends_with_2_and_says_so() {
     let home = Home::new();
     let run = ["run", "--model", "starter", "--prompt", "a"];
     let cases: &[&[&str]] = &[
-        &["--backend", "gpu", "devices"],
-        &["--gpu-layers", "3", "devices"],
         &[&run[..], &["--schema", "f"]].concat(),
         &["mcp"],
         &["stats", "--watch"],
         &["batch", "--jsonl", "f"],
         &["audit", "verify"],
-        &["models", "pull", "id"],
     ];
     for args in cases {
         let (code, error) = home.error(args);

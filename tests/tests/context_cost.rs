@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::kv::aging::Aging;
 use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Request, Sampling, TokenId, Wanted, generate};
 use weights::WeightFile;
 
-fn load(path: &Path, n_ctx: usize, kv: KvDType, kv_window: Option<usize>) -> Model {
+fn load(path: &Path, n_ctx: usize, kv: KvDType, kv_window: Option<usize>, kv_aging: Aging) -> Model {
     let file = Arc::new(WeightFile::open(path).unwrap());
     let options = LoadOptions {
         devices: Devices::Cpu,
@@ -15,6 +16,7 @@ fn load(path: &Path, n_ctx: usize, kv: KvDType, kv_window: Option<usize>) -> Mod
         ctx: Some(n_ctx),
         kv,
         kv_window,
+        kv_aging,
         ..LoadOptions::default()
     };
     Model::load(file, &options, &mut |_| {}).unwrap()
@@ -90,19 +92,20 @@ fn cost(exact: &[Vec<f64>], found: &[Vec<f64>], tokens: &[TokenId]) -> Cost {
 
 /// Blocks of 32 don't fit into heads of 8 elements: those cases are left out.
 fn check(name: &str, path: &Path, first: TokenId, n: usize, has_blocks: bool) {
-    let mut model = load(path, n, KvDType::F16, None);
+    let mut model = load(path, n, KvDType::F16, None, Aging::Off);
     let tokens = written(&mut model, first, n);
     let exact = log_probabilities(&mut model, &tokens);
     let full = model.info().kv_bytes.live();
-    let cost_of = |kv, window| {
-        let mut model = load(path, n, kv, window);
+    let cost_as = |kv, window, aging| {
+        let mut model = load(path, n, kv, window, aging);
         let cost = cost(&exact, &log_probabilities(&mut model, &tokens), &tokens);
         let Cost { kl, top1, loss } = cost;
         eprintln!(
-            "{name}, {n} tokens, {kv:?}, window {window:?}: KL {kl:.6}, top-1 {top1:.4}, loss {loss:+.5}"
+            "{name}, {n} tokens, {kv:?}, window {window:?}, aging {aging}: KL {kl:.6}, top-1 {top1:.4}, loss {loss:+.5}"
         );
         (cost, model.info().kv_bytes.live())
     };
+    let cost_of = |kv, window| cost_as(kv, window, Aging::Off);
     let (exacter, _) = cost_of(KvDType::F32, None);
     assert!(exacter.kl < 2e-3 && exacter.top1 > 0.97, "{name}: {exacter:?}");
     if has_blocks {
@@ -111,6 +114,10 @@ fn check(name: &str, path: &Path, first: TokenId, n: usize, has_blocks: bool) {
         assert!(q8_0.kl < 2e-3 && q8_0.top1 > 0.97, "{name}: {q8_0:?}");
         assert!(q4_0.kl > q8_0.kl && q4_0.kl < 0.5, "{name}: {q4_0:?}");
         cost_of(KvDType::Q8_0, Some(n / 4));
+        let (aged, n_aged) = cost_as(KvDType::F16, None, Aging::After(256));
+        assert!(n_aged <= full && (n <= 768 || n_q8_0 < n_aged && n_aged < full), "{n_aged} of {full}");
+        // the newest tokens are what matters most, and they stay exact
+        assert!(aged.kl > 0.0 && aged.kl < q8_0.kl * 1.1 && aged.top1 > 0.98, "{name}: {aged:?}");
     }
     let windows = [n / 2, n / 4, n / 8].map(|window| cost_of(KvDType::F16, Some(window)).0);
     // a narrower window loses more

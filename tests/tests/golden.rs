@@ -54,6 +54,17 @@ const FAMILIES: [&str; 18] = [
     "smollm3",
 ];
 
+/// Says which device computes with float32 activations: `scalar`, or `gpu` to have all cases on a graphics card.
+const DEVICE_VARIABLE: &str = "INGLENOOK_GOLDEN_DEVICE";
+
+fn float_devices() -> Devices {
+    match std::env::var(DEVICE_VARIABLE).as_deref() {
+        Err(_) | Ok("scalar") => Devices::Scalar,
+        Ok("gpu") => Devices::Gpu { layers: None },
+        Ok(other) => panic!("{DEVICE_VARIABLE}={other} is neither scalar nor gpu"),
+    }
+}
+
 /// One line of the table, and how it is measured.
 struct Line {
     family: String,
@@ -121,7 +132,7 @@ fn safetensors_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
         lines.push(Line::new(family, "safetensors", what, move || {
             let copy = config.as_ref().map(|config| with_config(&folder, config));
             let folder = copy.as_ref().unwrap_or(&folder);
-            let load = |n_ctx| judge::load(folder, Devices::Scalar, n_ctx);
+            let load = |n_ctx| judge::load(folder, float_devices(), n_ctx);
             let verdict = judge::exactly(&load, &cases(&dir, &stem), TOLERANCE, is_mixture);
             copy.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
             verdict
@@ -159,9 +170,12 @@ fn gguf_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
         {
             let (dir, path, exact) = (dir.clone(), path.clone(), exact.clone());
             lines.push(Line::new(family, "GGUF", format.clone(), move || {
-                let load = |n_ctx| judge::load(&path, Devices::Scalar, n_ctx);
+                let load = |n_ctx| judge::load(&path, float_devices(), n_ctx);
                 judge::exactly(&load, &cases(&dir, &exact), tolerance, is_mixture)
             }));
+        }
+        if float_devices() != Devices::Scalar {
+            continue; // the processor is measured where nothing else is asked for
         }
         lines.push(Line::new(family, "GGUF, cpu", format.clone(), move || {
             let mut model = judge::load(&path, Devices::Cpu, N_CTX)?;
@@ -175,6 +189,22 @@ fn gguf_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
             }
         }));
     }
+}
+
+/// A few of the small models on a graphics card, or on software that plays one: `make gpu-full` has all of them there.
+#[test]
+fn a_card_gives_the_same_answers() {
+    const ON_A_CARD: [&str; 3] = ["llama", "gpt_oss", "qwen3_5"];
+    let root = inglenook_tests::workspace_root().join("tests/reference/families");
+    let mut lines = Vec::new();
+    for family in ON_A_CARD {
+        let dir = root.join(family);
+        lines.push(Line::new(family, "safetensors", "bf16, gpu", move || {
+            let load = |n_ctx| judge::load(&dir, Devices::Gpu { layers: None }, n_ctx);
+            judge::exactly(&load, &cases(&dir, "ref.hf"), TOLERANCE, MIXTURES.contains(&family))
+        }));
+    }
+    run("On a card", &lines);
 }
 
 /// A trained model, from which text comes out.
@@ -245,8 +275,10 @@ fn run(title: &str, lines: &[Line]) {
 
 /// A copy of a model's folder with another config.
 fn with_config(dir: &Path, config: &Path) -> PathBuf {
-    let name = format!("{}-{}", dir.file_name().unwrap().display(), config.file_name().unwrap().display());
-    let copy = std::env::temp_dir().join(format!("inglenook-golden-{}-{name}", std::process::id()));
+    static COPIES: AtomicUsize = AtomicUsize::new(0);
+    // families of one name stand in several folders, whose tests run side by side
+    let n = COPIES.fetch_add(1, Ordering::Relaxed);
+    let copy = std::env::temp_dir().join(format!("inglenook-golden-{}-{n}", std::process::id()));
     std::fs::create_dir_all(&copy).unwrap();
     for name in ["model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
         if dir.join(name).exists() {

@@ -13,7 +13,7 @@ use engine::shape::Shape;
 use inglenook_tests::nook;
 use serde_json::{Value, json};
 
-const KEY: &str = "a-key-for-tests";
+pub const KEY: &str = "a-key-for-tests";
 
 /// What a killed program may lose.
 const MAY_LOSE: Duration = Duration::from_millis(500);
@@ -42,6 +42,11 @@ impl Serving {
         let ready: Value = serde_json::from_str(&line).expect("nook serve says where it listens");
         let url = ready["listening"].as_str().expect("an address").to_owned();
         Self { child, address: url.trim_start_matches("http://").to_owned() }
+    }
+
+    /// Where it listens, such as `127.0.0.1:8642`.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     fn open(&self, method: &str, path: &str, body: &str) -> TcpStream {

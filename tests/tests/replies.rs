@@ -1,6 +1,8 @@
 //! Replies as the templates of the reference write them: what a template makes of an answer with reasoning and calls
 //! is what its model was taught to write, so splitting it gives the reasoning and the calls again.
 
+use api::worker::messages;
+use api::worker::protocol::PromptMessage;
 use engine::reply::{ReplyFormat, ReplySplitter, Shown, ToolCall};
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::{Special, Tokenizer};
@@ -85,17 +87,6 @@ fn reply(
 /// Bytes that a template may put into a prompt and not into a conversation, such as an empty block of thinking.
 const MOST_PROMPT_ONLY: usize = 64;
 
-/// Ways of writing calls that are not read: their words stay text.
-const UNREAD: &[&str] = &[
-    "GigaChat3-10B-A1.8B.jinja",
-    "Kimi-K3.jinja",
-    "MiniMax-M3.jinja",
-    "meetkai-functionary-medium-v3.2.jinja",
-    "muse-glimmer.jinja",
-    "tencent-Hy3.jinja",
-    "upstage-Solar-Open-100B.jinja",
-];
-
 #[test]
 fn calls_come_back_as_templates_write_them() {
     let folder = reference_dir().join("templates/jinja");
@@ -155,13 +146,93 @@ fn calls_come_back_as_templates_write_them() {
                     parts
                 })
                 .collect();
-            if tries.iter().any(is_right) == UNREAD.contains(&name.as_str()) {
+            if !tries.iter().any(is_right) {
                 let end = prompt.char_indices().rev().nth(40).map_or(0, |(at, _)| at);
                 wrong.push(format!("{name}: after {:?}: {text:?}\n   is {:?}", &prompt[end..], tries[0]));
             }
         }
     }
-    println!("calls: {n} templates, {} ways of writing them are not read", UNREAD.len());
-    let is_enough = n > UNREAD.len() || reference_is_small(); // whose templates write no calls
+    println!("calls: {n} templates write them, and all are read");
+    let is_enough = n > 0 || reference_is_small(); // whose templates write no calls
     assert!(is_enough && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Templates of the four families, and what ends their prompts for an answer.
+const ROUNDS: &[(&str, &str)] = &[
+    ("openai-gpt-oss-120b.jinja", "<|start|>assistant"),
+    ("HuggingFaceTB-SmolLM3-3B.jinja", "<|im_start|>assistant\n"),
+    ("Qwen-Qwen3-0.6B.jinja", "<|im_start|>assistant\n"),
+    ("meta-llama-Llama-3.2-3B-Instruct.jinja", "<|start_header_id|>assistant<|end_header_id|>\n\n"),
+];
+
+/// A round as the application makes it: the call that a model wrote is read, and the next prompt shows the call and
+/// what its tool brought, word for word, before the place of the answer.
+#[test]
+fn what_tools_bring_follows_the_call_in_every_familys_way() {
+    let question = json!({"role": "user", "content": "Where?"});
+    let tools = json!([{"type": "function", "function": {"name": "look_up", "description": "Looks.", "parameters":
+        {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}}}]);
+    let arguments = json!({"place": "a \"b\" <c>"});
+    let result = "7 degrees & \"rain\"\n[cut here]";
+    for (name, end) in ROUNDS {
+        let path = reference_dir().join("templates/jinja").join(name);
+        let Ok(source) = std::fs::read_to_string(&path) else {
+            assert!(reference_is_small(), "{} is not there", path.display());
+            continue;
+        };
+        let template = ChatTemplate::from_source(&source).expect("a template");
+        let tokens: Vec<String> = markup_of(&source);
+        let others = ["<s>", "</s>", "<tool_call>", "</tool_call>"].map(String::from).to_vec();
+        let tokenizer = vocabulary(&[tokens, others].concat()).0;
+        let format = ReplyFormat::of(&source, &tokenizer);
+        let answer = json!({"role": "assistant", "content": "", "tool_calls": [{"id": "call12345", "type": "function",
+            "function": {"name": "look_up", "arguments": arguments}}]});
+        let written =
+            reply(&template, &question, &answer, &tools).filter(|(_, text)| text.contains("look_up"));
+        // Where the template doesn't say it, as the model was taught.
+        let taught = || {
+            let call = json!({"name": "look_up", "arguments": arguments});
+            (String::new(), format!("<tool_call>\n{call}\n</tool_call>"))
+        };
+        let (prompt, text) = written.unwrap_or_else(taught);
+        let parts = split(&format, &tokenizer, &prompt, &tools, &text, false);
+        assert_eq!(parts.calls.len(), 1, "{name}: {text:?} is {parts:?}");
+        let call = &parts.calls[0];
+        assert_eq!(serde_json::from_str::<Value>(&call.arguments).expect("JSON"), arguments, "{name}");
+
+        let function = json!({"name": call.name, "arguments": call.arguments});
+        let called = json!({"id": "call12345", "type": "function", "function": function});
+        let user = PromptMessage { role: "user".into(), content: "Where?".into(), ..Default::default() };
+        let calling =
+            PromptMessage { role: "assistant".into(), tool_calls: vec![called], ..Default::default() };
+        let brought = PromptMessage {
+            role: "tool".into(),
+            content: result.into(),
+            tool_call_id: Some("call12345".into()),
+            name: Some("look_up".into()),
+            ..Default::default()
+        };
+        let mut kwargs = Map::from_iter([("add_generation_prompt".to_string(), json!(true))]);
+        if source.contains("xml_tools") {
+            kwargs.insert("xml_tools".into(), tools.clone());
+        }
+        let by = |values: &[Value]| {
+            template.render(&RenderInput {
+                messages: values,
+                tools: &tools,
+                kwargs: &kwargs,
+                bos_token: "<s>",
+                eos_token: "</s>",
+                now: Some("2026-01-15T12:00:00"),
+            })
+        };
+        let next = messages::render(&[user, calling, brought], &source, &by).expect("it renders").text;
+        let at_call = next.rfind("look_up").unwrap_or_else(|| panic!("{name}: no call in {next}"));
+        // A template may write what a tool brings as JSON.
+        let quoted = serde_json::to_string(result).expect("JSON");
+        let shown = next.find(result).or_else(|| next.find(&quoted));
+        let at_result = shown.unwrap_or_else(|| panic!("{name}: no result in {next}"));
+        let ends = next.trim_end().ends_with(end.trim_end()) || next.contains(&format!("{end}<think>"));
+        assert!(at_result > next.find("look_up").unwrap_or(at_call) && ends, "{name}: {next}");
+    }
 }

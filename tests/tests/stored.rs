@@ -26,7 +26,7 @@ impl Stored {
     /// A sequence of the first `n` tokens, or of as many of them as any head leads to.
     pub fn restore(&self, model: &mut Model, n: usize) -> Result<SequenceId, EngineError> {
         let heads = self.pieces.iter().filter(|(name, _)| name.contains('-'));
-        let reach = |bytes: &[u8]| model.head_reach(&self.tokens, n, bytes).ok();
+        let reach = |bytes: &[u8]| Some(model.head_reach(&self.tokens, n, bytes).ok()?.n_tokens);
         let reaching = heads.filter_map(|(name, bytes)| Some((reach(bytes)?, name)));
         let Some((n, head)) = reaching.max() else { return model.new_sequence() };
         self.take(model, n, head)
@@ -38,7 +38,8 @@ impl Stored {
     }
 
     fn take(&self, model: &mut Model, n: usize, head: &str) -> Result<SequenceId, EngineError> {
-        let read = &mut |name: &str| Ok(self.pieces[name].clone());
+        let missing = || EngineError::new("test.missing", "no such piece", "");
+        let read = &mut |name: &str| self.pieces.get(name).cloned().ok_or_else(missing);
         model.restore(&self.tokens[..n], Some(&self.pieces[head]), read)
     }
 

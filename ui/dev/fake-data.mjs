@@ -3,11 +3,15 @@
 const DAY = 86_400_000;
 
 const stats = (tokens) => ({
-  finish: 'stop', prompt_tokens: 820, reused_tokens: 640, generated_tokens: tokens, context_tokens: 820 + tokens,
-  context_limit: 2048, load_ms: 0, ttft_ms: 118, prefill_tok_s: 1204.2, decode_tok_s: 61.3,
+  finish: 'stop', prompt_tokens: 820, reused_tokens: 640, generated_tokens: tokens, drafted_tokens: 40, accepted_tokens: 31,
+  context_tokens: 820 + tokens, context_limit: 2048, load_ms: 0, ttft_ms: 118, prefill_tok_s: 1204.2, decode_tok_s: 61.3,
 });
 
-const plain = { reasoning: '', error: null, model: null, stats: null, version: 1, versions: 1 };
+const plain = { reasoning: '', tool_calls: [], error: null, model: 'starter', stats: null, attachments: [], sources: [], version: 1, versions: 1 };
+
+export const NO_OPTIONS = { system_prompt: null, temperature: null, top_k: null, top_p: null, min_p: null, repeat_penalty: null, seed: null, max_tokens: null };
+
+export const summary = (over) => ({ model: 'starter', active_turn: null, folder: null, pinned: false, deleted_ms: null, revision: 1, activity: over.updated_ms, ...over });
 
 export const RICH = `An **inglenook** is a recess beside a large open fireplace: the warm corner where people sat. The word is Scots *ingle*, "fire", and *nook*.
 
@@ -43,11 +47,18 @@ fn days(stack_m3: f64, kwh_per_day: f64) -> Option<f64> {
 - [x] Damper open
 - [ ] Ash emptied
 
+The heat of a log of mass $m$ and moisture $w$ is about $H = m\\,(1 - w)\\,q - 2.44\\,m\\,w$, and over a night
+
+$$
+\\int_0^T P(t)\\,dt = \\sum_{i=1}^{n} \\frac{m_i\\, q_i}{1 + e^{-\\lambda t_i}}
+$$
+
 More at [the fire service](https://example.org/fire), or call \`days(3.0, 40.0)\`. ![a hearth](https://example.org/hearth.png)
 `;
 
 const chat = (n, title, ageMs, now, messages) => ({
-  summary: { id: `c${n}`, title, model: 'starter', created_ms: now - ageMs, updated_ms: now - ageMs, active_turn: null },
+  summary: summary({ id: `c${n}`, title, created_ms: now - ageMs, updated_ms: now - ageMs, pinned: n === 4, folder: n === 5 || n === 7 ? 'f1' : null }),
+  fold: null, compression: null, options: NO_OPTIONS,
   messages: messages ?? [
     { ...plain, id: `c${n}u`, parent: null, role: 'user', text: title, state: 'complete', created_ms: now - ageMs },
     { ...plain, id: `c${n}a`, parent: `c${n}u`, role: 'assistant', text: 'Certainly. Here is a short answer.', state: 'complete', stats: stats(9), created_ms: now - ageMs },
@@ -78,28 +89,64 @@ export const MODELS = [
   { id: 'm4', name: 'Old experiment', source: 'file', path: '/mnt/usb/old.gguf', bytes: 44_000_000, architecture: 'llama', parameters: 42_000_000, dtype: 'F16', context_length: 1024, state: { state: 'unusable', error: { code: 'weights.missing', message: '/mnt/usb/old.gguf is not there.', remedy: 'Plug the drive in, or remove the entry.' } } },
 ];
 
-const row = (key, section, label, help, kind, value) => ({ key, section, label, help, kind, default: value });
+const row = (key, section, group, label, help, kind, value) => ({ key, section, group, at_load: section === 'Hardware', label, help, kind, default: value });
+const choice = (...options) => ({ kind: 'choice', options: options.map(([value, label]) => ({ value, label })) });
 
 export const SETTINGS = [
-  row('theme', 'Appearance', 'Theme', 'Light, dark, or as the system has it.', { kind: 'choice', options: [{ value: 'system', label: 'System' }, { value: 'light', label: 'Light' }, { value: 'dark', label: 'Dark' }] }, 'system'),
-  row('send_key', 'Chat', 'Send with', 'The key that sends a message; the other one breaks the line.', { kind: 'choice', options: [{ value: 'enter', label: 'Enter' }, { value: 'mod_enter', label: 'Ctrl+Enter' }] }, 'enter'),
-  row('model', 'Chat', 'Default model', 'Answers in new chats.', { kind: 'text', placeholder: 'starter' }, 'starter'),
-  row('temperature', 'Answers', 'Temperature', 'Higher is more varied, 0 always takes the likeliest word.', { kind: 'number', min: 0, max: 2, step: 0.05 }, 0.7),
-  row('top_k', 'Answers', 'Top k', 'Only the k likeliest tokens are drawn from; 0 means all.', { kind: 'integer', min: 0, max: 1000, absent: null }, 40),
-  row('top_p', 'Answers', 'Top p', 'Only the likeliest tokens that together reach this share.', { kind: 'number', min: 0, max: 1, step: 0.01 }, 0.95),
-  row('seed', 'Answers', 'Seed', 'The same seed gives the same answer.', { kind: 'integer', min: 0, max: 4294967295, absent: 'random' }, null),
-  row('max_tokens', 'Answers', 'Longest answer', 'In tokens.', { kind: 'integer', min: 1, max: 1048576, absent: 'until the context is full' }, null),
-  row('threads', 'Hardware', 'Threads', 'How many cores work on an answer.', { kind: 'integer', min: 1, max: 64, absent: 'all physical cores' }, null),
-  row('kv', 'Hardware', 'Context memory', 'Half precision needs half the memory.', { kind: 'choice', options: [{ value: 'f32', label: 'Full (f32)' }, { value: 'f16', label: 'Half (f16)' }, { value: 'q8_0', label: 'Eight bits (q8_0)' }] }, 'f16'),
-  row('log_prompts', 'Privacy', 'Write prompts into the log', 'Off unless you look for a fault.', { kind: 'toggle' }, false),
-  row('data_dir', 'Privacy', 'Data folder', 'Changed by --data-dir or INGLENOOK_DATA.', { kind: 'read_only' }, '/home/ada/.local/share/inglenook'),
+  row('model', 'General', 'General', 'Default model', 'Answers in new chats.', { kind: 'text', placeholder: 'starter' }, 'starter'),
+  row('titles', 'General', 'General', 'Let the model name conversations', 'After the first answer, while nothing else is to be done. Names that you give stay.', { kind: 'toggle' }, true),
+  row('notify', 'General', 'General', 'Tell when a long answer is done', 'By a notification, if the window isn’t in front.', { kind: 'toggle' }, true),
+  row('welcome', 'General', 'General', 'Welcome', 'Shows the first steps when there is no conversation yet.', { kind: 'toggle' }, true),
+  row('language', 'General', 'General', 'Language', 'Of the words on this page. Models answer in the language that you write to them in.', choice(['system', 'As the system has it'], ['en', 'English'], ['de', 'Deutsch'], ['ja', '日本語'], ['ar', 'العربية']), 'system'),
+  row('theme', 'Appearance', 'Look', 'Theme', 'Light, dark, or as the system has it.', choice(['system', 'System'], ['light', 'Light'], ['dark', 'Dark']), 'system'),
+  row('send_key', 'Chat', 'Writing', 'Send with', 'The key that sends a message; the other one breaks the line.', choice(['enter', 'Enter'], ['mod_enter', 'Ctrl+Enter']), 'enter'),
+  row('temperature', 'Chat', 'Answers', 'Temperature', '0 always takes the likeliest token; higher values vary more.', { kind: 'number', min: 0, max: 2, step: 0.05 }, 0.7),
+  row('top_k', 'Chat', 'Answers', 'Top-k', 'Only the k likeliest tokens are considered. 0 considers all.', { kind: 'integer', min: 0, max: 1000, absent: null }, 40),
+  row('top_p', 'Chat', 'Answers', 'Top-p', 'Only the likeliest tokens that together reach this probability.', { kind: 'number', min: 0, max: 1, step: 0.01 }, 0.95),
+  row('seed', 'Chat', 'Answers', 'Seed', 'The same seed gives the same answer.', { kind: 'integer', min: 0, max: 4294967295, absent: 'random' }, null),
+  row('max_tokens', 'Chat', 'Answers', 'Longest answer', 'In tokens.', { kind: 'integer', min: 1, max: 1048576, absent: 'until the context is full' }, null),
+  row('tools', 'Tools', 'Tools', 'Offer tools to models', 'Those of the servers that are switched on; each chat can choose otherwise.', { kind: 'toggle' }, true),
+  row('tool_rounds', 'Tools', 'Tools', 'Rounds without you', 'After so many calls and results in a row you are asked, whatever you have allowed.', { kind: 'integer', min: 1, max: 100, absent: null }, 8),
+  row('compression', 'Context & sessions', 'Long conversations', 'Long conversations', 'What the model is shown when a conversation is longer than its context.', choice(['window', 'Leave out the oldest messages'], ['summary', 'Summarise the oldest messages'], ['off', 'Stop and say so']), 'window'),
+  row('context', 'Hardware', 'Machine', 'Context length', 'How many tokens of a conversation a model holds; more takes more memory.', { kind: 'integer', min: 64, max: 1048576, absent: 'the model’s own, at most 8192' }, null),
+  row('kv', 'Hardware', 'Machine', 'Context precision', 'How the context is kept in memory.', choice(['f16', '16-bit floats'], ['f32', '32-bit floats'], ['q8_0', '8-bit blocks (half the memory)']), 'f16'),
+  row('threads', 'Hardware', 'Machine', 'Threads', 'How many threads compute.', { kind: 'integer', min: 1, max: 64, absent: 'one per fast core' }, null),
+  row('offline', 'Privacy & network', 'Network', 'Stay offline', 'No connection is made, to anywhere.', { kind: 'toggle' }, false),
+  row('shortcuts', 'Shortcuts', 'Shortcuts', 'Shortcuts', 'Keys of commands where they differ.', { kind: 'keys' }, {}),
+  row('data_dir', 'Data', 'Data', 'Data folder', 'Changed by --data-dir or INGLENOOK_DATA_DIR.', { kind: 'read_only' }, '/home/ada/.local/share/inglenook'),
 ];
+
+/** About 20,000 tokens: prose, a long program, tables, formulas. */
+const HUGE = [
+  (RICH + '\n\n').repeat(14),
+  '```python\n' + Array.from({ length: 260 }, (_, i) => `def kiln_${i}(wood, moisture=0.2):\n    """Days that pile ${i} lasts."""\n    return wood.mass * (1 - moisture) * ${i}.5  # kWh\n`).join('\n') + '```\n\n',
+  '| Pile | Wood | Mass | Moisture |\n| --- | --- | ---: | ---: |\n' + Array.from({ length: 240 }, (_, i) => `| ${i} | *birch* no. ${i} | ${i * 7} kg | ${(i % 40) + 8} % |`).join('\n') + '\n\n',
+  (RICH + '\n\n').repeat(8),
+  Array.from({ length: 200 }, (_, i) => `${i + 1}. Log ${i + 1} goes **on top** of the one before, and \`burns\` until nothing is left of it.`).join('\n'),
+].join('');
+
+const GANTT = `gantt
+  title A winter's wood
+  dateFormat YYYY-MM-DD
+  section Forest
+    Choose the trees      :done, choose, 2025-01-06, 10d
+    Fell them             :done, crit, fell, after choose, 3w
+    Carry them out        :active, carry, after fell, 12d
+  section Yard
+    Split                 :split, after carry, 20d
+    Stack under the roof  :after split, 1w
+    Everything is dry     :milestone, 2025-05-20, 0d
+  section House
+    Have the chimney swept :crit, 2025-04-01, 2025-04-15
+    Light the first fire   :milestone, crit, after split, 1d
+`;
 
 export const ANSWERS = [
   { when: /think/i, reasoning: 'The person wants me to think about it. '.repeat(12), text: RICH },
   { when: /fail/i, text: 'The answer begins well and then', fails: { code: 'engine.not_finite', message: 'The model computed a value that is not a number, in layer 7.', remedy: 'Try again; if it stays, check the model file with `nook inspect`.' } },
   { when: /long/i, text: (RICH + '\n\n').repeat(12) },
-  { when: /huge/i, text: (RICH + '\n\n').repeat(120) },
+  { when: /huge/i, text: HUGE },
+  { when: /diagram/i, text: 'Here it is:\n\n```mermaid\ngraph TD\n  A[Lay the logs] --> B{Is it lit?}\n  B -->|yes| C((Warmth))\n  B -->|no| D[Birch bark]\n  D --> B\n```\n\nIts woods:\n\n```mermaid\npie showData title Woods of the pile\n  "Oak" : 3\n  "Birch, split and dry" : 5\n  "Spruce" : 1.5\n  "Ash" : 0.3\n```\n\nWhen they are stacked:\n\n```mermaid\n' + GANTT + '```\n\nAnd one that is not drawn:\n\n```mermaid\nmindmap\n  root((Fire))\n    Wood\n    Air\n```\n' },
   { when: /attack/i, text: 'Here: <img src=x onerror=alert(1)> <script>alert(2)</script> [click](javascript:alert(3)) ![x](http://127.0.0.1:9/leak) <iframe src="http://127.0.0.1:9/"></iframe>' },
   { when: /./, text: RICH },
 ];

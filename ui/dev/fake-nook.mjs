@@ -1,16 +1,20 @@
 // A stand-in for the application while the page is being worked on: the same use cases over HTTP,
-// answers from a script. Never part of the build. `node dev/fake-nook.mjs [--port 8642] [--fast]`
+// answers from a script, about thirty events a second. Never part of the build.
+// `node dev/fake-nook.mjs [--port 8642] [--speed WORDS-PER-SECOND]`
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
-import { ANSWERS, SETTINGS, STORED, MODELS } from './fake-data.mjs';
+import { fitOf, hubCalls } from './fake-hub.mjs';
+import { toolCalls } from './fake-tools.mjs';
+import { ANSWERS, MODELS, NO_OPTIONS, SETTINGS, STORED, summary } from './fake-data.mjs';
 
 const option = (name, otherwise) => {
   const at = process.argv.indexOf(`--${name}`);
   return at < 0 ? otherwise : process.argv[at + 1];
 };
 const PORT = Number(option('port', 8642));
-const TOKEN_MS = process.argv.includes('--fast') ? 1 : 25;
+const EVENT_MS = 33;
+const SPEED = Number(option('speed', 60));
 const DIST = new URL('../dist/', import.meta.url).pathname;
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; " +
@@ -23,9 +27,12 @@ const fail = (status, code, message, remedy) => Object.assign(new Error(message)
 
 const conversations = new Map(STORED(Date.now()).map((it) => [it.summary.id, it]));
 const trash = new Map();
-const models = MODELS.map((it) => ({ ...it }));
+const models = MODELS.map((it) => ({ ...it, files: 1, disk_bytes: it.bytes, fit: fitOf(it.bytes) }));
+const folders = [{ id: 'f1', name: 'House' }];
 const settings = SETTINGS.map((it) => ({ ...it, value: it.default }));
+let presets = [{ id: 'p1', name: 'Plain talk', options: { system_prompt: 'Answer plainly and briefly.', temperature: 0.2, top_k: null, top_p: null, min_p: null, repeat_penalty: null, seed: null, max_tokens: null, preset: null }, compression: null }];
 const turns = new Map();
+const files = new Map();
 const listeners = new Set();
 
 const publish = (event) => listeners.forEach((send) => send(event));
@@ -34,10 +41,18 @@ const get = (key) => conversations.get(key) ?? (() => { throw fail(404, 'convers
 const row = (key) => settings.find((it) => it.key === key) ?? (() => { throw fail(400, 'setting.unknown', `There is no setting ${key}.`, ''); })();
 
 function message(role, text, parent, state = 'complete') {
-  return { id: id(), parent, role, text, reasoning: '', state, error: null, model: null, stats: null, created_ms: Date.now(), version: 1, versions: 1 };
+  return { id: id(), parent, role, text, reasoning: '', tool_calls: [], state, error: null, model: null, stats: null, attachments: [], sources: [], created_ms: Date.now(), version: 1, versions: 1 };
 }
 
-function begin(it, prompt) {
+function attached(name, buffer) {
+  if (/\.(png|jpg)$/.test(name)) throw fail(400, 'attachment.refused', `${name} can't be attached: it is a picture.`, 'Describe it, or attach its text.');
+  const kinds = { md: 'markdown', csv: 'csv', pdf: 'pdf', rs: 'code', py: 'code' };
+  const info = { id: id(), name, kind: kinds[name.split('.').at(-1)] ?? 'text', bytes: buffer.length, findings: [] };
+  files.set(info.id, { info, text: buffer.toString() });
+  return info;
+}
+
+function begin(it, prompt, quiet = false) {
   const answer = message('assistant', '', it.messages.at(-1).id, 'streaming');
   answer.model = it.summary.model;
   it.messages.push(answer);
@@ -45,29 +60,31 @@ function begin(it, prompt) {
   turns.set(turn.id, turn);
   it.summary.active_turn = turn.id;
   it.summary.updated_ms = Date.now();
-  changed(it);
-  void write(it, answer, turn, prompt);
+  if (!quiet) changed(it);
+  void write(it, answer, turn, prompt, quiet);
   return { turn: turn.id, conversation: it.summary.id, user_message: answer.parent, assistant_message: answer.id };
 }
 
-async function write(it, answer, turn, prompt) {
+async function write(it, answer, turn, prompt, quiet) {
   const emit = (kind) => {
     turn.events.push({ seq: turn.events.length + 1, turn: turn.id, kind });
     turn.watchers.forEach((wake) => wake());
   };
   const script = ANSWERS.find((a) => a.when.test(prompt));
-  for (let i = 0; i <= 5 && !turn.cancelled; i++) { emit({ type: 'loading', fraction: i / 5 }); await wait(TOKEN_MS * 4); }
-  for (let i = 0; i <= 5 && !turn.cancelled; i++) { emit({ type: 'prefill', done: i * 600, total: 3000 }); await wait(TOKEN_MS * 4); }
+  for (let i = 0; i <= 5 && !turn.cancelled; i++) { emit({ type: 'loading', fraction: i / 5 }); await wait(EVENT_MS * 2); }
+  for (let i = 0; i <= 5 && !turn.cancelled; i++) { emit({ type: 'prefill', done: i * 600, total: 3000 }); await wait(EVENT_MS * 2); }
+  const atOnce = Math.max(1, Math.round((SPEED * EVENT_MS) / 1000));
   for (const [type, text] of [['reasoning', script.reasoning ?? ''], ['text', script.text]]) {
-    for (const piece of text.match(/\s*\S+|\s+$/g) ?? []) {
-      if (turn.cancelled) break;
-      answer[type] += piece;
-      emit({ type, text: piece, ids: [1] });
-      await wait(TOKEN_MS);
+    const words = text.match(/\s*\S+|\s+$/g) ?? [];
+    for (let at = 0; at < words.length && !turn.cancelled; at += atOnce) {
+      const piece = words.slice(at, at + atOnce);
+      answer[type] += piece.join('');
+      emit({ type, text: piece.join(''), ids: piece.map(() => 1) });
+      await wait(EVENT_MS);
     }
   }
-  const tokens = turn.events.length;
-  const stats = { finish: turn.cancelled ? 'cancelled' : 'stop', prompt_tokens: 3000, reused_tokens: 120, generated_tokens: tokens, context_tokens: 3000 + tokens, context_limit: 8192, load_ms: 100, ttft_ms: 310, prefill_tok_s: 812.4, decode_tok_s: 42.1 };
+  const tokens = turn.events.reduce((sum, it) => sum + (it.kind.ids?.length ?? 0), 0);
+  const stats = { finish: turn.cancelled ? 'cancelled' : 'stop', prompt_tokens: 3000, reused_tokens: 120, generated_tokens: tokens, drafted_tokens: 0, accepted_tokens: 0, context_tokens: 3000 + tokens, context_limit: 8192, load_ms: 100, ttft_ms: 310, prefill_tok_s: 812.4, decode_tok_s: 42.1 };
   it.summary.active_turn = null;
   it.summary.updated_ms = Date.now();
   if (script.fails && !turn.cancelled) {
@@ -79,14 +96,65 @@ async function write(it, answer, turn, prompt) {
   }
   turn.over = true;
   turn.watchers.forEach((wake) => wake());
-  changed(it);
+  if (!quiet) changed(it);
 }
+
+const pool = { places: 4096, held: 1210, shared: 310, fragmentation: 0.08 };
+const KV = { turns: 14, prompt_tokens: 41_200, hit_rate: 0.81, memory: { bytes: 412_000_000, budget_bytes: 1_000_000_000, hit_tokens: 28_100 }, shared_tokens: 4_100, disk: { bytes: 1_300_000_000, budget_bytes: 8_000_000_000, hit_tokens: 5_270 }, files: 41, pinned_bytes: 0, contexts: 6, pages: pool, aged_pages: { ...pool, held: 0 }, window_pages: { ...pool, held: 0 }, states: { ...pool, held: 0 } };
 
 const CALLS = {
   app_info: () => ({ version: '0.1.0', data_dir: '/home/ada/.local/share/inglenook', log_dir: '/home/ada/.local/share/inglenook/logs', cores: 8, isa: 'avx2' }),
   conversations_list: () => [...conversations.values()].map((it) => it.summary).sort((a, b) => b.updated_ms - a.updated_ms),
   conversation_get: (a) => get(a.id),
   conversation_prefetch: () => null,
+  conversation_pin: (a) => { const it = get(a.id); it.summary.pinned = a.pinned; changed(it); return it.summary; },
+  conversation_move: (a) => { const it = get(a.id); it.summary.folder = a.folder; changed(it); return it.summary; },
+  conversation_options: (a) => { const it = get(a.id); it.options = a.options; changed(it); return it.summary; },
+  trash_list: () => [...trash.values()].map((it) => ({ ...it.summary, deleted_ms: Date.now() })),
+  folders_list: () => folders,
+  folder_add: (a) => { const folder = { id: id(), name: a.name }; folders.push(folder); publish({ type: 'folder_changed', folder }); return folder; },
+  folder_rename: (a) => { const folder = folders.find((it) => it.id === a.id); folder.name = a.name; publish({ type: 'folder_changed', folder }); return folder; },
+  folder_remove: (a) => { folders.splice(folders.findIndex((it) => it.id === a.id), 1); publish({ type: 'folder_removed', id: a.id }); return null; },
+  search: () => ({ titles: [], messages: [] }),
+  text_scan: (a) => (/[\u200b-\u200f\u202a-\u202e\u2060-\u2064]/.test(a.text) ? [{ type: 'hidden', at: 0, count: 1, names: ['U+202E'] }] : []),
+  draft_count: (a) => ({ tokens: 40 + Math.ceil(a.text.length / 4), context_limit: 8192, can_think_or_not: true, attachments: (a.attachments ?? []).map((id) => ({ id, tokens: 120, tokens_whole: 120, whole: true })) }),
+  attachment_add: ({ name, base64 }) => attached(name, Buffer.from(base64, 'base64')),
+  attachment_remove: () => null,
+  attachment_text: ({ id }) => ({ attachment: files.get(id).info, text: files.get(id).text, start: 0, total: files.get(id).text.length }),
+  kv_stats: () => KV,
+  message_tokens: (a) => {
+    const it = [...conversations.values()].flatMap((c) => c.messages).find((m) => m.id === a.message);
+    const words = it.text.match(/\s*\S+/g) ?? [];
+    return words.map((text, i) => {
+      const probability = i % 7 === 3 ? 0.18 : i % 5 === 2 ? 0.55 : 0.93;
+      const others = [' hearth', ' warmth', ' log', ' smoke', '\n'].map((other, n) => ({ id: n, text: other, probability: (1 - probability) / (n + 2) }));
+      return { token: { id: 99, text, probability }, others: [{ id: 99, text, probability }, ...others].sort((x, y) => y.probability - x.probability) };
+    });
+  },
+  message_pick: (a) => CALLS.message_regenerate(a),
+  message_fork: (a) => {
+    const from = [...conversations.values()].find((it) => it.messages.some((m) => m.id === a.message));
+    const upto = from.messages.findIndex((m) => m.id === a.message) + 1;
+    const it = { ...from, summary: summary({ id: id(), title: from.summary.title, created_ms: Date.now(), updated_ms: Date.now() }), messages: from.messages.slice(0, upto).map((m) => ({ ...m, id: id() })) };
+    conversations.set(it.summary.id, it);
+    changed(it);
+    return it.summary;
+  },
+  message_regenerate: (a) => {
+    const it = [...conversations.values()].find((c) => c.messages.some((m) => m.id === a.message));
+    const old = it.messages.pop();
+    const started = begin(it, it.messages.at(-1).text);
+    Object.assign(it.messages.at(-1), { version: old.versions + 1, versions: old.versions + 1 });
+    return started;
+  },
+  answer_edit: (a) => {
+    const it = [...conversations.values()].find((c) => c.messages.some((m) => m.id === a.message));
+    const at = it.messages.findIndex((m) => m.id === a.message);
+    const old = it.messages[at];
+    it.messages.splice(at, it.messages.length, { ...old, id: id(), text: a.text, reasoning: '', stats: null, state: 'complete', version: old.versions + 1, versions: old.versions + 1 });
+    changed(it);
+    return it.summary;
+  },
   conversation_rename: (a) => { const it = get(a.id); it.summary.title = a.title; changed(it); return it.summary; },
   conversation_delete: (a) => { trash.set(a.id, get(a.id)); conversations.delete(a.id); publish({ type: 'conversation_removed', id: a.id }); return null; },
   conversation_restore: (a) => { const it = trash.get(a.id); conversations.set(a.id, it); changed(it); return it.summary; },
@@ -95,18 +163,17 @@ const CALLS = {
     if (/refuse/.test(a.text)) throw fail(409, 'turn.busy', 'This conversation is still answering.', 'Stop the answer first, or wait for it.');
     let it = a.conversation && get(a.conversation);
     if (!it) {
-      it = { summary: { id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now(), active_turn: null }, messages: [], fold: null, compression: null };
+      it = { summary: summary({ id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now() }), messages: [], fold: null, compression: null, options: NO_OPTIONS };
       conversations.set(it.summary.id, it);
     }
-    it.messages.push(message('user', a.text, it.messages.at(-1)?.id ?? null));
+    const question = message('user', a.text, it.messages.at(-1)?.id ?? null);
+    question.attachments = (a.attachments ?? []).map((key) => ({ ...files.get(key).info, whole: true, tokens: 120, is_about: false }));
+    it.messages.push(question);
     return begin(it, a.text);
   },
-  retry: (a) => {
-    const it = get(a.conversation);
-    const old = it.messages.pop();
-    const started = begin(it, it.messages.at(-1).text);
-    Object.assign(it.messages.at(-1), { version: old.versions + 1, versions: old.versions + 1 });
-    return started;
+  temporary_send: (a) => {
+    const it = { summary: summary({ id: id(), title: '', updated_ms: Date.now() }), messages: [message('user', '', null)] };
+    return { turn: begin(it, a.messages.at(-1).text, true).turn };
   },
   turn_cancel: (a) => { const turn = turns.get(a.turn); if (turn) turn.cancelled = true; return null; },
   models_list: () => models,
@@ -122,7 +189,13 @@ const CALLS = {
   settings_list: () => settings,
   settings_set: (a) => { const it = row(a.key); if (a.value === 13) throw fail(400, 'setting.value', '13 brings bad luck.', 'Choose another number.'); it.value = a.value; publish({ type: 'setting_changed', row: it }); return it; },
   settings_reset: (a) => { const it = row(a.key); it.value = it.default; publish({ type: 'setting_changed', row: it }); return it; },
+  presets_list: () => presets,
+  preset_save: (a) => { const it = { ...a, id: a.id ?? id() }; presets = [...presets.filter((p) => p.id !== it.id), it]; publish({ type: 'preset_changed', preset: it }); return it; },
+  preset_remove: (a) => { presets = presets.filter((p) => p.id !== a.id); publish({ type: 'preset_removed', id: a.id }); return null; },
+  model_settings: () => settings.filter((it) => it.at_load),
+  model_setting_set: (a) => settings.filter((it) => it.at_load).map((it) => (it.key === a.key && a.value !== null ? { ...it, value: a.value } : it)),
 };
+const HUB_CALLS = { ...hubCalls(publish, models), ...toolCalls(publish) };
 
 function stream(response, request) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
@@ -169,16 +242,18 @@ async function handle(request, response) {
     await stream(response, request);
     return listeners.delete(send);
   }
-  const call = CALLS[url.pathname.slice('/api/'.length)];
+  const name = url.pathname.slice('/api/'.length);
+  const call = CALLS[name] ?? HUB_CALLS[name];
   if (!call) throw fail(404, 'call.unknown', `There is no ${url.pathname}.`, '');
   const result = await call(await body(request));
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
 }
 
-createServer((request, response) => {
+const server = createServer((request, response) => {
   handle(request, response).catch((error) => {
     if (!error.info) console.error(error);
     const info = error.info ?? { code: 'fake.bug', message: String(error), remedy: 'Mend dev/fake-nook.mjs.' };
     response.writeHead(error.status ?? 500, { 'content-type': 'application/json' }).end(JSON.stringify({ error: info }));
   });
-}).listen(PORT, '127.0.0.1', () => console.log(JSON.stringify({ listening: `http://127.0.0.1:${PORT}` })));
+});
+server.listen(PORT, '127.0.0.1', () => console.log(JSON.stringify({ listening: `http://127.0.0.1:${server.address().port}` })));

@@ -4,6 +4,7 @@ import './base.css';
 import { connect } from './lib/backend/connect';
 import { Inglenook } from './lib/app/inglenook.svelte';
 import { applyTheme, storedTheme } from './lib/app/theme';
+import { i18n, storedLanguage } from './lib/i18n';
 import App from './views/App.svelte';
 
 applyTheme(storedTheme());
@@ -11,6 +12,8 @@ applyTheme(storedTheme());
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
 
+// The first paint has its words already; a language that can't be had leaves English.
+await i18n.choose(storedLanguage()).catch(() => undefined);
 const app = new Inglenook(connect());
 mount(App, { target, props: { app } });
 void app.start();

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { Blocks } from '../src/lib/markdown/blocks';
+import { Blocks, type Block } from '../src/lib/markdown/blocks';
 
 // Sanitising is tested on its own, and slow without a browser.
 vi.mock('../src/lib/markdown/sanitise', () => ({ sanitise: (html: string) => html }));
@@ -19,10 +19,14 @@ const TEXTS: Record<string, string> = {
   tasks: '- [ ] open\n- [x] done\n\nend',
   crlf: 'a\r\n\r\n- b\r\n- c\r\n\r\nd',
   indented: 'a\n\n    code\n\n    more code\n\nb\n\n- c\n\n      code in c\n\nd',
+  math: 'Let $x$ and\n\n$$\na\n+ b\n- c\n$$\n\nthen \\(y\\).\n\n\\[\nz\n\\]\nend',
+  prices: 'It costs $5 or $10.\n\n$$ is no formula\n\n- a\n- b $3\n\nend $$',
+  open_math: 'so\n\n$$\na\n- b',
   blank: '\n\n\na\n\n\n\n\nb\n\n',
 };
 
-const html = (blocks: { html: string }[]) => blocks.map((it) => it.html).join('\n');
+const html = (blocks: readonly Block[]) =>
+  blocks.map((it) => (it.code ? `[${it.code.language}]${it.code.text}` : it.html)).join('\n');
 const whole = (text: string) => html(new Blocks().update(text, false));
 
 describe('Blocks', () => {

@@ -52,7 +52,6 @@ describe('ChatState', () => {
     await settle();
     expect(shown()).toEqual(['complete Hello', 'complete Good day.']);
     expect(chat.answering).toBe(false);
-    expect(chat.announcement).toBe('Good day.');
   });
 
   it('keeps the text with the user when it is not accepted', async () => {

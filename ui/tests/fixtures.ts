@@ -29,6 +29,8 @@ export const NO_OPTIONS: ConversationOptions = {
   repeat_penalty: null,
   seed: null,
   max_tokens: null,
+  tools: null,
+  preset: null,
 };
 
 export function message(over: Partial<Message>): Message {
@@ -43,6 +45,8 @@ export function message(over: Partial<Message>): Message {
     error: null,
     model: 'starter',
     stats: null,
+    attachments: [],
+    sources: [],
     created_ms: 0,
     version: 1,
     versions: 1,

@@ -35,12 +35,12 @@ check('contextLength', contextLength, [
   [131_072, '128k'],
 ]);
 check('speed', speed, [[42.12, '42.1 tok/s']]);
-check('percent', percent, [[0.434, '43 %']]);
+check('percent', percent, [[0.434, '43%']]);
 check('seconds', seconds, [
-  [0.2, '1 ms'],
-  [31.4, '31 ms'],
-  [310, '0.31 s'],
-  [9_940, '9.94 s'],
-  [9_960, '10 s'],
-  [83_000, '83 s'],
+  [0.2, '1ms'],
+  [31.4, '31ms'],
+  [310, '0.31s'],
+  [9_940, '9.94s'],
+  [9_960, '10s'],
+  [83_000, '83s'],
 ]);

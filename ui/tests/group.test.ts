@@ -6,17 +6,17 @@ const at = (text: string) => new Date(text).getTime();
 const NOW = at('2026-11-21T14:30:00');
 
 const CASES: [string, string][] = [
-  ['2026-11-21T14:29:59', 'Today'],
-  ['2026-11-21T00:00:00', 'Today'],
-  ['2026-11-22T09:00:00', 'Today'],
-  ['2026-11-20T23:59:59', 'Yesterday'],
-  ['2026-11-20T00:00:00', 'Yesterday'],
-  ['2026-11-19T23:59:59', 'This week'],
-  ['2026-11-16T00:00:00', 'This week'],
-  ['2026-11-15T23:59:59', 'This month'],
-  ['2026-11-01T00:00:00', 'This month'],
-  ['2026-10-31T23:59:59', 'Older'],
-  ['2019-01-01T00:00:00', 'Older'],
+  ['2026-11-21T14:29:59', 'today'],
+  ['2026-11-21T00:00:00', 'today'],
+  ['2026-11-22T09:00:00', 'today'],
+  ['2026-11-20T23:59:59', 'yesterday'],
+  ['2026-11-20T00:00:00', 'yesterday'],
+  ['2026-11-19T23:59:59', 'week'],
+  ['2026-11-16T00:00:00', 'week'],
+  ['2026-11-15T23:59:59', 'month'],
+  ['2026-11-01T00:00:00', 'month'],
+  ['2026-10-31T23:59:59', 'older'],
+  ['2019-01-01T00:00:00', 'older'],
 ];
 
 const summary = (updated: string) => ({
@@ -42,20 +42,20 @@ describe('groupByDate', () => {
     const list = ['2026-11-21T08:00:00', '2019-01-01T00:00:00', '2026-11-21T09:00:00'];
     const groups = groupByDate(list.map(summary), NOW);
     expect(groups.map((it) => [it.name, it.conversations.map((c) => c.id)])).toEqual([
-      ['Today', ['2026-11-21T09:00:00', '2026-11-21T08:00:00']],
-      ['Older', ['2019-01-01T00:00:00']],
+      ['today', ['2026-11-21T09:00:00', '2026-11-21T08:00:00']],
+      ['older', ['2019-01-01T00:00:00']],
     ]);
   });
 
   it('on a Monday has no day of this week before yesterday', () => {
     const monday = at('2026-11-16T10:00:00');
     const names = (updated: string) => groupByDate([summary(updated)], monday)[0]?.name;
-    expect(names('2026-11-15T10:00:00')).toBe('Yesterday');
-    expect(names('2026-11-14T10:00:00')).toBe('This month');
+    expect(names('2026-11-15T10:00:00')).toBe('yesterday');
+    expect(names('2026-11-14T10:00:00')).toBe('month');
   });
 
   it('holds on the first of a month', () => {
     const first = at('2026-11-01T10:00:00');
-    expect(groupByDate([summary('2026-10-30T10:00:00')], first)[0]?.name).toBe('This week');
+    expect(groupByDate([summary('2026-10-30T10:00:00')], first)[0]?.name).toBe('week');
   });
 });

@@ -23,7 +23,7 @@ describe('shortcuts', () => {
     ['Cmd+n', true, 'new-chat'],
     ['Ctrl+n', true, null],
     ['Cmd+n', false, null],
-    ['Ctrl+Shift+n', false, null],
+    ['Ctrl+Shift+n', false, 'new-folder'],
     ['Ctrl+Alt+n', false, null],
     ['n', false, null],
     ['Ctrl+b', false, 'toggle-sidebar'],

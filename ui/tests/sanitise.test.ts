@@ -1,6 +1,8 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { Blocks } from '../src/lib/markdown/blocks';
+import { Blocks, type Code } from '../src/lib/markdown/blocks';
+import { Colouring } from '../src/lib/markdown/colour';
+import { highlight } from '../src/lib/markdown/highlight';
 import { hostOf, safeUrl } from '../src/lib/markdown/links';
 import { sanitise } from '../src/lib/markdown/sanitise';
 import { PAYLOADS } from './payloads';
@@ -8,6 +10,12 @@ import { PAYLOADS } from './payloads';
 const render = (text: string) =>
   new Blocks()
     .update(text, false)
+    .map((it) => (it.code ? codeHtml(it.code) : it.html))
+    .join('');
+
+const codeHtml = (code: Code) =>
+  [null, highlight]
+    .flatMap((colours) => new Colouring().update(code.text, code.language, false, colours))
     .map((it) => it.html)
     .join('');
 

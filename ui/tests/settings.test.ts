@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { BackendError } from '../src/lib/backend/backend';
 import type { SettingRow } from '../src/lib/backend/bindings';
-import { findRows, isDefault, sectionsOf } from '../src/lib/settings/rows';
+import { changedOf, findRows, isDefault } from '../src/lib/settings/rows';
+import { groupsOf, sectionsOf } from '../src/lib/settings/sections';
 import { SettingsState } from '../src/lib/state/settings.svelte';
 import { FakeBackend } from './fake-backend';
 
 const row = (key: string, over: Partial<SettingRow> = {}): SettingRow => ({
   key,
   section: 'Answers',
+  group: 'Drawing',
+  at_load: false,
   label: key,
   help: '',
   kind: { kind: 'toggle' },
@@ -23,8 +26,32 @@ const THEME = row('theme', {
 });
 
 describe('rows', () => {
-  it('lists sections in order, once', () => {
-    expect(sectionsOf([row('a'), THEME, row('b')])).toEqual(['Answers', 'Look']);
+  it('lists known sections in their order, then those that only rows name, once', () => {
+    const rows = [
+      row('a'),
+      row('x', { section: 'Chat' }),
+      row('b'),
+      row('y', { section: 'General' }),
+    ];
+    const names = sectionsOf(rows, ['About']).map((it) => it.name);
+    expect(names).toEqual(['General', 'Chat', 'About', 'Answers']);
+  });
+
+  it('groups rows that belong together', () => {
+    const groups = groupsOf([row('a'), row('b', { group: 'Other' }), row('c')]);
+    expect(groups.map((it) => [it.name, it.rows.map((one) => one.key)])).toEqual([
+      ['Drawing', ['a', 'c']],
+      ['Other', ['b']],
+    ]);
+  });
+
+  it('knows which rows were changed', () => {
+    const rows = [
+      row('a'),
+      row('b', { value: true }),
+      row('c', { kind: { kind: 'read_only' }, value: 1 }),
+    ];
+    expect(changedOf(rows).map((it) => it.key)).toEqual(['b']);
   });
 
   it.each([

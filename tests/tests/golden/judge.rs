@@ -48,7 +48,11 @@ fn load_file(file: WeightFile, devices: Devices, n_ctx: usize) -> Result<Model, 
         max_sequences: 1,
         ..LoadOptions::default()
     };
-    Model::load(Arc::new(file), &options, &mut |_| {}).map_err(|e| e.to_string())
+    let model = Model::load(Arc::new(file), &options, &mut |_| {}).map_err(|e| e.to_string())?;
+    match &model.info().instead {
+        Some(error) => Err(format!("another device computes: {error}")),
+        None => Ok(model),
+    }
 }
 
 /// Logits after every position (n_tokens, n_vocab), and the ids that follow by argmax.

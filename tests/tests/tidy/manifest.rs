@@ -89,6 +89,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tokenizers", &["engine"]),
     ("minijinja", &["engine"]),
     ("directories", &["api"]),
+    ("keyring-core", &["api"]),
 ];
 
 struct Dependency {

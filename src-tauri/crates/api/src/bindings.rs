@@ -5,6 +5,7 @@
 use ts_rs::{Config, TS};
 
 use crate::calls::CALLS;
+use crate::catalog::{Capability, Offer};
 use crate::guard::Finding;
 use crate::types::*;
 
@@ -17,7 +18,7 @@ fn declaration<T: TS>(config: &Config) -> String {
 
 /// Every type that crosses an edge.
 fn declarations(config: &Config) -> Vec<String> {
-    [talking(config), keeping(config)].concat()
+    [talking(config), keeping(config), library(config), getting(config), elsewhere(config)].concat()
 }
 
 fn talking(config: &Config) -> Vec<String> {
@@ -27,6 +28,14 @@ fn talking(config: &Config) -> Vec<String> {
     all![
         AppInfo,
         ErrorInfo,
+        AttachmentKind,
+        Attachment,
+        AttachmentText,
+        AttachmentTextArgs,
+        AttachmentCost,
+        AttachArgs,
+        Source,
+        Passage,
         ConversationSummary,
         Conversation,
         FoldStrategy,
@@ -35,6 +44,8 @@ fn talking(config: &Config) -> Vec<String> {
         MessageState,
         Message,
         ToolCall,
+        ToolRun,
+        ToolRunState,
         NoArgs,
         IdArgs,
         RenameArgs,
@@ -55,9 +66,6 @@ fn talking(config: &Config) -> Vec<String> {
         TurnEventKind,
         Finish,
         TurnStats,
-        ModelSource,
-        ModelState,
-        ModelEntry,
         SettingKind,
         ChoiceOption,
         SettingRow,
@@ -67,6 +75,11 @@ fn talking(config: &Config) -> Vec<String> {
         KvInfo,
         KvTier,
         KvPool,
+        Looked,
+        TokenShare,
+        PickArgs,
+        TemporaryArgs,
+        TemporaryMessage,
         AppEvent,
     ]
 }
@@ -79,6 +92,10 @@ fn keeping(config: &Config) -> Vec<String> {
     all![
         ConversationOptions,
         SetOptionsArgs,
+        Preset,
+        PresetArgs,
+        PresetExportArgs,
+        ModelSettingArgs,
         EditArgs,
         RegenerateArgs,
         MessageArgs,
@@ -103,6 +120,105 @@ fn keeping(config: &Config) -> Vec<String> {
         BytesArgs,
         Imported,
         Restored,
+    ]
+}
+
+/// Models on this computer.
+fn library(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        ErrorAction,
+        ModelSource,
+        ModelState,
+        ModelEntry,
+        FitVerdict,
+        FitNeeds,
+        FitCard,
+        ModelFit,
+        FitMeasured,
+        FitFacts,
+        FitArgs,
+        SpeedInfo,
+        OfferFit,
+        Recommendation,
+        ImportHow,
+        ImportArgs,
+        ImportProgress,
+        RemovedModel,
+        ModelFolder,
+        LibraryUse,
+        ModelUse,
+        Scan,
+    ]
+}
+
+/// Models and where they come from.
+fn getting(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        Capability,
+        Offer,
+        HubSort,
+        HubSearchArgs,
+        HubPage,
+        HubFormat,
+        Modality,
+        HubModel,
+        HubFilesArgs,
+        HubFiles,
+        QuantGroup,
+        HubFile,
+        Trust,
+        DownloadStartArgs,
+        DownloadCancelArgs,
+        DownloadState,
+        Download,
+        ModelVerified,
+        FileVerified,
+    ]
+}
+
+/// Other machines.
+fn elsewhere(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        ServerKind,
+        EndpointKey,
+        KeyPlace,
+        TokenPlace,
+        HubToken,
+        HubTokenArgs,
+        EndpointModel,
+        EndpointHealth,
+        EndpointInfo,
+        RemoteInfo,
+        EndpointAddArgs,
+        EndpointUpdateArgs,
+        PluginInfo,
+        PluginSwitchArgs,
+        ToolServerSpec,
+        ToolServerState,
+        ToolServerInfo,
+        ToolInfo,
+        ToolServerAddArgs,
+        ToolServerUpdateArgs,
+        ToolPermitArgs,
+        ToolServersImported,
+        ToolDecision,
+        ToolDecideArgs,
+        ToolResource,
+        ToolResourceTemplate,
+        ToolResources,
+        ToolResourceArgs,
+        ConnectionPurpose,
+        ConnectionInfo,
+        ConnectionsArgs,
     ]
 }
 

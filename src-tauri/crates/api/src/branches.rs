@@ -1,8 +1,8 @@
 //! The tree's use cases: messages edited, answered again, gone on with, looked at, copied, removed.
 
-use session::{MessageState, NewTurn, Role};
+use session::{MessageState, NewTurn, Role, TokenLog};
 
-use crate::chat::check_message;
+use crate::chat::{Responder, check_message};
 use crate::error::{Error, Result};
 use crate::types::{AppEvent, ConversationSummary, Finish, TurnStarted, TurnStats};
 use crate::{App, Had, title};
@@ -13,7 +13,15 @@ impl App {
         check_message(text)?;
         self.guard_text(text)?;
         let conversation = self.conversation_of(message)?;
-        self.start(Some(&conversation), None, NewTurn::Edit { message, text }, None)
+        let planned = self.plan_edit(&conversation, message, text)?;
+        let given = planned.as_ref().map(|planned| &planned.given);
+        self.start(Some(&conversation), None, NewTurn::Edit { message, text, given }, None)
+    }
+
+    /// Another version of an answer, in the user's own words: nobody is asked.
+    pub fn answer_edit(&self, message: &str, text: &str) -> Result<ConversationSummary> {
+        check_message(text)?;
+        self.changed(|state| Ok(state.session.rewrite_answer(message, text)?))
     }
 
     /// Another version of any answer, by another model if one is named.
@@ -42,12 +50,16 @@ impl App {
         if row.role != Role::Assistant || !is_open || row.tool_calls.is_some() {
             return refused("This answer has come to its end.");
         }
-        let Some(log) = logs.into_iter().find(|log| !log.whole.is_empty()) else {
-            return refused("The tokens of this answer were not kept, so it can't go on exactly.");
+        let model = row.model.as_deref();
+        let is_remote = matches!(model.map(|model| self.responder(model)), Some(Ok(Responder::Remote(_))));
+        let log = match logs.into_iter().find(|log| !log.whole.is_empty()) {
+            Some(log) => log,
+            // Another server goes on from the words.
+            None if is_remote => TokenLog::default(),
+            None => return refused("The tokens of this answer were not kept, so it can't go on exactly."),
         };
         let had =
             Had { text: row.text, reasoning: row.reasoning, ids: log.whole, fingerprint: log.fingerprint };
-        let model = row.model.as_deref();
         self.start(Some(&row.conversation), model, NewTurn::Continue { message }, Some(had))
     }
 

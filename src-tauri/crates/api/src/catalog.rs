@@ -1,16 +1,19 @@
-//! The models that are offered for download: `models/catalog.toml`, compiled in.
+//! The models that are offered for download: `models/catalog.toml`, compiled in, and over it one of the same form in
+//! the data folder, which may be signed.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
+use crate::App;
 use crate::error::{Error, Result};
 
 const SOURCE: &str = include_str!("../../../../models/catalog.toml");
 
 /// What a model was trained for beside talking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
     Thinking,
@@ -19,7 +22,7 @@ pub enum Capability {
 }
 
 /// A model on offer. Sizes and hashes are not here: the hub says them when a file is fetched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
     pub id: String,
@@ -34,6 +37,13 @@ pub struct Offer {
     pub licence: String,
     pub good_at: String,
     pub capabilities: Vec<Capability>,
+    /// Of its files, where the list says so: others are refused if the list is signed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<String>>")]
+    pub sha256: Vec<String>,
+    /// The trusted key that signed the list it stands in. Null: nobody did.
+    #[serde(skip_deserializing, default)]
+    pub signed_by: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -45,27 +55,79 @@ struct File {
 /// All offers, in the order of the file.
 pub fn offers() -> Result<&'static [Offer]> {
     static OFFERS: OnceLock<Result<Vec<Offer>>> = OnceLock::new();
-    OFFERS.get_or_init(|| parse(SOURCE)).as_deref().map_err(Clone::clone)
+    OFFERS.get_or_init(|| parse("models/catalog.toml", SOURCE)).as_deref().map_err(Clone::clone)
 }
 
 /// Those whose id, name, family, repository or description hold every word.
 pub fn search(query: &str) -> Result<Vec<&'static Offer>> {
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-    let holds = |offer: &Offer| {
-        let Offer { id, name, family, repository, good_at, .. } = offer;
+    Ok(offers()?.iter().filter(|offer| offer.holds(query)).collect())
+}
+
+impl Offer {
+    /// Whether every word of a query stands in what is said of it.
+    pub fn holds(&self, query: &str) -> bool {
+        let Self { id, name, family, repository, good_at, .. } = self;
         let text = format!("{id} {name} {family} {repository} {good_at}").to_lowercase();
-        words.iter().all(|word| text.contains(word))
-    };
-    Ok(offers()?.iter().filter(|offer| holds(offer)).collect())
+        query.split_whitespace().all(|word| text.contains(&word.to_lowercase()))
+    }
+}
+
+/// The list in the data folder.
+const OWN: &str = "catalog.toml";
+
+impl App {
+    /// All offers: those of the data folder's list first, then those of plugins; of two with one id the first counts. Errors: a list whose
+    /// signature doesn't hold, or that can't be read.
+    pub fn catalogue(&self) -> Result<Vec<Offer>> {
+        let path = self.dirs().data.join(OWN);
+        let io = &*self.shared().io;
+        let mut all = Vec::new();
+        if io.exists(&path)? {
+            let bytes = io.read(&path)?;
+            let signature = self.dirs().data.join(format!("{OWN}{}", hub::SIGNATURE_ENDING));
+            let signer = match io.exists(&signature)? {
+                true => {
+                    let text = String::from_utf8_lossy(&io.read(&signature)?).into_owned();
+                    self.trusted_keys()?.signer(&bytes, &text, &path.display().to_string())?
+                }
+                false => None,
+            };
+            all = parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes))?;
+            all.iter_mut().for_each(|offer| offer.signed_by.clone_from(&signer));
+        }
+        for offer in self.plugin_offers()? {
+            if !all.iter().any(|other| other.id == offer.id) {
+                all.push(offer);
+            }
+        }
+        let n_own = all.len();
+        for offer in offers()? {
+            if !all[..n_own].iter().any(|own| own.id == offer.id) {
+                all.push(offer.clone());
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// Errors: what is no such file, an unknown key, an id or a repository's file twice, an empty field.
-fn parse(source: &str) -> Result<Vec<Offer>> {
-    let wrong = |cause: String| Error::bug(format!("models/catalog.toml: {cause}"));
-    let File { model: offers } = toml::from_str(source).map_err(|error| wrong(error.to_string()))?;
+fn parse(name: &str, source: &str) -> Result<Vec<Offer>> {
+    let File { model: offers } = toml::from_str(source).map_err(|error| wrong(name, error.to_string()))?;
+    check(name, &offers)?;
+    Ok(offers)
+}
+
+fn wrong(name: &str, cause: String) -> Error {
+    let message = format!("The catalogue {name} can't be used: {cause}.");
+    Error::input("catalog.wrong", message, "Get it anew from where it came, or remove it.")
+}
+
+/// As `parse`, once the file is read.
+pub(crate) fn check(name: &str, offers: &[Offer]) -> Result<()> {
+    let wrong = |cause: String| wrong(name, cause);
     let mut ids = HashSet::new();
     let mut places = HashSet::new();
-    for offer in &offers {
+    for offer in offers {
         let Offer { id, name, family, architecture, repository, files, licence, good_at, .. } = offer;
         let texts = [id, name, family, architecture, files, licence, good_at];
         if texts.iter().any(|text| text.trim().is_empty()) {
@@ -77,13 +139,16 @@ fn parse(source: &str) -> Result<Vec<Offer>> {
         if !ids.insert(id) || !places.insert((repository, files)) {
             return Err(wrong(format!("{id} stands twice")));
         }
+        if offer.sha256.iter().any(|hash| hub::Hash::parse(hash).is_none()) {
+            return Err(wrong(format!("{id} has a SHA-256 that is none")));
+        }
         let mut capabilities = offer.capabilities.clone();
         capabilities.dedup();
         if capabilities.len() != offer.capabilities.len() {
             return Err(wrong(format!("{id} has a capability twice")));
         }
     }
-    Ok(offers)
+    Ok(())
 }
 
 /// `OWNER/NAME`, in the characters that the hub allows.
@@ -132,9 +197,9 @@ mod tests {
     #[test]
     fn a_wrong_file_is_refused() {
         let row = SOURCE[SOURCE.find("[[model]]").unwrap()..].split("\n\n").next().unwrap();
-        assert_eq!(parse(row).unwrap().len(), 1);
+        assert_eq!(parse("x", row).unwrap().len(), 1);
         let check = |source: String, word: &str| {
-            let error = parse(&source).unwrap_err();
+            let error = parse("x", &source).unwrap_err();
             assert!(error.message().contains(word), "{word}: {error}");
         };
         check(format!("{row}\n{row}"), "stands twice");
@@ -146,5 +211,7 @@ mod tests {
         check(row.replace("ggml-org/", ""), "no place");
         check(row.replace("Apache-2.0", " "), "empty field");
         check(row.replace(".gguf", ".bin"), "no place");
+        check(format!("{row}\nsha256 = [\"ab\"]"), "SHA-256");
+        check(format!("{row}\nsigned_by = \"me\""), "unknown field");
     }
 }

@@ -1,15 +1,21 @@
 //! Conversations and their turns: list, open, rename, delete, send, retry, cancel, watch.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use serde_json::{Value, json};
 use session::{BranchMessage, MessageState, NewTurn, Role, Started};
 
+use crate::attachments;
 use crate::convert;
 use crate::error::{Error, Result};
 use crate::feed::Watch;
-use crate::summaries::Setup;
 use crate::title;
-use crate::types::{AppEvent, Conversation, ConversationSummary, SendArgs, TurnEvent, TurnStarted};
+use crate::tools::Next;
+use crate::types::{
+    AppEvent, Conversation, ConversationOptions, ConversationSummary, FoldStrategy, Message, SendArgs,
+    ToolCall, TurnEvent, TurnStarted,
+};
 use crate::worker::protocol::{
     ChatOptions, GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest,
 };
@@ -18,13 +24,45 @@ use crate::{App, Had, Place, State};
 /// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
+/// What a model is told of a call that nobody allowed.
+const NOT_RUN: &str = "This call was not run.";
+
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responder {
     /// A model on this machine.
     Local(ModelRef),
-    /// A server that speaks the same protocol.
-    Remote { name: String },
+    /// Another server, which speaks OpenAI's protocol.
+    Remote(ModelRef),
+}
+
+impl Responder {
+    /// For requests, which go to whoever it is.
+    pub(crate) fn reference(self) -> ModelRef {
+        match self {
+            Self::Local(reference) | Self::Remote(reference) => reference,
+        }
+    }
+}
+
+/// What a conversation is given of its own when it begins.
+#[derive(Default)]
+struct Own {
+    options: ConversationOptions,
+    json: Option<String>,
+    compression: Option<FoldStrategy>,
+}
+
+impl Own {
+    fn give(&self, state: &mut State, conversation: &str) -> Result<()> {
+        if let Some(json) = &self.json {
+            state.session.set_options(conversation, Some(json))?;
+        }
+        if let Some(strategy) = self.compression {
+            state.session.set_compression(conversation, Some(strategy.name()))?;
+        }
+        Ok(())
+    }
 }
 
 impl App {
@@ -50,7 +88,17 @@ impl App {
             }
         }
         let (fold, compression) = (state.fold_info(id, &branch.messages)?, state.own_strategy(id)?);
-        let messages = branch.messages.into_iter().map(convert::message).collect();
+        let mut sources = attachments::sources(&branch.messages);
+        let messages = branch.messages.into_iter().map(|message| {
+            let sources = sources.remove(&message.row.id).unwrap_or_default();
+            Message { sources, ..convert::message(message) }
+        });
+        let mut messages: Vec<_> = messages.collect();
+        let n = messages.len();
+        for (at, message) in messages.iter_mut().enumerate().filter(|(_, it)| !it.tool_calls.is_empty()) {
+            let calls = std::mem::take(&mut message.tool_calls);
+            message.tool_calls = state.calls_now(&message.id, calls, at + 1 == n);
+        }
         let options = convert::options(branch.conversation.options.clone());
         Ok(Conversation {
             summary: state.summary(branch.conversation)?,
@@ -89,15 +137,33 @@ impl App {
     pub fn send(&self, args: SendArgs) -> Result<TurnStarted> {
         check_message(&args.text)?;
         self.guard_text(&args.text)?;
+        let files = self.pending(&args.attachments)?;
+        let planned = self.plan_message(&args, &files)?;
         let title = title::of_message(&args.text);
         let conversation = args.conversation.as_deref();
-        let new = NewTurn::Message { conversation, title: &title, text: &args.text };
-        self.start(conversation, args.model.as_deref(), new, None)
+        let new =
+            NewTurn::Message { conversation, title: &title, text: &args.text, given: Some(&planned.given) };
+        let own = args.options.filter(|_| conversation.is_none());
+        let json = own.as_ref().map(|own| self.options_json(own)).transpose()?.flatten();
+        let compression = args.compression.filter(|_| conversation.is_none());
+        let own = Own { options: own.unwrap_or_default(), json, compression };
+        let started = self.start_with(conversation, args.model.as_deref(), new, None, own)?;
+        self.sent(&args.attachments);
+        Ok(started)
     }
 
     /// The last question again: a new version of its answer.
     pub fn retry(&self, conversation: &str) -> Result<TurnStarted> {
         self.start(Some(conversation), None, NewTurn::Retry { conversation }, None)
+    }
+
+    /// Library id of who answers: whom the caller names, the conversation's, or the default.
+    pub(crate) fn model_of(&self, model: Option<&str>, conversation: Option<&str>) -> Result<String> {
+        match (model, conversation) {
+            (Some(model), _) => Ok(model.to_owned()),
+            (None, Some(id)) => Ok(self.shared().state().session.conversation(id)?.model),
+            (None, None) => self.default_model(),
+        }
     }
 
     /// `had`: what the answer has already.
@@ -108,39 +174,39 @@ impl App {
         new: NewTurn,
         had: Option<Had>,
     ) -> Result<TurnStarted> {
-        let model = match (model, conversation) {
-            (Some(model), _) => model.to_owned(),
-            (None, Some(id)) => self.shared().state().session.conversation(id)?.model,
-            (None, None) => self.default_model()?,
-        };
-        let reference = match self.responder(&model)? {
-            Responder::Local(reference) => reference,
-            Responder::Remote { name } => return Err(not_built(&name)),
-        };
+        self.start_with(conversation, model, new, had, Own::default())
+    }
+
+    /// `own`: what the conversation is given of its own if it begins with this.
+    fn start_with(
+        &self,
+        conversation: Option<&str>,
+        model: Option<&str>,
+        new: NewTurn,
+        had: Option<Had>,
+        own: Own,
+    ) -> Result<TurnStarted> {
+        let model = self.model_of(model, conversation)?;
+        let responder = self.responder(&model)?;
         let limits = self.limits()?;
-        let options = conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_default();
-        let (load, sampling) = (self.load_spec()?, self.sampling_with(&options)?);
-        let max_tokens = limits.answer(self.max_tokens_with(&options)?);
-        let chat = self.chat_options(&model, ChatOptions::default())?;
-        let default = self.default_strategy()?;
+        let options =
+            conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_else(|| own.options.clone());
+        let partial = had.as_ref().and_then(|had| had.message(&responder));
+        let next = self.next(&model, responder, &options)?;
+        // What is called there is overtaken.
+        conversation.into_iter().for_each(|id| self.shared().stop_rounds_in(id));
         let mut state = self.shared().state();
         limits.admit(state.n_open(), said(&new))?;
         let started = state.session.start(new, &model)?;
+        own.give(&mut state, &started.conversation)?;
         let mut row = state.session.conversation(&started.conversation)?;
         if row.model != model {
             row = state.session.set_model(&row.id, &model)?;
         }
         let branch = state.session.branch(&started.conversation)?.messages;
-        let compression = state.compression_of(&started.conversation, &branch, default)?;
-        let setup = Setup {
-            conversation: started.conversation.clone(),
-            model: reference.clone(),
-            load: load.clone(),
-            chat: chat.clone(),
-            max_tokens,
-            default,
-        };
-        state.setups.insert(started.turn.clone(), Box::new(setup));
+        let compression = state.compression_of(&started.conversation, &branch, next.default)?;
+        state.setups.insert(started.turn.clone(), Box::new(next.setup(&started.conversation)));
+        let with_files = state.with_files(branch)?;
         let give_way = [state.summaries_ahead(), state.titles_in_the_making()].concat();
         let place = Place::of(&started);
         let words = had.as_ref().map(Had::words);
@@ -153,23 +219,45 @@ impl App {
         }
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn: started.turn.clone(),
-            model: reference,
-            load,
             conversation: Some(started.conversation.clone()),
-            prompt: Prompt::Chat(with_system(history(branch), options.system_prompt)),
-            sampling,
-            max_tokens,
+            prompt: prompt(with_files, next.system, partial),
+            compression,
+            had: words,
+            ..next.request
+        })))?;
+        Ok(told(started))
+    }
+
+    /// What an answer by this model is asked with in a conversation with these options of its own.
+    pub(crate) fn next(
+        &self,
+        model: &str,
+        responder: Responder,
+        options: &ConversationOptions,
+    ) -> Result<Next> {
+        let limits = self.limits()?;
+        let offer = self.tools_offer(Some(options))?;
+        let asked = ChatOptions { tools: offer.definitions(), ..ChatOptions::default() };
+        let request = GenerateRequest {
+            turn: String::new(),
+            load: self.load_spec_for(&responder)?,
+            model: responder.reference(),
+            conversation: None,
+            prompt: Prompt::Chat(Vec::new()),
+            sampling: self.sampling_with(options)?,
+            max_tokens: limits.answer(self.max_tokens_with(options)?),
             stop: Vec::new(),
             ignore_eos: false,
-            chat,
+            chat: self.chat_options(model, asked)?,
             speculation: self.speculation()?,
             resume: None,
             bounds: limits.bounds(),
-            compression,
-            had: words,
+            compression: None,
+            had: None,
             keeping: Some(self.keeping()?),
-        })))?;
-        Ok(told(started))
+        };
+        let (system, default) = (options.system_prompt.clone(), self.default_strategy()?);
+        Ok(Next { offer: Arc::new(offer), request, system, default, round: 0 })
     }
 
     /// Ends a turn before its next token; what was written stays. One that has ended is left alone.
@@ -178,6 +266,7 @@ impl App {
         if let Some(summary) = summary {
             self.ask(WorkerRequest::Cancel { turn: summary })?;
         }
+        self.shared().stop_round_of_turn(turn);
         self.ask(WorkerRequest::Cancel { turn: turn.into() })
     }
 
@@ -201,6 +290,20 @@ impl Had {
     fn words(&self) -> Ids {
         Ids { fingerprint: self.fingerprint.clone(), ids: self.ids.clone() }
     }
+
+    /// For a server that doesn't know ids: the answer so far is the prompt's last message.
+    fn message(&self, responder: &Responder) -> Option<PromptMessage> {
+        let message = PromptMessage {
+            role: "assistant".into(),
+            content: self.text.clone(),
+            reasoning: self.reasoning.clone(),
+            ..PromptMessage::default()
+        };
+        match responder {
+            Responder::Local(_) => None,
+            Responder::Remote(_) => Some(message),
+        }
+    }
 }
 
 pub(crate) fn check_message(text: &str) -> Result<()> {
@@ -219,7 +322,10 @@ pub(crate) fn check_message(text: &str) -> Result<()> {
 fn said<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
     match new {
         NewTurn::Message { text, .. } | NewTurn::Edit { text, .. } => Some(*text),
-        NewTurn::Retry { .. } | NewTurn::Again { .. } | NewTurn::Continue { .. } => None,
+        NewTurn::Retry { .. }
+        | NewTurn::Again { .. }
+        | NewTurn::Continue { .. }
+        | NewTurn::Results { .. } => None,
     }
 }
 
@@ -237,7 +343,9 @@ fn told(started: Started) -> TurnStarted {
 pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
     let mut messages: Vec<PromptMessage> = Vec::new();
     for BranchMessage { row, logs, .. } in branch {
-        if row.state == MessageState::Streaming || row.text.is_empty() {
+        let calls = convert::calls(row.tool_calls.clone());
+        let called = row.role == Role::Assistant && calls.iter().any(|call| call.run.is_some());
+        if row.state == MessageState::Streaming || (row.text.is_empty() && !called) {
             continue;
         }
         let role = match row.role {
@@ -246,17 +354,18 @@ pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
             Role::Assistant => "assistant",
         };
         match messages.last_mut() {
-            Some(last) if last.role == role => {
+            Some(last) if last.role == role && !called => {
                 last.content.push_str("\n\n");
                 last.content.push_str(&row.text);
                 last.logs.clear();
-                last.ids.push(row.id);
+                last.ids.push(row.id.clone());
             }
             Some(_) | None => messages.push(PromptMessage {
                 role: role.into(),
                 content: row.text,
                 reasoning: row.reasoning,
-                ids: vec![row.id],
+                ids: vec![row.id.clone()],
+                tool_calls: if called { calls.iter().map(call_value).collect() } else { Vec::new() },
                 logs: logs
                     .into_iter()
                     .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })
@@ -264,8 +373,41 @@ pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                 ..PromptMessage::default()
             }),
         }
+        if called {
+            messages.extend(calls.into_iter().map(|call| result_message(Some(&row.id), call)));
+        }
     }
     messages
+}
+
+/// As in OpenAI's messages.
+pub(crate) fn call_value(call: &ToolCall) -> Value {
+    let function = json!({ "name": call.name, "arguments": call.arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+/// What a call brought, as the model is told it; it is a part of the answer that called.
+pub(crate) fn result_message(answer: Option<&str>, call: ToolCall) -> PromptMessage {
+    let result = call.run.map(|run| run.result).filter(|result| !result.is_empty());
+    PromptMessage {
+        role: "tool".into(),
+        content: result.unwrap_or_else(|| NOT_RUN.into()),
+        tool_call_id: Some(call.id),
+        name: Some(call.name),
+        ids: answer.into_iter().map(Into::into).collect(),
+        ..PromptMessage::default()
+    }
+}
+
+/// The branch, and what its answer has already where that is a message too.
+pub(crate) fn prompt(
+    branch: Vec<BranchMessage>,
+    system: Option<String>,
+    partial: Option<PromptMessage>,
+) -> Prompt {
+    let mut messages = with_system(history(branch), system);
+    messages.extend(partial);
+    Prompt::Chat(messages)
 }
 
 /// With a conversation's own system prompt before it.
@@ -290,13 +432,4 @@ pub(crate) fn with_question(mut messages: Vec<PromptMessage>, text: &str) -> Vec
         }
     }
     messages
-}
-
-pub(crate) fn not_built(name: &str) -> Error {
-    Error::new(
-        crate::ErrorKind::Usage,
-        "remote.not_built",
-        format!("Answers from other servers ({name}) are not built yet."),
-        "Choose a model on this machine.",
-    )
 }

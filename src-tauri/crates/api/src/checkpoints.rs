@@ -32,6 +32,8 @@ impl App {
             folder: every.filter(|_| disk_bytes > 0).map(|_| self.shared().contexts.path().to_owned()),
             every: every.unwrap_or(u32::MAX),
             memory_bytes: self.whole("idle_memory")?.unwrap_or(0) * MB,
+            idle_s: self.whole("idle_minutes")?.map(|minutes| minutes * 60),
+            unload_after_s: self.whole("idle_unload")?.map(|minutes| minutes * 60),
         })
     }
 
@@ -72,7 +74,7 @@ impl App {
         let (model, branch) = {
             let state = self.shared().state();
             let branch = state.session.branch(id)?;
-            (branch.conversation.model, branch.messages)
+            (branch.conversation.model, state.with_files(branch.messages)?)
         };
         let Responder::Local(reference) = self.responder(&model)? else { return Ok(()) };
         let messages = history(branch);
@@ -81,7 +83,7 @@ impl App {
         }
         self.ask(WorkerRequest::Prefetch(Box::new(PrefetchRequest {
             model: reference,
-            load: self.load_spec()?,
+            load: self.load_spec_of(&model)?,
             conversation: id.into(),
             messages,
             chat: self.chat_options(&model, ChatOptions::default())?,
@@ -100,6 +102,10 @@ impl App {
             ));
         }
         let conversation = &args.conversation;
+        let model = self.shared().state().session.conversation(conversation)?.model;
+        if let Ok(Responder::Remote(reference)) = self.responder(&model) {
+            return Err(crate::worker::not_here(&reference.id));
+        }
         if self.shared().state().session.active_turn(conversation)?.is_some() {
             return Err(Error::new(
                 crate::ErrorKind::Conflict,
@@ -192,6 +198,7 @@ impl App {
             pages: sum(0),
             window_pages: sum(1),
             states: sum(2),
+            aged_pages: sum(3),
         })
     }
 }

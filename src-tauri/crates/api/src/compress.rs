@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use session::compress::Strategy;
 use session::{Branch, BranchMessage, FoldRow};
 
-use crate::chat::{Responder, history, not_built, with_system};
+use crate::chat::{Responder, history, with_system};
 use crate::error::{Error, ErrorKind, Result};
 use crate::summaries::{Job, Reason, Setup};
 use crate::types::{Conversation, FoldInfo, FoldStrategy};
@@ -152,6 +152,17 @@ impl App {
 
     /// How this conversation is made to fit; None: as the setting says.
     pub fn conversation_set_compression(&self, id: &str, strategy: Option<FoldStrategy>) -> Result<()> {
+        let model = self.shared().state().session.conversation(id)?.model;
+        if strategy == Some(FoldStrategy::Attention)
+            && let Ok(Responder::Remote(_)) = self.responder(&model)
+        {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "remote.no_attention",
+                "A model of another server can't forget in part: its state is not here.",
+                "Have older messages left out or summarised, or choose a model on this machine.",
+            ));
+        }
         let mut state = self.shared().state();
         Ok(state.session.set_compression(id, strategy.map(FoldStrategy::name))?)
     }
@@ -215,22 +226,22 @@ impl App {
             let message = "An answer is being written in this conversation.";
             return Err(Error::new(ErrorKind::Conflict, "session.answering", message, remedy));
         }
-        let reference = match self.responder(&model)? {
-            Responder::Local(reference) => reference,
-            Responder::Remote { name } => return Err(not_built(&name)),
-        };
+        let responder = self.responder(&model)?;
+        let load = self.load_spec_for(&responder)?;
         // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
         let default = match self.default_strategy()? {
             FoldStrategy::Off | FoldStrategy::Attention => FoldStrategy::Window,
             chosen @ (FoldStrategy::Window | FoldStrategy::Summary) => chosen,
         };
+        let tools = self.tools_offer(Some(&self.options_of(id)?))?.definitions();
         Ok(Setup {
             conversation: id.into(),
-            model: reference,
-            load: self.load_spec()?,
-            chat: self.chat_options(&model, ChatOptions::default())?,
+            model: responder.reference(),
+            load,
+            chat: self.chat_options(&model, ChatOptions { tools, ..ChatOptions::default() })?,
             max_tokens: self.max_tokens()?,
             default,
+            next: None,
         })
     }
 }
@@ -253,9 +264,10 @@ impl State {
             model: setup.model.clone(),
             load: setup.load.clone(),
             conversation: Some(setup.conversation.clone()),
-            messages: with_system(history(branch), system),
+            messages: with_system(history(self.with_files(branch)?), system),
             chat: setup.chat.clone(),
             compression: Some(compression),
+            texts: Vec::new(),
         };
         Ok(FitRequest { count, max_tokens: setup.max_tokens, ahead })
     }

@@ -204,7 +204,7 @@ fn check_room(out: &Path, n_bytes: u64) -> Result<()> {
 }
 
 /// Bytes that are free where a file is to be.
-fn free_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let absolute = std::path::absolute(path).ok()?;
     let disks = sysinfo::Disks::new_with_refreshed_list().ok()?;
     let holds = disks.iter().filter(|disk| absolute.starts_with(disk.mount_point()));

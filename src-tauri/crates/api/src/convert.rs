@@ -2,6 +2,7 @@
 
 use session::{BranchMessage, ConversationRow, FolderRow, Hit};
 
+use crate::attachments;
 use crate::types::{
     ConversationOptions, ConversationSummary, ErrorInfo, Finish, Folder, Message, MessageHit, MessageState,
     Role, SnippetPart, ToolCall, TurnStats,
@@ -29,7 +30,13 @@ fn parse<T: serde::de::DeserializeOwned>(json: Option<String>) -> Option<T> {
     json.and_then(|json| serde_json::from_str(&json).ok())
 }
 
+/// As they were kept.
+pub fn calls(json: Option<String>) -> Vec<ToolCall> {
+    parse(json).unwrap_or_default()
+}
+
 pub fn message(message: BranchMessage) -> Message {
+    let attachments = attachments::files(&message);
     let row = message.row;
     Message {
         id: row.id,
@@ -37,11 +44,13 @@ pub fn message(message: BranchMessage) -> Message {
         role: role(row.role),
         text: row.text,
         reasoning: row.reasoning,
-        tool_calls: parse::<Vec<ToolCall>>(row.tool_calls).unwrap_or_default(),
+        tool_calls: calls(row.tool_calls),
         state: state(row.state),
         error: parse::<ErrorInfo>(row.error),
         model: row.model,
         stats: parse::<TurnStats>(row.stats),
+        attachments,
+        sources: Vec::new(),
         created_ms: row.created_ms,
         version: message.version,
         versions: message.versions,
@@ -118,5 +127,7 @@ pub fn stats(finished: &Finished) -> TurnStats {
         ttft_ms: finished.ttft_ms,
         prefill_tok_s: finished.prefill_tok_s,
         decode_tok_s: finished.decode_tok_s,
+        is_about: finished.is_about,
+        answered_by: finished.answered_by.clone(),
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::ErrorInfo;
+use crate::types::{ErrorAction, ErrorInfo};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -65,7 +65,8 @@ impl Error {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        let info = ErrorInfo { code: code.into(), message: message.into(), remedy: remedy.into() };
+        let info =
+            ErrorInfo { code: code.into(), message: message.into(), remedy: remedy.into(), action: None };
         Self { kind, info }
     }
 
@@ -75,6 +76,12 @@ impl Error {
 
     pub fn not_found(code: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, code, message, remedy)
+    }
+
+    /// With something that a door can offer to do.
+    pub fn offering(mut self, action: ErrorAction) -> Self {
+        self.info.action = Some(action);
+        self
     }
 
     /// A fault of ours, caught at a boundary; everything else goes on.
@@ -115,7 +122,34 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("call.arguments", ErrorKind::Usage),
     ("model.unknown", ErrorKind::NotFound),
     ("model.memory", ErrorKind::Limit),
-    ("remote.not_built", ErrorKind::Usage),
+    ("network.offline", ErrorKind::Conflict),
+    ("remote.not_here", ErrorKind::Usage),
+    ("remote.only_chat", ErrorKind::Usage),
+    ("remote.unreachable", ErrorKind::Device),
+    ("remote.silent", ErrorKind::Device),
+    ("remote.broken", ErrorKind::Device),
+    ("remote.failing", ErrorKind::Device),
+    ("remote.busy", ErrorKind::Limit),
+    ("remote.too_large", ErrorKind::Limit),
+    ("remote.unknown", ErrorKind::NotFound),
+    ("remote.model_gone", ErrorKind::NotFound),
+    ("remote.no_route", ErrorKind::NotFound),
+    ("remote.disabled", ErrorKind::Conflict),
+    ("remote.no_attention", ErrorKind::Conflict),
+    ("endpoint.unknown", ErrorKind::NotFound),
+    ("endpoint.there", ErrorKind::Conflict),
+    ("plugin.unknown", ErrorKind::NotFound),
+    ("tools.unknown", ErrorKind::NotFound),
+    ("tools.there", ErrorKind::Conflict),
+    ("tools.off", ErrorKind::Conflict),
+    ("tools.stopped", ErrorKind::Conflict),
+    ("tools.nothing_asked", ErrorKind::Conflict),
+    ("tools.too_large", ErrorKind::Limit),
+    ("tools.silent", ErrorKind::Device),
+    ("tools.gone", ErrorKind::Device),
+    ("tools.deaf", ErrorKind::Device),
+    ("tools.unreachable", ErrorKind::Device),
+    ("keys.random", ErrorKind::Device),
     ("setting.unknown", ErrorKind::NotFound),
     ("turn.unknown", ErrorKind::NotFound),
     ("request.context_full", ErrorKind::Limit),
@@ -132,6 +166,13 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("kernels.panicked", ErrorKind::Bug),
     ("kernels.", ErrorKind::Device),
     ("io.no_space", ErrorKind::Limit),
+    ("hub.unreachable", ErrorKind::Limit),
+    ("hub.silent", ErrorKind::Limit),
+    ("hub.busy", ErrorKind::Limit),
+    ("hub.broken", ErrorKind::Limit),
+    ("hub.cut", ErrorKind::Limit),
+    ("hub.not_found", ErrorKind::NotFound),
+    ("download.no_space", ErrorKind::Limit),
     ("convert.dtype", ErrorKind::Usage),
     ("convert.too_small", ErrorKind::Limit),
     ("session.disk_full", ErrorKind::Limit),
@@ -167,4 +208,4 @@ macro_rules! from_below {
     };
 }
 
-from_below!(engine::EngineError, weights::WeightsError, session::SessionError, io::IoError);
+from_below!(hub::HubError, engine::EngineError, weights::WeightsError, session::SessionError, io::IoError);

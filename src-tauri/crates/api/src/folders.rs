@@ -30,15 +30,25 @@ impl App {
         id: &str,
         options: &ConversationOptions,
     ) -> Result<ConversationSummary> {
+        let json = self.options_json(options)?;
+        self.changed(|state| Ok(state.session.set_options(id, json.as_deref())?))
+    }
+
+    /// As they are kept; None: they say nothing.
+    pub(crate) fn options_json(&self, options: &ConversationOptions) -> Result<Option<String>> {
+        self.check_options(options)?;
+        let json = serde_json::to_string(options).map_err(|error| Error::bug(error.to_string()))?;
+        Ok((*options != ConversationOptions::default()).then_some(json))
+    }
+
+    /// Errors name the value that is out of range.
+    pub(crate) fn check_options(&self, options: &ConversationOptions) -> Result<()> {
         let n_bytes = options.system_prompt.as_ref().map_or(0, String::len);
         if n_bytes > MOST_PROMPT_BYTES {
             let message = format!("The system prompt has {n_bytes} bytes; the most is {MOST_PROMPT_BYTES}.");
             return Err(Error::input("chat.prompt_too_long", message, "Shorten it."));
         }
-        self.sampling_with(options)?;
-        let json = serde_json::to_string(options).map_err(|error| Error::bug(error.to_string()))?;
-        let json = (*options != ConversationOptions::default()).then_some(json);
-        self.changed(|state| Ok(state.session.set_options(id, json.as_deref())?))
+        self.sampling_with(options).map(|_| ())
     }
 
     pub(crate) fn options_of(&self, id: &str) -> Result<ConversationOptions> {

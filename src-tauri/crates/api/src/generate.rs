@@ -5,7 +5,6 @@ use engine::Sampling;
 use serde::{Deserialize, Serialize};
 
 use crate::App;
-use crate::chat::{Responder, not_built};
 use crate::error::{Error, Result};
 use crate::settings;
 use crate::types::TurnEventKind;
@@ -68,11 +67,9 @@ impl App {
             Some(model) => model,
             None => self.default_model()?,
         };
-        let reference = match self.responder(&model)? {
-            Responder::Local(reference) => reference,
-            Responder::Remote { name } => return Err(not_built(&name)),
-        };
-        let load = self.load_spec()?;
+        let responder = self.responder(&model)?;
+        let load = self.load_spec_for(&responder)?;
+        let reference = responder.reference();
         let sampling = args.sampling.over(self.sampling()?)?;
         let max_tokens = match args.max_tokens {
             Some(max_tokens) => Some(max_tokens),

@@ -162,15 +162,22 @@ fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
+impl Finding {
+    /// What it is, in words.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Hidden { count, names, .. } => {
+                format!("{count} hidden characters ({}), shown to the model as such", names.join(", "))
+            }
+            Self::Instruction { quote, .. } => format!("words that read like instructions: \"{quote}\""),
+        }
+    }
+}
+
 /// Findings in a sentence for the user.
 fn told(whose: &str, findings: &[Finding]) -> Error {
-    let parts = findings.iter().map(|finding| match finding {
-        Finding::Hidden { count, names, .. } => {
-            format!("{count} hidden characters ({}), shown to the model as such", names.join(", "))
-        }
-        Finding::Instruction { quote, .. } => format!("words that read like instructions: \"{quote}\""),
-    });
-    let message = format!("{whose} holds {}.", parts.collect::<Vec<_>>().join("; "));
+    let message =
+        format!("{whose} holds {}.", findings.iter().map(Finding::told).collect::<Vec<_>>().join("; "));
     Error::input("guard.marked", message, "Read what it says before you follow the answer.")
 }
 

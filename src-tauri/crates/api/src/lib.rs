@@ -5,65 +5,101 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod asked;
+mod attachments;
 mod backups;
 pub mod bindings;
 mod branches;
+mod cached;
 pub mod calls;
 pub mod catalog;
 mod chat;
 mod checkpoints;
 pub mod civil;
 mod compress;
+pub mod connections;
 pub mod conversion;
 mod convert;
 mod dirs;
+mod downloads;
 mod draft;
+mod embed;
 pub mod error;
+pub mod estimate;
 mod exchange;
 pub mod feed;
+mod finding;
+mod fits;
 mod folders;
 mod generate;
 pub mod guard;
+mod hub_access;
+mod import;
+mod keys;
 mod library;
 pub mod limits;
 mod logging;
+mod look;
 pub mod machine;
+mod mcp;
 pub mod messages;
 mod one_window;
+mod own_settings;
+mod place;
+pub mod places;
+mod plugins;
 mod preferences;
+mod presets;
 pub mod process;
 mod pump;
 pub mod quantized;
+mod remote;
+mod removal;
 pub mod resident;
+mod running_turn;
+mod scan;
+mod served;
 pub mod settings;
+mod spawn;
 pub mod starter;
 mod summaries;
+mod temporary;
 mod title;
 mod titles;
+mod tools;
 mod trash;
 pub mod types;
+mod verify;
 pub mod worker;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 
 use io::{Clock, Io, RealClock, RealIo};
 use session::{CheckpointFolder, Session};
 
+pub use attachments::AttachedPrompt;
 pub use chat::Responder;
 pub use dirs::{DATA_DIR_VARIABLE, Dirs};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::{Feed, Watch};
 pub use generate::{GenerateArgs, SamplingArgs};
+pub use hub_access::{HubAccess, download_args};
+pub use keys::has_keychain;
 use logging::Logging;
-pub use one_window::OneWindow;
+pub use one_window::{OneWindow, Taken};
+pub use place::WindowPlace;
 pub use preferences::{Overrides, template_file};
+use running_turn::{Had, Place, Turn};
+pub use served::Served;
 pub use session::compress as strategies;
-use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEvent, TurnEventKind};
-use worker::protocol::{Counted, Facts, KvStats, Loaded, WorkerEvent, WorkerRequest};
+use spawn::spawn;
+pub use tools::{CallStop, Offer};
+use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEventKind};
+use worker::protocol::{Counted, Embedded, Facts, KvStats, Loaded, WorkerEvent, WorkerRequest};
 
 /// Events that a slow watcher of the application may fall behind before it has to look anew.
 const APP_EVENTS_KEPT: usize = 1024;
@@ -83,6 +119,23 @@ pub struct AppConfig {
     pub overrides: Overrides,
     pub log: LogTo,
     pub worker: process::Place,
+    /// What the environment says of the hub.
+    pub hub: HubAccess,
+    /// Folders of other programs that may hold models: `places::known`.
+    pub others: Vec<places::Root>,
+    pub environment: Environment,
+    /// The system's keychain may be looked for: `has_keychain`.
+    pub keychain: bool,
+}
+
+/// How the environment is read, which only edges may: nothing of it, unless one says how.
+#[derive(Debug, Clone, Copy)]
+pub struct Environment(pub fn(&str) -> Option<String>);
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self(|_| None)
+    }
 }
 
 /// Where the log of this process goes.
@@ -105,8 +158,11 @@ struct Running {
     shared: Arc<Shared>,
     dirs: Dirs,
     overrides: Overrides,
+    access: HubAccess,
+    reach: hub_access::Reach,
+    others: Vec<places::Root>,
     logging: Option<Logging>,
-    requests: Sender<WorkerRequest>,
+    requests: worker::Requests,
     threads: Vec<JoinHandle<()>>,
     /// The thread of the daily backup ends when its channel does.
     backup: Option<(Sender<()>, JoinHandle<()>)>,
@@ -122,7 +178,22 @@ struct Shared {
     state: Mutex<State>,
     /// Held while the database is copied, and while what was deleted is wiped: no copy may keep it.
     copying: Mutex<()>,
-    requests: Sender<WorkerRequest>,
+    /// Held while folders are looked through.
+    scanning: Mutex<()>,
+    /// Held while this computer's speed is measured.
+    measuring: Mutex<()>,
+    requests: worker::Requests,
+    downloads: downloads::Downloads,
+    /// Files of messages that were searched last.
+    searching: Mutex<attachments::Searching>,
+    /// What their passages mean.
+    meanings: Mutex<attachments::Meanings>,
+    /// Models of other servers.
+    remote: remote::Remote,
+    /// The graphics card, once it was looked for. None: there is none.
+    card: OnceLock<Option<kernels::gpu::AdapterInfo>>,
+    /// Servers of tools.
+    tools: tools::Tools,
 }
 
 struct State {
@@ -138,6 +209,10 @@ struct State {
     inspections: HashMap<u64, Sender<Result<Facts>>>,
     /// Who waits for a count.
     counts: HashMap<u64, Sender<Result<Counted>>>,
+    /// Who waits for an answer's tokens.
+    looks: HashMap<u64, Sender<Result<Vec<types::Looked>>>>,
+    /// Who waits for vectors of texts.
+    embeds: HashMap<u64, Sender<Result<Embedded>>>,
     /// Who waits for a conversation to be made to fit.
     fits: HashMap<u64, compress::Asker>,
     /// Who waits for a context to be stored.
@@ -156,46 +231,20 @@ struct State {
     setups: HashMap<String, Box<summaries::Setup>>,
     /// Titles that are being written, by the name of their turn.
     titles: HashMap<String, titles::Job>,
+    /// Calls that have not all ended, by the message that they stand in.
+    rounds: HashMap<String, tools::Round>,
     /// Somebody has followed the application's events.
     is_watched: bool,
     /// Facts about the starter model, once asked for.
     starter: Option<Facts>,
-}
-
-/// A turn's events, and the message they make, where it belongs to a conversation.
-struct Turn {
-    id: String,
-    feed: Arc<Feed<TurnEvent>>,
-    place: Option<Place>,
-    /// What its message had before: an answer that goes on.
-    had: Option<Had>,
-}
-
-/// What an answer that goes on begins with.
-#[derive(Debug, Clone, Default)]
-struct Had {
-    text: String,
-    reasoning: String,
-    ids: Vec<u32>,
-    fingerprint: String,
-}
-
-#[derive(Debug, Clone)]
-struct Place {
-    conversation: String,
-    message: String,
-}
-
-impl Place {
-    fn of(started: &session::Started) -> Self {
-        Self { conversation: started.conversation.clone(), message: started.assistant_message.clone() }
-    }
-}
-
-impl Turn {
-    fn tell(&self, kind: TurnEventKind) {
-        self.feed.push(|n_before| TurnEvent { seq: n_before + 1, turn: self.id.clone(), kind });
-    }
+    /// Files that were read for messages that have not been sent.
+    pending: attachments::Pending,
+    /// Imports that were told to end, by what was asked for.
+    stopped_imports: HashSet<String>,
+    /// How models are loaded where nobody says otherwise.
+    asked: estimate::Asked,
+    /// What is known of this computer's speed.
+    speeds: estimate::Speeds,
 }
 
 impl Shared {
@@ -205,6 +254,12 @@ impl Shared {
     }
 
     fn ask(&self, request: WorkerRequest) -> Result<()> {
+        if request.is_remote() {
+            return self.remote.ask(request);
+        }
+        if let WorkerRequest::Cancel { turn } = &request {
+            self.remote.cancel(turn);
+        }
         self.requests.send(request).map_err(|_| Error::bug("the worker has ended"))
     }
 
@@ -219,6 +274,37 @@ impl Shared {
 }
 
 impl State {
+    /// Nothing asked yet, nothing under way.
+    fn over(session: Session) -> Self {
+        Self {
+            session,
+            turns: HashMap::new(),
+            ended: VecDeque::new(),
+            owed: HashMap::new(),
+            models: HashMap::new(),
+            inspections: HashMap::new(),
+            counts: HashMap::new(),
+            looks: HashMap::new(),
+            embeds: HashMap::new(),
+            fits: HashMap::new(),
+            stores: HashMap::new(),
+            kv_stats: HashMap::new(),
+            disk_budget: 0,
+            store_failed: false,
+            n_asked: 0,
+            jobs: HashMap::new(),
+            setups: HashMap::new(),
+            titles: HashMap::new(),
+            rounds: HashMap::new(),
+            is_watched: false,
+            starter: None,
+            pending: attachments::Pending::default(),
+            stopped_imports: HashSet::new(),
+            asked: estimate::Asked::default(),
+            speeds: estimate::Speeds::default(),
+        }
+    }
+
     fn summary(&self, row: session::ConversationRow) -> Result<ConversationSummary> {
         let active = self.session.active_turn(&row.id)?;
         Ok(convert::summary(row, active))
@@ -254,29 +340,10 @@ impl App {
 
     /// As `open`, with a disk and a clock of the caller's.
     pub fn open_with(config: AppConfig, io: Arc<dyn Io>, clock: Arc<dyn Clock>) -> Result<Self> {
-        let AppConfig { data_dir, overrides, log, worker } = config;
+        let AppConfig { data_dir, overrides, log, worker, hub: access, environment, others, keychain } =
+            config;
         let dirs = Dirs::resolve(data_dir)?;
         let (session, notices) = Session::open(&dirs.data, &*io, Arc::clone(&clock))?;
-        let state = State {
-            session,
-            turns: HashMap::new(),
-            ended: VecDeque::new(),
-            owed: HashMap::new(),
-            models: HashMap::new(),
-            inspections: HashMap::new(),
-            counts: HashMap::new(),
-            fits: HashMap::new(),
-            stores: HashMap::new(),
-            kv_stats: HashMap::new(),
-            disk_budget: 0,
-            store_failed: false,
-            n_asked: 0,
-            jobs: HashMap::new(),
-            setups: HashMap::new(),
-            titles: HashMap::new(),
-            is_watched: false,
-            starter: None,
-        };
         let logging = match log {
             LogTo::Nowhere => None,
             LogTo::StderrAndFile => {
@@ -286,16 +353,25 @@ impl App {
             }
         };
         let events = Feed::new(APP_EVENTS_KEPT);
-        let (requests, worker_requests) = mpsc::channel();
+        let (requests, worker_requests) = worker::channel();
         let contexts = checkpoints::folder(&dirs, Arc::clone(&io));
-        let shared = Arc::new(Shared {
+        let keys = keys::Keys::new(&dirs.data, Arc::clone(&io), keychain);
+        let shared = Arc::new_cyclic(|shared| Shared {
             io,
             clock,
             contexts,
             events,
-            state: Mutex::new(state),
+            state: Mutex::new(State::over(session)),
             copying: Mutex::new(()),
+            scanning: Mutex::new(()),
+            measuring: Mutex::new(()),
             requests: requests.clone(),
+            downloads: downloads::Downloads::default(),
+            searching: Mutex::default(),
+            meanings: Mutex::default(),
+            remote: remote::Remote::new(shared.clone(), keys, environment),
+            card: OnceLock::new(),
+            tools: tools::Tools::new(shared.clone(), environment),
         });
         for notice in notices {
             shared.notice(Error::from(notice).info);
@@ -305,10 +381,15 @@ impl App {
         let backed_up = Arc::clone(&shared);
         let backup = spawn("backup", move || backups::run(&backed_up, &backups))?;
         let (threads, backup) = (threads, Some((keep_on, backup)));
-        let running = Running { shared, dirs, overrides, logging, requests, threads, backup };
+        let reach = hub_access::Reach::default();
+        let running =
+            Running { shared, dirs, overrides, access, reach, others, logging, requests, threads, backup };
         let app = Self { running: Arc::new(running) };
         app.apply_log_level()?;
         app.tidy_contexts()?;
+        app.apply_asked();
+        app.tidy_imports();
+        app.tidy_models()?;
         tracing::info!(data = %app.running.dirs.data.display(), "opened");
         Ok(app)
     }
@@ -347,8 +428,12 @@ impl App {
 impl Drop for Running {
     /// Turns that are being answered end as `Interrupted`, with what there is of them on disk.
     fn drop(&mut self) {
+        self.shared.downloads.close();
+        self.reach.end();
+        self.shared.end_tools();
         // Both threads end by this; one that is gone already has nothing left to end.
         let _ = self.requests.send(WorkerRequest::Stop);
+        self.shared.remote.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread ended by a panic");
@@ -366,30 +451,22 @@ impl Drop for Running {
 
 fn start_threads(
     shared: &Arc<Shared>,
-    requests: Receiver<WorkerRequest>,
+    requests: worker::Inbox,
     place: process::Place,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (send, events) = mpsc::sync_channel::<WorkerEvent>(WORKER_EVENTS_WAITING);
+    shared.remote.connect(send.clone());
     let clock = Arc::clone(&shared.clock);
     let worker = move || {
         let emit = &mut |event| send.send(event).is_ok();
         match place {
             process::Place::Thread => worker::run(&requests, clock, emit),
-            process::Place::Process(program) => process::run(requests, &program, &*clock, emit),
+            process::Place::Process(program) => {
+                process::run(requests.into_receiver(), &program, &*clock, emit)
+            }
         };
     };
     let pumped = Arc::clone(shared);
     let pump = move || pump::run(&pumped, &events);
     Ok(vec![spawn("worker", worker)?, spawn("pump", pump)?])
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(format!("inglenook-{name}")).spawn(work).map_err(|error| {
-        Error::new(
-            ErrorKind::Limit,
-            "app.thread",
-            format!("The system gave no thread: {error}."),
-            "Close other programs and start again.",
-        )
-    })
 }

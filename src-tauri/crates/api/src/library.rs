@@ -3,20 +3,22 @@
 use std::path::Path;
 use std::sync::mpsc;
 
+use engine::sizes::Sizes;
 use session::ModelRow;
 
 use crate::chat::Responder;
 use crate::error::{Error, Result};
+use crate::estimate::Here;
 use crate::starter;
 use crate::types::{AppEvent, ErrorInfo, ModelEntry, ModelSource, ModelState};
 use crate::worker::protocol::{Facts, Loaded, Location, ModelRef, WorkerRequest};
-use crate::{App, Shared, State, quantized};
+use crate::{App, Shared, State, places};
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
 
 impl App {
-    /// The starter first, then files in the order in which they were added.
+    /// The starter first, then files in the order in which they were added, then models of other servers.
     pub fn models_list(&self) -> Result<Vec<ModelEntry>> {
         self.shared().model_entries()
     }
@@ -33,55 +35,35 @@ impl App {
         if path.is_empty() {
             return Err(Error::input("model.no_path", "No file was named.", "Give the path of a GGUF file."));
         }
-        let absolute =
-            std::fs::canonicalize(path).map_err(|error| io::IoError::new("open", Path::new(path), error))?;
+        let absolute = places::under_its_name(Path::new(path))
+            .map_err(|error| io::IoError::new("open", Path::new(path), error))?;
         let Some(text) = absolute.to_str().map(str::to_owned) else {
             let message = format!("The path {} is not written in Unicode.", absolute.display());
             return Err(Error::input("model.path_not_unicode", message, "Rename the file or its folder."));
         };
         let facts = self.inspect(Location::Path(text.clone()))?;
-        let rows = self.shared().state().session.models()?;
-        let id = match rows.iter().find(|row| row.path == text) {
-            Some(row) => row.id.clone(),
-            None => unique(&id_of(&absolute), &rows),
-        };
-        let row = ModelRow {
-            id,
-            name: facts.name,
-            path: text,
-            bytes: i64::try_from(facts.bytes).unwrap_or(i64::MAX),
-            architecture: facts.architecture,
-            parameters: i64::try_from(facts.parameters).unwrap_or(i64::MAX),
-            dtype: facts.dtype,
-            context_length: facts.context_length,
+        // one that was removed is among them: it is back with its id
+        let rows = self.shared().state().session.all_models()?;
+        let known = rows.iter().find(|row| row.path == text).cloned();
+        let new = || ModelRow {
+            id: unique_id(&title(&absolute), &rows),
             added_ms: self.shared().clock.now_utc_ms(),
+            source: source_name(self.source_at(&absolute)),
+            ..ModelRow::default()
         };
+        let ModelRow { id, added_ms, source, root, .. } = known.unwrap_or_else(new);
+        let disk_bytes = i64::try_from(places::disk_bytes(&absolute)).unwrap_or(i64::MAX);
+        let stamp = places::stamp(&absolute);
+        let row = ModelRow { id, path: text, added_ms, source, root, disk_bytes, stamp, ..row_of(facts) };
         self.shared().state().session.put_model(&row)?;
-        let entry = self.shared().entry(row);
+        let entry = self.shared().entry(row, &self.shared().here());
         self.shared().tell(AppEvent::ModelChanged { model: entry.clone() });
         Ok(entry)
     }
 
-    /// Forgets an entry; its file stays.
-    pub fn model_remove(&self, id: &str) -> Result<()> {
-        if id == starter::ID {
-            return Err(Error::input(
-                "model.built_in",
-                "The starter model is part of the program and can't be removed.",
-                "It takes no space beside the program.",
-            ));
-        }
-        let rows = self.shared().state().session.models()?;
-        let path = rows.into_iter().find(|row| row.id == id).map(|row| row.path);
-        if !self.shared().state().session.remove_model(id)? {
-            return Err(self.unknown_model(id));
-        }
-        if let Some(path) = path {
-            quantized::forget(&*self.shared().io, &self.dirs().data, &path);
-        }
-        self.ask(WorkerRequest::Unload { model: id.into() })?;
-        self.shared().tell(AppEvent::ModelRemoved { id: id.into() });
-        Ok(())
+    /// A file in our own folder is ours.
+    fn source_at(&self, path: &Path) -> ModelSource {
+        if path.starts_with(self.own_models()) { ModelSource::Owned } else { ModelSource::File }
     }
 
     /// Who answers under a name: a library id, or a path.
@@ -89,10 +71,12 @@ impl App {
         if model == starter::ID {
             return Ok(Responder::Local(ModelRef { id: model.into(), location: Location::BuiltIn }));
         }
-        if model.starts_with("http://") || model.starts_with("https://") {
-            return Ok(Responder::Remote { name: model.into() });
-        }
         let row = self.shared().state().session.models()?.into_iter().find(|row| row.id == model);
+        if row.is_none()
+            && let Some(reference) = self.remote_model(model)?
+        {
+            return Ok(Responder::Remote(reference));
+        }
         let path = match row {
             Some(row) => row.path,
             None if Path::new(model).exists() => model.to_owned(),
@@ -101,7 +85,7 @@ impl App {
         Ok(Responder::Local(ModelRef { id: model.into(), location: Location::Path(path) }))
     }
 
-    fn unknown_model(&self, id: &str) -> Error {
+    pub(crate) fn unknown_model(&self, id: &str) -> Error {
         let rows = self.shared().state().session.models().unwrap_or_default();
         let ids: Vec<_> =
             std::iter::once(starter::ID).chain(rows.iter().map(|row| row.id.as_str())).collect();
@@ -113,7 +97,7 @@ impl App {
     }
 
     /// Has the worker open a file and say what it is.
-    fn inspect(&self, location: Location) -> Result<Facts> {
+    pub(crate) fn inspect(&self, location: Location) -> Result<Facts> {
         let (send, answer) = mpsc::channel();
         let request = {
             let mut state = self.shared().state();
@@ -130,21 +114,28 @@ impl App {
 impl Shared {
     pub(crate) fn model_entries(&self) -> Result<Vec<ModelEntry>> {
         let rows = self.state().session.models()?;
-        let mut entries = vec![self.starter_entry()?];
-        entries.extend(rows.into_iter().map(|row| self.entry(row)));
+        let here = self.here();
+        let mut entries = vec![self.starter_entry(&here)?];
+        entries.extend(rows.into_iter().map(|row| self.entry(row, &here)));
+        entries.extend(self.remote_entries()?);
         Ok(entries)
     }
 
-    fn starter_entry(&self) -> Result<ModelEntry> {
+    fn starter_entry(&self, here: &Here) -> Result<ModelEntry> {
         let known = self.state().starter.clone();
         let facts = match known {
             Some(facts) => facts,
-            // Ours, small and in memory: looked at here, so that the list never waits for an answer.
+            // Ours, and whole: a glance from here is enough, so that the list never waits for an answer.
             None => {
-                let facts = crate::worker::inspect(&Location::BuiltIn)?;
+                let facts = crate::worker::glance(&Location::BuiltIn)?;
                 self.state().starter = Some(facts.clone());
                 facts
             }
+        };
+        let sizes = serde_json::to_string(&facts.sizes).ok();
+        let (state, fit) = {
+            let state = self.state();
+            (state.model_state(starter::ID), state.entry_fit(starter::ID, sizes.as_deref(), here))
         };
         Ok(ModelEntry {
             id: starter::ID.into(),
@@ -156,20 +147,28 @@ impl Shared {
             parameters: facts.parameters,
             dtype: facts.dtype,
             context_length: facts.context_length,
-            state: self.state().model_state(starter::ID),
+            state,
+            files: 1,
+            disk_bytes: 0,
+            fit,
+            remote: None,
+            embeds: false,
         })
     }
 
-    fn entry(&self, row: ModelRow) -> ModelEntry {
+    pub(crate) fn entry(&self, row: ModelRow, here: &Here) -> ModelEntry {
         let is_there = self.io.exists(Path::new(&row.path)).unwrap_or(false);
-        let state = match is_there {
-            true => self.state().model_state(&row.id),
-            false => ModelState::Unusable { error: gone(&row.path) },
+        let problem = row.problem.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        let state = match (is_there, problem) {
+            (false, _) => ModelState::Unusable { error: gone(&row) },
+            (true, Some(error)) => ModelState::Unusable { error },
+            (true, None) => self.state().model_state(&row.id),
         };
+        let fit = self.state().entry_fit(&row.id, row.sizes.as_deref(), here);
         ModelEntry {
             id: row.id,
             name: row.name,
-            source: ModelSource::File,
+            source: source_of(&row.source),
             path: Some(row.path),
             bytes: u64::try_from(row.bytes).unwrap_or(0),
             architecture: row.architecture,
@@ -177,6 +176,11 @@ impl Shared {
             dtype: row.dtype,
             context_length: row.context_length,
             state,
+            files: row.files,
+            disk_bytes: u64::try_from(row.disk_bytes).unwrap_or(0),
+            fit,
+            remote: None,
+            embeds: row.sizes.as_deref().is_some_and(embeds),
         }
     }
 }
@@ -192,19 +196,64 @@ impl State {
     }
 }
 
-fn gone(path: &str) -> ErrorInfo {
-    ErrorInfo {
-        code: "model.file_gone".into(),
-        message: format!("The file {path} is not there any more."),
-        remedy: "Put it back or connect its drive; or remove the entry and add the file from its new place."
-            .into(),
+/// An entry of a file that has been looked at; `id`, `path` and `added_ms` are the caller's.
+pub(crate) fn row_of(facts: Facts) -> ModelRow {
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    ModelRow {
+        name: facts.name,
+        bytes: signed(facts.bytes),
+        architecture: facts.architecture,
+        parameters: signed(facts.parameters),
+        dtype: facts.dtype,
+        context_length: facts.context_length,
+        source: source_name(ModelSource::File),
+        files: facts.files,
+        disk_bytes: signed(facts.disk_bytes),
+        fingerprint: facts.fingerprint,
+        sizes: serde_json::to_string(&facts.sizes).ok(),
+        ..ModelRow::default()
     }
 }
 
-/// A file's name without its ending, in lower case, with `-` for what is no letter, digit or dot.
-fn id_of(path: &Path) -> String {
+/// By what is kept of a model's sizes.
+fn embeds(sizes: &str) -> bool {
+    serde_json::from_str(sizes).is_ok_and(|sizes: Sizes| sizes.embeds)
+}
+
+/// As it is kept.
+pub(crate) fn source_name(source: ModelSource) -> String {
+    serde_json::to_value(source).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// What another version kept counts as a file that the user has.
+pub(crate) fn source_of(name: &str) -> ModelSource {
+    serde_json::from_value(name.into()).unwrap_or(ModelSource::File)
+}
+
+fn gone(row: &ModelRow) -> ErrorInfo {
+    let root = row.root.as_deref().filter(|root| !Path::new(root).exists());
+    let (message, remedy) = match root {
+        Some(root) => (
+            format!("The folder {root} is not there, and {} with it.", row.path),
+            "Connect its drive; or remove the entry.",
+        ),
+        None => (
+            format!("The file {} is not there any more.", row.path),
+            "Put it back or connect its drive; or remove the entry and add the file from its new place.",
+        ),
+    };
+    Error::not_found("model.file_gone", message, remedy).info
+}
+
+/// What a file or folder is called, without an ending.
+fn title(path: &Path) -> String {
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
-    let name = name.unwrap_or_default().to_string_lossy().to_lowercase();
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A name in lower case, with `-` for what is no letter, digit or dot.
+fn id_of(title: &str) -> String {
+    let name = title.to_lowercase();
     let mut id = String::new();
     for c in name.chars().take(MAX_ID_CHARS) {
         match c {
@@ -217,7 +266,10 @@ fn id_of(path: &Path) -> String {
     if id.is_empty() { "model".into() } else { id }
 }
 
-fn unique(id: &str, rows: &[ModelRow]) -> String {
+/// An id that no entry has, removed ones counted.
+pub(crate) fn unique_id(title: &str, rows: &[ModelRow]) -> String {
+    let id = id_of(title);
+    let id = id.as_str();
     let is_taken = |id: &str| id == starter::ID || rows.iter().any(|row| row.id == id);
     if !is_taken(id) {
         return id.to_owned();
@@ -239,8 +291,8 @@ mod tests {
             ("/m/Größe 日本.gguf", "größe-日本"),
         ];
         for (path, expected) in cases {
-            assert_eq!(id_of(Path::new(path)), expected);
+            assert_eq!(id_of(&title(Path::new(path))), expected);
         }
-        assert_eq!(unique("starter", &[]), "starter-2");
+        assert_eq!(unique_id("Starter", &[]), "starter-2");
     }
 }

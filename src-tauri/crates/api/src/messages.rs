@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::attachments::{given, parts};
 use crate::worker::protocol::PromptMessage;
 
 /// The longest lists that are taken: far beyond any conversation.
@@ -34,16 +35,25 @@ pub fn message(value: &Value) -> Result<PromptMessage, String> {
 }
 
 fn content(value: &Value, role: &str) -> Result<String, String> {
-    let part = |part: &Value| -> Option<String> {
-        let is_text = part.get("type").and_then(Value::as_str) == Some("text");
-        part.get("text").and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
-    };
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
-            parts.iter().map(part).collect::<Option<Vec<_>>>().map(|all| all.concat()).ok_or_else(|| {
-                "`content` may hold text parts only; images, sound and files are not built yet.".into()
-            })
+            let (mut files, mut text) = (Vec::new(), String::new());
+            for part in parts {
+                let word = |key: &str| part.get(key).and_then(Value::as_str);
+                match (word("type"), word("text")) {
+                    (Some("text" | "input_text" | "output_text"), Some(words)) => text.push_str(words),
+                    (Some("file" | "input_file"), _) if role == "user" => files.push(parts::file(part)?),
+                    _ => {
+                        return Err(
+                            "`content` may hold parts of text, and files with a user's message; images and \
+                                    sound are not built yet."
+                                .into(),
+                        );
+                    }
+                }
+            }
+            Ok(given::message(&files, &text))
         }
         Value::Null if role == "assistant" => Ok(String::new()),
         _ => Err("`content` must be a string or a list of text parts.".into()),
@@ -133,6 +143,25 @@ mod tests {
             json!({"role": "user", "content": [{"type": "image_url"}]}),
         ] {
             assert!(message(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn files_stand_before_the_words() {
+        let text = json!({"type": "text", "text": "Why?"});
+        let file = json!({"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}});
+        let input = json!({"type": "input_file", "filename": "b.txt", "file_data": "eW8="});
+        let read = |parts: Value| message(&json!({"role": "user", "content": parts})).map(|it| it.content);
+        let expected = "File: a.txt\n```\nhi\n```\n\nFile: b.txt\n```\nyo\n```\n\nWhy?";
+        assert_eq!(read(json!([text, file, input])).as_deref(), Ok(expected));
+        for (part, says) in [
+            (json!({"type": "file", "file": {"file_id": "file-1"}}), "file_data"),
+            (json!({"type": "input_file", "file_url": "https://example.org/a.pdf"}), "file_data"),
+            (json!({"type": "file", "file": {"filename": "a.png", "file_data": "iVBORw0KGgo="}}), "picture"),
+            (json!({"type": "file", "file": {"filename": "a.txt", "file_data": "?"}}), "base64"),
+        ] {
+            let error = read(json!([text, part])).unwrap_err();
+            assert!(error.contains(says), "{error}");
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use engine::kv::aging::{Aging, DEFAULT_AFTER};
 use engine::speculate::{DEFAULT_DRAFT, DraftLength, Guesses, Speculation};
 use engine::template::ChatTemplate;
 use engine::{RopeScaling, Sampling};
 use serde_json::{Value, json};
 
-use crate::chat::{Responder, not_built};
+use crate::chat::Responder;
+use crate::embed::Purpose;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, Preset};
 use crate::machine::{self, Numa};
@@ -20,10 +22,13 @@ use crate::{App, Running, quantized};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub backend: Option<Backend>,
+    /// Layers on the graphics card. None: all.
+    pub gpu_layers: Option<usize>,
     pub threads: Option<usize>,
     pub affinity: Option<bool>,
     pub numa: Option<Numa>,
     pub kv: Option<Kv>,
+    pub kv_aging: Option<Aging>,
     pub context: Option<usize>,
     pub kv_window: Option<usize>,
     pub rope_scaling: Option<RopeScaling>,
@@ -65,11 +70,9 @@ impl App {
     pub fn settings_set(&self, key: &str, value: &Value) -> Result<SettingRow> {
         let setting = settings::find(key)?;
         let value = setting.check(value)?;
-        if setting.key == "model" {
-            self.responder(value.as_str().unwrap_or_default())?;
-        }
-        if setting.key == "draft_model" && value != "" {
-            self.responder(value.as_str().unwrap_or_default())?;
+        let is_none = value == "" && setting.key != "model";
+        if let Some(purpose) = Purpose::of(setting.key).filter(|_| !is_none) {
+            self.check_purpose(value.as_str().unwrap_or_default(), purpose)?;
         }
         if setting.key == "refusal_patterns" {
             crate::guard::patterns(value.as_str().unwrap_or_default())?;
@@ -98,17 +101,20 @@ impl App {
         if setting.key == "context_disk" {
             self.apply_disk_budget()?;
         }
+        if matches!(setting.key, "context" | "kv" | "threads") {
+            self.apply_asked();
+        }
         self.shared().tell(AppEvent::SettingChanged { row: row.clone() });
         Ok(row)
     }
 
     fn row(&self, setting: &'static Setting) -> Result<SettingRow> {
         let mut row = setting.row(self.value(setting)?);
-        if setting.key == "model" || setting.key == "draft_model" {
-            let models = self.models_list()?.into_iter();
+        if let Some(purpose) = Purpose::of(setting.key) {
+            let models = self.models_list()?.into_iter().filter(|model| purpose.suits(model));
             let models = models.map(|model| ChoiceOption { value: model.id, label: model.name });
             let none = ChoiceOption { value: String::new(), label: "None".into() };
-            let none = Some(none).filter(|_| setting.key == "draft_model");
+            let none = Some(none).filter(|_| setting.key != "model");
             row.kind = SettingKind::Choice { options: none.into_iter().chain(models).collect() };
         }
         Ok(row)
@@ -125,7 +131,7 @@ impl App {
         Ok(valid.unwrap_or_else(setting.default))
     }
 
-    fn value_of(&self, key: &str) -> Result<Value> {
+    pub(crate) fn value_of(&self, key: &str) -> Result<Value> {
         self.value(settings::find(key)?)
     }
 
@@ -205,38 +211,66 @@ impl App {
                 settings::pairs(&named)?.into_iter().find(|(id, _)| *id == model).map(|(_, path)| path);
             options.template = path.map(|path| template_file(Path::new(path))).transpose()?;
         }
+        if options.template.is_none() {
+            options.template = self.plugin_template(model)?;
+        }
         Ok(options)
     }
 
-    pub(crate) fn load_spec(&self) -> Result<LoadSpec> {
+    /// How another server loads a model is its own affair.
+    pub(crate) fn load_spec_for(&self, responder: &Responder) -> Result<LoadSpec> {
+        match responder {
+            Responder::Local(reference) => self.load_spec_of(&reference.id),
+            Responder::Remote(_) => Ok(LoadSpec::default()),
+        }
+    }
+
+    /// As the settings say, and over them what is kept for this model alone. `model` is a library id or a path.
+    pub(crate) fn load_spec_of(&self, model: &str) -> Result<LoadSpec> {
+        let own = self.own_settings(model)?;
         let Running { overrides, .. } = &*self.running;
-        let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
-        let kv = serde_json::from_value(self.value_of("kv")?).unwrap_or_default();
-        let numa = serde_json::from_value(self.value_of("numa")?).unwrap_or_default();
-        let stretch = self.value_of("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
+        let value = |key: &str| own.get(key).map_or_else(|| self.value_of(key), |value| Ok(value.clone()));
+        let number = |key: &str| Ok::<_, Error>(value(key)?.as_u64());
+        let whole = |key: &str| Ok::<_, Error>(number(key)?.and_then(|n| usize::try_from(n).ok()));
+        let kv = serde_json::from_value(value("kv")?).unwrap_or_default();
+        let after = whole("kv_aging_after")?.unwrap_or(DEFAULT_AFTER);
+        let aging = match value("kv_aging")?.as_str() {
+            Some("pressure") => Aging::Pressure,
+            Some("after") => Aging::After(after),
+            Some(_) | None => Aging::Off,
+        };
+        let numa = serde_json::from_value(value("numa")?).unwrap_or_default();
+        let stretch = value("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
         Ok(LoadSpec {
             backend: overrides.backend.unwrap_or_default(),
+            gpu_layers: overrides.gpu_layers,
             machine: machine::Asked {
                 folder: Some(self.running.dirs.data.clone()),
                 threads: overrides.threads.or(whole("threads")?),
-                affinity: overrides.affinity.unwrap_or(self.value_of("affinity")? == true),
+                affinity: overrides.affinity.unwrap_or(value("affinity")? == true),
                 numa: overrides.numa.unwrap_or(numa),
             },
             kv: overrides.kv.unwrap_or(kv),
+            kv_aging: overrides.kv_aging.unwrap_or(aging),
             kv_window: overrides.kv_window.or(whole("kv_window")?),
             rope_scaling: overrides.rope_scaling.or(stretch),
             context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
-            resident: overrides.resident.or(self.whole("resident_budget")?.map(|mb| mb * MB)),
+            resident: overrides.resident.or(number("resident_budget")?.map(|mb| mb * MB)),
             memory: overrides.memory,
-            context_bytes: self.whole("context_memory")?.map(|mb| mb * MB),
-            small_pages: self.value_of("large_pages")? == false,
+            context_bytes: number("context_memory")?.map(|mb| mb * MB),
+            small_pages: value("large_pages")? == false,
             lora: overrides.lora.clone(),
-            draft: self.draft_model()?,
+            draft: self.draft_model(&value("draft_model")?)?,
             quantize: overrides.quantize.clone().map(|dtype| Quantize {
                 dtype,
                 folder: quantized::folder(&self.running.dirs.data).display().to_string(),
             }),
         })
+    }
+
+    /// Other programs' models are listed.
+    pub(crate) fn shows_other_programs(&self) -> Result<bool> {
+        Ok(self.value_of("other_programs")? == true)
     }
 
     fn speculate(&self) -> Result<Speculate> {
@@ -258,12 +292,11 @@ impl App {
         })
     }
 
-    fn draft_model(&self) -> Result<Option<ModelRef>> {
+    fn draft_model(&self, stored: &Value) -> Result<Option<ModelRef>> {
         match self.speculate()? {
             Speculate::Off | Speculate::Lookup => return Ok(None),
             Speculate::Draft => {}
         }
-        let stored = self.value_of("draft_model")?;
         let named = self.running.overrides.draft_model.as_deref().or(stored.as_str());
         let Some(id) = named.filter(|id| !id.is_empty()) else {
             return Err(Error::input(
@@ -274,7 +307,7 @@ impl App {
         };
         match self.responder(id)? {
             Responder::Local(reference) => Ok(Some(reference)),
-            Responder::Remote { name } => Err(not_built(&name)),
+            Responder::Remote(reference) => Err(crate::worker::not_here(&reference.id)),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::answer::Answer;
 use crate::compress::Asker;
 use crate::convert;
 use crate::error::{Error, ErrorKind};
+use crate::tools::told;
 use crate::types::{AppEvent, Finish, ToolCall, TurnEventKind};
 use crate::worker::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
 use crate::{Place, Shared, State, Turn};
@@ -143,9 +144,20 @@ impl Pump<'_> {
                     let _ = asked.send(outcome);
                 }
             }
+            WorkerEvent::Looked { request, outcome } => {
+                let asked = self.shared.state().looks.remove(&request);
+                // Whoever asked may have gone.
+                _ = asked.map(|asked| asked.send(outcome));
+            }
+            WorkerEvent::Embedded { request, outcome } => {
+                let asked = self.shared.state().embeds.remove(&request);
+                // Whoever asked may have gone.
+                _ = asked.map(|asked| asked.send(outcome));
+            }
             WorkerEvent::Checkpoints(told) => {
                 self.shared.checkpoints(*told);
             }
+            WorkerEvent::Ran(ran) => self.shared.ran(&ran),
             WorkerEvent::Stored { request, outcome } => {
                 let asked = self.shared.state().stores.remove(&request);
                 // Whoever asked may have gone.
@@ -232,7 +244,7 @@ impl Pump<'_> {
                 while let Some(before) = growing.answer.take_untold() {
                     turn.tell(before);
                 }
-                let call = ToolCall { id, name, arguments };
+                let call = ToolCall { id, name, arguments, run: None };
                 growing.calls.push(call.clone());
                 turn.tell(TurnEventKind::ToolCall { call });
             }
@@ -278,6 +290,12 @@ impl Pump<'_> {
         }
         if let Some(place) = turn.place.clone() {
             let Answer { text, reasoning, .. } = answer;
+            let mut setup = self.shared.state().setups.remove(id);
+            let next = setup.as_mut().and_then(|setup| setup.next.take()).filter(|_| !calls.is_empty());
+            let calls = match &next {
+                Some(next) => next.waiting(calls, called_well(&last)),
+                None => calls,
+            };
             let owed = fill(Owed {
                 place: place.clone(),
                 state: MessageState::Complete,
@@ -294,24 +312,49 @@ impl Pump<'_> {
                 state.owed.insert(place.message.clone(), owed);
             }
             state.end_turn(id);
-            let setup = state.setups.remove(id);
             drop(state);
             if let Err(error) = saved
                 && !complained
             {
                 self.shared.notice(not_saved(error).info);
             }
+            let next = next.filter(|_| called_well(&last));
+            let calls = next.map(|next| self.shared.open_round(Some(&place), id, calls, *next));
             turn.tell(last);
             turn.feed.close();
             self.conversation_changed(&place.conversation);
-            if let Some(setup) = setup {
+            if let Some(()) = calls {
+                // What comes of them is a part of this answer.
+                self.shared.begin_round(&place.message);
+            } else if let Some(setup) = setup {
                 self.shared.look_for_title(&setup);
                 self.shared.look_ahead(setup);
             }
         } else {
-            self.shared.state().end_turn(id);
-            turn.tell(last);
-            turn.feed.close();
+            self.end_temporary(&turn, &answer, calls, last);
+        }
+    }
+
+    /// Tells the end of a turn that is kept nowhere; its calls wait in memory alone.
+    fn end_temporary(&self, turn: &Turn, answer: &Answer, calls: Vec<ToolCall>, last: TurnEventKind) {
+        let id = turn.id.as_str();
+        let setup = self.shared.state().setups.remove(id);
+        let next = setup.and_then(|setup| setup.next).filter(|_| !calls.is_empty());
+        let (is_well, calls) = match &next {
+            Some(next) => (called_well(&last), next.waiting(calls, called_well(&last))),
+            None => (false, Vec::new()),
+        };
+        if let Some(next) = next.filter(|_| is_well) {
+            let next = next.with_call(&answer.text, &answer.reasoning, &calls);
+            self.shared.open_round(None, id, calls.clone(), next);
+        }
+        self.shared.state().end_turn(id);
+        turn.tell(last);
+        turn.feed.close();
+        if is_well {
+            self.shared.begin_round(id);
+        } else if !calls.is_empty() {
+            self.shared.tell(told(None, id, &calls, true, None));
         }
     }
 
@@ -367,6 +410,11 @@ impl Pump<'_> {
         }
         self.shared.state().save_owed();
     }
+}
+
+/// The answer ended by calling.
+fn called_well(last: &TurnEventKind) -> bool {
+    matches!(last, TurnEventKind::Done { stats } if stats.finish == Finish::ToolCalls)
 }
 
 fn not_saved(error: session::SessionError) -> Error {

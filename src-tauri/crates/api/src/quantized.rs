@@ -1,6 +1,7 @@
 //! Weights quantised while a model loads, and kept for the next start: one file for each source, format and version
 //! of the converter, under the data folder. What is kept is looked at before it is used; damaged, it is made again.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -63,6 +64,7 @@ pub fn open(
     let source = match location {
         Location::BuiltIn => String::new(),
         Location::Path(path) => canonical(path),
+        Location::Remote { .. } => String::new(),
     };
     let made = io
         .create_dir_all(Path::new(&quantize.folder))
@@ -130,6 +132,18 @@ pub fn forget(io: &dyn Io, data: &Path, source: &str) {
             }
         }
     }
+}
+
+/// Bytes of what was kept, by the path of the model that it was made of.
+pub fn kept_bytes(io: &dyn Io, data: &Path) -> BTreeMap<String, u64> {
+    let mut bytes = BTreeMap::new();
+    let entries = io.list(&data.join(FOLDER)).unwrap_or_default();
+    for record in entries.iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
+        let read = io.read(record).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
+        let n = io.len(&record.with_extension("gguf")).unwrap_or(0);
+        read.into_iter().for_each(|read| *bytes.entry(read.source).or_insert(0) += n);
+    }
+    bytes
 }
 
 /// For those who load by themselves.

@@ -21,6 +21,11 @@ pub fn budget(asked: Option<u64>, weight_bytes: u64) -> Option<Resident> {
     decide(asked, weight_bytes, free_bytes())
 }
 
+/// Weights take so much of what is free that they can't all be kept.
+pub fn is_tight(weight_bytes: u64, free: u64) -> bool {
+    weight_bytes > free / FITS.1 * FITS.0
+}
+
 /// Bytes that contexts may take: as many as asked for, else half of what weights leave.
 pub fn for_contexts(asked: Option<u64>, weight_bytes: u64) -> u64 {
     asked.unwrap_or_else(|| contexts_of(weight_bytes, free_bytes()))
@@ -30,8 +35,9 @@ fn contexts_of(weight_bytes: u64, free: Option<u64>) -> u64 {
     free.map_or(CONTEXTS, |free| free.saturating_sub(weight_bytes) / 2).max(LEAST_CONTEXTS)
 }
 
-/// Of weights that take up to this share of what is free, a copy in large pages is worth its memory.
-const MOVES: (u64, u64) = (2, 5);
+/// Weights that take up to this share of what is free are worth memory that the system can't take back, as it could
+/// the pages of their file.
+const MOVES: (u64, u64) = (3, 5);
 
 /// Whether weights should leave their file for large pages.
 pub fn may_settle(weight_bytes: u64) -> bool {
@@ -40,9 +46,9 @@ pub fn may_settle(weight_bytes: u64) -> bool {
 
 /// `free`: memory that this process could still have, where the system says.
 fn decide(asked: Option<u64>, weight_bytes: u64, free: Option<u64>) -> Option<Resident> {
-    let is_tight = free.is_some_and(|free| weight_bytes > free / FITS.1 * FITS.0);
-    let automatic = free.filter(|_| is_tight).map(|free| (free / TAKES.1 * TAKES.0).max(LEAST_BYTES));
-    asked.or(automatic).map(|n_bytes| Resident { n_bytes, is_tight })
+    let tight = free.is_some_and(|free| is_tight(weight_bytes, free));
+    let automatic = free.filter(|_| tight).map(|free| (free / TAKES.1 * TAKES.0).max(LEAST_BYTES));
+    asked.or(automatic).map(|n_bytes| Resident { n_bytes, is_tight: tight })
 }
 
 /// What the system, or the limit that it set this process, leaves; pages of files that it would give back count as
@@ -53,6 +59,15 @@ pub fn free_bytes() -> Option<u64> {
     let available = system.available_memory();
     let limits = this_process(&mut system).and_then(|pid| system.process(pid)?.cgroup_limits());
     Some(limits.map_or(available, |limits| available.min(limits.total_memory.saturating_sub(limits.rss))))
+}
+
+/// All the memory that there is. None: the system doesn't say.
+pub fn total_bytes() -> Option<u64> {
+    let mut system = System::new().ok()?;
+    system.refresh_memory();
+    let total = system.total_memory();
+    let limits = this_process(&mut system).and_then(|pid| system.process(pid)?.cgroup_limits());
+    Some(limits.map_or(total, |limits| total.min(limits.total_memory))).filter(|total| *total > 0)
 }
 
 /// Bytes of memory that this process holds, pages of files that it has mapped among them. None: the system doesn't

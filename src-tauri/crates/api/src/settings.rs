@@ -3,7 +3,13 @@
 //! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
 
 mod contexts;
+mod downloads;
+mod library;
 mod limits;
+mod network;
+mod sections;
+mod tools;
+mod window;
 
 use serde_json::{Value, json};
 
@@ -13,6 +19,7 @@ use crate::types::{ChoiceOption, SettingKind, SettingRow};
 /// One setting. `kind` and `default` are functions because some depend on the machine.
 pub struct Setting {
     pub key: &'static str,
+    /// The group of rows it stands in; `sections.rs` says where that stands.
     pub section: &'static str,
     pub label: &'static str,
     pub help: &'static str,
@@ -24,16 +31,17 @@ pub struct Setting {
 /// small machines.
 pub const DEFAULT_CONTEXT: u32 = 8192;
 
+const GENERAL: &str = "General";
 const SAMPLING: &str = "Answers";
+const GUARDING: &str = "Guarding";
+const LONG: &str = "Long conversations";
 const MODELS: &str = "Models";
 const MACHINE: &str = "Machine";
 const THINKING: &str = "Thinking";
-const LOOK: &str = "Look";
 const DATA: &str = "Data";
 
 fn choice(options: &[(&str, &str)]) -> SettingKind {
-    let options =
-        options.iter().map(|(value, label)| ChoiceOption { value: (*value).into(), label: (*label).into() });
+    let options = options.iter().map(|(v, l)| ChoiceOption { value: (*v).into(), label: (*l).into() });
     SettingKind::Choice { options: options.collect() }
 }
 
@@ -48,7 +56,7 @@ fn number(min: f64, max: f64, step: f64) -> SettingKind {
 static SETTINGS: &[Setting] = &[
     Setting {
         key: "model",
-        section: MODELS,
+        section: GENERAL,
         label: "Default model",
         help: "Answers in new conversations.",
         // The options are the library's entries, filled in by `App::settings_list`.
@@ -113,7 +121,7 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "titles",
-        section: SAMPLING,
+        section: GENERAL,
         label: "Let the model name conversations",
         help: "After the first answer, while nothing else is to be done. Names that you give stay.",
         kind: || SettingKind::Toggle,
@@ -220,7 +228,7 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "compression",
-        section: MODELS,
+        section: LONG,
         label: "Long conversations",
         help: "What the model is shown when a conversation is longer than its context. Your messages always stay.",
         kind: || {
@@ -235,19 +243,11 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "refusal_patterns",
-        section: SAMPLING,
+        section: GUARDING,
         label: "Refused patterns",
         help: "Regular expressions, with ;; between two. What matches one is not sent to a model.",
         kind: || SettingKind::Text { placeholder: "none".into() },
         default: || json!(""),
-    },
-    Setting {
-        key: "guard_marks",
-        section: SAMPLING,
-        label: "Mark what hides in tools' texts",
-        help: "Characters that don't show are written out, and text that reads like instructions to the model is told of.",
-        kind: || SettingKind::Toggle,
-        default: || json!(true),
     },
     Setting {
         key: "kv",
@@ -297,22 +297,6 @@ static SETTINGS: &[Setting] = &[
         default: || json!(true),
     },
     Setting {
-        key: "theme",
-        section: LOOK,
-        label: "Theme",
-        help: "Light, dark, or as the system has it.",
-        kind: || choice(&[("system", "System"), ("light", "Light"), ("dark", "Dark")]),
-        default: || json!("system"),
-    },
-    Setting {
-        key: "send_key",
-        section: LOOK,
-        label: "Send with",
-        help: "The other combination breaks the line.",
-        kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on a Mac)")]),
-        default: || json!("enter"),
-    },
-    Setting {
         key: "log_level",
         section: DATA,
         label: "Log detail",
@@ -334,7 +318,7 @@ static SETTINGS: &[Setting] = &[
 
 /// All of them, in the order in which they are shown.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().chain(contexts::ROWS).chain(limits::ROWS)
+    SETTINGS.iter().chain(sections::rows())
 }
 
 pub fn find(key: &str) -> Result<&'static Setting> {
@@ -346,6 +330,11 @@ pub fn find(key: &str) -> Result<&'static Setting> {
             format!("The settings are: {}.", keys.join(", ")),
         )
     })
+}
+
+/// Models read it when they are loaded.
+pub fn at_load(key: &str) -> bool {
+    sections::AT_LOAD.contains(&key)
 }
 
 /// `id=path; id=path` as pairs.
@@ -372,7 +361,9 @@ impl Setting {
     pub fn row(&self, value: Value) -> SettingRow {
         SettingRow {
             key: self.key.into(),
-            section: self.section.into(),
+            section: sections::of(self.section).into(),
+            group: self.section.into(),
+            at_load: at_load(self.key),
             label: self.label.into(),
             help: self.help.into(),
             kind: (self.kind)(),
@@ -421,9 +412,22 @@ impl Setting {
                 Value::String(_) => Ok(value.clone()),
                 _ => Err(wrong("a text".into())),
             },
+            SettingKind::Keys if keys_fit(value) => Ok(value.clone()),
+            SettingKind::Keys => Err(wrong("commands, each with a list of its keys".into())),
             SettingKind::ReadOnly => Err(wrong(self.help.trim_end_matches('.').into())),
         }
     }
+}
+
+/// Commands and their keys as the page has them, in bounds far beyond any keyboard.
+fn keys_fit(value: &Value) -> bool {
+    let name = |text: &str| (1..=40).contains(&text.len());
+    let keys = |value: &Value| {
+        let list = value.as_array().filter(|list| list.len() <= 4);
+        list.is_some_and(|list| list.iter().all(|keys| keys.as_str().is_some_and(name)))
+    };
+    let map = value.as_object().filter(|map| map.len() <= 200);
+    map.is_some_and(|map| map.iter().all(|(command, value)| name(command) && keys(value)))
 }
 
 /// JSON's `3` and `3.0` are the same whole number.
@@ -460,6 +464,13 @@ mod tests {
             ("kv", json!("q8_0"), Some(json!("q8_0"))),
             ("kv", json!("f64"), None),
             ("theme", json!(1), None),
+            (
+                "shortcuts",
+                json!({"settings": ["Mod+,"], "stop": []}),
+                Some(json!({"settings": ["Mod+,"], "stop": []})),
+            ),
+            ("shortcuts", json!({"settings": "Mod+,"}), None),
+            ("shortcuts", json!([]), None),
             ("data_dir", json!("/tmp"), None),
         ];
         for (key, value, expected) in cases {

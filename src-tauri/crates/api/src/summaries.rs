@@ -8,7 +8,8 @@ use session::FoldRow;
 use session::compress::Strategy;
 
 use crate::compress::Asker;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tools::Next;
 use crate::types::FoldStrategy;
 use crate::worker::protocol::{
     ChatOptions, Fitted, GenerateRequest, LoadSpec, ModelRef, Prompt, Step, SummaryText, Wanted,
@@ -26,6 +27,8 @@ pub(crate) struct Setup {
     pub max_tokens: Option<usize>,
     /// Where the conversation chooses none.
     pub default: FoldStrategy,
+    /// What calls of tools are answered with.
+    pub next: Option<Box<Next>>,
 }
 
 /// One summary that is being written.
@@ -64,6 +67,24 @@ impl State {
             Reason::Asked(_) | Reason::Ahead(_) => false,
         };
         self.jobs.iter().find(|(_, job)| waits(job)).map(|(id, _)| id.clone())
+    }
+
+    /// Gives up summaries and titles that are being written of a conversation: names of their turns, which are to be
+    /// cancelled. Error: somebody waits for one.
+    pub fn give_up_writing(&mut self, conversation: &str) -> Result<Vec<String>> {
+        let is_it = |job: &Job| job.conversation == conversation;
+        if self.jobs.values().any(|job| is_it(job) && !job.is_ahead()) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "session.answering",
+                "A summary is being written of this conversation.",
+                "Wait for its end, or stop it.",
+            ));
+        }
+        let summaries = self.jobs.extract_if(|_, job| is_it(job)).map(|(id, _)| id);
+        let mut turns: Vec<String> = summaries.collect();
+        turns.extend(self.give_up_titles(conversation));
+        Ok(turns)
     }
 
     /// Summaries that nobody waits for.
@@ -114,6 +135,7 @@ impl Shared {
             chat: request.chat.clone(),
             max_tokens: request.max_tokens,
             default: FoldStrategy::Summary,
+            next: None,
         };
         let job = Job::new(&setup.conversation, wanted, Reason::Turn(request));
         self.begin_summary(&setup, job)

@@ -36,6 +36,11 @@ impl State {
         self.titles.keys().cloned().collect()
     }
 
+    /// Those of a conversation that are being written are forgotten: names of their turns.
+    pub fn give_up_titles(&mut self, conversation: &str) -> Vec<String> {
+        self.titles.extract_if(|_, job| job.conversation == conversation).map(|(id, _)| id).collect()
+    }
+
     /// The first question and its answer, if the conversation is to be called after them.
     fn to_entitle(&self, id: &str) -> Result<Option<(String, String)>> {
         let branch = self.session.branch(id)?;
@@ -44,8 +49,10 @@ impl State {
         }
         let rows: Vec<_> = branch.messages.into_iter().map(|message| message.row).collect();
         Ok(match rows.as_slice() {
-            [question, answer]
+            // Between them there may be what tools were called for.
+            [question, between @ .., answer]
                 if question.role == Role::User
+                    && between.iter().chain([answer]).all(|row| row.role == Role::Assistant)
                     && answer.state == MessageState::Complete
                     && !answer.text.trim().is_empty() =>
             {
@@ -86,6 +93,7 @@ impl Shared {
             vec![message("user", question), message("assistant", answer), message("user", ASK.into())];
         let mut chat = setup.chat.clone();
         chat.reasoning_budget = Some(0);
+        chat.tools = serde_json::Value::Null;
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn,
             model: setup.model.clone(),
@@ -144,7 +152,7 @@ impl Shared {
     }
 
     /// A setting as it is kept, else its default.
-    fn setting(&self, key: &str) -> Result<serde_json::Value> {
+    pub(crate) fn setting(&self, key: &str) -> Result<serde_json::Value> {
         let kept = self.state().session.setting(key)?;
         match kept.and_then(|json| serde_json::from_str(&json).ok()) {
             Some(value) => Ok(value),

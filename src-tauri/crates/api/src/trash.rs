@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::types::{AppEvent, ConversationSummary, Count};
 use crate::worker::protocol::WorkerRequest;
-use crate::{App, convert};
+use crate::{App, convert, title};
 
 impl App {
     /// Into the trash; its answer, if one is being written, is stopped.
@@ -45,6 +45,37 @@ impl App {
             self.forget(&ids)?;
         }
         Ok(Count { count: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
+    }
+
+    /// A message for good: text, index, ids of tokens, summaries that know it, stored contexts, and every copy that was
+    /// kept of them. What was said after it stays.
+    pub fn message_forget(&self, message: &str) -> Result<ConversationSummary> {
+        let (conversation, writing) = {
+            let mut state = self.shared().state();
+            let conversation = state.session.message_place(message)?;
+            let writing = state.give_up_writing(&conversation)?;
+            (conversation, writing)
+        };
+        for turn in writing {
+            self.ask(WorkerRequest::Cancel { turn })?;
+        }
+        // What the worker keeps of it goes first: it must not be written once the text is gone.
+        self.ask(WorkerRequest::Forget { conversation: conversation.clone() })?;
+        // An answer comes after everything that the worker has told of: no file is claimed later.
+        self.kv_stats()?;
+        let _alone = self.shared().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut traces = None;
+        let summary = self.changed(|state| {
+            let title = title::of_message("");
+            let (row, notice) = state.session.forget_message(message, &title, &*self.shared().io)?;
+            traces = notice;
+            Ok(row)
+        })?;
+        self.conversation_forget_contexts(&conversation)?;
+        if let Some(traces) = traces {
+            self.shared().notice(Error::from(traces).info);
+        }
+        Ok(summary)
     }
 
     fn forget(&self, ids: &[String]) -> Result<()> {

@@ -3,14 +3,40 @@
 //!
 //! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
 
+mod attachments;
+mod connections;
 mod contexts;
+mod downloads;
+mod draft;
+mod library;
+mod look;
+mod temporary;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+mod plugins;
+mod presets;
+mod remote;
+mod sending;
+mod settings;
+mod tools;
 mod tree;
 
+pub use attachments::*;
+pub use connections::{ConnectionInfo, ConnectionPurpose, ConnectionsArgs};
 pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier};
+pub use downloads::*;
+pub use draft::{DraftArgs, DraftCount};
+pub use library::*;
+pub use look::{Looked, PickArgs, TokenShare};
+pub use plugins::*;
+pub use presets::*;
+pub use remote::*;
+pub use sending::SendArgs;
+pub use settings::*;
+pub use temporary::{TemporaryArgs, TemporaryMessage};
+pub use tools::*;
 pub use tree::*;
 
 // ---- the application ----
@@ -32,6 +58,10 @@ pub struct ErrorInfo {
     pub code: String,
     pub message: String,
     pub remedy: String,
+    /// What can be done about it at once, if the user wishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub action: Option<ErrorAction>,
 }
 
 // ---- conversations ----
@@ -139,6 +169,12 @@ pub struct Message {
     pub error: Option<ErrorInfo>,
     pub model: Option<String>,
     pub stats: Option<TurnStats>,
+    /// Files of a question.
+    #[serde(default)]
+    pub attachments: Vec<Attachment>,
+    /// What of files an answer's question gave to the model.
+    #[serde(default)]
+    pub sources: Vec<Source>,
     #[ts(type = "number")]
     pub created_ms: i64,
     /// This message is version `version` of `versions` under its parent, counted from 1.
@@ -153,6 +189,10 @@ pub struct ToolCall {
     pub name: String,
     /// A JSON object.
     pub arguments: String,
+    /// Absent: it is no call of a tool of ours, or it has not been looked at yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub run: Option<ToolRun>,
 }
 
 // ---- what the use cases take (their names and results: `calls.rs`) ----
@@ -230,44 +270,6 @@ pub struct SettingArgs {
 #[serde(deny_unknown_fields)]
 pub struct KeyArgs {
     pub key: String,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct SendArgs {
-    /// Absent: a new conversation is made.
-    #[serde(default)]
-    #[ts(optional = nullable)]
-    pub conversation: Option<String>,
-    pub text: String,
-    /// Library id; absent: the conversation's model, or the default.
-    #[serde(default)]
-    #[ts(optional = nullable)]
-    pub model: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct DraftArgs {
-    /// Absent: a conversation that is about to begin.
-    #[serde(default)]
-    #[ts(optional = nullable)]
-    pub conversation: Option<String>,
-    pub text: String,
-    /// Library id; absent: the conversation's model, or the default.
-    #[serde(default)]
-    #[ts(optional = nullable)]
-    pub model: Option<String>,
-}
-
-/// What sending a draft would cost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct DraftCount {
-    /// Of the whole prompt: the conversation, the draft, and the markup of the model's template.
-    pub tokens: u32,
-    pub context_limit: u32,
-    /// The model can be told to think or not to.
-    pub can_think_or_not: bool,
 }
 
 // ---- turns ----
@@ -366,96 +368,14 @@ pub struct TurnStats {
     pub ttft_ms: f64,
     pub prefill_tok_s: f64,
     pub decode_tok_s: f64,
-}
-
-// ---- models ----
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelSource {
-    /// Ships inside the application.
-    BuiltIn,
-    /// A file that stays where the user has it.
-    File,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum ModelState {
-    Unloaded,
-    Loading {
-        fraction: f32,
-    },
-    Ready,
-    /// The file is gone or can't be used; the entry stays so that nothing vanishes silently.
-    Unusable {
-        error: ErrorInfo,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct ModelEntry {
-    pub id: String,
-    pub name: String,
-    pub source: ModelSource,
-    pub path: Option<String>,
-    #[ts(type = "number")]
-    pub bytes: u64,
-    pub architecture: String,
-    #[ts(type = "number")]
-    pub parameters: u64,
-    /// The dtype most weights have, such as `Q4_K`.
-    pub dtype: String,
-    pub context_length: u32,
-    pub state: ModelState,
-}
-
-// ---- settings ----
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum SettingKind {
-    Number {
-        min: f64,
-        max: f64,
-        step: f64,
-    },
-    Integer {
-        #[ts(type = "number")]
-        min: i64,
-        #[ts(type = "number")]
-        max: i64,
-        /// What the empty field means, where the value may be absent.
-        absent: Option<String>,
-    },
-    Choice {
-        options: Vec<ChoiceOption>,
-    },
-    Toggle,
-    Text {
-        placeholder: String,
-    },
-    /// Shown, not edited here; changed by a flag or an environment variable.
-    ReadOnly,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct ChoiceOption {
-    pub value: String,
-    pub label: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct SettingRow {
-    pub key: String,
-    pub section: String,
-    pub label: String,
-    pub help: String,
-    pub kind: SettingKind,
-    #[ts(type = "unknown")]
-    pub default: serde_json::Value,
-    #[ts(type = "unknown")]
-    pub value: serde_json::Value,
+    /// The counts of tokens are estimates.
+    #[serde(default)]
+    #[ts(optional, as = "Option<bool>")]
+    pub is_about: bool,
+    /// The host that answered, where it was not this machine.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub answered_by: Option<String>,
 }
 
 // ---- what happens beside turns ----
@@ -481,8 +401,41 @@ pub enum AppEvent {
     ModelRemoved {
         id: String,
     },
+    ModelImport {
+        progress: ImportProgress,
+    },
     SettingChanged {
         row: SettingRow,
+    },
+    PresetChanged {
+        preset: Preset,
+    },
+    PresetRemoved {
+        id: String,
+    },
+    /// New, further, or in another state.
+    DownloadChanged {
+        download: Download,
+    },
+    DownloadRemoved {
+        id: String,
+    },
+    /// Calls of an answer have come further.
+    ToolCalls {
+        /// Null: a chat that is kept nowhere; its answers go by the names of their turns.
+        conversation: Option<String>,
+        message: String,
+        calls: Vec<ToolCall>,
+        /// Nothing more happens to them by itself.
+        over: bool,
+        /// The turn that answers what they brought.
+        turn: Option<String>,
+    },
+    ToolServerChanged {
+        server: ToolServerInfo,
+    },
+    ToolServerRemoved {
+        id: String,
     },
     /// Something the user should know though nothing failed.
     Notice {

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use api::types::{CheckpointArgs, KvInfo, SendArgs, TurnEventKind, TurnStarted, TurnStats};
 use api::{App, AppConfig};
+use io::{Clock, ManualClock, RealClock, RealIo};
 use serde_json::json;
 
 /// A data folder of its own, removed at the end.
@@ -19,7 +22,12 @@ impl Home {
     }
 
     fn open(&self) -> App {
-        let app = App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap();
+        self.open_at(Arc::new(RealClock::new()))
+    }
+
+    fn open_at(&self, clock: Arc<dyn Clock>) -> App {
+        let config = AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() };
+        let app = App::open_with(config, Arc::new(RealIo), clock).unwrap();
         for (key, value) in [("max_tokens", 8), ("temperature", 0), ("threads", 1)] {
             app.settings_set(key, &json!(value)).unwrap();
         }
@@ -54,7 +62,13 @@ struct Answer {
 }
 
 fn start(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
-    app.send(SendArgs { conversation: conversation.map(Into::into), text: text.into(), model: None }).unwrap()
+    app.send(SendArgs {
+        conversation: conversation.map(Into::into),
+        text: text.into(),
+        model: None,
+        ..SendArgs::default()
+    })
+    .unwrap()
 }
 
 fn finish(app: &App, started: TurnStarted) -> Answer {
@@ -202,7 +216,7 @@ fn repeated_prefixes_are_found() {
         assert!(info.hit_rate > 0.8, "start {start}: {info:?}");
         assert!((info.hit_rate - found as f64 / asked as f64).abs() < 1e-9);
         assert!(start == 0 || info.disk.hit_tokens > 500, "{info:?}");
-        for pool in [info.pages, info.window_pages, info.states] {
+        for pool in [info.pages, info.window_pages, info.states, info.aged_pages] {
             assert!(
                 pool.held <= pool.places && pool.shared <= pool.held && pool.fragmentation < 0.9,
                 "{info:?}"
@@ -249,6 +263,39 @@ fn the_budget_holds_and_named_checkpoints_stay() {
     assert!(!off.text.is_empty());
     drop(app);
     assert_eq!(home.files(), Vec::<PathBuf>::new(), "nothing is stored where nothing may be");
+}
+
+#[test]
+fn idle_contexts_leave_memory_after_their_time() {
+    let home = Home::new("idle");
+    let clock = Arc::new(ManualClock::new(1_800_000_000_000));
+    let minutes = |n: u64| clock.advance(Duration::from_secs(n * 60));
+    let app = home.open_at(clock.clone());
+    app.settings_set("idle_minutes", &json!(10)).unwrap();
+    // The model itself stays, however late the clock says it is while its contexts are still being stored.
+    app.settings_set("idle_unload", &json!(null)).unwrap();
+    let n_contexts = || app.kv_stats().unwrap().contexts;
+    let first = ask(&app, None, &long("Mia"));
+    minutes(9);
+    ask(&app, None, &long("Ned"));
+    assert_eq!(n_contexts(), 2);
+    minutes(1);
+    assert_eq!(n_contexts(), 1, "the first has been idle for ten");
+    minutes(10);
+    let info = app.kv_stats().unwrap();
+    assert_eq!((info.contexts, info.pages.held), (0, 0), "{info:?}");
+    let again = ask(&app, Some(&first.conversation), QUESTIONS[0]);
+    assert!(again.stats.reused_tokens > 300, "it comes back from disk: {:?}", again.stats);
+    app.settings_set("idle_minutes", &json!(null)).unwrap();
+    ask(&app, Some(&first.conversation), QUESTIONS[1]);
+    minutes(100_000);
+    assert_eq!(n_contexts(), 1);
+    // where nothing is stored, what is in memory is all there is
+    app.settings_set("context_store_every", &json!(null)).unwrap();
+    app.settings_set("idle_minutes", &json!(10)).unwrap();
+    ask(&app, Some(&first.conversation), QUESTIONS[2]);
+    minutes(100_000);
+    assert_eq!(n_contexts(), 1);
 }
 
 #[test]

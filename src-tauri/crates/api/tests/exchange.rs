@@ -51,7 +51,12 @@ fn end(app: &App, started: &TurnStarted) {
 }
 
 fn say(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
-    let args = SendArgs { conversation: conversation.map(Into::into), text: text.into(), model: None };
+    let args = SendArgs {
+        conversation: conversation.map(Into::into),
+        text: text.into(),
+        model: None,
+        ..SendArgs::default()
+    };
     let started = app.send(args).unwrap();
     end(app, &started);
     started

@@ -97,6 +97,9 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
     for (key, value) in [("limit_concurrent", 2), ("limit_waiting", 3), ("limit_answer_tokens", 150)] {
         app.settings_set(key, &json!(value)).unwrap();
     }
+    // Turns whose model is being loaded wait too.
+    let first = app.generate(args(raw("Tell me"), Some(1))).unwrap();
+    app.watch_turn(&first, 0).unwrap().for_each(drop);
     let turns: Vec<String> = (0..5).map(|_| app.generate(args(raw("Tell me"), None)).unwrap()).collect();
     refused(app.generate(args(raw("Tell me"), None)), "limit.turns");
     let ends: Vec<_> = turns.iter().map(|turn| end(&app, turn)).collect();
@@ -118,10 +121,12 @@ fn time_is_a_limit_for_answers_and_for_those_who_wait() {
     let app = home.open_with(Overrides { backend: Some(Backend::Scalar), ..Overrides::default() });
     // so that the model is there
     end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
-    app.settings_set("limit_seconds", &json!(1)).unwrap();
+    app.settings_set("limit_seconds", &json!(2)).unwrap();
     app.settings_set("limit_concurrent", &json!(1)).unwrap();
     app.settings_set("context", &json!(8192)).unwrap();
     let endless = app.generate(args(raw("Tell me all"), None)).unwrap();
+    // who waits must not get a turn before its own time is up
+    app.settings_set("limit_seconds", &json!(1)).unwrap();
     let waiting = app.generate(args(raw("And me"), None)).unwrap();
     let stats = end(&app, &endless).0.unwrap();
     assert_eq!(stats.finish, Finish::TimeUp);

@@ -2,47 +2,27 @@
 //! and everything can be had back.
 #![allow(clippy::unwrap_used)] // a test
 
-use std::path::PathBuf;
-
 use api::types::{
     Conversation, DraftArgs, FoldStrategy, MessageState, SendArgs, TurnEventKind, TurnStarted, TurnStats,
 };
 use api::worker::protocol::{Prompt, PromptMessage};
-use api::{App, AppConfig, GenerateArgs, SamplingArgs};
+use api::{App, GenerateArgs, SamplingArgs};
+use common::Home;
 use serde_json::json;
 
-/// A data folder of its own, removed at the end.
-struct Home(PathBuf);
+mod common;
 
-impl Home {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("inglenook-long-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> App {
-        let app = App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap();
-        for (key, value) in [
-            ("max_tokens", json!(16)),
-            ("temperature", json!(0)),
-            ("threads", json!(1)),
-            ("context", json!(256)),
-        ] {
-            app.settings_set(key, &value).unwrap();
-        }
-        app
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn open(home: &Home) -> App {
+    home.open_as(&[("max_tokens", json!(16)), ("context", json!(256))])
 }
 
 fn send(app: &App, conversation: Option<&str>, text: &str) -> (TurnStarted, Vec<TurnEventKind>) {
-    let args = SendArgs { conversation: conversation.map(Into::into), text: text.into(), model: None };
+    let args = SendArgs {
+        conversation: conversation.map(Into::into),
+        text: text.into(),
+        model: None,
+        ..SendArgs::default()
+    };
     let started = app.send(args).unwrap();
     let events = app.watch_turn(&started.turn, 0).unwrap().flatten().map(|event| event.kind).collect();
     (started, events)
@@ -56,7 +36,8 @@ fn stats(events: &[TurnEventKind]) -> &TurnStats {
 }
 
 fn count(app: &App, conversation: &str) -> u32 {
-    let args = DraftArgs { conversation: Some(conversation.into()), text: "And?".into(), model: None };
+    let args =
+        DraftArgs { conversation: Some(conversation.into()), text: "And?".into(), ..DraftArgs::default() };
     app.draft_count(&args).unwrap().tokens
 }
 
@@ -89,7 +70,7 @@ fn talk(app: &App, strategy: FoldStrategy) -> (Conversation, usize) {
 #[test]
 fn the_window_goes_on() {
     let home = Home::new("window");
-    let app = home.open();
+    let app = open(&home);
     let (conversation, n_told) = talk(&app, FoldStrategy::Window);
     assert!((2..6).contains(&n_told), "cuts are large: {n_told}");
     let fold = conversation.fold.as_ref().unwrap();
@@ -104,7 +85,7 @@ fn the_window_goes_on() {
     // What was folded has an effect after a start, too.
     let counted = count(&app, id);
     drop(app);
-    let app = home.open();
+    let app = open(&home);
     assert_eq!(count(&app, id), counted);
     let whole = app.conversation_unfold(id).unwrap();
     assert_eq!(whole.fold, None);
@@ -114,7 +95,7 @@ fn the_window_goes_on() {
 #[test]
 fn summaries_go_on() {
     let home = Home::new("summary");
-    let app = home.open();
+    let app = open(&home);
     let (conversation, n_told) = talk(&app, FoldStrategy::Summary);
     assert!(n_told > 0);
     let fold = conversation.fold.unwrap();
@@ -125,7 +106,7 @@ fn summaries_go_on() {
 #[test]
 fn what_matters_least_is_forgotten() {
     let home = Home::new("attention");
-    let app = home.open();
+    let app = open(&home);
     let (conversation, n_told) = talk(&app, FoldStrategy::Attention);
     assert!(n_told > 0);
     assert_eq!(conversation.fold.unwrap().strategy, FoldStrategy::Attention);
@@ -138,7 +119,7 @@ fn what_matters_least_is_forgotten() {
 #[test]
 fn folding_now_is_undone_exactly() {
     let home = Home::new("now");
-    let app = home.open();
+    let app = open(&home);
     app.settings_set("context", &json!(1024)).unwrap();
     for strategy in [FoldStrategy::Window, FoldStrategy::Summary] {
         let (started, _) = send(&app, None, "Hello");
@@ -164,7 +145,7 @@ fn folding_now_is_undone_exactly() {
 #[test]
 fn without_a_strategy_nothing_is_left_out() {
     let home = Home::new("off");
-    let app = home.open();
+    let app = open(&home);
     let (started, _) = send(&app, None, "Hello");
     app.conversation_set_compression(&started.conversation, Some(FoldStrategy::Off)).unwrap();
     let mut events = Vec::new();
@@ -204,7 +185,7 @@ fn without_a_strategy_nothing_is_left_out() {
 #[test]
 fn texts_are_guarded() {
     let home = Home::new("guard");
-    let app = home.open();
+    let app = open(&home);
     assert!(app.settings_set("refusal_patterns", &json!("(")).is_err());
     app.settings_set("refusal_patterns", &json!("project \\w+bird")).unwrap();
     let refused = |text: &str| app.send(SendArgs { text: text.into(), ..SendArgs::default() }).unwrap_err();

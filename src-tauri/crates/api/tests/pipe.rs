@@ -10,7 +10,7 @@ use api::worker::protocol::{
     GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
     WorkerRequest,
 };
-use api::worker::{End, run};
+use api::worker::{End, channel, run};
 use io::RealClock;
 
 fn line(request: &WorkerRequest) -> String {
@@ -69,6 +69,8 @@ fn the_worker_runs_over_a_pipe() {
                 assert!(outcome.unwrap().parameters > 0);
             }
             WorkerEvent::Counted { .. }
+            | WorkerEvent::Looked { .. }
+            | WorkerEvent::Embedded { .. }
             | WorkerEvent::Fitted { .. }
             | WorkerEvent::Stored { .. }
             | WorkerEvent::KvStats { .. } => {
@@ -80,6 +82,7 @@ fn the_worker_runs_over_a_pipe() {
                 assert!(!outcome.unwrap_err().info.remedy.is_empty());
             }
             WorkerEvent::Model { id, .. } => assert_eq!(id, "starter"),
+            WorkerEvent::Ran(ran) => assert!(ran.model == "starter" && ran.tok_s >= 0.0),
             WorkerEvent::Turn { turn, step } => match step {
                 Step::Token { text, .. } | Step::Rest { text, .. } => {
                     texts[usize::from(turn == "b")] += &text
@@ -114,13 +117,16 @@ fn the_worker_runs_over_a_pipe() {
 
 #[test]
 fn a_turn_is_cancelled_while_its_model_loads() {
-    let (send, requests) = std::sync::mpsc::channel();
+    let (send, requests) = channel();
     for request in [generate("a"), WorkerRequest::Cancel { turn: "a".into() }, generate("b")] {
         send.send(request).unwrap();
     }
-    drop(send);
+    let mut send = Some(send);
     let mut events = Vec::new();
     let end = run(&requests, Arc::new(RealClock::new()), &mut |event| {
+        if matches!(&event, WorkerEvent::Turn { turn, step: Step::Done(_) } if turn == "b") {
+            send = None;
+        }
         events.push(event);
         true
     });

@@ -1,42 +1,25 @@
 //! The tree of messages through the application: edits, versions, answers that go on, search, deleting for good.
 #![allow(clippy::unwrap_used)] // a test
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use api::App;
 use api::types::{
     ConversationOptions, Finish, Message, MessageState, SearchArgs, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted, TurnStats,
 };
-use api::{App, AppConfig};
+use common::{Home, found_in};
 use serde_json::json;
 
-/// A data folder of its own, removed at the end.
-struct Home(PathBuf);
-
-impl Home {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("inglenook-api-tree-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> App {
-        let app = App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap();
-        app.settings_set("max_tokens", &json!(24)).unwrap();
-        app.settings_set("temperature", &json!(0)).unwrap();
-        app.settings_set("threads", &json!(1)).unwrap();
-        app
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+mod common;
 
 fn say(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
-    let args = SendArgs { conversation: conversation.map(Into::into), text: text.into(), model: None };
+    let args = SendArgs {
+        conversation: conversation.map(Into::into),
+        text: text.into(),
+        model: None,
+        ..SendArgs::default()
+    };
     let started = app.send(args).unwrap();
     end(app, &started);
     started
@@ -92,6 +75,26 @@ fn messages_are_edited_and_answered_again_and_every_version_stays() {
     assert_eq!(texts(&app, &fork.id), before[..2]);
     assert_eq!(app.message_edit(&first.user_message, " ").unwrap_err().code(), "chat.empty_message");
     assert_eq!(app.message_fork("x").unwrap_err().kind.http_status(), 404);
+}
+
+/// A rewritten answer is what the model is shown from then on.
+#[test]
+fn an_answer_is_rewritten_and_the_next_question_goes_on_from_it() {
+    let home = Home::new("rewrite");
+    let app = home.open();
+    let first = say(&app, None, "How do I add a model?");
+    let id = first.conversation.clone();
+    let before = texts(&app, &id);
+    let changed = app.answer_edit(&first.assistant_message, "By hand.").unwrap();
+    assert_eq!(texts(&app, &id), ["How do I add a model?", "By hand."]);
+    let mine = messages(&app, &id).pop().unwrap();
+    assert_eq!((mine.version, mine.versions, mine.stats.is_none()), (2, 2, true));
+    say(&app, Some(&id), "And then?");
+    assert_eq!(texts(&app, &id).len(), 4);
+    assert!(app.message_choose(&mine.id, Some(1)).unwrap().revision > changed.revision);
+    assert_eq!(texts(&app, &id), before);
+    assert_eq!(app.answer_edit(&mine.id, " ").unwrap_err().code(), "chat.empty_message");
+    assert_eq!(app.answer_edit(&first.user_message, "x").unwrap_err().code(), "session.not_an_answer");
 }
 
 /// Cut after so many tokens and gone on with, the answer is that which would have been given at once.
@@ -180,17 +183,32 @@ fn conversations_have_options_of_their_own() {
     assert_eq!(app.conversation_get(&id).unwrap().options, ConversationOptions::default());
 }
 
-fn found_in(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(found_in(&path, needle));
-        } else if std::fs::read(&path).unwrap().windows(needle.len()).any(|at| at == needle) {
-            found.push(path);
-        }
+#[test]
+fn one_message_goes_for_good_and_the_rest_of_its_conversation_stays() {
+    const MARKER: &str = "zebraquartzite";
+    let home = Home::new("forget-one");
+    let app = home.open();
+    let first = say(&app, None, &format!("{MARKER} is what?"));
+    let id = first.conversation.clone();
+    say(&app, Some(&id), "How do I add a model?");
+    let n_stored = || std::fs::read_dir(home.0.join("contexts")).map_or(0, Iterator::count);
+    drop(app);
+    let app = home.open();
+    assert!(n_stored() > 0 && !found_in(&home.0, MARKER.as_bytes()).is_empty(), "the test looks where it is");
+    // an answer may repeat it
+    for message in [&first.user_message, &first.assistant_message] {
+        app.message_forget(message).unwrap();
     }
-    found
+    assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
+    assert_eq!(n_stored(), 0, "contexts hold its tokens");
+    let left = app.conversation_get(&id).unwrap();
+    assert_eq!((left.messages.len(), left.summary.title.as_str()), (4, "New conversation"));
+    assert_eq!(left.messages[2].text, "How do I add a model?");
+    say(&app, Some(&id), "Is it private?");
+    assert_eq!(texts(&app, &id).len(), 6);
+    assert_eq!(app.message_forget("x").unwrap_err().kind.http_status(), 404);
+    drop(app);
+    assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -1,43 +1,25 @@
 //! The application over a real database and the starter model: turns, replay, cancel, settings, library.
 #![allow(clippy::unwrap_used)] // a test
 
-use std::path::PathBuf;
-
 use api::types::{
     AppEvent, DraftArgs, Finish, MessageState, ModelState, Role, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted,
 };
 use api::worker::protocol::Prompt;
-use api::{App, AppConfig, GenerateArgs, SamplingArgs};
+use api::{App, GenerateArgs, SamplingArgs};
+use common::Home;
 use serde_json::{Value, json};
 
-/// A data folder of its own, removed at the end.
-struct Home(PathBuf);
-
-impl Home {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("inglenook-api-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> App {
-        let app = App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap();
-        app.settings_set("max_tokens", &json!(24)).unwrap();
-        app.settings_set("temperature", &json!(0)).unwrap();
-        app.settings_set("threads", &json!(1)).unwrap();
-        app
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+mod common;
 
 fn send(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
-    app.send(SendArgs { conversation: conversation.map(Into::into), text: text.into(), model: None }).unwrap()
+    app.send(SendArgs {
+        conversation: conversation.map(Into::into),
+        text: text.into(),
+        model: None,
+        ..SendArgs::default()
+    })
+    .unwrap()
 }
 
 fn all(app: &App, turn: &str) -> Vec<TurnEvent> {
@@ -128,7 +110,7 @@ fn a_draft_counts_what_sending_it_costs() {
     let app = home.open();
     let count = |conversation: Option<&str>, text: &str| {
         let (conversation, text) = (conversation.map(Into::into), text.into());
-        app.draft_count(&DraftArgs { conversation, text, model: None }).unwrap()
+        app.draft_count(&DraftArgs { conversation, text, ..DraftArgs::default() }).unwrap()
     };
     let mut typed = String::new();
     let mut counts = Vec::new();
@@ -153,31 +135,36 @@ fn cancelling_keeps_what_was_written() {
     let home = Home::new("cancel");
     let app = home.open();
     app.settings_reset("max_tokens").unwrap();
-    let started = send(&app, None, "Tell me everything");
+    // An answer may end by itself before it is cancelled.
+    assert!((0..50).any(|_| was_cancelled(&app)), "no answer was ever cancelled");
+}
+
+/// Cancels an answer after its first words. False: it had ended by then.
+fn was_cancelled(app: &App) -> bool {
+    let started = send(app, None, "Tell me everything");
     let mut watch = app.watch_turn(&started.turn, 0).unwrap();
     let mut seen = Vec::new();
     while text(&seen).is_empty() {
-        seen.extend(watch.next_blocking().expect("text comes"));
-        if seen.iter().any(|event| matches!(event.kind, TurnEventKind::Done { .. })) {
-            return; // a model that stops at once leaves nothing to cancel
-        }
+        let Some(event) = watch.next_blocking() else { return false };
+        seen.extend(event);
     }
     let busy = app.send(SendArgs {
         conversation: Some(started.conversation.clone()),
         text: "x".into(),
-        model: None,
+        ..SendArgs::default()
     });
     app.turn_cancel(&started.turn).unwrap();
     seen.extend(watch.flatten());
     app.turn_cancel(&started.turn).unwrap();
-    if let Err(error) = busy {
-        assert_eq!(error.code(), "session.answering");
-        let TurnEventKind::Done { stats } = &seen.last().unwrap().kind else { panic!("{seen:?}") };
-        assert_eq!(stats.finish, Finish::Cancelled);
-        let messages = app.conversation_get(&started.conversation).unwrap().messages;
-        assert_eq!(messages[1].state, MessageState::Stopped);
-        assert_eq!(messages[1].text, text(&seen));
+    let TurnEventKind::Done { stats } = &seen.last().unwrap().kind else { panic!("{seen:?}") };
+    if stats.finish != Finish::Cancelled {
+        return false;
     }
+    assert_eq!(busy.unwrap_err().code(), "session.answering");
+    let messages = app.conversation_get(&started.conversation).unwrap().messages;
+    assert_eq!(messages[1].state, MessageState::Stopped);
+    assert_eq!(messages[1].text, text(&seen));
+    true
 }
 
 #[test]
@@ -248,10 +235,6 @@ fn conversations_are_renamed_deleted_and_brought_back() {
     assert_eq!(call("send", &json!({ "text": "  " })).unwrap_err().code(), "chat.empty_message");
     let unknown = json!({ "text": "x", "model": "gpt-17" });
     assert_eq!(call("send", &unknown).unwrap_err().code(), "model.unknown");
-    assert_eq!(
-        call("send", &json!({ "text": "x", "model": "https://a.b" })).unwrap_err().code(),
-        "remote.not_built"
-    );
 }
 
 #[test]

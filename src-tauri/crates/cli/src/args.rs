@@ -7,15 +7,18 @@ use api::limits::Preset;
 use api::machine::Numa;
 use api::process::Place;
 use api::worker::protocol::{Backend, Kv, Speculate};
-use api::{AppConfig, DATA_DIR_VARIABLE, LogTo, Overrides, Result};
+use api::{AppConfig, DATA_DIR_VARIABLE, Environment, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand};
 use engine::RopeScaling;
+use engine::kv::aging::Aging;
 
-use crate::{not_built, text};
+use crate::text;
 
+mod texts;
 mod values;
 
-pub use values::{BackendArg, KvArg, NumaArg, PresetArg, SpeculateArg};
+pub use texts::{DetokenizeArgs, EmbedArgs, TextArgs, TokenizeArgs};
+pub use values::{BackendArg, GpuLayers, KvArg, NumaArg, PresetArg, SpeculateArg, aging};
 
 /// Inglenook in the terminal: language models on your own computer.
 #[derive(Debug, Parser)]
@@ -48,6 +51,9 @@ pub struct Global {
     /// Precision of the context in memory
     #[arg(long, global = true, value_enum)]
     pub kv: Option<KvArg>,
+    /// When old parts of a context go to q8_0: off, pressure, or after:N tokens [default: as the settings say]
+    #[arg(long, global = true, value_name = "off|pressure|after:N", value_parser = aging)]
+    pub kv_aging: Option<Aging>,
     /// Tokens of context
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,
@@ -57,9 +63,9 @@ pub struct Global {
     /// Stretch positions beyond the trained context
     #[arg(long, global = true, value_name = "yarn:FACTOR")]
     pub rope_scaling: Option<String>,
-    /// Layers on the graphics card
+    /// Layers on the graphics card, the others on the processor [default with `--backend gpu`: all]
     #[arg(long, global = true, value_name = "N|auto")]
-    pub gpu_layers: Option<String>,
+    pub gpu_layers: Option<GpuLayers>,
     /// Keep at most so many bytes of weights in memory, and read the rest from disk as it is needed; K, M, G follow
     /// the number [default: all, or what the machine has room for]
     #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
@@ -101,17 +107,18 @@ pub struct Global {
 impl Global {
     /// Options that are not built yet are refused, whatever the command.
     pub fn check(&self) -> Result<()> {
-        self.backend()?;
         self.quantize.as_deref().map_or(Ok(()), api::quantized::check)?;
-        if self.gpu_layers.is_some() { Err(not_built("--gpu-layers")) } else { Ok(()) }
+        Ok(())
     }
 
-    pub fn backend(&self) -> Result<Backend> {
+    /// Layers on a graphics card mean that one computes.
+    pub fn backend(&self) -> Backend {
         match self.backend {
-            None | Some(BackendArg::Auto) => Ok(Backend::Auto),
-            Some(BackendArg::Cpu) => Ok(Backend::Cpu),
-            Some(BackendArg::Scalar) => Ok(Backend::Scalar),
-            Some(BackendArg::Gpu) => Err(not_built("--backend gpu")),
+            None | Some(BackendArg::Auto) if self.gpu_layers.is_some() => Backend::Gpu,
+            None | Some(BackendArg::Auto) => Backend::Auto,
+            Some(BackendArg::Cpu) => Backend::Cpu,
+            Some(BackendArg::Gpu) => Backend::Gpu,
+            Some(BackendArg::Scalar) => Backend::Scalar,
         }
     }
 
@@ -120,18 +127,19 @@ impl Global {
     }
 
     pub fn app_config(&self) -> Result<AppConfig> {
-        let backend = self.backend()?;
         Ok(AppConfig {
             data_dir: self
                 .data_dir
                 .clone()
                 .or_else(|| std::env::var_os(DATA_DIR_VARIABLE).map(PathBuf::from)),
             overrides: Overrides {
-                backend: self.backend.map(|_| backend),
+                backend: (self.backend.is_some() || self.gpu_layers.is_some()).then(|| self.backend()),
+                gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
                 threads: self.threads.map(|n| n as usize),
                 affinity: self.affinity.then_some(true),
                 numa: self.numa.map(Numa::from),
                 kv: self.kv.map(Kv::from),
+                kv_aging: self.kv_aging,
                 context: self.ctx.map(|n| n as usize),
                 kv_window: self.kv_window.map(|n| n as usize),
                 rope_scaling: self.rope_scaling()?,
@@ -148,8 +156,17 @@ impl Global {
             },
             log: LogTo::StderrAndFile,
             worker: Place::Thread,
+            hub: api::HubAccess::read(&|name| std::env::var(name).ok()),
+            environment: Environment(|name| std::env::var(name).ok()),
+            others: others(),
+            keychain: api::has_keychain(&|name| std::env::var(name).ok()),
         })
     }
+}
+
+/// Folders where other programs keep models.
+fn others() -> Vec<api::places::Root> {
+    api::places::known(std::env::home_dir().as_deref(), &|name| std::env::var_os(name).map(PathBuf::from))
 }
 
 #[derive(Debug, Subcommand)]
@@ -164,6 +181,8 @@ pub enum Command {
     Detokenize(DetokenizeArgs),
     /// Messages to the prompt that a model's chat template makes of them
     Render(RenderArgs),
+    /// Vectors of texts, by a model that is made for it: where their meaning lies among that of others
+    Embed(EmbedArgs),
     /// What a model expects after given tokens
     Logits(LogitsArgs),
     /// What is in a model file
@@ -174,6 +193,14 @@ pub enum Command {
     Bench(crate::bench::BenchArgs),
     /// The model library
     Models(ModelsArgs),
+    /// Other servers that answer: their models are called NAME/MODEL
+    Endpoints(crate::endpoints::EndpointsArgs),
+    /// Servers that have tools for models
+    Tools(crate::tools::ToolsArgs),
+    /// Folders with servers of tools, presets, templates, models on offer
+    Plugins(crate::tools::PluginsArgs),
+    /// Every connection that was made: when, where to, what for, how many bytes
+    Connections(crate::endpoints::ConnectionsFlags),
     /// Saved conversations
     Sessions(crate::sessions::SessionsArgs),
     /// Everything in one file: conversations, the trash, settings
@@ -213,6 +240,8 @@ pub struct ChatArgs {
     /// Go on with a saved conversation
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    #[command(flatten)]
+    pub leave: crate::tools::ToolFlags,
 }
 
 #[derive(Debug, Args)]
@@ -222,6 +251,9 @@ pub struct RunArgs {
     pub model: String,
     #[command(flatten)]
     pub prompt: PromptArgs,
+    /// A text, code, CSV or PDF file to ask about, whole if it fits, else what matches; several may be given
+    #[arg(long, value_name = "F", conflicts_with_all = ["raw", "messages", "ids"])]
+    pub file: Vec<PathBuf>,
     /// No chat template: the prompt as it stands
     #[arg(long)]
     pub raw: bool,
@@ -244,6 +276,11 @@ pub struct RunArgs {
     /// Most tokens of thinking
     #[arg(long, value_name = "N")]
     pub reasoning_budget: Option<usize>,
+    /// Offer the tools of the servers that are switched on, and go on with what they bring
+    #[arg(long, conflicts_with_all = ["raw", "ids"])]
+    pub tools: bool,
+    #[command(flatten)]
+    pub leave: crate::tools::ToolFlags,
     /// JSON schema that the answer must follow
     #[arg(long, value_name = "F")]
     pub schema: Option<PathBuf>,
@@ -280,43 +317,6 @@ pub struct SamplingFlags {
     /// The same seed draws the same answer
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub struct TokenizeArgs {
-    /// Library id, model, vocabulary-only GGUF, tokenizer.json or SentencePiece .model
-    #[arg(long)]
-    pub model: String,
-    #[command(flatten)]
-    pub input: TextArgs,
-    /// Control tokens in the text become tokens
-    #[arg(long)]
-    pub parse_special: bool,
-    /// With the BOS and EOS that the model wants
-    #[arg(long)]
-    pub add_special: bool,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct TextArgs {
-    #[arg(long, allow_hyphen_values = true)]
-    pub text: Option<String>,
-    /// A text file; - is standard input
-    #[arg(long, value_name = "F")]
-    pub file: Option<PathBuf>,
-    /// Lines {"text":…}; - is standard input
-    #[arg(long, value_name = "F")]
-    pub jsonl: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct DetokenizeArgs {
-    #[arg(long)]
-    pub model: String,
-    /// Token ids, such as 1,2,3
-    #[arg(long, value_name = "IDS")]
-    pub ids: String,
 }
 
 #[derive(Debug, Args)]
@@ -371,25 +371,68 @@ pub struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ModelsVerb {
+    /// What is here: the starter, files that were added, models of other programs, read where they are
     List,
     /// Add a file to the library; it stays where it is
-    Add {
-        path: String,
-    },
-    /// Forget an entry; its file stays
+    Add { path: String },
+    /// Bring a model into the library: a GGUF file, the first of a split one, or a folder of safetensors
+    Import(ImportFlags),
+    /// Take a model off the list; files of our own can be had back for a week, files of others stay where they are
     Rm {
         id: String,
+        /// Remove for good what was removed before, this one too
+        #[arg(long)]
+        purge: bool,
     },
-    /// What the catalogue offers
+    /// Have a removed model back; without an id, list those there are
+    Undo { id: Option<String> },
+    /// Whether a model runs here: a library id, a path, or an id of the catalogue; without one, the whole catalogue
+    Fit { model: Option<String> },
+    /// Folders that are looked through; a path adds it
+    Folders {
+        path: Option<String>,
+        /// Take it off the list
+        #[arg(long, requires = "path")]
+        rm: bool,
+    },
+    /// What models take on disk
+    Usage,
+    /// What the catalogue and the hub have; OWNER/NAME lists its files
     Search {
         query: Vec<String>,
+        /// Ask nobody: the catalogue alone
+        #[arg(long)]
+        offline: bool,
+        #[arg(long, value_enum, default_value_t)]
+        sort: crate::pull::SortBy,
     },
-    /// (not built yet)
-    Pull(Rest),
-    /// (not built yet)
-    Import(Rest),
-    /// (not built yet)
-    Verify(Rest),
+    /// Fetch a model: an id of the catalogue, OWNER/NAME, OWNER/NAME:FILE, or its page's address
+    Pull { what: String },
+    /// Hash a model's files and compare with what was recorded when they came
+    Verify { id: String },
+    /// Where the hub's token is found, which says who you are for models with a licence to accept
+    Token {
+        /// Read one from standard input and keep it
+        #[arg(long, conflicts_with = "rm")]
+        stdin: bool,
+        /// Forget the one that was given here
+        #[arg(long)]
+        rm: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ImportFlags {
+    pub path: String,
+    /// It stays where it is (the default)
+    #[arg(long, conflicts_with_all = ["copy", "move_"])]
+    pub link: bool,
+    /// A copy in the program's own folder
+    #[arg(long, conflicts_with = "move_")]
+    pub copy: bool,
+    /// Into the program's own folder, away from where it was
+    #[arg(long = "move")]
+    pub move_: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 mod compression;
 mod concurrent;
 mod editing;
+mod fit;
 mod kernel_cases;
 mod kernels;
 mod made_up;
@@ -35,7 +36,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub subject: BenchSubject,
     /// What is measured: reading and generating; an answer that repeats most of its prompt, with guesses and without;
-    /// 32 conversations at once against one after another; or how soon a conversation of --prompt tokens goes on after a
+    /// 32 conversations at once against one after another; what is foretold of a model beside what it takes; or how soon a conversation of --prompt tokens goes on after a
     /// restart
     #[arg(long, value_enum, default_value_t = BenchTest::Speed)]
     pub test: BenchTest,
@@ -79,13 +80,14 @@ pub enum BenchTest {
     /// What is still known of a conversation that was made shorter, by each strategy
     Compression,
     Concurrent,
+    Fit,
 }
 
 impl BenchTest {
     /// Sequences that live at once.
     fn n_sequences(self) -> usize {
         match self {
-            Self::Speed | Self::Editing | Self::Resume => 1,
+            Self::Speed | Self::Editing | Self::Resume | Self::Fit => 1,
             Self::Compression => 2,
             Self::Concurrent => concurrent::TOGETHER,
         }
@@ -106,22 +108,14 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     if let Some(group) = &args.kernels {
         return kernels::kernels(group, global);
     }
-    let file = match (&args.subject.model, &args.subject.shape) {
-        (Some(model), _) => place::open_to_run(model, global)?,
-        (None, Some(shape)) => made_up(shape, args.keep.as_deref(), global)?,
-        (None, None) => {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                "usage.subject",
-                "There is nothing to measure.",
-                "Name a model by --model, a shape by --shape, or give --kernels.",
-            ));
-        }
-    };
+    let file = subject(global, args)?;
+    if args.test == BenchTest::Fit {
+        return fit::fit(global, file, args);
+    }
     let per_turn = if args.sustained.is_some() { sustained::TURN } else { 0 };
     let deepest = args.depth.iter().copied().max().unwrap_or(0);
     let context = match args.test {
-        BenchTest::Speed => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
+        BenchTest::Speed | BenchTest::Fit => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
         BenchTest::Editing => editing::CONTEXT,
         BenchTest::Resume => args.prompt + 2,
         BenchTest::Compression => compression::CONTEXT,
@@ -149,7 +143,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         return sustained::sustained(&mut bench, seconds);
     }
     match args.test {
-        BenchTest::Speed => {}
+        BenchTest::Speed | BenchTest::Fit => {}
         BenchTest::Resume => {
             let cache = Dirs::resolve(global.app_config()?.data_dir)?.cache;
             return resume::resume(bench, args.prompt.max(1), cache, load);
@@ -169,6 +163,20 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The file that is measured.
+fn subject(global: &Global, args: &BenchArgs) -> Result<WeightFile> {
+    match (&args.subject.model, &args.subject.shape) {
+        (Some(model), _) => place::open_to_run(model, global),
+        (None, Some(shape)) => made_up(shape, args.keep.as_deref(), global),
+        (None, None) => Err(Error::new(
+            ErrorKind::Usage,
+            "usage.subject",
+            "There is nothing to measure.",
+            "Name a model by --model, a shape by --shape, or give --kernels.",
+        )),
+    }
 }
 
 /// Weights that every token needs: of experts those that are chosen, of a table of embeddings that is not the output

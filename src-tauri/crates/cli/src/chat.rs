@@ -2,15 +2,18 @@
 //!
 //! Lines come from a person or a pipe; Ctrl+C stops an answer, and ends the program where none is being written.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
-use api::types::SendArgs;
-use api::{App, Error, Result};
+use api::types::{AppEvent, DraftArgs, Finish, SendArgs, TurnStarted};
+use api::{App, Error, Responder, Result, Watch};
 use serde_json::json;
 
 use crate::args::{ChatArgs, Global};
+use crate::input::{Heard, Lines};
 use crate::interrupt::Interrupt;
+use crate::leave::{Asker, Leave};
 use crate::out;
+use crate::run::cited;
 use crate::sessions::transcript;
 use crate::turn::{Show, follow};
 
@@ -19,6 +22,7 @@ const HELP: &str = "\
 /new    a new conversation
 /retry  the last question again
 /go     the last answer goes on where it was stopped or cut
+/file F goes with the next message: text, Markdown, code, CSV or PDF
 /exit   leave (so does Ctrl+D)
 Ctrl+C  stops an answer
 A line that ends with \\ goes on in the next one.";
@@ -32,6 +36,7 @@ enum Line<'a> {
     Retry,
     Go,
     Exit,
+    File(&'a str),
     Unknown(&'a str),
     Message(&'a str),
 }
@@ -45,6 +50,8 @@ fn parse(line: &str) -> Line<'_> {
         "/retry" => Line::Retry,
         "/go" | "/continue" => Line::Go,
         "/exit" | "/quit" | "/bye" => Line::Exit,
+        "/file" => Line::File(""),
+        _ if text.starts_with("/file ") => Line::File(text["/file ".len()..].trim()),
         // Words that some models know.
         "/think" | "/no_think" | "/nothink" => Line::Message(text),
         command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => Line::Unknown(command),
@@ -57,8 +64,12 @@ struct Chat {
     model: Option<String>,
     conversation: Option<String>,
     interrupt: Interrupt,
+    lines: Lines,
+    leave: Leave,
     is_terminal: bool,
     json: bool,
+    /// Ids of files for the next message.
+    files: Vec<String>,
 }
 
 pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
@@ -72,8 +83,11 @@ pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
         model: args.model.clone(),
         conversation: args.session.clone(),
         interrupt: Interrupt::default(),
+        lines: Lines::new()?,
+        leave: Leave::of(args.leave),
         is_terminal,
         json: global.json,
+        files: Vec::new(),
     };
     chat.greet()?;
     chat.interrupt = Interrupt::listen(0);
@@ -96,7 +110,11 @@ impl Chat {
                 Some(model) => model.clone(),
                 None => self.app.default_model()?,
             };
-            out::log(&format!("{model} · nothing leaves this computer · /help shows the commands"));
+            let whose = match self.app.responder(&model)? {
+                Responder::Local(_) => "nothing leaves this computer",
+                Responder::Remote(_) => "another server answers, and is sent what you write",
+            };
+            out::log(&format!("{model} · {whose} · /help shows the commands"));
         }
         Ok(())
     }
@@ -119,6 +137,7 @@ impl Chat {
                     out::log(&format!("{command} is no command; /help shows those there are"));
                     Ok(())
                 }
+                Line::File(path) => self.attach(path),
                 Line::Retry => self.retry(),
                 Line::Go => self.go_on(),
                 Line::Message(text) => self.send(text.to_owned()),
@@ -134,35 +153,67 @@ impl Chat {
 
     /// The next line, continued ones joined; None at the end.
     fn read(&self) -> Result<Option<String>> {
-        let mut text = String::new();
-        if self.is_terminal {
-            out::hint("\n> ");
-        }
+        let (mut text, mut prompt) = (String::new(), "\n> ");
         loop {
-            let mut line = Vec::new();
-            let n = std::io::stdin().lock().read_until(b'\n', &mut line).map_err(|error| {
-                Error::input("input.unreadable", format!("Standard input: {error}."), "Start again.")
-            })?;
-            if n == 0 {
-                return Ok(Some(text).filter(|text| !text.is_empty()));
+            match self.lines.next(&self.interrupt, if self.is_terminal { prompt } else { "" }) {
+                Heard::Line(line) => text.push_str(&line),
+                Heard::End => return Ok(Some(text).filter(|text| !text.is_empty())),
+                Heard::Interrupted => {
+                    out::log("");
+                    return Ok(None);
+                }
+                Heard::Failed(error) => {
+                    let message = format!("Standard input: {error}.");
+                    return Err(Error::input("input.unreadable", message, "Start again."));
+                }
             }
-            text.push_str(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
             if !text.ends_with('\\') {
                 return Ok(Some(text));
             }
             text.pop();
             text.push('\n');
-            if self.is_terminal {
-                out::hint("… ");
-            }
+            prompt = "… ";
         }
     }
 
     fn send(&mut self, text: String) -> Result<()> {
-        let args = SendArgs { conversation: self.conversation.clone(), text, model: self.model.clone() };
+        let args = SendArgs {
+            conversation: self.conversation.clone(),
+            text,
+            model: self.model.clone(),
+            attachments: self.files.clone(),
+            ..SendArgs::default()
+        };
+        let events = self.app.watch_app();
         let started = self.app.send(args)?;
-        self.conversation = Some(started.conversation);
-        self.answer(&started.turn)
+        self.files.clear();
+        self.conversation = Some(started.conversation.clone());
+        self.answer(started, events)
+    }
+
+    /// Reads a file, and says what it would cost as a whole.
+    fn attach(&mut self, path: &str) -> Result<()> {
+        let path = path.trim_matches(['"', '\'']);
+        if path.is_empty() {
+            out::log("which file? /file F");
+            return Ok(());
+        }
+        let file = self.app.attachment_add_path(path)?;
+        let args = DraftArgs {
+            conversation: self.conversation.clone(),
+            model: self.model.clone(),
+            attachments: vec![file.id.clone()],
+            ..DraftArgs::default()
+        };
+        let cost = self.app.draft_count(&args)?.attachments.pop();
+        let (tokens, whole) = cost.map_or((0, true), |cost| (cost.tokens_whole, cost.whole));
+        let how = if whole { "whole" } else { "searched for what you ask: it is too long to be given whole" };
+        out::log(&format!("{}: {tokens} tokens, {how}", file.name));
+        for finding in &file.findings {
+            out::log(&format!("{}: {}", file.name, finding.told()));
+        }
+        self.files.push(file.id);
+        Ok(())
     }
 
     fn retry(&mut self) -> Result<()> {
@@ -170,8 +221,8 @@ impl Chat {
             out::log("there is nothing to ask again");
             return Ok(());
         };
-        let turn = self.app.retry(&conversation)?.turn;
-        self.answer(&turn)
+        let events = self.app.watch_app();
+        self.answer(self.app.retry(&conversation)?, events)
     }
 
     fn go_on(&mut self) -> Result<()> {
@@ -183,13 +234,27 @@ impl Chat {
             out::log("there is no answer to go on with");
             return Ok(());
         };
-        let turn = self.app.message_continue(&last.id)?.turn;
-        self.answer(&turn)
+        let events = self.app.watch_app();
+        self.answer(self.app.message_continue(&last.id)?, events)
     }
 
-    fn answer(&self, turn: &str) -> Result<()> {
+    /// The answer, and the answers to what its calls brought. `events`: since before it began.
+    fn answer(&self, started: TurnStarted, mut events: Watch<AppEvent>) -> Result<()> {
         let show = if self.json { Show::Nothing } else { Show::Live };
-        let answer = follow(&self.app, turn, &self.interrupt, show)?;
+        let mut answer = follow(&self.app, &started.turn, &self.interrupt, show)?;
+        let (id, mut turn, mut message) = (&started.conversation, started.turn, started.assistant_message);
+        while answer.finish() == Some(Finish::ToolCalls) {
+            self.interrupt.begin(&self.app, &turn);
+            let asker = Asker { app: &self.app, lines: &self.lines, interrupt: &self.interrupt };
+            let next = self.leave.settle(&asker, &mut events, id, &message);
+            self.interrupt.end();
+            let Some(next) = next? else { break };
+            let Some(last) = self.app.conversation_get(id)?.messages.pop() else { break };
+            (turn, message) = (next, last.id);
+            answer = follow(&self.app, &turn, &self.interrupt, show)?;
+        }
+        let last = self.app.conversation_get(id)?.messages.pop();
+        let sources = last.map(|it| it.sources).unwrap_or_default();
         if self.json {
             out::json(&json!({
                 "session": self.conversation,
@@ -197,7 +262,10 @@ impl Chat {
                 "reasoning": answer.reasoning,
                 "tool_calls": answer.calls,
                 "stats": answer.stats,
+                "sources": sources,
             }));
+        } else if !sources.is_empty() {
+            out::log(&cited(&sources));
         }
         Ok(())
     }
@@ -218,6 +286,9 @@ mod tests {
             ("/go", Line::Go),
             ("/exit", Line::Exit),
             ("/no_think", Line::Message("/no_think")),
+            ("/file notes.md", Line::File("notes.md")),
+            ("/file", Line::File("")),
+            ("/files/are here", Line::Message("/files/are here")),
             ("/nonsense", Line::Unknown("/nonsense")),
             ("/usr/bin is a folder", Line::Message("/usr/bin is a folder")),
             ("/etc/passwd", Line::Message("/etc/passwd")),

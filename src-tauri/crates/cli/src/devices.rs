@@ -7,7 +7,8 @@ use api::{Error, Result};
 use clap::Args;
 use io::{Clock, RealClock};
 use kernels::devices::{describe, measure_bandwidth};
-use serde_json::json;
+use kernels::gpu::AdapterInfo;
+use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::{out, place, text};
@@ -34,10 +35,11 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     let clock = RealClock::new();
     let bandwidth = measure_bandwidth(threads, BUDGET, &|| clock.monotonic()).map_err(error)?;
     let why = format!(
-        "{} kernels are the fastest {}; graphics cards are not supported yet",
+        "{} kernels are the fastest {}; graphics cards compute where `--backend gpu` asks for them",
         used.name(),
         if machine.wrong.is_empty() { "this processor has" } else { "that are right on this processor" }
     );
+    let cards = kernels::gpu::adapters();
     let power = match machine.power {
         Power::Mains => "mains",
         Power::Battery => "battery",
@@ -57,7 +59,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
                 "bound_to": machine.cpus,
                 "power": power,
             },
-            "adapters": [],
+            "adapters": cards.iter().map(described).collect::<Vec<_>>(),
             "bandwidth_gb_s": bandwidth / GB,
             "auto": {"backend": "cpu", "level": used.name(), "threads": threads, "why": why, "threads_why": machine.why},
         }));
@@ -83,8 +85,36 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         vec!["threads".into(), format!("{threads} ({}){few}", machine.why)],
         vec!["power".into(), power.into()],
         vec!["memory bandwidth".into(), format!("{:.1} GB/s", bandwidth / GB)],
-        vec!["graphics cards".into(), "none in use".into()],
+        vec!["graphics cards".into(), listed(&cards)],
         vec!["auto chooses".into(), format!("cpu: {why}")],
     ]));
     Ok(())
+}
+
+fn described(card: &AdapterInfo) -> Value {
+    json!({
+        "name": card.name,
+        "kind": card.kind.name(),
+        "api": card.api,
+        "driver": card.driver,
+        "memory_bytes": card.memory_bytes,
+        "features": card.features,
+        "max_binding_bytes": card.max_binding_bytes,
+        "max_buffer_bytes": card.max_buffer_bytes,
+        "subgroup": card.subgroup,
+    })
+}
+
+/// One after another: "NVIDIA H200 (discrete, vulkan, 150.8 GB, f16 subgroups)".
+fn listed(cards: &[AdapterInfo]) -> String {
+    let card = |card: &AdapterInfo| {
+        let memory = card.memory_bytes.map(|n| format!("{:.1} GB", n as f64 / GB));
+        let facts = [Some(card.kind.name().to_owned()), Some(card.api.clone()), memory];
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
+        format!("{} ({}; {})", card.name, facts.join(", "), card.features.join(", "))
+    };
+    match cards {
+        [] => "none with a driver for Vulkan, Metal or DirectX 12".to_owned(),
+        cards => cards.iter().map(card).collect::<Vec<_>>().join("; "),
+    }
 }

@@ -11,20 +11,28 @@ mod chat;
 mod checkpoints;
 mod convert;
 mod devices;
+mod embed;
+mod endpoints;
+mod input;
 mod inspect;
 mod interrupt;
+mod leave;
+mod library;
 mod logits;
 mod models;
 mod out;
 mod perplexity;
 mod place;
+mod pull;
 mod render;
 mod run;
 mod serve;
 mod sessions;
 mod settings;
 mod text;
+mod token;
 mod tokenize;
+mod tools;
 mod turn;
 
 use std::panic;
@@ -66,6 +74,7 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Tokenize(args) => tokenize::tokenize(&global, &args),
         Command::Detokenize(args) => tokenize::detokenize(&global, &args),
         Command::Render(args) => render::render(&global, &args),
+        Command::Embed(args) => embed::embed(&global, &args),
         Command::Logits(args) => logits::logits(&global, &args),
         Command::Inspect(args) => inspect::inspect(&global, &args),
         Command::Devices(args) => devices::devices(&global, &args),
@@ -73,6 +82,10 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Perplexity(args) => perplexity::perplexity(&global, &args),
         Command::Bench(args) => bench::bench(&global, &args),
         Command::Models(args) => models::models(&global, &args),
+        Command::Endpoints(args) => endpoints::endpoints(&global, &args),
+        Command::Tools(args) => tools::tools(&global, args),
+        Command::Plugins(args) => tools::plugins(&global, &args),
+        Command::Connections(args) => endpoints::connections(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
         Command::Backup(args) => sessions::backup(&global, &args),
         Command::Restore(args) => sessions::restore(&global, &args),

@@ -1,62 +1,35 @@
 //! `nook models`: the library.
 
-use api::catalog::{self, Offer};
-use api::types::{ModelEntry, ModelState};
 use api::{App, Result};
-use serde_json::json;
 
 use crate::args::{Global, ModelsArgs, ModelsVerb};
-use crate::{not_built, out, text};
+use crate::{library, out, pull, token};
 
 pub fn models(global: &Global, args: &ModelsArgs) -> Result<()> {
     let open = || App::open(global.app_config()?);
     match &args.verb {
-        ModelsVerb::List => list(&open()?.models_list()?, global.json),
+        ModelsVerb::List => library::list(&open()?, global.json)?,
         ModelsVerb::Add { path } => {
             let entry = open()?.model_add(path)?;
             if global.json { out::json(&entry) } else { out::line(&format!("added as {}", entry.id)) }
         }
-        ModelsVerb::Rm { id } => {
-            open()?.model_remove(id)?;
-            if global.json {
-                out::json(&json!({ "removed": id }))
-            }
+        ModelsVerb::Import(flags) => library::import(&open()?, flags, global.json)?,
+        ModelsVerb::Rm { id, purge } => library::rm(&open()?, id, *purge, global.json)?,
+        ModelsVerb::Undo { id } => library::undo(&open()?, id.as_deref(), global.json)?,
+        ModelsVerb::Fit { model } => library::fit(&open()?, model.as_deref(), global.json)?,
+        ModelsVerb::Folders { path, rm } => library::folders(&open()?, path.as_deref(), *rm, global.json)?,
+        ModelsVerb::Usage => library::usage(&open()?, global.json)?,
+        ModelsVerb::Search { query, offline: true, .. } => {
+            let all = open()?.catalogue()?;
+            let query = query.join(" ");
+            pull::offers(&all.iter().filter(|offer| offer.holds(&query)).collect::<Vec<_>>(), global.json)
         }
-        ModelsVerb::Search { query } => offers(&catalog::search(&query.join(" "))?, global.json),
-        ModelsVerb::Pull(_) => return Err(not_built("nook models pull")),
-        ModelsVerb::Import(_) => return Err(not_built("nook models import (`nook models add PATH` is)")),
-        ModelsVerb::Verify(_) => return Err(not_built("nook models verify")),
+        ModelsVerb::Search { query, sort, .. } => {
+            pull::search(&open()?, &query.join(" "), *sort, global.json)?
+        }
+        ModelsVerb::Pull { what } => pull::pull(&open()?, what, global.json)?,
+        ModelsVerb::Token { stdin, rm } => token::token(&open()?, *stdin, *rm, global.json)?,
+        ModelsVerb::Verify { id } => pull::verify(&open()?, id, global.json)?,
     }
     Ok(())
-}
-
-fn offers(offers: &[&Offer], as_json: bool) {
-    if as_json {
-        return out::json(&json!({ "models": offers }));
-    }
-    let row = |offer: &&Offer| {
-        [&offer.id, &offer.name, &offer.repository, &offer.good_at].map(String::clone).to_vec()
-    };
-    out::text(&text::table(&offers.iter().map(row).collect::<Vec<_>>()));
-}
-
-fn list(models: &[ModelEntry], as_json: bool) {
-    if as_json {
-        return out::json(&json!({ "models": models }));
-    }
-    let row = |model: &ModelEntry| {
-        let note = match &model.state {
-            ModelState::Unusable { error } => error.message.clone(),
-            ModelState::Unloaded | ModelState::Loading { .. } | ModelState::Ready => String::new(),
-        };
-        vec![
-            model.id.clone(),
-            model.architecture.clone(),
-            text::count(model.parameters),
-            model.dtype.clone(),
-            text::bytes(model.bytes),
-            note,
-        ]
-    };
-    out::text(&text::table(&models.iter().map(row).collect::<Vec<_>>()));
 }

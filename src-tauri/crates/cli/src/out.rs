@@ -1,6 +1,7 @@
 //! What reaches the terminal: results on stdout, everything else on stderr. A reader that has gone is no error.
 
-use std::io::{self, ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use api::Error;
@@ -23,13 +24,31 @@ fn gone(error: &io::Error) -> ! {
     std::process::exit(code.into())
 }
 
-/// Text as it is, without a line end of its own.
+/// Text without a line end of its own. A pipe gets it as it is.
 pub fn text(text: &str) {
-    write(text.as_bytes());
+    let is_terminal = io::stdout().is_terminal();
+    write(if is_terminal { harmless(text) } else { text.into() }.as_bytes());
 }
 
-pub fn line(text: &str) {
-    write(format!("{text}\n").as_bytes());
+pub fn line(line: &str) {
+    text(&format!("{line}\n"));
+}
+
+/// What would steer a terminal is shown instead: a title, a colour or a cursor is nobody's to set but ours, least of all
+/// that of a model, a file or a tool.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let text = text.replace("\r\n", "\n");
+    let shown = |c: char| match c {
+        '\u{7f}' => '\u{2421}',
+        c if !steers(c) => c,
+        // Pictures of the control characters stand in their order.
+        c => char::from_u32(0x2400 + u32::from(c)).filter(|_| c < ' ').unwrap_or('\u{fffd}'),
+    };
+    text.chars().map(shown).collect::<String>().into()
 }
 
 /// One JSON value on a line.
@@ -41,10 +60,12 @@ pub fn json(value: &impl Serialize) {
 
 /// A line on stderr; nobody may be reading it.
 pub fn log(text: &str) {
+    let text = if io::stderr().is_terminal() { harmless(text) } else { text.into() };
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Text on stderr without a line end: prompts and progress.
+/// Text on stderr without a line end: prompts and progress. It may steer the terminal: what is others' in it goes through
+/// `harmless` first.
 pub fn hint(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "{text}");
@@ -66,4 +87,23 @@ pub fn fail(error: &Error, json: bool) -> ExitCode {
         }
     }
     ExitCode::from(error.kind.exit_code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let cases = [
+            ("plain\ttext\n", "plain\ttext\n"),
+            ("\x1b[31mred\x1b]0;title\x07", "␛[31mred␛]0;title␇"),
+            ("over\rwritten, line\r\n", "over␍written, line\n"),
+            ("\u{9b}2J\u{7f}\u{8}\0", "\u{fffd}2J␡␈␀"),
+            ("naïve 東京 🦊", "naïve 東京 🦊"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(harmless(text), expected, "{text:?}");
+        }
+    }
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use api::worker::protocol::Kv;
 use api::{Error, Result};
 use clap::Args;
+use engine::kv::aging::Aging;
 use engine::perplexity::{self, Difference, Quality};
 use engine::tokenizer::Special;
 use serde_json::json;
 
-use crate::args::{Global, KvArg};
+use crate::args::{Global, KvArg, aging};
 use crate::convert::progress;
 use crate::{interrupt, out, place};
 
@@ -29,6 +30,9 @@ pub struct PerplexityArgs {
     /// How the other keeps its context; as --kv says otherwise
     #[arg(long, value_name = "KV", value_enum, requires = "against")]
     pub against_kv: Option<KvArg>,
+    /// When the other's context ages; as --kv-aging says otherwise
+    #[arg(long, value_name = "off|pressure|after:N", value_parser = aging, requires = "against")]
+    pub against_kv_aging: Option<Aging>,
     /// Control tokens in the text become tokens
     #[arg(long)]
     pub parse_special: bool,
@@ -37,7 +41,8 @@ pub struct PerplexityArgs {
 pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let text = place::read_text(&args.file)?;
     // adapters are what the first is measured with
-    let plain = Global { lora: Vec::new(), kv: args.against_kv.or(global.kv), ..global.clone() };
+    let (kv, kv_aging) = (args.against_kv.or(global.kv), args.against_kv_aging.or(global.kv_aging));
+    let plain = Global { lora: Vec::new(), kv, kv_aging, ..global.clone() };
     let load = |name: &str, global: &Global| {
         let mut options = place::load_options(global, Kv::F32, WINDOW)?;
         options.max_sequences = 1;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use api::machine::{self, Asked, Machine, Numa, Recall};
+use api::worker::not_here;
 use api::worker::protocol::{Backend, Kv, Location, Quantize};
 use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, resident, starter};
 use engine::tokenizer::Tokenizer;
@@ -13,8 +14,8 @@ use engine::{Devices, LoadOptions, TokenId};
 use io::{RealClock, RealIo};
 use weights::WeightFile;
 
-use crate::args::Global;
-use crate::{convert, interrupt, not_built, out};
+use crate::args::{Global, GpuLayers, TextArgs};
+use crate::{convert, interrupt, out};
 
 /// Where the model is that `name` stands for: a path, or an id of the library.
 pub fn locate(name: &str, global: &Global) -> Result<Location> {
@@ -27,6 +28,10 @@ pub fn locate(name: &str, global: &Global) -> Result<Location> {
     let looks_like_path =
         name.contains(['/', '\\']) || name.ends_with(".gguf") || name.ends_with(".safetensors");
     if looks_like_path {
+        // `lab/qwen3` is a model of another server, if there is one of that name.
+        if let Ok(Responder::Remote(reference)) = App::open(global.app_config()?)?.responder(name) {
+            return Err(not_here(&reference.id));
+        }
         return Err(Error::not_found(
             "model.no_file",
             format!("There is no file {name}."),
@@ -35,7 +40,7 @@ pub fn locate(name: &str, global: &Global) -> Result<Location> {
     }
     match App::open(global.app_config()?)?.responder(name)? {
         Responder::Local(reference) => Ok(reference.location),
-        Responder::Remote { name } => Err(not_built(&format!("a remote model ({name})"))),
+        Responder::Remote(reference) => Err(not_here(&reference.id)),
     }
 }
 
@@ -43,6 +48,7 @@ pub fn open(name: &str, global: &Global) -> Result<WeightFile> {
     Ok(match locate(name, global)? {
         Location::BuiltIn => WeightFile::from_static(starter::ID, starter::bytes())?,
         Location::Path(path) => WeightFile::open(Path::new(&path))?,
+        Location::Remote { name, .. } => return Err(not_here(&name)),
     })
 }
 
@@ -63,18 +69,21 @@ pub fn tokenizer(name: &str, global: &Global) -> Result<Tokenizer> {
             Tokenizer::from_weights(&WeightFile::from_static(starter::ID, starter::bytes())?)?
         }
         Location::Path(path) => Tokenizer::from_path(Path::new(&path))?,
+        Location::Remote { name, .. } => return Err(not_here(&name)),
     })
 }
 
 /// As the flags say. `kv` and `context` where they say nothing.
 pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptions> {
     let mut options = LoadOptions {
-        devices: match global.backend()? {
+        devices: match global.backend() {
             Backend::Auto => Devices::Auto,
             Backend::Cpu => Devices::Cpu,
+            Backend::Gpu => Devices::Gpu { layers: global.gpu_layers.and_then(|GpuLayers(n)| n) },
             Backend::Scalar => Devices::Scalar,
         },
         kv: global.kv.map_or(kv, Kv::from).dtype(),
+        kv_aging: global.kv_aging.unwrap_or_default(),
         kv_window: global.kv_window.map(|n| n as usize),
         rope_scaling: global.rope_scaling()?,
         ctx: Some(global.ctx.map_or(context, |n| n as usize)),
@@ -110,6 +119,12 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     let settle = resident::may_settle(file.len_bytes());
     let options = LoadOptions { resident, settle, ..options.clone() };
     let mut model = engine::Model::load(file, &options, &mut |_| {})?;
+    if let Some(error) = &model.info().instead {
+        out::log(&format!("the processor computes instead: {error}"));
+    }
+    if options.kv_aging != model.info().kv_aging {
+        out::log("contexts stay as they are: this model's are short already, or a graphics card reads them.");
+    }
     model.adapt(&global.lora)?;
     Ok(model)
 }
@@ -170,6 +185,25 @@ fn read_file(path: &Path) -> Result<Vec<u8>> {
 fn unreadable(path: &Path, cause: &str) -> Error {
     let message = format!("{} could not be read: {cause}.", path.display());
     Error::input("input.unreadable", message, "Check the path and that the file may be read.")
+}
+
+/// What a command is to read: one text, or one of each line.
+pub fn texts(input: &TextArgs) -> Result<Vec<String>> {
+    if let Some(path) = &input.jsonl {
+        let text = |(number, line): (usize, serde_json::Value)| {
+            let found = line["text"].as_str().map(str::to_owned);
+            found.ok_or_else(|| {
+                let message = format!("{}, line {number} has no \"text\".", path.display());
+                Error::input("input.no_text", message, "Write lines like {\"text\": \"…\"}.")
+            })
+        };
+        return json_lines(path)?.into_iter().map(text).collect();
+    }
+    Ok(vec![match (&input.text, &input.file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => read_text(path)?,
+        (None, None) => unreachable!("the command line demands one of them"),
+    }])
 }
 
 /// Lines of JSON, blank ones left out, each with its number.

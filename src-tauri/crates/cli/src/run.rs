@@ -1,12 +1,16 @@
 //! `nook run`: one prompt, one answer; nothing is saved.
 
-use api::types::{Finish, TurnStats};
+use std::path::PathBuf;
+
+use api::types::{Finish, Source, TurnStats};
 use api::worker::protocol::{ChatOptions, Prompt, PromptMessage};
-use api::{App, Error, GenerateArgs, Result, SamplingArgs, messages};
+use api::{App, Error, GenerateArgs, Offer, Result, SamplingArgs, messages};
 use serde_json::{Value, json};
 
 use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
+use crate::input::Lines;
 use crate::interrupt::Interrupt;
+use crate::leave::{self, Asker, Leave, offer};
 use crate::turn::{Answer, Show, follow};
 use crate::{not_built, out, place};
 
@@ -18,7 +22,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         return Err(not_built("--schema"));
     }
     let mut chat = ChatOptions { reasoning_budget: args.reasoning_budget, ..ChatOptions::default() };
-    let prompt = prompt(&args.prompt, args.raw, &mut chat)?;
+    let mut prompt = prompt(&args.prompt, args.raw, &mut chat)?;
     // A flag says more than the file.
     if let Some(thinking) = &args.thinking {
         chat.kwargs.insert("enable_thinking".into(), json!(thinking == "on"));
@@ -27,7 +31,20 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         chat.kwargs.insert("reasoning_effort".into(), json!(effort));
     }
     let app = App::open(global.app_config()?)?;
-    let turn = app.generate(GenerateArgs {
+    let sources = attach(&app, &args.model, &args.file, &mut prompt)?;
+    let offer = if args.tools { offer(&app)? } else { Offer::default() };
+    if args.tools {
+        if !chat.tools.is_null() {
+            let message = "The file names tools of its own, and --tools offers others.";
+            return Err(Error::input("tools.two", message, "Leave out one of them."));
+        }
+        chat.tools = offer.definitions();
+    }
+    let leave = Leave::of(args.leave);
+    let show = if global.json { Show::Nothing } else { Show::Live };
+    let interrupt = Interrupt::listen(INTERRUPTED);
+    let rounds = app.settings_get("tool_rounds")?.value.as_u64().unwrap_or(0);
+    let asked = GenerateArgs {
         model: Some(args.model),
         prompt,
         sampling: args.sampling.into(),
@@ -35,13 +52,74 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         stop: args.stop,
         ignore_eos: args.ignore_eos,
         chat,
-    })?;
-    let show = if global.json { Show::Nothing } else { Show::Live };
-    let answer = follow(&app, &turn, &Interrupt::listen(INTERRUPTED), show)?;
+    };
+    let lines = Lines::new()?;
+    let asker = Asker { app: &app, lines: &lines, interrupt: &interrupt };
+    let answer =
+        rounds_of(&asker, asked, &offer, leave, rounds, |turn| follow(&app, turn, &interrupt, show))?;
     if global.json {
-        out::json(&report(&answer));
+        let mut report = report(&answer);
+        if !args.file.is_empty() {
+            report["sources"] = json!(sources);
+        }
+        out::json(&report);
+    } else if !sources.is_empty() {
+        out::log(&cited(&sources));
     }
     Ok(())
+}
+
+/// The answer; where it calls tools of ours, the answer to what they bring.
+fn rounds_of(
+    asker: &Asker<'_>,
+    mut asked: GenerateArgs,
+    offer: &Offer,
+    leave: Leave,
+    most: u64,
+    follow: impl Fn(&str) -> Result<Answer>,
+) -> Result<Answer> {
+    for round in 0.. {
+        let answer = follow(&asker.app.generate(asked.clone())?)?;
+        let called = answer.finish() == Some(Finish::ToolCalls) && !offer.tools.is_empty();
+        let Prompt::Chat(messages) = &mut asked.prompt else { return Ok(answer) };
+        if !called {
+            return Ok(answer);
+        }
+        if round == most {
+            out::log(&format!("stopped after {most} rounds of tools (the setting tool_rounds)"));
+            return Ok(answer);
+        }
+        let Some(results) = leave.run(asker, offer, &answer.calls)? else { return Ok(answer) };
+        messages.push(leave::called(&answer.text, &answer.reasoning, &answer.calls));
+        messages.extend(results);
+    }
+    unreachable!("rounds have a limit")
+}
+
+/// Puts files before the question; what of them it is.
+fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Result<Vec<Source>> {
+    let Prompt::Chat(messages) = prompt else { return Ok(Vec::new()) };
+    let Some(question) = messages.last_mut().filter(|_| !files.is_empty()) else { return Ok(Vec::new()) };
+    let mut ids = Vec::new();
+    for file in files {
+        let attached = app.attachment_add_path(&file.display().to_string())?;
+        for finding in &attached.findings {
+            out::log(&format!("{}: {}", attached.name, finding.told()));
+        }
+        ids.push(attached.id);
+    }
+    let attached = app.attached_prompt(Some(model), &question.content, &ids)?;
+    question.content = attached.text;
+    Ok(attached.sources)
+}
+
+/// Files and places, in a line.
+pub fn cited(sources: &[Source]) -> String {
+    let told = |source: &Source| match &source.passage {
+        Some(passage) => format!("{} ({})", source.name, passage.place()),
+        None => source.name.clone(),
+    };
+    format!("sources: {}", sources.iter().map(told).collect::<Vec<_>>().join(", "))
 }
 
 impl From<SamplingFlags> for SamplingArgs {

@@ -11,6 +11,7 @@ pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
     let mut config = global.app_config()?;
     config.worker = Place::Process(Program::this()?);
     let app = App::open(config)?;
+    app.downloads_go_on()?;
     let own_key = args.api_key.is_some();
     let data_dir = app.dirs().data.display().to_string();
     let options = server::Options { host: args.host, port: args.port, api_key: args.api_key };

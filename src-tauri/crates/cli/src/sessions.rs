@@ -3,12 +3,13 @@
 use api::types::{
     Conversation, ConversationSummary, ExportFormat, Imported, Role, SearchArgs, SearchResult, SnippetPart,
 };
-use api::{App, Result, civil};
+use api::{App, Error, Result, civil};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::args::Global;
 use crate::checkpoints::{self, CheckpointArgs};
+use crate::run::cited;
 use crate::turn::told;
 use crate::{out, text};
 
@@ -30,6 +31,9 @@ pub enum SessionsVerb {
         /// Wipe it from the disk: text, index and every backup that has it
         #[arg(long)]
         forever: bool,
+        /// Wipe one message of it from the disk, by its id; what was said after it stays
+        #[arg(long, value_name = "ID", conflicts_with = "forever")]
+        message: Option<String>,
     },
     /// What lies in the trash
     Trash {
@@ -97,7 +101,22 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
             let conversation = open()?.conversation_get(id)?;
             if global.json { out::json(&conversation) } else { out::text(&transcript(&conversation)) }
         }
-        SessionsVerb::Rm { id, forever } => {
+        SessionsVerb::Rm { id, message: Some(message), .. } => {
+            let app = open()?;
+            // a message of another conversation is not what was meant
+            if !app.conversation_get(id)?.messages.iter().any(|it| it.id == *message) {
+                return Err(Error::not_found(
+                    "session.not_found",
+                    format!("There is no message {message} in the branch that is shown of {id}."),
+                    "Look for its id in `nook sessions show ID --json`.",
+                ));
+            }
+            let summary = app.message_forget(message)?;
+            if global.json {
+                out::json(&summary)
+            }
+        }
+        SessionsVerb::Rm { id, forever, message: None } => {
             let app = open()?;
             if *forever {
                 app.conversation_forget(id)?
@@ -257,6 +276,12 @@ pub fn transcript(conversation: &Conversation) -> String {
             Role::Assistant => "model",
         };
         shown.push_str(&format!("\n{who}> {}\n", message.text.trim_end()));
+        for file in &message.attachments {
+            shown.push_str(&format!("[file: {}]\n", file.name));
+        }
+        if !message.sources.is_empty() {
+            shown.push_str(&format!("[{}]\n", cited(&message.sources)));
+        }
     }
     shown
 }

@@ -37,6 +37,16 @@ pub fn count(n: u64) -> String {
     }
 }
 
+/// `45 s`, `12 min`, `3 h 20 min`.
+pub fn duration(seconds: f64) -> String {
+    let seconds = seconds.clamp(0.0, 1e7) as u64;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 /// Rows with their columns aligned, two spaces between.
 pub fn table(rows: &[Vec<String>]) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);

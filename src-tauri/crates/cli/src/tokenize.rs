@@ -19,22 +19,7 @@ pub fn tokenize(global: &Global, args: &TokenizeArgs) -> Result<()> {
         true => out::json(&json!({ "ids": ids })),
         false => out::line(&ids.iter().map(TokenId::to_string).collect::<Vec<_>>().join(",")),
     };
-    if let Some(path) = &args.input.jsonl {
-        for (number, line) in place::json_lines(path)? {
-            let text = line["text"].as_str().ok_or_else(|| {
-                let message = format!("{}, line {number} has no \"text\".", path.display());
-                Error::input("input.no_text", message, "Write lines like {\"text\": \"…\"}.")
-            })?;
-            show(&encode(text));
-        }
-        return Ok(());
-    }
-    let text = match (&args.input.text, &args.input.file) {
-        (Some(text), _) => text.clone(),
-        (None, Some(path)) => place::read_text(path)?,
-        (None, None) => unreachable!("the command line demands one of them"),
-    };
-    show(&encode(&text));
+    place::texts(&args.input)?.iter().for_each(|text| show(&encode(text)));
     Ok(())
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::IsTerminal;
 
-use api::types::{FoldInfo, FoldStrategy, ToolCall, TurnEventKind, TurnStats};
-use api::{App, Error, Result};
+use api::types::{Finish, FoldInfo, FoldStrategy, ToolCall, TurnEventKind, TurnStats};
+use api::{App, Error, Result, guard};
 
 use crate::interrupt::Interrupt;
+use crate::leave::short;
 use crate::out;
 
 /// Whether and how an answer is shown while it is written.
@@ -25,6 +26,13 @@ pub struct Answer {
     pub ids: Vec<u32>,
     pub calls: Vec<ToolCall>,
     pub stats: Option<TurnStats>,
+}
+
+impl Answer {
+    /// How it ended; None: it is not known.
+    pub fn finish(&self) -> Option<Finish> {
+        self.stats.as_ref().map(|stats| stats.finish)
+    }
 }
 
 /// Waits for the turn's end. Ctrl+C stops it. Errors: the turn's own.
@@ -144,7 +152,8 @@ impl Screen {
     fn call(&mut self, call: &ToolCall) {
         if self.show == Show::Live {
             self.end();
-            out::line(&format!("→ {}({})", call.name, call.arguments));
+            let line = format!("→ {}({})", call.name, short(&call.arguments)).replace('\n', " ");
+            out::line(&guard::made_visible(&line));
         }
     }
 
@@ -156,7 +165,7 @@ impl Screen {
         if !std::mem::replace(&mut self.in_reasoning, true) {
             out::hint("\x1b[2m");
         }
-        out::hint(text);
+        out::hint(&out::harmless(text));
     }
 
     fn end(&mut self) {

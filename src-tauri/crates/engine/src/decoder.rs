@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use kernels::{
-    Columns, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Tensor, ValueId,
+    Columns, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, Tensor, ValueId,
 };
 
 use crate::error::Result;
-use crate::spec::{Keys, LayerSpec, Mixer, ModelSpec, Norm, PerLayerEmbedding, PerLayerInput, Role};
+use crate::spec::{
+    Keys, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, PerLayerEmbedding, PerLayerInput, Role,
+};
 
 mod attention;
 mod experts;
@@ -72,7 +74,8 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
                     n_kv_heads: a.n_kv_heads,
                     head_dim: a.head_dim,
                     dtype,
-                    window: a.window,
+                    // what looks ahead is computed in one, and then nothing of it is kept
+                    window: a.window.filter(|_| a.mask == Mask::Causal),
                 }),
             },
             Mixer::ShortConv(conv) => layout.states.push((conv.kernel - 1) * spec.d_model),
@@ -85,7 +88,7 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
     layout
 }
 
-/// The graph of a model: token ids in, logits (outputs, n_vocab) out.
+/// The graph of a model: token ids in, logits (outputs, n_vocab) out, or vectors of tokens (outputs, output_width).
 pub fn build(
     spec: &ModelSpec,
     placement: &Placement,
@@ -121,12 +124,8 @@ pub fn build(
     decoder.graph.on(placement.last());
     let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model)
     let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
-    let role = if spec.tied_embeddings { Role::TokenEmbedding } else { Role::Output };
-    let mut logits = decoder.matmul("output", x, role, None)?; // (outputs, n_vocab)
-    if let Some(cap) = spec.output_softcap {
-        logits = decoder.graph.softcap("output.softcap", logits, cap)?;
-    }
-    Ok(decoder.graph.finish(logits)?)
+    let x = decoder.output(x, spec)?;
+    Ok(decoder.graph.finish(x)?)
 }
 
 /// A graph in the making.
@@ -153,6 +152,14 @@ impl Decoder<'_> {
             let positions = self.graph.embed_position("embed.position", &table)?;
             x = self.graph.add("embed.add", x, positions)?;
         }
+        if spec.embedding.n_kinds.is_some() {
+            let table = self.weight(Role::TextKinds)?;
+            let kind = self.graph.embed_first("embed.kind", &table)?;
+            x = self.graph.add("embed.kind_add", x, kind)?;
+        }
+        if let Some(norm) = spec.embedding.norm {
+            x = self.norm("embed.norm", x, norm, Role::EmbeddingNorm, Role::EmbeddingNormBias)?;
+        }
         let per_layer = match &spec.embedding.per_layer {
             Some(per_layer) => Some(self.per_layer_embedding(x, per_layer)?),
             None => None,
@@ -171,20 +178,62 @@ impl Decoder<'_> {
         Ok(self.graph.scale("embed.per_layer_scale", sum, spec.input_scale)?)
     }
 
+    /// x (outputs, d_model) → (outputs, output_width)
+    fn output(&mut self, x: ValueId, spec: &ModelSpec) -> Result<ValueId> {
+        if let Some(embeds) = &spec.embeds {
+            let mut x = x;
+            for (role, _) in embeds.layers() {
+                x = self.matmul(&format!("output.{role:?}"), x, role, None)?;
+            }
+            return Ok(x);
+        }
+        let role = if spec.tied_embeddings { Role::TokenEmbedding } else { Role::Output };
+        let logits = self.matmul("output", x, role, None)?; // (outputs, n_vocab)
+        match spec.output_softcap {
+            Some(cap) => Ok(self.graph.softcap("output.softcap", logits, cap)?),
+            None => Ok(logits),
+        }
+    }
+
     /// x (tokens, d_model) → same shape
     fn layer(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
-        let normed = self.norm("mixer.norm", x, layer.mixer_norm, Role::MixerNorm, Role::MixerNormBias)?;
-        let mixed = match &layer.mixer {
-            Mixer::Attention(attention) => self.attention(normed, attention)?,
-            Mixer::ShortConv(conv) => self.short_conv(normed, conv)?,
-            Mixer::DeltaNet(delta) => self.delta_net(normed, delta)?,
-        };
-        let mixed = self.post_norm("mixer.post_norm", mixed, layer.mixer_post_norm, Role::MixerPostNorm)?;
-        let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
-        let normed = self.norm("ffn.norm", x, layer.ffn_norm, Role::FfnNorm, Role::FfnNormBias)?;
-        let fed = self.ffn(x, normed, &layer.ffn)?;
-        let fed = self.post_norm("ffn.post_norm", fed, layer.ffn_post_norm, Role::FfnPostNorm)?;
-        Ok(self.graph.add(self.name("ffn.add"), x, fed)?)
+        match layer.norms {
+            NormPlace::Before => {
+                let normed = self.mixer_norm(x, layer)?;
+                let mixed = self.mixer(normed, &layer.mixer)?;
+                let mixed =
+                    self.post_norm("mixer.post_norm", mixed, layer.mixer_post_norm, Role::MixerPostNorm)?;
+                let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
+                let normed = self.ffn_norm(x, layer)?;
+                let fed = self.ffn(x, normed, &layer.ffn)?;
+                let fed = self.post_norm("ffn.post_norm", fed, layer.ffn_post_norm, Role::FfnPostNorm)?;
+                Ok(self.graph.add(self.name("ffn.add"), x, fed)?)
+            }
+            NormPlace::After => {
+                let mixed = self.mixer(x, &layer.mixer)?;
+                let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
+                let x = self.mixer_norm(x, layer)?;
+                let fed = self.ffn(x, x, &layer.ffn)?;
+                let x = self.graph.add(self.name("ffn.add"), x, fed)?;
+                self.ffn_norm(x, layer)
+            }
+        }
+    }
+
+    fn mixer(&mut self, x: ValueId, mixer: &Mixer) -> Result<ValueId> {
+        match mixer {
+            Mixer::Attention(attention) => self.attention(x, attention),
+            Mixer::ShortConv(conv) => self.short_conv(x, conv),
+            Mixer::DeltaNet(delta) => self.delta_net(x, delta),
+        }
+    }
+
+    fn mixer_norm(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
+        self.norm("mixer.norm", x, layer.mixer_norm, Role::MixerNorm, Role::MixerNormBias)
+    }
+
+    fn ffn_norm(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
+        self.norm("ffn.norm", x, layer.ffn_norm, Role::FfnNorm, Role::FfnNormBias)
     }
 
     /// `all` (tokens, n_layers · width) holds every layer's own input.
@@ -227,7 +276,9 @@ impl Decoder<'_> {
         let name = self.name(part);
         let width = self.graph.width(x);
         match norm {
-            Norm::Rms { .. } | Norm::PlainRms { .. } => self.norm_groups(part, x, norm, weight, width),
+            Norm::None | Norm::Rms { .. } | Norm::PlainRms { .. } => {
+                self.norm_groups(part, x, norm, weight, width)
+            }
             Norm::Layer { eps, bias: has_bias } => {
                 let weight = self.weight(weight)?;
                 let bias = has_bias.then(|| self.weight(bias)).transpose()?;
@@ -254,6 +305,7 @@ impl Decoder<'_> {
     ) -> Result<ValueId> {
         let name = self.name(part);
         match norm {
+            Norm::None => Ok(x),
             Norm::Rms { eps, offset } => {
                 let weight = self.weight(weight)?;
                 Ok(self.graph.rms_norm_groups(name, x, Some(&weight), offset, eps, width)?)

@@ -3,6 +3,8 @@
 //! Codes are stable words (`model.tensor_missing`); doors map them to exit codes and HTTP statuses.
 //! Knows nothing of doors.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use kernels::KernelError;
 use weights::WeightsError;
 
@@ -27,9 +29,28 @@ impl EngineError {
         self.code
     }
 
+    /// A graphics card failed, or isn't there: the CPU may do what it was asked for.
+    pub fn is_of_gpu(&self) -> bool {
+        self.code.starts_with("kernels.gpu_")
+    }
+
     pub fn remedy(&self) -> String {
         self.remedy.clone()
     }
+}
+
+/// Work whose panic becomes an error of its own: whoever asked for it hears of it, everything else goes on. What the work
+/// had in hand is not to be used again without being set right.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(EngineError::new(
+            "engine.panicked",
+            format!("the engine failed: {text}"),
+            "This is a defect of Inglenook; please report it with the message.",
+        ))
+    })
 }
 
 /// The remedy for a file whose contents contradict themselves.

@@ -13,12 +13,14 @@ pub mod decoder;
 pub mod error;
 pub mod generate;
 pub mod kv;
+pub mod look;
 pub mod model;
 pub mod perplexity;
 pub mod reply;
 pub mod sampler;
 pub mod scheduler;
 pub mod shape;
+pub mod sizes;
 pub mod spec;
 pub mod speculate;
 pub mod stop;
@@ -28,9 +30,11 @@ pub mod tokenizer;
 pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
-pub use kernels::{BackendKind, KvDType, Resident};
+pub use kernels::{BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, Resident};
 pub use kv::cache::SequenceId;
-pub use model::{Chunk, Devices, Forget, LoadOptions, Logits, Model, ModelInfo, RopeScaling, Wanted};
+pub use model::{
+    Chunk, Devices, Forget, Forgetting, LoadOptions, Logits, Model, ModelInfo, RopeScaling, Wanted,
+};
 pub use sampler::Sampling;
 pub use scheduler::{Done, Finish, GenEvent, Request, Scheduler};
 pub use tokenizer::TokenId;

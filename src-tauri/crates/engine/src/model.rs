@@ -5,31 +5,38 @@
 
 use std::sync::Arc;
 
+use kernels::backends::Card;
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, Executor, KvDType, Resident};
+use kernels::{BackendKind, Executor, FaultPlan, Interrupt, KvDType, Resident};
 use weights::WeightFile;
 
 use crate::TokenId;
 use crate::error::{EngineError, Result};
+use crate::kv::aging::Aging;
 use crate::kv::cache::{KvCache, SequenceId, Usage};
 use crate::kv::pool::PoolUse;
 use crate::kv::size::{KvBytes, Rewind};
-use crate::kv::snapshot::{self, Piece, Way};
+use crate::kv::snapshot::{self, Leads, Piece, Way};
 use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
 mod adapt;
+mod aging;
 mod context;
+mod embed;
 mod fill;
 pub(crate) mod forget;
-mod forward;
+pub(crate) mod forward;
 mod load;
+mod recover;
 mod room;
 mod settle;
 
 pub use context::{RopeScaling, narrow};
-pub use forget::{Forget, N_ASKING};
+pub use forget::{Forget, Forgetting, N_ASKING};
+pub use room::Needs;
+pub(crate) use room::{FIXED_BYTES, TOKEN_BYTES};
 
 /// Where layers run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +46,11 @@ pub enum Devices {
     /// The reference kernels.
     Scalar,
     Cpu,
+    /// A graphics card, software that plays one too: the first so many layers, the others on the CPU. None: all. Where
+    /// there is none, or it fails, the CPU.
+    Gpu {
+        layers: Option<usize>,
+    },
     /// So many layers on each device, in order; together all of the model's.
     Split(Vec<(BackendKind, usize)>),
 }
@@ -47,6 +59,10 @@ pub enum Devices {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
     pub devices: Devices,
+    /// Which graphics card, where one is asked for.
+    pub card: Card,
+    /// A fault of the card that a test wants.
+    pub faults: FaultPlan,
     /// Worker threads of the CPU. None: as many as the process may use.
     pub threads: Option<usize>,
     /// Of those, how many work on a token or a few. None: all.
@@ -64,6 +80,9 @@ pub struct LoadOptions {
     pub settle: bool,
     /// How keys and values are stored.
     pub kv: KvDType,
+    /// When old ones are stored in fewer bits from there on. Where that saves nothing, or a graphics card reads them,
+    /// never: `ModelInfo::kv_aging` says what it is.
+    pub kv_aging: Aging,
     /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
     /// lies further back is lost to them. None: as the model is.
     pub kv_window: Option<usize>,
@@ -81,18 +100,15 @@ pub struct LoadOptions {
     /// Bytes that weights, contexts, activations and vocabulary may take together; what can't be within them is
     /// refused. None: whatever it takes.
     pub memory: Option<u64>,
-    /// Rows of one run: longer batches are cut into runs of so many. None: `default_max_rows`.
+    /// Rows of one run: longer batches are cut into runs of so many. None: `DEFAULT_MAX_ROWS`.
     pub max_rows: Option<usize>,
 }
 
 /// Sequences in one batch: their page tables stand in a fixed array.
 pub const MAX_BATCH_SEQUENCES: usize = 64;
 
-/// Rows of one run: enough that weights are read seldom, few enough that a cancel waits for little; more where they
-/// are shared out among experts, so that each expert has more than a few.
-pub fn default_max_rows(spec: &ModelSpec) -> usize {
-    if spec.layers.iter().any(|layer| layer.ffn.experts().is_some()) { 256 } else { 128 }
-}
+/// Rows of one run: enough that weights are read and turned seldom, few enough that a cancel waits for little.
+pub const DEFAULT_MAX_ROWS: usize = 256;
 
 /// Most bytes of logits that one run leaves: with a large vocabulary, runs yield fewer rows.
 const MAX_OUTPUT_BYTES: usize = 32 << 20;
@@ -107,6 +123,8 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             devices: Devices::Auto,
+            card: Card::Any,
+            faults: FaultPlan::default(),
             threads: None,
             few_threads: None,
             cpus: Vec::new(),
@@ -115,6 +133,7 @@ impl Default for LoadOptions {
             small_pages: false,
             settle: false,
             kv: KvDType::F16,
+            kv_aging: Aging::Off,
             kv_window: None,
             rope_scaling: None,
             kept_bytes: DEFAULT_KEPT_BYTES,
@@ -149,8 +168,12 @@ pub struct ModelInfo {
     pub kv_fixed_bytes: u64,
     /// What all sequences take when they are full.
     pub kv_bytes: KvBytes,
+    /// When contexts age.
+    pub kv_aging: Aging,
     /// Names of the devices in use.
     pub devices: Vec<String>,
+    /// Why the CPU stands in for the device that was asked for.
+    pub instead: Option<EngineError>,
 }
 
 /// Which logits of a chunk are wanted.
@@ -174,18 +197,18 @@ pub struct Chunk<'a> {
 /// Wanted logits, in the order of the chunks and of their tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Logits<'a> {
-    data: &'a [f32], // (rows, n_vocab)
-    n_vocab: usize,
+    data: &'a [f32], // (rows, width)
+    width: usize,
 }
 
 impl<'a> Logits<'a> {
     pub fn n_rows(&self) -> usize {
-        self.data.len() / self.n_vocab
+        self.data.len() / self.width
     }
 
     /// The logits of one wanted row (n_vocab). Error `model.nan_logits`: a value is not a finite number.
     pub fn row(&self, row: usize) -> Result<&'a [f32]> {
-        let row = &self.data[row * self.n_vocab..(row + 1) * self.n_vocab];
+        let row = &self.data[row * self.width..(row + 1) * self.width];
         if row.iter().any(|logit| !logit.is_finite()) {
             return Err(nan_logits());
         }
@@ -235,10 +258,21 @@ impl Model {
         }
     }
 
+    /// Runs may be given up when this is asked, as far as `allow_interrupts` says.
+    pub fn interrupt_by(&mut self, interrupt: Interrupt) {
+        self.rows.interrupt = interrupt;
+    }
+
+    /// Whether runs from here on may be given up.
+    pub(crate) fn allow_interrupts(&mut self, allowed: bool) {
+        let Self { executor, rows, .. } = self;
+        executor.interrupt_by(allowed.then_some(&rows.interrupt));
+    }
+
     /// From here on batches with this token fail.
     #[cfg(test)]
-    pub(crate) fn poison(&mut self, token: TokenId) {
-        self.rows.poison = Some(token);
+    pub(crate) fn poison(&mut self, token: TokenId, how: forward::Poison) {
+        self.rows.poison = Some((token, how));
     }
 
     pub fn spec(&self) -> &ModelSpec {
@@ -296,7 +330,7 @@ impl Model {
 
     /// Such pages that so many tokens take.
     pub fn pages_for(&self, n_tokens: usize) -> usize {
-        self.cache.geometry().pages_for(n_tokens)
+        self.cache.geometry().pages_to_hold(n_tokens)
     }
 
     /// Such pages that a sequence would take for `n` more tokens.
@@ -347,8 +381,8 @@ impl Model {
         self.cache.usage()
     }
 
-    /// Of pages, of pages of windows, of states.
-    pub fn kv_pools(&self) -> [PoolUse; 3] {
+    /// Of pages, of pages of windows, of states, of aged pages.
+    pub fn kv_pools(&self) -> [PoolUse; 4] {
         self.cache.pools()
     }
 
@@ -356,7 +390,11 @@ impl Model {
     pub fn kv_used_bytes(&self) -> u64 {
         let (usage, bytes) = (self.cache.usage(), self.identity.bytes);
         let (n_pages, n_window_pages) = (usage.n_pages as u64, usage.n_window_pages as u64);
-        n_pages * bytes.page + n_window_pages * bytes.window_page + usage.n_states as u64 * bytes.state
+        let n_aged_pages = usage.n_aged_pages as u64;
+        n_pages * bytes.page
+            + n_aged_pages * bytes.aged_page
+            + n_window_pages * bytes.window_page
+            + usage.n_states as u64 * bytes.state
     }
 
     /// A second sequence with the same tokens; memory is shared until they part.
@@ -401,16 +439,26 @@ impl Model {
 
     /// By what names pieces are stored that lead along `tokens`.
     pub fn way(&self, tokens: &[TokenId]) -> Way {
-        Way::new(&self.identity, tokens)
+        Way::new(&self.identity, self.info.kv_aging, tokens)
     }
 
-    /// Whether layers keep everything, so that stretches hold something.
-    pub fn has_stretches(&self) -> bool {
-        self.identity.bytes.page > 0
+    /// Whether whole stretches hold all there is of their tokens: no windows, no states.
+    pub fn is_whole_in_stretches(&self) -> bool {
+        let geometry = self.cache.geometry();
+        self.identity.bytes.page > 0 && geometry.window.is_none() && !geometry.recurrent
     }
 
-    /// How far along `tokens`, at most to `most`, a head leads of which `bytes` are the first `GLIMPSE_LEN`.
-    pub fn head_reach(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<usize> {
+    /// The same piece as it is by now: it may have aged since. None: the sequence has left it.
+    pub fn renewed(&self, seq: SequenceId, piece: &Piece) -> Option<Piece> {
+        match self.info.kv_aging {
+            Aging::Off => Some(piece.clone()),
+            Aging::Pressure | Aging::After(_) => snapshot::renewed(&self.identity, &self.cache, seq, piece),
+        }
+    }
+
+    /// How far along `tokens`, at most to `most`, a head leads of which `bytes` are the first `GLIMPSE_LEN`, and by
+    /// which stretches.
+    pub fn head_reach(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<Leads> {
         snapshot::reach(&self.identity, &self.cache, tokens, most, bytes)
     }
 

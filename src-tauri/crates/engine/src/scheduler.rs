@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 
+use kernels::KernelError;
 use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::SequenceId;
 use crate::kv::size::Rewind;
 use crate::model::{Chunk, Model, Wanted};
@@ -119,6 +120,8 @@ pub struct Scheduler {
     paused: Vec<Active>,
     /// In a batch that failed, and not yet seen to run alone.
     suspects: Vec<u64>,
+    /// The last run was given up.
+    gave_up: bool,
     /// None: `MAX_ACTIVE`.
     max_active: Option<usize>,
     cancelled: Vec<u64>,
@@ -192,6 +195,11 @@ impl Scheduler {
         }
     }
 
+    /// Tokens of a prompt that may be read at once beside what runs here.
+    pub fn rows_beside(&self, max_rows: usize) -> usize {
+        self.pace.rows(!self.active.is_empty(), max_rows)
+    }
+
     /// The model that guesses for requests that want that, in place of an earlier one. Error `model.draft_vocabulary`: its
     /// tokens are not `model`'s.
     pub fn draft_with(&mut self, draft_model: Model, model: &Model) -> Result<()> {
@@ -253,11 +261,12 @@ impl Scheduler {
             }
             let Some(request) = self.pending.pop_front() else { return };
             let id = request.id;
-            match Active::new(request, model) {
+            match guarded(|| Active::new(request, model)) {
                 Ok(mut active) => {
                     let (done, total) = (active.n_done, active.request.prompt.len());
                     sink(id, GenEvent::Prefill { done: done.min(total), total });
-                    let end = active.go_on(model.tokenizer(), model.n_ctx(), sink);
+                    let end = guarded(|| Ok(active.go_on(model.tokenizer(), model.n_ctx(), sink)));
+                    let end = end.unwrap_or_else(|error| Some(End::Failed(error)));
                     self.active.push(active);
                     if let Some(end) = end {
                         self.end(model, vec![(self.active.len() - 1, end)], sink);
@@ -319,13 +328,16 @@ impl Scheduler {
         let n_rows: usize = shares.iter().map(|share| share.n_tokens).sum();
         let mut n_by_model = 0;
         for (text, share) in shares.iter().enumerate() {
-            match active[share.index].guess(share.n_tokens, model.n_ctx(), draft_model.as_mut()) {
+            let active = &mut active[share.index];
+            // what is taken back must not have seen more that has aged than what comes in its place
+            let n_most = model.n_until_aging(active.sequence).saturating_sub(share.n_tokens);
+            match guarded(|| active.guess((share.n_tokens, n_most), model.n_ctx(), draft_model.as_mut())) {
                 Ok(chances) => {
                     plan.candidates.extend(chances.iter().map(|&chance| Candidate { text, chance }));
                 }
                 Err(error) => failed.push((share.index, End::Failed(error))),
             }
-            n_by_model += active[share.index].n_guessed_by_model();
+            n_by_model += active.n_guessed_by_model();
         }
         let n_free = (model.max_rows() - n_rows).min(model.max_outputs().saturating_sub(shares.len()));
         let recomputes = model.rewind() == Rewind::Nowhere;
@@ -347,10 +359,13 @@ impl Scheduler {
             *chunk = self.active[share.index].chunk(share);
         }
         let n_ctx = model.n_ctx();
+        let allowed = self.may_be_given_up(model, shares);
+        model.allow_interrupts(allowed);
         let (logits, tokenizer) = match model.forward_with_tokenizer(&chunks[..shares.len()]) {
             Ok(ran) => ran,
             Err(error) => return self.failed(model, shares, error, sink),
         };
+        self.gave_up = false;
         let ids = shares.iter().map(|share| self.active[share.index].request.id);
         self.suspects.retain(|suspect| !ids.clone().any(|id| id == *suspect));
         let (mut ended, mut to_keep) = (Vec::new(), Vec::new());
@@ -367,7 +382,8 @@ impl Scheduler {
                 sink(id, GenEvent::Prefill { done: active.n_done.min(total), total });
             }
             if share.wanted == Wanted::Last {
-                let end = active.take(share, (&logits, row), tokenizer, n_ctx, sink);
+                let end = guarded(|| Ok(active.take(share, (&logits, row), tokenizer, n_ctx, sink)));
+                let end = end.unwrap_or_else(|error| Some(End::Failed(error)));
                 ended.extend(end.map(|end| (share.index, end)));
                 row += 1 + share.n_guesses;
             }
@@ -388,7 +404,28 @@ impl Scheduler {
         self.end(model, ended, sink);
     }
 
-    /// A batch failed. Of several requests it isn't known whose fault that was: each is tried alone.
+    /// A run that is given up costs what it had computed, no more; never two in a row, so that whoever asks and takes
+    /// back all the time holds up nobody. Where layers have a state, that is so only for sequences that are marked: all
+    /// of a run have to be, and are where some of them read, which takes long, or have guesses anyway.
+    fn may_be_given_up(&self, model: &mut Model, shares: &[Share]) -> bool {
+        match model.rewind() {
+            _ if self.gave_up => false,
+            Rewind::Anywhere | Rewind::Near => true,
+            Rewind::Nowhere => {
+                let sequence = |share: &Share| self.active[share.index].sequence;
+                let reads = shares.iter().any(|share| self.active[share.index].reads());
+                let unmarked = || shares.iter().filter(|share| share.n_guesses == 0);
+                let all = unmarked().next().is_none()
+                    || reads && unmarked().all(|share| model.mark(sequence(share)));
+                if !all {
+                    unmarked().for_each(|share| model.unmark(sequence(share)));
+                }
+                all
+            }
+        }
+    }
+
+    /// A batch failed, or was given up. Of several requests it isn't known whose fault that was: each is tried alone.
     fn failed(
         &mut self,
         model: &mut Model,
@@ -396,7 +433,13 @@ impl Scheduler {
         error: EngineError,
         sink: &mut dyn FnMut(u64, GenEvent),
     ) {
-        if let [share] = shares {
+        let is_given_up = error.code() == KernelError::Interrupted.code();
+        if is_given_up {
+            self.gave_up = true;
+            // how long it took says nothing of its rows
+            (self.n_rows, self.n_decoded) = (0, None);
+        }
+        if let ([share], false) = (shares, is_given_up) {
             self.suspects.retain(|id| *id != self.active[share.index].request.id);
             return self.end(model, vec![(share.index, End::Failed(error))], sink);
         }
@@ -404,7 +447,9 @@ impl Scheduler {
             let active = &mut self.active[share.index];
             model.unmark(active.sequence);
             active.n_done = model.len(active.sequence).unwrap_or(0).min(active.n_done);
-            self.suspects.push(active.request.id);
+            if !is_given_up {
+                self.suspects.push(active.request.id);
+            }
         }
     }
 

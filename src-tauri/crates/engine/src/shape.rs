@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use weights::DType;
 use weights::quant::mix::{Facts, Mix, Tensor};
 use weights::write::{GgufWriter, OwnedValue};
+use weights::{DType, WeightFile};
 
 use crate::arch;
 use crate::error::{EngineError, Result};
@@ -95,6 +95,11 @@ pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<
             "Free some disk space.",
         )
     })
+}
+
+/// What a file of that shape would say: its tensors have no data.
+pub fn outline(shape: &Shape, mix: Mix) -> Result<WeightFile> {
+    Ok(writer(shape, mix, 0)?.outline(shape.name)?)
 }
 
 /// The format of each tensor.
@@ -266,7 +271,7 @@ pub(crate) fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
 
 #[cfg(test)]
 mod tests {
-    use weights::{SharedBytes, WeightFile};
+    use weights::SharedBytes;
 
     use super::*;
 

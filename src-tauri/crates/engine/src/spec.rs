@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
-use kernels::{Activation, HeadOrder, RopeStyle};
+use kernels::{Activation, HeadOrder, Mask, RopeStyle};
 
+mod embeds;
 mod role;
 mod tensors;
 
+pub use embeds::{Before, Embeds, Pooling};
 pub use role::Role;
 
 /// A tensor that a model needs: its role, its layer (None: the model's own) and its shape, row-major.
@@ -32,6 +34,8 @@ pub struct ModelSpec {
     pub tied_embeddings: bool,
     /// Logits become cap · tanh(logit / cap).
     pub output_softcap: Option<f32>,
+    /// What it makes of a text in place of logits. None: it has logits.
+    pub embeds: Option<Embeds>,
 }
 
 impl ModelSpec {
@@ -48,13 +52,18 @@ pub struct Embedding {
     pub scale: f32,
     /// Rows of a table of learned positions, which are added.
     pub n_positions: Option<usize>,
+    /// Rows of a table of kinds of text, of which the first is added: all is of one kind.
+    pub n_kinds: Option<usize>,
+    /// Of the sum.
+    pub norm: Option<Norm>,
     /// A second, narrow embedding for every layer (Gemma 4 E).
     pub per_layer: Option<PerLayerEmbedding>,
 }
 
 impl Embedding {
     /// Rows of the table as they are.
-    pub const PLAIN: Self = Self { scale: 1.0, n_positions: None, per_layer: None };
+    pub const PLAIN: Self =
+        Self { scale: 1.0, n_positions: None, n_kinds: None, norm: None, per_layer: None };
 }
 
 /// Each layer's own input: (rows of a table · table_scale + norm(projection of the embedding · projection_scale)) ·
@@ -69,9 +78,20 @@ pub struct PerLayerEmbedding {
     pub input_scale: f32,
 }
 
+/// Where the norms of a layer stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NormPlace {
+    /// x += part(norm(x))
+    #[default]
+    Before,
+    /// x = norm(x + part(x)) (BERT)
+    After,
+}
+
 /// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with norms after either part where a family has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSpec {
+    pub norms: NormPlace,
     pub mixer_norm: Norm,
     pub mixer: Mixer,
     pub mixer_post_norm: Option<Norm>,
@@ -93,6 +113,8 @@ pub struct PerLayerInput {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Norm {
+    /// x
+    None,
     /// x / rms(x) · (weight + offset): an offset of 1 where a file stores weights around zero
     Rms { eps: f32, offset: f32 },
     /// x / rms(x)
@@ -110,7 +132,7 @@ impl Norm {
     pub fn centred(self) -> Self {
         match self {
             Self::Rms { eps, .. } => Self::Rms { eps, offset: 1.0 },
-            Self::PlainRms { .. } | Self::Layer { .. } => self,
+            Self::None | Self::PlainRms { .. } | Self::Layer { .. } => self,
         }
     }
 }
@@ -149,7 +171,8 @@ pub struct Attention {
     /// Factor on q·k.
     pub scale: f32,
     pub rope: Rope,
-    /// A query at position i sees j > i − window.
+    pub mask: Mask,
+    /// A query at position i sees j with |i − j| < window, of those that the mask leaves.
     pub window: Option<usize>,
     /// Scores become cap · tanh(score / cap).
     pub softcap: Option<f32>,

@@ -1,9 +1,9 @@
 //! A disk that fails when it is told to: the N-th operation, once or from then on.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::{Fill, Io, IoError};
+use crate::{Fill, Io, IoError, RandomFile, Space};
 
 /// How long the fault lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +21,36 @@ struct Plan {
     fails: Option<(u64, Fault, std::io::ErrorKind)>,
 }
 
+impl Plan {
+    /// Counts an operation; its failure, where it is its turn.
+    fn step(plan: &Mutex<Self>, operation: &'static str, path: &Path) -> Result<(), IoError> {
+        let mut plan = lock(plan);
+        let index = plan.count;
+        plan.count += 1;
+        let kind = match plan.fails {
+            Some((at, Fault::Once, kind)) if index == at => kind,
+            Some((at, Fault::Sticky, kind)) if index >= at => kind,
+            _ => return Ok(()),
+        };
+        Err(IoError::new(operation, path, std::io::Error::new(kind, "fault injected by a test")))
+    }
+}
+
+fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
+    plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 /// Passes every operation to another [`Io`] until its turn to fail has come. An operation that fails here does
 /// not reach the other: nothing of it happens.
 pub struct FaultIo<I> {
     inner: I,
-    plan: Mutex<Plan>,
+    plan: Arc<Mutex<Plan>>,
 }
 
 impl<I: Io> FaultIo<I> {
     /// Fails nothing until [`FaultIo::fail_at`].
     pub fn new(inner: I) -> Self {
-        Self { inner, plan: Mutex::new(Plan { count: 0, fails: None }) }
+        Self { inner, plan: Arc::new(Mutex::new(Plan { count: 0, fails: None })) }
     }
 
     /// Counting starts anew: the operation with this index (from 0) fails.
@@ -49,20 +68,51 @@ impl<I: Io> FaultIo<I> {
         self.plan().count
     }
 
-    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        lock(&self.plan)
     }
 
     fn step(&self, operation: &'static str, path: &Path) -> Result<&I, IoError> {
-        let mut plan = self.plan();
-        let index = plan.count;
-        plan.count += 1;
-        let kind = match plan.fails {
-            Some((at, Fault::Once, kind)) if index == at => kind,
-            Some((at, Fault::Sticky, kind)) if index >= at => kind,
-            _ => return Ok(&self.inner),
-        };
-        Err(IoError::new(operation, path, std::io::Error::new(kind, "fault injected by a test")))
+        Plan::step(&self.plan, operation, path).map(|()| &self.inner)
+    }
+}
+
+/// A file of such a disk: its operations count with all others.
+struct FaultFile {
+    inner: Box<dyn RandomFile>,
+    plan: Arc<Mutex<Plan>>,
+    path: PathBuf,
+}
+
+impl FaultFile {
+    fn step(&self, operation: &'static str) -> Result<&dyn RandomFile, IoError> {
+        Plan::step(&self.plan, operation, &self.path).map(|()| &*self.inner)
+    }
+}
+
+impl RandomFile for FaultFile {
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), IoError> {
+        self.step("write")?.write_at(at, bytes)
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize, IoError> {
+        self.step("read")?.read_at(at, into)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<(), IoError> {
+        self.step("reserve room for")?.reserve(bytes)
+    }
+
+    fn truncate(&self, bytes: u64) -> Result<(), IoError> {
+        self.step("shorten")?.truncate(bytes)
+    }
+
+    fn len(&self) -> Result<u64, IoError> {
+        self.step("measure")?.len()
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        self.step("flush")?.sync()
     }
 }
 
@@ -99,6 +149,14 @@ impl<I: Io> Io for FaultIo<I> {
         self.step("rename", from)?.rename(from, to)
     }
 
+    fn remove_folder(&self, path: &Path) -> Result<(), IoError> {
+        self.step("remove", path)?.remove_folder(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        self.step("link", from)?.link(from, to)
+    }
+
     fn exists(&self, path: &Path) -> Result<bool, IoError> {
         self.step("look for", path)?.exists(path)
     }
@@ -109,6 +167,24 @@ impl<I: Io> Io for FaultIo<I> {
 
     fn list(&self, path: &Path) -> Result<Vec<PathBuf>, IoError> {
         self.step("list", path)?.list(path)
+    }
+
+    fn open_random(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
+        let inner = self.step("open", path)?.open_random(path)?;
+        Ok(Box::new(FaultFile { inner, plan: Arc::clone(&self.plan), path: path.to_owned() }))
+    }
+
+    fn open_to_read(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
+        let inner = self.step("open", path)?.open_to_read(path)?;
+        Ok(Box::new(FaultFile { inner, plan: Arc::clone(&self.plan), path: path.to_owned() }))
+    }
+
+    fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError> {
+        self.step("link", link)?.symlink(target, link)
+    }
+
+    fn space(&self, folder: &Path) -> Result<Space, IoError> {
+        self.step("measure the disk of", folder)?.space(folder)
     }
 }
 

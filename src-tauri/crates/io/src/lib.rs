@@ -7,6 +7,8 @@ mod clock;
 mod error;
 mod fault;
 mod lock;
+mod power;
+mod random;
 mod real;
 
 use std::path::{Path, PathBuf};
@@ -15,10 +17,20 @@ pub use clock::{Clock, ManualClock, RealClock};
 pub use error::IoError;
 pub use fault::{Fault, FaultIo};
 pub use lock::FileLock;
+pub use power::{PowerIo, Torn};
+pub use random::RandomFile;
 pub use real::RealIo;
 
 /// Writes the contents of a file.
 pub type Fill<'a> = dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()> + 'a;
+
+/// Of a disk, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// What this user may still write.
+    pub free: u64,
+    pub total: u64,
+}
 
 /// The file operations that the application needs. All paths are absolute or relative to the working directory.
 pub trait Io: Send + Sync {
@@ -48,6 +60,12 @@ pub trait Io: Send + Sync {
     /// Moves a file within one file system, replacing the target.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError>;
 
+    /// Removes a folder. Errors if something is in it.
+    fn remove_folder(&self, path: &Path) -> Result<(), IoError>;
+
+    /// A second name for a file on the same disk. Errors where the system knows no such names, or something has the name.
+    fn link(&self, from: &Path, to: &Path) -> Result<(), IoError>;
+
     /// True if something lies at the path.
     fn exists(&self, path: &Path) -> Result<bool, IoError>;
 
@@ -56,4 +74,17 @@ pub trait Io: Send + Sync {
 
     /// Paths of the entries of a folder, sorted.
     fn list(&self, path: &Path) -> Result<Vec<PathBuf>, IoError>;
+
+    /// Opens a file to be written and read anywhere in it, making it where there is none.
+    fn open_random(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError>;
+
+    /// Opens a file that is only read; its writing operations fail.
+    fn open_to_read(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError>;
+
+    /// Makes `link` stand for `target`, which may be relative to the link's folder. What lay at `link` is replaced.
+    /// Errors where the system knows no such links.
+    fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError>;
+
+    /// Bytes that may still be written to the disk that holds the folder, and the bytes it has in all.
+    fn space(&self, folder: &Path) -> Result<Space, IoError>;
 }

@@ -26,6 +26,17 @@ impl FileLock {
         Ok(Self { file, path: path.to_owned() })
     }
 
+    /// Takes the lock unless another holder (of this process or another one) has it.
+    pub fn try_take(path: &Path) -> Result<Option<Self>, IoError> {
+        let failed = |e| IoError::new("lock", path, e);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { file, path: path.to_owned() })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(failed(e)),
+        }
+    }
+
     /// Whether another holder (of this process or another one) has it. False where there is no file.
     pub fn is_held(path: &Path) -> Result<bool, IoError> {
         match OpenOptions::new().write(true).open(path) {
@@ -63,6 +74,10 @@ mod tests {
         drop(lock);
         assert!(!FileLock::is_held(&path).unwrap());
         assert!(!path.exists());
+        let taken = FileLock::try_take(&path).unwrap();
+        assert!(taken.is_some() && FileLock::try_take(&path).unwrap().is_none());
+        drop(taken);
+        assert!(FileLock::try_take(&path).unwrap().is_some());
         fs::write(&path, b"").unwrap();
         assert!(!FileLock::is_held(&path).unwrap(), "a file left behind is not a lock");
         fs::remove_dir_all(&folder).unwrap();

@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Fill, Io, IoError};
+use crate::random::RealFile;
+use crate::{Fill, Io, IoError, RandomFile, Space};
 
 /// Stateless.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,6 +66,15 @@ impl Io for RealIo {
         sync_folder_of(to)
     }
 
+    fn remove_folder(&self, path: &Path) -> Result<(), IoError> {
+        fs::remove_dir(path).map_err(|e| IoError::new("remove", path, e))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        fs::hard_link(from, to).map_err(|e| IoError::new("link", from, e))?;
+        sync_folder_of(to)
+    }
+
     fn exists(&self, path: &Path) -> Result<bool, IoError> {
         path.try_exists().map_err(|e| IoError::new("look for", path, e))
     }
@@ -79,6 +89,41 @@ impl Io for RealIo {
         found.sort();
         Ok(found)
     }
+
+    fn open_random(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
+        Ok(Box::new(RealFile::open(path)?))
+    }
+
+    fn open_to_read(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
+        Ok(Box::new(RealFile::open_to_read(path)?))
+    }
+
+    fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError> {
+        // Renamed into place: there is no moment without a link.
+        let temp = temp_path(link);
+        let made = symlink(target, &temp).and_then(|()| fs::rename(&temp, link));
+        if made.is_err() {
+            let _ = fs::remove_file(&temp);
+        }
+        made.map_err(|e| IoError::new("link", link, e))
+    }
+
+    fn space(&self, folder: &Path) -> Result<Space, IoError> {
+        let failed = |e| IoError::new("measure the disk of", folder, e);
+        let stats = fs4::statvfs(folder).map_err(failed)?;
+        Ok(Space { free: stats.available_space(), total: stats.total_space() })
+    }
+}
+
+#[cfg(unix)]
+fn symlink(target: &Path, link: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(target, link)
+}
+
+/// Needs a right there that few users have: callers do without.
+#[cfg(not(unix))]
+fn symlink(_: &Path, _: &Path) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// In the same folder, so that the rename stays within one file system.
@@ -173,6 +218,21 @@ mod tests {
         assert!(!RealIo.exists(&a).unwrap() && RealIo.exists(&b).unwrap());
         RealIo.remove_file(&b).unwrap();
         assert_eq!(RealIo.remove_file(&b).unwrap_err().code(), "io.not_found");
+    }
+
+    #[test]
+    fn a_link_is_the_same_file_and_only_empty_folders_go() {
+        let folder = Folder::new("link");
+        let (a, b) = (folder.0.join("a"), folder.0.join("inner").join("b"));
+        RealIo.write_atomic(&a, b"x").unwrap();
+        RealIo.create_dir_all(b.parent().unwrap()).unwrap();
+        RealIo.link(&a, &b).unwrap();
+        RealIo.remove_file(&a).unwrap();
+        assert_eq!(RealIo.read(&b).unwrap(), b"x");
+        assert!(RealIo.remove_folder(b.parent().unwrap()).is_err());
+        RealIo.remove_file(&b).unwrap();
+        RealIo.remove_folder(b.parent().unwrap()).unwrap();
+        assert!(!RealIo.exists(b.parent().unwrap()).unwrap());
     }
 
     #[test]

@@ -83,8 +83,14 @@ fn main() {
     });
     bytes -= shape.n_vocab * dtype.row_bytes(shape.d); // the embedding is read a row at a time
     let n_pages = (position + rows).div_ceil(PAGE_LEN) + 16;
-    let capacity =
-        Capacity { n_pages, n_window_pages: 0, max_rows: rows.max(64), max_outputs: 1, n_states: 0 };
+    let capacity = Capacity {
+        n_pages,
+        n_window_pages: 0,
+        n_aged_pages: 0,
+        max_rows: rows.max(64),
+        max_outputs: 1,
+        n_states: 0,
+    };
     let cpu = Cpu::new(CpuOptions { threads: Some(threads), level: None, ..CpuOptions::default() })
         .expect("threads");
     println!("{}", cpu.describe());

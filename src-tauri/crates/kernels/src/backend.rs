@@ -1,5 +1,6 @@
-//! What a device must offer to run its part of a graph. `Scalar` and `Cpu` implement it; a GPU will.
+//! What a device must offer to run its part of a graph. `Scalar`, `Cpu` and `Gpu` implement it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use weights::TensorView;
 
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Retention, ValueId};
+use crate::interrupt::Interrupt;
 use crate::plan::{Batch, Capacity};
 use crate::profile::Observer;
 use crate::tensor::Tensor;
@@ -18,6 +20,8 @@ pub enum BackendKind {
     Scalar,
     /// worker team and SIMD
     Cpu,
+    /// a graphics card
+    Gpu,
 }
 
 /// Whether values may share memory once nothing reads them any more.
@@ -62,27 +66,34 @@ pub trait Backend: Send {
         observer: Option<Observer>,
     ) -> Result<(), KernelError>;
 
+    /// From here on a run ends with `KernelError::Interrupted` between two of its steps when that is asked for; None: it
+    /// ends with its last step. A device that takes its work as a whole may ignore it.
+    fn interrupt_by(&mut self, _interrupt: Option<Interrupt>) {}
+
     /// The first `n_rows` rows of a value that lives here: (n_rows, width)
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32];
 
     /// Sets the first rows of a value that lives here: `data` (n_rows, width)
     fn write(&mut self, value: ValueId, data: &[f32]);
 
-    /// Raw bytes of one layer of one page, keys then values. The layout is this backend's own and stable.
-    fn kv_page(&self, layer: usize, page: u32) -> &[u8];
+    /// Bytes of one layer of one page, keys then values, as `ops::kv_write` lays them out. Errors: a lost device.
+    fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError>;
+
+    /// The memory of a page of layers that keep everything may go back to the system, where there is a way.
+    fn kv_let_go(&mut self, _page: u32) {}
 
     /// Replaces them; `bytes` has the length that `kv_page` returns.
-    fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8];
+    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError>;
 
     /// Copies all layers of a kind on this device from one page to another.
-    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32);
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError>;
 
     /// Bytes of one recurrent layer's state in one slot.
-    fn state(&self, layer: usize, slot: u32) -> &[u8];
+    fn state(&self, layer: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError>;
 
-    /// Replaces them.
-    fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [u8];
+    /// Replaces them; `bytes` has the length that `state` returns.
+    fn write_state(&mut self, layer: usize, slot: u32, bytes: &[u8]) -> Result<(), KernelError>;
 
     /// Copies the states of all layers of this device from one slot to another.
-    fn copy_state(&mut self, from: u32, to: u32);
+    fn copy_state(&mut self, from: u32, to: u32) -> Result<(), KernelError>;
 }

@@ -15,9 +15,11 @@ use crate::compare::compare;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::{Cpu, CpuOptions};
 use crate::error::KernelError;
+#[cfg(feature = "gpu")]
+use crate::graph::Op;
 use crate::graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, Experts, Graph, GraphBuilder, HeadOrder,
-    KvDType, KvLayerLayout, KvLayout, PAGE_LEN, RopeShape, RopeStyle, Routing, ValueId,
+    KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, RopeShape, RopeStyle, Routing, ValueId,
 };
 use crate::matmul;
 use crate::plan::{Batch, Capacity};
@@ -74,11 +76,18 @@ const PRODUCT: f32 = 2e-4;
 const FLOAT: f32 = 5e-5;
 /// Attention over quantised keys, which rounds queries to 15 bits.
 const ROUNDED: f32 = 1e-3;
+/// Products of weights that a card has as halves, each off by up to 5e-4 of itself, in rows that may be several times
+/// the mean.
+#[cfg(feature = "gpu")]
+const HALVED: f32 = 4e-3;
+/// Attention over what a card has stored: where it rounds the other way, a value is one of 15 off.
+#[cfg(feature = "gpu")]
+const STORED: f32 = 3e-2;
 
 /// The first kernel of a level that is wrong.
 fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError> {
     let graphs = [
-        (products(level)?, PRODUCT),
+        (products(fast_at(level))?, PRODUCT),
         (row_by_row()?, FLOAT),
         (attention(KvDType::F16)?, FLOAT),
         (attention(KvDType::Q8_0)?, ROUNDED),
@@ -91,6 +100,74 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
         let found = compare_on(&Arc::new(graph), &mut *device, tolerance)?;
         if let Some(kernel) = found {
             return Ok(Some(Mismatch { level, kernel }));
+        }
+    }
+    Ok(None)
+}
+
+/// What of a graph a card is checked for.
+#[cfg(feature = "gpu")]
+pub(crate) struct InUse {
+    products: Vec<DType>,
+    kv: Vec<KvDType>,
+    is_recurrent: bool,
+    has_experts: bool,
+}
+
+#[cfg(feature = "gpu")]
+impl InUse {
+    /// What occurs in `graph`.
+    pub fn of(graph: &Graph) -> Self {
+        let mut products: Vec<DType> = Vec::new();
+        let mut has_experts = false;
+        for node in graph.nodes() {
+            match &node.op {
+                Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } => products.push(weight.dtype()),
+                Op::ExpertMatMul { experts, .. } => {
+                    has_experts = true;
+                    products.extend(experts.weights.iter().map(Tensor::dtype));
+                }
+                _ => {}
+            }
+        }
+        products.sort_unstable();
+        products.dedup();
+        let mut kv: Vec<KvDType> = graph.kv().layers.iter().map(|layer| layer.dtype).collect();
+        kv.dedup();
+        Self { products, kv, is_recurrent: !graph.kv().states.is_empty(), has_experts }
+    }
+
+    fn graphs(&self) -> Result<Vec<(Graph, f32)>, KernelError> {
+        let is_packed = |dtype: &DType| matmul::packed::is_exact(*dtype);
+        let (exact, rounded): (Vec<DType>, Vec<DType>) = self.products.iter().copied().partition(is_packed);
+        let mut graphs = vec![(row_by_row()?, FLOAT)];
+        for (dtypes, tolerance) in [(exact, PRODUCT), (rounded, HALVED)] {
+            if !dtypes.is_empty() {
+                graphs.push((products(dtypes.into_iter())?, tolerance));
+            }
+        }
+        for dtype in &self.kv {
+            graphs.push((attention(*dtype)?, STORED));
+        }
+        if self.is_recurrent {
+            graphs.push((recurrent()?, FLOAT));
+        }
+        if self.has_experts {
+            graphs.push((experts()?, FLOAT));
+        }
+        Ok(graphs)
+    }
+}
+
+/// The first kernel of a card that is wrong, of those that are in use.
+#[cfg(feature = "gpu")]
+pub(crate) fn wrong_on(
+    make: &dyn Fn() -> Box<dyn Backend>,
+    in_use: &InUse,
+) -> Result<Option<String>, KernelError> {
+    for (graph, tolerance) in in_use.graphs()? {
+        if let Some(kernel) = compare_on(&Arc::new(graph), &mut *make(), tolerance)? {
+            return Ok(Some(kernel));
         }
     }
     Ok(None)
@@ -127,7 +204,8 @@ fn compare_on(
             outputs: &positions[..1],
         }
     });
-    let capacity = Capacity { n_pages, n_window_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 };
+    let capacity =
+        Capacity { n_pages, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 };
     let mut reference = Scalar::new();
     let found = compare(graph, [&mut reference, device], capacity, &batches, tolerance)?;
     Ok(found.map(|difference| difference.node))
@@ -138,17 +216,21 @@ const K: usize = 512;
 /// Rows of a matrix: register tiles and a rest.
 const N_OUT: usize = 35;
 
-/// Every product of this level. Activations are whole numbers whose largest in each block is 127.
-fn products(level: IsaLevel) -> Result<Graph, KernelError> {
+fn fast_at(level: IsaLevel) -> impl Iterator<Item = DType> {
+    TABLE.iter().map(|row| row.dtype).filter(move |dtype| matmul::find(*dtype, level).is_some())
+}
+
+/// A product of each format. Activations are whole numbers whose largest in each block is 127.
+fn products(dtypes: impl Iterator<Item = DType>) -> Result<Graph, KernelError> {
     let mut noise = Noise(1);
     let whole = (0..N_VOCAB * K).map(|i| if i % 32 == 0 { 127.0 } else { (noise.next() * 127.0).round() });
     let table = tensor(DType::F32, &[N_VOCAB, K], whole.collect::<Vec<f32>>())?;
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
     let x = b.embed("embedding", &table, 1.0)?;
     let mut last = x;
-    for row in TABLE.iter().filter(|row| matmul::find(row.dtype, level).is_some()) {
-        let weight = matrix(row.dtype, N_OUT, K, &mut noise)?;
-        last = b.matmul(format!("product of {}", row.name), x, &weight, None)?;
+    for dtype in dtypes {
+        let weight = matrix(dtype, N_OUT, K, &mut noise)?;
+        last = b.matmul(format!("product of {dtype}"), x, &weight, None)?;
     }
     finish(b, last)
 }
@@ -238,6 +320,7 @@ fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
             n_kv_heads,
             head_dim,
             scale: 0.2,
+            mask: Mask::Causal,
             window,
             softcap: window.map(|_| 4.0),
             sinks: window.map(|_| noise.many(n_heads).into()),

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::fault::GpuFault;
+
 /// Every failure of this crate that is the world's and not the programmer's.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum KernelError {
@@ -23,9 +25,15 @@ pub enum KernelError {
     /// A kernel panicked in a worker thread; the run is lost, the process is not.
     #[error("a kernel failed inside {node}: {message}")]
     Panicked { node: String, message: String },
+    /// Somebody no longer wants the result.
+    #[error("the run was given up")]
+    Interrupted,
     /// `INGLENOOK_ISA` names a level that does not exist or that this processor lacks.
     #[error("instruction set level \"{wanted}\" is not available here (found: {found})")]
     Isa { wanted: String, found: &'static str },
+    /// A graphics card is not there, or failed.
+    #[error("{adapter} {fault}: {message}")]
+    Gpu { fault: GpuFault, adapter: String, message: String },
     /// The worker threads could not be started.
     #[error("could not start worker thread {index}: {message}")]
     Threads { index: usize, message: String },
@@ -41,8 +49,17 @@ impl KernelError {
             Self::KvPage { .. } => "kernels.kv_page",
             Self::Memory { .. } => "kernels.memory",
             Self::Panicked { .. } => "kernels.panicked",
+            Self::Interrupted => "kernels.interrupted",
             Self::Isa { .. } => "kernels.isa",
             Self::Threads { .. } => "kernels.threads",
+            Self::Gpu { fault, .. } => match fault {
+                GpuFault::Absent => "kernels.gpu_absent",
+                GpuFault::Lost => "kernels.gpu_lost",
+                GpuFault::Memory => "kernels.gpu_memory",
+                GpuFault::Invalid => "kernels.gpu_invalid",
+                GpuFault::TimeOut => "kernels.gpu_time_out",
+                GpuFault::Wrong => "kernels.gpu_wrong",
+            },
         }
     }
 
@@ -56,9 +73,19 @@ impl KernelError {
             Self::Batch { .. } | Self::KvPage { .. } | Self::Panicked { .. } => {
                 "This is a defect of Inglenook; please report it with the message.".into()
             }
+            Self::Interrupted => "Ask again.".into(),
             Self::Memory { .. } => "Choose a smaller model or a shorter context.".into(),
             Self::Isa { .. } => "Unset INGLENOOK_ISA, or set it to portable.".into(),
             Self::Threads { .. } => "Lower the number of threads in the settings.".into(),
+            Self::Gpu { fault, .. } => match fault {
+                GpuFault::Absent => "Compute on the processor, or install the driver of your graphics card.",
+                GpuFault::Memory => "Put fewer layers on the graphics card, or choose a shorter context.",
+                GpuFault::Lost | GpuFault::TimeOut => "Try again; a newer driver may help.",
+                GpuFault::Invalid | GpuFault::Wrong => {
+                    "Compute on the processor, and please report this with the message."
+                }
+            }
+            .into(),
         }
     }
 }

@@ -103,6 +103,15 @@ impl KvLayerLayout {
         }
     }
 
+    /// The same in fewer bits, as positions lie that have aged. None: a window lets go of them anyway, there would be
+    /// no fewer, or heads are no whole blocks.
+    pub fn aged(&self) -> Option<Self> {
+        match self.retention() {
+            Retention::All => crate::ops::kv_write::aged(*self),
+            Retention::Window => None,
+        }
+    }
+
     /// Bytes of this layer in one page.
     pub fn page_bytes(&self) -> usize {
         2 * self.n_kv_heads * PAGE_LEN * crate::ops::kv_write::row_bytes(self.dtype, self.head_dim)
@@ -128,6 +137,12 @@ pub const PAGE_LEN: usize = 32;
 pub const NO_PAGE: u32 = u32::MAX;
 
 impl KvLayout {
+    /// All layers that keep everything, and there are some, can do so in fewer bits.
+    pub fn can_age(&self) -> bool {
+        let mut all = self.layers.iter().filter(|layer| layer.retention() == Retention::All).peekable();
+        all.peek().is_some() && all.all(|layer| layer.aged().is_some())
+    }
+
     /// The longest window; None: every layer keeps all positions.
     pub fn window(&self) -> Option<usize> {
         self.layers.iter().filter_map(|layer| layer.window).max()
@@ -137,6 +152,16 @@ impl KvLayout {
     pub fn uniform(n_layers: usize, layer: KvLayerLayout) -> Self {
         Self { page_len: PAGE_LEN, layers: vec![layer; n_layers], states: Vec::new() }
     }
+}
+
+/// Which positions of a sequence a row's attention looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mask {
+    /// its own and those before
+    #[default]
+    Causal,
+    /// all that the sequence has after the batch: a text goes through in one
+    Bidirectional,
 }
 
 /// Query heads against the stored keys and values of one layer.
@@ -149,7 +174,8 @@ pub struct AttentionShape {
     pub head_dim: usize,
     /// factor on q·k before the softmax
     pub scale: f32,
-    /// position i sees j with i - window < j ≤ i; all j ≤ i without
+    pub mask: Mask,
+    /// position i sees j with |i - j| < window, of those that the mask leaves; all of them without
     pub window: Option<usize>,
     /// scores become cap · tanh(score / cap) before the softmax
     pub softcap: Option<f32>,
@@ -175,6 +201,8 @@ pub struct RopeShape {
 pub enum Lookup {
     Token,
     Position,
+    /// The same one for every row.
+    First,
 }
 
 /// Some columns of every row: of each of `n_groups` groups of `stride` columns those from `start`, `width` of them.

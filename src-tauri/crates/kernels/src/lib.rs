@@ -7,13 +7,18 @@
 #![allow(clippy::extra_unused_type_parameters)] // bodies compiled for each level have one form
 
 mod backend;
+pub mod backends;
 pub mod check;
 mod compare;
 #[allow(unsafe_code)] // threads, SIMD and shared buffers: each block argues its safety
 pub mod cpu;
 pub mod devices;
 mod error;
+mod fault;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod graph;
+mod interrupt;
 pub mod matmul;
 pub mod ops;
 mod plan;
@@ -27,11 +32,13 @@ pub use backend::{Backend, BackendKind, Retain};
 pub use compare::{Difference, compare};
 pub use cpu::{Cpu, CpuOptions, Resident};
 pub use error::KernelError;
+pub use fault::{FaultPlan, GpuFault};
 pub use graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, Experts, Graph, GraphBuilder,
-    HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, NO_PAGE, Node, Op, PAGE_LEN, Retention, RopeShape,
-    RopeStyle, Routing, Rows, Value, ValueId,
+    HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, Mask, NO_PAGE, Node, Op, PAGE_LEN, Retention,
+    RopeShape, RopeStyle, Routing, Rows, Value, ValueId,
 };
+pub use interrupt::Interrupt;
 pub use plan::{Batch, Capacity, Executor, arena_bytes};
 pub use profile::{Cost, Observer, Ran};
 pub use scalar::Scalar;

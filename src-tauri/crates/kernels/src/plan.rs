@@ -1,12 +1,15 @@
 //! Runs a graph over its devices. A graph is cut into segments, one per stretch of nodes on one device, joined by
 //! explicit copies; each device plans its own nodes by row bucket (1, 2, 4 … max_rows) over one arena.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Retain};
 use crate::error::KernelError;
-use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
+use crate::graph::{DeviceId, Graph, KvLayerLayout, Op, Retention, ValueId};
+use crate::interrupt::Interrupt;
+use crate::ops::kv_rows::aged_page;
 use crate::profile::Observer;
 
 mod batch;
@@ -23,6 +26,8 @@ use states::SlotUses;
 pub struct Capacity {
     /// KV pages of `PAGE_LEN` tokens, shared by all sequences, of the layers that keep everything
     pub n_pages: usize,
+    /// pages of the same layers that hold their positions in fewer bits, numbered after those: see `KvLayerLayout::aged`
+    pub n_aged_pages: usize,
     /// the same of the layers with a window
     pub n_window_pages: usize,
     /// most tokens in one batch
@@ -34,7 +39,15 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Pages of the layers of one kind.
+    /// Pages that sequences have of the layers of one kind, aged or not.
+    pub fn all_pages(&self, retention: Retention) -> usize {
+        match retention {
+            Retention::All => self.n_pages + self.n_aged_pages,
+            Retention::Window => self.n_window_pages,
+        }
+    }
+
+    /// Those that are written token by token.
     pub fn pages(&self, retention: Retention) -> usize {
         match retention {
             Retention::All => self.n_pages,
@@ -51,7 +64,7 @@ pub fn arena_bytes(graph: &Graph, device: DeviceId, capacity: &Capacity) -> u64 
     let lens = layout::buckets(capacity.max_rows)
         .map(|rows| layout::lay_out(graph, device, &all, rows, capacity, Retain::Needed).len);
     let values = lens.max().unwrap_or(0) as u64 * size_of::<f32>() as u64;
-    values + crate::cpu::partial_bytes(graph, device, capacity.n_pages)
+    values + crate::cpu::partial_bytes(graph, device, capacity.all_pages(Retention::All))
 }
 
 /// The smallest bucket that holds `n` rows.
@@ -116,6 +129,11 @@ impl Executor {
         self.capacity
     }
 
+    /// Runs may be given up from here on; None: they may not.
+    pub fn interrupt_by(&mut self, interrupt: Option<&Interrupt>) {
+        self.devices.iter_mut().for_each(|device| device.interrupt_by(interrupt.cloned()));
+    }
+
     /// "cpu avx512, 8 threads" for each device.
     pub fn describe(&self) -> Vec<String> {
         self.devices.iter().map(|d| d.describe()).collect()
@@ -169,38 +187,76 @@ impl Executor {
     }
 
     /// Bytes of one layer of one page: keys, then values.
-    pub fn kv_page(&self, layer: usize, page: u32) -> Result<&[u8], KernelError> {
+    pub fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
         let device = self.kv_device(layer, page)?;
-        Ok(self.devices[device].kv_page(layer, page))
+        self.devices[device].kv_page(layer, page)
     }
 
     /// Restores what `kv_page` returned.
     pub fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
         let device = self.kv_device(layer, page)?;
-        let out = self.devices[device].kv_page_mut(layer, page);
-        if out.len() != bytes.len() {
-            return Err(KernelError::KvPage { what: "bytes", found: bytes.len(), expected: out.len() });
+        let expected = self.kv_layout(layer, page).page_bytes();
+        if bytes.len() != expected {
+            return Err(KernelError::KvPage { what: "bytes", found: bytes.len(), expected });
         }
-        out.copy_from_slice(bytes);
-        Ok(())
+        self.devices[device].kv_write_page(layer, page, bytes)
     }
 
     /// All layers of a kind of page `from` into page `to`: copy on write for forks.
     pub fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         for page in [from, to] {
-            self.check_page(retention, page)?;
+            check_below(page, self.capacity.pages(retention))?;
         }
         for device in &mut self.devices {
-            device.kv_copy_page(retention, from, to);
+            device.kv_copy_page(retention, from, to)?;
         }
+        Ok(())
+    }
+
+    /// How a layer's keys and values lie in that page.
+    pub fn kv_layout(&self, layer: usize, page: u32) -> KvLayerLayout {
+        let layout = self.graph.kv().layers[layer];
+        match layout.retention() {
+            Retention::All if page as usize >= self.capacity.n_pages => layout.aged().unwrap_or(layout),
+            Retention::All | Retention::Window => layout,
+        }
+    }
+
+    /// What page `from` holds of the layers that keep everything goes to the aged page `to`, in fewer bits.
+    pub fn kv_age_page(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
+        check_below(from, self.capacity.n_pages)?;
+        if (to as usize) < self.capacity.n_pages {
+            let expected = self.capacity.n_pages;
+            return Err(KernelError::KvPage { what: "aged page", found: to as usize, expected });
+        }
+        for layer in 0..self.graph.kv().layers.len() {
+            let layout = self.graph.kv().layers[layer];
+            match layout.retention() {
+                Retention::All => {
+                    let aged = aged_page(layout, &self.kv_page(layer, from)?);
+                    self.kv_write_page(layer, to, &aged)?;
+                }
+                Retention::Window => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody needs what page `page` of the layers that keep everything holds: its memory may go back to the system.
+    pub fn kv_let_go(&mut self, page: u32) -> Result<(), KernelError> {
+        check_below(page, self.capacity.n_pages)?;
+        self.devices.iter_mut().for_each(|device| device.kv_let_go(page));
         Ok(())
     }
 
     /// A sequence's recurrent state, of every layer in turn, as bytes. Empty where the graph has none.
     pub fn state(&self, slot: u32) -> Result<Vec<u8>, KernelError> {
         self.check_slot(slot)?;
-        let layers = self.graph.state_devices().iter().enumerate();
-        Ok(layers.flat_map(|(layer, device)| self.devices[device.0].state(layer, slot)).copied().collect())
+        let mut bytes = Vec::new();
+        for (layer, device) in self.graph.state_devices().iter().enumerate() {
+            bytes.extend_from_slice(&self.devices[device.0].state(layer, slot)?);
+        }
+        Ok(bytes)
     }
 
     /// Restores what `state` returned.
@@ -212,9 +268,8 @@ impl Executor {
         }
         let mut rest = bytes;
         for (layer, device) in self.graph.state_devices().iter().enumerate() {
-            let out = self.devices[device.0].state_mut(layer, slot);
-            let (part, left) = rest.split_at(out.len());
-            out.copy_from_slice(part);
+            let (part, left) = rest.split_at(self.graph.kv().states[layer] * size_of::<f32>());
+            self.devices[device.0].write_state(layer, slot, part)?;
             rest = left;
         }
         Ok(())
@@ -226,7 +281,7 @@ impl Executor {
             self.check_slot(slot)?;
         }
         for device in &mut self.devices {
-            device.copy_state(from, to);
+            device.copy_state(from, to)?;
         }
         Ok(())
     }
@@ -243,14 +298,6 @@ impl Executor {
         Ok(())
     }
 
-    fn check_page(&self, retention: Retention, page: u32) -> Result<(), KernelError> {
-        let expected = self.capacity.pages(retention);
-        if page as usize >= expected {
-            return Err(KernelError::KvPage { what: "page", found: page as usize, expected });
-        }
-        Ok(())
-    }
-
     fn kv_device(&self, layer: usize, page: u32) -> Result<usize, KernelError> {
         let (Some(device), Some(layout)) =
             (self.graph.kv_devices().get(layer), self.graph.kv().layers.get(layer))
@@ -258,8 +305,15 @@ impl Executor {
             let expected = self.graph.kv_devices().len();
             return Err(KernelError::KvPage { what: "layer", found: layer, expected });
         };
-        self.check_page(layout.retention(), page)?;
+        check_below(page, self.capacity.all_pages(layout.retention()))?;
         Ok(device.0)
+    }
+}
+
+fn check_below(page: u32, expected: usize) -> Result<(), KernelError> {
+    match (page as usize) < expected {
+        true => Ok(()),
+        false => Err(KernelError::KvPage { what: "page", found: page as usize, expected }),
     }
 }
 

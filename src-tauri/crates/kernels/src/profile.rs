@@ -1,9 +1,9 @@
 //! What a step of a plan was, for whoever holds a clock: its name, the bytes it had to read and write, and its
 //! arithmetic. Knows nothing of time.
 
-use crate::cpu::memory::Values;
 use crate::graph::{AttentionShape, Experts, Graph, Node, Op, PAGE_LEN, ValueId};
 use crate::ops;
+use crate::ops::attention::visible;
 use crate::plan::Batch;
 use crate::plan::fuse::Step;
 use crate::tensor::Tensor;
@@ -17,7 +17,13 @@ pub struct Ran<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) batch: &'a Batch<'a>,
     pub(crate) step: &'a Step,
-    pub(crate) values: &'a Values,
+    pub(crate) values: &'a dyn Readable,
+}
+
+/// Values of a device that are in main memory.
+pub(crate) trait Readable {
+    /// The first `n_rows` rows.
+    fn read(&self, value: ValueId, n_rows: usize) -> &[f32];
 }
 
 /// What a step costs at least, whatever runs it.
@@ -149,10 +155,8 @@ impl Ran<'_> {
         let layout = self.graph.kv().layers[shape.layer];
         let per_position = (layout.page_bytes() / PAGE_LEN) as u64;
         let per_pair = 4 * (shape.n_heads * shape.head_dim) as u64;
-        let seen = |row: usize| {
-            let end = self.batch.positions[row] as usize + 1;
-            end.saturating_sub(shape.window.unwrap_or(end))..end
-        };
+        let ends = self.batch.ends();
+        let seen = |row: usize| visible(shape, self.batch.positions[row] as usize, ends[row]);
         let mut cost = Cost::default();
         for sequence in 0..self.batch.page_tables.len() {
             let rows = (0..self.batch.n_rows()).filter(|row| self.batch.sequence[*row] as usize == sequence);

@@ -1,6 +1,7 @@
 //! The specification as a backend: every node by itself, one thread, f32 activations, weights decoded row by row.
 //! Written to be read; `Cpu` is tested against it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::error::KernelError;
 use crate::graph::{
     AttentionShape, ConvShape, DeltaShape, DeviceId, Graph, Op, PAGE_LEN, Retention, ValueId,
 };
+use crate::interrupt::Interrupt;
 use crate::matmul::generic;
 use crate::ops::{
     activate, add, attention, columns, delta_net, embed, expert_matmul, expert_sum, glu, kv_write,
@@ -28,6 +30,7 @@ use crate::tensor::Tensor;
 pub struct Scalar {
     memory: Option<Memory>,
     scratch: Scratch,
+    interrupt: Option<Interrupt>,
 }
 
 /// Grows to what the longest row and context need, then stays.
@@ -83,12 +86,19 @@ impl Backend for Scalar {
     ) -> Result<(), KernelError> {
         let memory = memory_mut(&mut self.memory);
         for i in nodes {
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+                return Err(KernelError::Interrupted);
+            }
             node(memory, &mut self.scratch, i, batch);
             if let Some(observe) = &mut observer {
                 observe(&Ran { graph: &memory.graph, batch, step: &Step::Node(i), values: &memory.values });
             }
         }
         Ok(())
+    }
+
+    fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
+        self.interrupt = interrupt;
     }
 
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
@@ -99,28 +109,36 @@ impl Backend for Scalar {
         memory_mut(&mut self.memory).values.write(value, data);
     }
 
-    fn kv_page(&self, layer: usize, page: u32) -> &[u8] {
-        memory_ref(&self.memory).kv.page(layer, page)
+    fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        Ok(Cow::Borrowed(memory_ref(&self.memory).kv.page(layer, page)))
     }
 
-    fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
-        memory_mut(&mut self.memory).kv.page_mut(layer, page)
+    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        memory_mut(&mut self.memory).kv.page_mut(layer, page).copy_from_slice(bytes);
+        Ok(())
     }
 
-    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) {
+    fn kv_let_go(&mut self, page: u32) {
+        memory_mut(&mut self.memory).kv.let_go(page);
+    }
+
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         memory_mut(&mut self.memory).kv.copy_page(retention, from, to);
+        Ok(())
     }
 
-    fn state(&self, layer: usize, slot: u32) -> &[u8] {
-        memory_ref(&self.memory).states.bytes(layer, slot)
+    fn state(&self, layer: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        Ok(Cow::Borrowed(memory_ref(&self.memory).states.bytes(layer, slot)))
     }
 
-    fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [u8] {
-        memory_mut(&mut self.memory).states.bytes_mut(layer, slot)
+    fn write_state(&mut self, layer: usize, slot: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        memory_mut(&mut self.memory).states.bytes_mut(layer, slot).copy_from_slice(bytes);
+        Ok(())
     }
 
-    fn copy_state(&mut self, from: u32, to: u32) {
+    fn copy_state(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
         memory_mut(&mut self.memory).states.copy(from, to);
+        Ok(())
     }
 }
 
@@ -142,8 +160,8 @@ fn node(memory: &mut Memory, scratch: &mut Scratch, i: usize, batch: &Batch) {
     match &node.op {
         Op::Embed { table, scale, by } => {
             let ([], [out]) = values.borrow([], [out]);
-            for (out, row) in out.chunks_exact_mut(table.n_cols()).zip(embed::rows(*by, batch)) {
-                embed::scalar(table, *row, *scale, out);
+            for (out, row) in out.chunks_exact_mut(table.n_cols()).zip(0..batch.n_rows()) {
+                embed::scalar(table, embed::row_of(*by, batch, row), *scale, out);
             }
         }
         Op::RmsNorm { x, eps, .. } => {
@@ -304,10 +322,10 @@ fn attend(
     let d = attention.head_dim;
     let group = attention.n_heads / attention.n_kv_heads;
     let ([q], [out]) = memory.values.borrow([q], [out]);
-    for row in 0..batch.n_rows() {
-        let seen = attention::visible(attention, batch.positions[row] as usize);
+    for (row, end) in batch.ends().into_iter().enumerate() {
+        let seen = attention::visible(attention, batch.positions[row] as usize, end);
         for kv_head in 0..attention.n_kv_heads {
-            gather(&memory.kv, scratch, batch, row, attention, kv_head);
+            gather(&memory.kv, scratch, batch, row, (attention, &seen), kv_head);
             let (keys, values) = (&scratch.keys[seen.start * d..], &scratch.values[seen.start * d..]);
             scratch.scores.resize(seen.len(), 0.0);
             for head in kv_head * group..(kv_head + 1) * group {
@@ -320,20 +338,18 @@ fn attend(
     }
 }
 
-/// Keys and values of one head out of their pages: (position + 1, head_dim), those before the window left as they are
+/// Keys and values of one head out of their pages: (end of what is seen, head_dim), those before it left as they are
 fn gather(
     kv: &crate::cpu::kv::KvStore,
     scratch: &mut Scratch,
     batch: &Batch,
     row: usize,
-    attention: &AttentionShape,
+    (attention, seen): (&AttentionShape, &Range<usize>),
     kv_head: usize,
 ) {
     let (layer, d) = (attention.layer, attention.head_dim);
     let halves = kv_write::HALVES.at(IsaLevel::Portable);
     let layout = kv.layout(layer);
-    let dtype = layout.dtype;
-    let seen = attention::visible(attention, batch.positions[row] as usize);
     let n_pages = seen.end.div_ceil(PAGE_LEN);
     let table = batch.table(layout.retention(), row);
     scratch.keys.resize(n_pages * PAGE_LEN * d, 0.0);
@@ -341,6 +357,7 @@ fn gather(
     scratch.page.resize(PAGE_LEN * d, 0.0);
     for (i, page) in table[..n_pages].iter().enumerate().skip(seen.start / PAGE_LEN) {
         let span = i * PAGE_LEN * d..(i + 1) * PAGE_LEN * d;
+        let dtype = kv.layout_of(layer, *page).dtype;
         kv_write::load_values(
             halves,
             dtype,

@@ -9,7 +9,7 @@ use kernels::*;
 use weights::DType;
 
 const CAPACITY: Capacity =
-    Capacity { n_pages: 64, n_window_pages: 0, max_rows: 48, max_outputs: 48, n_states: 0 };
+    Capacity { n_pages: 64, n_window_pages: 0, n_aged_pages: 0, max_rows: 48, max_outputs: 48, n_states: 0 };
 
 fn random_pages(r: &mut Random, n: usize) -> Vec<u32> {
     let mut pages: Vec<u32> = (0..CAPACITY.n_pages as u32).collect();

@@ -13,7 +13,7 @@ use kernels::*;
 use weights::DType;
 
 const CAPACITY: Capacity =
-    Capacity { n_pages: 32, n_window_pages: 0, max_rows: 64, max_outputs: 64, n_states: 4 };
+    Capacity { n_pages: 32, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 64, n_states: 4 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantises activations to 8 bits: see `backends`. Inputs of experts are not normed

@@ -8,7 +8,14 @@ use kernels::*;
 
 /// Steps of one batch of `n` rows after `before` others.
 fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec<(String, Cost)> {
-    let capacity = Capacity { n_pages: 4, n_window_pages: 0, max_rows: 64, max_outputs: 1, n_states: 0 };
+    let capacity = Capacity {
+        n_pages: 4,
+        n_window_pages: 0,
+        n_aged_pages: 0,
+        max_rows: 64,
+        max_outputs: 1,
+        n_states: 0,
+    };
     let mut executor = Executor::new(graph, vec![device], capacity).unwrap();
     let positions: Vec<u32> = (before as u32..(before + n) as u32).collect();
     let batch = Batch {

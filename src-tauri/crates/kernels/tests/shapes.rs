@@ -27,6 +27,7 @@ fn attention(n_heads: usize, layer: usize) -> AttentionShape {
         n_kv_heads: 2,
         head_dim: 8,
         scale: 1.0,
+        mask: Mask::Causal,
         window: None,
         softcap: None,
         sinks: None,
@@ -178,6 +179,12 @@ fn misfits_of_rows_and_columns_are_refused_by_name() {
             let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
             b.kv_write("ok", kv, kv, 0)?;
             b.attention("bad", x, AttentionShape { window: Some(17), ..attention(4, 0) }).map(drop)
+        }),
+        ("window of what is kept", |b, x, _| {
+            let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.kv_write("ok", kv, kv, 0)?;
+            let mask = Mask::Bidirectional;
+            b.attention("bad", x, AttentionShape { mask, window: Some(16), ..attention(4, 0) }).map(drop)
         }),
         ("sinks", |b, x, _| {
             let kv = b.matmul("ok", x, &f32s(&[16, 32]), None)?;

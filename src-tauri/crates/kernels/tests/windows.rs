@@ -10,7 +10,7 @@ use kernels::*;
 use weights::DType;
 
 const CAPACITY: Capacity =
-    Capacity { n_pages: 16, n_window_pages: 6, max_rows: 20, max_outputs: 20, n_states: 0 };
+    Capacity { n_pages: 16, n_window_pages: 6, n_aged_pages: 0, max_rows: 20, max_outputs: 20, n_states: 0 };
 
 /// Pages of a window that are handed out again as soon as it has passed: logits after every token.
 fn run_within_window(executor: &mut Executor, tokens: &[u32], window: usize, chunks: &[usize]) -> Vec<f32> {

@@ -59,7 +59,7 @@ pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -
         );
     }
     let path = request.uri().path();
-    let needs_key = path.starts_with("/v1/") || path.starts_with("/api/");
+    let needs_key = path.starts_with("/v1/") || path.starts_with("/api/") || path == "/tokenize";
     if needs_key && !has_key(request.headers(), &shared.key) {
         let (status, code, message) = match shared.failures.count() {
             false => (StatusCode::UNAUTHORIZED, "invalid_api_key", "The key is missing or wrong."),

@@ -114,6 +114,8 @@ fn routes(shared: Shared) -> Router {
         .route("/v1/models", get(openai::models))
         .route("/v1/models/{*id}", get(openai::model))
         .route("/v1/chat/completions", post(openai::chat_completions))
+        .route("/v1/embeddings", post(openai::embeddings))
+        .route("/tokenize", post(openai::tokenize))
         .route("/api/{name}", post(app_calls::call))
         .route("/api/turns/{turn}/events", get(app_calls::turn_events))
         .route("/api/events", get(app_calls::app_events))

@@ -139,6 +139,29 @@ fn a_whole_completion() {
 }
 
 #[test]
+fn tokens_are_counted_as_a_completion_counts_them() {
+    let server = Fixture::new("tokenize");
+    let tools = json!([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]);
+    for more in [json!({}), json!({ "tools": tools })] {
+        let mut body = hello(&more);
+        let counted = server.ask("POST", "/tokenize", &body);
+        assert_eq!(counted.status, 200, "{counted:?}");
+        body["max_completion_tokens"] = json!(1);
+        let usage = server.ask("POST", "/v1/chat/completions", &body).json()["usage"].clone();
+        assert_eq!(counted.json()["count"], usage["prompt_tokens"], "{usage}");
+        assert!(counted.json()["max_model_len"].as_u64().is_some_and(|n| n > 0));
+    }
+    let refused = |body: &Value| {
+        let answer = server.ask("POST", "/tokenize", body);
+        (answer.status, answer.json()["error"]["code"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(refused(&json!({ "model": "no-such", "messages": [] })).0, 400);
+    let other = json!({ "model": "no-such", "messages": [{ "role": "user", "content": "Hi" }] });
+    assert_eq!(refused(&other).0, 404);
+    assert_eq!(server.raw("POST", "/tokenize", &[], &other.to_string()).status, 401, "it wants the key");
+}
+
+#[test]
 fn a_streamed_completion_has_the_shape_that_clients_check() {
     let server = Fixture::new("stream");
     let whole = server.ask("POST", "/v1/chat/completions", &hello(&json!({}))).json();
@@ -356,4 +379,52 @@ fn a_port_in_use_is_said_so() {
     let error = serve(server.app.clone(), options).err().unwrap();
     assert_eq!(error.code(), "server.port_in_use");
     assert!(error.message().contains(&server.port.to_string()));
+}
+
+/// A small model with random weights, as `tests/reference/embed.py` makes it.
+fn embeds() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/reference/embeddings/gemma.gguf")
+}
+
+#[test]
+fn vectors_of_texts() {
+    let fixture = Fixture::new("embeddings");
+    let refused = fixture.ask("POST", "/v1/embeddings", &json!({ "input": "a" }));
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (404, &json!("model.none_embeds")));
+    let model = fixture.app.model_add(embeds().to_str().unwrap()).unwrap().id;
+    let ask = |body: Value| fixture.ask("POST", "/v1/embeddings", &body);
+    let answer = ask(json!({ "model": model, "input": ["some words", "others"], "user": "u" })).json();
+    assert_eq!((&answer["object"], &answer["model"]), (&json!("list"), &json!(model)));
+    let data = answer["data"].as_array().unwrap();
+    assert_eq!(data.len(), 2);
+    let floats = |value: &Value| -> Vec<f32> {
+        value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
+    };
+    for (index, one) in data.iter().enumerate() {
+        assert_eq!((&one["object"], &one["index"]), (&json!("embedding"), &json!(index)));
+        let length: f32 = floats(&one["embedding"]).iter().map(|x| x * x).sum();
+        assert!((length - 1.0).abs() < 1e-5, "{one}");
+    }
+    // some, words, others: a token for each byte, each text with its beginning and end
+    let n_tokens = answer["usage"]["prompt_tokens"].as_u64().unwrap();
+    assert!((16..=24).contains(&n_tokens), "{answer}");
+    assert_eq!(answer["usage"]["total_tokens"], n_tokens);
+
+    fixture.app.settings_set("embedding_model", &json!(model)).unwrap();
+    let packed = ask(json!({ "input": "some words", "encoding_format": "base64" })).json();
+    let text = packed["data"][0]["embedding"].as_str().unwrap();
+    assert_eq!(text.len(), (4 * floats(&data[0]["embedding"]).len()).div_ceil(3) * 4);
+
+    let fails = |body: Value, status: u16, param: &str| {
+        let answer = ask(body);
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status, error["param"].as_str()), (status, Some(param)), "{error}");
+    };
+    fails(json!({ "model": model, "input": "x".repeat(20_000) }), 400, "input");
+    fails(json!({ "model": "nowhere", "input": "x" }), 404, "model");
+    let chat = json!({ "model": model, "messages": [{ "role": "user", "content": "Hi" }] });
+    let error = fixture.ask("POST", "/v1/chat/completions", &chat).json()["error"].clone();
+    assert_eq!(error["code"], "model.embeds_only", "{error}");
+    let starter = ask(json!({ "model": "starter", "input": "x" })).json()["error"].clone();
+    assert_eq!(starter["code"], "model.no_embeddings", "{starter}");
 }

@@ -14,10 +14,10 @@ use crate::backup;
 use crate::db::{self, LastExit, Notice};
 use crate::error::{Result, SessionError};
 use crate::owner::Owner;
+use crate::table::attachment::{self, Attached};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
 use crate::table::folder::{self, FolderRow};
 use crate::table::message::{self, MessageRow, MessageState};
-use crate::table::model::{self, ModelRow};
 use crate::table::search::{self, Hit};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, setting, turn};
@@ -48,6 +48,8 @@ pub struct BranchMessage {
     pub versions: u32,
     /// Ids that models generated for it.
     pub logs: Vec<TokenLog>,
+    /// Files of it, and what of files was given to the model with it.
+    pub attached: Attached,
 }
 
 impl Session {
@@ -129,6 +131,7 @@ impl Session {
             Some(leaf) => message::branch(&self.db, leaf)?,
             None => Vec::new(),
         };
+        let mut attached = attachment::of_conversation(&self.db, id)?;
         let mut messages = Vec::with_capacity(rows.len());
         for mut row in rows {
             if row.state == MessageState::Streaming {
@@ -137,7 +140,8 @@ impl Session {
             }
             let (version, versions) = message::version(&self.db, &row)?;
             let logs = token_log::of(&self.db, &row.id)?;
-            messages.push(BranchMessage { row, version, versions, logs });
+            let attached = attached.remove(&row.id).unwrap_or_default();
+            messages.push(BranchMessage { row, version, versions, logs, attached });
         }
         Ok(Branch { conversation, messages })
     }
@@ -219,7 +223,7 @@ impl Session {
         self.conversation(id)
     }
 
-    // ---- settings and library ----
+    // ---- settings ----
 
     /// JSON, where it differs from the default.
     pub fn setting(&self, key: &str) -> Result<Option<String>> {
@@ -232,18 +236,6 @@ impl Session {
 
     pub fn reset_setting(&mut self, key: &str) -> Result<()> {
         setting::remove(&self.db, key)
-    }
-
-    pub fn models(&self) -> Result<Vec<ModelRow>> {
-        model::list(&self.db)
-    }
-
-    pub fn put_model(&mut self, row: &ModelRow) -> Result<()> {
-        model::put(&self.db, row)
-    }
-
-    pub fn remove_model(&mut self, id: &str) -> Result<bool> {
-        model::remove(&self.db, id)
     }
 
     pub fn new_id(&self) -> String {

@@ -41,6 +41,13 @@ const MIGRATIONS: &[&[&str]] = &[
         table::search::CREATE,
     ],
     &[table::checkpoint::CREATE],
+    &[table::preset::CREATE],
+    &[table::download::CREATE],
+    &[table::connection::CREATE, table::endpoint::CREATE],
+    &[table::model::ADD_LIBRARY, table::model_folder::CREATE, table::model_run::CREATE],
+    &[table::tool_server::CREATE],
+    &[table::document::CREATE, table::attachment::CREATE],
+    &[table::attachment::ADD_TOKENS],
 ];
 
 /// Something the user should know though nothing failed.

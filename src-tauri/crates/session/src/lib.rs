@@ -5,33 +5,49 @@
 //! emptied or overwritten. Knows nothing of models, doors or the types that cross an edge.
 #![forbid(unsafe_code)]
 
+mod attached;
 mod backup;
 mod checkpoints;
 pub mod compress;
 mod conversation;
 mod db;
+mod downloads;
+mod elsewhere;
 mod error;
 mod folds;
+mod library;
 mod owner;
+mod passages;
+mod presets;
 mod salvage;
 pub mod table;
+mod tools;
 mod trash;
 mod tree;
 mod turns;
 mod whole;
 
+pub use attached::Given;
 pub use backup::{BackUp, Backup};
 pub use checkpoints::CheckpointFolder;
 pub use conversation::{Branch, BranchMessage, Session};
 pub use db::Notice;
 pub use error::{Result, SessionError};
+pub use passages::{PassageIndex, Ranked};
+pub use table::attachment::{Attached, AttachmentRow, PassageRow};
 pub use table::checkpoint::{CheckpointRow, KvFile, KvTotals};
+pub use table::connection::ConnectionRow;
 pub use table::conversation::{ConversationRow, TitledBy};
+pub use table::download::{DownloadRow, DownloadStage, FileHashRow};
+pub use table::endpoint::EndpointRow;
 pub use table::fold::FoldRow;
 pub use table::folder::FolderRow;
 pub use table::message::{MessageRow, MessageState, Role};
 pub use table::model::ModelRow;
+pub use table::model_run::ModelRunRow;
+pub use table::preset::PresetRow;
 pub use table::search::Hit;
 pub use table::token_log::TokenLog;
+pub use table::tool_server::ToolServerRow;
 pub use turns::{Ending, NewTurn, Piece, Started};
-pub use whole::{Restored, Whole};
+pub use whole::{Files, Restored, Whole};

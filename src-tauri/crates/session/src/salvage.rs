@@ -15,13 +15,21 @@ const TABLES: &[&str] = &[
     "message",
     "chunk",
     "token_log",
+    "document",
+    "attachment",
+    "passage",
     "fold",
     "compression",
     "setting",
     "model",
+    "model_folder",
+    "model_run",
     "kv_file",
     "kv_use",
     "checkpoint",
+    "endpoint",
+    "tool_server",
+    "connection",
 ];
 
 /// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
@@ -34,6 +42,9 @@ UPDATE message SET parent = NULL WHERE parent NOT IN (SELECT id FROM message);
 UPDATE conversation SET folder = NULL WHERE folder NOT IN (SELECT id FROM folder);
 UPDATE message SET gone = NULL, gone_ms = NULL WHERE gone NOT IN (SELECT id FROM message);
 DELETE FROM chunk WHERE message NOT IN (SELECT id FROM message);
+DELETE FROM attachment WHERE message NOT IN (SELECT id FROM message) OR document NOT IN (SELECT sha256 FROM document);
+DELETE FROM passage WHERE message NOT IN (SELECT id FROM message) OR attachment NOT IN (SELECT id FROM attachment);
+DELETE FROM document WHERE sha256 NOT IN (SELECT document FROM attachment);
 DELETE FROM token_log WHERE message NOT IN (SELECT id FROM message);
 UPDATE conversation SET leaf =
     (SELECT id FROM message WHERE message.conversation = conversation.id AND gone IS NULL ORDER BY position DESC LIMIT 1)

@@ -14,11 +14,15 @@ use rusqlite::TransactionBehavior;
 use crate::backup;
 use crate::conversation::Session;
 use crate::error::{Result, SessionError};
-use crate::table::conversation::{self, ConversationRow};
-use crate::table::{message, search, setting, turn};
+use crate::table::conversation::{self, ConversationRow, TitledBy};
+use crate::table::{attachment, chunk, document, fold, message, search, setting, token_log, turn};
+use crate::turns::free;
 
 /// How long what was deleted can be had back.
 pub(crate) const TRASH_MS: i64 = 30 * 24 * 3600 * 1000;
+
+/// A title is made of so many messages: the first question and its answer.
+const MADE_OF: usize = 2;
 
 /// Of an id: a UUID as text.
 const ID_BYTES: usize = 36;
@@ -60,10 +64,49 @@ impl Session {
             search::remove_conversation(&transaction, id)?;
             conversation::remove(&transaction, id)?;
         }
+        document::sweep(&transaction)?;
         let traces = with_traces(setting::get(&transaction, TRACES)?, ids);
         setting::put(&transaction, TRACES, &traces)?;
         transaction.commit()?;
         self.wipe(io)
+    }
+
+    /// A message for good. Where nothing hangs on it its place goes too; else that stays, so that what was said after it
+    /// is where it was, and says that it is deleted. Summaries that know it go with it, and a title that was made of it
+    /// becomes `title`. The conversation. A notice: traces could not be wiped yet.
+    pub fn forget_message(
+        &mut self,
+        id: &str,
+        title: &str,
+        io: &dyn Io,
+    ) -> Result<(ConversationRow, Option<SessionError>)> {
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let row = message::get(&transaction, id)?;
+        let conversation = free(&transaction, &row.conversation)?;
+        let is_opening = message::branch(&transaction, id)?.len() <= MADE_OF;
+        fold::remove_from(&transaction, id)?;
+        search::remove(&transaction, id)?;
+        if message::is_leaf(&transaction, id)? {
+            if conversation.leaf.as_deref() == Some(id) {
+                conversation::set_leaf(&transaction, &conversation.id, row.parent.as_deref())?;
+            }
+            message::remove(&transaction, id)?;
+        } else {
+            token_log::remove(&transaction, id)?;
+            chunk::clear(&transaction, id)?;
+            attachment::remove(&transaction, id)?;
+            message::blank(&transaction, id)?;
+        }
+        document::sweep(&transaction)?;
+        if is_opening && conversation.titled_by != TitledBy::User {
+            conversation::set_title(&transaction, &conversation.id, title, TitledBy::Start)?;
+        }
+        let traces = with_traces(setting::get(&transaction, TRACES)?, &[id.to_owned()]);
+        setting::put(&transaction, TRACES, &traces)?;
+        conversation::changed(&transaction, &conversation.id)?;
+        transaction.commit()?;
+        let notice = self.wipe(io)?;
+        Ok((self.conversation(&conversation.id)?, notice))
     }
 
     /// Removed branches and conversations whose time in the trash is over go for good.
@@ -80,6 +123,7 @@ impl Session {
             for id in &messages {
                 message::remove(&transaction, id)?;
             }
+            document::sweep(&transaction)?;
             let traces = with_traces(setting::get(&transaction, TRACES)?, &messages);
             setting::put(&transaction, TRACES, &traces)?;
             transaction.commit()?;

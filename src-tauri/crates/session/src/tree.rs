@@ -5,17 +5,23 @@
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::attached;
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow};
-use crate::table::message::{self, MessageRow};
-use crate::table::{search, token_log};
+use crate::table::message::{self, MessageRow, Role};
+use crate::table::{attachment, search, token_log};
 use crate::turns::free;
 
 impl Session {
     /// A message that has not been removed.
     pub fn message(&self, id: &str) -> Result<MessageRow> {
         there(&self.db, id)
+    }
+
+    /// The conversation of a message, removed or not.
+    pub fn message_place(&self, id: &str) -> Result<String> {
+        Ok(message::get(&self.db, id)?.conversation)
     }
 
     /// Makes the branch through this message the active one: down to where it was looked at last, else to its
@@ -44,6 +50,37 @@ impl Session {
             ));
         };
         self.choose(&chosen)
+    }
+
+    /// Another version of an answer, in the user's own words; it is looked at from now on, and the old one stays.
+    pub fn rewrite_answer(&mut self, id: &str, text: &str) -> Result<ConversationRow> {
+        let now_ms = self.clock.now_utc_ms();
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let row = there(&transaction, id)?;
+        free(&transaction, &row.conversation)?;
+        if row.role != Role::Assistant {
+            return Err(SessionError::new(
+                "session.not_an_answer",
+                "Only answers can be rewritten without being asked again.",
+                "Edit your own message instead.",
+            ));
+        }
+        // No ids of tokens and no figures: no model wrote it so.
+        let twin = MessageRow {
+            conversation: row.conversation.clone(),
+            parent: row.parent,
+            role: Role::Assistant,
+            text: text.into(),
+            model: row.model,
+            created_ms: now_ms,
+            ..MessageRow::new(new_id(&*self.clock))
+        };
+        message::insert(&transaction, &twin)?;
+        search::put(&transaction, &twin.id, &twin.text)?;
+        move_leaf(&transaction, &row.conversation, Some(&twin.id))?;
+        conversation::touch(&transaction, &row.conversation, now_ms)?;
+        transaction.commit()?;
+        self.conversation(&row.conversation)
     }
 
     /// Removes a message and everything after it. Another version takes its place, else the branch ends before it.
@@ -110,7 +147,11 @@ impl Session {
         };
         conversation::insert(&transaction, &copy)?;
         let mut parent = None;
+        let name = |_: &str| new_id(&*self.clock);
+        let mut files =
+            attached::Twins::new(attachment::of_conversation(&transaction, &row.conversation)?, &name);
         for row in message::branch(&transaction, id)? {
+            let attached = files.of(&row.id);
             let logs = token_log::of(&transaction, &row.id)?;
             let twin = MessageRow {
                 id: new_id(&*self.clock),
@@ -120,7 +161,8 @@ impl Session {
                 ..row
             };
             message::insert(&transaction, &twin)?;
-            search::put(&transaction, &twin.id, &twin.text)?;
+            attachment::insert(&transaction, &twin.id, &attached)?;
+            search::put(&transaction, &twin.id, &attached::indexed(&twin.text, &attached))?;
             for log in &logs {
                 token_log::put(&transaction, &twin.id, log)?;
             }

@@ -5,6 +5,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::attached::{self, Given};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow};
@@ -18,15 +19,17 @@ use crate::tree;
 #[derive(Debug, Clone, Copy)]
 pub enum NewTurn<'a> {
     /// A new message at the end of the active branch; without a conversation, in a new one.
-    Message { conversation: Option<&'a str>, title: &'a str, text: &'a str },
+    Message { conversation: Option<&'a str>, title: &'a str, text: &'a str, given: Option<&'a Given> },
     /// Another version of a user message: a branch begins there.
-    Edit { message: &'a str, text: &'a str },
+    Edit { message: &'a str, text: &'a str, given: Option<&'a Given> },
     /// The last user message of the active branch again: a new version of its answer.
     Retry { conversation: &'a str },
     /// A new version of this answer, or of the answer to this question.
     Again { message: &'a str },
     /// This answer goes on where it ended.
     Continue { message: &'a str },
+    /// What the tools said that this answer called is answered: the next answer hangs on it.
+    Results { message: &'a str },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +169,7 @@ fn target(
     make: &dyn Fn() -> String,
 ) -> Result<Target> {
     let (conversation, question) = match new {
-        NewTurn::Message { conversation: None, title, text } => {
+        NewTurn::Message { conversation: None, title, text, given } => {
             let row = ConversationRow {
                 title: title.into(),
                 model: model.into(),
@@ -175,15 +178,15 @@ fn target(
                 ..ConversationRow::new(make())
             };
             conversation::insert(db, &row)?;
-            let question = say(db, &row.id, None, make(), text, now_ms)?;
+            let question = say(db, &row.id, None, make(), (text, given), now_ms)?;
             (row.id, question)
         }
-        NewTurn::Message { conversation: Some(id), text, .. } => {
+        NewTurn::Message { conversation: Some(id), text, given, .. } => {
             let row = free(db, id)?;
-            let question = say(db, id, row.leaf, make(), text, now_ms)?;
+            let question = say(db, id, row.leaf, make(), (text, given), now_ms)?;
             (row.id, question)
         }
-        NewTurn::Edit { message, text } => {
+        NewTurn::Edit { message, text, given } => {
             let old = tree::there(db, message)?;
             if old.role != Role::User {
                 return Err(SessionError::new(
@@ -193,7 +196,7 @@ fn target(
                 ));
             }
             free(db, &old.conversation)?;
-            let question = say(db, &old.conversation, old.parent, make(), text, now_ms)?;
+            let question = say(db, &old.conversation, old.parent, make(), (text, given), now_ms)?;
             (old.conversation, question)
         }
         NewTurn::Retry { conversation: id } => {
@@ -201,16 +204,7 @@ fn target(
             let question = last_question(db, &row)?;
             (row.id, question)
         }
-        NewTurn::Again { message } => {
-            let row = tree::there(db, message)?;
-            free(db, &row.conversation)?;
-            let question = match (row.role, row.parent) {
-                (Role::User, _) => row.id,
-                (Role::Assistant, Some(parent)) => parent,
-                (Role::Assistant | Role::System, _) => return Err(no_question()),
-            };
-            (row.conversation, question)
-        }
+        NewTurn::Again { message } => asked_again(db, message)?,
         NewTurn::Continue { message } => {
             let row = tree::there(db, message)?;
             free(db, &row.conversation)?;
@@ -219,8 +213,28 @@ fn target(
             };
             return Ok(Target { conversation: row.conversation.clone(), question, answer: Some(row) });
         }
+        NewTurn::Results { message } => {
+            let row = tree::there(db, message)?;
+            free(db, &row.conversation)?;
+            let Some(_) = row.tool_calls.filter(|_| row.role == Role::Assistant) else {
+                return Err(no_question());
+            };
+            (row.conversation, row.id)
+        }
     };
     Ok(Target { conversation, question, answer: None })
+}
+
+/// Conversation and question of another version of an answer.
+fn asked_again(db: &Connection, message: &str) -> Result<(String, String)> {
+    let row = tree::there(db, message)?;
+    free(db, &row.conversation)?;
+    let question = match (row.role, row.parent) {
+        (Role::User, _) => row.id,
+        (Role::Assistant, Some(parent)) => parent,
+        (Role::Assistant | Role::System, _) => return Err(no_question()),
+    };
+    Ok((row.conversation, question))
 }
 
 /// An answer that goes on: what it has becomes its first piece, so that it is there however this ends.
@@ -269,7 +283,7 @@ fn say(
     conversation: &str,
     parent: Option<String>,
     id: String,
-    text: &str,
+    (text, given): (&str, Option<&Given>),
     now_ms: i64,
 ) -> Result<String> {
     let message = MessageRow {
@@ -280,7 +294,13 @@ fn say(
         ..MessageRow::new(id)
     };
     message::insert(db, &message)?;
-    search::put(db, &message.id, text)?;
+    match given {
+        Some(given) => {
+            attached::give(db, &message.id, given)?;
+            search::put(db, &message.id, &attached::indexed(text, &given.attached))?;
+        }
+        None => search::put(db, &message.id, text)?,
+    }
     Ok(message.id)
 }
 

@@ -4,17 +4,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use io::Io;
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::attached::{Twins, indexed};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
+use crate::table::attachment::{self, Attached};
 use crate::table::conversation::{self, ConversationRow};
 use crate::table::folder::{self, FolderRow};
 use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::token_log::{self, TokenLog};
-use crate::table::{chunk, model, search, setting};
+use crate::table::{chunk, document, model, preset, search, setting};
 use crate::{backup, db};
 
 /// A conversation with all of its messages.
@@ -25,6 +28,16 @@ pub struct Whole {
     pub folder: Option<String>,
     /// Parents before their children; removed ones are not among them.
     pub messages: Vec<(MessageRow, Vec<TokenLog>)>,
+    pub files: Files,
+}
+
+/// Files of a conversation's messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// By message.
+    pub attached: HashMap<String, Attached>,
+    /// Texts by their SHA-256.
+    pub documents: HashMap<String, Arc<str>>,
 }
 
 /// What a restore brought.
@@ -103,6 +116,10 @@ impl Session {
             if !paths.contains(&row.path) && !paths.contains(&row.id) {
                 model::put(&transaction, &row)?;
             }
+        }
+        let names: HashSet<_> = preset::list(&transaction)?.into_iter().map(|row| row.name).collect();
+        for row in preset::list(&from)?.into_iter().filter(|row| !names.contains(&row.name)) {
+            preset::put(&transaction, &row)?;
         }
         transaction.commit()?;
         Ok(restored)
@@ -193,12 +210,22 @@ pub(crate) fn whole(db: &Connection, id: &str) -> Result<Whole> {
         }
         messages.push((row, logs));
     }
-    Ok(Whole { conversation, folder, messages })
+    let there: HashSet<&String> = messages.iter().map(|(row, _)| &row.id).collect();
+    let mut files = Files { attached: attachment::of_conversation(db, id)?, ..Files::default() };
+    files.attached.retain(|message, _| there.contains(message));
+    for file in files.attached.values().flat_map(|attached| &attached.files) {
+        if !files.documents.contains_key(&file.document)
+            && let Some(text) = document::text(db, &file.document)?
+        {
+            files.documents.insert(file.document.clone(), text.into());
+        }
+    }
+    Ok(Whole { conversation, folder, messages, files })
 }
 
 /// The id it has now.
 fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) -> Result<String> {
-    let Whole { conversation: from, folder, messages } = whole;
+    let Whole { conversation: from, folder, messages, files } = whole;
     let is_free = conversation::get(db, &from.id).is_err() && !from.id.is_empty();
     let id = if is_free { from.id.clone() } else { make() };
     let folder = match folder {
@@ -217,12 +244,15 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
     let row = ConversationRow { id: id.clone(), folder, leaf: None, deleted_ms: None, ..from };
     conversation::insert(db, &row)?;
     let (mut last, mut there) = (None, HashSet::new());
+    let name = |id: &str| if attachment::get(db, id).is_err() && !id.is_empty() { id.into() } else { make() };
+    let mut files = Twins::new(kept(db, files)?, &name);
     for (from, logs) in messages {
         // A parent that comes later, or a message that is its own, would make a circle.
         if from.parent.as_ref().is_some_and(|parent| !there.contains(parent)) {
             return Err(broken("a message comes before the one that it hangs on, or that one isn't there"));
         }
         there.insert(from.id.clone());
+        let attached = files.of(&from.id);
         let known = |id: &String| {
             ids.get(id).cloned().ok_or_else(|| broken("a message hangs on one that isn't there"))
         };
@@ -236,7 +266,8 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
             ..from
         };
         message::insert(db, &row)?;
-        search::put(db, &row.id, &row.text)?;
+        attachment::insert(db, &row.id, &attached)?;
+        search::put(db, &row.id, &indexed(&row.text, &attached))?;
         for log in &logs {
             token_log::put(db, &row.id, log)?;
         }
@@ -244,6 +275,18 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
     }
     conversation::set_leaf(db, &id, leaf.or(last).as_deref())?;
     Ok(id)
+}
+
+/// Puts the texts of files into their place; the files that have one.
+fn kept(db: &Connection, files: Files) -> Result<HashMap<String, Attached>> {
+    let Files { mut attached, documents } = files;
+    for attached in attached.values_mut() {
+        attached.files.retain(|file| documents.contains_key(&file.document));
+        for file in &attached.files {
+            document::put(db, &file.document, &documents[&file.document])?;
+        }
+    }
+    Ok(attached)
 }
 
 fn broken(what: &str) -> SessionError {

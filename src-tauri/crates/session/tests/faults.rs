@@ -95,7 +95,7 @@ fn what_the_damage_took_comes_from_the_newest_backup() {
     let mut bytes = std::fs::read(&path).unwrap();
     let n_pages = bytes.len() / 4096;
     // Not the newest pages, so that there is something that only the damaged file has.
-    for page in n_pages / 2..n_pages * 3 / 5 {
+    for page in n_pages * 2 / 5..n_pages / 2 {
         bytes[page * 4096..(page + 1) * 4096].fill(0xA5);
     }
     std::fs::write(&path, bytes).unwrap();
@@ -202,7 +202,8 @@ fn a_full_disk_says_so_and_loses_nothing_that_was_saved() {
     let first = say(&mut session, None, "Q", "A");
     session.fill_the_disk(true).unwrap();
     let long = "too much ".repeat(5000);
-    let new = NewTurn::Message { conversation: Some(&first.conversation), title: "", text: &long };
+    let new =
+        NewTurn::Message { conversation: Some(&first.conversation), title: "", text: &long, given: None };
     assert_eq!(session.start(new, "m").unwrap_err().code(), "session.disk_full");
     assert_eq!(branch(&session, &first.conversation), ["Q", "A"], "half a turn is none");
     session.fill_the_disk(false).unwrap();

@@ -131,6 +131,8 @@ fn settings_and_models_are_kept() {
         dtype: "Q8_0".into(),
         context_length: 2048,
         added_ms: 1,
+        problem: Some("{}".into()),
+        ..ModelRow::default()
     };
     session.put_model(&row).unwrap();
     session.set_setting("theme", "\"dark\"").unwrap();

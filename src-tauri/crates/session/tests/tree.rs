@@ -1,12 +1,11 @@
 //! The tree of messages: versions, branches, undo, folders, search; and what deleting for good leaves.
 #![allow(clippy::unwrap_used)] // a test
 
-use std::path::Path;
 use std::time::Duration;
 
-use common::{Folder, answer, branch, clock, piece, say};
+use common::{Folder, MARKER, answer, ask, branch, clock, found_in, piece, say};
 use io::{Clock, RealIo};
-use session::{MessageState, NewTurn, Session};
+use session::{FoldRow, MessageState, NewTurn, Session};
 
 mod common;
 
@@ -24,8 +23,9 @@ fn an_edit_begins_a_branch_and_both_stay() {
     let id = first.conversation.clone();
     let second = say(&mut session, Some(&id), "Q2", "A2");
     say(&mut session, Some(&id), "Q3", "A3");
-    let edited =
-        session.start(NewTurn::Edit { message: &second.user_message, text: "Q2b" }, "starter").unwrap();
+    let edited = session
+        .start(NewTurn::Edit { message: &second.user_message, text: "Q2b", given: None }, "starter")
+        .unwrap();
     answer(&mut session, &edited, "A2b");
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2b", "A2b"]);
     assert_eq!(version(&session, &id, 2), (2, 2));
@@ -37,11 +37,14 @@ fn an_edit_begins_a_branch_and_both_stay() {
     session.choose(&edited.assistant_message).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2b", "A2b"]);
     assert_eq!(session.choose_version(&edited.user_message, 3).unwrap_err().code(), "session.no_version");
-    let refused = session.start(NewTurn::Edit { message: &second.assistant_message, text: "x" }, "starter");
+    let refused = session
+        .start(NewTurn::Edit { message: &second.assistant_message, text: "x", given: None }, "starter");
     assert_eq!(refused.unwrap_err().code(), "session.not_a_question");
 
     // The very first message has versions too.
-    let root = session.start(NewTurn::Edit { message: &first.user_message, text: "Q1b" }, "starter").unwrap();
+    let root = session
+        .start(NewTurn::Edit { message: &first.user_message, text: "Q1b", given: None }, "starter")
+        .unwrap();
     answer(&mut session, &root, "A1b");
     assert_eq!(branch(&session, &id), ["Q1b", "A1b"]);
     assert_eq!(version(&session, &id, 0), (2, 2));
@@ -65,6 +68,30 @@ fn any_answer_has_versions_and_each_remembers_its_way() {
         session.choose_version(&again.assistant_message, 2).unwrap();
         assert_eq!(branch(&session, &id), ["Q1", "A1b", "Q2 of b", "A2 of b"]);
     }
+}
+
+#[test]
+fn an_answer_is_rewritten_as_another_version() {
+    let folder = Folder::new("rewrite");
+    let mut session = folder.session();
+    let first = say(&mut session, None, "Q1", "A1");
+    let id = first.conversation.clone();
+    say(&mut session, Some(&id), "Q2", "A2");
+    session.rewrite_answer(&first.assistant_message, "A1 by hand").unwrap();
+    assert_eq!(branch(&session, &id), ["Q1", "A1 by hand"]);
+    assert_eq!(version(&session, &id, 1), (2, 2));
+    let rewritten = session.branch(&id).unwrap().messages.pop().unwrap();
+    assert!(rewritten.row.stats.is_none() && session.generated(&rewritten.row.id).unwrap().is_empty());
+    assert_eq!(session.search("hand", 9).unwrap().len(), 1);
+    say(&mut session, Some(&id), "Q2 of it", "A2 of it");
+    session.choose_version(&first.assistant_message, 1).unwrap();
+    assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2", "A2"], "the old one stays, with what followed it");
+
+    let refused = session.rewrite_answer(&first.user_message, "x");
+    assert_eq!(refused.unwrap_err().code(), "session.not_an_answer");
+    session.start(NewTurn::Again { message: &first.assistant_message }, "m").unwrap();
+    let refused = session.rewrite_answer(&first.assistant_message, "x");
+    assert_eq!(refused.unwrap_err().code(), "session.answering");
 }
 
 #[test]
@@ -243,26 +270,6 @@ fn many_messages_are_searched_in_no_time() {
     assert_eq!(session.search("lor", 50).unwrap().len(), 50);
 }
 
-/// Whether `needle` stands in any file below `folder`.
-fn found_in(folder: &Path, needle: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(found_in(&path, needle));
-        } else if std::fs::read(&path)
-            .unwrap()
-            .windows(needle.len())
-            .any(|at| at.eq_ignore_ascii_case(needle))
-        {
-            found.push(path.display().to_string());
-        }
-    }
-    found
-}
-
-const MARKER: &str = "xylophonequartz";
-
 #[test]
 fn deleted_for_good_is_found_nowhere_on_the_disk() {
     let folder = Folder::new("forget");
@@ -277,7 +284,9 @@ fn deleted_for_good_is_found_nowhere_on_the_disk() {
         say(&mut session, Some(&id), &format!("{MARKER} {n}"), &format!("{n} {MARKER} ").repeat(n * 9));
         say(&mut session, Some(&kept.conversation), "more", &"of it ".repeat(n * 7));
     }
-    let edited = session.start(NewTurn::Edit { message: &first.user_message, text: MARKER }, "m").unwrap();
+    let edited = session
+        .start(NewTurn::Edit { message: &first.user_message, text: MARKER, given: None }, "m")
+        .unwrap();
     session.append(&edited.assistant_message, &piece(MARKER, MARKER)).unwrap();
     let backup = session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
     std::fs::write(folder.0.join("inglenook.db.damaged-1"), std::fs::read(&backup).unwrap()).unwrap();
@@ -292,6 +301,58 @@ fn deleted_for_good_is_found_nowhere_on_the_disk() {
     assert!(session.search(MARKER, 9).unwrap().is_empty());
     assert_eq!(branch(&session, &kept.conversation).len(), 82);
     assert_eq!(session.search("stays", 9).unwrap().len(), 2);
+    drop(session);
+    assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
+    folder.session();
+}
+
+#[test]
+fn a_message_that_is_deleted_for_good_leaves_its_place_and_nothing_else() {
+    let folder = Folder::new("forget-one");
+    let mut session = folder.session();
+    let first = say(&mut session, None, MARKER, "first answer");
+    let id = first.conversation.clone();
+    for n in 0..20 {
+        say(&mut session, Some(&id), &format!("question {n}"), &format!("answer {n} ").repeat(n * 30));
+    }
+    let last = say(&mut session, Some(&id), "last", &format!("{MARKER} ").repeat(2000));
+    let fold = FoldRow {
+        id: "fold".into(),
+        first: first.user_message.clone(),
+        message: last.user_message.clone(),
+        strategy: "summary".into(),
+        level: 0,
+        summary: Some(format!("They spoke of {MARKER}.")),
+        is_used: true,
+        tokens_before: 9,
+        tokens_after: 3,
+        created_ms: 1,
+    };
+    session.add_fold(&fold).unwrap();
+    session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
+    assert!(found_in(&folder.0, MARKER.as_bytes()).len() >= 2, "the test looks where it is");
+    let n_before = branch(&session, &id).len();
+
+    let running = ask(&mut session, Some(&id), "one more");
+    let refused = session.forget_message(&first.user_message, "New", &RealIo).unwrap_err();
+    assert_eq!(refused.code(), "session.answering");
+    answer(&mut session, &running, "done");
+    session.forget_message(&running.assistant_message, "New", &RealIo).unwrap();
+    session.forget_message(&running.user_message, "New", &RealIo).unwrap();
+    assert_eq!(branch(&session, &id).len(), n_before, "what nothing hangs on goes with its place");
+
+    for message in [&last.assistant_message, &first.user_message] {
+        let (_, notice) = session.forget_message(message, "New", &RealIo).unwrap();
+        assert_eq!(notice, None);
+    }
+    assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
+    let left = branch(&session, &id);
+    assert_eq!((left.len(), left[0].as_str()), (n_before - 1, "This message was deleted."));
+    assert_eq!((left[1].as_str(), left[n_before - 2].as_str()), ("first answer", "last"));
+    assert_eq!(session.conversation(&id).unwrap().title, "New", "it was made of the message");
+    assert!(session.search(MARKER, 9).unwrap().is_empty());
+    assert_eq!(session.search("first answer", 9).unwrap().len(), 1);
+    assert!(session.folds(&id, &[&last.user_message]).unwrap().is_empty());
     drop(session);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     folder.session();

@@ -127,6 +127,11 @@ impl DType {
         self.row().codec.as_ref()
     }
 
+    /// Whether values lie as the floats they are.
+    pub fn is_f32(self) -> bool {
+        self == Self::F32
+    }
+
     /// How values are brought into this format, where we can.
     pub fn encoder(self) -> Option<Encode> {
         self.codec().and_then(|codec| codec.encode)

@@ -13,6 +13,9 @@ use crate::metadata::Metadata;
 use crate::mmap::{Advice, SharedBytes};
 use crate::{folder, gguf, safetensors, split};
 
+/// Tensors of at most so many bytes may be factors that a model's structure depends on.
+const SMALL: usize = 1 << 16;
+
 /// What the file was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
@@ -105,6 +108,34 @@ impl WeightFile {
         let parsed = gguf::parse(name, &bytes)?;
         split::refuse(&parsed.metadata)?;
         Self::whole_gguf(PathBuf::from(name), name, bytes, parsed)
+    }
+
+    /// What a GGUF file of `file_len` bytes says of itself, from its beginning alone: `header` has at least all of its
+    /// tables. Views of small tensors hold ones, those of others nothing. Errors: what the whole file would give;
+    /// tables that go on beyond `header`.
+    pub fn from_header(name: &str, header: SharedBytes, file_len: u64) -> Result<Self, WeightsError> {
+        if !header.starts_with(gguf::MAGIC) {
+            return Err(foreign(name, &header));
+        }
+        let file_len = usize::try_from(file_len).unwrap_or(usize::MAX);
+        let mut parsed = gguf::parse_within(name, &header, file_len)?;
+        split::refuse(&parsed.metadata)?;
+        let ones =
+            SharedBytes::from_vec(std::iter::repeat_n(1.0f32.to_le_bytes(), SMALL / 4).flatten().collect());
+        for info in &mut parsed.tensors {
+            info.part = 1;
+            let n = info.range.len();
+            info.range = 0..if info.dtype.is_f32() && n <= SMALL { n } else { 0 };
+        }
+        let container = Container::Gguf { version: parsed.version };
+        let part = |bytes: SharedBytes| Part { name: name.to_owned(), data_start: bytes.len(), bytes };
+        Self::assemble(
+            PathBuf::from(name),
+            container,
+            parsed.metadata,
+            vec![part(header), part(ones)],
+            parsed.tensors,
+        )
     }
 
     /// A GGUF that is one file.

@@ -1,8 +1,10 @@
 /** Conversations on their way out and in: by the system's dialogs in the window, by the page itself in a browser. */
+import { asBase64 } from '../attachments/attached.svelte';
 import type { Backend } from '../backend/backend';
 import type { ExportFormat, Imported } from '../backend/bindings';
-import { count } from '../shared/format';
+import { listed } from '../shared/format';
 import type { Toasts } from '../shared/toasts.svelte';
+import { t, told } from '../i18n';
 
 const BACKUP_NAME = 'inglenook-backup.db';
 
@@ -30,6 +32,17 @@ export class Files {
     return this.#export(null, 'json');
   }
 
+  exportPreset(id: string): Promise<void> {
+    return this.#attempt(async () => {
+      const { name, text } = await this.#backend.call('preset_export', { id });
+      if (!this.#backend.pickSave) return download(name, text);
+      const path = await this.#backend.pickSave(name);
+      if (!path) return;
+      await this.#backend.call('preset_export', { id, path });
+      this.#say(t('chat.saved_as', { path }));
+    });
+  }
+
   /** The page reads it where there is no dialog of the system's. */
   importFile(file: File | null): Promise<void> {
     return this.#attempt(async () => {
@@ -43,12 +56,19 @@ export class Files {
     });
   }
 
+  /** As `importFile`, by its place on this computer. */
+  importPath(path: string): Promise<void> {
+    return this.#attempt(async () => {
+      this.#sayImported(await this.#backend.call('import_file', { path }));
+    });
+  }
+
   backUp(path: string | null): Promise<void> {
     return this.#attempt(async () => {
       const to = path ?? (await this.#backend.pickSave?.(BACKUP_NAME));
       if (!to) return;
       const made = await this.#backend.call('data_backup', { path: to });
-      this.#say(`Everything is in ${made.path}`);
+      this.#say(t('chat.backed_up', { path: made.path }));
     });
   }
 
@@ -57,9 +77,9 @@ export class Files {
       const from = path ?? (await this.#backend.pickFile?.('backup'));
       if (!from) return;
       const { added, beside, same } = await this.#backend.call('data_restore', { path: from });
-      const parts = [`${count(added)} brought back`, `${count(same)} were there already`];
-      if (beside > 0) parts.push(`${count(beside)} put beside other versions`);
-      this.#say(`${parts.join(', ')}.`);
+      const parts = [t('chat.brought_back', { n: added }), t('chat.there_already', { n: same })];
+      if (beside > 0) parts.push(t('chat.put_beside', { n: beside }));
+      this.#say(t('chat.sentence', { text: listed(parts) }));
     });
   }
 
@@ -74,17 +94,17 @@ export class Files {
       const path = await this.#backend.pickSave(name);
       if (!path) return;
       const saved = await this.#backend.call('export_to', { id, format, path });
-      this.#say(`Saved as ${saved.path}`);
+      this.#say(t('chat.saved_as', { path: saved.path }));
     });
   }
 
   #sayImported(imported: Imported): void {
     const { conversations, failed, failures } = imported;
     const n = conversations.length;
-    this.#say(`${count(n)} ${n === 1 ? 'conversation' : 'conversations'} imported`);
+    this.#say(t('chat.imported', { n }));
     const first = failures[0];
     if (failed > 0 && first) {
-      const text = `${count(failed)} could not be used. ${first.message}`;
+      const text = t('chat.import_failed', { n: failed, why: told(first).message });
       this.#toasts.show({ text, tone: 'bad' });
     }
   }
@@ -101,13 +121,4 @@ function download(name: string, text: string): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
-
-function asBase64(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ''));
-    reader.onerror = () => reject(new Error(`${file.name} can't be read.`));
-    reader.readAsDataURL(file);
-  });
 }

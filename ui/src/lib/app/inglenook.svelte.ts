@@ -3,76 +3,152 @@
  * more than one of them. The stores themselves know nothing of each other.
  */
 import { asErrorInfo, type Backend } from '../backend/backend';
-import type { AppEvent, AppInfo, ErrorInfo } from '../backend/bindings';
-import { Toasts } from '../shared/toasts.svelte';
+import { copyText } from '../shared/clipboard';
+import { shortened } from '../shared/format';
+import type * as api from '../backend/bindings';
+import { Toasts, type Action } from '../shared/toasts.svelte';
 import { ChatState } from '../state/chat.svelte';
 import { ConversationsState } from '../state/conversations.svelte';
+import { ContextParts } from '../state/context-parts.svelte';
 import { DraftCountState } from '../state/draft-count.svelte';
+import { DownloadsState } from '../state/downloads.svelte';
+import { EndpointsState } from '../state/endpoints.svelte';
 import { FoldersState } from '../state/folders.svelte';
+import { HubState } from '../state/hub.svelte';
+import { InstrumentsState } from '../state/instruments.svelte';
+import { LookState } from '../state/look.svelte';
+import { LibraryState } from '../state/library.svelte';
 import { ModelsState } from '../state/models.svelte';
+import { ScanState } from '../state/scan.svelte';
+import { PresetsState } from '../state/presets.svelte';
 import { SearchState } from '../state/search.svelte';
 import { SettingsState } from '../state/settings.svelte';
+import { ToolsState } from '../state/tools.svelte';
 import { TrashState } from '../state/trash.svelte';
-import { Files } from './files';
+import { show } from './asked';
+import { Attached } from '../attachments/attached.svelte';
 import { Drafts } from './drafts.svelte';
-import { applyTheme, storedTheme } from './theme';
+import { Files } from './files';
+import { follow } from './follow';
+import * as keeping from './keeping';
+import * as many from './many';
+import { Queued } from './queued';
+import { Selection } from './selection.svelte';
+import { OwnOptions } from './own.svelte';
+import { applySettings } from './apply';
+import { Notifier } from './notifier';
 import { Ui } from './ui.svelte';
+import { t, toldInLine } from '../i18n';
 
 const OPEN_KEY = 'inglenook.open';
-const RECONNECT_MS = 3000;
 
 export class Inglenook {
   readonly backend: Backend;
   readonly chat: ChatState;
   readonly conversations: ConversationsState;
+  readonly contextParts: ContextParts;
   readonly draftCount: DraftCountState;
+  readonly downloads: DownloadsState;
+  readonly endpoints: EndpointsState;
   readonly folders: FoldersState;
+  readonly hub: HubState;
+  readonly instruments: InstrumentsState;
+  readonly look: LookState;
+  readonly library: LibraryState;
   readonly models: ModelsState;
+  readonly scan: ScanState;
+  readonly presets: PresetsState;
+  readonly own: OwnOptions;
   readonly search: SearchState;
+  /** As `search`, for the palette. */
+  readonly finder: SearchState;
   readonly settings: SettingsState;
+  readonly tools: ToolsState;
   readonly trash: TrashState;
   readonly files: Files;
+  readonly attached: Attached;
+  readonly queued: Queued;
   readonly drafts = new Drafts();
+  readonly selection = new Selection();
   readonly toasts = new Toasts();
   readonly ui = new Ui();
 
-  info = $state.raw<AppInfo | null>(null);
+  info = $state.raw<api.AppInfo | null>(null);
   /** The application could not be reached at all. */
-  failure = $state.raw<ErrorInfo | null>(null);
+  failure = $state.raw<api.ErrorInfo | null>(null);
+  readonly #notifier = new Notifier(this);
   /** The model chosen for a chat that has no message yet. */
   #chosen = $state<string | null>(null);
 
   readonly model = $derived.by(() => {
     const summary = this.conversations.find(this.chat.id);
     const wanted = summary?.model ?? this.#chosen ?? this.settings.text('model', 'starter');
-    return this.models.find(wanted) ?? (summary ? undefined : this.models.list[0]);
+    return this.models.find(wanted) ?? (summary ? undefined : this.models.answering[0]);
   });
 
   constructor(backend: Backend) {
     this.backend = backend;
-    this.chat = new ChatState(backend);
+    this.chat = new ChatState(backend, {
+      moved: (turn, nowMs) => this.instruments.see(turn, nowMs),
+      ended: (conversation, turn) => {
+        this.instruments.ended(turn);
+        this.queued.ended(conversation, turn);
+      },
+    });
     this.conversations = new ConversationsState(backend);
+    this.contextParts = new ContextParts(backend);
     this.draftCount = new DraftCountState(backend);
+    this.downloads = new DownloadsState(backend);
+    this.endpoints = new EndpointsState(backend);
     this.folders = new FoldersState(backend);
+    this.hub = new HubState(backend);
+    this.instruments = new InstrumentsState(backend);
+    this.look = new LookState(backend);
+    this.library = new LibraryState(backend);
     this.models = new ModelsState(backend);
+    this.scan = new ScanState(backend);
+    this.presets = new PresetsState(backend);
+    this.own = new OwnOptions(backend, this.chat, this.presets);
     this.search = new SearchState(backend);
+    this.finder = new SearchState(backend);
     this.settings = new SettingsState(backend);
+    this.tools = new ToolsState(backend);
     this.trash = new TrashState(backend);
+    this.queued = new Queued(this);
+    this.attached = new Attached(backend);
     this.files = new Files(backend, this.toasts, (work) => this.attempt(work));
   }
 
   async start(): Promise<void> {
-    void this.#watchApp();
+    const take = (event: api.AppEvent) => this.#apply(event);
+    void follow(this.backend, take, () => this.#load());
     await this.#load();
+    this.ui.welcome = this.#isFirstRun();
     const open = sessionStorage.getItem(OPEN_KEY);
     if (open && this.conversations.find(open)) await this.chat.open(open);
+    const never = new AbortController().signal;
+    // A window that nobody can ask for anything is a window still.
+    await this.backend.watchAsked?.((asked) => show(this, asked), never).catch(() => undefined);
+  }
+
+  /** Only in the window: who is served a page by somebody has nothing to set up. */
+  #isFirstRun(): boolean {
+    const isNew = this.conversations.loaded && this.conversations.list.length === 0;
+    return this.backend.kind === 'window' && isNew && this.settings.on('welcome');
   }
 
   newChat(): void {
     this.chat.startNew();
     this.#chosen = null;
+    this.own.forget();
     sessionStorage.removeItem(OPEN_KEY);
     this.ui.showChat();
+  }
+
+  /** A chat that is kept nowhere. */
+  temporaryChat(): void {
+    this.newChat();
+    this.chat.startTemporary();
   }
 
   openConversation(id: string): void {
@@ -81,22 +157,12 @@ export class Inglenook {
     void this.chat.open(id);
   }
 
-  async send(text: string): Promise<boolean> {
-    const sent = await this.chat.send(text, this.model?.id ?? null);
+  async send(text: string, files: readonly api.Attachment[] = []): Promise<boolean> {
+    const sent = await this.chat.send(text, this.model?.id ?? null, { ...this.own.fresh, files });
+    // A chat that is kept nowhere has it here alone.
+    if (sent && !this.chat.temporary) this.own.forget();
     if (sent && this.chat.id) sessionStorage.setItem(OPEN_KEY, this.chat.id);
     return sent;
-  }
-
-  /** At the message that was looked for, on whatever branch it is. */
-  async openMessage(conversation: string, message: string): Promise<void> {
-    this.openConversation(conversation);
-    await this.attempt(async () => {
-      await this.chat.open(conversation);
-      if (!this.chat.messages.some((it) => it.id === message)) {
-        await this.chat.choose(message, null);
-      }
-      this.ui.wanted = message;
-    });
   }
 
   openTrash(): void {
@@ -104,41 +170,33 @@ export class Inglenook {
     void this.attempt(() => this.trash.load());
   }
 
-  /** A folder whose name is to be written; with a conversation in it, if one is named. */
-  addFolder(conversation: string | null = null): Promise<void> {
-    return this.attempt(async () => {
-      const folder = await this.folders.add('New folder');
-      if (conversation !== null) await this.conversations.move(conversation, folder.id);
-      this.ui.renaming = folder.id;
-    });
-  }
-
-  branchOff(message: string): Promise<void> {
-    return this.attempt(async () => {
-      const copy = await this.backend.call('message_fork', { message });
-      this.openConversation(copy.id);
-    });
-  }
-
-  deleteMessage(message: string): Promise<void> {
-    return this.attempt(async () => {
-      await this.chat.remove(message);
-      const run = () => void this.attempt(() => this.chat.restore(message));
-      const action = { label: 'Undo', testid: 'toast-undo', run };
-      this.toasts.show({ text: 'Message and what followed it deleted', tone: 'plain', action });
-    });
-  }
-
   async deleteConversation(id: string): Promise<void> {
-    const title = this.conversations.find(id)?.title ?? 'Chat';
+    const title = shortened(this.conversations.find(id)?.title ?? t('common.chat'));
     await this.attempt(async () => {
       await this.conversations.remove(id);
       if (this.chat.id === id) this.newChat();
-      const run = () => void this.attempt(() => this.conversations.restore(id));
-      const action = { label: 'Undo', testid: 'toast-undo', run };
-      this.toasts.show({ text: `“${shorten(title)}” deleted`, tone: 'plain', action });
+      const action = this.undo(() => this.conversations.restore(id));
+      this.toasts.show({
+        text: t('chat.deleted', { title }),
+        tone: 'plain',
+        action,
+      });
     });
   }
+
+  readonly addFolder = (inside: string | null = null) => keeping.addFolder(this, inside);
+  readonly openMessage = (id: string, message: string) => keeping.openMessage(this, id, message);
+  readonly branchOff = (message: string) => keeping.branchOff(this, message);
+  readonly deleteMessage = (message: string) => keeping.deleteMessage(this, message);
+  readonly rewrite = (message: string, text: string) => keeping.rewrite(this, message, text);
+  readonly deleteAll = (ids: readonly string[]) => many.deleteAll(this, ids);
+  readonly moveAll = (ids: readonly string[], to: string | null) => many.moveAll(this, ids, to);
+  readonly pinAll = (ids: readonly string[]) => many.pinAll(this, ids);
+  readonly removeModel = (model: api.ModelEntry) => keeping.removeModel(this, model);
+  readonly nextPreset = () => keeping.nextPreset(this);
+  readonly deletePreset = (preset: api.Preset) => keeping.deletePreset(this, preset);
+  readonly resetSettings = (rows: readonly api.SettingRow[]) => keeping.resetSettings(this, rows);
+  readonly duplicate = (id: string) => many.duplicate(this, id);
 
   rename(id: string, title: string): Promise<void> {
     return this.attempt(() => this.conversations.rename(id, title));
@@ -150,6 +208,18 @@ export class Inglenook {
     if (open !== null) return this.attempt(() => this.conversations.setModel(open, id));
     this.#chosen = id;
     return this.settings.set('model', id);
+  }
+
+  async copy(text: string): Promise<void> {
+    const done = await copyText(text);
+    this.toasts.show({
+      text: done ? t('common.copied') : t('common.copy_failed'),
+      tone: done ? 'plain' : 'bad',
+    });
+  }
+
+  undo(work: () => Promise<unknown>): Action {
+    return { label: t('common.undo'), testid: 'toast-undo', run: () => void this.attempt(work) };
   }
 
   /** Does what may fail and has no place of its own to say so. */
@@ -168,43 +238,28 @@ export class Inglenook {
         this.conversations.load(),
         this.folders.load(),
         this.models.load(),
+        this.downloads.load(),
+        this.presets.load(),
         this.settings.load(),
       ]);
       this.info = info;
       this.failure = null;
-      applyTheme(this.settings.text('theme', storedTheme()));
+      applySettings(this);
     } catch (thrown) {
       this.failure = asErrorInfo(thrown);
     }
   }
 
-  async #watchApp(): Promise<void> {
-    const never = new AbortController().signal;
-    for (let first = true; ; first = false) {
-      // What happened while nobody listened is asked for anew.
-      const onOpen = () => void (first ? undefined : this.#load());
-      const take = (events: AppEvent[]) => events.forEach((event) => this.#apply(event));
-      await this.backend.watchApp(take, onOpen, never).catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
-    }
-  }
-
-  #apply(event: AppEvent): void {
-    this.conversations.apply(event);
-    this.chat.apply(event);
-    this.folders.apply(event);
-    this.trash.apply(event);
-    this.models.apply(event);
-    this.settings.apply(event);
+  #apply(event: api.AppEvent): void {
+    const first = [this.conversations, this.chat, this.folders, this.trash, this.models];
+    const then = [this.downloads, this.library, this.presets, this.settings, this.tools];
+    const all = [...first, ...then, this.queued, this.#notifier];
+    all.forEach((it) => it.apply(event));
     if (event.type === 'notice') this.#say(event.error);
-    if (event.type === 'setting_changed' && event.row.key === 'theme') {
-      applyTheme(String(event.row.value));
-    }
+    if (event.type === 'setting_changed') applySettings(this);
   }
 
-  #say(error: ErrorInfo): void {
-    this.toasts.show({ text: `${error.message} ${error.remedy}`.trim(), tone: 'bad' });
+  #say(error: api.ErrorInfo): void {
+    this.toasts.show({ text: toldInLine(error), tone: 'bad' });
   }
 }
-
-const shorten = (title: string): string => (title.length > 40 ? `${title.slice(0, 39)}…` : title);

@@ -4,10 +4,23 @@ const SIDEBAR_KEY = 'inglenook.sidebar';
 /** Below this the sidebar lies over the chat instead of beside it. */
 export const NARROW_PX = 760;
 
+export type ModelsTab = 'here' | 'discover' | 'servers';
+export type View = 'chat' | 'models' | 'settings' | 'trash';
+
 export class Ui {
-  view = $state<'chat' | 'settings' | 'trash'>('chat');
+  view = $state<View>('chat');
   sidebar = $state(localStorage.getItem(SIDEBAR_KEY) !== 'closed' && innerWidth > NARROW_PX);
   shortcuts = $state(false);
+  palette = $state(false);
+  /** The first steps. */
+  welcome = $state(false);
+  /** The section of the settings that is looked at, and the row that was looked for. */
+  section = $state<string | null>(null);
+  setting = $state<string | null>(null);
+  /** What of the models is looked at. */
+  models = $state<ModelsTab>('here');
+  /** Model files that were dropped on the window. */
+  importing = $state.raw<readonly string[]>([]);
   picker = $state(false);
   /** The conversation whose title is being edited. */
   renaming = $state<string | null>(null);
@@ -17,6 +30,10 @@ export class Ui {
   searchWanted = $state(0);
   /** The open conversation's own system prompt and sampling are being looked at. */
   options = $state(false);
+  /** Words are looked for in the open chat. */
+  finding = $state(false);
+  /** Counts up whenever the field for those words shall have the focus. */
+  findWanted = $state(0);
   /** The message that shall be scrolled to once it is there. */
   wanted = $state<string | null>(null);
   /** The address the user wants to follow. */
@@ -35,9 +52,21 @@ export class Ui {
     this.focusComposer();
   }
 
-  toggleSettings(): void {
-    if (this.view === 'settings') this.showChat();
-    else this.view = 'settings';
+  toggle(view: Exclude<View, 'chat'>): void {
+    this.setting = null;
+    if (this.view === view) this.showChat();
+    else this.view = view;
+  }
+
+  showModels(tab: ModelsTab): void {
+    this.models = tab;
+    this.view = 'models';
+  }
+
+  showSetting(section: string, key: string | null): void {
+    this.section = section;
+    this.setting = key;
+    this.view = 'settings';
   }
 
   /** Writing a message anew is over; the keys go back to the message box. */
@@ -49,6 +78,11 @@ export class Ui {
   focusSearch(): void {
     this.sidebar = true;
     this.searchWanted++;
+  }
+
+  find(): void {
+    this.finding = true;
+    this.findWanted++;
   }
 
   focusComposer(): void {

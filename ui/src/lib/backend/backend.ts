@@ -8,6 +8,26 @@ export type CallName = keyof Calls;
 export type ArgsOf<N extends CallName> = Calls[N]['args'];
 export type ResultOf<N extends CallName> = Calls[N]['result'];
 
+/** Files of other programs over the window; only their names come. */
+export type FileDrop =
+  | { readonly type: 'over'; readonly paths: readonly string[] }
+  | { readonly type: 'left' }
+  | { readonly type: 'dropped'; readonly paths: readonly string[] };
+
+/** What the desktop may ask for: `src-tauri/crates/api/src/asked.rs`. */
+export type Asked =
+  | { readonly type: 'model'; readonly path: string }
+  | { readonly type: 'conversation'; readonly id: string }
+  | { readonly type: 'new_chat'; readonly text: string }
+  | { readonly type: 'find_model'; readonly query: string };
+
+/** What the menu of the icon beside the clock says. */
+export interface TrayLabels {
+  readonly show: string;
+  readonly new_chat: string;
+  readonly quit: string;
+}
+
 export interface Backend {
   readonly kind: 'window' | 'browser';
 
@@ -31,11 +51,23 @@ export interface Backend {
 
   /** The system's file dialog; absent where there is none. Null: the user changed their mind. */
   pickModelFile?(): Promise<string | null>;
-  /** As `pickModelFile`, for an export of conversations or a backup. */
-  pickFile?(kind: 'import' | 'backup'): Promise<string | null>;
+  /** As `pickModelFile`, for an export of conversations, a backup, or what goes with a message. */
+  pickFile?(kind: 'import' | 'backup' | 'attach'): Promise<string | null>;
   /** Where to write a file. Null: the user changed their mind. */
   pickSave?(name: string): Promise<string | null>;
   openDataDir?(): Promise<void>;
+  /** As `pickModelFile`, for a folder. */
+  pickFolder?(): Promise<string | null>;
+  /** Hands on what files are held over the window, and let go, until `signal` fires. */
+  watchDrops?(onDrop: (drop: FileDrop) => void, signal: AbortSignal): Promise<void>;
+  /** Hands on what the desktop asks for until `signal` fires, also what it asked before. */
+  watchAsked?(onAsked: (asked: Asked) => void, signal: AbortSignal): Promise<void>;
+  /** Shows everything larger or smaller; absent where that is the browser's affair. */
+  setZoom?(factor: number): Promise<void>;
+  /** Tells the user of something while the window isn't in front. Absent where that isn't possible. */
+  notify?(title: string, text: string): Promise<void>;
+  /** Puts an icon beside the clock, or takes it away (null). Absent where there is no window of ours. */
+  setTray?(labels: TrayLabels | null): Promise<void>;
   /** Opens an address outside, after the user was shown it. Absent where that isn't possible. */
   openLink?(url: string): void;
 }

@@ -5,8 +5,11 @@ import {
   asErrorInfo,
   type Backend,
   type ArgsOf,
+  type Asked,
   type CallName,
+  type FileDrop,
   type ResultOf,
+  type TrayLabels,
 } from './backend';
 import type { AppEvent, TurnEvent } from './bindings';
 
@@ -75,7 +78,7 @@ export class TauriBackend implements Backend {
     });
   }
 
-  pickFile(kind: 'import' | 'backup'): Promise<string | null> {
+  pickFile(kind: 'import' | 'backup' | 'attach'): Promise<string | null> {
     return invoked('pick_file', { kind });
   }
 
@@ -89,5 +92,31 @@ export class TauriBackend implements Backend {
 
   openDataDir(): Promise<void> {
     return invoked('open_data_dir', {});
+  }
+
+  pickFolder(): Promise<string | null> {
+    return invoked('pick_folder', {});
+  }
+
+  watchDrops(onDrop: (drop: FileDrop) => void, signal: AbortSignal): Promise<void> {
+    const channel = channelFor<FileDrop>((drops) => drops.forEach(onDrop), signal);
+    return invoked('watch_drops', { channel });
+  }
+
+  watchAsked(onAsked: (asked: Asked) => void, signal: AbortSignal): Promise<void> {
+    const channel = channelFor<Asked>((asked) => asked.forEach(onAsked), signal);
+    return invoked('watch_asked', { channel });
+  }
+
+  setZoom(factor: number): Promise<void> {
+    return invoked('set_zoom', { factor });
+  }
+
+  setTray(labels: TrayLabels | null): Promise<void> {
+    return invoked('set_tray', { labels });
+  }
+
+  notify(title: string, text: string): Promise<void> {
+    return invoked('notify', { title, text });
   }
 }

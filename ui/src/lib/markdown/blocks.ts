@@ -3,14 +3,24 @@
  * identity; only what may still change is done again. However the text was cut into pieces, the
  * blocks in the end are those of the whole text.
  */
-import type { Token, TokensList } from 'marked';
-import { lex, renderBlock } from './render';
+import type { Token, Tokens, TokensList } from 'marked';
+import { languageOf, lex, renderBlock } from './render';
 
 export interface Block {
   /** Where the block begins in the text: its key. */
   readonly at: number;
   readonly source: string;
+  /** Sanitised; empty where it is code. */
   readonly html: string;
+  /** Code on its own, which may be long and grows by lines. */
+  readonly code: Code | null;
+}
+
+export interface Code {
+  readonly text: string;
+  /** As it was named, or ''. */
+  readonly language: string;
+  readonly growing: boolean;
 }
 
 type Links = TokensList['links'];
@@ -38,7 +48,7 @@ export class Blocks {
     return this.#blocks(normal, growing);
   }
 
-  /** Forgets what was rendered, such as when code can be coloured at last. */
+  /** Forgets what was rendered, such as when formulas can be set at last. */
   reset(): void {
     this.#text = '';
     this.#cut = 0;
@@ -91,14 +101,21 @@ export class Blocks {
       const source = token.raw;
       if (token.type !== 'space' && token.type !== 'def') {
         const grows = growing && index === tokens.length - 1;
-        const html = renderBlock(token, source, this.#links, grows);
-        if (html !== '') blocks.push({ at, source, html });
+        const code = token.type === 'code' ? codeOf(token as Tokens.Code, grows) : null;
+        const html = code ? '' : renderBlock(token, source, this.#links);
+        if (code || html !== '') blocks.push({ at, source, html, code });
       }
       at += source.length;
     });
     return blocks;
   }
 }
+
+const codeOf = (token: Tokens.Code, growing: boolean): Code => ({
+  text: token.text,
+  language: languageOf(token.lang ?? ''),
+  growing,
+});
 
 const lengthOf = (tokens: readonly Token[]): number =>
   tokens.reduce((sum, token) => sum + token.raw.length, 0);

@@ -3,33 +3,29 @@
  * elements with `data-url`: nothing is fetched, and nothing is followed but by a click that asks.
  */
 import { Marked, type Token, type Tokens, type TokensList } from 'marked';
+import { escapeHtml } from './escape';
 import { hostOf, safeUrl } from './links';
+import { mathExtension } from './math';
 import { sanitise } from './sanitise';
+import { t } from '../i18n';
 
 export type Highlight = (code: string, language: string) => string | null;
 
-/** Above this a block that still grows is shown plain; it is coloured once it is finished. */
-const HIGHLIGHT_GROWING_BYTES = 8_000;
-/** Above this colouring costs more than it gives. */
-const HIGHLIGHT_BYTES = 200_000;
+/** Longer code within a list or a quote is shown plain: it is drawn again with every word that follows it there. */
+const NESTED_COLOURED_CHARS = 6_000;
 
 const HARMLESS_TAG = /^<\/?(?:br|sub|sup|kbd)\s*\/?>$/i;
 
-const ESCAPES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
+let highlight: Highlight | null = null;
 
-export const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char);
-
-let highlighter: Highlight | null = null;
+/** Sets what colours code within lists and quotes from now on. */
+export function setHighlight(colour: Highlight): void {
+  highlight = colour;
+}
 
 const marked = new Marked({ gfm: true, breaks: true });
 
+marked.use(mathExtension(escapeHtml));
 marked.use({
   renderer: {
     html({ text }: Tokens.HTML | Tokens.Tag): string {
@@ -44,15 +40,15 @@ marked.use({
       return linkHtml(href, this.parser.parseInline(tokens), plainText(tokens));
     },
     image({ href, text }: Tokens.Image): string {
-      const label = `Image: ${text || 'no description'}`;
+      const label = text ? t('chat.image', { text }) : t('chat.image_unnamed');
       return linkHtml(href, escapeHtml(label), label);
     },
     code({ text, lang }: Tokens.Code): string {
-      return codeHtml(text, lang ?? '', false);
+      return codeHtml(text, lang ?? '');
     },
     checkbox({ checked }: Tokens.Checkbox): string {
-      const [mark, label] = checked ? ['☑', 'done'] : ['☐', 'open'];
-      return `<span class="md-task" role="img" aria-label="${label}">${mark}</span> `;
+      const [mark, label] = checked ? ['☑', t('chat.task_done')] : ['☐', t('chat.task_open')];
+      return `<span class="md-task" role="img" aria-label="${escapeHtml(label)}">${mark}</span> `;
     },
   },
 });
@@ -69,47 +65,34 @@ function linkHtml(href: string, inner: string, text: string): string {
   return `<a class="md-link" role="link" tabindex="0" data-url="${escapeHtml(url)}">${inner}</a>${shown}`;
 }
 
-/** A code block with its label and copy button; `growing` while more of it may come. */
-export function codeHtml(code: string, info: string, growing: boolean): string {
-  const language = /^[\w+#.-]+/.exec(info)?.[0]?.toLowerCase() ?? '';
+/** The language that a code block names, or ''. */
+export const languageOf = (info: string): string =>
+  /^[\w+#.-]+/.exec(info)?.[0]?.toLowerCase() ?? '';
+
+/** Code within a list or a quote; on its own it is shown piece by piece instead. */
+function codeHtml(code: string, info: string): string {
+  const language = languageOf(info);
+  const coloured = code.length <= NESTED_COLOURED_CHARS ? highlight?.(code, language) : null;
   return (
-    `<div class="md-code"><div class="md-code-head"><span class="md-code-lang">${escapeHtml(language || 'text')}</span>` +
-    `<button type="button" class="md-copy" data-copy="code">Copy</button></div>` +
-    `<pre tabindex="0"><code class="hljs">${codeInner(code, language, growing)}</code></pre></div>`
+    `<div class="md-code"><div class="md-code-head"><span>${escapeHtml(language || t('chat.code_text'))}</span>` +
+    `<button type="button" class="md-copy" data-copy="code">${escapeHtml(t('common.copy'))}</button></div>` +
+    `<pre tabindex="0"><code class="hljs">${coloured ?? escapeHtml(code)}</code></pre></div>`
   );
-}
-
-function codeInner(code: string, language: string, growing: boolean): string {
-  const limit = growing ? HIGHLIGHT_GROWING_BYTES : HIGHLIGHT_BYTES;
-  const coloured = code.length <= limit ? highlighter?.(code, language) : null;
-  return coloured ?? escapeHtml(code);
-}
-
-/** Sets what colours code from now on. */
-export function setHighlighter(highlight: Highlight): void {
-  highlighter = highlight;
 }
 
 export function lex(source: string): TokensList {
   return marked.lexer(source);
 }
 
-/** One top-level block; `links` are the reference definitions of the whole text. */
-export function renderBlock(
-  token: Token,
-  source: string,
-  links: TokensList['links'],
-  growing: boolean,
-): string {
-  if (token.type === 'code') {
-    const code = token as Tokens.Code;
-    return sanitise(codeHtml(code.text, code.lang ?? '', growing));
-  }
+/** One top-level block other than code; `links` are the reference definitions of the whole text. */
+export function renderBlock(token: Token, source: string, links: TokensList['links']): string {
   const needsLinks = Object.keys(links).length > 0 && source.includes('[');
   const tokens = needsLinks ? lexWith(source, links) : [token];
   const html = marked.parser(tokens);
   return sanitise(
     token.type === 'table' ? `<div class="md-table" tabindex="0">${html}</div>` : html,
+    // What a model wrote is escaped: only formulas can have put it there.
+    html.includes('<math'),
   );
 }
 

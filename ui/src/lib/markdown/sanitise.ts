@@ -17,29 +17,51 @@ const ATTRIBUTES = [
   ...['aria-label', 'aria-hidden', 'data-url', 'data-copy'],
 ];
 
+/** What formulas are drawn with; the elements that take HTML or links back in are not among them. */
+const MATH_TAGS = [
+  ...['math', 'semantics', 'mrow', 'mi', 'mo', 'mn', 'ms', 'mtext', 'mspace', 'mstyle', 'merror'],
+  ...['mfrac', 'msqrt', 'mroot', 'msub', 'msup', 'msubsup', 'munder', 'mover', 'munderover'],
+  ...['mtable', 'mtr', 'mtd', 'mpadded', 'mphantom', 'menclose', 'mmultiscripts', 'mprescripts'],
+];
+
+const MATH_ATTRIBUTES = [
+  ...['display', 'displaystyle', 'scriptlevel', 'mathvariant', 'mathcolor', 'mathbackground'],
+  ...['stretchy', 'fence', 'separator', 'accent', 'accentunder', 'movablelimits', 'symmetric'],
+  ...['largeop', 'form', 'lspace', 'rspace', 'minsize', 'maxsize', 'linethickness', 'notation'],
+  ...['width', 'height', 'depth', 'voffset', 'columnalign', 'columnspacing', 'columnlines'],
+  ...['rowspacing', 'rowlines', 'frame'],
+];
+
 /** Classes that our own renderer and the highlighter write. */
 const CLASS = /^(?:hljs[\w-]*|language_|function_|class_|inherited__|md-[\w-]+)$/;
 
-const purify = DOMPurify(window);
+const COMMON = {
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  ALLOW_UNKNOWN_PROTOCOLS: false,
+  KEEP_CONTENT: true,
+};
 
-purify.addHook('uponSanitizeAttribute', (_node, data) => {
-  if (data.attrName === 'class') {
-    data.attrValue = data.attrValue
-      .split(/\s+/)
-      .filter((name) => CLASS.test(name))
-      .join(' ');
-  } else if (data.attrName === 'data-url') {
-    data.keepAttr = safeUrl(data.attrValue) !== null;
-  }
-});
+const plain = gate(TAGS, ATTRIBUTES);
+const withMath = gate([...TAGS, ...MATH_TAGS], [...ATTRIBUTES, ...MATH_ATTRIBUTES]);
 
-export function sanitise(html: string): string {
-  return purify.sanitize(html, {
-    ALLOWED_TAGS: TAGS,
-    ALLOWED_ATTR: ATTRIBUTES,
-    ALLOW_DATA_ATTR: false,
-    ALLOW_ARIA_ATTR: false,
-    ALLOW_UNKNOWN_PROTOCOLS: false,
-    KEEP_CONTENT: true,
+function gate(tags: string[], attributes: string[]) {
+  const purify = DOMPurify(window);
+  purify.setConfig({ ...COMMON, ALLOWED_TAGS: tags, ALLOWED_ATTR: attributes });
+  purify.addHook('uponSanitizeAttribute', (_node, data) => {
+    if (data.attrName === 'class') {
+      data.attrValue = data.attrValue
+        .split(/\s+/)
+        .filter((name) => CLASS.test(name))
+        .join(' ');
+    } else if (data.attrName === 'data-url') {
+      data.keepAttr = safeUrl(data.attrValue) !== null;
+    }
   });
+  return purify;
+}
+
+/** `math`: the renderer set formulas in it. */
+export function sanitise(html: string, math = false): string {
+  return (math ? withMath : plain).sanitize(html);
 }

@@ -1,43 +1,128 @@
-/** Numbers as a person reads them. */
+/** Figures, sizes, times and lists as a person reads them, in the page's language. */
+import { i18n, t } from '../i18n';
 
-const number = (digits: number) =>
-  new Intl.NumberFormat('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const made = new Map<string, Intl.NumberFormat>();
 
-const WHOLE = number(0);
-const ONE = number(1);
-const TWO = number(2);
+function number(n: number, options: Intl.NumberFormatOptions): string {
+  const key = `${i18n.locale} ${JSON.stringify(options)}`;
+  let format = made.get(key);
+  if (!format) made.set(key, (format = new Intl.NumberFormat(i18n.locale, options)));
+  return format.format(n);
+}
 
-export const count = (n: number): string => WHOLE.format(n);
+const fixed = (digits: number) => ({
+  minimumFractionDigits: digits,
+  maximumFractionDigits: digits,
+});
+const whole = (n: number): string => number(n, fixed(0));
+const one = (n: number): string => number(n, fixed(1));
+
+export const count = whole;
+
+/** As many places as say something. */
+export const rate = (n: number): string => (n < 10 ? one(n) : whole(n));
+export const oneDigit = one;
+
+const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
 
 /** Decimal units, as disks and model pages have them. */
 export function bytes(n: number): string {
-  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  const [value, unit] = scaled(n);
+  return sized(value, unit);
+}
+
+/** `3.1 of 4.7 GB`: the unit once, if both have it. */
+export function bytesOf(part: number, all: number): string {
+  const [, unit] = scaled(all);
+  const [value, own] = scaled(part);
+  const done = own === unit ? plain(value, unit) : sized(value, own);
+  return t('common.of', { part: done, whole: bytes(all) });
+}
+
+type Unit = (typeof UNITS)[number];
+
+function scaled(n: number): [number, Unit] {
   let at = 0;
   let value = n;
-  while (value >= 1000 && at < units.length - 1) {
+  while (value >= 1000 && at < UNITS.length - 1) {
     value /= 1000;
     at++;
   }
-  return `${at === 0 || value >= 100 ? WHOLE.format(value) : ONE.format(value)} ${units[at]}`;
+  return [value, UNITS[at] ?? 'byte'];
 }
+
+const digitsOf = (value: number, unit: Unit) => fixed(unit === 'byte' || value >= 100 ? 0 : 1);
+const plain = (value: number, unit: Unit): string => number(value, digitsOf(value, unit));
+
+/** Bytes in full: their short form is a bare `byte` in some languages. */
+const sized = (value: number, unit: Unit): string =>
+  number(value, {
+    style: 'unit',
+    unit,
+    unitDisplay: unit === 'byte' ? 'long' : 'short',
+    ...digitsOf(value, unit),
+  });
 
 /** 8192 → "8k", 131072 → "128k". */
 export function contextLength(n: number): string {
-  return n >= 1024 ? `${WHOLE.format(n / 1024)}k` : WHOLE.format(n);
+  return n >= 1024 ? `${whole(n / 1024)}k` : whole(n);
 }
 
+/** As models are named: 7B, 135M. */
 export function parameters(n: number): string {
-  if (n >= 1e9) return `${n >= 1e11 ? WHOLE.format(n / 1e9) : ONE.format(n / 1e9)}B`;
-  if (n >= 1e6) return `${n >= 1e8 ? WHOLE.format(n / 1e6) : ONE.format(n / 1e6)}M`;
-  return WHOLE.format(n);
+  if (n >= 1e9) return `${n >= 1e11 ? whole(n / 1e9) : one(n / 1e9)}B`;
+  if (n >= 1e6) return `${n >= 1e8 ? whole(n / 1e6) : one(n / 1e6)}M`;
+  return whole(n);
 }
 
-export const speed = (tokensPerSecond: number): string => `${ONE.format(tokensPerSecond)} tok/s`;
+export const speed = (tokensPerSecond: number): string =>
+  t('format.speed', { rate: one(tokensPerSecond) });
+
+const time = (
+  n: number,
+  unit: 'millisecond' | 'second' | 'minute' | 'hour',
+  digits = 0,
+  unitDisplay: 'narrow' | 'short' = 'narrow',
+): string => number(n, { style: 'unit', unit, unitDisplay, ...fixed(digits) });
 
 /** A wait: milliseconds where a tenth of a second would round it away. */
 export function seconds(ms: number): string {
-  if (ms < 99.5) return `${WHOLE.format(Math.max(1, ms))} ms`;
-  return ms < 9_950 ? `${TWO.format(ms / 1000)} s` : `${WHOLE.format(ms / 1000)} s`;
+  if (ms < 99.5) return time(Math.max(1, ms), 'millisecond');
+  return time(ms / 1000, 'second', ms < 9_950 ? 2 : 0);
 }
 
-export const percent = (fraction: number): string => `${WHOLE.format(fraction * 100)} %`;
+export const percent = (fraction: number): string =>
+  number(fraction, { style: 'percent', ...fixed(0) });
+
+/** 1234 → "1.2K": for lists. */
+export const many = (n: number): string =>
+  number(n, { notation: 'compact', maximumSignificantDigits: 2 });
+
+/** A time that is left, rounded as people say it. */
+export function duration(seconds: number): string {
+  if (seconds < 60) return time(Math.max(1, seconds), 'second');
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return time(minutes, 'minute', 0, 'short');
+  const hours = time(Math.floor(minutes / 60), 'hour', 0, 'short');
+  return minutes % 60 === 0 ? hours : `${hours} ${time(minutes % 60, 'minute', 0, 'short')}`;
+}
+
+/** What was not counted exactly. */
+export const about = (text: string, isAbout: boolean | undefined): string =>
+  isAbout ? t('common.about_n', { text }) : text;
+
+/** Things named one after the other. */
+export const listed = (parts: readonly string[]): string =>
+  new Intl.ListFormat(i18n.locale, { type: 'unit', style: 'long' }).format(parts);
+
+export const date = (ms: number): string =>
+  new Intl.DateTimeFormat(i18n.locale, { dateStyle: 'medium' }).format(ms);
+
+export const dateTime = (ms: number): string =>
+  new Intl.DateTimeFormat(i18n.locale, { dateStyle: 'medium', timeStyle: 'short' }).format(ms);
+
+const MOST_OF_A_TITLE = 40;
+
+/** A title within a sentence. */
+export const shortened = (title: string): string =>
+  title.length > MOST_OF_A_TITLE ? `${title.slice(0, MOST_OF_A_TITLE - 1)}…` : title;

@@ -1,85 +1,117 @@
-/** The shortcuts: one table from which keys are matched and the list for the user is made. */
+/** Key presses and the commands they give. */
+import { keymap } from './keymap.svelte';
+import { SHORTCUTS, type CommandId } from './shortcuts';
+import { t } from '../i18n';
 
-export type CommandId =
-  | 'new-chat'
-  | 'toggle-sidebar'
-  | 'settings'
-  | 'model-picker'
-  | 'stop'
-  | 'focus-composer'
-  | 'rename'
-  | 'delete'
-  | 'search'
-  | 'regenerate'
-  | 'edit-last'
-  | 'options'
-  | 'shortcuts';
-
-export interface Shortcut {
-  readonly id: CommandId;
-  readonly label: string;
-  /** `Mod` is Cmd on macOS and Ctrl elsewhere. */
-  readonly keys: readonly string[];
-}
-
-export const SHORTCUTS: readonly Shortcut[] = [
-  { id: 'new-chat', label: 'New chat', keys: ['Mod+N', 'Mod+Shift+O'] },
-  { id: 'focus-composer', label: 'Go to the message box', keys: ['Shift+Escape'] },
-  { id: 'stop', label: 'Stop the answer', keys: ['Escape'] },
-  { id: 'model-picker', label: 'Choose a model', keys: ['Mod+Shift+M'] },
-  { id: 'search', label: 'Search all messages', keys: ['Mod+K'] },
-  { id: 'regenerate', label: 'Answer again', keys: ['Mod+R'] },
-  { id: 'edit-last', label: 'Edit your last message', keys: ['ArrowUp'] },
-  { id: 'options', label: 'System prompt and sampling of this chat', keys: ['Mod+Shift+B'] },
-  { id: 'rename', label: 'Rename this chat', keys: ['F2'] },
-  { id: 'delete', label: 'Delete this chat', keys: ['Mod+Shift+Backspace'] },
-  { id: 'toggle-sidebar', label: 'Show or hide the sidebar', keys: ['Mod+B'] },
-  { id: 'settings', label: 'Settings', keys: ['Mod+,'] },
-  { id: 'shortcuts', label: 'This list', keys: ['Mod+/'] },
-];
+export { SHORTCUTS, type CommandId, type Shortcut } from './shortcuts';
 
 export const isMac = (): boolean => /mac|iphone|ipad/i.test(navigator.platform);
 
-type KeyLike = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey'>;
+type KeyLike = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey'> & {
+  code?: string;
+};
 
 export function commandFor(event: KeyLike, mac: boolean): CommandId | null {
-  const hit = SHORTCUTS.find((it) => it.keys.some((keys) => matches(keys, event, mac)));
+  const hit = SHORTCUTS.find((it) => keymap.keysOf(it).some((keys) => matches(keys, event, mac)));
   return hit?.id ?? null;
 }
+
+/** Keys that are written by a name because they can't stand in a text of keys. */
+const NAMED: Record<string, string> = { '+': 'Plus', ' ': 'Space' };
+
+/** What the key would write without Shift, where Shift makes it another sign. */
+const BASE: Record<string, string> = {
+  Semicolon: ';',
+  Quote: "'",
+  Comma: ',',
+  Period: '.',
+  Slash: '/',
+  Minus: '-',
+  Equal: '=',
+};
 
 export function matches(keys: string, event: KeyLike, mac: boolean): boolean {
   const parts = keys.split('+');
   const key = parts.at(-1) ?? '';
   const mod = mac ? event.metaKey : event.ctrlKey;
   const other = mac ? event.ctrlKey : event.metaKey;
-  if (other || event.altKey || mod !== parts.includes('Mod')) return false;
-  // On many keyboards `/` and `,` themselves need Shift.
-  const shiftMatters = key.length > 1 || /[a-z]/i.test(key);
-  if (shiftMatters && event.shiftKey !== parts.includes('Shift')) return false;
-  return event.key.toLowerCase() === key.toLowerCase();
+  if (other || event.altKey !== parts.includes('Alt') || mod !== parts.includes('Mod')) {
+    return false;
+  }
+  const shift = parts.includes('Shift');
+  // On many keyboards signs such as `/` themselves need Shift.
+  const isSign = key === 'Plus' || (key.length === 1 && !/[a-z]/i.test(key));
+  if (shift ? !event.shiftKey : event.shiftKey && !isSign) return false;
+  const pressed = NAMED[event.key] ?? event.key;
+  if (pressed.toLowerCase() === key.toLowerCase()) return true;
+  return shift && BASE[event.code ?? ''] === key;
 }
 
-const NAMES: Record<string, string> = { Escape: 'Esc', Backspace: '⌫', ArrowUp: '↑' };
-const MAC_NAMES: Record<string, string> = {
-  Mod: '⌘',
-  Shift: '⇧',
-  Escape: 'esc',
+const MODIFIERS = ['Control', 'Meta', 'Alt', 'Shift', 'AltGraph'];
+
+/** The keys that were pressed as they are written in a map; null: they give no command. */
+export function written(event: KeyLike, mac: boolean): string | null {
+  const mod = mac ? event.metaKey : event.ctrlKey;
+  if (MODIFIERS.includes(event.key) || (mac ? event.ctrlKey : event.metaKey)) return null;
+  const isText = event.key.length === 1;
+  // What types a letter can't be a command.
+  if (isText && !mod && !event.altKey) return null;
+  const base = event.shiftKey ? BASE[event.code ?? ''] : undefined;
+  const letter = isText ? event.key.toUpperCase() : event.key;
+  const key = base ?? NAMED[event.key] ?? letter;
+  const isSign = isText && !/[a-z]/i.test(event.key) && base === undefined;
+  const shift = event.shiftKey && !isSign;
+  return [mod && 'Mod', event.altKey && 'Alt', shift && 'Shift', key].filter(Boolean).join('+');
+}
+
+/** Keys that bear a word, in the page's language. */
+const WORDS: Record<string, () => string> = {
+  Mod: () => t('format.key_ctrl'),
+  Shift: () => t('format.key_shift'),
+  Space: () => t('format.key_space'),
+  Enter: () => t('format.key_enter'),
+};
+
+const NAMES: Record<string, string> = {
+  Escape: 'Esc',
   Backspace: '⌫',
   ArrowUp: '↑',
+  ArrowDown: '↓',
+  ArrowLeft: '←',
+  ArrowRight: '→',
+  Plus: '+',
+};
+const MAC_NAMES: Record<string, string> = {
+  ...NAMES,
+  Enter: '↵',
+  Mod: '⌘',
+  Shift: '⇧',
+  Alt: '⌥',
+  Escape: 'esc',
 };
 
 /** The keys as they stand on this computer's keyboard. */
 export function keyNames(keys: string, mac: boolean): string[] {
   return keys.split('+').map((part) => {
-    if (mac) return MAC_NAMES[part] ?? part;
-    return part === 'Mod' ? 'Ctrl' : (NAMES[part] ?? part);
+    const name = mac ? MAC_NAMES[part] : NAMES[part];
+    return name ?? WORDS[part]?.() ?? part;
   });
+}
+
+/** Keys in a word: "Ctrl+N". */
+export const keysShown = (keys: string, mac: boolean): string =>
+  keyNames(keys, mac).join(mac ? '' : '+');
+
+/** A command's first keys in a word; empty: it has none. */
+export function keysText(id: CommandId, mac: boolean): string {
+  const keys = keymap.keysOfId(id)[0];
+  return keys === undefined ? '' : keysShown(keys, mac);
 }
 
 /** For tooltips and `aria-keyshortcuts` neighbours: "New chat (Ctrl+N)". */
 export function withKeys(label: string, id: CommandId, mac: boolean): string {
-  const keys = SHORTCUTS.find((it) => it.id === id)?.keys[0];
-  return keys ? `${label} (${keyNames(keys, mac).join(mac ? '' : '+')})` : label;
+  const keys = keysText(id, mac);
+  return keys ? t('format.with_keys', { label, keys }) : label;
 }
 
 /** Whether this key press is text that a person meant for the message box. */

@@ -23,7 +23,10 @@ export function place(
   const most = innerWidth - popover.offsetWidth - MARGIN_PX;
   const { style } = popover;
   style.left = `${Math.max(MARGIN_PX, Math.min(left, most))}px`;
-  style.maxHeight = `${Math.max(up ? above : below, 120)}px`;
+  const room = `${Math.max(up ? above : below, 120)}px`;
+  style.maxHeight = room;
+  // For what has to scroll within.
+  style.setProperty('--room', room);
   if (up) style.bottom = `${innerHeight - at.top + GAP_PX}px`;
   else style.top = `${at.bottom + GAP_PX}px`;
 }

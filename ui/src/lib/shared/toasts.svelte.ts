@@ -4,7 +4,13 @@ export interface Toast {
   readonly id: number;
   readonly text: string;
   readonly tone: 'plain' | 'bad';
-  readonly action?: { readonly label: string; readonly testid: string; run(): void };
+  readonly action?: Action;
+}
+
+export interface Action {
+  readonly label: string;
+  readonly testid: string;
+  run(): void;
 }
 
 const SHOWN_MS = 10_000;

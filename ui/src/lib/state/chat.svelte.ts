@@ -2,69 +2,76 @@
  * The conversation on screen: its messages, and the turn that is answering in it. The turn belongs to
  * the application: leaving only ends the watch, and coming back replays what was missed.
  */
-import { BackendError, asErrorInfo, type Backend } from '../backend/backend';
-import type {
-  AppEvent,
-  Conversation,
-  ConversationOptions,
-  ErrorInfo,
-  FoldInfo,
-  Message,
-  TurnEvent,
-} from '../backend/bindings';
-import { delay } from './delay';
-import { fold, isOver, newTurn, type LiveTurn } from './fold';
+import { asErrorInfo, type Backend } from '../backend/backend';
+import type * as api from '../backend/bindings';
+import { callOf, stop, ToldCalls } from './calls';
+import { send, type Extra } from './sending';
+import { isOver, newTurn, type LiveTurn } from './fold';
+import { answered, ask, leaveCalls, upTo, type Asking, type Begun } from './temporary';
 import { withLive } from './transcript';
-
-/** The application no longer has the events of this turn. */
-const UNKNOWN_TURN = 'turn.unknown';
-const MOST_ATTEMPTS = 20;
-/** Waits between attempts to reach a broken stream again; the last one repeats. */
-const RETRY_AFTER_MS = [250, 1000, 3000, 8000];
+import { watchToEnd, type ChatHooks } from './watch';
 
 export class ChatState {
   /** Null: a chat that has no message yet. */
   id = $state<string | null>(null);
-  messages = $state.raw<readonly Message[]>([]);
+  messages = $state.raw<readonly api.Message[]>([]);
   /** What the conversation has of its own: system prompt, sampling. */
-  options = $state.raw<ConversationOptions | null>(null);
+  options = $state.raw<api.ConversationOptions | null>(null);
+  /** What becomes of it when it is longer than the context; null: as the setting says. */
+  compression = $state.raw<api.FoldStrategy | null>(null);
   live = $state.raw<LiveTurn | null>(null);
+  /** Kept nowhere: its messages are this page's alone, and go with it. */
+  temporary = $state(false);
   opening = $state(false);
   sending = $state(false);
   /** Opening or sending failed; a failed turn carries its error in its message. */
-  error = $state.raw<ErrorInfo | null>(null);
+  error = $state.raw<api.ErrorInfo | null>(null);
   /** The stream broke and is being looked for again. */
   reconnecting = $state(false);
-  /** The answer that just ended, for readers that listen instead of look. */
-  announcement = $state('');
 
   /** Older messages are being folded because the user asked for it. */
   folding = $state(false);
-  #fold = $state.raw<FoldInfo | null>(null);
+  #fold = $state.raw<api.FoldInfo | null>(null);
 
   /** Up to where the model is not shown the messages any more. */
   readonly fold = $derived(this.live?.fold ?? this.#fold);
   readonly shown = $derived(withLive(this.messages, this.live));
-  readonly answering = $derived(this.live !== null && !isOver(this.live));
+  readonly #writing = $derived(this.live !== null && !isOver(this.live));
+  /** The first call that waits for leave. */
+  readonly asking = $derived(callOf(this.shown, 'asking'));
+  readonly answering = $derived(this.#writing || callOf(this.shown, 'running') !== null);
 
   readonly #backend: Backend;
+  readonly #hooks: ChatHooks;
   #watch = new AbortController();
   /** The turn that `#follow` was begun for; it is followed once. */
   #followed: string | null = null;
   #revision = 0;
+  readonly #told = new ToldCalls();
+  /** What a chat that is kept nowhere has of its own. */
+  #own: api.ConversationOptions | null = null;
 
-  constructor(backend: Backend) {
+  constructor(backend: Backend, hooks: ChatHooks = {}) {
     this.#backend = backend;
+    this.#hooks = hooks;
   }
 
   startNew(): void {
+    if (this.temporary) void leaveCalls(this.#backend, this.shown);
     this.#leave();
     this.id = null;
+    this.temporary = false;
     this.messages = [];
-    this.options = null;
+    this.owns(null, null);
     this.#fold = null;
     this.opening = false;
     this.error = null;
+    this.#told.clear();
+  }
+
+  startTemporary(): void {
+    this.startNew();
+    this.temporary = true;
   }
 
   async open(id: string): Promise<void> {
@@ -78,131 +85,152 @@ export class ChatState {
     if (!this.error) this.#backend.call('conversation_prefetch', { id }).catch(() => undefined);
   }
 
+  /** It was given these of its own. */
+  owns(options: api.ConversationOptions | null, compression: api.FoldStrategy | null): void {
+    this.options = options;
+    this.compression = compression;
+  }
+
   /** Sends a message; false: it was not accepted, and the text is still the user's to keep. */
-  async send(text: string, model: string | null): Promise<boolean> {
-    return this.#begin(() => this.#backend.call('send', { conversation: this.id, text, model }));
+  async send(text: string, model: string | null, extra: Extra = {}): Promise<boolean> {
+    const { files = [], ...own } = extra;
+    this.#own = own.options ?? null;
+    if (this.temporary) return this.#ask({ before: this.shown, question: text, files }, model);
+    return this.#begin(() => send(this.#backend, this.id, { text, model, ...extra }));
   }
 
   /** Another version of a message of the user's, answered. */
   edit(message: string, text: string): Promise<boolean> {
+    const asked = this.temporary ? upTo(this.shown, message) : null;
+    if (asked) return this.#ask({ ...asked, question: text }, null);
     return this.#begin(() => this.#backend.call('message_edit', { message, text }));
   }
 
-  /** Another version of an answer. */
-  regenerate(message: string): Promise<boolean> {
-    return this.#begin(() => this.#backend.call('message_regenerate', { message }));
+  /** Another version of an answer, by the conversation's model or another. */
+  regenerate(message: string, model: string | null = null): Promise<boolean> {
+    const again = this.temporary ? upTo(this.shown, message) : null;
+    if (again) return this.#ask(again, model);
+    return this.#begin(() => this.#backend.call('message_regenerate', { message, model }));
   }
+
+  /** Another version of an answer: another token in one place, and on from it. */
+  readonly pick = (message: string, index: number, token: number): Promise<boolean> =>
+    this.#begin(() => this.#backend.call('message_pick', { message, index, token }));
 
   /** An answer that was cut goes on. */
-  goOn(message: string): Promise<boolean> {
-    return this.#begin(() => this.#backend.call('message_continue', { message }));
-  }
+  readonly goOn = (message: string): Promise<boolean> =>
+    this.#begin(() => this.#backend.call('message_continue', { message }));
 
   /** Looks at the branch through a message, or through a version of it. */
-  async choose(message: string, version: number | null): Promise<void> {
-    await this.#backend.call('message_choose', { message, version });
-    await this.#refetch(this.#watch.signal);
-  }
+  readonly choose = (message: string, version: number | null): Promise<void> =>
+    this.changed(this.#backend.call('message_choose', { message, version }));
 
   /** Removes a message and all after it. */
-  async remove(message: string): Promise<void> {
-    await this.#backend.call('message_delete', { message });
-    await this.#refetch(this.#watch.signal);
-  }
+  readonly remove = (message: string): Promise<void> =>
+    this.changed(this.#backend.call('message_delete', { message }));
 
-  async restore(message: string): Promise<void> {
-    await this.#backend.call('message_restore', { message });
-    await this.#refetch(this.#watch.signal);
-  }
+  readonly restore = (message: string): Promise<void> =>
+    this.changed(this.#backend.call('message_restore', { message }));
+
+  /** Something is done to the open conversation, which is looked at anew then. */
+  readonly changed = (work: Promise<unknown>): Promise<void> =>
+    work.then(() => this.#refetch(this.#watch.signal));
 
   /** Has older messages folded now. */
-  async compact(): Promise<void> {
-    await this.#refold(async (id) => {
-      await this.#backend.call('conversation_compact', { id });
-    });
-  }
+  readonly compact = (): Promise<void> => this.#refold('conversation_compact');
 
   /** Has the model shown everything again. */
-  async unfold(): Promise<void> {
-    await this.#refold(async (id) => {
-      await this.#backend.call('conversation_unfold', { id });
-    });
-  }
+  readonly unfold = (): Promise<void> => this.#refold('conversation_unfold');
 
-  async #refold(work: (id: string) => Promise<void>): Promise<void> {
+  async #refold(name: 'conversation_compact' | 'conversation_unfold'): Promise<void> {
     const { id } = this;
     if (id === null || this.folding || this.answering) return;
     const { signal } = this.#watch;
     this.folding = true;
     this.error = null;
-    try {
-      await work(id);
+    await this.#try(signal, async () => {
+      await this.#backend.call(name, { id });
       // What the last turn told is overtaken.
       if (!signal.aborted && this.live && isOver(this.live)) this.live = null;
       await this.#refetch(signal);
-    } catch (thrown) {
-      if (!signal.aborted) this.error = asErrorInfo(thrown);
-    } finally {
-      this.folding = false;
-    }
+    });
+    this.folding = false;
   }
 
-  async stop(): Promise<void> {
-    if (!this.live || isOver(this.live)) return;
+  /** Says what went wrong where it is still looked at; false: something did. */
+  async #try(signal: AbortSignal, work: () => Promise<unknown>): Promise<boolean> {
     try {
-      await this.#backend.call('turn_cancel', { turn: this.live.turn });
-    } catch (thrown) {
-      this.error = asErrorInfo(thrown);
-    }
-  }
-
-  apply(event: AppEvent): void {
-    if (event.type === 'conversation_removed' && event.id === this.id) this.startNew();
-    if (event.type !== 'conversation_changed' || event.conversation.id !== this.id) return;
-    if (this.sending || this.opening || this.answering) return;
-    // Another window or the terminal was at work here.
-    const { active_turn, revision } = event.conversation;
-    const news =
-      active_turn !== null ? active_turn !== this.#followed : revision !== this.#revision;
-    if (news) void this.#refetch(this.#watch.signal);
-  }
-
-  async #begin(
-    work: () => Promise<{ turn: string; conversation: string; assistant_message: string }>,
-  ): Promise<boolean> {
-    if (this.sending || this.answering) return false;
-    const { signal } = this.#watch;
-    this.sending = true;
-    this.error = null;
-    try {
-      const started = await work();
-      if (signal.aborted) return true;
-      this.id = started.conversation;
-      this.live = newTurn(started.turn, started.assistant_message);
-      await this.#refetch(signal);
+      await work();
       return true;
     } catch (thrown) {
       if (!signal.aborted) this.error = asErrorInfo(thrown);
       return false;
-    } finally {
-      this.sending = false;
     }
   }
 
-  async #refetch(signal: AbortSignal): Promise<void> {
-    const id = this.id;
+  readonly stop = (): Promise<boolean> =>
+    this.#try(this.#watch.signal, () => stop(this.#backend, this.live, this.shown));
+
+  apply(event: api.AppEvent): void {
+    if (event.type === 'conversation_removed' && event.id === this.id) this.startNew();
+    this.messages = this.#told.apply(event, this.id, this.messages);
+    if (this.temporary) this.#answerCalls();
+    if (event.type !== 'conversation_changed' || event.conversation.id !== this.id) return;
+    if (this.sending || this.opening || this.#writing) return;
+    // Another window or the terminal was at work here.
+    const { active_turn: turn, revision } = event.conversation;
+    const news = turn === null ? revision !== this.#revision : turn !== this.#followed;
+    if (news) void this.#refetch(this.#watch.signal);
+  }
+
+  /** In a chat that is kept nowhere: what comes after `before` is this question and its answer. */
+  #ask(asking: Asking, model: string | null): Promise<boolean> {
+    return this.#begin(async () => {
+      const asked = await ask(this.#backend, this.shown, asking, model, this.#own);
+      this.messages = this.#told.over(asked.messages);
+      return asked.started;
+    });
+  }
+
+  /** In such a chat: what the calls of its last answer brought is being answered. */
+  #answerCalls(): void {
+    if (!this.live || !isOver(this.live) || this.sending) return;
+    // Nobody else has what it came to.
+    this.messages = this.#told.over(this.shown);
+    const turn = this.#told.takeNext(this.live.message);
+    if (turn === null) return;
+    this.messages = answered(this.shown, turn);
+    this.#followNow(newTurn(turn, turn));
+  }
+
+  async #begin(work: () => Promise<Begun>): Promise<boolean> {
+    if (this.sending || this.answering) return false;
+    const { signal } = this.#watch;
+    this.sending = true;
+    this.error = null;
+    const begun = await this.#try(signal, async () => {
+      const started = await work();
+      if (signal.aborted) return;
+      this.id = started.conversation;
+      this.live = newTurn(started.turn, started.assistant_message);
+      if (this.temporary) this.#followNow(this.live);
+      else await this.#refetch(signal);
+    });
+    this.sending = false;
+    return begun;
+  }
+
+  async #refetch(signal: AbortSignal, { id } = this): Promise<void> {
     if (id === null) return;
-    try {
-      const conversation = await this.#backend.call('conversation_get', { id });
+    await this.#try(signal, async () => {
+      const conversation = await this.#told.get(this.#backend, id);
       if (!signal.aborted) this.#show(conversation);
-    } catch (thrown) {
-      if (!signal.aborted) this.error = asErrorInfo(thrown);
-    }
+    });
   }
 
-  #show(conversation: Conversation): void {
+  #show(conversation: api.Conversation): void {
     this.messages = conversation.messages;
-    this.options = conversation.options;
+    this.owns(conversation.options, conversation.compression);
     this.#fold = conversation.fold;
     this.#revision = conversation.summary.revision;
     const turn = conversation.summary.active_turn;
@@ -214,50 +242,34 @@ export class ChatState {
     }
     if (turn === this.#followed) return;
     this.#leave();
-    this.live = newTurn(turn, writing.id);
-    this.#followed = turn;
+    this.#followNow(newTurn(turn, writing.id));
+  }
+
+  #followNow(turn: LiveTurn): void {
+    this.live = turn;
+    this.#followed = turn.turn;
     void this.#follow(this.#watch.signal);
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    for (let attempt = 0; this.live && !isOver(this.live) && !signal.aborted; attempt++) {
-      const before = this.live.seq;
-      const broken = await this.#watchOnce(this.live, signal);
-      if (signal.aborted || !this.live || isOver(this.live)) break;
-      // The application no longer knows the turn: what is stored is all there is.
-      if (broken?.code === UNKNOWN_TURN || attempt >= MOST_ATTEMPTS) break;
-      if (this.live.seq > before) attempt = 0;
-      this.reconnecting = attempt > 0;
-      const last = RETRY_AFTER_MS.length - 1;
-      await delay(RETRY_AFTER_MS[Math.min(attempt, last)] ?? 0, signal);
-    }
+    const watched = {
+      now: () => this.live,
+      put: (turn: LiveTurn, nowMs: number) => {
+        this.live = turn;
+        this.#hooks.moved?.(turn, nowMs);
+      },
+      reconnecting: (is: boolean) => (this.reconnecting = is),
+    };
+    await watchToEnd(this.#backend, watched, signal);
     if (signal.aborted) return;
     this.reconnecting = false;
-    if (this.live?.phase === 'done') this.announcement = this.live.text;
     await this.#refetch(signal);
-    if (!signal.aborted && this.live && !isOver(this.live)) this.live = null;
-  }
-
-  /** One stream to its end, its break, or its first gap. */
-  async #watchOnce(turn: LiveTurn, signal: AbortSignal): Promise<BackendError | null> {
-    const stream = new AbortController();
-    const stop = () => stream.abort();
-    signal.addEventListener('abort', stop);
-    const take = (events: TurnEvent[]) => {
-      if (stream.signal.aborted || this.live?.turn !== turn.turn) return;
-      const folded = fold(this.live, events, Date.now());
-      this.live = folded.turn;
-      this.reconnecting = false;
-      if (folded.gap) stream.abort();
-    };
-    try {
-      await this.#backend.watchTurn(turn.turn, turn.seq, take, stream.signal);
-      return null;
-    } catch (thrown) {
-      return new BackendError(asErrorInfo(thrown));
-    } finally {
-      signal.removeEventListener('abort', stop);
-    }
+    if (signal.aborted || !this.live) return;
+    if (!isOver(this.live)) this.live = null;
+    else if (this.temporary) this.#answerCalls();
+    // What tools bring belongs to the same answer.
+    else if (this.id !== null && !this.answering && !this.asking)
+      this.#hooks.ended?.(this.id, this.live);
   }
 
   #leave(): void {

@@ -35,6 +35,8 @@ export interface LiveTurn {
   readonly total: number;
   /** Older messages were folded for this turn. */
   readonly fold: FoldInfo | null;
+  /** Tokens that were generated so far. */
+  readonly generated: number;
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
@@ -56,6 +58,7 @@ export function newTurn(turn: string, message: string): LiveTurn {
     done: 0,
     total: 0,
     fold: null,
+    generated: 0,
     text: '',
     reasoning: '',
     calls: [],
@@ -100,11 +103,17 @@ function step(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveT
     case 'reasoning':
       return {
         phase: 'reasoning',
+        generated: turn.generated + kind.ids.length,
         reasoning: turn.reasoning + kind.text,
         reasoningFromMs: turn.reasoningFromMs ?? nowMs,
       };
     case 'text':
-      return { phase: 'answering', text: turn.text + kind.text, ...endOfReasoning(turn, nowMs) };
+      return {
+        phase: 'answering',
+        generated: turn.generated + kind.ids.length,
+        text: turn.text + kind.text,
+        ...endOfReasoning(turn, nowMs),
+      };
     case 'tool_call':
       return {
         phase: 'answering',

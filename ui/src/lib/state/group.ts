@@ -1,14 +1,14 @@
 /** Conversations by the day of their last change, as a person would say it. */
 import type { ConversationSummary, Folder } from '../backend/bindings';
 
-export type GroupName = 'Today' | 'Yesterday' | 'This week' | 'This month' | 'Older';
+export type GroupName = 'today' | 'yesterday' | 'week' | 'month' | 'older';
 
 export interface Group {
   readonly name: GroupName;
   readonly conversations: ConversationSummary[];
 }
 
-const NAMES: readonly GroupName[] = ['Today', 'Yesterday', 'This week', 'This month', 'Older'];
+const NAMES: readonly GroupName[] = ['today', 'yesterday', 'week', 'month', 'older'];
 
 /** Newest first within each group; empty groups are left out. Days are those of the local calendar. */
 export function groupByDate(list: readonly ConversationSummary[], nowMs: number): Group[] {
@@ -16,7 +16,7 @@ export function groupByDate(list: readonly ConversationSummary[], nowMs: number)
   const groups = new Map<GroupName, ConversationSummary[]>();
   for (const conversation of [...list].sort((a, b) => b.activity - a.activity)) {
     const at = starts.findIndex((start) => conversation.updated_ms >= start);
-    const name = NAMES[at] ?? 'Older';
+    const name = NAMES[at] ?? 'older';
     const group = groups.get(name);
     if (group) group.push(conversation);
     else groups.set(name, [conversation]);

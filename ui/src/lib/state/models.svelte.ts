@@ -23,6 +23,11 @@ export class ModelsState {
     this.list = await this.#backend.call('models_list', {});
   }
 
+  /** Those that answer. Others make vectors of texts, by which passages of files are found. */
+  get answering(): readonly ModelEntry[] {
+    return this.list.filter((it) => !it.embeds);
+  }
+
   find(id: string | null | undefined): ModelEntry | undefined {
     return this.list.find((it) => it.id === id);
   }
@@ -44,14 +49,19 @@ export class ModelsState {
     return this.#adding(() => this.#backend.call('model_add', { path }));
   }
 
+  /** It can be had back for a while. */
   async remove(id: string): Promise<void> {
-    this.error = null;
-    try {
-      await this.#backend.call('model_remove', { id });
-      this.#drop(id);
-    } catch (thrown) {
-      this.error = asErrorInfo(thrown);
-    }
+    await this.#backend.call('model_remove', { id });
+    this.#drop(id);
+  }
+
+  async restore(id: string): Promise<void> {
+    this.#put(await this.#backend.call('model_restore', { id }));
+  }
+
+  /** Out of memory; it stays in the library. */
+  async unload(id: string): Promise<void> {
+    await this.#backend.call('model_unload', { id });
   }
 
   async #adding(work: () => Promise<ModelEntry | null>): Promise<ModelEntry | null> {

@@ -3,11 +3,10 @@ import { asErrorInfo, type Backend } from '../backend/backend';
 import type { AppEvent, ErrorInfo, SettingRow } from '../backend/bindings';
 
 export class SettingsState {
+  readonly #backend: Backend;
   rows = $state.raw<readonly SettingRow[]>([]);
   /** What went wrong with a row last, by key. */
   errors = $state.raw<Readonly<Record<string, ErrorInfo | undefined>>>({});
-
-  readonly #backend: Backend;
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -15,6 +14,26 @@ export class SettingsState {
 
   async load(): Promise<void> {
     this.rows = await this.#backend.call('settings_list', {});
+  }
+
+  /** Rows that stand on the page; keys have a page of their own. */
+  readonly shown = $derived(
+    this.rows.filter(
+      (row) => row.kind.kind !== 'keys' && (row.key !== 'zoom' || this.#backend.setZoom),
+    ),
+  );
+
+  find(key: string): SettingRow | undefined {
+    return this.rows.find((row) => row.key === key);
+  }
+
+  on(key: string): boolean {
+    return this.find(key)?.value === true;
+  }
+
+  number(key: string, fallback: number): number {
+    const value = this.find(key)?.value;
+    return typeof value === 'number' ? value : fallback;
   }
 
   text(key: string, fallback: string): string {

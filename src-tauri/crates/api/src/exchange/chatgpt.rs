@@ -63,7 +63,7 @@ pub fn read(value: &Value) -> Result<Whole, String> {
         leaf: leaf.map(|at| messages[at].0.id.clone()),
         ..ConversationRow::new(String::new())
     };
-    Ok(Whole { conversation, folder: None, messages })
+    Ok(Whole { conversation, folder: None, messages, files: session::Files::default() })
 }
 
 /// Parents before children; children in their order. Error: nodes hang on each other.

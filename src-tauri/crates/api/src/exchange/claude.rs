@@ -57,7 +57,7 @@ pub fn read(value: &Value) -> Result<Whole, String> {
         leaf: leaf.map(|&at| messages[at].0.id.clone()),
         ..ConversationRow::new(String::new())
     };
-    Ok(Whole { conversation, folder: None, messages })
+    Ok(Whole { conversation, folder: None, messages, files: session::Files::default() })
 }
 
 /// Text and reasoning. The blocks where there are some; `text` says the same more coarsely.

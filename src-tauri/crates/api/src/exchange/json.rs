@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use session::{ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog, Whole};
+use session::{ConversationRow, Files, MessageRow, MessageState, Role, TitledBy, TokenLog, Whole};
 
 use super::Found;
+use super::files::{self, Documents, Place};
+use crate::attachments::sha256;
 use crate::civil;
 use crate::error::{Error, Result};
 
@@ -36,6 +38,9 @@ struct Conversation {
     /// The message that the branch that is looked at ends with.
     leaf: Option<String>,
     messages: Vec<Message>,
+    /// Texts of files, each once.
+    #[serde(skip_serializing_if = "Documents::is_empty")]
+    documents: Documents,
 }
 
 impl Default for Conversation {
@@ -52,6 +57,7 @@ impl Default for Conversation {
             options: None,
             leaf: None,
             messages: Vec::new(),
+            documents: Documents::new(),
         }
     }
 }
@@ -80,6 +86,11 @@ struct Message {
     chosen: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tokens: Vec<Tokens>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<files::File>,
+    /// What of files was given to the model with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    passages: Vec<Place>,
 }
 
 /// Ids that a model generated for a message.
@@ -137,7 +148,9 @@ fn parsed(json: &Option<String>) -> Option<Value> {
 
 fn conversation(whole: &Whole) -> Conversation {
     let row = &whole.conversation;
-    let messages = whole.messages.iter().map(|(row, logs)| Message {
+    let attached = |id: &String| whole.files.attached.get(id).map(files::write).unwrap_or_default();
+    let messages = whole.messages.iter().map(|(row, logs)| (row, logs, attached(&row.id)));
+    let messages = messages.map(|(row, logs, (files, passages))| Message {
         id: row.id.clone(),
         parent: row.parent.clone(),
         role: role_word(row.role).into(),
@@ -151,6 +164,8 @@ fn conversation(whole: &Whole) -> Conversation {
         created_ms: row.created_ms,
         chosen: row.chosen.clone(),
         tokens: logs.iter().map(tokens).collect(),
+        files,
+        passages,
     });
     Conversation {
         id: row.id.clone(),
@@ -164,6 +179,7 @@ fn conversation(whole: &Whole) -> Conversation {
         options: parsed(&row.options),
         leaf: row.leaf.clone(),
         messages: messages.collect(),
+        documents: whole.files.documents.iter().map(|(key, text)| (key.clone(), text.to_string())).collect(),
     }
 }
 
@@ -198,7 +214,12 @@ pub fn read(value: &Value) -> Result<Found> {
 fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
     let json = |value: Option<Value>| value.filter(|value| !value.is_null()).map(|value| value.to_string());
     let mut messages = Vec::with_capacity(from.messages.len());
+    let mut files = Files::default();
     for message in from.messages {
+        if !message.files.is_empty() || !message.passages.is_empty() {
+            let attached = files::read(message.files, message.passages, &from.documents)?;
+            files.attached.insert(message.id.clone(), attached);
+        }
         let role = role_of(&message.role).ok_or_else(|| format!("\"{}\" is no role.", message.role))?;
         let state = state_of(&message.state).ok_or_else(|| format!("\"{}\" is no state.", message.state))?;
         let row = MessageRow {
@@ -219,6 +240,7 @@ fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
         let log = |Tokens { fingerprint, ids, whole }| TokenLog { fingerprint, ids, whole };
         messages.push((row, message.tokens.into_iter().map(log).collect()));
     }
+    files.documents = from.documents.into_values().map(|text| (sha256(&text), text.into())).collect();
     let conversation = ConversationRow {
         title: from.title,
         titled_by: titled_of(&from.titled_by).unwrap_or(TitledBy::User),
@@ -230,5 +252,5 @@ fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
         leaf: from.leaf,
         ..ConversationRow::new(from.id)
     };
-    Ok(Whole { conversation, folder: from.folder, messages })
+    Ok(Whole { conversation, folder: from.folder, messages, files })
 }

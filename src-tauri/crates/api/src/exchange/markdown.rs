@@ -2,6 +2,7 @@
 
 use session::{MessageRow, MessageState, Role, Whole};
 
+use crate::attachments::given::place;
 use crate::civil;
 
 pub fn write(whole: &Whole) -> String {
@@ -21,6 +22,7 @@ pub fn write(whole: &Whole) -> String {
         }
         text.push_str(message.text.trim_end());
         text.push('\n');
+        text.push_str(&files(whole, message));
         match message.state {
             MessageState::Complete => {}
             MessageState::Stopped => text.push_str("\n*(stopped)*\n"),
@@ -29,6 +31,20 @@ pub fn write(whole: &Whole) -> String {
         }
     }
     text
+}
+
+/// Which files a question came with; of those that were searched, what was given of them.
+fn files(whole: &Whole, message: &MessageRow) -> String {
+    let Some(attached) = whole.files.attached.get(&message.id) else { return String::new() };
+    let all = whole.files.attached.values().flat_map(|it| &it.files);
+    let name = |id: &str| all.clone().find(|file| file.id == id).map(|file| file.name.as_str());
+    let files =
+        attached.files.iter().map(|file| format!("- Attached: {} ({} bytes)\n", file.name, file.bytes));
+    let passages = attached.passages.iter().filter_map(|passage| {
+        Some(format!("- Given to the model: {}, {}\n", name(&passage.attachment)?, place(passage)))
+    });
+    let list: String = files.chain(passages).collect();
+    if list.is_empty() { list } else { format!("\n{list}") }
 }
 
 /// Root first.

@@ -4,9 +4,10 @@
 //! A file is read wholly before anything of it is taken in; a conversation in it that can't be used is named and
 //! left out, the others come. Nothing that is there is ever changed by an import.
 
-mod base64;
+pub(crate) mod base64;
 mod chatgpt;
 mod claude;
+mod files;
 mod json;
 mod markdown;
 mod zip;
@@ -158,6 +159,7 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
         code: "import.conversation".into(),
         message: format!("{which}: {why}"),
         remedy: "The other conversations of the file are not touched by this.".into(),
+        action: None,
     }
 }
 

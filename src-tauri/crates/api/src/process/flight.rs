@@ -80,6 +80,8 @@ impl Flights {
             }
             WorkerRequest::Inspect { request: id, .. }
             | WorkerRequest::Count { request: id, .. }
+            | WorkerRequest::Look { request: id, .. }
+            | WorkerRequest::Embed { request: id, .. }
             | WorkerRequest::Fit { request: id, .. }
             | WorkerRequest::Store { request: id, .. }
             | WorkerRequest::KvStats { request: id } => {
@@ -112,12 +114,14 @@ impl Flights {
             }
             WorkerEvent::Inspected { request, .. }
             | WorkerEvent::Counted { request, .. }
+            | WorkerEvent::Looked { request, .. }
+            | WorkerEvent::Embedded { request, .. }
             | WorkerEvent::Fitted { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
                 self.questions.remove(request)?;
             }
-            WorkerEvent::Checkpoints(_) => {}
+            WorkerEvent::Checkpoints(_) | WorkerEvent::Ran(_) => {}
         }
         Some(event)
     }
@@ -208,6 +212,12 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         }
         WorkerRequest::Count { request, .. } => {
             Some(WorkerEvent::Counted { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Look { request, .. } => {
+            Some(WorkerEvent::Looked { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Embed { request, .. } => {
+            Some(WorkerEvent::Embedded { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Fit { request, .. } => {
             Some(WorkerEvent::Fitted { request, outcome: Err(error.clone()) })

@@ -57,6 +57,8 @@ pub struct KvInfo {
     pub pages: KvPool,
     pub window_pages: KvPool,
     pub states: KvPool,
+    /// Of those that keep everything, in fewer bits.
+    pub aged_pages: KvPool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]

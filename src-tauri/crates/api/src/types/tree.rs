@@ -20,6 +20,10 @@ pub struct ConversationOptions {
     pub seed: Option<u64>,
     /// Longest answer, in tokens.
     pub max_tokens: Option<u32>,
+    /// Ids of the servers whose tools the model is told of. Absent: as the settings say.
+    pub tools: Option<Vec<String>>,
+    /// The preset that these began as.
+    pub preset: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -32,7 +36,7 @@ pub struct SetOptionsArgs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct EditArgs {
-    /// A message of the user's: a new version of it begins a branch.
+    /// A new version of it begins a branch.
     pub message: String,
     pub text: String,
 }

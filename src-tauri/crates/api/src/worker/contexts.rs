@@ -6,7 +6,9 @@
 //! prompt's own tokens, and that a context in use is never given up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use engine::kv::snapshot::Piece;
 use engine::{Done, Model, Scheduler, SequenceId, TokenId};
 use io::RealIo;
 use session::CheckpointFolder;
@@ -26,6 +28,8 @@ pub struct Contexts {
     /// Least recently used first.
     kept: Vec<Kept>,
     keeping: Keeping,
+    /// The last moment that was told.
+    now: Duration,
     hits: Hits,
     /// What happened to files since it was last asked.
     told: Vec<Checkpoints>,
@@ -38,6 +42,8 @@ struct Kept {
     /// The turn that uses it.
     turn: Option<u64>,
     from: Origin,
+    /// Nobody has used it since.
+    since: Duration,
     /// Answers since it was last stored.
     n_unstored: u32,
     /// Where its last turn began, and where its answer did.
@@ -58,6 +64,27 @@ impl Contexts {
     pub fn keep_as(&mut self, keeping: &Keeping) {
         if self.keeping != *keeping {
             self.keeping = keeping.clone();
+        }
+    }
+
+    /// So late is it.
+    pub fn at(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+    }
+
+    /// When the next context will have been idle for too long. None: none will.
+    pub fn next_idle(&self) -> Option<Duration> {
+        let idle = Duration::from_secs(self.keeping.idle_s.filter(|_| self.keeping.folder.is_some())?);
+        let unused = self.kept.iter().filter(|kept| kept.turn.is_none());
+        unused.map(|kept| kept.since.saturating_add(idle)).min()
+    }
+
+    /// Those that have been idle for too long leave memory.
+    pub fn give_up_idle(&mut self, model: &mut Model) {
+        while self.next_idle().is_some_and(|at| at <= self.now) {
+            let longest = (0..self.kept.len()).filter(|&at| self.kept[at].turn.is_none());
+            let Some(at) = longest.min_by_key(|&at| self.kept[at].since) else { return };
+            self.give_up(model, at);
         }
     }
 
@@ -94,8 +121,11 @@ impl Contexts {
             kept.turn.is_none() && conversation.is_some() && kept.conversation.as_deref() == conversation
         };
         let own = self.kept.iter().position(is_own);
-        let reach: Vec<usize> =
-            self.kept.iter().map(|kept| reach(model, kept.sequence, prompt, most)).collect();
+        let of = |(at, kept): (usize, &Kept)| match own == Some(at) {
+            true => reach(model, kept.sequence, prompt, most),
+            false => shared_reach(model, kept.sequence, prompt, most),
+        };
+        let reach: Vec<usize> = self.kept.iter().enumerate().map(of).collect();
         let own_n = own.map_or(0, |own| reach[own]);
         let best = (0..reach.len()).max_by_key(|&at| reach[at]).filter(|_| !reach.is_empty());
         let best_n = best.map_or(0, |best| reach[best]);
@@ -118,7 +148,7 @@ impl Contexts {
         if let Some(own) = self.kept.iter().position(is_own) {
             self.set_due(own, Due::default());
             let mut kept = self.kept.remove(own);
-            (kept.turn, kept.from) = (turn, Origin::Own);
+            (kept.turn, kept.from, kept.since) = (turn, Origin::Own, self.now);
             let sequence = kept.sequence;
             self.kept.push(kept);
             return Some(sequence);
@@ -137,7 +167,8 @@ impl Contexts {
     ) -> SequenceId {
         let conversation = conversation.map(Into::into);
         let (last, due) = ((0, 0), Due::default());
-        self.kept.push(Kept { conversation, sequence, turn, from, n_unstored: 0, last, due });
+        let since = self.now;
+        self.kept.push(Kept { conversation, sequence, turn, from, since, n_unstored: 0, last, due });
         sequence
     }
 
@@ -191,9 +222,10 @@ impl Contexts {
         true
     }
 
-    /// Where pages are bounded: until so many are free, or nothing is left to give up.
+    /// Where pages are bounded: until so many are free, or nothing is left to age or give up.
     fn free_pages(&mut self, model: &mut Model, n: usize) {
-        while model.is_kv_bounded() && model.n_free_pages() < n && self.give_up_oldest(model) {}
+        let lacks = |model: &Model| model.is_kv_bounded() && model.n_free_pages() < n;
+        while lacks(model) && (model.age_some() || self.give_up_oldest(model)) {}
     }
 
     /// Room for turns that are being answered: gives up what was used longest ago, else what a turn has that only
@@ -204,14 +236,16 @@ impl Contexts {
         }
         let waits = |kept: &&Kept| {
             let is_waiting = scheduler.waiting().any(|number| kept.turn == Some(number));
-            is_waiting && model.len(kept.sequence).is_ok_and(|n| n > 0)
+            // what was forgotten can't be read again from the prompt
+            let can_go = !model.has_forgotten(kept.sequence);
+            is_waiting && can_go && model.len(kept.sequence).is_ok_and(|n| n > 0)
         };
         let found = self.kept.iter().find(waits).map(|kept| kept.sequence);
         found.is_some_and(|sequence| model.truncate(sequence, 0).is_ok())
     }
 
     /// Gives up what was used longest ago. False: all are in use.
-    fn give_up_oldest(&mut self, model: &mut Model) -> bool {
+    pub fn give_up_oldest(&mut self, model: &mut Model) -> bool {
         let Some(at) = self.kept.iter().position(|kept| kept.turn.is_none()) else { return false };
         self.give_up(model, at);
         true
@@ -229,7 +263,7 @@ impl Contexts {
     pub fn ended(&mut self, model: &mut Model, turn: u64, done: Option<&Done>) {
         let Some(at) = self.kept.iter().position(|kept| kept.turn == Some(turn)) else { return };
         let mut kept = self.kept.remove(at);
-        kept.turn = None;
+        (kept.turn, kept.since) = (None, self.now);
         if let Some(done) = done {
             kept.n_unstored += 1;
             kept.last = (done.n_reused, done.n_prompt);
@@ -250,9 +284,13 @@ impl Contexts {
         self.trim(model);
     }
 
-    /// Gives up what was used longest ago until the rest is within its bytes. The last one stays.
+    /// Lets contexts age where they do so under pressure, then gives up what was used longest ago, until the rest is
+    /// within its bytes. The last one stays.
     fn trim(&mut self, model: &mut Model) {
         while model.kv_used_bytes() > self.keeping.memory_bytes {
+            if model.age_some() {
+                continue;
+            }
             let n_others = self.kept.len().saturating_sub(1);
             let Some(at) = self.kept[..n_others].iter().position(|kept| kept.turn.is_none()) else { return };
             self.give_up(model, at);
@@ -316,7 +354,9 @@ impl Contexts {
         while self.store_one(model, at) {}
         let error = self.told.last().and_then(|told| told.error.clone());
         let n_held = model.len(sequence)?;
-        let names = model.pieces(sequence, &[n_held])?.into_iter().map(|piece| piece.name).collect();
+        let has = |name: &String| self.folder().is_some_and(|folder| folder.has(name));
+        let name = |piece: Piece| piece.instead.filter(|_| !has(&piece.name)).unwrap_or(piece.name);
+        let names = model.pieces(sequence, &[n_held])?.into_iter().map(name).collect();
         error.map_or(Ok(Some(names)), Err)
     }
 
@@ -348,6 +388,12 @@ impl Contexts {
         let (contexts, bytes) = (count(self.kept.len()), model.kv_used_bytes());
         ModelKv { model: name.into(), contexts, bytes, pools, tokens }
     }
+}
+
+/// The same for another's prompt: what has aged sooner than that one's length would have it is nothing to begin with.
+fn shared_reach(model: &Model, sequence: SequenceId, prompt: &[TokenId], most: usize) -> usize {
+    let n = reach(model, sequence, prompt, most);
+    if model.is_on_time(sequence, n) { n } else { 0 }
 }
 
 /// Tokens of a prompt that a sequence could go on from.

@@ -5,7 +5,7 @@
 
 use engine::arch;
 use engine::template::ChatTemplate;
-use engine::tokenizer::{IncrementalEncoder, Tokenizer};
+use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
 
 use super::inspect;
 use super::prompt::{Vocabulary, no_vocabulary};
@@ -65,10 +65,14 @@ impl Counter {
         let (tokens, source) = counted?;
 
         let limit = self.limit(&request.load);
+        let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let of_text = |text: &String| clamp(self.tokenizer.encode(text, Special::Plain).len());
         Ok(Counted {
-            tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
-            context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            tokens: clamp(tokens),
+            context_limit: clamp(limit),
             can_think_or_not: source.contains("enable_thinking"),
+            is_about: false,
+            texts: request.texts.iter().map(of_text).collect(),
         })
     }
 

@@ -29,9 +29,33 @@ pub enum Why {
     Asked,
 }
 
+/// What the tokens of messages are counted with.
+pub trait Counts {
+    /// Of the whole prompt.
+    fn n_tokens(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<usize>;
+
+    /// Of `head`, and of what the template has between it and the first question.
+    fn n_first(&self, head: &[PromptMessage], options: &ChatOptions) -> Result<usize>;
+}
+
+impl Counts for Vocabulary<'_> {
+    fn n_tokens(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
+        Vocabulary::n_tokens(self, messages, options)
+    }
+
+    fn n_first(&self, head: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
+        let [a, b] = ["a", "b"].map(|question| {
+            let mut messages = head.to_vec();
+            messages.push(message("user", question));
+            self.prepare(&Prompt::Chat(messages), options).map(|prepared| prepared.ids)
+        });
+        Ok(a?.iter().zip(&b?).take_while(|(a, b)| a == b).count())
+    }
+}
+
 /// A conversation that is to fit.
 pub struct Fitting<'a> {
-    vocabulary: &'a Vocabulary<'a>,
+    counts: &'a dyn Counts,
     options: &'a ChatOptions,
     compression: &'a Compression,
     messages: &'a [PromptMessage],
@@ -45,7 +69,7 @@ pub struct Fitting<'a> {
 
 impl<'a> Fitting<'a> {
     pub fn new(
-        vocabulary: &'a Vocabulary<'a>,
+        counts: &'a dyn Counts,
         options: &'a ChatOptions,
         compression: &'a Compression,
         messages: &'a [PromptMessage],
@@ -67,7 +91,7 @@ impl<'a> Fitting<'a> {
                 texts.push(summary.text.as_str());
             }
         }
-        Self { vocabulary, options, compression, messages, turns, room, talk, texts }
+        Self { counts, options, compression, messages, turns, room, talk, texts }
     }
 
     /// What is shown of it.
@@ -149,7 +173,7 @@ impl<'a> Fitting<'a> {
             Sketch::Shown(fold) => self.show(fold),
             Sketch::Asking(wish) => self.ask(wish),
         };
-        self.vocabulary.n_tokens(&messages, self.options)
+        self.counts.n_tokens(&messages, self.options)
     }
 
     /// The system prompt, summaries, and the turns that are left.
@@ -220,12 +244,7 @@ impl<'a> Fitting<'a> {
 
     /// Tokens of the system prompt, and of what the template has before the first question.
     fn n_first(&self) -> Result<usize> {
-        let [a, b] = ["a", "b"].map(|question| {
-            let mut messages = self.head().to_vec();
-            messages.push(message("user", question));
-            self.vocabulary.prepare(&Prompt::Chat(messages), self.options).map(|prepared| prepared.ids)
-        });
-        Ok(a?.iter().zip(&b?).take_while(|(a, b)| a == b).count())
+        self.counts.n_first(self.head(), self.options)
     }
 
     fn forgotten(&self, n_before: usize, n_after: usize) -> Folded {

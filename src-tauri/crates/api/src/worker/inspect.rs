@@ -4,43 +4,67 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use engine::arch;
+use engine::sizes::Sizes;
 use engine::tokenizer::Tokenizer;
 use weights::{Container, WeightFile};
 
 use super::protocol::{Facts, Location};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::starter;
 
 pub fn open(location: &Location) -> Result<WeightFile> {
     Ok(match location {
         Location::BuiltIn => WeightFile::from_static(starter::ID, starter::bytes())?,
         Location::Path(path) => WeightFile::open(Path::new(path))?,
+        Location::Remote { name, .. } => return Err(not_here(name)),
     })
+}
+
+/// The weights of another server's model are not here to be looked at.
+pub fn not_here(name: &str) -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "remote.not_here",
+        format!("The model is on another server ({name}): its weights and vocabulary are not here."),
+        "Choose a model on this machine for this.",
+    )
 }
 
 /// Errors are those that loading would give, memory aside.
 pub fn inspect(location: &Location) -> Result<Facts> {
     let file = open(location)?;
     let family = arch::find(&file)?;
-    let spec = arch::spec(&file, family)?;
-    let tensors = arch::tensors(&file, family, &spec)?;
+    arch::tensors(&file, family, &arch::spec(&file, family)?)?;
     Tokenizer::from_weights(&file)?;
+    facts(&file, location)
+}
+
+/// As `inspect`, without a look at values and vocabulary: enough for a list.
+pub fn glance(location: &Location) -> Result<Facts> {
+    facts(&open(location)?, location)
+}
+
+fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
+    let family = arch::find(file)?;
+    let spec = arch::spec(file, family)?;
+    let stored = arch::stored(file, family, &spec)?;
     let mut bytes_of = BTreeMap::new();
-    let (mut parameters, mut bytes) = (0_u64, 0_u64);
-    for part in tensors.iter().flat_map(|tensor| &tensor.parts) {
-        let n_bytes = part.data.len() as u64;
-        parameters += part.shape.iter().map(|&n| n as u64).product::<u64>();
-        bytes += n_bytes;
-        *bytes_of.entry(part.dtype.name()).or_insert(0) += n_bytes;
+    for part in &stored {
+        *bytes_of.entry(part.dtype.name()).or_insert(0) += part.n_bytes;
     }
     let dtype = bytes_of.iter().max_by_key(|(_, n_bytes)| **n_bytes).map_or("", |(name, _)| name);
+    let sizes = Sizes::new(&spec, &stored);
     Ok(Facts {
-        name: name(&file, location),
-        bytes,
+        name: name(file, location),
+        bytes: sizes.weights,
         architecture: spec.architecture.into(),
-        parameters,
+        parameters: stored.iter().map(|part| part.n_values).sum(),
         dtype: dtype.into(),
         context_length: u32::try_from(spec.context_length).unwrap_or(u32::MAX),
+        files: u32::try_from(file.parts().len()).unwrap_or(u32::MAX),
+        disk_bytes: file.len_bytes(),
+        fingerprint: file.fingerprint(),
+        sizes,
     })
 }
 
@@ -48,6 +72,7 @@ fn name(file: &WeightFile, location: &Location) -> String {
     let path = match location {
         Location::BuiltIn => return starter::NAME.into(),
         Location::Path(path) => Path::new(path),
+        Location::Remote { model, .. } => return model.clone(),
     };
     let own = match file.container() {
         Container::Gguf { .. } => file.metadata().str("general.name").ok().map(str::to_owned),

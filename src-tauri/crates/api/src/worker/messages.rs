@@ -51,6 +51,11 @@ pub fn render(
 fn value(message: &PromptMessage, way: Way, source: &str) -> Value {
     let has_calls = !message.tool_calls.is_empty();
     let mut value = json!({ "role": message.role, "content": message.content });
+    // SmolLM3's shows an answer's content alone: what it called has to stand there, as its model writes it.
+    if has_calls && !source.contains("tool_calls") {
+        value["content"] = json!(with_calls(&message.content, &message.tool_calls));
+        return value;
+    }
     if has_calls && message.content.is_empty() && way.none {
         value["content"] = Value::Null;
     }
@@ -71,6 +76,29 @@ fn value(message: &PromptMessage, way: Way, source: &str) -> Value {
         value["name"] = json!(name);
     }
     value
+}
+
+/// `<tool_call>` with a name and arguments as JSON, for each call behind the text.
+fn with_calls(text: &str, calls: &[Value]) -> String {
+    let written = calls.iter().map(|call| {
+        let function = &self::call(call, WAYS[0])["function"];
+        let call = json!({ "name": function["name"], "arguments": function["arguments"] });
+        format!("<tool_call>\n{}\n</tool_call>", spaced(&call))
+    });
+    let parts = [text].into_iter().filter(|text| !text.is_empty()).map(str::to_owned);
+    parts.chain(written).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON with spaces behind its signs, as models learn it.
+fn spaced(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| format!("{}: {}", json!(key), spaced(value));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(spaced).collect::<Vec<_>>().join(", ")),
+        plain => plain.to_string(),
+    }
 }
 
 fn call(call: &Value, way: Way) -> Value {
@@ -130,7 +158,10 @@ mod tests {
         check(&format!("{{{{ {arguments} }}}}"), "{\"x\": 1}");
         check(&format!("{{{{ 'a' + {arguments} }}}}"), "a{\"x\": 1}");
         check(&format!("{{% for k, v in {arguments}.items() %}}{{{{ k }}}}{{% endfor %}}"), "x");
-        check("{% if messages[0].content is none %}none{% endif %}", "none");
-        check("{{ '<' + messages[0].content + '>' }}", "<>");
+        check("{# tool_calls #}{% if messages[0].content is none %}none{% endif %}", "none");
+        check("{# tool_calls #}{{ '<' + messages[0].content + '>' }}", "<>");
+        // One that knows no calls gets them as text.
+        let written = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
+        check("{{ messages[0].content }}", written);
     }
 }

@@ -5,43 +5,46 @@
 //! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
 //! sleeps. Knows nothing of conversations, doors or the database.
 
+mod bring;
 mod contexts;
 mod continued;
 mod count;
-mod fit;
+mod embed;
+pub(crate) mod fit;
+mod forgetting;
 mod inspect;
-mod messages;
+pub mod messages;
 mod model;
 pub mod pipe;
 mod prompt;
 pub mod protocol;
+mod ran;
+mod requests;
 mod running;
 pub mod stored;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use engine::Finish;
 use io::Clock;
 
-use crate::civil;
 use crate::error::{Error, Result};
+use crate::{civil, resident};
+use bring::{Bringing, LOOK_EVERY};
 use count::Counter;
-pub(crate) use inspect::{inspect, open};
-use model::LoadedModel;
+use embed::Embedding;
+pub use inspect::not_here;
+pub(crate) use inspect::{glance, inspect, open};
+use model::{LoadedModel, look};
 use protocol::{
     CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, Ids, KvStats, Loaded,
-    ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
+    LookRequest, Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
 };
-
-/// Models in memory at once: the one in use, and the one before it for those who compare.
-const MAX_LOADED: usize = 2;
-
-/// Loading is told in steps of so much.
-const PROGRESS_STEP: f32 = 0.02;
+pub use requests::{Inbox, Requests, channel};
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,61 +57,70 @@ pub enum End {
 }
 
 /// Works until the requests end or say `Stop`, or `emit` returns false: nobody listens.
-pub fn run(
-    requests: &Receiver<WorkerRequest>,
+pub fn run(requests: &Inbox, clock: Arc<dyn Clock>, emit: &mut dyn FnMut(WorkerEvent) -> bool) -> End {
+    run_within(requests, clock, &resident::free_bytes, emit)
+}
+
+/// As `run`, where `free` says how much memory a further model may have.
+pub fn run_within(
+    requests: &Inbox,
     clock: Arc<dyn Clock>,
+    free: &dyn Fn() -> Option<u64>,
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
 ) -> End {
-    let (early, models, waiting) = (VecDeque::new(), Vec::new(), VecDeque::new());
+    let (models, waiting, bringing) = (Vec::new(), VecDeque::new(), None);
     let (gone, may_store, hits) = (false, false, Hits::default());
-    let mut worker =
-        Worker { requests, early, clock, emit, gone, models, waiting, counter: None, may_store, hits };
+    let mut worker = Worker {
+        requests,
+        clock,
+        free,
+        emit,
+        gone,
+        models,
+        bringing,
+        waiting,
+        counter: None,
+        embedding: None,
+        may_store,
+        hits,
+    };
     while !worker.gone {
-        let request = if let Some(request) = worker.early.pop_front() {
-            Ok(request)
-        } else if worker.is_idle() && !worker.may_store {
-            requests.recv().map_err(|_| TryRecvError::Disconnected)
-        } else {
-            requests.try_recv()
-        };
+        let request = worker.next();
+        worker.give_up_idle();
         match request {
             Ok(WorkerRequest::Stop) => return worker.end(End::Stopped),
             Err(TryRecvError::Disconnected) => return worker.end(End::RequestsEnded),
             Ok(request) => worker.handle(request),
-            Err(TryRecvError::Empty) if worker.is_idle() => worker.store_some(),
-            Err(TryRecvError::Empty) => worker.step(),
+            Err(TryRecvError::Empty) => worker.go_on(),
         }
+        worker.hear_loading();
+        worker.hear_embedded();
         worker.tell_checkpoints();
     }
     End::NobodyListens
 }
 
 struct Worker<'a> {
-    requests: &'a Receiver<WorkerRequest>,
-    /// Came while a model was loading.
-    early: VecDeque<WorkerRequest>,
+    requests: &'a Inbox,
     clock: Arc<dyn Clock>,
+    /// Bytes of memory that a further model may have. None: the system doesn't say.
+    free: &'a dyn Fn() -> Option<u64>,
     emit: &'a mut dyn FnMut(WorkerEvent) -> bool,
     /// Nobody listens any more.
     gone: bool,
     /// Least recently used first.
     models: Vec<LoadedModel>,
+    bringing: Option<Bringing>,
     /// Turns whose model has no room yet.
     waiting: VecDeque<Waiting>,
     /// The vocabulary that a draft was last counted with.
     counter: Option<Counter>,
+    /// The model that makes vectors.
+    embedding: Option<Embedding>,
     /// Something of a context may have to be stored.
     may_store: bool,
     /// Of models that have gone.
     hits: Hits,
-}
-
-/// How a turn's model came to be in memory.
-enum Brought {
-    WasThere,
-    Loaded,
-    /// The turn was cancelled meanwhile, and has been told so. The model stays, if it came.
-    Cancelled,
 }
 
 struct Waiting {
@@ -116,18 +128,63 @@ struct Waiting {
     arrived: Duration,
     /// The place in the queue that was told last.
     position: usize,
+    /// Bytes that its model takes, once somebody wanted to know.
+    need: Option<u64>,
 }
 
 impl Worker<'_> {
-    fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.models.iter().all(|model| !model.is_busy())
+    /// The next request; waits for one where nothing else is to be done.
+    fn next(&self) -> std::result::Result<WorkerRequest, TryRecvError> {
+        if self.is_computing() || (self.bringing.is_none() && self.may_store) {
+            return self.requests.try_recv();
+        }
+        let now = self.clock.monotonic();
+        let idle = self.models.iter().filter_map(LoadedModel::next_idle).min();
+        let idle = idle.map(|at| at.saturating_sub(now));
+        let wait = if self.bringing.is_some() || self.is_embedding() {
+            Some(LOOK_EVERY)
+        } else {
+            self.unload_due().into_iter().chain(idle).min()
+        };
+        match wait {
+            None => self.requests.recv().map_err(|_| TryRecvError::Disconnected),
+            Some(wait) => self.requests.recv_timeout(wait).map_err(|error| match error {
+                RecvTimeoutError::Timeout => TryRecvError::Empty,
+                RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
+            }),
+        }
+    }
+
+    /// Nobody asks anything new.
+    fn go_on(&mut self) {
+        if self.is_computing() {
+            self.step();
+        } else if self.bringing.is_some() {
+            self.tell_waiting();
+        } else {
+            self.unload_idle();
+            self.store_some();
+        }
+    }
+
+    /// A turn is being answered, or waits though nothing is loaded for it.
+    fn is_computing(&self) -> bool {
+        let waits = !self.waiting.is_empty() && self.bringing.is_none();
+        waits || self.models.iter().any(LoadedModel::is_busy)
+    }
+
+    fn give_up_idle(&mut self) {
+        let now = self.clock.monotonic();
+        for model in self.models.iter_mut().filter(|model| model.next_idle().is_some_and(|at| at <= now)) {
+            model.give_up_idle(now);
+        }
     }
 
     fn handle(&mut self, request: WorkerRequest) {
         match request {
             WorkerRequest::Generate(request) => {
                 let arrived = self.clock.monotonic();
-                self.waiting.push_back(Waiting { request: *request, arrived, position: 0 });
+                self.waiting.push_back(Waiting { request: *request, arrived, position: 0, need: None });
                 self.admit();
             }
             WorkerRequest::Cancel { turn } => self.cancel(&turn),
@@ -155,6 +212,11 @@ impl Worker<'_> {
                 let outcome = self.count(&count);
                 self.say(WorkerEvent::Counted { request, outcome });
             }
+            WorkerRequest::Look { request, look } => {
+                let outcome = self.look(&look);
+                self.say(WorkerEvent::Looked { request, outcome });
+            }
+            WorkerRequest::Embed { request, embed } => self.embed(request, *embed),
             WorkerRequest::Fit { request, fit } => {
                 let outcome = self.fit(&fit);
                 self.say(WorkerEvent::Fitted { request, outcome });
@@ -176,6 +238,18 @@ impl Worker<'_> {
         if let Err(error) = guarded(|| model.prefetch(request, clock)) {
             tracing::info!(code = error.code(), "a context was not fetched ahead: {error}");
         }
+    }
+
+    /// By a model that is there and has nothing else to do.
+    fn look(&mut self, request: &LookRequest) -> Result<Vec<Looked>> {
+        let now_ms = self.clock.now_utc_ms();
+        let is_it = |model: &LoadedModel| model.reference == request.model && model.load == request.load;
+        let Some(at) = self.models.iter().position(is_it) else { return Err(look::not_there()) };
+        if self.models[at].is_busy() {
+            return Err(look::busy());
+        }
+        let model = &mut self.models[at];
+        guarded(|| model.look(request, now_ms))
     }
 
     /// Stores a part of what should be, if nothing else is to be done.
@@ -264,9 +338,11 @@ impl Worker<'_> {
                 model.step(clock, &mut |turn, step| steps.push((turn.to_owned(), step)));
                 Ok(())
             });
+            let ran = ran::of(&self.models[index], &steps, self.models.len() == 1);
             for (turn, step) in steps {
                 self.tell(&turn, step);
             }
+            ran.into_iter().for_each(|ran| self.say(WorkerEvent::Ran(ran)));
             if let Err(error) = stepped {
                 self.drop_model(index, &error);
             }
@@ -285,20 +361,6 @@ impl Worker<'_> {
             self.tell(&turn, Step::Failed { error: error.clone() });
         }
         self.tell_model(&id, Loaded::Unloaded);
-    }
-
-    /// Hands waiting turns to their models, first come, first served.
-    fn admit(&mut self) {
-        while let Some(waiting) = self.waiting.front() {
-            if !self.has_room(&waiting.request) {
-                return self.tell_waiting();
-            }
-            let Some(Waiting { request, arrived, .. }) = self.waiting.pop_front() else { return };
-            let turn = request.turn.clone();
-            if let Err(error) = self.start(request, arrived) {
-                self.tell(&turn, Step::Failed { error });
-            }
-        }
     }
 
     /// Those whose time is up go, the others hear how many are before them.
@@ -325,111 +387,27 @@ impl Worker<'_> {
         steps.into_iter().for_each(|(turn, step)| self.tell(&turn, step));
     }
 
-    /// Whether the model is there as asked for, or can be brought in without hurting a running turn.
-    fn has_room(&self, request: &GenerateRequest) -> bool {
-        match self.models.iter().find(|model| model.reference == request.model) {
-            Some(model) if model.load == request.load => model.has_context(request.conversation.as_deref()),
-            Some(model) => !model.is_busy(),
-            None => self.models.len() < MAX_LOADED || self.models.iter().any(|model| !model.is_busy()),
-        }
-    }
-
-    fn start(&mut self, request: GenerateRequest, arrived: Duration) -> Result<()> {
-        let before = self.clock.monotonic();
-        let loading = match self.bring(&request)? {
-            Brought::WasThere => Duration::ZERO,
-            Brought::Loaded => self.clock.monotonic().saturating_sub(before),
-            Brought::Cancelled => return Ok(()),
-        };
-        let model = self.models.last_mut().expect("bring puts the model at the end");
-        let clock = &*self.clock;
-        let turn = request.turn.clone();
-        for step in guarded(|| model.submit(request, arrived, loading, clock))? {
-            self.tell(&turn, step);
-        }
-        Ok(())
-    }
-
-    /// Brings the request's model to the end of the list, loading it where it isn't there as asked for.
-    fn bring(&mut self, request: &GenerateRequest) -> Result<Brought> {
-        let reference = &request.model;
-        if let Some(at) = self.models.iter().position(|model| model.reference == *reference) {
-            let model = self.models.remove(at);
-            if model.load == request.load {
-                self.models.push(model);
-                return Ok(Brought::WasThere);
-            }
-            self.let_go(model);
-        }
-        if self.models.len() >= MAX_LOADED
-            && let Some(at) = self.models.iter().position(|model| !model.is_busy())
-        {
-            let model = self.models.remove(at);
-            self.let_go(model);
-        }
-        let (mut told, mut cancelled) = (f32::NEG_INFINITY, false);
-        let clock = self.clock.clone();
-        let loaded = guarded(|| {
-            LoadedModel::load(reference.clone(), request.load.clone(), &*clock, &mut |fraction| {
-                if fraction >= told + PROGRESS_STEP || fraction >= 1.0 {
-                    told = fraction;
-                    if !cancelled {
-                        self.tell(&request.turn, Step::Loading { fraction });
-                    }
-                    self.tell_model(&reference.id, Loaded::Loading { fraction });
-                }
-                cancelled |= self.hears_cancel(&request.turn);
-            })
-        });
-        let loaded = loaded.map(|model| self.models.push(model));
-        let state = match &loaded {
-            Ok(()) => Loaded::Ready,
-            Err(error) => Loaded::Failed { error: error.clone() },
-        };
-        self.tell_model(&reference.id, state);
-        if cancelled { Ok(Brought::Cancelled) } else { loaded.map(|()| Brought::Loaded) }
-    }
-
-    /// Looks through what came while a model is loading. A turn that need not wait for it any more ends now.
-    fn hears_cancel(&mut self, loading: &str) -> bool {
-        let mut heard = false;
-        while let Ok(request) = self.requests.try_recv() {
-            match request {
-                WorkerRequest::Cancel { turn } if turn == loading => {
-                    if !heard {
-                        self.tell(&turn, Step::Done(Box::new(never_started())));
-                    }
-                    heard = true;
-                }
-                request => self.early.push_back(request),
-            }
-        }
-        heard
-    }
-
     fn cancel(&mut self, turn: &str) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
             self.waiting.remove(at);
             self.tell(turn, Step::Done(Box::new(never_started())));
         }
+        self.cancel_loading(turn);
         self.models.iter_mut().for_each(|model| model.cancel(turn));
     }
 
     fn unload(&mut self, id: &str) {
         self.counter.take_if(|counter| counter.reference.id == id);
+        self.unwant(id);
+        self.unwant_embedding(id);
         if let Some(at) = self.models.iter().position(|model| model.reference.id == id) {
-            let error = Error::input(
-                "model.removed",
-                "The model was removed while it answered.",
-                "Choose another model.",
-            );
-            self.drop_model(at, &error);
+            self.drop_model(at, &bring::removed());
         }
     }
 }
 
 /// The end of a turn that was cancelled before its model saw it.
-fn never_started() -> Finished {
+pub(crate) fn never_started() -> Finished {
     Finished {
         finish: Finish::Cancelled,
         called: false,
@@ -445,11 +423,13 @@ fn never_started() -> Finished {
         decode_tok_s: 0.0,
         log: Ids { fingerprint: String::new(), ids: Vec::new() },
         whole: Vec::new(),
+        is_about: false,
+        answered_by: None,
     }
 }
 
 /// A panic becomes an error of ours: whoever asked hears of it, everything else goes on.
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -458,13 +438,4 @@ fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_is_an_error_with_its_words() {
-        let caught = guarded::<()>(|| panic!("row {} is not there", 7)).unwrap_err();
-        assert_eq!(caught.code(), "bug");
-        assert!(caught.message().contains("row 7 is not there"));
-    }
-}
+mod tests;

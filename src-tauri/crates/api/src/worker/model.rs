@@ -1,12 +1,15 @@
 //! A model in memory with the turns it is answering and the contexts that it keeps.
 
+pub mod look;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
 use engine::tokenizer::Tokenizer;
-use engine::{Devices, Forget, LoadOptions, Model, Request, Scheduler, SequenceId, TokenId};
+use engine::{Devices, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
 use session::compress::Room;
@@ -14,6 +17,8 @@ use session::compress::Room;
 use super::contexts::Contexts;
 use super::continued;
 use super::fit::{Fit, Fitting, Why};
+use super::forgetting::Reading;
+use super::guarded;
 use super::prompt::{Vocabulary, no_vocabulary};
 use super::protocol::{
     Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, ModelKv, ModelRef, PrefetchRequest,
@@ -31,16 +36,32 @@ const MAX_IDLE: usize = 16;
 pub struct LoadedModel {
     pub reference: ModelRef,
     pub load: LoadSpec,
-    model: Model,
-    scheduler: Scheduler,
+    pub(super) model: Model,
+    pub(super) scheduler: Scheduler,
     running: Vec<Running>,
-    contexts: Contexts,
+    /// Turns among them whose prompts are read before the scheduler has them.
+    pub(super) reading: VecDeque<Reading>,
+    pub(super) contexts: Contexts,
     /// Names for the scheduler.
     next_number: u64,
     /// What the user should know about the machine; told once.
     notice: Option<Error>,
-    /// A turn was taken.
-    has_begun: bool,
+    /// When it was asked or answered last, and how long after that it leaves memory. None: never.
+    used: Duration,
+    unload_after: Option<Duration>,
+    /// Turns that were taken.
+    pub n_taken: u32,
+    /// Bytes that the process held before the model was loaded, where the system says.
+    pub used_before: Option<u64>,
+}
+
+pub(super) fn devices(load: &LoadSpec) -> Devices {
+    match load.backend {
+        Backend::Auto => Devices::Auto,
+        Backend::Cpu => Devices::Cpu,
+        Backend::Gpu => Devices::Gpu { layers: load.gpu_layers },
+        Backend::Scalar => Devices::Scalar,
+    }
 }
 
 impl LoadedModel {
@@ -48,8 +69,10 @@ impl LoadedModel {
         reference: ModelRef,
         load: LoadSpec,
         clock: &dyn Clock,
+        interrupt: Interrupt,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self> {
+        let used_before = resident::used_bytes();
         // making and loading share the progress half and half, where there is something to make
         let from = if load.quantize.is_some() { 0.5 } else { 0.0 };
         let mut making = |done: u64, total: u64| {
@@ -60,16 +83,13 @@ impl LoadedModel {
         let file = quantized::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let mut options = LoadOptions {
-            devices: match load.backend {
-                Backend::Auto => Devices::Auto,
-                Backend::Cpu => Devices::Cpu,
-                Backend::Scalar => Devices::Scalar,
-            },
+            devices: devices(&load),
             resident: resident::budget(load.resident, file.len_bytes()),
             // large ones would take more than is asked for
             small_pages: load.small_pages || load.memory.is_some(),
             settle: !load.small_pages && load.memory.is_none() && resident::may_settle(file.len_bytes()),
             kv: load.kv.dtype(),
+            kv_aging: load.kv_aging,
             kv_window: load.kv_window,
             rope_scaling: load.rope_scaling,
             ctx: load.context,
@@ -79,7 +99,7 @@ impl LoadedModel {
             ..LoadOptions::default()
         };
         let machine = match load.backend {
-            Backend::Auto | Backend::Cpu => {
+            Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
                 machine.apply(&mut options);
                 machine.notice()
@@ -87,13 +107,16 @@ impl LoadedModel {
             Backend::Scalar => None,
         };
         let mut model = Model::load(file, &options, &mut progress)?;
+        model.answers()?;
         model.adapt(&load.lora)?;
+        model.interrupt_by(interrupt);
         let mut scheduler = Scheduler::new();
         if let Some(draft) = &load.draft {
             let file = super::open(&draft.location)?;
             let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
             scheduler.draft_with(draft_model, &model)?;
         }
+        let notice = machine.or_else(|| model.info().instead.clone().map(instead));
         let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,
@@ -101,15 +124,25 @@ impl LoadedModel {
             model,
             scheduler,
             running,
+            reading: VecDeque::new(),
             contexts,
             next_number: 0,
-            notice: machine,
-            has_begun: false,
+            notice,
+            used: clock.monotonic(),
+            unload_after: None,
+            n_taken: 0,
+            used_before,
         })
     }
 
     pub fn is_busy(&self) -> bool {
-        !self.running.is_empty()
+        !self.running.is_empty() || self.scheduler.n_in_flight() > 0
+    }
+
+    /// When it has been idle for long enough to leave memory. None: it is busy, or stays.
+    pub fn unload_due(&self) -> Option<Duration> {
+        let after = self.unload_after.filter(|_| !self.is_busy())?;
+        Some(self.used.saturating_add(after))
     }
 
     /// Takes a turn; its steps come from `step`. Returns those that come before: what was left out of its prompt, or
@@ -148,13 +181,13 @@ impl LoadedModel {
         let number = self.next_number;
         self.next_number += 1;
         let times = Times::new(arrived, loading, clock.monotonic());
-        request.keeping.iter().for_each(|keeping| self.contexts.keep_as(keeping));
-        let (prompt, sequence) =
-            self.take_context(prepared.ids, request.conversation.as_deref(), number, forget)?;
-        let submitted = self.scheduler.submit(Request {
+        self.contexts.at(clock.monotonic());
+        self.begins(times.submitted, request.keeping.as_ref());
+        let conversation = request.conversation.as_deref();
+        let asked = Request {
             id: number,
-            prompt,
-            sequence,
+            prompt: Vec::new(),
+            sequence: None,
             sampling: request.sampling,
             max_tokens: request.max_tokens,
             stop: request.stop,
@@ -165,10 +198,10 @@ impl LoadedModel {
             speculation: request.speculation.filter(|_| forget.is_none()),
             script: Vec::new(),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
-        });
-        if let Err(error) = submitted {
-            self.contexts.ended(&mut self.model, number, None);
-            return Err(error.into());
+        };
+        match forget {
+            Some(forget) => self.read_later(prepared.ids, conversation, forget, asked)?,
+            None => self.begin(prepared.ids, conversation, asked)?,
         }
         request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
         let (turn, bounds) = (request.turn, request.bounds);
@@ -185,43 +218,35 @@ impl LoadedModel {
         Ok(steps)
     }
 
+    /// Hands a request to the scheduler, with its prompt and the context that it goes on from.
+    fn begin(&mut self, prompt: Vec<TokenId>, conversation: Option<&str>, asked: Request) -> Result<()> {
+        let number = asked.id;
+        let sequence = self.contexts.take(&mut self.model, conversation, &prompt, Some(number));
+        let submitted = self.scheduler.submit(Request { prompt, sequence, ..asked });
+        if submitted.is_err() {
+            self.contexts.ended(&mut self.model, number, None);
+        }
+        Ok(submitted?)
+    }
+
+    /// A turn begins: what becomes of its context afterwards, and of the model when nobody asks it any more.
+    fn begins(&mut self, now: Duration, keeping: Option<&Keeping>) {
+        self.used = now;
+        if let Some(keeping) = keeping {
+            self.contexts.keep_as(keeping);
+            self.unload_after = keeping.unload_after_s.map(Duration::from_secs);
+        }
+    }
+
     /// With what the user should know about machine and model, which is told once.
     fn notices(&mut self, of_prompt: Vec<Error>) -> impl Iterator<Item = Error> {
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        self.n_taken = self.n_taken.saturating_add(1);
+        let is_first = self.n_taken == 1;
         let tokenizer = self.model.tokenizer().filter(|_| is_first);
         let pre = tokenizer.and_then(Tokenizer::notice).map(|notice| {
             Error::input("tokenizer.pre_missing", notice, "Download a newer conversion of the model.")
         });
         of_prompt.into_iter().chain(self.notice.take()).chain(pre)
-    }
-
-    /// The sequence of a prompt, and the prompt as it has it: what is forgotten is read now, and has stand-ins there.
-    fn take_context(
-        &mut self,
-        prompt: Vec<TokenId>,
-        conversation: Option<&str>,
-        number: u64,
-        forget: Option<Forget>,
-    ) -> Result<(Vec<TokenId>, Option<SequenceId>)> {
-        let Some(forget) = forget else {
-            let sequence = self.contexts.take(&mut self.model, conversation, &prompt, Some(number));
-            return Ok((prompt, sequence));
-        };
-        let shown = self.model.as_forgotten(&prompt);
-        let sequence = self.contexts.take(&mut self.model, conversation, &shown, Some(number));
-        let read = match sequence.filter(|_| !self.model.is_kv_bounded()) {
-            Some(seq) => self.model.read_forgetting(seq, &prompt, forget, &mut |_| true).map_err(Into::into),
-            None => Err(Error::new(
-                ErrorKind::Limit,
-                "compress.no_place",
-                "There is no memory set aside in which this conversation could be forgotten in part.",
-                "Try again when other answers have ended, or have older messages left out instead.",
-            )),
-        };
-        if read.is_err() {
-            self.contexts.ended(&mut self.model, number, None);
-        }
-        Ok((read?, sequence))
     }
 
     /// A conversation as it is shown; None: as it is. `n_had`: tokens of an answer that goes on, which have to fit too.
@@ -275,9 +300,21 @@ impl LoadedModel {
         let prompt = Prompt::Chat(request.messages.clone());
         let prepared =
             self.vocabulary(&civil::date_time(clock.now_utc_ms()))?.prepare(&prompt, &request.chat)?;
+        self.contexts.at(clock.monotonic());
         self.contexts.keep_as(&request.keeping);
         self.contexts.take(&mut self.model, Some(&request.conversation), &prepared.ids, None);
         Ok(())
+    }
+
+    /// When a context will have been idle for too long. None: none will.
+    pub fn next_idle(&self) -> Option<Duration> {
+        self.contexts.next_idle()
+    }
+
+    /// Contexts that have been idle for too long leave memory.
+    pub fn give_up_idle(&mut self, now: Duration) {
+        self.contexts.at(now);
+        self.contexts.give_up_idle(&mut self.model);
     }
 
     /// Stores a part of what should be. False: there is nothing to store.
@@ -309,28 +346,30 @@ impl LoadedModel {
     }
 
     pub fn cancel(&mut self, turn: &str) {
-        if let Some(running) = self.running.iter().find(|running| running.turn == turn) {
-            self.scheduler.cancel(running.number);
-        }
+        let number = self.running.iter().find(|running| running.turn == turn).map(|running| running.number);
+        number.into_iter().for_each(|number| self.cancel_number(number));
     }
 
     /// One batch. Afterwards `is_busy` says whether work is left.
     pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
         let mut events = Vec::new();
-        // contexts that nobody uses make room for those in use
+        // contexts age where they do so under pressure; then those that nobody uses make room for those in use
         while self.scheduler.lacks_room(&self.model)
-            && self.contexts.yield_to(&mut self.model, &self.scheduler)
+            && (self.model.age_some()
+                || self.contexts.yield_to(&mut self.model, &self.scheduler)
+                || self.restart_reading())
         {}
+        let now = clock.monotonic();
+        let up = self.running.iter_mut().filter_map(|running| running.is_up(now).then_some(running.number));
+        up.collect::<Vec<_>>().into_iter().for_each(|number| self.cancel_number(number));
+        let read = self.read_some();
+        events.extend(read.map(|(number, event)| (number, event, clock.monotonic())));
         let start = clock.monotonic();
-        for running in &mut self.running {
-            if running.is_up(start) {
-                self.scheduler.cancel(running.number);
-            }
-        }
         self.scheduler.step(&mut self.model, &mut |number, event| {
             events.push((number, event, clock.monotonic()));
         });
-        self.scheduler.took(clock.monotonic().saturating_sub(start).as_secs_f32());
+        self.used = clock.monotonic();
+        self.scheduler.took(self.used.saturating_sub(start).as_secs_f32());
         let info = self.model.info();
         let context =
             Context { tokenizer: self.model.tokenizer(), fingerprint: &info.fingerprint, n_ctx: info.n_ctx };
@@ -340,13 +379,33 @@ impl LoadedModel {
                 engine::GenEvent::Done(_) | engine::GenEvent::Failed(_) => true,
                 engine::GenEvent::Prefill { .. } | engine::GenEvent::Token { .. } => false,
             };
-            let Some(at) = self.running.iter().position(|running| running.number == number) else { continue };
             let done = if let engine::GenEvent::Done(done) = &event { Some(*done) } else { None };
-            self.running[at].on(event, now, &context, emit);
-            if ended {
-                self.running.remove(at);
-                over.push((number, done));
+            let Some(at) = self.running.iter().position(|running| running.number == number) else {
+                // its turn has failed before
+                over.extend(ended.then_some((number, None)));
+                continue;
+            };
+            let running = &mut self.running[at];
+            let told = guarded(|| {
+                running.on(event, now, &context, emit);
+                Ok(())
+            });
+            if let Err(error) = &told {
+                emit(&self.running[at].turn, Step::Failed { error: error.clone() });
+                self.scheduler.cancel(number);
             }
+            if ended || told.is_err() {
+                self.running.remove(at);
+            }
+            if ended {
+                over.push((number, done.filter(|_| told.is_ok())));
+            }
+        }
+        self.contexts.at(clock.monotonic());
+        if let Some(error) = self.model.take_fault() {
+            let error = moved(error);
+            let turns = self.running.iter().map(|running| &running.turn);
+            turns.for_each(|turn| emit(turn, Step::Notice { error: error.clone() }));
         }
         for (number, done) in over {
             self.contexts.ended(&mut self.model, number, done.as_ref());
@@ -362,4 +421,16 @@ impl LoadedModel {
     pub fn into_turns(mut self) -> Vec<String> {
         std::mem::take(&mut self.running).into_iter().map(|running| running.turn).collect()
     }
+}
+
+/// What was asked for is not there: the processor computes, which the user should know.
+fn instead(error: engine::EngineError) -> Error {
+    let message = format!("The processor computes instead of the graphics card: {error}.");
+    Error::new(ErrorKind::Device, error.code(), message, error.remedy())
+}
+
+/// The graphics card failed while it worked, and answers go on.
+fn moved(error: engine::EngineError) -> Error {
+    let message = format!("The graphics card failed, and the answer goes on without a loss: {error}.");
+    Error::new(ErrorKind::Device, error.code(), message, error.remedy())
 }

@@ -3,12 +3,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Arc;
-use std::sync::mpsc;
 
 use io::Clock;
 
-use super::End;
-use super::protocol::{WorkerEvent, WorkerRequest};
+use super::protocol::WorkerEvent;
+use super::{End, Requests};
 
 /// Longest line that is read: a long conversation with its token logs fits many times over.
 const MAX_LINE_BYTES: u64 = 256 << 20;
@@ -19,7 +18,7 @@ pub fn serve(
     writer: impl Write,
     clock: Arc<dyn Clock>,
 ) -> std::io::Result<()> {
-    let (send, requests) = mpsc::channel();
+    let (send, requests) = super::channel();
     let listening = std::thread::spawn(move || listen(reader, &send));
     let mut writer = writer;
     let mut written = Ok(());
@@ -40,7 +39,7 @@ pub fn serve(
     }
 }
 
-fn listen(reader: impl Read, send: &mpsc::Sender<WorkerRequest>) -> std::io::Result<()> {
+fn listen(reader: impl Read, send: &Requests) -> std::io::Result<()> {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     loop {

@@ -2,17 +2,26 @@
 //! can be a thread here and a child process elsewhere.
 
 mod contexts;
+mod count;
+mod embed;
+mod facts;
+mod load;
+mod look;
 
 use engine::speculate::Speculation;
-use engine::{Finish, RopeScaling, Sampling};
+use engine::{Finish, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use session::compress::Strategy;
 
 use crate::error::Error;
 use crate::limits::Bounds;
-use crate::machine;
 pub use contexts::{Checkpoints, Hits, Keeping, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
+pub use count::{CountRequest, Counted};
+pub use embed::{EmbedAs, EmbedRequest, Embedded};
+pub use facts::{Facts, Ran};
+pub use load::{LoadSpec, Quantize};
+pub use look::{LookRequest, Looked, TokenShare};
 
 /// Where a model's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +31,8 @@ pub enum Location {
     BuiltIn,
     /// A file or folder.
     Path(String),
+    /// On servers of this name, under their own name for it. The worker knows none of these.
+    Remote { name: String, model: String },
 }
 
 /// A model by the id that its user knows it by.
@@ -31,14 +42,14 @@ pub struct ModelRef {
     pub location: Location,
 }
 
-/// Kernels to run on.
+/// What computes; `Gpu` may be software that plays a card, `Scalar` is the reference kernels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
     #[default]
     Auto,
     Cpu,
-    /// The reference kernels.
+    Gpu,
     Scalar,
 }
 
@@ -52,52 +63,6 @@ pub enum Speculate {
     Lookup,
     /// By a smaller model.
     Draft,
-}
-
-/// Weights in another format than their file's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Quantize {
-    /// `q4_k_m`, `auto` …
-    pub dtype: String,
-    /// Where what was made is kept.
-    pub folder: String,
-}
-
-/// How a model is loaded; another value means loading it again.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadSpec {
-    pub backend: Backend,
-    /// Threads, and where they run.
-    #[serde(default)]
-    pub machine: machine::Asked,
-    pub kv: Kv,
-    /// Tokens that layers with rotated positions see. None: as the model has it.
-    pub kv_window: Option<usize>,
-    /// None: as the model has it.
-    pub rope_scaling: Option<RopeScaling>,
-    /// Tokens. None: the model's own, at most `settings::DEFAULT_CONTEXT`.
-    pub context: Option<usize>,
-    /// Bytes of weights that may be in memory at once. None: as many as the machine has room for.
-    #[serde(default)]
-    pub resident: Option<u64>,
-    /// Bytes that the contexts of all sequences may take. None: a part of what is free.
-    #[serde(default)]
-    pub context_bytes: Option<u64>,
-    /// Bytes that weights, contexts, activations and vocabulary may take. None: what is free.
-    #[serde(default)]
-    pub memory: Option<u64>,
-    /// Large pages are not asked for.
-    #[serde(default)]
-    pub small_pages: bool,
-    /// None: weights as they are stored.
-    #[serde(default)]
-    pub quantize: Option<Quantize>,
-    /// Adapters, each as `F[:SCALE]`.
-    #[serde(default)]
-    pub lora: Vec<String>,
-    /// A smaller model that guesses ahead.
-    #[serde(default)]
-    pub draft: Option<ModelRef>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -138,26 +103,22 @@ pub enum WorkerRequest {
         request: u64,
         count: Box<CountRequest>,
     },
+    /// How likely each token of an answer was, and what was likelier.
+    Look {
+        request: u64,
+        look: Box<LookRequest>,
+    },
+    /// Makes vectors of texts.
+    Embed {
+        request: u64,
+        embed: Box<EmbedRequest>,
+    },
     /// Makes a prompt shorter, or says what summary is worth making, without answering it.
     Fit {
         request: u64,
         fit: Box<FitRequest>,
     },
     Stop,
-}
-
-/// A conversation with a draft at its end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CountRequest {
-    pub model: ModelRef,
-    pub load: LoadSpec,
-    /// Whose draft it is; None: a new conversation's.
-    pub conversation: Option<String>,
-    pub messages: Vec<PromptMessage>,
-    pub chat: ChatOptions,
-    /// What has been left out of it.
-    #[serde(default)]
-    pub compression: Option<Compression>,
 }
 
 /// A conversation that is to become shorter.
@@ -225,14 +186,6 @@ pub struct Wanted {
     pub until: String,
     pub level: u32,
     pub n_tokens: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    pub tokens: u32,
-    pub context_limit: u32,
-    /// The model's template knows `enable_thinking`.
-    pub can_think_or_not: bool,
 }
 
 /// A turn to answer.
@@ -364,11 +317,21 @@ pub enum WorkerEvent {
         request: u64,
         outcome: Result<Counted, Error>,
     },
+    Looked {
+        request: u64,
+        outcome: Result<Vec<Looked>, Error>,
+    },
     Fitted {
         request: u64,
         outcome: Result<Fitted, Error>,
     },
+    Embedded {
+        request: u64,
+        outcome: Result<Embedded, Error>,
+    },
     Checkpoints(Box<Checkpoints>),
+    /// A turn ended that says what its model takes.
+    Ran(Ran),
     /// Names of the files that lead to the end of the context; None: it is not in memory.
     Stored {
         request: u64,
@@ -461,6 +424,11 @@ pub struct Finished {
     /// Everything that was generated of it, markup included, without its end.
     #[serde(default)]
     pub whole: Vec<u32>,
+    /// The counts are estimates; and the host that answered, where it was not this machine.
+    #[serde(default)]
+    pub is_about: bool,
+    #[serde(default)]
+    pub answered_by: Option<String>,
 }
 
 /// Whether a model is in memory.
@@ -471,17 +439,4 @@ pub enum Loaded {
     Ready,
     Unloaded,
     Failed { error: Error },
-}
-
-/// What a model file is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
-    /// As the file calls itself, or its file name.
-    pub name: String,
-    pub bytes: u64,
-    pub architecture: String,
-    pub parameters: u64,
-    /// The dtype that most weights have.
-    pub dtype: String,
-    pub context_length: u32,
 }

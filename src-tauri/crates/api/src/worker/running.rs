@@ -76,6 +76,10 @@ struct Log {
     begins_blank: Option<bool>,
 }
 
+/// A turn of this name fails at its first token.
+#[cfg(test)]
+pub const PANICS: &str = "panics";
+
 impl Running {
     /// `splitter` knows the text that the answer continues.
     pub fn new(
@@ -112,6 +116,8 @@ impl Running {
         context: &Context,
         emit: &mut dyn FnMut(&str, Step),
     ) {
+        #[cfg(test)]
+        assert!(self.turn != PANICS || matches!(event, GenEvent::Prefill { .. }), "a turn that panics");
         match event {
             GenEvent::Prefill { done, total } => {
                 emit(&self.turn, Step::Prefill { done: count(done), total: count(total) });
@@ -224,6 +230,8 @@ impl Running {
             decode_tok_s: rate(done.n_generated.saturating_sub(1), decode),
             log: Ids { fingerprint: context.fingerprint.into(), ids },
             whole,
+            is_about: false,
+            answered_by: None,
         }
     }
 }

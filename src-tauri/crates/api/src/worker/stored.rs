@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use engine::kv::size::Rewind;
-use engine::kv::snapshot::{FOREIGN, GLIMPSE_LEN, Piece, STRETCH};
+use engine::kv::snapshot::{FOREIGN, GLIMPSE_LEN, Leads, Piece, STRETCH};
 use engine::{EngineError, Model, SequenceId, TokenId};
 pub use session::CheckpointFolder;
 
@@ -50,11 +50,14 @@ impl Due {
     /// Writes the next one, unless it is there. False: there was none.
     pub fn store_one(&mut self, model: &Model, sequence: SequenceId, folder: &CheckpointFolder) -> bool {
         let Some(piece) = self.pieces.pop_front() else { return false };
-        if folder.has(&piece.name) {
-            self.told.read.push(piece.name);
+        // one that the sequence has left is not missed
+        let Some(piece) = model.renewed(sequence, &piece) else { return true };
+        let is_there = |name: &&String| folder.has(name);
+        let stored = Some(&piece.name).filter(is_there).or(piece.instead.as_ref().filter(is_there));
+        if let Some(name) = stored {
+            self.told.read.push(name.clone());
             return true;
         }
-        // one that the sequence has left is not missed
         let Ok(bytes) = model.piece(sequence, &piece) else { return true };
         match folder.write(&piece.name, &bytes) {
             Ok(()) => self.told.written.push(StoredFile {
@@ -79,6 +82,8 @@ pub struct Found {
     pub n_tokens: usize,
     /// None: whole stretches only.
     head: Option<String>,
+    /// Of each stretch on the way the names of which one is there.
+    stretches: Vec<Vec<String>>,
 }
 
 /// The files that lead furthest along a prompt, its last token left out. What is seen to be no good is removed.
@@ -91,28 +96,32 @@ pub fn find(
     let names = folder.names().ok().filter(|names| !names.is_empty())?;
     let most = prompt.len().saturating_sub(1);
     let way = model.way(prompt);
-    let has = |index: &usize| !model.has_stretches() || names.contains(&way.stretch(*index));
-    let n_stretches = (0..way.n_stretches()).take_while(has).count();
+    let has_all =
+        |leads: &Leads| leads.stretches.iter().all(|any| any.iter().any(|name| names.contains(name)));
     let mut heads = |n: usize| {
         let start = way.heads_after(n);
         let mut best = None;
         for name in starting_with(&names, &start) {
             let Ok(bytes) = folder.read_start(name, GLIMPSE_LEN) else { continue };
             match model.head_reach(prompt, most, &bytes) {
-                Ok(n_tokens) => best = best.max(Some((n_tokens, name.clone()))),
+                Ok(leads) if has_all(&leads) => {
+                    best = best.max(Some((leads.n_tokens, name.clone(), leads.stretches)))
+                }
+                Ok(_) => {}
                 Err(error) if error.code() == FOREIGN => {}
                 Err(error) => drop_file(folder, name, error, told),
             }
         }
         best
     };
-    (0..=n_stretches).rev().find_map(|n| {
-        let bare = n * STRETCH;
-        let is_enough = model.rewind() == Rewind::Anywhere && bare <= most && bare > 0;
-        match heads(n) {
-            Some((n_tokens, head)) => Some(Found { n_tokens, head: Some(head) }),
-            None => is_enough.then_some(Found { n_tokens: bare, head: None }),
+    (0..=way.n_stretches()).rev().find_map(|n| {
+        if let Some((n_tokens, head, stretches)) = heads(n) {
+            return Some(Found { n_tokens, head: Some(head), stretches });
         }
+        let bare = way.bare(n);
+        let Leads { n_tokens, .. } = bare;
+        let is_enough = model.is_whole_in_stretches() && n_tokens <= most && n_tokens > 0 && has_all(&bare);
+        is_enough.then_some(Found { n_tokens, head: None, stretches: bare.stretches })
     })
 }
 
@@ -132,13 +141,17 @@ pub fn restore(
 ) -> Option<SequenceId> {
     let mut found = Some(found);
     for _ in 0..MAX_TRIES {
-        let Found { n_tokens, head } = found.take().filter(|found| found.n_tokens >= least)?;
+        let Found { n_tokens, head, stretches } = found.take().filter(|found| found.n_tokens >= least)?;
         let mut reading = head.clone().unwrap_or_default();
         let mut read = Vec::new();
-        let brought = restore_one(model, folder, &prompt[..n_tokens], head.as_deref(), &mut |name| {
-            reading = name.into();
-            read.push(reading.clone());
-        });
+        let brought = restore_one(
+            model,
+            folder,
+            &prompt[..n_tokens],
+            head.as_deref(),
+            &mut |name| reading = name.into(),
+            &mut |name| read.push(name.into()),
+        );
         match brought {
             Ok(sequence) => {
                 told.read.append(&mut read);
@@ -146,9 +159,9 @@ pub fn restore(
             }
             Err(error) => {
                 // what comes after it is computed again too, and written anew
-                let way = model.way(&prompt[..n_tokens]);
-                let stretches = (0..way.n_stretches()).map(|index| way.stretch(index));
-                let after = stretches.chain(head).filter(|name| !read.contains(name) && *name != reading);
+                let failed = stretches.iter().position(|names| names.contains(&reading)).unwrap_or(0);
+                let after = stretches.into_iter().skip(failed).flatten().chain(head);
+                let after = after.filter(|name| !read.contains(name) && *name != reading);
                 after.for_each(|name| drop_file(folder, &name, error.clone(), told));
                 drop_file(folder, &reading, error, told);
                 found = find(model, folder, prompt, told);
@@ -171,10 +184,15 @@ fn restore_one(
     tokens: &[TokenId],
     head: Option<&str>,
     begins: &mut dyn FnMut(&str),
+    ends: &mut dyn FnMut(&str),
 ) -> Result<SequenceId, EngineError> {
-    let mut read = |name: &str| {
+    let mut read = |name: &str| -> Result<Vec<u8>, EngineError> {
         begins(name);
-        folder.read(name).map_err(|error| EngineError::new(error.code(), error.to_string(), error.remedy()))
+        let bytes = folder.read(name);
+        let bytes =
+            bytes.map_err(|error| EngineError::new(error.code(), error.to_string(), error.remedy()))?;
+        ends(name);
+        Ok(bytes)
     };
     let head = head.map(&mut read).transpose()?;
     model.restore(tokens, head.as_deref(), &mut read)

@@ -1,9 +1,12 @@
 //! Words that options take, and what they are in the application.
 
+use std::str::FromStr;
+
 use api::limits::Preset;
 use api::machine::Numa;
 use api::worker::protocol::{Kv, Speculate};
 use clap::ValueEnum;
+use engine::kv::aging::Aging;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetArg {
@@ -24,6 +27,21 @@ pub enum BackendArg {
     Cpu,
     Gpu,
     Scalar,
+}
+
+/// So many layers; None: as many as there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuLayers(pub Option<usize>);
+
+impl FromStr for GpuLayers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self(None)),
+            number => number.parse().map(|n| Self(Some(n))).map_err(|_| "a number, or auto".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,4 +99,9 @@ impl From<KvArg> for Kv {
             KvArg::Q4_0 => Self::Q4_0,
         }
     }
+}
+
+/// What `--kv-aging` says.
+pub fn aging(text: &str) -> Result<Aging, String> {
+    Aging::from_str(text).map_err(|error| format!("{error}. {}", error.remedy()))
 }

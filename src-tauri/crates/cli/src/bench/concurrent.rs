@@ -1,6 +1,7 @@
 //! `nook bench --test concurrent`: many conversations at once, for so long, against one after another: tokens a second
-//! of all together, the longest wait for a next token, failures, and whether memory stays.
+//! while all of them write and with their prompts, the longest wait for a next token, failures, and whether memory stays.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::{Error, Result, resident};
@@ -36,36 +37,43 @@ struct Row {
     seconds: f64,
     answers: u64,
     failures: u64,
+    /// Of answers; those of prompts.
     tokens: u64,
+    prompt_tokens: u64,
+    /// Everything in: prompts, the beginning, and the end, when fewer and fewer are left.
     tok_s: f64,
+    /// While all of them write, and no prompt is read.
+    decode_tok_s: f64,
+    decode_seconds: f64,
     /// Between two tokens of one answer, while others begin and end.
     longest_gap_ms: f64,
-    /// Of this process after its first tenth, and at the end.
+    /// The most that this process held while all of them talked: in the second tenth of the time, and in the last.
     memory_mb: [Option<f64>; 2],
 }
 
 pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
     let alone = converse(bench, 1, Duration::from_secs(seconds.into()) / ALONE_SHARE)?;
     let together = converse(bench, TOGETHER, Duration::from_secs(seconds.into()))?;
-    let times = together.tok_s / alone.tok_s.max(1e-9);
     let failures = alone.failures + together.failures;
     for row in [&alone, &together] {
         if bench.json {
             out::json(row);
-        } else {
-            out::line(&format!(
-                "{:<3} at once {:>9.1} tok/s  longest gap {:>6.0} ms  {} answers, {} failures, memory {} MB",
-                row.conversations,
-                row.tok_s,
-                row.longest_gap_ms,
-                row.answers,
-                row.failures,
-                row.memory_mb[1].map_or_else(|| "?".into(), |mb| format!("{mb:.0}")),
-            ));
+            continue;
         }
+        let [early, late] = row.memory_mb.map(|mb| mb.map_or_else(|| "?".into(), |mb| format!("{mb:.0}")));
+        out::line(&format!(
+            "{:<3} at once {:>9.1} tok/s decode  {:>9.1} with prompts  longest gap {:>6.0} ms  {} answers, {} failures, \
+             memory {early} then {late} MB",
+            row.conversations, row.decode_tok_s, row.tok_s, row.longest_gap_ms, row.answers, row.failures,
+        ));
     }
     if !bench.json {
-        out::line(&format!("together {times:.2} times as many tokens as one after another"));
+        let times = |of: fn(&Row) -> f64| of(&together) / of(&alone).max(1e-9);
+        out::line(&format!(
+            "together {:.2} times as many tokens as one after another, {:.2} with prompts",
+            times(|row| row.decode_tok_s),
+            times(|row| row.tok_s)
+        ));
     }
     match failures {
         0 => Ok(()),
@@ -73,66 +81,101 @@ pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
     }
 }
 
+/// What is counted while conversations run.
+#[derive(Default)]
+struct Counts {
+    answers: u64,
+    failures: u64,
+    tokens: u64,
+    prompt_tokens: u64,
+    decoded: u64,
+    decoding: Duration,
+    gap: Duration,
+    memory: [Option<u64>; 2],
+}
+
+impl Counts {
+    /// Memory is looked at whenever an answer ends while all talk: `now` after the start, of `long`.
+    fn look_at_memory(&mut self, now: Duration, long: Duration) {
+        let phase = match now.as_secs_f64() / long.as_secs_f64() {
+            0.1..0.2 => 0,
+            0.9..1.0 => 1,
+            _ => return,
+        };
+        self.memory[phase] = self.memory[phase].max(resident::used_bytes());
+    }
+}
+
 /// Always so many conversations, a new one where one ends, until the time is over and all have ended.
 fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<Row> {
     let mut scheduler = Scheduler::new();
-    let (mut next, mut answers, mut failures, mut tokens) = (0, 0, 0, 0);
-    let mut last = [Duration::ZERO; TOGETHER];
-    let mut names: Vec<u64> = Vec::with_capacity(n_together);
-    let mut gap = Duration::ZERO;
-    let mut early = None;
+    let mut counts = Counts::default();
+    let mut next = 0;
+    // when each conversation that runs had its last token
+    let mut last: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
     let start = bench.clock.monotonic();
     loop {
-        let now = bench.clock.monotonic();
-        if early.is_none() && now - start >= long / 10 {
-            early = resident::used_bytes();
-        }
-        while names.len() < n_together && now - start < long {
-            names.push(next);
+        let before = bench.clock.monotonic();
+        let goes_on = before - start < long;
+        while last.len() < n_together && goes_on {
+            last.insert(next, None);
             scheduler.submit(request(bench, next))?;
             next += 1;
         }
-        if names.is_empty() {
+        if last.is_empty() {
             break;
         }
-        let before = bench.clock.monotonic();
-        let mut ended = Vec::new();
+        let (mut ended, mut sampled, mut reads) = (Vec::new(), 0, false);
+        let clock = &bench.clock;
         scheduler.step(&mut bench.model, &mut |id, event| match event {
-            GenEvent::Prefill { .. } => {}
+            GenEvent::Prefill { .. } => reads = true,
             GenEvent::Token { .. } => {
-                let now = bench.clock.monotonic();
-                let at = &mut last[id as usize % TOGETHER];
-                if *at > Duration::ZERO {
-                    gap = gap.max(now - *at);
+                let now = clock.monotonic();
+                if let Some(at) = last.insert(id, Some(now)).flatten() {
+                    counts.gap = counts.gap.max(now - at);
                 }
-                *at = now;
-                tokens += 1;
+                sampled += 1;
             }
-            GenEvent::Done(_) => ended.push((id, false)),
-            GenEvent::Failed(_) => ended.push((id, true)),
+            GenEvent::Done(done) => ended.push((id, done.n_prompt as u64, 0)),
+            GenEvent::Failed(_) => ended.push((id, 0, 1)),
         });
-        scheduler.took((bench.clock.monotonic() - before).as_secs_f32());
-        for (id, has_failed) in ended {
-            names.retain(|name| *name != id);
-            // the place is the next one's
-            last[id as usize % TOGETHER] = Duration::ZERO;
-            answers += 1;
-            failures += u64::from(has_failed);
+        let now = bench.clock.monotonic();
+        scheduler.took((now - before).as_secs_f32());
+        counts.tokens += sampled;
+        if !reads && sampled == n_together as u64 {
+            counts.decoded += sampled;
+            counts.decoding += now - before;
+        }
+        for (id, n_prompt, n_failed) in ended {
+            last.remove(&id);
+            counts.answers += 1;
+            counts.prompt_tokens += n_prompt;
+            counts.failures += n_failed;
+            if goes_on {
+                counts.look_at_memory(now - start, long);
+            }
         }
     }
-    let seconds = (bench.clock.monotonic() - start).as_secs_f64();
-    let mb = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / 1e6);
-    Ok(Row {
+    Ok(row(n_together, (bench.clock.monotonic() - start).as_secs_f64(), &counts))
+}
+
+fn row(conversations: usize, seconds: f64, counts: &Counts) -> Row {
+    let Counts { answers, failures, tokens, prompt_tokens, decoded, decoding, gap, memory } = *counts;
+    let decode_seconds = decoding.as_secs_f64();
+    Row {
         test: "concurrent",
-        conversations: n_together,
+        conversations,
         seconds,
         answers,
         failures,
         tokens,
+        prompt_tokens,
         tok_s: tokens as f64 / seconds.max(1e-9),
+        decode_tok_s: decoded as f64 / decode_seconds.max(1e-9),
+        decode_seconds,
         longest_gap_ms: gap.as_secs_f64() * 1e3,
-        memory_mb: [mb(early), mb(resident::used_bytes())],
-    })
+        memory_mb: memory.map(|bytes| bytes.map(|bytes| bytes as f64 / 1e6)),
+    }
 }
 
 fn request(bench: &Bench, id: u64) -> Request {

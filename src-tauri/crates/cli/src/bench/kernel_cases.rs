@@ -5,7 +5,7 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::matmul::MATMULS;
 use kernels::{
     Activation, AttentionShape, Columns, Graph, GraphBuilder, KernelError, KvDType, KvLayerLayout, KvLayout,
-    RopeShape, RopeStyle, Tensor, ValueId,
+    Mask, RopeShape, RopeStyle, Tensor, ValueId,
 };
 use weights::{DType, SharedBytes, TensorView};
 
@@ -122,6 +122,7 @@ fn attention(dtype: KvDType, n_rows: usize) -> Built<Case> {
         n_kv_heads,
         head_dim,
         scale: 1.0 / (head_dim as f32).sqrt(),
+        mask: Mask::Causal,
         window: None,
         softcap: None,
         sinks: None,

@@ -80,7 +80,14 @@ pub fn kernels(group: &str, global: &Global) -> Result<()> {
 fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<()> {
     let cpu = Cpu::new(CpuOptions { threads: Some(1), level: Some(level), ..CpuOptions::default() });
     let n_pages = (case.before + case.n_rows).div_ceil(PAGE_LEN);
-    let capacity = Capacity { n_pages, n_window_pages: 0, max_rows: MOST_ROWS, max_outputs: 1, n_states: 0 };
+    let capacity = Capacity {
+        n_pages,
+        n_window_pages: 0,
+        n_aged_pages: 0,
+        max_rows: MOST_ROWS,
+        max_outputs: 1,
+        n_states: 0,
+    };
     let executor = |device| Executor::new(case.graph.clone(), vec![device], capacity);
     let error = |error: kernels::KernelError| engine::EngineError::from(error);
     let mut reference = executor(Box::new(Scalar::new())).map_err(error)?;

@@ -92,9 +92,8 @@ impl Bench {
 
     /// `n` tokens, one after another.
     pub fn decode(&mut self, n: usize, depth: usize) -> Result<()> {
-        let mean_depth = (depth + n / 2) as u64;
-        let info = self.model.info();
-        let bytes = self.weight_bytes + info.kv_bytes_per_token * mean_depth + info.kv_fixed_bytes;
+        let context = self.model.kv_bytes_at(depth + n / 2) + self.model.info().kv_fixed_bytes;
+        let bytes = self.weight_bytes + context;
         self.test(&Test { name: format!("tg{n}"), depth, tokens: self.tokens(depth, n), at_once: 1 }, bytes)
     }
 

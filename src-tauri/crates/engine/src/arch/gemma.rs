@@ -89,30 +89,35 @@ impl Architecture for Gemma3 {
     }
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = plain(hyper, self.gguf_name())?;
-        post_norms(&mut spec);
-        let cap = |key| hyper.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
-        spec.output_softcap = cap(OUTPUT_SOFTCAP)?;
-        let softcap = cap(ATTENTION_SOFTCAP)?;
-        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
-        let slides = slides(hyper, spec.layers.len(), 6)?;
-        let is_27b = spec.layers.len() == 62;
-        let (d_model, norm) = (spec.d_model, spec.output_norm);
-        for (attention, slides) in spec.attentions_mut().zip(slides) {
-            let kind = if slides { rope::SLIDING } else { rope::Kind { default_base: 1e6, ..rope::FULL } };
-            attention.rope = Rope::Rotary(rope::of_kind(hyper, attention.head_dim, &kind)?);
-            attention.turn_halves();
-            attention.window = window.filter(|_| slides);
-            attention.softcap = softcap;
-            attention.qk_norm = Some(norm);
-            attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
-        }
-        Ok(spec)
+        gemma3(hyper, self.gguf_name())
     }
 
     fn places(&self, container: Container, role: Role) -> Vec<Place> {
         places(container, role)
     }
+}
+
+/// Gemma 3 and what is built like it.
+pub(super) fn gemma3(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
+    let mut spec = plain(hyper, architecture)?;
+    post_norms(&mut spec);
+    let cap = |key| hyper.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
+    spec.output_softcap = cap(OUTPUT_SOFTCAP)?;
+    let softcap = cap(ATTENTION_SOFTCAP)?;
+    let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+    let slides = slides(hyper, spec.layers.len(), 6)?;
+    let is_27b = spec.layers.len() == 62;
+    let (d_model, norm) = (spec.d_model, spec.output_norm);
+    for (attention, slides) in spec.attentions_mut().zip(slides) {
+        let kind = if slides { rope::SLIDING } else { rope::Kind { default_base: 1e6, ..rope::FULL } };
+        attention.rope = Rope::Rotary(rope::of_kind(hyper, attention.head_dim, &kind)?);
+        attention.turn_halves();
+        attention.window = window.filter(|_| slides);
+        attention.softcap = softcap;
+        attention.qk_norm = Some(norm);
+        attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
+    }
+    Ok(spec)
 }
 
 /// What all of them share.

@@ -11,7 +11,7 @@ use super::place::Place;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{
-    Attention, Dense, Embedding, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, PerLayerEmbedding,
+    Attention, Dense, Embedding, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, PerLayerEmbedding,
     PerLayerInput, Role, Rope, Rotary, RouterInput,
 };
 
@@ -58,6 +58,7 @@ impl Architecture for Gemma4 {
         let layer = |(attention, d_ff): (Attention, usize)| {
             let dense = Dense { d_ff, activation, bias: false };
             LayerSpec {
+                norms: NormPlace::Before,
                 mixer_norm: norm,
                 mixer: Mixer::Attention(attention),
                 mixer_post_norm: Some(norm),
@@ -77,11 +78,12 @@ impl Architecture for Gemma4 {
             n_vocab: hyper.n_vocab()?,
             d_model,
             context_length: hyper.count(keys::CONTEXT, MAX_POSITIONS)?,
-            embedding: Embedding { scale: (d_model as f32).sqrt(), n_positions: None, per_layer },
+            embedding: Embedding { scale: (d_model as f32).sqrt(), per_layer, ..Embedding::PLAIN },
             layers: mixers.into_iter().zip(widths).map(layer).collect(),
             output_norm: norm,
             tied_embeddings: hyper.tied_embeddings(true)?,
             output_softcap: softcap.map(|cap| cap as f32),
+            embeds: None,
         })
     }
 

@@ -7,7 +7,7 @@ use super::hyper::{Hyper, Key, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::place::{Form, Place};
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope};
+use crate::spec::{Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, Role, Rope};
 
 pub(super) struct Gpt2;
 
@@ -54,6 +54,7 @@ impl Architecture for Gpt2 {
             if by_depth { scale / (depth + 1) as f32 } else { scale }
         };
         let layer = |depth: usize| LayerSpec {
+            norms: NormPlace::Before,
             mixer_norm: norm,
             mixer: Mixer::Attention(Attention { scale: scale(depth), ..attention.clone() }),
             mixer_post_norm: None,
@@ -73,6 +74,7 @@ impl Architecture for Gpt2 {
             output_norm: norm,
             tied_embeddings: hyper.tied_embeddings(true)?,
             output_softcap: None,
+            embeds: None,
         })
     }
 

@@ -205,6 +205,20 @@ impl<'a> Hyper<'a> {
         }
     }
 
+    /// A yes or no of a GGUF's metadata.
+    pub(super) fn optional_flag(&self, gguf: &'static str) -> Result<Option<bool>> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(self.file.metadata().opt_bool(&self.name(Key { gguf, hf: "" }))?),
+            Container::Safetensors => Ok(None),
+        }
+    }
+
+    /// Rows of one of the model's own matrices, if it is there.
+    pub(super) fn n_rows(&self, role: Role) -> Option<usize> {
+        let (_, name) = place::find(self.file, self.family, role, None)?;
+        self.file.tensor(&name)?.shape.first().copied()
+    }
+
     /// A yes or no of config.json; a GGUF has none.
     pub(super) fn flag(&self, hf: &str, default: bool) -> Result<bool> {
         match self.config().and_then(|config| config.get(hf)) {

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{
-    Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope, Rotary, ShortConv,
+    Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, Role, Rope, Rotary, ShortConv,
 };
 
 pub(super) struct Lfm2;
@@ -49,6 +49,7 @@ impl Architecture for Lfm2 {
                 }
             };
             layers.push(LayerSpec {
+                norms: NormPlace::Before,
                 mixer_norm: norm,
                 mixer,
                 mixer_post_norm: None,
@@ -69,6 +70,7 @@ impl Architecture for Lfm2 {
             output_norm: norm,
             tied_embeddings: hyper.tied_embeddings(true)?,
             output_softcap: None,
+            embeds: None,
         })
     }
 

@@ -1,11 +1,11 @@
 //! Llama and everything built like it: RMS norms, rotary grouped-query attention, gated SiLU.
 
-use kernels::Activation;
+use kernels::{Activation, Mask};
 
 use super::hyper::{Hyper, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::{Architecture, keys, rope};
 use crate::error::Result;
-use crate::spec::{Attention, Dense, Embedding, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope};
+use crate::spec::{Attention, Dense, Embedding, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, Role, Rope};
 
 pub(super) struct Llama;
 
@@ -48,6 +48,7 @@ pub(super) fn spec_with(
     let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
     let norm = Norm::rms(hyper.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
     let layer = LayerSpec {
+        norms: NormPlace::Before,
         mixer_norm: norm,
         mixer: Mixer::Attention(attention(hyper, d_model)?),
         mixer_post_norm: None,
@@ -67,6 +68,7 @@ pub(super) fn spec_with(
         output_norm: norm,
         tied_embeddings: hyper.tied_embeddings(tied)?,
         output_softcap: None,
+        embeds: None,
     })
 }
 
@@ -87,6 +89,7 @@ pub(super) fn plain_attention(heads: Heads, rope: Rope) -> Attention {
         head_dim: heads.head_dim,
         scale: (heads.head_dim as f32).sqrt().recip(),
         rope,
+        mask: Mask::Causal,
         window: None,
         softcap: None,
         sinks: false,

@@ -9,14 +9,16 @@ use serde_json::Value;
 use weights::{Codec, Container, TensorView, WeightFile};
 
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::spec::{ModelSpec, Role, TensorSpec};
+use crate::spec::{Before, ModelSpec, Role, TensorSpec};
 
 mod chat;
+mod embeds;
 mod hyper;
 mod keys;
 mod names;
 mod place;
 mod rope;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,7 @@ pub use chat::built_in_template;
 pub use hyper::{Fit, Hyper, Notes};
 pub(crate) use place::rows_by_name;
 pub use place::{Form, Part, Place};
+pub use stored::{Stored, stored};
 
 /// A family. Implemented by the files beside this one.
 pub trait Architecture: Sync {
@@ -32,6 +35,11 @@ pub trait Architecture: Sync {
 
     /// The names in config.json's `model_type`.
     fn hf_names(&self) -> &'static [&'static str];
+
+    /// Whether a config with one of those names is of this family; the first that says so counts.
+    fn hf_fits(&self, _config: &Value) -> bool {
+        true
+    }
 
     /// The model's structure, every number checked.
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec>;
@@ -49,6 +57,11 @@ pub trait Architecture: Sync {
     /// What published configs leave out because transformers knows it.
     fn hf_defaults(&self) -> &'static [(&'static str, f64)] {
         &[]
+    }
+
+    /// What its models that embed were trained to have before texts.
+    fn before_texts(&self) -> Before {
+        Before::default()
     }
 
     /// A quantisation method of config.json that the family's published files use and that `places` reads.
@@ -72,12 +85,14 @@ families! {
     mistral: Mistral;
     ministral3: Ministral3;
     smollm3: SmolLm3;
+    gemma_embedding: GemmaEmbedding;
     gemma: Gemma, Gemma2, Gemma3;
     gemma4: Gemma4;
     qwen: Qwen2, Qwen3, Qwen3Moe;
     qwen35: Qwen35, Qwen35Moe;
     phi3: Phi3;
     gpt2: Gpt2;
+    bert: Bert, NomicBert;
     gpt_oss: GptOss;
     lfm2: Lfm2;
 }
@@ -103,14 +118,15 @@ pub fn find(file: &WeightFile) -> Result<Family> {
             let config = file.metadata().config();
             // of a model that also sees or hears, the language part
             let text = config.get("text_config").filter(|text| text.get("model_type").is_some());
-            let Some(name) = text.unwrap_or(config).get("model_type").and_then(Value::as_str) else {
+            let config = text.unwrap_or(config);
+            let Some(name) = config.get("model_type").and_then(Value::as_str) else {
                 return Err(EngineError::new(
                     "model.config_missing",
                     "there is no config.json with a model_type beside the weights",
                     "Open the folder that holds model.safetensors, config.json and tokenizer.json.",
                 ));
             };
-            (name, ARCHITECTURES.iter().find(|a| a.hf_names().contains(&name)))
+            (name, ARCHITECTURES.iter().find(|a| a.hf_names().contains(&name) && a.hf_fits(config)))
         }
     };
     family.copied().ok_or_else(|| unknown(name))
@@ -148,14 +164,14 @@ pub fn spec_for(file: &WeightFile, family: Family, fit: Fit) -> Result<ModelSpec
     {
         return Err(hyper.unsupported("a quantisation of its own (quantization_config)"));
     }
-    family.spec(&hyper)
+    embeds::complete(&hyper, family)
 }
 
 /// As `spec`, with what a GGUF would say of the model where the file is no GGUF.
 pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, Notes)> {
     spec(file, family)?;
     let hyper = Hyper::new(file, family, Fit::default());
-    let spec = family.spec(&hyper)?;
+    let spec = embeds::complete(&hyper, family)?;
     Ok((spec, hyper.into_notes()))
 }
 

@@ -49,9 +49,14 @@ macro_rules! names {
 names! {
     TokenEmbedding:         "token_embd.weight",           "embed_tokens.weight";
     PositionEmbedding:      "position_embd.weight",        "wpe.weight";
+    TextKinds:              "token_types.weight",          "token_type_embeddings.weight";
+    EmbeddingNorm:          "token_embd_norm.weight",      "LayerNorm.weight";
+    EmbeddingNormBias:      "token_embd_norm.bias",        "LayerNorm.bias";
     OutputNorm:             "output_norm.weight",          "norm.weight";
     OutputNormBias:         "output_norm.bias",            "norm.bias";
     Output:                 "output.weight",               "lm_head.weight";
+    Dense2:                 "dense_2.weight",              "dense_2.weight";
+    Dense3:                 "dense_3.weight",              "dense_3.weight";
     PerLayerEmbedding:      "per_layer_token_embd.weight", "embed_tokens_per_layer.weight";
     PerLayerProjection:     "per_layer_model_proj.weight", "per_layer_model_projection.weight";
     PerLayerProjectionNorm: "per_layer_proj_norm.weight",  "per_layer_projection_norm.weight";

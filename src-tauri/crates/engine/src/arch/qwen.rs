@@ -8,7 +8,7 @@ use super::hyper::{Hyper, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::place::Place;
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Experts, Ffn, ModelSpec, Role, RouterInput};
+use crate::spec::{Before, Experts, Ffn, ModelSpec, Role, RouterInput};
 
 pub(super) struct Qwen2;
 pub(super) struct Qwen3;
@@ -40,6 +40,12 @@ impl Architecture for Qwen3 {
 
     fn hf_names(&self) -> &'static [&'static str] {
         &["qwen3"]
+    }
+
+    /// As the card of Qwen3-Embedding says.
+    fn before_texts(&self) -> Before {
+        let question = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
+        Before { question, passage: "" }
     }
 
     fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {

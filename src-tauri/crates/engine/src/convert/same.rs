@@ -43,7 +43,7 @@ pub(super) fn row_order(
 pub(super) fn offset(source: &ModelSpec, found: &ModelSpec, role: Option<Role>, layer: Option<usize>) -> f32 {
     let offset = |spec: &ModelSpec| match norm_of(spec, role?, layer)? {
         Norm::Rms { offset, .. } => Some(offset),
-        Norm::PlainRms { .. } | Norm::Layer { .. } => None,
+        Norm::None | Norm::PlainRms { .. } | Norm::Layer { .. } => None,
     };
     offset(source).zip(offset(found)).map_or(0.0, |(old, new)| old - new)
 }

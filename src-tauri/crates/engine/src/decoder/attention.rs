@@ -24,6 +24,7 @@ impl Decoder<'_> {
             n_kv_heads: spec.n_kv_heads,
             head_dim: spec.head_dim,
             scale: spec.scale,
+            mask: spec.mask,
             window: spec.window,
             softcap: spec.softcap,
             sinks,

@@ -9,16 +9,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::kept::{self, Kept};
+use super::aging::Aged;
+use super::kept::Kept;
 use super::pool::{Pages, Pool, PoolUse};
 use super::size::Geometry;
+use super::snapshot::STRETCH;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::model::forget::Forgotten;
 
+mod age;
 mod mark;
 mod room;
 
+pub use age::Turning;
 use mark::Mark;
 
 /// Names a live sequence of one model. Never reused while the model is loaded.
@@ -40,6 +44,7 @@ pub struct Copies {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub n_pages: usize,
+    pub n_aged_pages: usize,
     pub n_window_pages: usize,
     pub n_states: usize,
     /// positions kept to go back to, of all sequences
@@ -51,6 +56,7 @@ struct Sequence {
     tokens: Vec<TokenId>,
     /// of the layers that keep everything
     pages: Pages,
+    aged: Aged,
     /// of the layers with a window
     window: Pages,
     /// pages of the window that it doesn't let go of yet: from this one on
@@ -95,7 +101,7 @@ impl KvCache {
             sequences: BTreeMap::new(),
             next_id: 1,
             n_ever_kept: 0,
-            pages: Pool::new(geometry.n_pages()),
+            pages: Pool::with_aged(geometry.n_pages(), geometry.n_aged_pages()),
             window_pages: Pool::new(geometry.n_window_pages()),
             states: Pool::new(geometry.n_states()),
         }
@@ -122,15 +128,17 @@ impl KvCache {
     pub fn usage(&self) -> Usage {
         Usage {
             n_pages: self.pages.n_held(),
+            n_aged_pages: self.pages.n_aged_held(),
             n_window_pages: self.window_pages.n_held(),
             n_states: self.states.n_held(),
             n_kept: self.n_kept(),
         }
     }
 
-    /// Of pages, of pages of windows, of states.
-    pub fn pools(&self) -> [PoolUse; 3] {
-        [self.pages.usage(), self.window_pages.usage(), self.states.usage()]
+    /// Of pages, of pages of windows, of states, of aged pages.
+    pub fn pools(&self) -> [PoolUse; 4] {
+        let Self { pages, window_pages, states, .. } = self;
+        [pages.usage(), window_pages.usage(), states.usage(), pages.aged_usage()]
     }
 
     /// An empty sequence. Error: as many sequences live as the cache was made for.
@@ -150,6 +158,7 @@ impl KvCache {
         let sequence = Sequence {
             tokens: Vec::with_capacity(self.geometry.n_ctx),
             pages: Pages::with_capacity(n_pages),
+            aged: Aged::default(),
             window: Pages::with_capacity(n_window_pages),
             held_from: None,
             state: None,
@@ -169,6 +178,7 @@ impl KvCache {
         let Self { sequences, pages, window_pages, states, .. } = self;
         if let Some(sequence) = sequences.get(&id) {
             twin.tokens.extend_from_slice(&sequence.tokens);
+            twin.aged.clone_from(&sequence.aged);
             twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
             let window = &sequence.window;
             twin.window.share_from(window, window.first(), window.end(), window_pages);
@@ -212,7 +222,7 @@ impl KvCache {
     }
 
     /// Goes back to the greatest position ≤ `n` that the sequence holds, and returns it: `n` itself where nothing
-    /// but full attention is at work; else a kept one, or 0.
+    /// but full attention is at work; else a kept one, or 0. What has aged stays as it is, in whole stretches.
     pub fn truncate(&mut self, id: SequenceId, n: usize) -> Result<usize> {
         self.go_back(id, n, true)
     }
@@ -237,6 +247,7 @@ impl KvCache {
         sequence.tokens.truncate(to);
         sequence.held_from = None;
         sequence.pages.truncate(n_pages, pages);
+        sequence.aged.truncate(to);
         sequence.window.truncate(n_pages, window_pages);
         let state = match from {
             From::Live => sequence.state,
@@ -270,12 +281,15 @@ impl KvCache {
             true => (state_is_sound && n >= n_held).then_some(n_held),
             false => Some(n.min(n_held)),
         };
+        // of stretches that have aged nothing is held in part
+        let whole = |to: usize| sequence.aged.reach(to);
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
-        let live = live.filter(of_itself).unwrap_or(0);
+        let live = live.map(whole).filter(of_itself).unwrap_or(0);
         let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
         let kept = sequence.kept.iter().enumerate().filter_map(|(at, kept)| {
-            let to = if g.recurrent { kept.position } else { kept.position.min(n) };
-            (to <= n && g.is_covered(kept.window.first(), to)).then_some((to, From::Kept(at)))
+            let to = if g.recurrent { kept.position } else { whole(kept.position.min(n)) };
+            (to <= n && whole(to) == to && g.is_covered(kept.window.first(), to))
+                .then_some((to, From::Kept(at)))
         });
         match kept.chain(mark.map(|to| (to, From::Mark))).max() {
             Some((to, from)) if to > live => (to, from),
@@ -342,7 +356,7 @@ impl KvCache {
         if n == 0 {
             return Ok(Copies::default());
         }
-        if self.n_pages_to_grow(id, n) > self.pages.n_free() {
+        if self.n_pages_to_grow(id, n) > self.n_free_pages() {
             return Err(room::memory_full());
         }
         self.make_room(id, n)?;
@@ -371,27 +385,6 @@ impl KvCache {
         Ok(Copies { page, window_page, state })
     }
 
-    /// Gives up what can be until the pools hold what `reserve` takes. Live sequences alone always fit.
-    fn make_room(&mut self, id: SequenceId, n: usize) -> Result<()> {
-        loop {
-            let sequence = self.get(id)?;
-            let n_held = sequence.tokens.len();
-            let (write_from, end) = (n_held / self.geometry.page_len, self.geometry.pages_for(n_held + n));
-            let n_pages = match self.geometry.window {
-                Some(_) => sequence.window.n_to_grow(write_from, end, &self.window_pages),
-                None => 0,
-            };
-            let n_states = match sequence.state {
-                Some(slot) => usize::from(self.states.is_shared(slot)),
-                None => usize::from(self.geometry.recurrent),
-            };
-            if n_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
-                return Ok(());
-            }
-            assert!(self.give_up(), "the pools hold every live sequence");
-        }
-    }
-
     /// Records tokens whose keys and values now stand in the reserved pages, and lets go of what their windows have
     /// passed.
     pub fn commit(&mut self, id: SequenceId, tokens: &[TokenId]) -> Result<()> {
@@ -402,6 +395,7 @@ impl KvCache {
             sequence.tokens.len() + tokens.len() <= room,
             "tokens are reserved before they are committed"
         );
+        sequence.aged.saw(sequence.tokens.len());
         sequence.tokens.extend_from_slice(tokens);
         let passed = geometry.first_window_page(sequence.tokens.len());
         sequence
@@ -410,10 +404,14 @@ impl KvCache {
         Ok(())
     }
 
-    /// A sequence that holds `tokens`, and window pages from `first` on, at most as many as a live one may. The caller
-    /// fills pages and slots. Errors: `kv.too_many_sequences`, `kv.memory_full`.
-    pub fn create_held(&mut self, tokens: &[TokenId], first: usize) -> Result<SequenceId> {
-        if self.geometry.pages_for(tokens.len()) > self.pages.n_free() {
+    /// A sequence that holds `tokens`, as far aged as that, and window pages from `first` on, at most as many as a live
+    /// one may. The caller fills pages and slots. Errors: `kv.too_many_sequences`, `kv.memory_full`.
+    pub fn create_held(&mut self, tokens: &[TokenId], first: usize, aged: Aged) -> Result<SequenceId> {
+        let (n, n_aged) = (self.geometry.pages_for(tokens.len()), self.geometry.pages_for(aged.n * STRETCH));
+        let aged_bytes = n_aged as u64 * self.geometry.ages.aged_page_bytes;
+        let is_within = n_aged == 0
+            || (n - n_aged) as u64 * self.geometry.ages.page_bytes + aged_bytes <= self.free_bytes();
+        if n - n_aged > self.n_free_pages() || n_aged > self.pages.n_aged_free() || !is_within {
             return Err(room::memory_full());
         }
         let id = self.create()?;
@@ -423,47 +421,11 @@ impl KvCache {
         let Self { sequences, pages, window_pages, states, .. } = &mut *self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.extend_from_slice(tokens);
-        sequence.pages.grow(0, end, pages);
+        sequence.pages.take_mixed(n_aged, end, pages);
+        sequence.aged = aged;
         sequence.window = Pages::take(first, first + n_live_pages, window_pages);
         sequence.state = (n_states > 0 && !tokens.is_empty()).then(|| states.take());
         Ok(id)
-    }
-
-    /// Gives up what can be until so many are free. False: there are not so many.
-    fn free_up(&mut self, n_window_pages: usize, n_states: usize) -> bool {
-        loop {
-            if n_window_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
-                return true;
-            }
-            if !self.give_up() {
-                return false;
-            }
-        }
-    }
-
-    /// Lets go of something that only saves time: windows that are held on to, then a kept position. False: there is
-    /// nothing.
-    fn give_up(&mut self) -> bool {
-        let mut held = self.sequences.iter().filter(|(_, sequence)| sequence.held_from.is_some());
-        match held.next().map(|(&id, _)| id) {
-            Some(id) => self.let_pass(id).is_ok(),
-            None => self.thin(),
-        }
-    }
-
-    fn n_kept(&self) -> usize {
-        self.sequences.values().map(|sequence| sequence.kept.len()).sum()
-    }
-
-    /// Drops the kept position that is missed least. False: nothing is kept.
-    fn thin(&mut self) -> bool {
-        let all = self.sequences.iter().map(|(&id, sequence)| (id, sequence.kept.as_slice()));
-        let Some((id, at)) = kept::least_missed(all) else { return false };
-        let Self { sequences, window_pages, states, .. } = self;
-        if let Some(sequence) = sequences.get_mut(&id) {
-            sequence.kept.remove(at).let_go(window_pages, states);
-        }
-        true
     }
 
     fn let_go(&mut self, sequence: &mut Sequence) {

@@ -13,28 +13,80 @@ pub struct PoolUse {
     pub n_touched: usize,
 }
 
-/// A fixed number of places.
+/// A fixed number of places, and beside them of aged ones, numbered after them: those hold what was in the others
+/// before, in fewer bits.
 #[derive(Debug)]
 pub struct Pool {
-    /// (n_places)
+    /// (places, aged ones)
     holders: Vec<u32>,
+    own: Part,
+    aged: Part,
+    /// Of each place, the aged one that holds the same; NO_PAGE: there is none. Empty where nothing ages.
+    aged_as: Vec<u32>,
+    /// Of each aged place, the one that it was made of and that still holds the same.
+    made_of: Vec<u32>,
+}
+
+/// Places of one kind.
+#[derive(Debug)]
+struct Part {
+    first: u32,
+    n_places: usize,
     /// Places given back; taken before untouched ones, so that memory in use stays compact.
     free: Vec<u32>,
     /// Places from here on were never handed out.
     untouched: u32,
 }
 
+impl Part {
+    fn new(first: usize, n_places: usize) -> Self {
+        let first = u32::try_from(first).expect("a pool has fewer than 2^32 places");
+        Self { first, n_places, free: Vec::with_capacity(n_places), untouched: first }
+    }
+
+    fn n_touched(&self) -> usize {
+        (self.untouched - self.first) as usize
+    }
+
+    fn n_held(&self) -> usize {
+        self.n_touched() - self.free.len()
+    }
+
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.untouched += 1;
+            self.untouched - 1
+        })
+    }
+
+    fn usage(&self, holders: &[u32]) -> PoolUse {
+        let first = self.first as usize;
+        let n_shared = holders[first..first + self.n_places].iter().filter(|&&n| n > 1).count();
+        PoolUse { n_places: self.n_places, n_held: self.n_held(), n_shared, n_touched: self.n_touched() }
+    }
+}
+
 impl Pool {
     pub fn new(n_places: usize) -> Self {
-        Self { holders: vec![0; n_places], free: Vec::with_capacity(n_places), untouched: 0 }
+        Self::with_aged(n_places, 0)
+    }
+
+    pub fn with_aged(n_places: usize, n_aged: usize) -> Self {
+        Self {
+            holders: vec![0; n_places + n_aged],
+            own: Part::new(0, n_places),
+            aged: Part::new(n_places, n_aged),
+            aged_as: vec![kernels::NO_PAGE; if n_aged > 0 { n_places } else { 0 }],
+            made_of: vec![kernels::NO_PAGE; n_aged],
+        }
     }
 
     pub fn n_places(&self) -> usize {
-        self.holders.len()
+        self.own.n_places
     }
 
     pub fn n_held(&self) -> usize {
-        self.untouched as usize - self.free.len()
+        self.own.n_held()
     }
 
     pub fn n_free(&self) -> usize {
@@ -42,9 +94,24 @@ impl Pool {
     }
 
     pub fn usage(&self) -> PoolUse {
-        let n_shared = self.holders.iter().filter(|&&n| n > 1).count();
-        let n_touched = self.untouched as usize;
-        PoolUse { n_places: self.n_places(), n_held: self.n_held(), n_shared, n_touched }
+        self.own.usage(&self.holders)
+    }
+
+    /// Of aged places.
+    pub fn aged_usage(&self) -> PoolUse {
+        self.aged.usage(&self.holders)
+    }
+
+    pub fn n_aged_held(&self) -> usize {
+        self.aged.n_held()
+    }
+
+    pub fn n_aged_free(&self) -> usize {
+        self.aged.n_places - self.aged.n_held()
+    }
+
+    pub fn is_aged(&self, place: u32) -> bool {
+        place >= self.aged.first
     }
 
     pub fn is_shared(&self, place: u32) -> bool {
@@ -58,12 +125,45 @@ impl Pool {
 
     /// A place with one holder. The caller has seen that one is free.
     pub fn take(&mut self) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.untouched += 1;
-            self.untouched - 1
-        });
+        let place = self.own.take();
         self.holders[place as usize] = 1;
         place
+    }
+
+    /// An aged place, as `take`.
+    pub fn take_aged(&mut self) -> u32 {
+        let place = self.aged.take();
+        self.holders[place as usize] = 1;
+        place
+    }
+
+    /// The aged place that holds what `place` does. None: it is to be made.
+    pub fn aged_as(&self, place: u32) -> Option<u32> {
+        self.aged_as.get(place as usize).copied().filter(|&aged| aged != kernels::NO_PAGE)
+    }
+
+    /// In place of `place`, which one holder less has then, an aged one that holds the same: one that others have
+    /// made of it already, or a new one, which is to be filled. The caller has seen that one is free.
+    pub fn age(&mut self, place: u32) -> (u32, Made) {
+        let found = self.aged_as(place);
+        let aged = found.unwrap_or_else(|| self.take_aged());
+        match found {
+            Some(aged) => self.share(aged),
+            None => {
+                self.aged_as[place as usize] = aged;
+                self.made_of[(aged - self.aged.first) as usize] = place;
+            }
+        }
+        self.release(place);
+        (aged, if found.is_some() { Made::Before } else { Made::New })
+    }
+
+    /// Something else will stand in `place`: an aged place that was made of it holds the same no more.
+    pub fn rewrites(&mut self, place: u32) {
+        if let Some(aged) = self.aged_as(place) {
+            self.aged_as[place as usize] = kernels::NO_PAGE;
+            self.made_of[(aged - self.aged.first) as usize] = kernels::NO_PAGE;
+        }
     }
 
     /// One holder more.
@@ -75,10 +175,32 @@ impl Pool {
     pub fn release(&mut self, place: u32) {
         let holders = &mut self.holders[place as usize];
         *holders -= 1;
-        if *holders == 0 {
-            self.free.push(place);
+        if *holders > 0 {
+            return;
+        }
+        match place.checked_sub(self.aged.first) {
+            None => {
+                self.rewrites(place);
+                self.own.free.push(place);
+            }
+            Some(index) => {
+                let own = self.made_of[index as usize];
+                if own != kernels::NO_PAGE {
+                    self.rewrites(own);
+                }
+                self.aged.free.push(place);
+            }
         }
     }
+}
+
+/// An aged place that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// It holds what it should.
+    Before,
+    /// It is to be filled.
+    New,
 }
 
 /// A stretch of a sequence's pages: the page of position p is `pages[p / page_len]`, and those before `first` are
@@ -154,6 +276,8 @@ impl Pages {
         if let Some((from, to)) = copy {
             pool.release(from);
             self.pages[write_from] = to;
+        } else if let Some(page) = self.get(write_from) {
+            pool.rewrites(page);
         }
         while self.pages.len() < end {
             self.pages.push(pool.take());
@@ -165,6 +289,27 @@ impl Pages {
     pub fn n_to_grow(&self, write_from: usize, end: usize, pool: &Pool) -> usize {
         let copied = self.get(write_from).is_some_and(|page| pool.is_shared(page));
         end.saturating_sub(self.end()) + usize::from(copied)
+    }
+
+    /// The pages `indices` become aged ones. Returns those to fill, each as (from, to).
+    pub fn age(&mut self, indices: std::ops::Range<usize>, pool: &mut Pool) -> Vec<(u32, u32)> {
+        let mut to_fill = Vec::with_capacity(indices.len());
+        for page in &mut self.pages[indices] {
+            let from = *page;
+            let (to, made) = pool.age(from);
+            *page = to;
+            match made {
+                Made::New => to_fill.push((from, to)),
+                Made::Before => {}
+            }
+        }
+        to_fill
+    }
+
+    /// Where there are none yet, pages `0..end`, all new: the first `n_aged` aged ones.
+    pub fn take_mixed(&mut self, n_aged: usize, end: usize, pool: &mut Pool) {
+        assert!(self.pages.is_empty(), "a sequence that begins holds nothing");
+        self.pages.extend((0..end).map(|index| if index < n_aged { pool.take_aged() } else { pool.take() }));
     }
 
     /// Keeps the pages before `end` at most; none where those are gone.

@@ -1,11 +1,13 @@
 //! How much the state of sequences takes: pages for positions, pages for windows, slots for recurrent states, and
 //! what all of that is in bytes.
 
-use kernels::{KvDType, KvLayout, PAGE_LEN, Retention};
+use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Retention};
 
+use super::aging::Aging;
+use super::snapshot::STRETCH;
 use crate::decoder::kv_layout;
 use crate::error::{EngineError, Result};
-use crate::model::default_max_rows;
+use crate::model::DEFAULT_MAX_ROWS;
 use crate::spec::ModelSpec;
 
 /// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
@@ -49,6 +51,17 @@ pub struct Geometry {
     pub n_mark_states: usize,
     /// pages of layers that keep everything, of all sequences together; None: as many as they take when all are full
     pub max_pages: Option<usize>,
+    pub ages: Ages,
+}
+
+/// When positions age, and what that saves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ages {
+    pub when: Aging,
+    /// of a page of the layers that keep everything
+    pub page_bytes: u64,
+    /// of one that has aged
+    pub aged_page_bytes: u64,
 }
 
 impl Geometry {
@@ -74,6 +87,7 @@ impl Geometry {
             n_kept_states: 0,
             n_mark_states: 0,
             max_pages: None,
+            ages: Ages::default(),
         };
         if !live.can_lose() {
             return live;
@@ -97,6 +111,39 @@ impl Geometry {
         }
     }
 
+    /// The same with positions that age, where that saves something in `layout`.
+    pub fn aging(self, when: Aging, layout: &KvLayout) -> Self {
+        if !layout.can_age() || when == Aging::Off {
+            return self;
+        }
+        let PieceBytes { page, aged_page, .. } = PieceBytes::of(layout);
+        Self { ages: Ages { when, page_bytes: page, aged_page_bytes: aged_page }, ..self }
+    }
+
+    /// Pages for what has aged. What both kinds take together is bounded by the bytes of `n_pages`.
+    pub fn n_aged_pages(&self) -> usize {
+        let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
+        let within = |ages: Ages| self.n_pages() as u64 * ages.page_bytes / ages.aged_page_bytes.max(1);
+        match self.ages.when {
+            Aging::Off => 0,
+            Aging::Pressure | Aging::After(_) => full.min(within(self.ages) as usize),
+        }
+    }
+
+    /// Pages that `n` tokens of a sequence take, those that have aged by their bytes.
+    pub fn pages_to_hold(&self, n: usize) -> usize {
+        let n_aged = self.pages_for(self.ages.when.due(n) * STRETCH);
+        let aged_bytes = n_aged as u64 * self.ages.aged_page_bytes;
+        self.pages_for(n) - n_aged + aged_bytes.div_ceil(self.ages.page_bytes.max(1)) as usize
+    }
+
+    /// Bytes that the pages of one whole context take, of layers that keep everything.
+    fn context_bytes(&self, page_bytes: u64) -> u64 {
+        let n_exact = self.pages_for(self.ages.when.n_exact(self.n_ctx));
+        let n_aged = self.pages_for(self.n_ctx) - n_exact;
+        n_exact as u64 * page_bytes + n_aged as u64 * self.ages.aged_page_bytes
+    }
+
     /// Pages that hold `n` positions.
     pub fn pages_for(&self, n: usize) -> usize {
         n.div_ceil(self.page_len)
@@ -113,15 +160,17 @@ impl Geometry {
     pub fn within(self, bytes: Option<u64>, layout: &KvLayout) -> Self {
         let Some(bytes) = bytes else { return self };
         let piece = PieceBytes::of(layout);
-        let one = self.pages_for(self.n_ctx);
+        let one = self.context_bytes(piece.page);
         let fixed = self.live_window_pages() as u64 * piece.window_page
             + if self.recurrent { piece.state } else { 0 };
-        let left = bytes.saturating_sub(one as u64 * piece.page);
+        let left = bytes.saturating_sub(one);
         let max_sequences = left.checked_div(fixed).and_then(|n| usize::try_from(n).ok());
         let max_sequences = max_sequences.unwrap_or(usize::MAX).clamp(1, self.max_sequences);
         let left = bytes.saturating_sub(fixed.saturating_mul(max_sequences as u64));
         let n_pages = left.checked_div(piece.page).and_then(|n| usize::try_from(n).ok());
-        Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(one)), ..self }
+        // a model without such pages takes none of them
+        let least = one.div_ceil(piece.page.max(1)) as usize;
+        Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(least)), ..self }
     }
 
     /// Pages of layers with a window, for all sequences and what is kept.
@@ -189,6 +238,8 @@ impl Geometry {
 pub struct PieceBytes {
     /// page of the layers that keep everything
     pub page: u64,
+    /// the same once it has aged; 0: it can't
+    pub aged_page: u64,
     /// page of the layers with a window
     pub window_page: u64,
     /// recurrent state
@@ -202,8 +253,10 @@ impl PieceBytes {
             layers.map(|layer| layer.page_bytes() as u64).sum()
         };
         let n_floats: usize = layout.states.iter().sum();
+        let aged = layout.layers.iter().filter_map(KvLayerLayout::aged);
         Self {
             page: of(Retention::All),
+            aged_page: if layout.can_age() { aged.map(|layer| layer.page_bytes() as u64).sum() } else { 0 },
             window_page: of(Retention::Window),
             state: (n_floats * size_of::<f32>()) as u64,
         }
@@ -235,7 +288,7 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
 /// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
 pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);
-    let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), default_max_rows(spec), 0);
+    let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), DEFAULT_MAX_ROWS, 0);
     KvBytes::of(&layout, &geometry)
 }
 
@@ -258,7 +311,8 @@ impl KvBytes {
         let n = geometry.max_sequences as u64;
         let n_states = if geometry.recurrent { n } else { 0 };
         Self {
-            full: geometry.n_pages() as u64 * bytes.page,
+            full: (geometry.n_pages() as u64 * bytes.page)
+                .min(n.saturating_mul(geometry.context_bytes(bytes.page))),
             windowed: n * geometry.live_window_pages() as u64 * bytes.window_page,
             states: n_states * bytes.state,
             kept: geometry.n_kept_window_pages as u64 * bytes.window_page
@@ -284,8 +338,6 @@ impl KvBytes {
 
 #[cfg(test)]
 mod tests {
-    use kernels::KvLayerLayout;
-
     use super::*;
 
     fn layout(windows: &[Option<usize>], states: &[usize]) -> KvLayout {
@@ -338,6 +390,42 @@ mod tests {
             assert!(bytes <= least + more, "{n} sequences in {bytes}");
         }
         assert_eq!(of(&windowed, 1 << 40).0, 32);
+    }
+
+    #[test]
+    fn contexts_that_age_take_less_and_one_always_fits() {
+        let plain = layout(&[None, None], &[]);
+        let of = |when, bytes| {
+            let geometry = Geometry::new(&plain, 8192, 4, 256, 0).aging(when, &plain).within(bytes, &plain);
+            (KvBytes::of(&plain, &geometry).total(), geometry.n_pages(), geometry.n_aged_pages())
+        };
+        let page = PieceBytes::of(&plain);
+        assert_eq!(page.aged_page * 64, page.page * 34, "a byte and a share of a scale for two bytes");
+        let (exact, n_pages, n_aged) = of(Aging::Off, None);
+        assert_eq!((n_pages, n_aged), (4 * 256, 0));
+        let (aged, n_pages, n_aged) = of(Aging::After(1024), None);
+        assert_eq!((n_pages, n_aged), (4 * 256, 4 * 256), "of either kind there may be many");
+        assert_eq!(aged, 4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.aged_page));
+        assert!(aged * 100 < exact * 63, "{aged} of {exact}");
+        let geometry = Geometry::new(&plain, 8192, 4, 256, 0).aging(Aging::After(1024), &plain);
+        assert_eq!([0, 1000, 1280].map(|n| geometry.pages_to_hold(n)), [0, 32, 32 + 8 * 34 / 64 + 1]);
+        assert!(
+            geometry.pages_to_hold(8192) < 160
+                && Geometry::new(&plain, 8192, 4, 256, 0).pages_to_hold(8192) == 256
+        );
+        let (bytes, n_pages, n_aged) = of(Aging::After(1024), Some(0));
+        assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= aged / 4, "one context");
+        assert!(n_aged as u64 * page.aged_page <= n_pages as u64 * page.page);
+        assert_eq!(of(Aging::Pressure, Some(0)).0, exact / 4);
+        // where it saves nothing it is off
+        let mut short = layout(&[None], &[]);
+        short.layers[0].dtype = KvDType::Q8_0;
+        assert_eq!(Geometry::new(&short, 8192, 4, 256, 0).aging(Aging::Pressure, &short).n_aged_pages(), 0);
+        let windowed = layout(&[Some(512)], &[]);
+        assert_eq!(
+            Geometry::new(&windowed, 8192, 4, 256, 0).aging(Aging::Pressure, &windowed).ages,
+            Ages::default()
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use kernels::{PAGE_LEN, Retention};
 
 use super::Model;
+use super::forward::turn;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::kv::cache::SequenceId;
@@ -32,10 +33,17 @@ impl Model {
         let mut at = n_held;
         while at < n {
             let step = (n - at).min(n_runs_pages * PAGE_LEN);
+            let aged = cache.age_due(seq)?;
+            turn(executor, &aged)?;
             cache.reserve(seq, step)?;
             for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {
                 let pages = cache.pages(seq)?;
-                executor.kv_copy_page(Retention::All, pages[index % n_pages], pages[index])?;
+                // one that was computed may have aged
+                let (from, to) = (pages[index % n_pages], pages[index]);
+                match (from as usize) < executor.capacity().n_pages {
+                    true => executor.kv_copy_page(Retention::All, from, to)?,
+                    false => executor.kv_copy_page(Retention::All, pages[index - 1], to)?,
+                }
                 let window = cache.window_pages(seq)?;
                 let from = window.get(index - n_pages).or(window.get(index - 1));
                 if let (Some(from), Some(to)) = (from, window.get(index)) {

@@ -2,8 +2,9 @@
 //! moves up: its keys are turned to their new positions, so that the sequence goes on as if it were shorter.
 //!
 //! Not exact: what stays has seen what goes. Costs nothing where it isn't asked for; where it is, scores are computed
-//! by plain loops from the queries of the last tokens.
+//! from the queries of the last tokens, a layer at a time, so that others need not wait.
 
+use kernels::cpu::isa::IsaLevel;
 use kernels::ops::kv_rows::KvRows;
 use kernels::ops::{dot, rope, softcap};
 use kernels::{AttentionShape, Op, PAGE_LEN, Ran, Retention, RopeShape};
@@ -33,7 +34,7 @@ pub const N_ASKING: usize = 16;
 const NEIGHBOURS: usize = 2;
 
 /// A token id that stands for tokens that have been forgotten: no vocabulary has it.
-const STAND_IN: TokenId = 1 << 31;
+pub(super) const STAND_IN: TokenId = 1 << 31;
 
 /// Stand-ins that tell what was forgotten, so that no other sequence is taken for this one.
 const N_MARKS: usize = 3;
@@ -59,6 +60,40 @@ struct Asked {
     positions: Vec<u32>,
 }
 
+/// A prompt that is being read with forgetting on the way, some of the work at a time: others have their turn between.
+/// Meanwhile the sequence is nobody else's.
+pub struct Forgetting {
+    seq: SequenceId,
+    prompt: Vec<TokenId>,
+    forget: Forget,
+    /// The prompt as the sequence has it, or will: of it `n_held` tokens stand for more than they are.
+    text: Vec<TokenId>,
+    n_held: usize,
+    round: Round,
+}
+
+/// What of one forgetting comes next.
+enum Round {
+    Begins,
+    Reads,
+    /// Layer by layer: the pages that each will have.
+    Forgets {
+        asked: Vec<Asked>,
+        pages: Vec<Vec<Vec<u8>>>,
+    },
+}
+
+impl Forgetting {
+    pub fn seq(&self) -> SequenceId {
+        self.seq
+    }
+
+    /// Tokens of the prompt that have been read.
+    fn n_read(&self, n_held: usize) -> usize {
+        self.prompt.len() - self.text.len() + n_held.min(self.text.len())
+    }
+}
+
 impl Model {
     /// Has the sequence read so much of `prompt`, forgetting on the way, that the rest fits into `n_most` tokens.
     /// Returns the prompt as the sequence has it: with stand-ins for what it forgot. `go_on` is told how far it is, and
@@ -70,31 +105,85 @@ impl Model {
         forget: Forget,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Vec<TokenId>> {
-        check(&forget)?;
-        self.check_tokens(prompt)?;
-        let (mut text, mut n_held) = self.resume_forgotten(seq, prompt)?;
-        let until = forget.n_most.saturating_sub(N_ASKING);
-        while text.len() > forget.n_most {
-            // The tokens that are to say what they attend to are read once more.
-            if self.len(seq)? > until && self.truncate(seq, until)? < n_held {
-                // Layers that lose their state can't go back to there.
-                self.truncate(seq, 0)?;
-                text = prompt.to_vec();
+        let mut reading = self.begin_forgetting(seq, prompt.to_vec(), forget)?;
+        while self.forget_some(&mut reading, self.max_rows())? {
+            if !go_on(reading.n_read(self.len(seq)?)) {
+                return Ok(reading.text);
             }
-            while self.len(seq)? < until {
+        }
+        Ok(self.end_forgetting(reading))
+    }
+
+    /// Begins what `forget_some` goes on with. Error `request.forget`.
+    pub fn begin_forgetting(
+        &mut self,
+        seq: SequenceId,
+        prompt: Vec<TokenId>,
+        forget: Forget,
+    ) -> Result<Forgetting> {
+        check(&forget)?;
+        self.check_tokens(&prompt)?;
+        let (text, n_held) = self.resume_forgotten(seq, &prompt)?;
+        Ok(Forgetting { seq, prompt, forget, text, n_held, round: Round::Begins })
+    }
+
+    /// A run of at most `n_rows` tokens, or one layer. False: nothing was left to do.
+    pub fn forget_some(&mut self, reading: &mut Forgetting, n_rows: usize) -> Result<bool> {
+        let Forgetting { seq, prompt, forget, text, n_held, round } = reading;
+        let (seq, forget) = (*seq, *forget);
+        if text.len() <= forget.n_most {
+            return Ok(false);
+        }
+        self.allow_interrupts(false);
+        let until = forget.n_most.saturating_sub(N_ASKING);
+        match round {
+            Round::Begins => {
+                // The tokens that are to say what they attend to are read once more.
+                if self.len(seq)? > until && self.truncate(seq, until)? < *n_held {
+                    // Layers that lose their state can't go back to there.
+                    self.truncate(seq, 0)?;
+                    text.clone_from(prompt);
+                    *n_held = 0;
+                }
+                *round = Round::Reads;
+            }
+            Round::Reads => {
                 let n = self.len(seq)?;
-                let end = (n + self.max_rows()).min(until);
-                self.forward(&[Chunk { seq, tokens: &text[n..end], logits: Wanted::None }])?;
-                if !go_on(prompt.len() - text.len() + end) {
-                    return Ok(text);
+                let end = (n + n_rows.clamp(1, self.max_rows())).min(until);
+                if n < end {
+                    self.forward(&[Chunk { seq, tokens: &text[n..end], logits: Wanted::None }])?;
+                } else {
+                    let asked = self.ask(seq, &text[n..forget.n_most])?;
+                    *round = Round::Forgets { asked, pages: Vec::new() };
                 }
             }
-            let n = self.len(seq)?;
-            let asked = self.ask(seq, &text[n..forget.n_most])?;
-            let held = self.forget(seq, &asked, forget)?;
-            text.splice(..forget.n_most, held);
-            n_held = forget.n_keep;
+            Round::Forgets { asked, pages } if pages.len() < self.executor.graph().kv().layers.len() => {
+                pages.push(self.without_forgotten(seq, pages.len(), asked, forget)?);
+            }
+            Round::Forgets { pages, .. } => {
+                let held = stand_ins(self.cache.tokens(seq)?, forget);
+                let state = self.cache.state(seq)?.map(|slot| self.executor.state(slot)).transpose()?;
+                self.refill(seq, &held, pages, state.as_deref())?;
+                text.splice(..forget.n_most, held);
+                *n_held = forget.n_keep;
+                *round = Round::Begins;
+            }
         }
+        Ok(true)
+    }
+
+    /// The sequence is asked to give back its memory; what it had read is read again.
+    pub fn restart_forgetting(&mut self, reading: &mut Forgetting) -> Result<()> {
+        self.truncate(reading.seq, 0)?;
+        reading.text.clone_from(&reading.prompt);
+        reading.n_held = 0;
+        reading.round = Round::Begins;
+        Ok(())
+    }
+
+    /// The prompt as the sequence has it. What it stands for is remembered.
+    pub fn end_forgetting(&mut self, reading: Forgetting) -> Vec<TokenId> {
+        let Forgetting { prompt, text, n_held, .. } = reading;
         if n_held > 0 {
             let record = Forgotten {
                 text: prompt[..prompt.len() - (text.len() - n_held)].to_vec(),
@@ -106,7 +195,12 @@ impl Model {
                 self.cache.past.pop_front();
             }
         }
-        Ok(text)
+        text
+    }
+
+    /// The sequence holds tokens that stand for more than they are.
+    pub fn has_forgotten(&self, seq: SequenceId) -> bool {
+        self.cache.tokens(seq).is_ok_and(|tokens| tokens.iter().any(|token| *token >= STAND_IN))
     }
 
     /// The prompt as a sequence would have it that has forgotten most of it; itself where none has.
@@ -150,42 +244,36 @@ impl Model {
         Ok(asked)
     }
 
-    /// Forgets. The tokens that the sequence holds afterwards.
-    fn forget(&mut self, seq: SequenceId, asked: &[Asked], forget: Forget) -> Result<Vec<TokenId>> {
-        let tokens = self.cache.tokens(seq)?.to_vec();
-        let layouts = self.executor.graph().kv().layers.clone();
-        let mut pages = Vec::with_capacity(layouts.len());
-        for (layer, layout) in layouts.iter().enumerate() {
-            let n = tokens.len();
-            let table = match layout.retention() {
-                Retention::All => self.cache.pages(seq)?,
-                Retention::Window => self.cache.window_pages(seq)?.table(),
-            };
-            let first = table.iter().position(|&page| page != kernels::NO_PAGE).unwrap_or(0);
-            let mut bytes = Vec::with_capacity(table.len() - first);
-            for &page in &table[first..] {
-                bytes.push(self.executor.kv_page(layer, page)?);
-            }
-            // (positions from `first` pages on)
-            let rows = KvRows::read(*layout, n - first * PAGE_LEN, bytes.into_iter());
-            let stays: Vec<Vec<usize>> = match layout.retention() {
-                Retention::All => {
-                    let mass = attended(layer, &rows, n, asked, layout.n_kv_heads);
-                    mass.iter().map(|mass| choose(mass, forget)).collect()
-                }
-                // They see the newest only, which all stay.
-                Retention::Window => vec![(n - forget.n_keep..n).collect(); layout.n_kv_heads],
-            };
-            let turned = self.rope_of(layer);
-            pages.push(moved(&rows, first * PAGE_LEN, &stays, turned).pages());
-        }
-        let state = match self.cache.state(seq)? {
-            Some(slot) => Some(self.executor.state(slot)?),
-            None => None,
+    /// The pages that a layer has when it has forgotten.
+    fn without_forgotten(
+        &self,
+        seq: SequenceId,
+        layer: usize,
+        asked: &[Asked],
+        forget: Forget,
+    ) -> Result<Vec<Vec<u8>>> {
+        let (layout, n) = (self.executor.graph().kv().layers[layer], self.len(seq)?);
+        let table = match layout.retention() {
+            Retention::All => self.cache.pages(seq)?,
+            Retention::Window => self.cache.window_pages(seq)?.table(),
         };
-        let held = stand_ins(&tokens, forget);
-        self.refill(seq, &held, &pages, state.as_deref())?;
-        Ok(held)
+        let first = table.iter().position(|&page| page != kernels::NO_PAGE).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(table.len() - first);
+        for &page in &table[first..] {
+            bytes.push((self.executor.kv_layout(layer, page), self.executor.kv_page(layer, page)?));
+        }
+        // (positions from `first` pages on)
+        let pages = bytes.iter().map(|(layout, page)| (*layout, &**page));
+        let rows = KvRows::read_mixed(layout, n - first * PAGE_LEN, pages);
+        let stays: Vec<Vec<usize>> = match layout.retention() {
+            Retention::All => {
+                let mass = attended(layer, &rows, n, asked, layout.n_kv_heads);
+                mass.iter().map(|mass| choose(mass, forget)).collect()
+            }
+            // They see the newest only, which all stay.
+            Retention::Window => vec![(n - forget.n_keep..n).collect(); layout.n_kv_heads],
+        };
+        Ok(moved(&rows, first * PAGE_LEN, &stays, self.rope_of(layer)).pages())
     }
 
     /// How the keys of a layer were turned; None: they were not.
@@ -209,7 +297,10 @@ impl Model {
         pages: &[Vec<Vec<u8>>],
         state: Option<&[u8]>,
     ) -> Result<()> {
+        // what stays is written anew, but comes from what has aged
+        let n_aged = self.cache.aged(seq)?.n;
         self.cache.truncate(seq, 0)?;
+        self.cache.saw_aged(seq, n_aged)?;
         for tokens in tokens.chunks(self.max_rows()) {
             self.cache.reserve(seq, tokens.len())?;
             self.cache.commit(seq, tokens)?;
@@ -264,6 +355,8 @@ fn check(forget: &Forget) -> Result<()> {
 
 /// (n_kv_heads, n): how much the last tokens attend to each position, by the heads that share its keys.
 fn attended(layer: usize, rows: &KvRows, n: usize, asked: &[Asked], n_kv_heads: usize) -> Vec<Vec<f32>> {
+    // What is chosen may differ between instruction sets as roundings do; contexts of one are never another's.
+    let dot = dot::LEVELS.at(IsaLevel::detect());
     let mut mass = vec![vec![0.0f32; n]; n_kv_heads];
     let mut scores = vec![0.0f32; n];
     for Asked { shape, q, positions } in asked.iter().filter(|asked| asked.shape.layer == layer) {
@@ -273,7 +366,7 @@ fn attended(layer: usize, rows: &KvRows, n: usize, asked: &[Asked], n_kv_heads: 
             for head in 0..shape.n_heads {
                 let q = &q[(row * shape.n_heads + head) * d..][..d];
                 for (at, score) in scores.iter_mut().enumerate() {
-                    *score = dot::scalar(q, rows.key(head / group, at)) * shape.scale;
+                    *score = dot(q, rows.key(head / group, at)) * shape.scale;
                 }
                 if let Some(cap) = shape.softcap {
                     softcap::scalar(scores, cap);

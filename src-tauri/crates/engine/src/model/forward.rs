@@ -1,23 +1,24 @@
 //! Batches of sequences through the executor: cut into runs, each with its rows, pages and states.
 
-use kernels::{Batch, Capacity, Observer};
+use kernels::{Batch, Capacity, Executor, Interrupt, Observer};
 
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model, Wanted};
-use crate::error::{EngineError, Result};
-use crate::kv::cache::Copies;
+use crate::error::{EngineError, Result, guarded};
+use crate::kv::cache::{Copies, Turning};
 use crate::tokenizer::Tokenizer;
 
 impl Model {
     /// Runs the chunks: their tokens continue their sequences, and the wanted logits come back.
     ///
     /// Errors: unknown or repeated sequence, unknown token, no room (`request.context_full`): nothing has changed. A
-    /// failed kernel: every sequence holds what it held before, or of it as much as `truncate` can go back to.
+    /// failed kernel, a panic, or a run that was given up: every sequence holds what it held before, or of it as much as `truncate` can go back to.
     pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
         Ok(self.forward_with_tokenizer(batch)?.0)
     }
 
     /// As `forward`, telling `observer` of each step after it ran.
     pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
+        self.answers()?;
         Ok(self.forward_all(batch, Some(observer))?.0)
     }
 
@@ -26,34 +27,37 @@ impl Model {
         &mut self,
         batch: &[Chunk<'_>],
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
+        self.answers()?;
         self.forward_all(batch, None)
     }
 
-    fn forward_all(
+    /// As `forward`, whatever the model's output is.
+    pub(super) fn forward_all(
         &mut self,
         batch: &[Chunk<'_>],
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
-        #[cfg(test)]
-        if self.rows.poison.is_some_and(|poison| batch.iter().any(|chunk| chunk.tokens.contains(&poison))) {
-            return Err(EngineError::new("kernels.panicked", "a poisoned token", ""));
-        }
         let mut n_before = [0; MAX_BATCH_SEQUENCES];
         for (n_held, chunk) in n_before.iter_mut().zip(batch) {
             *n_held = self.cache.tokens(chunk.seq)?.len();
         }
-        let ran = match self.run_all(batch, &mut observer) {
-            Ok(ran) => ran,
-            Err(error) => {
-                for (index, (chunk, &n_held)) in batch.iter().zip(&n_before).enumerate() {
-                    match self.rows.has(index) {
-                        true => self.cache.revert(chunk.seq, n_held)?,
-                        false => self.cache.truncate(chunk.seq, n_held)?,
-                    };
-                }
+        let ran = loop {
+            let error = match guarded(|| self.run_all(batch, &mut observer)) {
+                Ok(ran) => break ran,
+                Err(error) => error,
+            };
+            for (index, (chunk, &n_held)) in batch.iter().zip(&n_before).enumerate() {
+                match self.rows.has(index) {
+                    true => self.cache.revert(chunk.seq, n_held)?,
+                    false => self.cache.truncate(chunk.seq, n_held)?,
+                };
+            }
+            if !error.is_of_gpu() {
                 return Err(error);
             }
+            // ends on the CPU at last, which has no such errors
+            self.recover(error)?;
         };
         if let Some(settling) = &mut self.settling {
             settling.begin();
@@ -63,7 +67,7 @@ impl Model {
             Ran::Once => self.executor.output(),
             Ran::Often => self.gathered.as_slice(),
         };
-        Ok((Logits { data, n_vocab: self.spec.n_vocab }, self.tokenizer.as_ref()))
+        Ok((Logits { data, width: self.spec.output_width() }, self.tokenizer.as_ref()))
     }
 
     fn check(&self, batch: &[Chunk<'_>]) -> Result<()> {
@@ -103,7 +107,9 @@ impl Model {
                     Wanted::Tail(n) => i + n >= chunk.tokens.len(),
                     Wanted::All => true,
                 };
-                if self.rows.is_full(capacity, wanted) {
+                // what ages does so between runs: rows on either side see other pages
+                let ages = self.rows.has(index) && self.cache.ages_at(n_held + i);
+                if ages || self.rows.is_full(capacity, wanted) {
                     self.run(batch, observer)?;
                     self.gathered.extend_from_slice(self.executor.output());
                     ran = Ran::Often;
@@ -128,6 +134,8 @@ impl Model {
     fn run(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<()> {
         let Self { cache, executor, rows, .. } = self;
         for (index, n) in rows.members() {
+            let aged = cache.age_due(batch[index].seq)?;
+            turn(executor, &aged)?;
             let Copies { page, window_page, state } = cache.reserve(batch[index].seq, n)?;
             if let Some((from, to)) = page {
                 executor.kv_copy_page(kernels::Retention::All, from, to)?;
@@ -169,6 +177,15 @@ impl Model {
             None => None,
         };
         executor.run_observed(&batch_of_rows, observer)?;
+        #[cfg(test)]
+        if let Some((token, poison)) = rows.poison
+            && rows.tokens.contains(&token)
+        {
+            match poison {
+                Poison::Fails => return Err(EngineError::new("kernels.panicked", "a poisoned token", "")),
+                Poison::Panics => panic!("token {token} is poisoned"),
+            }
+        }
         let mut n_done = 0;
         for (index, n) in rows.members() {
             cache.commit(batch[index].seq, &rows.tokens[n_done..n_done + n])?;
@@ -177,6 +194,14 @@ impl Model {
         rows.clear();
         Ok(())
     }
+}
+
+/// Fills the pages that have aged.
+pub(super) fn turn(executor: &mut Executor, aged: &Turning) -> Result<()> {
+    for &(from, to) in &aged.to_fill {
+        executor.kv_age_page(from, to)?;
+    }
+    Ok(())
 }
 
 /// How a batch went through the executor, and with that where its logits are.
@@ -200,9 +225,19 @@ pub(super) struct Rows {
     outputs: Vec<u32>,
     /// chunks that have rows here: their place in the batch, and how many
     members: Vec<(usize, usize)>,
+    /// what a run may be given up by
+    pub(super) interrupt: Interrupt,
     /// a batch that has it fails
     #[cfg(test)]
-    pub(super) poison: Option<u32>,
+    pub(super) poison: Option<(u32, Poison)>,
+}
+
+/// How a batch with the poisoned token fails.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Poison {
+    Fails,
+    Panics,
 }
 
 impl Rows {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
-use kernels::{
-    Backend, BackendKind, Cpu, CpuOptions, DeviceId, Executor, KvDType, Retention, Scalar, Tensor,
-};
+use kernels::{Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, KvDType, Retention, Tensor};
 use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
@@ -17,6 +16,7 @@ use crate::adapter::Addition;
 use crate::arch::{self, Family, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
 use crate::error::{DAMAGED, EngineError, Result};
+use crate::kv::aging::Aging;
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
 use crate::kv::size::{KvBytes, PieceBytes, check_precision};
@@ -29,11 +29,24 @@ use crate::tokenizer::Tokenizer;
 const CHECKED: f32 = 0.05;
 const UPLOADED: f32 = 0.9;
 
+/// Where a graphics card is asked for and isn't there, or can't take the model, the CPU stands in.
 pub(super) fn load(
     file: Arc<WeightFile>,
     options: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Model> {
+    match load_on(file.clone(), options, progress) {
+        Err(error) if error.is_of_gpu() => {
+            let options = LoadOptions { devices: Devices::Cpu, ..options.clone() };
+            let mut model = load_on(file, &options, progress)?;
+            model.info.instead = Some(error);
+            Ok(model)
+        }
+        loaded => loaded,
+    }
+}
+
+fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
     progress(0.0);
     let family = arch::find(&file)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
@@ -61,7 +74,9 @@ pub(super) fn load(
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
     let n_devices = devices.len();
-    let asked = Asked { graph: &graph, n_devices, spec: &spec, options, n_ctx, n_weight_bytes };
+    let may_age = kinds.iter().all(|kind| ages(*kind)) && !spec.looks_ahead();
+    let aging = if may_age { options.kv_aging } else { Aging::Off };
+    let asked = Asked { graph: &graph, n_devices, spec: &spec, options, aging, n_ctx, n_weight_bytes };
     let Room { geometry, capacity } = asked.room()?;
     let executor = Executor::new(graph, devices, capacity)?;
     let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
@@ -81,14 +96,29 @@ pub(super) fn load(
         kv_bytes_per_token: identity.bytes.page / kernels::PAGE_LEN as u64,
         kv_fixed_bytes: kv_bytes.fixed() / geometry.max_sequences as u64,
         kv_bytes,
+        kv_aging: geometry.ages.when,
         devices: executor.describe(),
+        instead: None,
     };
     let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
-    let may_move = options.settle && options.resident.is_none() && !options.small_pages;
-    let settling = may_move.then(|| Settling::of(file.clone()));
-    let source = Source { file, family, options: options.clone(), placed };
+    let settling = may_move(options, &kinds).then(|| Settling::of(file.clone()));
+    let source = Source::new(file, family, options.clone(), placed);
     progress(1.0);
     Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, settling, rows, gathered })
+}
+
+/// Whether a device reads contexts that are of two precisions. On a graphics card they stay whole in one.
+fn ages(kind: BackendKind) -> bool {
+    match kind {
+        BackendKind::Scalar | BackendKind::Cpu => true,
+        BackendKind::Gpu => false,
+    }
+}
+
+/// Whether weights may go to large pages: only the CPU reads them there.
+fn may_move(options: &LoadOptions, kinds: &[BackendKind]) -> bool {
+    let is_wanted = options.settle && options.resident.is_none() && !options.small_pages;
+    is_wanted && kinds.contains(&BackendKind::Cpu)
 }
 
 /// What the weights of a loaded model came from.
@@ -97,22 +127,58 @@ pub(super) struct Source {
     pub family: Family,
     pub options: LoadOptions,
     pub placed: Vec<Placed>,
+    /// of adapters
+    pub additions: Vec<Addition>,
+    /// how often a graphics card failed, and what of it nobody has asked for yet
+    pub n_faults: usize,
+    pub fault: Option<EngineError>,
+}
+
+/// A model's weights on devices of their own, with what its checkpoints are known by there.
+pub(super) struct Moved {
+    pub executor: Executor,
+    pub identity: Identity,
+}
+
+impl Source {
+    fn new(file: Arc<WeightFile>, family: Family, options: LoadOptions, placed: Vec<Placed>) -> Self {
+        Self { file, family, options, placed, additions: Vec::new(), n_faults: 0, fault: None }
+    }
+
+    /// The weights on the devices that the options name.
+    pub fn executor(
+        &self,
+        spec: &ModelSpec,
+        capacity: Capacity,
+        n_weight_bytes: u64,
+        fingerprint: &str,
+    ) -> Result<Moved> {
+        let Self { options, placed, additions, .. } = self;
+        let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
+        let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
+        let progress = &mut |_| {};
+        let mut upload = Upload::new(placed, &devices, n_weight_bytes, progress);
+        upload.additions = additions;
+        let graph = decoder::build(spec, &placement, options.kv, &mut upload)?;
+        let executor = Executor::new(graph, devices, capacity)?;
+        let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
+        let identity = identity(fingerprint, spec, &layer_kinds, options, &executor)?;
+        Ok(Moved { executor, identity })
+    }
 }
 
 impl Model {
     /// The same weights with other additions: graph, plans and cache are made anew, no sequence survives. Error:
     /// nothing has changed.
     pub(super) fn rebuild(&mut self, additions: &[Addition], fingerprint: String) -> Result<()> {
-        let Source { options, placed, .. } = &self.source;
-        let (placement, kinds) = placement(&options.devices, self.spec.layers.len())?;
-        let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
-        let (n_weight_bytes, progress) = (self.info.n_weight_bytes, &mut |_| {});
-        let mut upload = Upload::new(placed, &devices, n_weight_bytes, progress);
-        upload.additions = additions;
-        let graph = decoder::build(&self.spec, &placement, options.kv, &mut upload)?;
-        let executor = Executor::new(graph, devices, self.executor.capacity())?;
-        let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
-        self.identity = identity(&fingerprint, &self.spec, &layer_kinds, options, &executor)?;
+        let before = std::mem::replace(&mut self.source.additions, additions.to_vec());
+        let (capacity, n_weight_bytes) = (self.executor.capacity(), self.info.n_weight_bytes);
+        let moved = self.source.executor(&self.spec, capacity, n_weight_bytes, &fingerprint);
+        if moved.is_err() {
+            self.source.additions = before;
+        }
+        let Moved { executor, identity } = moved?;
+        self.identity = identity;
         self.info.fingerprint = fingerprint;
         self.executor = executor;
         self.cache.clear();
@@ -177,6 +243,12 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
     match devices {
         Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
         Devices::Auto | Devices::Cpu => Ok((Placement::single(n_layers), vec![BackendKind::Cpu])),
+        Devices::Gpu { layers } => {
+            let on_card = layers.unwrap_or(n_layers).min(n_layers);
+            let parts = [(BackendKind::Gpu, on_card), (BackendKind::Cpu, n_layers - on_card)];
+            let parts = parts.into_iter().filter(|(_, n)| *n > 0).collect();
+            placement(&Devices::Split(parts), n_layers)
+        }
         Devices::Split(parts) => {
             let n_given = parts.iter().try_fold(0usize, |sum, (_, n)| sum.checked_add(*n));
             if n_given != Some(n_layers) || parts.iter().any(|(_, n)| *n == 0) {
@@ -194,14 +266,10 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
 }
 
 fn backend(kind: BackendKind, options: &LoadOptions) -> Result<Box<dyn Backend>> {
-    match kind {
-        BackendKind::Scalar => Ok(Box::new(Scalar::new())),
-        BackendKind::Cpu => {
-            let LoadOptions { threads, few_threads, isa, cpus, resident, .. } = options;
-            let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
-            Ok(Box::new(Cpu::new(CpuOptions { threads, few_threads, cpus, level, resident: *resident })?))
-        }
-    }
+    let LoadOptions { threads, few_threads, isa, cpus, resident, card, faults, .. } = options;
+    let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
+    let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
+    Ok(kernels::backends::open(kind, &BackendOptions { cpu, card: card.clone(), faults: faults.clone() })?)
 }
 
 fn identity(
@@ -219,8 +287,8 @@ fn identity(
     };
     let layers = &executor.graph().kv().layers;
     let mut bytes = PieceBytes { page: 0, window_page: 0, ..PieceBytes::of(executor.graph().kv()) };
-    for (layer, layout) in layers.iter().enumerate() {
-        let n_bytes = executor.kv_page(layer, 0)?.len() as u64;
+    for layout in layers {
+        let n_bytes = layout.page_bytes() as u64;
         match layout.retention() {
             Retention::All => bytes.page += n_bytes,
             Retention::Window => bytes.window_page += n_bytes,

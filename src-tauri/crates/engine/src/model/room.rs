@@ -4,8 +4,9 @@
 
 use kernels::{Capacity, DeviceId, Graph};
 
-use super::{LoadOptions, MAX_OUTPUT_BYTES, default_max_rows};
+use super::{DEFAULT_MAX_ROWS, LoadOptions, MAX_OUTPUT_BYTES};
 use crate::error::{EngineError, Result};
+use crate::kv::aging::Aging;
 use crate::kv::size::{Geometry, KvBytes};
 use crate::spec::ModelSpec;
 
@@ -16,13 +17,13 @@ const LEAST_ROWS: usize = 8;
 const FEW_OUTPUTS: usize = 4;
 
 /// Of a token of the vocabulary: its text, the tables that find it, its merge, its logit and its place among candidates.
-const TOKEN_BYTES: u64 = 160;
+pub(crate) const TOKEN_BYTES: u64 = 160;
 
 /// Plans, page tables, templates and threads' rooms, whatever the model.
-const FIXED_BYTES: u64 = 512 << 10;
+pub(crate) const FIXED_BYTES: u64 = 512 << 10;
 
 /// What a model takes, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
     /// as many as are in memory at once
     pub weights: u64,
@@ -51,6 +52,7 @@ pub(super) struct Asked<'a> {
     pub n_devices: usize,
     pub spec: &'a ModelSpec,
     pub options: &'a LoadOptions,
+    pub aging: Aging,
     pub n_ctx: usize,
     pub n_weight_bytes: u64,
 }
@@ -59,7 +61,11 @@ impl Asked<'_> {
     /// Error `model.memory`: it is not within the bound.
     pub fn room(&self) -> Result<Room> {
         let options = self.options;
-        let most = options.max_rows.unwrap_or_else(|| default_max_rows(self.spec)).max(1);
+        let looks_ahead = self.spec.looks_ahead();
+        let most = match looks_ahead {
+            true => self.n_ctx,
+            false => options.max_rows.unwrap_or(DEFAULT_MAX_ROWS).max(1),
+        };
         let Some(bound) = options.memory else {
             return Ok(self.with_rows(most, options.kv_bytes, options.kept_bytes, most));
         };
@@ -68,7 +74,10 @@ impl Asked<'_> {
             let needs = self.needs(rows, most);
             let left = bound.checked_sub(needs.total());
             // more than half of what is left besides would be for the length of one run
-            if left.is_some_and(|left| needs.activations <= left + needs.context) || rows <= LEAST_ROWS {
+            if left.is_some_and(|left| needs.activations <= left + needs.context)
+                || rows <= LEAST_ROWS
+                || looks_ahead
+            {
                 let left = left.ok_or_else(|| self.refused(&needs, bound))?;
                 // what is left is for further contexts, for places to go back to, and for those who ask at once
                 let contexts = options.kv_bytes.unwrap_or(u64::MAX).min(needs.context + left / 2);
@@ -89,14 +98,18 @@ impl Asked<'_> {
     ) -> Room {
         let max_sequences = self.options.max_sequences.max(1);
         let geometry = Geometry::new(self.graph.kv(), self.n_ctx, max_sequences, max_rows, kept_bytes)
+            .aging(self.aging, self.graph.kv())
             .within(kv_bytes, self.graph.kv());
-        let max_outputs = (MAX_OUTPUT_BYTES / (4 * self.spec.n_vocab)).clamp(1, most_outputs);
+        let max_outputs = match self.spec.looks_ahead() {
+            true => max_rows,
+            false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, most_outputs),
+        };
         Room { geometry, capacity: capacity(&geometry, max_rows, max_outputs) }
     }
 
     /// What the model takes with one context of `n_ctx`.
     fn needs(&self, max_rows: usize, most: usize) -> Needs {
-        let one = Geometry::new(self.graph.kv(), self.n_ctx, 1, max_rows, 0);
+        let one = self.one(self.n_ctx, max_rows);
         let resident = self.options.resident.map_or(u64::MAX, |resident| resident.n_bytes);
         let outputs = outputs(max_rows, most);
         let capacity = capacity(&one, max_rows, outputs);
@@ -132,7 +145,12 @@ impl Asked<'_> {
     }
 
     fn context_bytes(&self, n_ctx: usize) -> u64 {
-        KvBytes::of(self.graph.kv(), &Geometry::new(self.graph.kv(), n_ctx, 1, LEAST_ROWS, 0)).total()
+        KvBytes::of(self.graph.kv(), &self.one(n_ctx, LEAST_ROWS)).total()
+    }
+
+    /// One context, and nothing kept to go back to.
+    fn one(&self, n_ctx: usize, max_rows: usize) -> Geometry {
+        Geometry::new(self.graph.kv(), n_ctx, 1, max_rows, 0).aging(self.aging, self.graph.kv())
     }
 
     /// The longest context within so many bytes, in whole pages.
@@ -149,6 +167,15 @@ impl Asked<'_> {
     }
 }
 
+#[cfg(test)]
+impl super::Model {
+    /// Bytes of the values of one run that leaves one row of logits.
+    pub(crate) fn activation_bytes(&self) -> u64 {
+        let capacity = Capacity { max_outputs: 1, ..self.executor.capacity() };
+        kernels::arena_bytes(self.executor.graph(), DeviceId(0), &capacity)
+    }
+}
+
 /// Rows of logits: where memory is not short, as many as there are rows.
 fn outputs(rows: usize, most: usize) -> usize {
     if rows == most { most } else { FEW_OUTPUTS.min(rows) }
@@ -157,6 +184,7 @@ fn outputs(rows: usize, most: usize) -> usize {
 fn capacity(geometry: &Geometry, max_rows: usize, max_outputs: usize) -> Capacity {
     Capacity {
         n_pages: geometry.n_pages(),
+        n_aged_pages: geometry.n_aged_pages(),
         n_window_pages: geometry.n_window_pages(),
         max_rows,
         max_outputs,

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::literal::Reader;
+use super::styles;
 
 /// A function that the model wants called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    fn new(name: &str, arguments: Map<String, Value>) -> Option<Self> {
+    pub(super) fn new(name: &str, arguments: Map<String, Value>) -> Option<Self> {
         let name = name.trim().trim_start_matches("functions.").trim();
         let is_name =
             !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>{}[]()\"'".contains(c));
@@ -40,16 +41,46 @@ impl Tools {
         self.0.as_array().is_none_or(Vec::is_empty)
     }
 
-    fn is_text(&self, function: &str, parameter: &str) -> bool {
-        let mut functions =
-            self.0.as_array().into_iter().flatten().map(|tool| tool.get("function").unwrap_or(tool));
-        let found = functions.find(|it| it["name"] == function);
-        found.is_some_and(|it| it["parameters"]["properties"][parameter]["type"] == "string")
+    fn functions(&self) -> impl Iterator<Item = &Value> {
+        self.0.as_array().into_iter().flatten().map(|tool| tool.get("function").unwrap_or(tool))
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.functions().filter_map(|function| function["name"].as_str())
+    }
+
+    /// Of a function's arguments.
+    pub(super) fn schema(&self, function: &str) -> Schema<'_> {
+        let found = self.functions().find(|it| it["name"] == function);
+        Schema(found.and_then(|it| it.get("parameters")))
     }
 
     /// A bare text as the value it stands for.
-    fn value(&self, function: &str, parameter: &str, text: &str) -> Value {
-        if self.is_text(function, parameter) {
+    pub(super) fn value(&self, function: &str, parameter: &str, text: &str) -> Value {
+        self.schema(function).property(parameter).value(text)
+    }
+}
+
+/// What is known of a value before it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema<'a>(Option<&'a Value>);
+
+impl Schema<'_> {
+    pub(super) fn property(self, name: &str) -> Self {
+        Self(self.0.and_then(|schema| schema.get("properties")?.get(name)))
+    }
+
+    pub(super) fn has_property(self, name: &str) -> bool {
+        self.property(name).0.is_some()
+    }
+
+    pub(super) fn items(self) -> Self {
+        Self(self.0.and_then(|schema| schema.get("items")))
+    }
+
+    /// A bare text as the value it stands for.
+    pub(super) fn value(self, text: &str) -> Value {
+        if self.0.is_some_and(|schema| schema["type"] == "string") {
             return Value::String(text.into());
         }
         let mut reader = Reader::new(text);
@@ -66,7 +97,8 @@ pub fn parse(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
     // DeepSeek writes XML whose every tag has a prefix.
     let body = body.replace(DEEPSEEK_PREFIX, "");
     let body = body.trim();
-    let calls = json(body)
+    let calls = styles::read(body, tools)
+        .or_else(|| json(body))
         .or_else(|| xml(body, tools))
         .or_else(|| vendor(body))
         .or_else(|| keyed(body, tools))

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::calls::DEEPSEEK_PREFIX;
-use super::marked;
+use super::styles::{STYLES, Style};
+use super::{marked, recipients};
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
 use crate::tokenizer::{Special, Tokenizer};
@@ -26,9 +27,13 @@ pub struct Tag {
 /// How a model writes its replies.
 #[derive(Debug, Clone, Default)]
 pub struct ReplyFormat {
-    is_harmony: bool,
+    messages: Option<Messages>,
+    /// Parts of it are for recipients, under lines that name them.
+    pub(super) has_recipients: bool,
     pub(super) reasoning: Vec<Tag>,
     pub(super) calls: Vec<Tag>,
+    /// What parts a reply and says nothing.
+    pub(super) fences: Vec<String>,
     /// A whole reply that is a JSON object with a name and parameters is a call.
     pub(super) bare_calls: bool,
     /// Sorted.
@@ -91,12 +96,42 @@ const INNER: &[&str] = &[
     "</arg_value>",
 ];
 
-/// The tokens that make a vocabulary one for harmony.
-const HARMONY: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|return|>"];
+/// Replies that are messages of their own, one after another.
+#[derive(Debug, Clone, Copy)]
+enum Messages {
+    Harmony,
+    Muse,
+}
 
-/// How harmony thinks, and what ends the thinking and begins the answer.
-const ANALYSIS: (&str, &str) = ("<|channel|>analysis<|message|>", "<|end|>");
-const TO_FINAL: &str = "<|end|><|start|>assistant<|channel|>final<|message|>";
+impl Messages {
+    /// The tokens that make a vocabulary one for it.
+    fn tokens(self) -> &'static [&'static str] {
+        match self {
+            Self::Harmony => &["<|channel|>", "<|message|>", "<|start|>", "<|return|>"],
+            Self::Muse => &["<|message|>", "<|start|>", "<|eom|>", "<|eot|>"],
+        }
+    }
+
+    /// Where the tokens are not enough: stands in every template of it.
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Harmony => "",
+            Self::Muse => "<atem:function_calls>",
+        }
+    }
+
+    /// How it thinks, what ends the thinking, and what ends it and begins the answer.
+    fn thinking(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Harmony => (
+                "<|channel|>analysis<|message|>",
+                "<|end|>",
+                "<|end|><|start|>assistant<|channel|>final<|message|>",
+            ),
+            Self::Muse => (" to=self<|message|>", "<|eom|>", "<|eom|><|start|>assistant to=user<|message|>"),
+        }
+    }
+}
 
 /// What Llama's template tells the model about how to call.
 const BARE: &str = "{\"name\": function name";
@@ -108,17 +143,24 @@ impl ReplyFormat {
     /// `template` is the source of the chat template in use; empty where there is none.
     pub fn of(template: &str, tokenizer: &Tokenizer) -> Self {
         let vocabulary = Vocabulary { tokenizer };
-        let is_harmony = HARMONY.iter().all(|text| vocabulary.is_token(text));
-        if is_harmony {
-            let marks = vocabulary.marks(HARMONY.iter().copied());
-            return Self { is_harmony, marks, ..Self::default() };
+        let is_it = |it: &Messages| {
+            template.contains(it.sign()) && it.tokens().iter().all(|text| vocabulary.is_token(text))
+        };
+        if let Some(messages) = [Messages::Harmony, Messages::Muse].into_iter().find(is_it) {
+            let marks = vocabulary.marks(messages.tokens().iter().copied());
+            return Self { messages: Some(messages), marks, ..Self::default() };
         }
+        let is_own = |style: &&Style| template.contains(style.sign) || vocabulary.has_token(style.calls.0);
+        let styles: Vec<&Style> = STYLES.iter().copied().filter(is_own).collect();
+        let own = styles.iter().filter_map(|style| style.reasoning);
         let reasoning = REASONING
             .iter()
             .filter(|(open, _, as_text)| {
                 *as_text || template.contains(open.trim_end()) || vocabulary.has_token(open)
             })
-            .map(|(open, close, _)| vocabulary.tag(open, close, false))
+            .map(|(open, close, _)| (*open, *close))
+            .chain(own)
+            .map(|(open, close)| vocabulary.tag(open, close, false))
             .collect();
         let in_template = |text: &str| match text {
             "```tool_code\n" => template.contains(GEMMA_TURN),
@@ -126,7 +168,8 @@ impl ReplyFormat {
             text if text.contains(DEEPSEEK_PREFIX) => template.contains(DEEPSEEK_PREFIX),
             text => template.contains(text),
         };
-        let calls: Vec<Tag> = CALLS
+        let own = styles.iter().map(|style| vocabulary.tag(style.calls.0, style.calls.1, false));
+        let calls = CALLS
             .iter()
             .filter(|(open, _, _)| in_template(open) || vocabulary.has_token(open))
             .map(|(open, close, keeps_open)| {
@@ -134,16 +177,27 @@ impl ReplyFormat {
                     in_template(close) || vocabulary.has_token(close) || !vocabulary.has_token(open);
                 vocabulary.tag(open, if has_end { close } else { "" }, *keeps_open)
             })
+            .chain(own)
             .collect();
         let literals = REASONING.iter().chain(CALLS).flat_map(|(open, close, _)| [*open, *close]);
-        let marks = vocabulary.marks(literals.chain(INNER.iter().copied()));
+        let own = styles.iter().flat_map(|style| style.literals());
+        let marks = vocabulary.marks(literals.chain(INNER.iter().copied()).chain(own));
         let text = |id: &TokenId| tokenizer.token_text(*id).unwrap_or_default().to_owned();
         let mark_texts = marks.iter().map(text).collect();
-        Self { is_harmony, reasoning, calls, bare_calls: template.contains(BARE), marks, mark_texts }
+        Self {
+            messages: None,
+            has_recipients: template.contains(recipients::SIGN),
+            reasoning,
+            calls,
+            fences: styles.iter().flat_map(|style| style.fences).map(|it| vocabulary.marked(it)).collect(),
+            bare_calls: template.contains(BARE),
+            marks,
+            mark_texts,
+        }
     }
 
-    pub fn is_harmony(&self) -> bool {
-        self.is_harmony
+    pub fn has_messages(&self) -> bool {
+        self.messages.is_some()
     }
 
     /// Tokens of the vocabulary that are markup of a reply, whatever their kind; sorted.
@@ -160,14 +214,13 @@ impl ReplyFormat {
         tokenizer: &Tokenizer,
     ) -> Option<ReasoningBudget> {
         let encode = |text: &str| tokenizer.encode(text, Special::Parse);
-        if self.is_harmony {
-            let (open, close) = ANALYSIS;
+        if let Some((open, close, ending)) = self.messages.map(Messages::thinking) {
             return Some(ReasoningBudget {
                 max_tokens,
                 open: open.into(),
                 close: close.into(),
                 begins_inside: prompt.ends_with(open),
-                ending: encode(TO_FINAL),
+                ending: encode(ending),
             });
         }
         let opened = self.reasoning.iter().find(|tag| opens(prompt, tag));

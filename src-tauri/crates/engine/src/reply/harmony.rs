@@ -1,10 +1,11 @@
 //! Replies in harmony: messages, each with a header that names its channel and whom it is for.
 //!
 //! `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`. What is
-//! analysed is reasoning; what is for a function is a call; the rest is text. Tags are tokens, never text.
+//! analysed is reasoning; what is for a function is a call; the rest is text. Tags are tokens, never text. Muse writes the
+//! same without channels: reasoning is for `self`, and `<|eom|>` and `<|eot|>` end messages.
 
-use super::calls;
-use super::{Show, Shown, marked};
+use super::calls::{self, Tools};
+use super::{Show, Shown, marked, styles};
 
 /// A header longer than this is none.
 const MOST_HEADER_BYTES: usize = 256;
@@ -30,6 +31,7 @@ enum Body {
 
 #[derive(Debug, Clone)]
 pub struct Harmony {
+    tools: Tools,
     state: State,
     /// The header, or the body of a call, so far.
     held: String,
@@ -41,8 +43,9 @@ pub struct Harmony {
 
 impl Harmony {
     /// The prompt may end in the middle of a header, or after it.
-    pub fn new(prompt: &str) -> Self {
+    pub fn new(prompt: &str, tools: Tools) -> Self {
         let mut this = Self {
+            tools,
             state: State::Header { is_first: true },
             held: String::new(),
             said: false,
@@ -78,7 +81,7 @@ impl Harmony {
                 self.held.push_str(piece);
             }
             Some("<|message|>") => self.open(show),
-            Some("<|end|>" | "<|return|>" | "<|call|>") => self.end(show),
+            Some("<|end|>" | "<|return|>" | "<|call|>" | "<|eom|>" | "<|eot|>") => self.end(show),
             Some("<|constrain|>") if matches!(self.state, State::Header { .. }) => self.held.push(' '),
             Some(_) => {}
             None => self.take(piece, show),
@@ -134,6 +137,7 @@ impl Harmony {
         let recipient = recipient.filter(|name| !name.is_empty() && name != "user" && name != "assistant");
         self.begins_message = true;
         self.state = State::Body(match (recipient, channel.as_str()) {
+            (Some(name), _) if name == "self" => Body::Reasoning,
             (Some(name), _) => Body::Call(name),
             (None, "analysis") => Body::Reasoning,
             (None, _) => Body::Text,
@@ -158,8 +162,9 @@ impl Harmony {
     }
 
     fn call(&mut self, name: &str, arguments: &str, show: &mut Show<'_>) {
-        match calls::call(name, arguments) {
-            Some(call) => show(Shown::Call(call)),
+        let calls = calls::call(name, arguments).map(|call| vec![call]);
+        match calls.or_else(|| styles::read(arguments, &self.tools)) {
+            Some(calls) => calls.into_iter().for_each(|call| show(Shown::Call(call))),
             None => {
                 show(Shown::Malformed(
                     "The model wanted to call a tool, but its arguments are no JSON object.",

@@ -9,6 +9,8 @@ mod format;
 mod harmony;
 mod literal;
 mod marked;
+mod recipients;
+mod styles;
 mod tags;
 
 use serde_json::Value;
@@ -16,6 +18,7 @@ use serde_json::Value;
 pub use calls::{ToolCall, Tools};
 pub use format::ReplyFormat;
 use harmony::Harmony;
+use recipients::Recipients;
 use tags::Tagged;
 
 /// A piece of a reply.
@@ -41,6 +44,7 @@ pub struct ReplySplitter {
 enum Dialect {
     Tagged(Tagged),
     Harmony(Harmony),
+    Recipients(Recipients),
 }
 
 impl ReplySplitter {
@@ -48,8 +52,10 @@ impl ReplySplitter {
     /// any, only tags that are tokens make a call.
     pub fn new(format: &ReplyFormat, prompt: &str, tools: &Value) -> Self {
         let tools = Tools::new(tools);
-        let dialect = if format.is_harmony() {
-            Dialect::Harmony(Harmony::new(prompt))
+        let dialect = if format.has_messages() {
+            Dialect::Harmony(Harmony::new(prompt, tools))
+        } else if format.has_recipients {
+            Dialect::Recipients(Recipients::new(prompt, &tools))
         } else {
             Dialect::Tagged(Tagged::new(format, prompt, tools))
         };
@@ -68,6 +74,7 @@ impl ReplySplitter {
         let is_nothing = match &self.dialect {
             Dialect::Tagged(tagged) => is_control && !tagged.knows(text),
             Dialect::Harmony(_) => false,
+            Dialect::Recipients(_) => is_control,
         };
         if !is_nothing {
             self.push(&marked::mark(text, is_control), show);
@@ -79,6 +86,7 @@ impl ReplySplitter {
         match &mut self.dialect {
             Dialect::Tagged(tagged) => tagged.finish(show),
             Dialect::Harmony(harmony) => harmony.finish(show),
+            Dialect::Recipients(recipients) => recipients.finish(show),
         }
     }
 
@@ -86,6 +94,7 @@ impl ReplySplitter {
         match &mut self.dialect {
             Dialect::Tagged(tagged) => tagged.push(piece, show),
             Dialect::Harmony(harmony) => harmony.push(piece, show),
+            Dialect::Recipients(recipients) => recipients.push(piece, show),
         }
     }
 }

@@ -29,6 +29,8 @@ enum State {
 pub struct Tagged {
     reasoning: Vec<Tag>,
     calls: Vec<Tag>,
+    /// Say nothing.
+    fences: Vec<String>,
     bare_calls: bool,
     /// Control tokens that mean something.
     known: Vec<String>,
@@ -50,6 +52,7 @@ impl Tagged {
         Self {
             reasoning: format.reasoning.clone(),
             calls,
+            fences: format.fences.clone(),
             bare_calls: format.bare_calls && !tools.is_empty(),
             known: format.mark_texts.clone(),
             tools,
@@ -157,19 +160,25 @@ impl Tagged {
         false
     }
 
-    /// Tags that may open something in the middle of the text, with what they open.
-    fn openings(&self) -> impl Iterator<Item = (&Tag, State)> {
-        let calls = self.calls.iter().enumerate().map(|(at, tag)| (tag, State::Call(at)));
+    /// What may open something in the middle of the text, how much of it is taken away, and what it opens.
+    fn openings(&self) -> impl Iterator<Item = (&str, usize, State)> {
+        let n_taken = |tag: &Tag| if tag.keeps_open { 0 } else { tag.open.len() };
+        let calls = self.calls.iter().enumerate();
+        let calls = calls.map(move |(at, tag)| (tag.open.as_str(), n_taken(tag), State::Call(at)));
         let reasoning = self.reasoning.iter().enumerate().filter(|(_, tag)| tag.is_token);
-        calls.chain(reasoning.map(|(at, tag)| (tag, State::Reasoning(at))))
+        let reasoning = reasoning.map(|(at, tag)| (tag.open.as_str(), tag.open.len(), State::Reasoning(at)));
+        let fences = self.fences.iter().map(|fence| (fence.as_str(), fence.len(), State::After));
+        calls.chain(reasoning).chain(fences)
     }
 
     fn step_text(&mut self, show: &mut Show<'_>) -> bool {
-        let found = self.openings().filter_map(|(tag, state)| Some((self.held.find(&tag.open)?, tag, state)));
-        if let Some((at, tag, state)) =
-            found.min_by_key(|(at, tag, _)| (*at, std::cmp::Reverse(tag.open.len())))
+        let found = self.openings().filter_map(|(open, n_taken, state)| {
+            self.held.find(open).map(|at| (at, open.len(), n_taken, state))
+        });
+        if let Some((at, _, n_taken, state)) =
+            found.min_by_key(|(at, n_open, ..)| (*at, std::cmp::Reverse(*n_open)))
         {
-            let after = at + if tag.keeps_open { 0 } else { tag.open.len() };
+            let after = at + n_taken;
             let said = self.held[..at].trim_end();
             say(said, show);
             self.gap = self.held[said.len()..at].to_string();
@@ -177,7 +186,7 @@ impl Tagged {
             (self.state, self.n_searched) = (state, 0);
             return true;
         }
-        let held = self.openings().map(|(tag, _)| held_suffix(&self.held, &tag.open)).max();
+        let held = self.openings().map(|(open, ..)| held_suffix(&self.held, open)).max();
         let mut solid = self.held.len() - held.unwrap_or(0);
         if held.is_some() {
             // White space before a tag is dropped, so it waits for what follows.

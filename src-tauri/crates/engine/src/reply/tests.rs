@@ -255,3 +255,174 @@ fn half_a_tag_is_never_shown() {
         });
     }
 }
+
+/// A way of one vendor's own: its template's sign, and the tokens of its vocabulary (none of them, too).
+fn own(template: &'static str, control: &'static [&'static str]) -> [Style; 2] {
+    [control, &[]].map(|control| Style { template, control, has_tools: true, ..PLAIN })
+}
+
+const F: [&str; 1] = ["f({\"x\":\"a\"})"];
+
+#[test]
+fn hunyuan_puts_names_keys_and_values_between_tags() {
+    let tags = &[
+        "<tool_calls:opensource>",
+        "</tool_calls:opensource>",
+        "<tool_sep:opensource>",
+        "</think:opensource>",
+    ];
+    for hunyuan in own("set a = '<tool_calls{}>'.format(x)", tags) {
+        let call = "<tool_call:opensource>f<tool_sep:opensource>\n<arg_key:opensource>x</arg_key:opensource>\n\
+                    <arg_value:opensource>a</arg_value:opensource>\n</tool_call:opensource>\n";
+        let calls = |inner: &str| format!("<tool_calls:opensource>\n{inner}</tool_calls:opensource>");
+        hunyuan.check(&calls(call), "", "", &F);
+        hunyuan.check(&format!("I look.{}", calls(&[call, call].concat())), "I look.", "", &[F[0], F[0]]);
+        hunyuan.check("<think:opensource>Hm.</think:opensource>Yes.", "Yes.", "Hm.", &[]);
+        let half = &calls(call)[..60];
+        hunyuan.check_all(&format!("a {half}"), &format!("a {half}"), "", &[], 1);
+        hunyuan.check("<tool_calls:open", "<tool_calls:open", "", &[]);
+    }
+}
+
+#[test]
+fn solar_writes_messages_of_thoughts_words_and_calls() {
+    let control = &[
+        "<|begin|>",
+        "<|end|>",
+        "<|think|>",
+        "<|content|>",
+        "<|tool_calls|>",
+        "<|calls|>",
+        "<|tool_call:begin|>",
+        "<|tool_call:name|>",
+        "<|tool_call:args|>",
+        "<|tool_call:end|>",
+    ];
+    let [solar, _] = own("<|tool_call:args|>", control);
+    let solar = Style { prompt: "<|begin|>assistant", ..solar };
+    let call = |arguments: &str| {
+        format!(
+            "<|tool_calls|><|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{arguments}<|tool_call:end|><|calls|>"
+        )
+    };
+    let thought = "<|think|>Hm.<|end|><|begin|>assistant";
+    solar.check(&call("{\"x\": \"a\"}"), "", "", &F);
+    solar.check(&format!("{thought}{}", call("{\"x\": \"a\"}")), "", "Hm.", &F);
+    solar.check(&format!("{thought}<|content|>The end.<|end|>"), "The end.", "Hm.", &[]);
+    solar.check("<|content|>An assistant begins.<|end|>", "An assistant begins.", "", &[]);
+    solar.check_all(&call("{\"x\": "), &call("{\"x\": "), "", &[], 1);
+    let half = "<|tool_calls|><|tool_call:begin|>id<|tool_call:name|>f";
+    solar.check_all(&format!("<|content|>a {half}"), &format!("a {half}"), "", &[], 1);
+}
+
+#[test]
+fn kimi_k3_opens_and_closes_elements() {
+    let [kimi, _] = own("open_tag('call'", &["<|open|>", "<|close|>", "<|sep|>"]);
+    let kimi = Style { prompt: "<|open|>message role=\"assistant\"<|sep|><|open|>think<|sep|>", ..kimi };
+    let argument = "<|open|>argument key=\"x\" type=\"string\"<|sep|>a<|close|>argument<|sep|>";
+    let call = format!("<|open|>call tool=\"f\" index=\"1\"<|sep|>{argument}<|close|>call<|sep|>");
+    let whole = |words: &str, calls: &str| {
+        format!(
+            "Hm.<|close|>think<|sep|><|open|>response<|sep|>{words}<|close|>response<|sep|>{calls}<|close|>message<|sep|>"
+        )
+    };
+    let tools = |inner: &str| format!("<|open|>tools<|sep|>{inner}<|close|>tools<|sep|>");
+    kimi.check(&whole("The response: open.", ""), "The response: open.", "Hm.", &[]);
+    kimi.check(&whole("", &tools(&call)), "", "Hm.", &F);
+    kimi.check(&whole("Now.", &tools(&[call.as_str(), &call].concat())), "Now.", "Hm.", &[F[0], F[0]]);
+    let wrong = tools(&call.replace("type=\"string\"", "type=\"number\""));
+    kimi.check_all(&whole("a", &wrong), &format!("a{wrong}"), "Hm.", &[], 1);
+    let half = "<|open|>tools<|sep|><|open|>call tool=\"f\"";
+    kimi.check_all(&format!("<|close|>think<|sep|>{half}"), half, "", &[], 1);
+}
+
+#[test]
+fn minimax_m3_puts_a_token_before_every_tag() {
+    for minimax in own("ns = ']<]minimax[>[' <mm:think>", &["]<]minimax[>[", "<mm:think>", "</mm:think>"]) {
+        let call =
+            "]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<x>a]<]minimax[>[</x>]<]minimax[>[</invoke>\n";
+        let calls = |inner: &str| format!("]<]minimax[>[<tool_call>\n{inner}]<]minimax[>[</tool_call>");
+        minimax.check(&format!("</mm:think>{}", calls(call)), "", "", &F);
+        minimax.check(
+            &format!("<mm:think>Hm.</mm:think>Now.{}", calls(&[call, call].concat())),
+            "Now.",
+            "Hm.",
+            &[F[0], F[0]],
+        );
+        let wrong = calls(&call.replace("</x>", "</y>"));
+        minimax.check_all(&format!("a {wrong}"), &format!("a {wrong}"), "", &[], 1);
+        let half = "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke";
+        minimax.check_all(&format!("a {half}"), &format!("a {half}"), "", &[], 1);
+    }
+}
+
+#[test]
+fn gigachat_calls_in_a_message_of_its_own() {
+    let [gigachat, _] = own("'role': 'function call',", &["<|role_sep|>", "<|message_sep|>"]);
+    let call = |arguments: &str| {
+        format!(
+            "<|message_sep|>\n\nfunction call<|role_sep|>\n{{\"name\": \"f\", \"arguments\": {arguments}}}<|message_sep|>\n\n"
+        )
+    };
+    gigachat.check(&call("{\"x\": \"a\"}"), "", "", &F);
+    gigachat.check(&format!("I look.{}", call("{\"x\": \"a\"}")), "I look.", "", &F);
+    gigachat.check("A function call is this.<|message_sep|>", "A function call is this.", "", &[]);
+    let wrong = "function call<|role_sep|>\n{\"name\": ";
+    gigachat.check_all(
+        &format!("a<|message_sep|>\n\n{wrong}<|message_sep|>"),
+        &format!("a\n\n{wrong}"),
+        "",
+        &[],
+        1,
+    );
+    gigachat.check_all(
+        "function call<|role_sep|>\n{\"name\"",
+        "function call<|role_sep|>\n{\"name\"",
+        "",
+        &[],
+        1,
+    );
+}
+
+#[test]
+fn muse_writes_to_itself_to_tools_and_to_the_user() {
+    let control = &["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"];
+    let [muse, _] = own("<atem:function_calls>", control);
+    let muse = Style { prompt: "<|eot|><|start|>assistant", ..muse };
+    let thought = " to=self<|message|>Hm.<|eom|><|start|>assistant";
+    let call = "<atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"x\">a</atem:parameter>\n\
+                </atem:invoke>\n</atem:function_calls>";
+    muse.check(" to=user<|message|>Yes.<|eot|>", "Yes.", "", &[]);
+    muse.check(&format!("{thought} to=user<|message|>Yes.<|eot|>"), "Yes.", "Hm.", &[]);
+    muse.check(&format!("{thought} to=f<|message|>{call}<|eot|>"), "", "Hm.", &F);
+    muse.check(
+        &format!(" to=f<|message|>{call}<|eom|><|start|>assistant to=f<|message|>{call}<|eot|>"),
+        "",
+        "",
+        &[F[0], F[0]],
+    );
+    let half = &call[..70];
+    muse.check_all(&format!(" to=f<|message|>{half}"), &format!("to=f {half}"), "", &[], 1);
+}
+
+#[test]
+fn functionary_names_a_recipient_in_a_line() {
+    let functionary = Style {
+        template: "Respond:\n>>>${recipient}\n",
+        prompt: "<|end_header_id|>\n\n>>>",
+        control: &["<|eot_id|>"],
+        has_tools: true,
+        ..PLAIN
+    };
+    functionary.check("all\nHello.", "Hello.", "", &[]);
+    functionary.check("f\n{\"x\": \"a\"}", "", "", &F);
+    functionary.check("f\n{\"x\": \"a\"}>>>f\n{\"x\": \"a\"}", "", "", &[F[0], F[0]]);
+    functionary.check("all\nI look.>>>f\n{\"x\": \"a\"}<|eot_id|>", "I look.", "", &F);
+    // At Python's prompt; and who forgets a name speaks to all.
+    functionary.check("all\n>>> print(1)\n>>>g\n", ">>> print(1)\n>>>g\n", "", &[]);
+    functionary.check("Just some words.\nAnd more.", "Just some words.\nAnd more.", "", &[]);
+    functionary.check("al", "al", "", &[]);
+    functionary.check_all("f\n{\"x\": ", "f\n{\"x\": ", "", &[], 1);
+    functionary.check_all("all\na>>>f\nwords>>>all\nb", "af\nwordsb", "", &[], 1);
+    Style { prompt: "", ..functionary }.check("Hello.>>>f\n{\"x\": \"a\"}", "Hello.", "", &F);
+}

@@ -19,6 +19,10 @@ const KEEP_EVERY: usize = 1024;
 /// that the next prompt has in their place.
 const OPENING: usize = 16;
 
+/// Whoever has this stop text fails at its first token.
+#[cfg(test)]
+pub(super) const PANICS: &str = "panics";
+
 /// A request that has its sequence.
 pub(super) struct Active {
     pub request: Request,
@@ -68,6 +72,7 @@ pub(super) enum End {
 impl Active {
     /// Checks the request against the model, finds its sequence and what of the prompt that holds already.
     pub fn new(request: Request, model: &mut Model) -> Result<Self> {
+        model.answers()?;
         let n_prompt = request.prompt.len();
         if n_prompt == 0 {
             return Err(EngineError::new(
@@ -87,6 +92,12 @@ impl Active {
         model.check_tokens(&request.prompt[n_held..])?;
         model.check_tokens(&request.script)?;
         model.check_tokens(&request.resumed)?;
+        let chain = Chain::new(&request.sampling, model.spec().n_vocab);
+        let stream = model.tokenizer().map(Tokenizer::stream);
+        let (stops, budget) = (StopStrings::new(&request.stop), request.budget.clone().map(BudgetWatch::new));
+        let guesser = request.speculation.map(|how| Guesser::new(how, model.n_ctx(), &request.prompt));
+        let history = request.prompt.clone();
+        // last, so that nothing that fails leaves a sequence behind
         let (sequence, n_reused) = match request.sequence {
             None => (model.new_sequence()?, 0),
             Some(sequence) => {
@@ -103,16 +114,16 @@ impl Active {
         };
         Ok(Self {
             sequence,
-            history: request.prompt.clone(),
+            history,
             n_done: n_reused,
             rewind: model.rewind(),
             n_reused,
             n_generated: 0,
-            chain: Chain::new(&request.sampling, model.spec().n_vocab),
-            stream: model.tokenizer().map(Tokenizer::stream),
-            stops: StopStrings::new(&request.stop),
-            budget: request.budget.clone().map(BudgetWatch::new),
-            guesser: request.speculation.map(|how| Guesser::new(how, model.n_ctx(), &request.prompt)),
+            chain,
+            stream,
+            stops,
+            budget,
+            guesser,
             rows: Vec::new(),
             n_drafted: 0,
             n_accepted: 0,
@@ -165,16 +176,17 @@ impl Active {
         stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
     }
 
-    /// Guesses what follows, as far as it could be accepted; nothing where nothing is guessed. Error: the draft model's.
+    /// Guesses what follows `n_tokens`, at most `n_most` and as far as it could be accepted; nothing where nothing is
+    /// guessed. Error: the draft model's.
     pub fn guess(
         &mut self,
-        n_tokens: usize,
+        (n_tokens, n_most): (usize, usize),
         n_ctx: usize,
         draft_model: Option<&mut DraftModel>,
     ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
         let n_room = n_ctx.saturating_sub(self.history.len());
-        let n = n_left.min(n_room).min(REWIND.saturating_sub(n_tokens));
+        let n = n_left.min(n_room).min(n_most).min(REWIND.saturating_sub(n_tokens));
         let Some(guesser) = &mut self.guesser else { return Ok(&[]) };
         if guesser.guess(&self.history, n)
             && let Some(draft_model) = draft_model
@@ -251,8 +263,8 @@ impl Active {
         if share.n_guesses > 0 {
             let held = model.truncate(self.sequence, self.n_done);
             self.n_done = held.expect("the sequence has just run");
-            model.unmark(self.sequence);
         }
+        model.unmark(self.sequence);
     }
 
     /// Samples the next token and says whether it was the last.
@@ -282,6 +294,8 @@ impl Active {
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
     ) -> Option<End> {
+        #[cfg(test)]
+        assert!(self.request.stop.iter().all(|stop| stop != PANICS), "a stop text that panics");
         self.history.push(token);
         self.n_generated += 1;
         if let Some(guesser) = &mut self.guesser {

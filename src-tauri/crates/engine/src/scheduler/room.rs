@@ -38,16 +38,23 @@ impl Scheduler {
         shares.iter().map(of).sum()
     }
 
-    /// Pauses the youngest until the step has its pages. One that is alone goes on: the cache holds any one context.
+    /// Lets contexts age where they do so under pressure, then pauses the youngest until the step has its pages, but none that holds what can't be computed anew. One that is
+    /// alone goes on: the cache holds any one context.
     pub(super) fn make_room(&mut self, model: &mut Model, shares: &mut Vec<Share>) {
+        let lacks =
+            |model: &Model| model.is_kv_bounded() && self.n_pages(model, shares) > model.n_free_pages();
+        while lacks(model) && model.age_some() {}
         while model.is_kv_bounded()
             && self.active.len() > 1
             && self.n_pages(model, shares) > model.n_free_pages()
         {
-            let Some(mut youngest) = self.active.pop() else { return };
+            let can_go = |active: &Active| !model.has_forgotten(active.sequence);
+            let Some(at) = self.active.iter().rposition(can_go) else { return };
+            let mut youngest = self.active.remove(at);
             youngest.pause(model);
             self.paused.push(youngest);
-            shares.retain(|share| share.index < self.active.len());
+            shares.retain(|share| share.index != at);
+            shares.iter_mut().filter(|share| share.index > at).for_each(|share| share.index -= 1);
         }
     }
 

@@ -5,16 +5,23 @@ use std::sync::Arc;
 
 use weights::{SharedBytes, WeightFile};
 
+use super::active::PANICS;
 use super::*;
-use crate::LoadOptions;
+use crate::model::forward::Poison;
 use crate::shape::{self, Shape};
+use crate::{Interrupt, LoadOptions};
 
 const POISON: TokenId = 599;
 
 pub(crate) fn model() -> Model {
-    let shape = *shape::find("llama-3.2-1b").unwrap();
+    small("llama-3.2-1b", 2)
+}
+
+/// A published shape made small: its windows, sinks, norms and experts are as they are.
+pub(crate) fn small(name: &str, n_layers: u32) -> Model {
+    let shape = *shape::find(name).unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
-    let shape = Shape { n_layers: 2, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
+    let shape = Shape { n_layers, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();
     shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
     let file = WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap();
@@ -39,33 +46,99 @@ fn request(id: u64, prompt: Vec<TokenId>) -> Request {
     }
 }
 
-fn run(model: &mut Model, requests: Vec<Request>) -> BTreeMap<u64, (Vec<TokenId>, GenEvent)> {
-    let mut scheduler = Scheduler::new();
-    requests.into_iter().for_each(|request| scheduler.submit(request).unwrap());
-    let (mut ids, mut ends) = (BTreeMap::<u64, Vec<TokenId>>::new(), BTreeMap::new());
-    let mut take = |id, event| match event {
+/// The tokens of each request, and how it ended.
+type Outcomes = BTreeMap<u64, (Vec<TokenId>, GenEvent)>;
+
+fn take(outcomes: &mut Outcomes, id: u64, event: GenEvent) {
+    let (ids, end) = outcomes.entry(id).or_insert((Vec::new(), GenEvent::Prefill { done: 0, total: 0 }));
+    match event {
         GenEvent::Prefill { .. } => {}
-        GenEvent::Token { id: token, .. } => ids.entry(id).or_default().push(token),
-        end => assert!(ends.insert(id, end).is_none()),
-    };
-    while scheduler.step(model, &mut take) {}
-    ends.into_iter().map(|(id, end)| (id, (ids.remove(&id).unwrap_or_default(), end))).collect()
+        GenEvent::Token { id: token, .. } => ids.push(token),
+        GenEvent::Done(_) | GenEvent::Failed(_) => {
+            assert!(matches!(end, GenEvent::Prefill { .. }), "it ends once");
+            *end = event;
+        }
+    }
 }
 
-#[test]
-fn a_batch_that_fails_fails_only_the_request_whose_fault_it_is() {
-    let mut model = model();
-    let prompts = [vec![1, 2, 3], vec![7; 9], vec![4, 5, POISON, 6], vec![11, 12]];
-    let requests = || prompts.iter().zip(0..).map(|(prompt, id)| request(id, prompt.clone()));
-    let expected = run(&mut model, requests().collect());
-    model.poison(POISON);
-    let outcomes = run(&mut model, requests().collect());
+fn run(model: &mut Model, requests: Vec<Request>) -> Outcomes {
+    let mut scheduler = Scheduler::new();
+    requests.into_iter().for_each(|request| scheduler.submit(request).unwrap());
+    let mut outcomes = Outcomes::new();
+    while scheduler.step(model, &mut |id, event| take(&mut outcomes, id, event)) {}
+    outcomes
+}
+
+fn prompts() -> Vec<Vec<TokenId>> {
+    vec![vec![1, 2, 3], vec![7; 9], vec![4, 5, POISON, 6], vec![11, 12]]
+}
+
+fn requests() -> Vec<Request> {
+    prompts().into_iter().zip(0..).map(|(prompt, id)| request(id, prompt)).collect()
+}
+
+/// Request 2 has failed with this code, the others are as they are without it.
+fn only_the_third_fails(model: &mut Model, requests: Vec<Request>, expected: &Outcomes, code: &str) {
+    let outcomes = run(model, requests);
     for (id, outcome) in &outcomes {
         match id {
-            2 => assert!(matches!(&outcome.1, GenEvent::Failed(error) if error.code() == "kernels.panicked")),
-            _ => assert_eq!(outcome, &expected[id], "request {id}"),
+            2 => assert!(
+                matches!(&outcome.1, GenEvent::Failed(error) if error.code() == code),
+                "{code}: {outcome:?}"
+            ),
+            _ => assert_eq!(outcome, &expected[id], "{code}: request {id}"),
         }
     }
     assert_eq!(outcomes.len(), 4);
+    assert_eq!(model.kv_usage().n_pages, 0);
+}
+
+#[test]
+fn what_fails_fails_only_the_request_whose_fault_it_is() {
+    let mut model = model();
+    let expected = run(&mut model, requests());
+    let mut panicking = requests();
+    panicking[2].stop = vec![PANICS.into()];
+    only_the_third_fails(&mut model, panicking, &expected, "engine.panicked");
+    for (how, code) in [(Poison::Fails, "kernels.panicked"), (Poison::Panics, "engine.panicked")] {
+        model.poison(POISON, how);
+        only_the_third_fails(&mut model, requests(), &expected, code);
+    }
+}
+
+#[test]
+fn a_run_that_is_given_up_costs_nobody_a_token() {
+    let mut model = model();
+    let expected = run(&mut model, requests());
+    let interrupt = Interrupt::default();
+    model.interrupt_by(interrupt.clone());
+    interrupt.ask();
+    let mut scheduler = Scheduler::new();
+    requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
+    let (mut outcomes, mut n_steps) = (Outcomes::new(), 0);
+    loop {
+        // who asks all the time is not heard twice in a row
+        let is_given_up = n_steps % 2 == 0;
+        let mut n_events = 0;
+        let goes_on = scheduler.step(&mut model, &mut |id, event| {
+            n_events += usize::from(!matches!(event, GenEvent::Prefill { .. }));
+            take(&mut outcomes, id, event);
+        });
+        assert_eq!(n_events == 0, is_given_up, "step {n_steps}: nothing comes of a run that is given up");
+        n_steps += 1;
+        if !goes_on {
+            break;
+        }
+        if n_steps == 9 {
+            scheduler.cancel(1);
+        }
+    }
+    for (id, (ids, end)) in outcomes {
+        let (whole, whole_end) = &expected[&id];
+        match id {
+            1 => assert!(whole.starts_with(&ids) && ids.len() < whole.len(), "cancelled at once"),
+            _ => assert_eq!((&ids, &end), (whole, whole_end), "request {id}"),
+        }
+    }
     assert_eq!(model.kv_usage().n_pages, 0);
 }

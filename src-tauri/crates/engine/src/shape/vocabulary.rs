@@ -14,6 +14,7 @@ const TEMPLATE: &str =
 
 /// Adds the keys of a vocabulary of `n_vocab` entries. Panics below 256 bytes and the control tokens.
 pub(super) fn write(n_vocab: usize, writer: &mut GgufWriter) {
+    assert!(n_vocab >= 256 + CONTROL.len(), "a vocabulary of {n_vocab} has no room for every byte");
     let n_text = n_vocab - CONTROL.len();
     let mut tokens: Vec<String> = (0..=255).map(|byte| char_of(byte).to_string()).collect();
     let mut merges = Vec::new();

@@ -5,9 +5,15 @@
 pub enum Role {
     TokenEmbedding,
     PositionEmbedding,
+    TextKinds,
+    EmbeddingNorm,
+    EmbeddingNormBias,
     OutputNorm,
     OutputNormBias,
     Output,
+    /// Linear layers behind the output norm of models that embed.
+    Dense2,
+    Dense3,
     /// A narrow embedding for every layer, one after another.
     PerLayerEmbedding,
     PerLayerProjection,

@@ -18,6 +18,12 @@ impl ModelSpec {
         if let Some(n_positions) = self.embedding.n_positions {
             own(Role::PositionEmbedding, vec![n_positions, d]);
         }
+        if let Some(n_kinds) = self.embedding.n_kinds {
+            own(Role::TextKinds, vec![n_kinds, d]);
+        }
+        if let Some(of_embedding) = self.embedding.norm {
+            norm(of_embedding, d, [Role::EmbeddingNorm, Role::EmbeddingNormBias], &mut own);
+        }
         if let Some(per_layer) = &self.embedding.per_layer {
             let width = self.layers.len() * per_layer.width;
             own(Role::PerLayerEmbedding, vec![self.n_vocab, width]);
@@ -25,8 +31,16 @@ impl ModelSpec {
             norm(per_layer.norm, per_layer.width, [Role::PerLayerProjectionNorm; 2], &mut own);
         }
         norm(self.output_norm, d, [Role::OutputNorm, Role::OutputNormBias], &mut own);
-        if !self.tied_embeddings {
-            own(Role::Output, vec![self.n_vocab, d]);
+        match &self.embeds {
+            None if self.tied_embeddings => {}
+            None => own(Role::Output, vec![self.n_vocab, d]),
+            Some(embeds) => {
+                let mut width = d;
+                for (role, out) in embeds.layers() {
+                    own(role, vec![out, width]);
+                    width = out;
+                }
+            }
         }
         for (index, layer) in self.layers.iter().enumerate() {
             layer.tensors(d, &mut |role, shape| all.push((role, Some(index), shape)));
@@ -191,7 +205,7 @@ impl Experts {
 fn norm(norm: Norm, width: usize, [weight, bias]: [Role; 2], add: &mut Add) {
     match norm {
         Norm::Rms { .. } => add(weight, vec![width]),
-        Norm::PlainRms { .. } => {}
+        Norm::None | Norm::PlainRms { .. } => {}
         Norm::Layer { bias: has_bias, .. } => {
             add(weight, vec![width]);
             if has_bias {

@@ -121,6 +121,8 @@ impl Owned {
             bos: roles.bos,
             eos: roles.eos,
             unknown: self.unknown,
+            class: None,
+            separator: None,
             ends: roles.ends.iter().copied().flatten().collect(),
             add_bos: Some(roles.add_bos),
             add_eos: Some(roles.add_eos),

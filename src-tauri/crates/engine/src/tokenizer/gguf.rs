@@ -6,9 +6,12 @@ use super::pre::{NamedPre, Splitter, split};
 use super::sentencepiece::Description;
 use super::source::{Roles, added_by_kind, mend_kinds};
 use super::vocab::{Decoding, Kind, Vocab, broken};
+use super::wordpiece::WordPiece;
 use super::{Merging, Restarts, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
+use tokenizers::normalizers::BertNormalizer;
 use tokenizers::normalizers::replace::Replace;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
 /// What `tokenizer.ggml.*` says.
@@ -26,6 +29,9 @@ pub struct GgufVocab<'a> {
     pub bos: Option<TokenId>,
     pub eos: Option<TokenId>,
     pub unknown: Option<TokenId>,
+    /// Before and after a text, where there are no sentences to begin and end.
+    pub class: Option<TokenId>,
+    pub separator: Option<TokenId>,
     /// End of turn, end of message.
     pub ends: Vec<TokenId>,
     pub add_bos: Option<bool>,
@@ -72,10 +78,11 @@ impl Tokenizer {
             "gemma4" => spaced_bpe(source),
             "llama" => sentencepiece(source, false),
             "t5" => sentencepiece(source, true),
+            "bert" => wordpiece(source),
             other => Err(EngineError::new(
                 "tokenizer.unsupported",
                 format!("a tokenizer of the kind `{other}` (tokenizer.ggml.model) is not supported"),
-                "Choose a model with a BPE or SentencePiece tokenizer.",
+                "Choose a model with a BPE, SentencePiece or WordPiece tokenizer.",
             )),
         }
     }
@@ -130,6 +137,24 @@ fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
     Ok(Tokenizer::assemble(vocab, Merging::Bpe { splitter, bpe }, added, roles))
+}
+
+/// BERT's: letters without case and accents; every text between two marks.
+fn wordpiece(source: &GgufVocab<'_>) -> Result<Tokenizer> {
+    let (first, last) = (source.class.or(source.bos), source.separator.or(source.eos));
+    let mut roles = source.roles(true);
+    roles.before = first.into_iter().collect();
+    roles.after = last.into_iter().collect();
+    let vocab = vocabulary(source, Decoding::SentencePiece { strips_space: true }, &roles)?;
+    let splitter = Splitter {
+        normalizer: Some(NormalizerWrapper::BertNormalizer(BertNormalizer::default())),
+        pre_tokenizer: Some(PreTokenizerWrapper::BertPreTokenizer(BertPreTokenizer)),
+        inner: None,
+        restarts: Restarts::Never,
+    };
+    let wordpiece = WordPiece { unknown: source.unknown };
+    let added = added_by_kind(&vocab);
+    Ok(Tokenizer::assemble(vocab, Merging::WordPiece { splitter, wordpiece }, added, roles))
 }
 
 fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> {

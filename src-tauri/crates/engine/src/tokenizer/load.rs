@@ -97,6 +97,9 @@ fn gguf_vocab(metadata: &Metadata) -> Result<GgufVocab<'_>> {
         bos: id("bos_token_id")?,
         eos: id("eos_token_id")?,
         unknown: id("unknown_token_id")?,
+        class: id("cls_token_id")?,
+        // the format spells it so
+        separator: id("seperator_token_id")?,
         ends: id("eot_token_id")?.into_iter().chain(id("eom_token_id")?).collect(),
         add_bos: flag("add_bos_token")?,
         add_eos: flag("add_eos_token")?,

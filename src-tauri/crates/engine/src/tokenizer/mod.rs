@@ -29,6 +29,7 @@ mod stream;
 mod tests;
 mod unigram;
 mod vocab;
+mod wordpiece;
 
 use added::{Added, AddedTokens};
 use bpe::Bpe;
@@ -42,6 +43,7 @@ use spm::Spm;
 pub use stream::DetokenizeStream;
 use unigram::Unigram;
 use vocab::{Decoding, Kind, Vocab};
+use wordpiece::WordPiece;
 
 pub type TokenId = u32;
 
@@ -68,6 +70,7 @@ enum Merging {
     Bpe { splitter: Splitter, bpe: Bpe },
     Spm { spaces: Spaces, spm: Spm },
     Unigram { splitter: Splitter, unigram: Unigram },
+    WordPiece { splitter: Splitter, wordpiece: WordPiece },
 }
 
 /// What SentencePiece does with spaces: all become `▁`.
@@ -314,6 +317,9 @@ impl Tokenizer {
             Merging::Unigram { splitter, unigram } => {
                 splitter.for_each(text, place.begins, |_, piece| unigram.encode(&self.vocab, piece, out));
             }
+            Merging::WordPiece { splitter, wordpiece } => {
+                splitter.for_each(text, place.begins, |_, piece| wordpiece.encode(&self.vocab, piece, out));
+            }
         }
     }
 
@@ -322,7 +328,7 @@ impl Tokenizer {
         match &self.merging {
             _ if self.added.takes_white_space() => Restarts::Never,
             Merging::Spm { spaces, .. } if !spaces.collapse => Restarts::BetweenStrangers,
-            Merging::Spm { .. } => Restarts::Never,
+            Merging::Spm { .. } | Merging::WordPiece { .. } => Restarts::Never,
             Merging::Bpe { splitter, .. } => splitter.restarts,
             Merging::Unigram { splitter, .. } => match splitter.restarts {
                 Restarts::BetweenStrangers => Restarts::BetweenStrangers,

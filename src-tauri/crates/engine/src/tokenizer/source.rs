@@ -30,23 +30,26 @@ const END_NAMES: &[&str] = &[
     "_<EOT>",
     "<|return|>",
     "<|call|>",
+    "<|calls|>",
+    "<|flush|>",
+    "<|eot|>",
     "<|end_of_text|>",
     "<｜end▁of▁sentence｜>",
 ];
 
-/// Where this one exists, `<|end|>` only ends one message of several.
-const HARMONY_END: &str = "<|return|>";
+/// Where one of these exists, `<|end|>` only ends one message of several.
+const MESSAGES_ENDS: &[&str] = &["<|return|>", "<|flush|>"];
 
 impl Tokenizer {
     pub(super) fn assemble(vocab: Vocab, merging: Merging, added: Vec<Added>, roles: Roles) -> Self {
         let exists = |id: &TokenId| (*id as usize) < vocab.len();
         let names = |id: TokenId| std::str::from_utf8(vocab.text(id)).unwrap_or_default();
         let mut eog: Vec<TokenId> = roles.eos.iter().chain(&roles.ends).copied().filter(exists).collect();
-        let is_harmony = added.iter().any(|a| a.text == HARMONY_END);
+        let has_messages = added.iter().any(|a| MESSAGES_ENDS.contains(&a.text.as_str()));
         eog.extend(
             added.iter().filter(|a| a.is_control && END_NAMES.contains(&a.text.as_str())).map(|a| a.id),
         );
-        eog.retain(|id| !(is_harmony && names(*id) == "<|end|>"));
+        eog.retain(|id| !(has_messages && names(*id) == "<|end|>"));
         eog.sort_unstable();
         eog.dedup();
         let [bos, eos] = [roles.bos, roles.eos].map(|id| id.filter(exists));

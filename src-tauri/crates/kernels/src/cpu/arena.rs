@@ -69,6 +69,16 @@ impl<T: Plain> AlignedVec<T> {
         self
     }
 
+    /// Gives the memory under whole system pages of that range back, where the system takes it: what stood there is
+    /// lost, zeros or not.
+    pub fn let_go(&mut self, range: Range<usize>) {
+        let part = &mut self[range];
+        #[cfg(target_os = "linux")]
+        drop_pages(part.as_mut_ptr().cast(), size_of_val(part));
+        #[cfg(not(target_os = "linux"))]
+        let _ = part;
+    }
+
     /// Room to align the start in: asked for a larger alignment, the allocator would clear every page by hand, and
     /// with that touch it. None: more than the machine can address.
     fn layout(len: usize) -> Option<Layout> {
@@ -77,16 +87,34 @@ impl<T: Plain> AlignedVec<T> {
     }
 }
 
+#[cfg(target_os = "linux")]
+// SAFETY: as the system's manual declares it.
+unsafe extern "C" {
+    fn madvise(start: *mut std::ffi::c_void, n_bytes: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
+}
+
+/// The smallest there are; where they are larger, the system refuses what isn't whole ones of its own.
+#[cfg(target_os = "linux")]
+const SYSTEM_PAGE: usize = 4096;
+
+/// The whole pages among these bytes become zeros that take no memory. A system that refuses leaves them as they are.
+#[cfg(target_os = "linux")]
+fn drop_pages(start: *mut u8, n_bytes: usize) {
+    const MADV_DONTNEED: std::ffi::c_int = 4;
+    let within = start.align_offset(SYSTEM_PAGE);
+    let Some(n_whole) = n_bytes.checked_sub(within).map(|n| n / SYSTEM_PAGE * SYSTEM_PAGE) else { return };
+    if n_whole > 0 {
+        // SAFETY: whole pages within bytes that the caller has borrowed exclusively, of anonymous memory: each is
+        // left as it is or becomes zeros, and every pattern is a value of a `Plain` type.
+        unsafe { madvise(start.add(within).cast(), n_whole, MADV_DONTNEED) };
+    }
+}
+
 /// A wish: a system that refuses goes on with small pages.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(start: *mut u8, n_bytes: usize) {
-    // SAFETY: as the system's manual declares it.
-    unsafe extern "C" {
-        fn madvise(start: *mut std::ffi::c_void, n_bytes: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
-    }
     const MADV_HUGEPAGE: std::ffi::c_int = 14;
-    const PAGE: usize = 4096;
-    let within = start.align_offset(PAGE);
+    let within = start.align_offset(SYSTEM_PAGE);
     if within < n_bytes {
         // SAFETY: this advice changes no byte and no mapping, only the size of the pages under whole pages of ours;
         // from the first page boundary to the end, which the system rounds up to its page, as it does in the map.

@@ -10,7 +10,7 @@ use super::arena::AlignedVec;
 use super::team::Team;
 use super::tile::Parts;
 use crate::error::KernelError;
-use crate::graph::{AttentionShape, DeviceId, Graph, Op, PAGE_LEN, ValueId};
+use crate::graph::{AttentionShape, DeviceId, Graph, Mask, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
 use crate::plan::Capacity;
 
@@ -50,8 +50,13 @@ fn widest(graph: &Graph, device: DeviceId) -> (usize, usize) {
 /// Bytes of what threads hold of attention over so many pages, before it is put together.
 pub fn partial_bytes(graph: &Graph, device: DeviceId, n_pages: usize) -> u64 {
     let (d, n_heads) = widest(graph, device);
-    let n_partials = MAX_SPLIT_ROWS * n_heads * (n_pages * PAGE_LEN).div_ceil(CHUNK);
-    (n_partials * (size_of::<Partial>() + d * size_of::<f32>())) as u64
+    shared_attention_bytes(n_heads, d, n_pages * PAGE_LEN)
+}
+
+/// The same over so many positions, for heads of length `d`.
+pub fn shared_attention_bytes(n_heads: usize, d: usize, n_positions: usize) -> u64 {
+    let n_partials = (MAX_SPLIT_ROWS * n_heads) as u64 * n_positions.div_ceil(CHUNK) as u64;
+    n_partials * (size_of::<Partial>() + d * size_of::<f32>()) as u64
 }
 
 impl Attend {
@@ -63,7 +68,7 @@ impl Attend {
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let (d, n_heads) = widest(graph, device);
-        let max_chunks = (capacity.n_pages * PAGE_LEN).div_ceil(CHUNK);
+        let max_chunks = (capacity.all_pages(Retention::All) * PAGE_LEN).div_ceil(CHUNK);
         let n_partials = if n_threads > 1 { MAX_SPLIT_ROWS * n_heads * max_chunks } else { 0 };
         let workers: Result<Vec<Scratch>, KernelError> = (0..n_threads).map(|_| Scratch::new(d)).collect();
         Ok(Self {
@@ -91,9 +96,14 @@ impl Attend {
         let job = Job {
             kernels: cx.kernels,
             pages: pages::of(memory.kv.layout(shape.layer).dtype).at(cx.kernels.level),
+            aged: memory.kv.aged(shape.layer).map(|layout| pages::of(layout.dtype).at(cx.kernels.level)),
             kv: &memory.kv,
             batch: cx.batch,
             shape,
+            ends: match shape.mask {
+                Mask::Causal => Vec::new(),
+                Mask::Bidirectional => cx.batch.ends(),
+            },
             q,
             out: Parts::new(out),
             heads_per_tile,

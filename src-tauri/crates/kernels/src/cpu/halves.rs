@@ -29,9 +29,11 @@ fn from_f32(x: &[f32], out: &mut [u16]) {
 const PORTABLE: Halves = Halves { to_f32, from_f32 };
 
 #[cfg(target_arch = "x86_64")]
-pub static HALVES: Levels<Halves> = Levels { portable: PORTABLE, avx2: f16c::F16C, avx512: f16c::F16C };
+pub static HALVES: Levels<Halves> =
+    Levels { portable: PORTABLE, avx2: f16c::F16C, avx512: f16c::F16C, neon: PORTABLE };
 #[cfg(not(target_arch = "x86_64"))]
-pub static HALVES: Levels<Halves> = Levels { portable: PORTABLE, avx2: PORTABLE, avx512: PORTABLE };
+pub static HALVES: Levels<Halves> =
+    Levels { portable: PORTABLE, avx2: PORTABLE, avx512: PORTABLE, neon: PORTABLE };
 
 #[cfg(target_arch = "x86_64")]
 mod f16c {

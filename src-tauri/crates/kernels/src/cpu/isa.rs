@@ -12,24 +12,29 @@ pub enum IsaLevel {
     Portable,
     /// AVX2, FMA, F16C
     Avx2,
+    /// AVX2 with the dot product of bytes (AVX-VNNI): what desktop processors without AVX-512 have; other operations are
+    /// those of `Avx2`
+    AvxVnni,
     /// AVX-512 F, BW, VL, DQ, VNNI on top of AVX2
     Avx512,
-    /// what every 64-bit ARM has; operations other than products are compiled for it at `Portable` already
+    /// what every 64-bit ARM has; operations other than products and attention are compiled for it at `Portable` already
     Neon,
     /// NEON with the dot product of bytes
     NeonDot,
 }
 
-/// Forces a level: `portable`, `avx2`, `avx512`, `neon` or `neon_dot`.
+/// Forces a level: `portable`, `avx2`, `avx_vnni`, `avx512`, `neon` or `neon_dot`.
 pub const ISA_VARIABLE: &str = "INGLENOOK_ISA";
 
 impl IsaLevel {
-    pub const ALL: [Self; 5] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon, Self::NeonDot];
+    pub const ALL: [Self; 6] =
+        [Self::Portable, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon, Self::NeonDot];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::AvxVnni => "avx_vnni",
             Self::Avx512 => "avx512",
             Self::Neon => "neon",
             Self::NeonDot => "neon_dot",
@@ -74,6 +79,7 @@ impl IsaLevel {
         match self {
             Self::Portable => true,
             Self::Avx2 => avx2,
+            Self::AvxVnni => avx2 && is_x86_feature_detected!("avxvnni"),
             Self::Avx512 => {
                 avx2 && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
@@ -90,7 +96,7 @@ impl IsaLevel {
         match self {
             Self::Portable | Self::Neon => true,
             Self::NeonDot => std::arch::is_aarch64_feature_detected!("dotprod"),
-            Self::Avx2 | Self::Avx512 => false,
+            Self::Avx2 | Self::AvxVnni | Self::Avx512 => false,
         }
     }
 
@@ -112,6 +118,7 @@ pub struct Levels<F> {
     pub portable: F,
     pub avx2: F,
     pub avx512: F,
+    pub neon: F,
 }
 
 impl<F: Copy> Levels<F> {
@@ -119,9 +126,10 @@ impl<F: Copy> Levels<F> {
     /// outside tests.
     pub fn at(&self, level: IsaLevel) -> F {
         match level {
-            IsaLevel::Portable | IsaLevel::Neon | IsaLevel::NeonDot => self.portable,
-            IsaLevel::Avx2 => self.avx2,
+            IsaLevel::Portable => self.portable,
+            IsaLevel::Avx2 | IsaLevel::AvxVnni => self.avx2,
             IsaLevel::Avx512 => self.avx512,
+            IsaLevel::Neon | IsaLevel::NeonDot => self.neon,
         }
     }
 }
@@ -193,9 +201,9 @@ macro_rules! levels {
                 unsafe { inner($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
-            { $crate::cpu::isa::Levels { portable, avx2, avx512 } }
+            { $crate::cpu::isa::Levels { portable, avx2, avx512, neon: portable } }
             #[cfg(not(target_arch = "x86_64"))]
-            { $crate::cpu::isa::Levels { portable, avx2: portable, avx512: portable } }
+            { $crate::cpu::isa::Levels { portable, avx2: portable, avx512: portable, neon: portable } }
         };
     };
 }

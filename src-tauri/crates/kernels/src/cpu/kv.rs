@@ -1,6 +1,7 @@
 //! The paged store of keys and values on a CPU: a pool for the layers that keep everything and one for those with a
 //! window; in each page after page, in each page layer after layer, in each layer the key blocks of its heads and then
-//! the value blocks. A page of a layer is one stretch of bytes.
+//! the value blocks. A page of a layer is one stretch of bytes. What has aged lies in a third
+//! pool, in fewer bits.
 
 use std::ops::Range;
 
@@ -15,8 +16,20 @@ use crate::plan::Capacity;
 pub struct KvStore {
     all: Pages,
     window: Pages,
+    /// of the layers that keep everything, in fewer bits: numbered after those of `all`
+    aged: Pages,
+    /// pages of `all`
+    n_exact: u32,
     /// None: a layer of another device
-    layers: Vec<Option<LayerSpan>>,
+    layers: Vec<Option<Layer>>,
+}
+
+/// Where a layer's keys and values lie.
+#[derive(Clone, Copy)]
+struct Layer {
+    own: LayerSpan,
+    /// in aged pages; None: it has none
+    aged: Option<LayerSpan>,
 }
 
 /// The pages of the layers of one kind.
@@ -36,8 +49,9 @@ struct LayerSpan {
 impl KvStore {
     /// Room for the pages of the layers that live on `device`.
     pub fn new(graph: &Graph, device: DeviceId, capacity: &Capacity) -> Result<Self, KernelError> {
-        let (mut all, mut window) = (0, 0);
+        let (mut all, mut window, mut aged_bytes) = (0, 0, 0);
         let mut layers = Vec::with_capacity(graph.kv().layers.len());
+        let ages = capacity.n_aged_pages > 0;
         for (layout, at) in graph.kv().layers.iter().zip(graph.kv_devices()) {
             if *at != device {
                 layers.push(None);
@@ -47,16 +61,44 @@ impl KvStore {
                 Retention::All => &mut all,
                 Retention::Window => &mut window,
             };
-            let block_bytes = PAGE_LEN * row_bytes(layout.dtype, layout.head_dim);
-            layers.push(Some(LayerSpan { offset: *page_bytes, block_bytes, layout: *layout }));
-            *page_bytes += layout.page_bytes();
+            let own = LayerSpan::next(*layout, page_bytes);
+            let aged = layout.aged().filter(|_| ages);
+            let aged = aged.map(|layout| LayerSpan::next(layout, &mut aged_bytes));
+            layers.push(Some(Layer { own, aged }));
         }
-        let pages = |page_bytes: usize, retention| -> Result<Pages, KernelError> {
-            let n_bytes = page_bytes.saturating_mul(capacity.pages(retention));
+        let pages = |page_bytes: usize, n_pages: usize| -> Result<Pages, KernelError> {
+            let n_bytes = page_bytes.saturating_mul(n_pages);
             let bytes = AlignedVec::zeroed(n_bytes, "the context (KV cache)")?.in_huge_pages();
             Ok(Pages { bytes, page_bytes })
         };
-        Ok(Self { all: pages(all, Retention::All)?, window: pages(window, Retention::Window)?, layers })
+        Ok(Self {
+            all: pages(all, capacity.n_pages)?,
+            window: pages(window, capacity.n_window_pages)?,
+            aged: pages(aged_bytes, capacity.n_aged_pages)?,
+            n_exact: u32::try_from(capacity.n_pages).unwrap_or(u32::MAX),
+            layers,
+        })
+    }
+
+    /// How a layer's keys and values lie in that page.
+    pub fn layout_of(&self, layer: usize, page: u32) -> KvLayerLayout {
+        self.place(layer, page).1.layout
+    }
+
+    /// How they lie once they have aged; None: the store has no pages for that.
+    pub fn aged(&self, layer: usize) -> Option<KvLayerLayout> {
+        self.spans(layer).aged.map(|span| span.layout)
+    }
+
+    /// That page of a layer holds what has aged.
+    pub fn is_aged(&self, layer: usize, page: u32) -> bool {
+        self.spans(layer).aged.is_some() && page >= self.n_exact
+    }
+
+    /// The memory of a page of the layers that keep everything goes back to the system, where there is a way.
+    pub fn let_go(&mut self, page: u32) {
+        let start = page as usize * self.all.page_bytes;
+        self.all.bytes.let_go(start..start + self.all.page_bytes);
     }
 
     pub fn layout(&self, layer: usize) -> KvLayerLayout {
@@ -65,24 +107,28 @@ impl KvStore {
 
     /// Keys of one head in one page.
     pub fn keys(&self, layer: usize, page: u32, head: usize) -> &[u8] {
-        &self.pages(layer).bytes[self.block(layer, page, head)]
+        self.block(layer, page, head)
     }
 
     /// Values of one head in one page.
     pub fn values(&self, layer: usize, page: u32, head: usize) -> &[u8] {
         let n_heads = self.span(layer).layout.n_kv_heads;
-        &self.pages(layer).bytes[self.block(layer, page, n_heads + head)]
+        self.block(layer, page, n_heads + head)
     }
 
     /// All of one layer in one page.
     pub fn page(&self, layer: usize, page: u32) -> &[u8] {
-        &self.pages(layer).bytes[self.page_range(layer, page)]
+        let (pages, span, page) = self.place(layer, page);
+        &pages.bytes[page_range(span, pages.page_bytes, page)]
     }
 
     pub fn page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
-        let range = self.page_range(layer, page);
-        let retention = self.layout(layer).retention();
-        &mut self.of_kind(retention).bytes[range]
+        let (pages, span, index) = self.place(layer, page);
+        let range = page_range(span, pages.page_bytes, index);
+        match self.is_aged(layer, page) {
+            true => &mut self.aged.bytes[range],
+            false => &mut self.of_kind(span.layout.retention()).bytes[range],
+        }
     }
 
     /// All layers of a kind of one page into another.
@@ -115,10 +161,13 @@ impl KvStore {
         KvWriter { bytes: Parts::new(bytes), page_bytes: *page_bytes, span }
     }
 
-    fn pages(&self, layer: usize) -> &Pages {
-        match self.layout(layer).retention() {
-            Retention::All => &self.all,
-            Retention::Window => &self.window,
+    /// The pages among which that one is, how the layer lies in them, and its place there.
+    fn place(&self, layer: usize, page: u32) -> (&Pages, LayerSpan, u32) {
+        let Layer { own, aged } = self.spans(layer);
+        match (own.layout.retention(), aged) {
+            (Retention::Window, _) => (&self.window, own, page),
+            (Retention::All, Some(aged)) if page >= self.n_exact => (&self.aged, aged, page - self.n_exact),
+            (Retention::All, Some(_) | None) => (&self.all, own, page),
         }
     }
 
@@ -129,19 +178,33 @@ impl KvStore {
         }
     }
 
-    fn span(&self, layer: usize) -> LayerSpan {
+    fn spans(&self, layer: usize) -> Layer {
         self.layers[layer].expect("the graph uses a KV layer only on the device that writes it")
     }
 
-    fn block(&self, layer: usize, page: u32, block: usize) -> Range<usize> {
-        block_range(self.span(layer), self.pages(layer).page_bytes, page, block)
+    fn span(&self, layer: usize) -> LayerSpan {
+        self.spans(layer).own
     }
 
-    fn page_range(&self, layer: usize, page: u32) -> Range<usize> {
-        let span = self.span(layer);
-        let start = page as usize * self.pages(layer).page_bytes + span.offset;
-        start..start + 2 * span.layout.n_kv_heads * span.block_bytes
+    fn block(&self, layer: usize, page: u32, block: usize) -> &[u8] {
+        let (pages, span, page) = self.place(layer, page);
+        &pages.bytes[block_range(span, pages.page_bytes, page, block)]
     }
+}
+
+impl LayerSpan {
+    /// Behind those that take `page_bytes` of a page so far.
+    fn next(layout: KvLayerLayout, page_bytes: &mut usize) -> Self {
+        let block_bytes = PAGE_LEN * row_bytes(layout.dtype, layout.head_dim);
+        let offset = *page_bytes;
+        *page_bytes += layout.page_bytes();
+        Self { offset, block_bytes, layout }
+    }
+}
+
+fn page_range(span: LayerSpan, page_bytes: usize, page: u32) -> Range<usize> {
+    let start = page as usize * page_bytes + span.offset;
+    start..start + 2 * span.layout.n_kv_heads * span.block_bytes
 }
 
 fn block_range(span: LayerSpan, page_bytes: usize, page: u32, block: usize) -> Range<usize> {

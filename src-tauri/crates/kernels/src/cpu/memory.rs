@@ -14,6 +14,7 @@ use crate::ops::{rope, short_conv};
 use crate::plan::fuse::{Fusion, Step, steps};
 use crate::plan::layout::{Layout, buckets, lay_out};
 use crate::plan::{Batch, Capacity, bucket, runs_of};
+use crate::profile::Readable;
 
 /// Memory of one device for one graph.
 pub struct Memory {
@@ -180,6 +181,12 @@ impl Values {
         let n_rows = data.len() / self.graph.value(value).width;
         let span = self.layouts[self.layout].span(&self.graph, value, n_rows);
         self.arena[span].copy_from_slice(data);
+    }
+}
+
+impl Readable for Values {
+    fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
+        Self::read(self, value, n_rows)
     }
 }
 

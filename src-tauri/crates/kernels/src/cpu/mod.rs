@@ -1,6 +1,7 @@
 //! The CPU backend: a worker team, kernels of one instruction-set level, quantised activations. Steps are the fused
 //! ones of `plan::fuse`; small ones run on the caller alone, as waking the team costs more than they do.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub mod tile;
 
 use attend::Attend;
 pub(crate) use attend::partial_bytes;
+pub use attend::shared_attention_bytes;
 use experts::ExpertProducts;
 use isa::IsaLevel;
 use memory::Memory;
@@ -35,6 +37,7 @@ use team::Team;
 use crate::backend::{Backend, BackendKind, Retain};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
+use crate::interrupt::Interrupt;
 use crate::ops::Kernels;
 use crate::plan::fuse::{Fusion, Step};
 use crate::plan::{Batch, Capacity};
@@ -63,6 +66,7 @@ pub struct Cpu {
     team: Team,
     few_threads: usize,
     resident: Option<Resident>,
+    interrupt: Option<Interrupt>,
     state: Option<State>,
 }
 
@@ -94,13 +98,27 @@ impl Cpu {
         let available = || std::thread::available_parallelism().map_or(1, usize::from).min(team::MAX_THREADS);
         let team = Team::bound(options.threads.unwrap_or_else(available), &options.cpus)?;
         let few_threads = options.few_threads.unwrap_or(usize::MAX).clamp(1, team.n_threads());
-        Ok(Self { kernels: Kernels::at(level), team, few_threads, resident: options.resident, state: None })
+        Ok(Self {
+            kernels: Kernels::at(level),
+            team,
+            few_threads,
+            resident: options.resident,
+            interrupt: None,
+            state: None,
+        })
     }
 
     /// Kernels of anybody's choice: for tests that need wrong ones.
     #[cfg(test)]
     pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
-        Ok(Self { kernels, team: Team::new(n_threads)?, few_threads: n_threads, resident: None, state: None })
+        Ok(Self {
+            kernels,
+            team: Team::new(n_threads)?,
+            few_threads: n_threads,
+            resident: None,
+            interrupt: None,
+            state: None,
+        })
     }
 
     pub fn level(&self) -> IsaLevel {
@@ -144,7 +162,7 @@ impl Backend for Cpu {
         let n_threads = self.team.n_threads();
         self.state = Some(State {
             memory: Memory::new(graph, device, capacity, retain, Fusion::Full)?,
-            products: Products::new(graph, device, &capacity, self.kernels.level, n_threads)?,
+            products: Products::new(graph, device, &capacity, retain, self.kernels.level, n_threads)?,
             experts: ExpertProducts::new(graph, device, &capacity, self.kernels.level, n_threads)?,
             attend: Attend::new(graph, device, &capacity, n_threads)?,
             pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
@@ -169,6 +187,9 @@ impl Backend for Cpu {
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
         for step in &*steps {
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+                return Err(KernelError::Interrupted);
+            }
             let last = step.last();
             if let Some(pager) = &mut state.pager {
                 pager.before(step);
@@ -186,6 +207,10 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
+        self.interrupt = interrupt;
+    }
+
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
         self.prepared().memory.values.read(value, n_rows)
     }
@@ -194,28 +219,36 @@ impl Backend for Cpu {
         self.prepared_mut().memory.values.write(value, data);
     }
 
-    fn kv_page(&self, layer: usize, page: u32) -> &[u8] {
-        self.prepared().memory.kv.page(layer, page)
+    fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        Ok(Cow::Borrowed(self.prepared().memory.kv.page(layer, page)))
     }
 
-    fn kv_page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
-        self.prepared_mut().memory.kv.page_mut(layer, page)
+    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        self.prepared_mut().memory.kv.page_mut(layer, page).copy_from_slice(bytes);
+        Ok(())
     }
 
-    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) {
+    fn kv_let_go(&mut self, page: u32) {
+        self.prepared_mut().memory.kv.let_go(page);
+    }
+
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         self.prepared_mut().memory.kv.copy_page(retention, from, to);
+        Ok(())
     }
 
-    fn state(&self, layer: usize, slot: u32) -> &[u8] {
-        self.prepared().memory.states.bytes(layer, slot)
+    fn state(&self, layer: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        Ok(Cow::Borrowed(self.prepared().memory.states.bytes(layer, slot)))
     }
 
-    fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [u8] {
-        self.prepared_mut().memory.states.bytes_mut(layer, slot)
+    fn write_state(&mut self, layer: usize, slot: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        self.prepared_mut().memory.states.bytes_mut(layer, slot).copy_from_slice(bytes);
+        Ok(())
     }
 
-    fn copy_state(&mut self, from: u32, to: u32) {
+    fn copy_state(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
         self.prepared_mut().memory.states.copy(from, to);
+        Ok(())
     }
 }
 

@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use super::Context;
 use super::arena::AlignedVec;
-use super::inputs::{Factor, Inputs, Quants, Room, TOKEN_TILE, rows_per_task};
+use super::inputs::{FEW, Factor, Inputs, PROMPT_ROWS, Quants, Room, TOKEN_TILE, rows_per_task};
 use super::isa::IsaLevel;
 use super::memory::{Memory, Values};
 use super::team::Team;
 use super::tile::{OutTile, Parts};
+use crate::backend::Retain;
 use crate::error::KernelError;
 use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
 use crate::matmul::{self, ActFormat, MatMulRow, octets};
@@ -29,6 +30,9 @@ pub struct Products {
     /// (n_threads, row_stride): a decoded weight row of the generic path
     rows: AlignedVec<f32>,
     row_stride: usize,
+    /// (n_threads, gate_stride): the two products of a task that a gated unit joins; none where they must stay readable
+    gates: AlignedVec<f32>,
+    gate_stride: usize,
 }
 
 /// The input of a product.
@@ -69,6 +73,9 @@ struct Job<'a> {
     /// (n_threads, stride): scratch of the generic path
     rows: Parts<'a, f32>,
     row_stride: usize,
+    /// (n_threads, stride): the two products of a task that a gated unit joins
+    gates: Parts<'a, f32>,
+    gate_stride: usize,
 }
 
 impl Products {
@@ -77,6 +84,7 @@ impl Products {
         graph: &Graph,
         device: DeviceId,
         capacity: &Capacity,
+        retain: Retain,
         level: IsaLevel,
         n_threads: usize,
     ) -> Result<Self, KernelError> {
@@ -93,11 +101,17 @@ impl Products {
             }
         }
         let row_stride = k_generic.next_multiple_of(16);
+        let gate_stride = match retain {
+            Retain::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
+            Retain::All => 0,
+        };
         Ok(Self {
             inputs: Inputs::new(room)?,
             fast,
             rows: AlignedVec::zeroed(n_threads * row_stride, "decoded weight rows")?,
             row_stride,
+            gates: AlignedVec::zeroed(n_threads * gate_stride, "gated products")?,
+            gate_stride,
         })
     }
 
@@ -140,6 +154,8 @@ impl Products {
             arena: Parts::new(values.arena()),
             rows: Parts::new(&mut self.rows),
             row_stride: self.row_stride,
+            gates: Parts::new(&mut self.gates),
+            gate_stride: self.gate_stride,
         };
         match glu {
             Some(glu) => job.run_gated(cx.team, &products, glu),
@@ -215,20 +231,9 @@ impl Job<'_> {
         let step = rows_per_task(self.x.n_tokens, n_rows, row_bytes, team.n_threads());
         let task = |task: usize, worker: usize| {
             let columns = task * step..((task + 1) * step).min(n_rows);
-            self.product(gate, columns.clone(), worker);
-            self.product(up, columns.clone(), worker);
-            for t in 0..self.x.n_tokens {
-                let span =
-                    |start: usize| start + t * n_rows + columns.start..start + t * n_rows + columns.end;
-                // SAFETY: these columns of gate, up and out belong to this task alone.
-                let (gate, up, out) = unsafe {
-                    (
-                        self.arena.read(span(gate.out)),
-                        self.arena.read(span(up.out)),
-                        self.arena.part(span(glu.out)),
-                    )
-                };
-                (self.kernels.glu)(gate, up, glu.act, out);
+            match self.x.n_tokens <= FEW || self.gate_stride == 0 {
+                true => self.gate_in_place(gate, up, glu, &columns, worker),
+                false => self.gate_of_tile(gate, up, glu, &columns, worker),
             }
         };
         let n_tasks = n_rows.div_ceil(step);
@@ -236,6 +241,46 @@ impl Job<'_> {
             return team.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
         }
         team.run(n_tasks, &task)
+    }
+
+    /// Columns `columns` of a gated unit whose products go where the plan has put them.
+    fn gate_in_place(&self, gate: &Product, up: &Product, glu: Gated, columns: &Range<usize>, worker: usize) {
+        self.product(gate, columns.clone(), worker);
+        self.product(up, columns.clone(), worker);
+        for t in 0..self.x.n_tokens {
+            let span =
+                |start: usize| start + t * gate.n_out + columns.start..start + t * gate.n_out + columns.end;
+            // SAFETY: these columns of gate, up and out belong to this task alone.
+            let (gate, up, out) = unsafe {
+                (
+                    self.arena.read(span(gate.out)),
+                    self.arena.read(span(up.out)),
+                    self.arena.part(span(glu.out)),
+                )
+            };
+            (self.kernels.glu)(gate, up, glu.act, out);
+        }
+    }
+
+    /// As `gate_in_place`, but the products stay in cache: nothing else reads them, and in the arena their rows lie
+    /// pages apart.
+    fn gate_of_tile(&self, gate: &Product, up: &Product, glu: Gated, columns: &Range<usize>, worker: usize) {
+        let (n_rows, width) = (gate.n_out, columns.len());
+        let scratch = worker * self.gate_stride..(worker + 1) * self.gate_stride;
+        // SAFETY: a worker runs one task at a time, and this stretch is its own.
+        let (gates, ups) = unsafe { self.gates.part(scratch) }.split_at_mut(self.gate_stride / 2);
+        for start in (0..self.x.n_tokens).step_by(TOKEN_TILE) {
+            let tokens = start..(start + TOKEN_TILE).min(self.x.n_tokens);
+            let (gates, ups) = (&mut gates[..tokens.len() * width], &mut ups[..tokens.len() * width]);
+            self.tile(gate, columns, &tokens, worker, &mut OutTile::whole(gates, width));
+            self.tile(up, columns, &tokens, worker, &mut OutTile::whole(ups, width));
+            for (t, (gate, up)) in tokens.zip(gates.chunks_exact(width).zip(ups.chunks_exact(width))) {
+                let out = glu.out + t * n_rows;
+                // SAFETY: these columns of the output belong to this task alone.
+                let out = unsafe { self.arena.part(out + columns.start..out + columns.end) };
+                (self.kernels.glu)(gate, up, glu.act, out);
+            }
+        }
     }
 
     /// Rows `rows` of one product, all tokens.
@@ -246,18 +291,30 @@ impl Job<'_> {
             // SAFETY: these columns of the output belong to this task alone, and the tile ends before the next.
             let mut out =
                 unsafe { OutTile::of(&self.arena, product.out, product.n_out, tokens.clone(), rows.clone()) };
-            let k = self.x.k;
-            let x = self.x.span.start + tokens.start * k..self.x.span.start + tokens.end * k;
-            let scratch = worker * self.row_stride..(worker + 1) * self.row_stride;
-            // SAFETY: nobody writes the input during the step, as the plan gives outputs other memory; a worker runs
-            // one task at a time, and this stretch of scratch is its own.
-            let (x, scratch) = unsafe { (self.arena.read(x), self.rows.part(scratch)) };
-            product.factor.multiply(self.kernels, &rows, x, &self.quants, &tokens, scratch, &mut out);
-            if !product.bias.is_empty() {
-                for t in 0..tokens.len() {
-                    let bias = &product.bias[rows.clone()];
-                    out.token(t).iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
-                }
+            self.tile(product, &rows, &tokens, worker, &mut out);
+        }
+    }
+
+    /// Rows `rows` of one product times tokens `tokens`.
+    fn tile(
+        &self,
+        product: &Product,
+        rows: &Range<usize>,
+        tokens: &Range<usize>,
+        worker: usize,
+        out: &mut OutTile,
+    ) {
+        let k = self.x.k;
+        let x = self.x.span.start + tokens.start * k..self.x.span.start + tokens.end * k;
+        let scratch = worker * self.row_stride..(worker + 1) * self.row_stride;
+        // SAFETY: nobody writes the input during the step, as the plan gives outputs other memory; a worker runs one
+        // task at a time, and this stretch of scratch is its own.
+        let (x, scratch) = unsafe { (self.arena.read(x), self.rows.part(scratch)) };
+        product.factor.multiply(self.kernels, rows, x, &self.quants, tokens, scratch, out);
+        if !product.bias.is_empty() {
+            for t in 0..tokens.len() {
+                let bias = &product.bias[rows.clone()];
+                out.token(t).iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
             }
         }
     }

@@ -75,8 +75,10 @@ fn join_rows(
 
 pub fn embed(cx: &mut Context, table: &Tensor, scale: f32, by: Lookup, out: ValueId) -> Result<(), String> {
     let ([], [out]) = cx.memory.values.borrow([], [out]);
-    let rows = ops::embed::rows(by, cx.batch);
-    each_row_of(cx.team, out, table.n_cols(), &|row, out| ops::embed::scalar(table, rows[row], scale, out))
+    let batch = cx.batch;
+    each_row_of(cx.team, out, table.n_cols(), &|row, out| {
+        ops::embed::scalar(table, ops::embed::row_of(by, batch, row), scale, out);
+    })
 }
 
 /// Groups of columns as wide as the weight, row by row.

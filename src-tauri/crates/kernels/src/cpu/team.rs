@@ -86,17 +86,24 @@ impl Team {
             limit: AtomicUsize::new(n_threads),
         });
         let mut team = Self { shared, workers: Vec::with_capacity(n_threads - 1) };
+        let (there, all_there) = std::sync::mpsc::channel();
         for index in 1..n_threads {
-            let shared = team.shared.clone();
+            let (shared, there) = (team.shared.clone(), there.clone());
             let thread = std::thread::Builder::new().name(format!("kernel-{index}"));
             let cpu = cpus.get(index).copied();
             let worker = thread.spawn(move || {
                 cpu.inspect(|cpu| bind(*cpu));
+                // nobody waits any more where a later thread could not be made
+                _ = there.send(());
+                drop(there);
                 work_until_stopped(&shared, index);
             });
             let worker = worker.map_err(|e| KernelError::Threads { index, message: e.to_string() })?;
             team.workers.push(worker);
         }
+        // A thread that begins allocates: not in the middle of the first tokens.
+        drop(there);
+        all_there.iter().for_each(drop);
         Ok(team)
     }
 

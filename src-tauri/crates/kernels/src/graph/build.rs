@@ -1,8 +1,8 @@
 //! Builds a `Graph` node by node and refuses every shape that does not fit.
 
 use super::{
-    Activation, AttentionShape, Columns, DeviceId, Graph, KvLayout, Lookup, Node, Op, PAGE_LEN, RopeShape,
-    Rows, Value, ValueId,
+    Activation, AttentionShape, Columns, DeviceId, Graph, KvLayout, Lookup, Mask, Node, Op, PAGE_LEN,
+    RopeShape, Rows, Value, ValueId,
 };
 use crate::error::KernelError;
 use crate::tensor::Tensor;
@@ -96,6 +96,14 @@ impl GraphBuilder {
         let [n_positions, d] = self.matrix(&name, table)?;
         self.n_positions = Some(self.n_positions.map_or(n_positions, |n| n.min(n_positions)));
         let op = Op::Embed { table: table.clone(), scale: 1.0, by: Lookup::Position };
+        Ok(self.push(name, op, Rows::Tokens, d))
+    }
+
+    /// table [n, d] → (tokens, d): its first row, for every token
+    pub fn embed_first(&mut self, name: impl Into<String>, table: &Tensor) -> Built {
+        let name = name.into();
+        let [_, d] = self.matrix(&name, table)?;
+        let op = Op::Embed { table: table.clone(), scale: 1.0, by: Lookup::First };
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
@@ -246,6 +254,15 @@ impl GraphBuilder {
         {
             let found = format!("{:?}", a.window);
             return Err(Graph::mismatch(&name, "window", format!("at most the {kept} that are kept"), found));
+        }
+        if a.mask == Mask::Bidirectional && layout.window.is_some() {
+            let expected = "none where attention looks ahead";
+            return Err(Graph::mismatch(
+                &name,
+                "window of what is kept",
+                expected,
+                format!("{:?}", layout.window),
+            ));
         }
         if let Some(sinks) = &a.sinks {
             check(&name, "sinks", a.n_heads, sinks.len())?;

@@ -14,6 +14,8 @@ mod arm;
 pub mod generic;
 #[allow(unsafe_code)] // that octets are plain numbers
 pub mod octets;
+#[cfg(feature = "gpu")]
+pub mod packed;
 #[cfg(test)]
 mod twins;
 

@@ -3,12 +3,20 @@
 //! blocks is turned so that each lane holds its row, once, and then multiplied with every token. Either way the sum
 //! of a row and a token is one chain of float additions from the first block to the last.
 
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
 use super::octets::{self, Octets};
 use super::{Acts, OutTile, WeightRows};
 
 /// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
 const MAX_TOKENS: usize = 256;
+/// Most registers' worth of rows whose sums are kept: a task of a prompt has no more at AVX-512.
+const MAX_PANELS: usize = 4;
+/// Activations that all rows of a task meet before the next do, tokens times elements: in the layout of octets about
+/// 384 KB, which stay in the second-level cache while the rows pass.
+const SLAB: usize = 256 * 1024;
 
 const CACHE_LINE: usize = 64;
 /// How far ahead of its use each of the first rows is asked for: about the latency of memory at the speed of one core.
@@ -132,8 +140,28 @@ fn pointers(w: &WeightRows, first: usize) -> RowPointers {
 }
 
 /// (tokens, rows): sums between stretches.
+type Sums = [[f32; MAX_ROWS]];
+
+/// Room for the sums of some panels of rows. Of uninitialised memory, as to clear it costs as much as some blocks.
 #[repr(align(64))]
-struct Sums([[f32; MAX_ROWS]; MAX_TOKENS]);
+struct SumsRoom([[MaybeUninit<[f32; MAX_ROWS]>; MAX_TOKENS]; MAX_PANELS]);
+
+impl SumsRoom {
+    fn new() -> Self {
+        Self([const { [const { MaybeUninit::uninit() }; MAX_TOKENS] }; MAX_PANELS])
+    }
+
+    /// Sums of `n_tokens` for each panel, zero.
+    fn zeroed(&mut self, n_tokens: usize) -> [&mut Sums; MAX_PANELS] {
+        self.0.each_mut().map(|panel| {
+            for sums in &mut panel[..n_tokens] {
+                sums.write([0.0; MAX_ROWS]);
+            }
+            // SAFETY: written just now.
+            unsafe { panel[..n_tokens].assume_init_mut() }
+        })
+    }
+}
 
 /// All rows, all tokens.
 ///
@@ -170,22 +198,70 @@ unsafe fn one_token<F: Format, L: Lanes>(w: WeightRows, token: &Token, out: &mut
     }
 }
 
+/// Some panels of rows at a time, and of these all blocks of a slab of activations after those of the one before.
+///
 /// # Safety
 /// As for `Lanes`; each token has `w.k` activations.
 #[inline(always)]
 unsafe fn many_tokens<F: Format, L: Lanes>(w: WeightRows, acts: &Acts, out: &mut OutTile) {
-    // Once for all rows: to clear them costs as much as some blocks.
-    let (mut turned, mut accs) = (F::room::<L>(), Sums([[0.0; MAX_ROWS]; MAX_TOKENS]));
-    for first in (0..w.n_rows()).step_by(L::ROWS) {
-        let rows = pointers(&w, first);
-        let n_rows = (w.n_rows() - first).min(L::ROWS);
-        for start in (0..acts.n_tokens).step_by(MAX_TOKENS) {
-            let tokens = acts.tokens(start..(start + MAX_TOKENS).min(acts.n_tokens));
-            accs.0[..tokens.n_tokens].fill([0.0; MAX_ROWS]);
-            // SAFETY: the caller's; `pointers` gives whole rows of `w`.
-            unsafe { many::<F, L>(&rows, w.k / F::BLOCK_LEN, &tokens, &mut turned, &mut accs.0) };
-            for (t, acc) in accs.0[..tokens.n_tokens].iter().enumerate() {
-                out.token(start + t)[first..first + n_rows].copy_from_slice(&acc[..n_rows]);
+    let (mut turned, mut room) = (F::room::<L>(), SumsRoom::new());
+    for tokens in (0..acts.n_tokens).step_by(MAX_TOKENS) {
+        let tokens = tokens..(tokens + MAX_TOKENS).min(acts.n_tokens);
+        let acts = acts.tokens(tokens.clone());
+        for first in (0..w.n_rows()).step_by(MAX_PANELS * L::ROWS) {
+            let rows = first..(first + MAX_PANELS * L::ROWS).min(w.n_rows());
+            let mut sums = room.zeroed(tokens.len());
+            // SAFETY: the caller's.
+            unsafe { panels::<F, L>(&w, &rows, &acts, &mut turned, &mut sums) };
+            for t in 0..tokens.len() {
+                let out = &mut out.token(tokens.start + t)[rows.clone()];
+                for (out, sums) in out.chunks_mut(L::ROWS).zip(&sums) {
+                    match <&mut [f32; MAX_ROWS]>::try_from(&mut *out) {
+                        Ok(whole) => *whole = sums[t],
+                        Err(_) => out.copy_from_slice(&sums[t][..out.len()]),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of rows `rows` to the sums of each panel of them.
+///
+/// # Safety
+/// As for `Lanes`; each token has `w.k` activations.
+#[inline(always)]
+unsafe fn panels<F: Format, L: Lanes>(
+    w: &WeightRows,
+    rows: &Range<usize>,
+    acts: &Acts,
+    turned: &mut F::Turned<L>,
+    sums: &mut [&mut Sums; MAX_PANELS],
+) {
+    let n_blocks = w.k / F::BLOCK_LEN;
+    let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
+    let slab = (SLAB / acts.n_tokens / F::STRETCH_LEN).max(1) * stretch;
+    for slab in (0..n_blocks).step_by(slab).map(|first| first..(first + slab).min(n_blocks)) {
+        for (first, sums) in rows.clone().step_by(L::ROWS).zip(sums.iter_mut()) {
+            let pointers = pointers(w, first);
+            // Where the blocks come from after these: the next rows, or the first ones' next slab.
+            let next = match first + L::ROWS < rows.end {
+                true => pointers[0].wrapping_add(L::ROWS * w.row_bytes + slab.start * F::BLOCK_BYTES),
+                false => w.bytes.as_ptr().wrapping_add(rows.start * w.row_bytes + slab.end * F::BLOCK_BYTES),
+            };
+            for first in slab.clone().step_by(stretch) {
+                let blocks = first..(first + stretch).min(slab.end);
+                // SAFETY: the caller's: the rows have these blocks.
+                unsafe {
+                    F::turn::<L>(turned, &pointers, blocks.start * F::BLOCK_BYTES, blocks.len());
+                    // The next stretch comes while the tokens pass.
+                    let next = match blocks.end < slab.end {
+                        true => pointers[0].wrapping_add(blocks.end * F::BLOCK_BYTES),
+                        false => next,
+                    };
+                    prefetch_rows::<L>(next, w.row_bytes, stretch * F::BLOCK_BYTES);
+                    stretch_of_tokens::<F, L>(turned, acts, n_blocks, &blocks, sums);
+                }
             }
         }
     }
@@ -201,6 +277,20 @@ unsafe fn prefetch<L: Lanes>(rows: &RowPointers, offset: usize, len: usize) {
         for row in &rows[..L::ROWS] {
             // SAFETY: the caller's; a prefetch reads nothing.
             unsafe { L::prefetch(row.wrapping_add(offset + line)) }
+        }
+    }
+}
+
+/// As `prefetch`, of rows from `start` that lie `row_bytes` apart.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn prefetch_rows<L: Lanes>(start: *const u8, row_bytes: usize, len: usize) {
+    for line in (0..len).step_by(CACHE_LINE) {
+        for row in 0..L::ROWS {
+            // SAFETY: the caller's; a prefetch reads nothing.
+            unsafe { L::prefetch(start.wrapping_add(row * row_bytes + line)) }
         }
     }
 }
@@ -229,48 +319,40 @@ unsafe fn one<F: Format, L: Lanes>(
     sums
 }
 
+/// Adds the products of all tokens with turned blocks `blocks` to `sums`.
+///
 /// # Safety
-/// As for `Lanes`; the rows have `n_blocks` blocks.
+/// As for `Lanes`; each token has `n_blocks` blocks of activations.
 #[inline(always)]
-unsafe fn many<F: Format, L: Lanes>(
-    rows: &RowPointers,
-    n_blocks: usize,
+unsafe fn stretch_of_tokens<F: Format, L: Lanes>(
+    turned: &F::Turned<L>,
     acts: &Acts,
-    turned: &mut F::Turned<L>,
-    accs: &mut [[f32; MAX_ROWS]; MAX_TOKENS],
+    n_blocks: usize,
+    blocks: &Range<usize>,
+    sums: &mut Sums,
 ) {
-    let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
-    for first in (0..n_blocks).step_by(stretch) {
-        let n = stretch.min(n_blocks - first);
-        // SAFETY: the caller's: the rows have these blocks.
-        unsafe {
-            F::turn::<L>(turned, rows, first * F::BLOCK_BYTES, n);
-            // The next stretch comes while the tokens pass; after the last, the first of the rows behind these.
-            let next = if first + n < n_blocks { first + n } else { L::ROWS * n_blocks };
-            prefetch::<L>(rows, next * F::BLOCK_BYTES, stretch * F::BLOCK_BYTES);
+    let (first, n) = (blocks.start, blocks.len());
+    let mut t = 0;
+    // SAFETY: the caller's: each token has `k` activations.
+    unsafe {
+        for octet in F::octets(acts.octets).chunks_exact(n_blocks).take(acts.n_tokens / octets::LEN) {
+            let (octet, sums) = (&octet[blocks.clone()], &mut sums[t..t + octets::LEN]);
+            if L::TOKENS == octets::LEN {
+                F::octet::<L, { octets::LEN }>(turned, octet, 0, sums);
+            } else {
+                let (front, back) = sums.split_at_mut(octets::LEN / 2);
+                F::octet::<L, { octets::LEN / 2 }>(turned, octet, 0, front);
+                F::octet::<L, { octets::LEN / 2 }>(turned, octet, octets::LEN / 2, back);
+            }
+            t += octets::LEN;
         }
-        let mut t = 0;
-        // SAFETY: the caller's: each token has `k` activations.
-        unsafe {
-            for octet in F::octets(acts.octets).chunks_exact(n_blocks).take(acts.n_tokens / octets::LEN) {
-                let (octet, accs) = (&octet[first..first + n], &mut accs[t..t + octets::LEN]);
-                if L::TOKENS == octets::LEN {
-                    F::octet::<L, { octets::LEN }>(turned, octet, 0, accs);
-                } else {
-                    let (front, back) = accs.split_at_mut(octets::LEN / 2);
-                    F::octet::<L, { octets::LEN / 2 }>(turned, octet, 0, front);
-                    F::octet::<L, { octets::LEN / 2 }>(turned, octet, octets::LEN / 2, back);
-                }
-                t += octets::LEN;
-            }
-            while acts.n_tokens - t >= 4 {
-                group::<F, L, 4>(turned, acts, t, first, n, accs);
-                t += 4;
-            }
-            while acts.n_tokens > t {
-                group::<F, L, 1>(turned, acts, t, first, n, accs);
-                t += 1;
-            }
+        while acts.n_tokens - t >= 4 {
+            group::<F, L, 4>(turned, acts, t, first, n, sums);
+            t += 4;
+        }
+        while acts.n_tokens > t {
+            group::<F, L, 1>(turned, acts, t, first, n, sums);
+            t += 1;
         }
     }
 }
@@ -284,14 +366,14 @@ unsafe fn group<F: Format, L: Lanes, const T: usize>(
     t: usize,
     first: usize,
     n: usize,
-    accs: &mut [[f32; MAX_ROWS]; MAX_TOKENS],
+    sums: &mut Sums,
 ) {
     let mut tokens = [Token::of(acts, t); T];
     for (i, token) in tokens.iter_mut().enumerate() {
         *token = Token::of(acts, t + i);
     }
     // SAFETY: the caller's.
-    unsafe { F::tokens::<L, T>(turned, &tokens, first, n, &mut accs[t..t + T]) }
+    unsafe { F::tokens::<L, T>(turned, &tokens, first, n, &mut sums[t..t + T]) }
 }
 
 /// For formats that have no way of their own.
@@ -312,7 +394,7 @@ macro_rules! matmul_rows {
     };
     // with a way of its own at AVX-512, which says whether it was one
     ($dtype:expr, $act:expr, $quantize:path, $format:ty, $own:expr) => {
-        /// AVX2 and AVX-512.
+        /// AVX2, AVX2 with AVX-VNNI, and AVX-512.
         pub static ROWS: &[$crate::matmul::MatMulRow] = &[
             $crate::matmul::MatMulRow {
                 dtype: $dtype,
@@ -320,6 +402,13 @@ macro_rules! matmul_rows {
                 act: $act,
                 quantize: $quantize.avx2,
                 kernel: avx2,
+            },
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::AvxVnni,
+                act: $act,
+                quantize: $quantize.avx2,
+                kernel: avx_vnni,
             },
             $crate::matmul::MatMulRow {
                 dtype: $dtype,
@@ -343,7 +432,31 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm>(w, acts, out)
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm<false>>(
+                        w, acts, out,
+                    )
+                }
+            }
+            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            unsafe { inner(w, acts, out) }
+        }
+
+        fn avx_vnni(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Acts,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm<true>>(
+                        w, acts, out,
+                    )
                 }
             }
             // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.

@@ -188,6 +188,21 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
     }
 }
 
+/// What a dot product of bytes makes faster it makes nothing else.
+#[test]
+fn levels_that_differ_in_speed_only_give_the_same_bits() {
+    let twins = [(IsaLevel::AvxVnni, IsaLevel::Avx2), (IsaLevel::NeonDot, IsaLevel::Neon)];
+    for row in rows() {
+        let Some((_, plain)) = twins.iter().find(|(level, _)| *level == row.level) else { continue };
+        let plain = find(row.dtype, *plain).expect("a format has both levels or neither");
+        for k in widths(row) {
+            let case = Case::new(row.dtype, 20, 13, k);
+            let bits = |row| case.fast(row, 0..20, 0..13).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(row), bits(plain), "{} {} k={k}", row.dtype, row.level);
+        }
+    }
+}
+
 /// Where a block has its integers.
 fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
     match dtype {
@@ -239,7 +254,9 @@ fn the_common_dtypes_have_a_row_at_each_vector_level() {
     };
     let (of_integers, of_floats): (&[IsaLevel], &[IsaLevel]) = match cfg!(target_arch = "aarch64") {
         true => (&[IsaLevel::Neon, IsaLevel::NeonDot], &[IsaLevel::Neon]),
-        false => (&[IsaLevel::Avx2, IsaLevel::Avx512], &[IsaLevel::Avx2, IsaLevel::Avx512]),
+        false => {
+            (&[IsaLevel::Avx2, IsaLevel::AvxVnni, IsaLevel::Avx512], &[IsaLevel::Avx2, IsaLevel::Avx512])
+        }
     };
     let floats = [F32, F16, BF16];
     let by_32 = [Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4];

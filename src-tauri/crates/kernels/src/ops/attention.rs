@@ -4,7 +4,7 @@
 //! the chunks in rising order: what is computed for a row depends on its position alone.
 
 pub mod pages;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
 #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
 mod simd;
@@ -13,17 +13,20 @@ use super::OpRow;
 use super::dot::{LANES, fold};
 use super::exp::exp;
 use crate::cpu::isa::{Mac, levels};
-use crate::graph::AttentionShape;
+use crate::graph::{AttentionShape, Mask};
 
 pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · scale) · v" };
 
 /// Positions of one partial softmax; a multiple of the page.
 pub const CHUNK: usize = 256;
 
-/// The positions that a token at `position` sees.
-pub fn visible(shape: &AttentionShape, position: usize) -> std::ops::Range<usize> {
+/// The positions that a token at `position` sees, of a sequence that has `end` of them.
+pub fn visible(shape: &AttentionShape, position: usize, end: usize) -> std::ops::Range<usize> {
     let start = shape.window.map_or(0, |w| (position + 1).saturating_sub(w));
-    start..position + 1
+    match shape.mask {
+        Mask::Causal => start..position + 1,
+        Mask::Bidirectional => start..shape.window.map_or(end, |w| position.saturating_add(w).min(end)),
+    }
 }
 
 /// What becomes of q·k before the softmax.

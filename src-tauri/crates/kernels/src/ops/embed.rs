@@ -1,4 +1,4 @@
-//! Token ids or positions → rows of a table, decoded from whatever block format it has.
+//! Token ids or positions, or nothing, → rows of a table, decoded from whatever block format it has.
 
 use super::OpRow;
 use crate::graph::Lookup;
@@ -17,10 +17,11 @@ pub fn scalar(table: &Tensor, row: u32, scale: f32, out: &mut [f32]) {
     }
 }
 
-/// (rows) which row of the table each row of the batch takes.
-pub fn rows<'a>(by: Lookup, batch: &Batch<'a>) -> &'a [u32] {
+/// Which row of the table a row of the batch takes.
+pub fn row_of(by: Lookup, batch: &Batch, row: usize) -> u32 {
     match by {
-        Lookup::Token => batch.tokens,
-        Lookup::Position => batch.positions,
+        Lookup::Token => batch.tokens[row],
+        Lookup::Position => batch.positions[row],
+        Lookup::First => 0,
     }
 }

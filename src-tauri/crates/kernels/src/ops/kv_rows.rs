@@ -5,6 +5,18 @@ use super::kv_write::{HALVES, load_keys, load_values, row_bytes, store_key, stor
 use crate::cpu::arena::{bytes_of, bytes_of_mut};
 use crate::graph::{KvLayerLayout, PAGE_LEN};
 
+/// A page of a layer in fewer bits: one that `Executor::kv_page` gave, as `kv_write_page` takes it for an aged page.
+/// The same on every device and instruction set, so that whoever ages the same bytes gets the same.
+pub fn aged_page(layout: KvLayerLayout, page: &[u8]) -> Vec<u8> {
+    let aged = layout.aged().expect("the executor has aged pages only for layers that can age");
+    // floats, so that the bytes are aligned as those of a store are
+    let mut room = vec![0.0f32; page.len().div_ceil(size_of::<f32>())];
+    let held = &mut bytes_of_mut(&mut room)[..page.len()];
+    held.copy_from_slice(page);
+    let rows = KvRows::read(layout, PAGE_LEN, std::iter::once(&*held));
+    KvRows { layout: aged, ..rows }.pages().concat()
+}
+
 /// Rows of one layer, position by position.
 pub struct KvRows {
     layout: KvLayerLayout,
@@ -24,11 +36,20 @@ impl KvRows {
 
     /// The first `n` positions of pages as `Executor::kv_page` gives them.
     pub fn read<'a>(layout: KvLayerLayout, n: usize, pages: impl Iterator<Item = &'a [u8]>) -> Self {
+        Self::read_mixed(layout, n, pages.map(|page| (layout, page)))
+    }
+
+    /// The same of pages that may have aged, each with its own layout; what is written of it has `layout`.
+    pub fn read_mixed<'a>(
+        layout: KvLayerLayout,
+        n: usize,
+        pages: impl Iterator<Item = (KvLayerLayout, &'a [u8])>,
+    ) -> Self {
         let mut rows = Self::zeroed(layout, n);
         let (d, n_heads) = (layout.head_dim, layout.n_kv_heads);
-        let block_bytes = PAGE_LEN * row_bytes(layout.dtype, d);
         let mut room = vec![0.0; PAGE_LEN * d];
-        for (index, page) in pages.enumerate() {
+        for (index, (layout, page)) in pages.enumerate() {
+            let block_bytes = PAGE_LEN * row_bytes(layout.dtype, d);
             let start = index * PAGE_LEN;
             let n_here = n.saturating_sub(start).min(PAGE_LEN);
             for head in 0..n_heads {

@@ -19,7 +19,7 @@ use weights::DType;
 use super::OpRow;
 use crate::cpu::arena::{view, view_mut};
 pub use crate::cpu::halves::{HALVES, Halves};
-use crate::graph::{KvDType, MAX_HEAD_DIM, PAGE_LEN};
+use crate::graph::{KvDType, KvLayerLayout, MAX_HEAD_DIM, PAGE_LEN};
 
 pub static ROW: OpRow = OpRow { name: "kv_write", formula: "store[position] = (k, v)" };
 
@@ -38,6 +38,26 @@ pub fn row_bytes(dtype: KvDType, head_dim: usize) -> usize {
         KvDType::F16 => head_dim * 2,
         KvDType::Q8_0 => DType::Q8_0.row_bytes(head_dim),
         KvDType::Q4_0 => DType::Q4_0.row_bytes(head_dim),
+    }
+}
+
+/// A layer's layout once its positions have aged: `Q8_0`, where that is shorter and heads are whole blocks.
+pub fn aged(layout: KvLayerLayout) -> Option<KvLayerLayout> {
+    let aged = KvLayerLayout { dtype: KvDType::Q8_0, ..layout };
+    let is_shorter = match layout.dtype {
+        KvDType::F32 | KvDType::F16 => true,
+        KvDType::Q8_0 | KvDType::Q4_0 => false,
+    };
+    (is_shorter && layout.head_dim.is_multiple_of(block_len(aged.dtype))).then_some(aged)
+}
+
+/// What the shaders of pages are compiled with.
+pub fn shader_define(dtype: KvDType) -> &'static [&'static str] {
+    match dtype {
+        KvDType::F32 => &["KV_F32"],
+        KvDType::F16 => &["KV_F16"],
+        KvDType::Q8_0 => &["KV_Q8_0"],
+        KvDType::Q4_0 => &["KV_Q4_0"],
     }
 }
 

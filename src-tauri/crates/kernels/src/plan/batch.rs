@@ -54,6 +54,16 @@ impl Batch<'_> {
         (self.table(retention, row)[position / PAGE_LEN], position % PAGE_LEN)
     }
 
+    /// For each row, how many positions its sequence has after the batch. (rows)
+    pub fn ends(&self) -> Vec<usize> {
+        let mut of_sequences = vec![0; self.page_tables.len()];
+        for (position, sequence) in self.positions.iter().zip(self.sequence) {
+            let end = &mut of_sequences[*sequence as usize];
+            *end = (*position as usize + 1).max(*end);
+        }
+        self.sequence.iter().map(|sequence| of_sequences[*sequence as usize]).collect()
+    }
+
     /// The slot of the recurrent state that a row advances.
     pub fn state(&self, row: usize) -> u32 {
         self.states[self.sequence[row] as usize]
@@ -85,8 +95,12 @@ impl Batch<'_> {
                 return fail("sequence", sequence, self.page_tables.len());
             };
             let last_page = self.positions[row] as usize / PAGE_LEN;
-            if last_page >= table.len() {
+            let Some(page) = table.get(last_page) else {
                 return fail("position", self.positions[row] as usize, table.len() * PAGE_LEN);
+            };
+            // what has aged is read only
+            if *page as usize >= capacity.n_pages {
+                return fail("page to write", *page as usize, capacity.n_pages);
             }
         }
         self.check_windows(graph, capacity)?;
@@ -97,8 +111,8 @@ impl Batch<'_> {
         }
         slots.check(self, graph)?;
         for page in self.page_tables.iter().copied().flatten() {
-            if *page as usize >= capacity.n_pages {
-                return fail("page", *page as usize, capacity.n_pages);
+            if *page as usize >= capacity.all_pages(Retention::All) {
+                return fail("page", *page as usize, capacity.all_pages(Retention::All));
             }
         }
         for (i, row) in self.outputs.iter().enumerate() {

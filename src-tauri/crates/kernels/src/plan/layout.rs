@@ -30,9 +30,9 @@ impl Layout {
 
 /// First and last moment of a value, counted in steps.
 #[derive(Clone, Copy)]
-struct Life {
-    from: usize,
-    to: usize,
+pub struct Life {
+    pub from: usize,
+    pub to: usize,
 }
 
 /// Row buckets up to `max_rows`: 1, 2, 4 …
@@ -90,7 +90,8 @@ fn lowest_gap(placed: &[(Range<usize>, Life)], life: Life, len: usize) -> usize 
     start
 }
 
-fn lives(graph: &Graph, device: DeviceId, steps: &[Step], retain: Retain) -> Vec<Option<Life>> {
+/// When each value of `device` is needed; None: of another device, or never made.
+pub fn lives(graph: &Graph, device: DeviceId, steps: &[Step], retain: Retain) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; graph.values().len()];
     let begin = |v: ValueId, at: usize, lives: &mut Vec<Option<Life>>| {
         lives[v.index()].get_or_insert(Life { from: at, to: at });

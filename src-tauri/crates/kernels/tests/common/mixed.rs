@@ -208,6 +208,7 @@ impl Parts {
             n_kv_heads,
             head_dim,
             scale: 0.3,
+            mask: Mask::Causal,
             window: self.shape.window,
             softcap: Some(2.0),
             sinks: Some(self.floats(n_heads, 0.5).into()),

@@ -60,6 +60,7 @@ pub struct Shape {
     pub n_layers: usize,
     pub dtype: DType,
     pub kv: KvDType,
+    pub mask: Mask,
     /// of every second layer
     pub window: Option<usize>,
     /// how long those layers keep their pages
@@ -79,6 +80,7 @@ pub const SMALL: Shape = Shape {
     n_layers: 2,
     dtype: DType::F32,
     kv: KvDType::F32,
+    mask: Mask::Causal,
     window: None,
     retention: Retention::All,
     n_first: usize::MAX,
@@ -138,6 +140,7 @@ pub fn model_of(
             n_kv_heads,
             head_dim,
             scale,
+            mask: shape.mask,
             window,
             softcap: None,
             sinks: None,

@@ -2,11 +2,12 @@
 //!
 //! What isn't built is refused by name, never ignored; fields we don't know are.
 
+mod embeddings;
 mod request;
 mod response;
 
 use api::types::{TurnEvent, TurnEventKind};
-use api::{App, GenerateArgs, Watch};
+use api::{App, GenerateArgs, Served, Watch};
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -18,14 +19,15 @@ use crate::Shared;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
 use crate::stream::{CancelOnDrop, Sse};
+pub use embeddings::embeddings;
 use request::ChatRequest;
 use response::{Identity, StreamWriter, Whole};
 
 /// `GET /v1/models`.
 pub async fn models(State(shared): State<Shared>) -> Response {
-    match blocking(move || shared.app.models_list()).await {
+    match blocking(move || shared.app.models_served()).await {
         Ok(entries) => {
-            let data: Vec<Value> = entries.iter().map(|entry| model_value(&entry.id)).collect();
+            let data: Vec<Value> = entries.iter().map(model_value).collect();
             json_response(StatusCode::OK, &json!({ "object": "list", "data": data }))
         }
         Err(fault) => fault.into_response(),
@@ -34,14 +36,18 @@ pub async fn models(State(shared): State<Shared>) -> Response {
 
 /// `GET /v1/models/{id}`.
 pub async fn model(State(shared): State<Shared>, Path(id): Path<String>) -> Response {
-    match blocking(move || shared.app.model_get(&id)).await {
-        Ok(entry) => json_response(StatusCode::OK, &model_value(&entry.id)),
+    match blocking(move || shared.app.model_served(&id)).await {
+        Ok(entry) => json_response(StatusCode::OK, &model_value(&entry)),
         Err(fault) => fault.into_response(),
     }
 }
 
-fn model_value(id: &str) -> Value {
-    json!({ "id": id, "object": "model", "created": 0, "owned_by": "inglenook" })
+fn model_value(Served { id, context }: &Served) -> Value {
+    let mut value = json!({ "id": id, "object": "model", "created": 0, "owned_by": "inglenook" });
+    if let Some(context) = context {
+        value["max_model_len"] = json!(context);
+    }
+    value
 }
 
 /// `POST /v1/chat/completions`.
@@ -52,6 +58,25 @@ pub async fn chat_completions(State(shared): State<Shared>, body: Body) -> Respo
     };
     match answer(shared, &body).await {
         Ok(response) => response,
+        Err(fault) => fault.into_response(),
+    }
+}
+
+/// `POST /tokenize`, as vLLM has it: how many tokens the messages of a request would be.
+pub async fn tokenize(State(shared): State<Shared>, body: Body) -> Response {
+    let body = match read(body).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    let counted = async {
+        let ChatRequest { model, args, .. } = ChatRequest::parse(&body)?;
+        blocking(move || shared.app.prompt_count(model, args)).await
+    };
+    match counted.await {
+        Ok(counted) => {
+            let value = json!({ "count": counted.tokens, "max_model_len": counted.context_limit });
+            json_response(StatusCode::OK, &value)
+        }
         Err(fault) => fault.into_response(),
     }
 }
@@ -94,8 +119,8 @@ async fn start(
     blocking(move || {
         // Ids of the library only: a request can't have any file opened.
         let model = match model {
-            Some(model) => app.model_get(&model)?.id,
-            None => app.default_model()?,
+            Some(model) => app.model_served(&model)?.id,
+            None => app.model_served(&app.default_model()?)?.id,
         };
         let turn = app.generate(GenerateArgs { model: Some(model.clone()), ..args })?;
         Ok((app, turn, model))

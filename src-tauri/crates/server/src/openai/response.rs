@@ -182,7 +182,8 @@ mod tests {
     use super::*;
 
     fn events() -> Vec<TurnEventKind> {
-        let call = |id: &str| ToolCall { id: id.into(), name: "look".into(), arguments: "{}".into() };
+        let call =
+            |id: &str| ToolCall { id: id.into(), name: "look".into(), arguments: "{}".into(), run: None };
         let stats = TurnStats {
             finish: Finish::ToolCalls,
             prompt_tokens: 3,
@@ -196,6 +197,8 @@ mod tests {
             ttft_ms: 1.0,
             prefill_tok_s: 1.0,
             decode_tok_s: 1.0,
+            is_about: false,
+            answered_by: None,
         };
         vec![
             TurnEventKind::Reasoning { text: "Hm.".into(), ids: vec![1] },

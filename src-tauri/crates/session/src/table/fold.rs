@@ -91,6 +91,15 @@ pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec
     Ok(rows.filter_map(rusqlite::Result::ok).collect())
 }
 
+/// Those that cover a message, or anything after it: summaries know what those before them say.
+pub(crate) fn remove_from(db: &Connection, message: &str) -> Result<()> {
+    let sql = "WITH RECURSIVE down(id) AS (
+                   SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
+               DELETE FROM fold WHERE message IN (SELECT id FROM down)";
+    db.execute(sql, [message])?;
+    Ok(())
+}
+
 pub(crate) fn remove(db: &Connection, id: &str) -> Result<()> {
     db.execute("DELETE FROM fold WHERE id = ?1", [id])?;
     Ok(())

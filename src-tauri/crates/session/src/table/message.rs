@@ -106,6 +106,9 @@ impl MessageRow {
 
 const COLUMNS: &str = "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms, tool_calls, chosen, gone, gone_ms";
 
+/// Stands in the place of a text that was deleted for good.
+const DELETED: &str = "This message was deleted.";
+
 /// Stands in the place of a text that can't be read any more.
 const UNREADABLE: &str = "This message can't be read: its row in the database is damaged.";
 
@@ -244,6 +247,20 @@ pub(crate) fn remove(db: &Connection, id: &str) -> Result<()> {
     Ok(())
 }
 
+/// Nothing hangs on it, what was removed included.
+pub(crate) fn is_leaf(db: &Connection, id: &str) -> Result<bool> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM message WHERE parent = ?1)";
+    Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0))?)
+}
+
+/// Of a message only its place is left.
+pub(crate) fn blank(db: &Connection, id: &str) -> Result<()> {
+    let sql = "UPDATE message SET text = ?2, reasoning = '', state = 'complete', error = NULL, stats = NULL,
+               tool_calls = NULL WHERE id = ?1";
+    db.execute(sql, [id, DELETED])?;
+    search::put(db, id, DELETED)
+}
+
 /// It is being written again.
 pub(crate) fn reopen(db: &Connection, id: &str) -> Result<()> {
     let sql = "UPDATE message SET state = 'streaming', error = NULL, stats = NULL, text = '', reasoning = ''
@@ -259,6 +276,11 @@ pub(crate) fn finish(db: &Connection, row: &MessageRow) -> Result<()> {
         params![row.id, row.text, row.reasoning, row.state, row.error, row.stats, row.tool_calls],
     )?;
     search::put(db, &row.id, &row.text)
+}
+
+pub(crate) fn set_tool_calls(db: &Connection, id: &str, json: &str) -> Result<()> {
+    db.execute("UPDATE message SET tool_calls = ?2 WHERE id = ?1", [id, json])?;
+    Ok(())
 }
 
 /// Streaming messages that no turn writes to any more.

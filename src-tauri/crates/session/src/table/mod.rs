@@ -1,15 +1,24 @@
 //! The tables: SQL, row and queries, one file each. Each creates itself by a line in `MIGRATIONS` (db.rs).
 
+pub mod attachment;
 pub mod checkpoint;
 pub mod chunk;
 pub mod compression;
+pub mod connection;
 pub mod conversation;
+pub mod document;
+pub mod download;
+pub mod endpoint;
 pub mod fold;
 pub mod folder;
 pub mod message;
 pub mod model;
+pub mod model_folder;
+pub mod model_run;
+pub mod preset;
 pub mod search;
 pub mod setting;
 pub mod token_log;
+pub mod tool_server;
 pub mod turn;
 mod words;

@@ -1,4 +1,4 @@
-//! The library's entries: model files that stay where the user has them.
+//! The library's entries: where model files are, what they are, and which of them were removed.
 
 use rusqlite::{Connection, Row, params};
 
@@ -18,19 +18,55 @@ CREATE TABLE model (
 ) STRICT, WITHOUT ROWID;
 ";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Files that were found beside those that the user named, what they take, and those that were removed.
+pub const ADD_LIBRARY: &str = "
+ALTER TABLE model ADD COLUMN source TEXT NOT NULL DEFAULT 'file';
+ALTER TABLE model ADD COLUMN root TEXT;
+ALTER TABLE model ADD COLUMN files INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE model ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE model ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
+ALTER TABLE model ADD COLUMN stamp TEXT NOT NULL DEFAULT '';
+ALTER TABLE model ADD COLUMN sizes TEXT;
+ALTER TABLE model ADD COLUMN problem TEXT;
+ALTER TABLE model ADD COLUMN removed_ms INTEGER;
+ALTER TABLE model ADD COLUMN was_at TEXT;
+";
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelRow {
     pub id: String,
     pub name: String,
     pub path: String,
-    /// As they were when the entry was made.
+    /// Of the weights, as they were when the entry was made.
     pub bytes: i64,
     pub architecture: String,
     pub parameters: i64,
     pub dtype: String,
     pub context_length: u32,
     pub added_ms: i64,
+    /// The layer above names them; `file`: where the user has it.
+    pub source: String,
+    /// The folder in which it was found. None: the user named the file itself.
+    pub root: Option<String>,
+    /// Files that it consists of, and their bytes.
+    pub files: u32,
+    pub disk_bytes: i64,
+    /// Of the contents; empty: not looked at.
+    pub fingerprint: String,
+    /// Of the file as the file system knows it: while it stays, the contents need not be looked at again.
+    pub stamp: String,
+    /// JSON of the layer above: what it takes in memory.
+    pub sizes: Option<String>,
+    /// JSON of the layer above: why it can't be used.
+    pub problem: Option<String>,
+    /// In the trash since.
+    pub removed_ms: Option<i64>,
+    /// Where its files lay before, if they were moved into the trash.
+    pub was_at: Option<String>,
 }
+
+const COLUMNS: &str = "id, name, path, bytes, architecture, parameters, dtype, context_length, added_ms, source, root, \
+     files, disk_bytes, fingerprint, stamp, sizes, problem, removed_ms, was_at";
 
 fn from_row(row: &Row) -> rusqlite::Result<ModelRow> {
     Ok(ModelRow {
@@ -43,15 +79,27 @@ fn from_row(row: &Row) -> rusqlite::Result<ModelRow> {
         dtype: row.get(6)?,
         context_length: row.get(7)?,
         added_ms: row.get(8)?,
+        source: row.get(9)?,
+        root: row.get(10)?,
+        files: row.get(11)?,
+        disk_bytes: row.get(12)?,
+        fingerprint: row.get(13)?,
+        stamp: row.get(14)?,
+        sizes: row.get(15)?,
+        problem: row.get(16)?,
+        removed_ms: row.get(17)?,
+        was_at: row.get(18)?,
     })
 }
 
 /// An entry of the same id is replaced.
 pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
+    let sql = format!(
+        "INSERT OR REPLACE INTO model ({COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+    );
     db.execute(
-        "INSERT OR REPLACE INTO model
-         (id, name, path, bytes, architecture, parameters, dtype, context_length, added_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        &sql,
         params![
             row.id,
             row.name,
@@ -61,17 +109,25 @@ pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
             row.parameters,
             row.dtype,
             row.context_length,
-            row.added_ms
+            row.added_ms,
+            row.source,
+            row.root,
+            row.files,
+            row.disk_bytes,
+            row.fingerprint,
+            row.stamp,
+            row.sizes,
+            row.problem,
+            row.removed_ms,
+            row.was_at,
         ],
     )?;
     Ok(())
 }
 
-/// In the order in which they were added.
+/// In the order in which they were added, removed ones among them.
 pub(crate) fn list(db: &Connection) -> Result<Vec<ModelRow>> {
-    let sql = "SELECT id, name, path, bytes, architecture, parameters, dtype, context_length, added_ms
-               FROM model ORDER BY added_ms, id";
-    let mut statement = db.prepare_cached(sql)?;
+    let mut statement = db.prepare_cached(&format!("SELECT {COLUMNS} FROM model ORDER BY added_ms, id"))?;
     let rows = statement.query_map([], from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

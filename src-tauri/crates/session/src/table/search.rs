@@ -60,14 +60,16 @@ pub(crate) fn remove_conversation(db: &Connection, conversation: &str) -> Result
 
 /// Indexes what an older version, or a mended file, has not indexed.
 pub(crate) fn complete(db: &Connection) -> Result<()> {
-    let sql = "SELECT id, text FROM message
-               WHERE state != 'streaming' AND position NOT IN (SELECT rowid FROM search)";
+    let sql =
+        "SELECT id, text, (SELECT group_concat(name, char(10)) FROM attachment WHERE message = message.id)
+               FROM message WHERE state != 'streaming' AND position NOT IN (SELECT rowid FROM search)";
     let mut statement = db.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         // A text that can't be read has no words.
         if let (Ok(id), Ok(text)) = (row.get::<_, String>(0), row.get::<_, String>(1)) {
-            put(db, &id, &text)?;
+            let names: Option<String> = row.get(2).unwrap_or_default();
+            put(db, &id, &format!("{text}\n{}", names.unwrap_or_default()))?;
         }
     }
     Ok(())
@@ -172,7 +174,7 @@ fn pieces(marked: &str) -> Vec<(String, bool)> {
 }
 
 /// A text as it is indexed.
-fn spaced(text: &str) -> String {
+pub(crate) fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + text.len() / 4);
     for c in text.chars().filter(|c| ![BEGIN, END, GAP].contains(c)) {
         if has_no_spaces(c) {
@@ -185,7 +187,7 @@ fn spaced(text: &str) -> String {
 }
 
 /// Of a script whose words aren't told apart by spaces, or only loosely.
-fn has_no_spaces(c: char) -> bool {
+pub(crate) fn has_no_spaces(c: char) -> bool {
     matches!(c,
         '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
         | '\u{3040}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'

@@ -45,6 +45,11 @@ pub(crate) fn put(db: &Connection, message: &str, log: &TokenLog) -> Result<()> 
     Ok(())
 }
 
+pub(crate) fn remove(db: &Connection, message: &str) -> Result<()> {
+    db.execute("DELETE FROM token_log WHERE message = ?1", [message])?;
+    Ok(())
+}
+
 /// A log that can't be read is as if it had never been kept: the text is tokenised again.
 pub(crate) fn of(db: &Connection, message: &str) -> Result<Vec<TokenLog>> {
     let sql = "SELECT fingerprint, ids, whole FROM token_log WHERE message = ?1";

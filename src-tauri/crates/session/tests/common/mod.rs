@@ -1,7 +1,7 @@
 //! A data folder of a test's own, and a few words to fill it with.
 #![allow(clippy::unwrap_used, dead_code)] // shared by tests that each use a part of it
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use io::{ManualClock, RealIo};
@@ -39,7 +39,7 @@ pub fn clock() -> Arc<ManualClock> {
 }
 
 pub fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> Started {
-    session.start(NewTurn::Message { conversation, title: text, text }, "starter").unwrap()
+    session.start(NewTurn::Message { conversation, title: text, text, given: None }, "starter").unwrap()
 }
 
 pub fn piece<'a>(text: &'a str, reasoning: &'a str) -> Piece<'a> {
@@ -72,3 +72,26 @@ pub fn say(session: &mut Session, conversation: Option<&str>, question: &str, re
 pub fn branch(session: &Session, id: &str) -> Vec<String> {
     session.branch(id).unwrap().messages.into_iter().map(|message| message.row.text).collect()
 }
+
+/// Whether `needle` stands in any file below `folder`.
+pub fn found_in(folder: &Path, needle: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(found_in(&path, needle));
+            continue;
+        }
+        let bytes = match std::fs::read(&path) {
+            // a database's log goes with its last connection
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            bytes => bytes.unwrap(),
+        };
+        if bytes.windows(needle.len()).any(|at| at.eq_ignore_ascii_case(needle)) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+pub const MARKER: &str = "xylophonequartz";

@@ -39,6 +39,13 @@ pub struct Keeping {
     pub every: u32,
     /// Bytes that the contexts of a model may take in memory while nobody uses them.
     pub memory_bytes: u64,
+    /// After so many seconds without a turn a context leaves memory. None: when memory is needed. Where nothing is
+    /// stored it stays.
+    #[serde(default)]
+    pub idle_s: Option<u64>,
+    /// Seconds after which a model that nobody asks leaves memory. None: it stays.
+    #[serde(default)]
+    pub unload_after_s: Option<u64>,
 }
 
 /// A conversation as it was opened.
@@ -112,8 +119,8 @@ pub struct ModelKv {
     pub model: String,
     pub contexts: u32,
     pub bytes: u64,
-    /// Pages of layers that keep everything, of windows, and recurrent states.
-    pub pools: [PoolKv; 3],
+    /// Pages of layers that keep everything, of windows, recurrent states, and pages that have aged.
+    pub pools: [PoolKv; 4],
     /// Tokens that all contexts hold, what they share counted for each.
     pub tokens: u64,
 }

@@ -1,6 +1,6 @@
 //! Sequences under random and chosen histories: pages are held as often as tables list them, and what is kept is found.
 
-use super::super::size::REWIND;
+use super::super::size::{Ages, REWIND};
 use super::*;
 
 const PAGE_LEN: usize = 4;
@@ -18,6 +18,7 @@ fn geometry(n_ctx: usize, max_sequences: usize) -> Geometry {
         n_kept_states: 0,
         n_mark_states: 0,
         max_pages: None,
+        ages: Ages::default(),
     }
 }
 
@@ -146,9 +147,15 @@ fn what_was_kept_is_where_it_goes_back_to() {
     assert_eq!(cache.truncate(a, 24).unwrap(), 20);
     append(&mut cache, a, 1);
     assert_eq!(cache.truncate(a, 19).unwrap(), 10);
-    assert_eq!(cache.usage(), Usage { n_pages: 3, n_window_pages: 0, n_states: 1, n_kept: 1 });
+    assert_eq!(
+        cache.usage(),
+        Usage { n_pages: 3, n_aged_pages: 0, n_window_pages: 0, n_states: 1, n_kept: 1 }
+    );
     assert_eq!(cache.truncate(a, 9).unwrap(), 0);
-    assert_eq!(cache.usage(), Usage { n_pages: 0, n_window_pages: 0, n_states: 0, n_kept: 0 });
+    assert_eq!(
+        cache.usage(),
+        Usage { n_pages: 0, n_aged_pages: 0, n_window_pages: 0, n_states: 0, n_kept: 0 }
+    );
 }
 
 #[test]

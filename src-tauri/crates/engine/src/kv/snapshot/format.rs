@@ -1,27 +1,30 @@
 //! How a piece lies in bytes, and whether some bytes are one.
 //!
 //! Little-endian: magic, format version, identity (which model, spec, kernels and precision wrote it), what kind of
-//! piece, counts, the name of the tokens before it, token hash, checksum; then the ids of its tokens; then the bytes of
-//! each layer for each of its pages: of the layers that keep everything, then of the layers with a window; then the
-//! recurrent state.
+//! piece, counts, the name of the tokens before it, token hash, checksum; then the ids of its tokens; of a head what its
+//! sequence's tokens saw that had aged; then the bytes of each layer for each of its pages: of the layers that keep
+//! everything, then of the layers with a window; then the recurrent state.
 
+use super::super::aging::{Aged, Aging, Seen};
 use super::super::checksum::xxh64;
 use super::super::size::{Geometry, PieceBytes};
 use super::key::Key;
-use super::{Identity, STRETCH};
+use super::{FOREIGN, Identity, STRETCH};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 
 const MAGIC: [u8; 8] = *b"INGLEKV\0";
 
 /// Raised whenever the layout, or what page bytes mean, changes.
-pub const FORMAT_VERSION: u64 = 4;
+pub const FORMAT_VERSION: u64 = 5;
 
 /// What a piece holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Keys and values of `STRETCH` tokens, in the layers that keep everything.
     Stretch,
+    /// The same in fewer bits, as they are once they have aged.
+    AgedStretch,
     /// What is needed beyond whole stretches to go on at a position: keys and values of the tokens after the last
     /// one, windows, recurrent state.
     Head,
@@ -32,6 +35,7 @@ impl Kind {
         match self {
             Self::Stretch => 1,
             Self::Head => 2,
+            Self::AgedStretch => 3,
         }
     }
 }
@@ -54,13 +58,20 @@ struct Header {
     /// and with its own
     end: u64,
     first_window_page: u64,
+    /// of a head: what made positions age, stretches that have, and changes of what its tokens saw of that
+    aging: u64,
+    n_aged: u64,
+    n_seen: u64,
     /// key of the tokens before
     before: [u64; 2],
     token_hash: u64,
     checksum: u64,
 }
 
-const N_WORDS: usize = 17;
+const N_WORDS: usize = 20;
+
+/// Changes of what tokens saw aged that a head can tell: of a hundred thousand tokens, as they age by length.
+pub(super) const MAX_SEEN: usize = 512;
 
 /// Bytes before the token ids.
 pub(super) const HEADER_LEN: usize = MAGIC.len() + N_WORDS * 8;
@@ -84,6 +95,9 @@ impl Header {
             h.base,
             h.end,
             h.first_window_page,
+            h.aging,
+            h.n_aged,
+            h.n_seen,
             h.before[0],
             h.before[1],
             h.token_hash,
@@ -115,6 +129,9 @@ impl Header {
             base: next(),
             end: next(),
             first_window_page: next(),
+            aging: next(),
+            n_aged: next(),
+            n_seen: next(),
             before: [next(), next()],
             token_hash: next(),
             checksum: next(),
@@ -131,6 +148,7 @@ pub(super) struct Contents<'a> {
     pub before: Key,
     /// Its own.
     pub tokens: Vec<TokenId>,
+    pub aged: Aged,
     pub first_window_page: usize,
     /// (pages of its tokens, page bytes)
     pub pages: &'a [u8],
@@ -140,17 +158,19 @@ pub(super) struct Contents<'a> {
 }
 
 /// What a piece says of itself, as it is written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Label {
     pub kind: Kind,
     pub base: usize,
     pub end: usize,
     pub first_window_page: usize,
     pub before: Key,
+    /// of a head
+    pub aged: Aged,
 }
 
 /// Writes the header over the first `HEADER_LEN` bytes of a piece whose body stands behind it.
-pub(super) fn seal(identity: &Identity, label: &Label, out: &mut [u8]) {
+pub(super) fn seal(identity: &Identity, aging: Aging, label: &Label, out: &mut [u8]) {
     let (header, body) = out.split_at_mut(HEADER_LEN);
     let mut fields = Header {
         version: FORMAT_VERSION,
@@ -166,6 +186,9 @@ pub(super) fn seal(identity: &Identity, label: &Label, out: &mut [u8]) {
         base: label.base as u64,
         end: label.end as u64,
         first_window_page: label.first_window_page as u64,
+        aging: if label.aged.is_exact() { 0 } else { aging.word() },
+        n_aged: label.aged.n as u64,
+        n_seen: label.aged.seen.len() as u64,
         before: label.before.words(),
         token_hash: xxh64(&body[..(label.end - label.base) * 4]),
         checksum: 0,
@@ -184,23 +207,25 @@ fn checksum(header: &Header, body: &[u8]) -> u64 {
 /// every byte is as it was.
 pub(super) fn check<'a>(identity: &Identity, geometry: &Geometry, bytes: &'a [u8]) -> Result<Contents<'a>> {
     let (header, body) = open(identity, bytes)?;
-    let Counts { kind, base, end, first } = counts(geometry, &header)?;
+    let Counts { kind, base, end, first, n_seen } = counts(geometry, &header)?;
     let n_pages = geometry.pages_for(end) - geometry.pages_for(base);
     let (n_window_pages, n_states) = match kind {
-        Kind::Stretch => (0, 0),
+        Kind::Stretch | Kind::AgedStretch => (0, 0),
         Kind::Head => (geometry.window.map_or(0, |_| geometry.pages_for(end) - first), 1),
     };
     // All counts are bounded by the context now, so these are small.
-    let PieceBytes { page, window_page, state } = identity.bytes;
+    let PieceBytes { page, aged_page, window_page, state } = identity.bytes;
+    let page = if kind == Kind::AgedStretch { aged_page } else { page };
     let [page, window_page, state] = [page, window_page, state].map(|bytes| bytes as usize);
-    let lengths = [(end - base) * 4, n_pages * page, n_window_pages * window_page, n_states * state];
+    let [tokens, seen] = [(end - base) * 4, n_seen * Seen::N_BYTES];
+    let lengths = [tokens, seen, n_pages * page, n_window_pages * window_page, n_states * state];
     let n_bytes = lengths.iter().sum::<usize>();
     if body.len() != n_bytes {
         let message = format!("the piece's body has {} bytes, not {n_bytes}", body.len());
         return Err(refused("snapshot.length", message));
     }
     let mut rest = body;
-    let [tokens, pages, window_pages, state] = lengths.map(|n| {
+    let [tokens, seen, pages, window_pages, state] = lengths.map(|n| {
         let (part, after) = rest.split_at(n);
         rest = after;
         part
@@ -213,8 +238,9 @@ pub(super) fn check<'a>(identity: &Identity, geometry: &Geometry, bytes: &'a [u8
         let message = "the piece's bytes have changed since it was written";
         return Err(refused("snapshot.checksum", message.into()));
     }
+    let aged = aged(geometry, &header, seen)?;
     let (tokens, before) = (ids(tokens), Key::of_words(header.before));
-    Ok(Contents { kind, base, before, tokens, first_window_page: first, pages, window_pages, state })
+    Ok(Contents { kind, base, before, tokens, aged, first_window_page: first, pages, window_pages, state })
 }
 
 /// Header and body, if they are of this program's format and this model.
@@ -236,20 +262,41 @@ pub(super) struct Glimpse {
     pub before: Key,
     pub first_window_page: usize,
     pub tokens: Vec<TokenId>,
+    pub aged: Aged,
 }
 
 /// Bytes of a head that `glimpse` looks at; there may be fewer.
-pub const GLIMPSE_LEN: usize = HEADER_LEN + STRETCH * 4;
+pub const GLIMPSE_LEN: usize = HEADER_LEN + STRETCH * 4 + MAX_SEEN * Seen::N_BYTES;
 
 /// Error: this is no head for this model.
 pub(super) fn glimpse(identity: &Identity, geometry: &Geometry, bytes: &[u8]) -> Result<Glimpse> {
     let (header, body) = open(identity, bytes)?;
-    let Counts { kind, base, end, first } = counts(geometry, &header)?;
-    let tokens = body.get(..(end - base) * 4);
-    let (Kind::Head, Some(tokens)) = (kind, tokens) else {
+    let Counts { kind, base, end, first, n_seen } = counts(geometry, &header)?;
+    let own = body.split_at_checked((end - base) * 4);
+    let own = own.and_then(|(tokens, rest)| Some((tokens, rest.get(..n_seen * Seen::N_BYTES)?)));
+    let (Kind::Head, Some((tokens, seen))) = (kind, own) else {
         return Err(refused("snapshot.kind", "this piece is none that a context ends with".into()));
     };
-    Ok(Glimpse { end, before: Key::of_words(header.before), first_window_page: first, tokens: ids(tokens) })
+    let (tokens, aged) = (ids(tokens), aged(geometry, &header, seen)?);
+    Ok(Glimpse { end, before: Key::of_words(header.before), first_window_page: first, tokens, aged })
+}
+
+/// What a head says of how far its sequence has aged: sound, and what the context may hold as it ages now. Error
+/// `FOREIGN`: it aged otherwise, or isn't exact where it should be.
+fn aged(geometry: &Geometry, header: &Header, seen: &[u8]) -> Result<Aged> {
+    let of = |bytes: &[u8]| Seen::of_bytes(bytes.try_into().expect("chunks of their length"));
+    let seen: Vec<Seen> = seen.chunks_exact(Seen::N_BYTES).map(of).collect();
+    let rises = seen.is_sorted_by(|a, b| a.from < b.from && a.n_aged != b.n_aged);
+    let within =
+        |seen: &Seen| u64::from(seen.from) < header.end && (seen.n_aged as usize) * STRETCH <= geometry.n_ctx;
+    let aged = Aged { n: usize::try_from(header.n_aged).unwrap_or(usize::MAX), seen };
+    if !rises || !aged.seen.iter().all(within) || aged.n > header.base as usize / STRETCH {
+        return Err(refused("snapshot.aged", "what the piece says of its age cannot be".into()));
+    }
+    match aged.is_exact() || header.aging == geometry.ages.when.word() {
+        true => Ok(aged),
+        false => Err(refused(FOREIGN, "the piece has aged, and contexts are to age otherwise".into())),
+    }
 }
 
 fn ids(bytes: &[u8]) -> Vec<TokenId> {
@@ -263,7 +310,7 @@ fn check_writer(identity: &Identity, header: &Header) -> Result<()> {
         let message = format!("the piece has format {version}, this program writes {FORMAT_VERSION}");
         return Err(refused("snapshot.version", message));
     }
-    let PieceBytes { page, window_page, state } = identity.bytes;
+    let PieceBytes { page, aged_page: _, window_page, state } = identity.bytes;
     let same = [
         ("snapshot.model", "by another model file", header.model == identity.model),
         ("snapshot.spec", "for another reading of this model", header.spec == identity.spec),
@@ -289,11 +336,13 @@ struct Counts {
     base: usize,
     end: usize,
     first: usize,
+    n_seen: usize,
 }
 
 /// Each within what a sequence of this model can hold.
 fn counts(geometry: &Geometry, header: &Header) -> Result<Counts> {
-    let kind = [Kind::Stretch, Kind::Head].into_iter().find(|kind| kind.word() == header.kind);
+    let kind =
+        [Kind::Stretch, Kind::Head, Kind::AgedStretch].into_iter().find(|kind| kind.word() == header.kind);
     let Some(kind) = kind else {
         return Err(refused("snapshot.kind", format!("there is no kind {} of pieces", header.kind)));
     };
@@ -306,7 +355,7 @@ fn counts(geometry: &Geometry, header: &Header) -> Result<Counts> {
     }
     let end = header.end as usize;
     let own = match kind {
-        Kind::Stretch => STRETCH,
+        Kind::Stretch | Kind::AgedStretch => STRETCH,
         Kind::Head => end % STRETCH,
     };
     let base = end.checked_sub(own).filter(|base| end > 0 && base.is_multiple_of(STRETCH));
@@ -317,10 +366,15 @@ fn counts(geometry: &Geometry, header: &Header) -> Result<Counts> {
     let first = usize::try_from(header.first_window_page).unwrap_or(usize::MAX);
     let fits = match (kind, geometry.window) {
         (Kind::Head, Some(_)) => geometry.is_covered(first, end) && first < geometry.pages_for(end),
-        (Kind::Head, None) | (Kind::Stretch, _) => first == 0,
+        (Kind::Head, None) | (Kind::Stretch | Kind::AgedStretch, _) => first == 0,
     };
+    let n_seen = usize::try_from(header.n_seen).unwrap_or(usize::MAX);
+    let most = if kind == Kind::Head { MAX_SEEN } else { 0 };
+    if n_seen > most || most == 0 && header.n_aged > 0 {
+        return Err(refused("snapshot.aged", format!("a piece cannot tell {n_seen} changes of age")));
+    }
     match fits {
-        true => Ok(Counts { kind, base, end, first }),
+        true => Ok(Counts { kind, base, end, first, n_seen }),
         false => Err(refused(
             "snapshot.window",
             format!("{end} tokens cannot begin their window at page {}", header.first_window_page),

@@ -5,6 +5,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use super::super::aging::Aged;
 use super::{FORMAT_VERSION, Identity, STRETCH};
 use crate::TokenId;
 
@@ -19,6 +20,7 @@ impl Key {
 
     /// Of no tokens.
     pub(super) fn root(identity: &Identity) -> Self {
+        // what a page takes once it has aged follows from the rest
         let Identity { model, spec, backends, kv, bytes } = identity;
         let bytes = [bytes.page, bytes.window_page, bytes.state];
         let mut hash = Sha256::new();
@@ -28,18 +30,29 @@ impl Key {
         Self::of(hash)
     }
 
-    /// Of this one's tokens and some more.
-    fn then(self, what: &[u8], tokens: &[TokenId]) -> Self {
+    /// Of this one's tokens and some more, which `saw` so much that had aged: none of it where nothing had.
+    fn then(self, what: &[u8], saw: &[u8], tokens: &[TokenId]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
         hash.update(what);
+        if !saw.is_empty() {
+            hash.update(b" after what aged");
+            hash.update((saw.len() as u64).to_le_bytes());
+            hash.update(saw);
+        }
         tokens.iter().for_each(|token| hash.update(token.to_le_bytes()));
         Self::of(hash)
     }
 
-    /// The head that ends with `tail` after this one's tokens.
-    pub(super) fn head(self, tail: &[TokenId]) -> Self {
-        self.then(b"head", tail)
+    /// The head that ends with `tail` after this one's tokens. `aged` says all of how far the sequence has aged; none of
+    /// it where it is exact.
+    pub(super) fn head(self, aged: &[u8], tail: &[TokenId]) -> Self {
+        self.then(b"head", aged, tail)
+    }
+
+    /// The same stretch as this one's last, once it has aged.
+    pub(super) fn aged(self) -> Self {
+        self.then(b"aged", &[], &[])
     }
 
     pub(super) fn words(self) -> [u64; 2] {
@@ -61,11 +74,12 @@ impl fmt::Display for Key {
     }
 }
 
-/// Keys of 0, 1, 2 … whole stretches of `tokens`.
-pub(super) fn chain(identity: &Identity, tokens: &[TokenId]) -> Vec<Key> {
+/// Keys of 0, 1, 2 … whole stretches of `tokens`, with what those saw that had aged.
+pub(super) fn chain(identity: &Identity, tokens: &[TokenId], aged: &Aged) -> Vec<Key> {
     let mut keys = vec![Key::root(identity)];
-    for stretch in tokens.chunks_exact(STRETCH) {
-        keys.push(keys[keys.len() - 1].then(b"stretch", stretch));
+    for (index, stretch) in tokens.chunks_exact(STRETCH).enumerate() {
+        let saw = aged.seen_by(index * STRETCH, (index + 1) * STRETCH);
+        keys.push(keys[keys.len() - 1].then(b"stretch", &saw, stretch));
     }
     keys
 }

@@ -3,7 +3,7 @@
 use kernels::{KvDType, KvLayerLayout, RopeStyle};
 
 use super::*;
-use crate::scheduler::tests::model;
+use crate::scheduler::tests::{model, small};
 
 const FORGET: Forget = Forget { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
 
@@ -102,4 +102,29 @@ fn a_text_that_fits_is_left_alone() {
         model.read_forgetting(seq, &prompt, wrong, &mut |_| true).unwrap_err().code(),
         "request.forget"
     );
+}
+
+/// With windows, sinks, norms of queries and keys, experts: what has been forgotten goes on, the same in whatever pieces it
+/// is read.
+#[test]
+fn every_kind_of_attention_forgets() {
+    for (name, n_layers) in [("qwen3-4b", 2), ("gemma-3-1b", 6), ("gpt-oss-20b", 2)] {
+        let mut model = small(name, n_layers);
+        let prompt = text(300, 1);
+        let mut ends = Vec::new();
+        for n_rows in [128, 7] {
+            let seq = model.new_sequence().unwrap();
+            let mut reading = model.begin_forgetting(seq, prompt.clone(), FORGET).unwrap();
+            while model.forget_some(&mut reading, n_rows).unwrap() {}
+            let shown = model.end_forgetting(reading);
+            assert!(shown.len() <= FORGET.n_most, "{name}: {}", shown.len());
+            let held = model.len(seq).unwrap();
+            assert!(held >= FORGET.n_keep && model.has_forgotten(seq), "{name}");
+            let chunk = Chunk { seq, tokens: &shown[held..], logits: Wanted::Last };
+            ends.push(model.forward(&[chunk]).unwrap().row(0).unwrap().to_vec());
+            model.free(seq);
+        }
+        assert_eq!(ends[0], ends[1], "{name}: in whatever pieces it is read");
+        assert_eq!(model.kv_usage().n_pages, 0);
+    }
 }

@@ -52,9 +52,13 @@ pub struct Query {
 pub struct Job<'a> {
     pub kernels: &'a Kernels,
     pub pages: PageKernels,
+    /// for pages that have aged; None: none has
+    pub aged: Option<PageKernels>,
     pub kv: &'a KvStore,
     pub batch: &'a Batch<'a>,
     pub shape: &'a AttentionShape,
+    /// (rows) how many positions their sequences have, where attention looks ahead; else nothing
+    pub ends: Vec<usize>,
     /// (rows, heads, head_dim)
     pub q: &'a [f32],
     pub out: Parts<'a, f32>,
@@ -116,8 +120,17 @@ impl Scratch {
 }
 
 impl Job<'_> {
+    /// How that page is read.
+    fn kernels_of(&self, page: u32) -> PageKernels {
+        match self.aged {
+            Some(aged) if self.kv.is_aged(self.shape.layer, page) => aged,
+            Some(_) | None => self.pages,
+        }
+    }
+
     pub fn seen(&self, row: usize) -> Range<usize> {
-        visible(self.shape, self.batch.positions[row] as usize)
+        let end = self.ends.get(row).copied().unwrap_or_default();
+        visible(self.shape, self.batch.positions[row] as usize, end)
     }
 
     /// The chunks that a row looks into.
@@ -159,7 +172,7 @@ impl Job<'_> {
                 for (out, x) in q.iter_mut().zip(&self.q[at..at + d]) {
                     *out = x * self.shape.scale;
                 }
-                if let Some(round) = self.pages.round {
+                if let Some(round) = self.pages.round.or(self.aged.and_then(|aged| aged.round)) {
                     scratch.scales[i] = round(q, &mut scratch.rounded[i * d..(i + 1) * d]);
                 }
                 scratch.queries.push(Query { row, head, seen: self.seen(row) });
@@ -206,7 +219,7 @@ impl Job<'_> {
         for (i, page) in walk.pages.clone().enumerate() {
             let (keys, ahead) = (walk.block(blocks + i), walk.block(blocks + i + AHEAD));
             let scores = &mut scratch.scores[page * PAGE_LEN - begin..];
-            (self.pages.scores)(&queries, keys, ahead, &mut scratch.room, scores);
+            (self.kernels_of(walk.table[page]).scores)(&queries, keys, ahead, &mut scratch.room, scores);
         }
         let span = walk.pages.start * PAGE_LEN - begin..walk.pages.end * PAGE_LEN - begin;
         for (i, query) in scratch.queries.iter().enumerate() {
@@ -225,7 +238,14 @@ impl Job<'_> {
             let values = walk.block(blocks + n_pages + i);
             let ahead = walk.block(blocks + n_pages + i + AHEAD);
             let weights = Weights { n, x: &scratch.scores[at - begin..], slots };
-            (self.pages.weigh)(&weights, d, values, ahead, &mut scratch.room, &mut scratch.sums);
+            (self.kernels_of(walk.table[page]).weigh)(
+                &weights,
+                d,
+                values,
+                ahead,
+                &mut scratch.room,
+                &mut scratch.sums,
+            );
         }
     }
 

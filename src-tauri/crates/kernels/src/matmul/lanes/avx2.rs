@@ -1,4 +1,5 @@
-//! Eight lanes: AVX2 with FMA and F16C.
+//! Eight lanes: AVX2 with FMA and F16C, with or without its dot product of bytes (AVX-VNNI). Both give the same
+//! integers, so that they differ in speed only.
 
 #![allow(clippy::needless_range_loop)] // counted loops over registers unroll; iterators may not
 
@@ -6,10 +7,10 @@ use std::arch::x86_64::*;
 
 use super::{Lanes, RowPointers, instructions};
 
-/// AVX2, FMA, F16C.
-pub struct Ymm;
+/// AVX2, FMA, F16C. `VNNI`: AVX-VNNI too.
+pub struct Ymm<const VNNI: bool>;
 
-impl Ymm {
+impl<const VNNI: bool> Ymm<VNNI> {
     instructions! {
         /// 16 bytes of two rows.
         fn halves16(a: *const u8, b: *const u8) -> __m256i {
@@ -57,7 +58,7 @@ impl Ymm {
     }
 }
 
-impl Lanes for Ymm {
+impl<const VNNI: bool> Lanes for Ymm<VNNI> {
     const ROWS: usize = 8;
     const TOKENS: usize = 4;
     const SIGNED_BIAS: i32 = 0;
@@ -113,6 +114,9 @@ impl Lanes for Ymm {
         fn prefetch(at: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 
         fn dot(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            if VNNI {
+                return _mm256_dpbusd_avx_epi32(acc, w, a);
+            }
             // Two products are at most 2 · 127 · 127 < 2¹⁵: nothing saturates.
             let pairs = _mm256_maddubs_epi16(w, a);
             _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
@@ -120,10 +124,17 @@ impl Lanes for Ymm {
         fn signed(w: __m256i) -> __m256i { w }
         fn dot_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
             // |w| ≤ 128 as unsigned bytes, the sign moved to a: two products are at most 2 · 128 · 127 < 2¹⁵.
-            let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+            let (w, a) = (_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+            if VNNI {
+                return _mm256_dpbusd_avx_epi32(acc, w, a);
+            }
+            let pairs = _mm256_maddubs_epi16(w, a);
             _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
         }
         fn dot_pairs(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            if VNNI {
+                return _mm256_dpwssd_avx_epi32(acc, w, a);
+            }
             _mm256_add_epi32(acc, _mm256_madd_epi16(w, a))
         }
 

@@ -144,6 +144,10 @@ macro_rules! tables {
                 avx2: portable::<$stored>(),
                 #[cfg(not(target_arch = "x86_64"))]
                 avx512: portable::<$stored>(),
+                #[cfg(target_arch = "aarch64")]
+                neon: super::simd::neon::$name,
+                #[cfg(not(target_arch = "aarch64"))]
+                neon: portable::<$stored>(),
             };
         )*
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::super::size::Ages;
 use super::*;
 
 const N_CTX: usize = 1024;
@@ -12,7 +13,7 @@ fn identity() -> Identity {
         spec: 2,
         backends: 3,
         kv: 4,
-        bytes: PieceBytes { page: 10, window_page: 6, state: 0 },
+        bytes: PieceBytes { page: 10, aged_page: 4, window_page: 6, state: 0 },
     }
 }
 
@@ -29,18 +30,30 @@ fn geometry() -> Geometry {
         n_kept_states: 0,
         n_mark_states: 0,
         max_pages: None,
+        ages: Ages::default(),
     }
 }
 
-/// A head at `end` whose windows begin at page `first`, or a stretch that ends there.
+/// The same context, which ages so.
+fn aging(when: Aging) -> Geometry {
+    Geometry { ages: Ages { when, page_bytes: 10, aged_page_bytes: 4 }, ..geometry() }
+}
+
 fn sealed(kind: Kind, end: usize, first: usize) -> Vec<u8> {
+    sealed_as(kind, end, first, Aging::Off, Aged::default())
+}
+
+/// A head at `end` whose windows begin at page `first`, or a stretch that ends there, of a sequence that aged so.
+fn sealed_as(kind: Kind, end: usize, first: usize, aging: Aging, aged: Aged) -> Vec<u8> {
     let base = if kind == Kind::Head { end / STRETCH * STRETCH } else { end - STRETCH };
     let mut bytes = vec![0; HEADER_LEN];
     (base as u32..end as u32).for_each(|t| bytes.extend_from_slice(&t.to_le_bytes()));
+    aged.seen.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
+    let page_bytes = if kind == Kind::AgedStretch { 4 } else { 10 };
     let n_window = if kind == Kind::Head { end.div_ceil(32) - first } else { 0 };
-    bytes.extend((0..(end.div_ceil(32) - base / 32) * 10 + n_window * 6).map(|i| i as u8));
-    let label = Label { kind, base, end, first_window_page: first, before: Key::of_words([7, 8]) };
-    seal(&identity(), &label, &mut bytes);
+    bytes.extend((0..(end.div_ceil(32) - base / 32) * page_bytes + n_window * 6).map(|i| i as u8));
+    let label = Label { kind, base, end, first_window_page: first, before: Key::of_words([7, 8]), aged };
+    seal(&identity(), aging, &label, &mut bytes);
     bytes
 }
 
@@ -62,6 +75,43 @@ fn a_sealed_piece_is_read_back() {
     let begin = &sealed(Kind::Head, 300, 7)[..HEADER_LEN + 44 * 4];
     assert_eq!(glimpse(&identity(), &geometry(), begin).unwrap().tokens.len(), 44);
     assert!(glimpse(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
+}
+
+/// What a head says of its age is read back where contexts age alike, refused as another's where they don't, and by
+/// name where it can't be.
+#[test]
+fn age_is_told_and_judged() {
+    let when = Aging::After(256);
+    let good = Aged::on_time(when, 1000);
+    assert_eq!((good.n, good.seen.len()), (2, 2));
+    let bytes = sealed_as(Kind::Head, 1000, 28, when, good.clone());
+    assert_eq!(check(&identity(), &aging(when), &bytes).unwrap().aged, good);
+    let begin = &bytes[..(HEADER_LEN + 232 * 4 + 16)];
+    assert_eq!(glimpse(&identity(), &aging(when), begin).unwrap().aged, good);
+    assert!(glimpse(&identity(), &aging(when), &begin[..begin.len() - 1]).is_err());
+    for other in [Aging::Off, Aging::Pressure, Aging::After(512)] {
+        assert_eq!(code(&identity(), &aging(other), &bytes).0, FOREIGN, "{other}");
+        assert!(glimpse(&identity(), &aging(other), begin).is_err());
+    }
+    // what is exact is so for everybody
+    assert!(check(&identity(), &aging(when), &sealed(Kind::Head, 1000, 28)).unwrap().aged.is_exact());
+    let stretch = sealed(Kind::AgedStretch, 512, 0);
+    let stretch = check(&identity(), &aging(when), &stretch).unwrap();
+    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (Kind::AgedStretch, 256, 32));
+    let seen = |from, n_aged| Seen { from, n_aged };
+    for (what, bad) in [
+        ("more than there is", Aged { n: 4, seen: Vec::new() }),
+        ("beyond the end", Aged { n: 1, seen: vec![seen(1000, 1)] }),
+        ("out of order", Aged { n: 1, seen: vec![seen(700, 1), seen(600, 2)] }),
+        ("no change", Aged { n: 1, seen: vec![seen(600, 1), seen(700, 1)] }),
+        ("more than a context", Aged { n: 1, seen: vec![seen(600, 5)] }),
+        ("too much", Aged { n: 1, seen: (0..=MAX_SEEN as u32).map(|i| seen(i, i % 2 + 1)).collect() }),
+    ] {
+        let bytes = sealed_as(Kind::Head, 1000, 28, when, bad);
+        assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "{what}");
+    }
+    let bytes = sealed_as(Kind::Stretch, 512, 0, when, Aged { n: 1, seen: Vec::new() });
+    assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "a stretch has no age of its own");
 }
 
 /// Every field of the header, changed and sealed again as if it had been written so: each has words of its own.

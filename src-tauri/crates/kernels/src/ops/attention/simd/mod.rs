@@ -1,11 +1,15 @@
-//! The two products of attention with a page, written once for the registers of AVX2 and of AVX-512. Some queries are
+//! The two products of attention with a page, written once for the registers of AVX2, AVX-512 and NEON. Some queries are
 //! taken through a page together, so that what is loaded and unpacked serves all of them. Every element of a result
 //! is one chain of additions over rising positions or elements, whatever the number of queries.
 
+#[cfg(target_arch = "x86_64")]
 pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
 mod formats;
 mod integers;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
 mod panel;
 mod sources;
 

@@ -1,0 +1,136 @@
+//! Files that are too long for the model, looked through for what a question asks.
+
+use std::sync::Arc;
+
+use session::PassageIndex;
+
+use super::meaning::joined;
+use super::passages::{Passage, cut};
+use crate::error::Result;
+use crate::types::AttachmentKind;
+
+/// A file that is searched.
+#[derive(Debug, Clone)]
+pub struct Searched {
+    /// Of the attachment.
+    pub id: String,
+    pub name: String,
+    pub kind: AttachmentKind,
+    pub sha256: String,
+    pub text: Arc<str>,
+    /// It comes with the question; else it was attached earlier.
+    pub is_new: bool,
+}
+
+/// A passage that a question may be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Index of the file.
+    pub file: usize,
+    pub passage: Passage,
+}
+
+/// The files that were searched last, ready to be searched again: drafts ask with every word.
+#[derive(Default)]
+pub(crate) struct Searching {
+    ready: Option<Ready>,
+}
+
+struct Ready {
+    /// Texts and kinds of the files, in order.
+    key: Vec<(String, AttachmentKind)>,
+    passages: Vec<Found>,
+    index: PassageIndex,
+}
+
+impl Searching {
+    /// All passages of `files`.
+    pub fn passages(&mut self, files: &[Searched]) -> Result<Vec<Found>> {
+        Ok(self.ready(files)?.passages.clone())
+    }
+
+    /// Passages of `files`, the best first, at most `most`; `near` are those that are near to the question by what they
+    /// mean. A new file of which nothing matches is shown from its beginning: `begins` of its passages.
+    pub fn find(
+        &mut self,
+        files: &[Searched],
+        question: &str,
+        near: &[usize],
+        [most, begins]: [usize; 2],
+    ) -> Result<Vec<Found>> {
+        let ready = self.ready(files)?;
+        let by_words: Vec<usize> = ready.index.rank(question, most)?.into_iter().map(|(at, _)| at).collect();
+        let ranked = joined([&by_words, near], most);
+        let mut found: Vec<Found> =
+            ranked.into_iter().filter_map(|at| ready.passages.get(at).cloned()).collect();
+        for (file, _) in files.iter().enumerate().filter(|(_, it)| it.is_new) {
+            if !found.iter().any(|it| it.file == file) {
+                found.extend(ready.passages.iter().filter(|it| it.file == file).take(begins).cloned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Nothing is kept any more.
+    pub fn forget(&mut self) {
+        self.ready = None;
+    }
+
+    fn ready(&mut self, files: &[Searched]) -> Result<&Ready> {
+        let key: Vec<_> = files.iter().map(|file| (file.sha256.clone(), file.kind)).collect();
+        let kept = self.ready.take().filter(|ready| ready.key == key);
+        let ready = match kept {
+            Some(ready) => ready,
+            None => {
+                let of_file = |(file, searched): (usize, &Searched)| {
+                    let passages = cut(&searched.text, searched.kind == AttachmentKind::Pdf);
+                    passages.into_iter().map(move |passage| Found { file, passage })
+                };
+                let passages: Vec<Found> = files.iter().enumerate().flat_map(of_file).collect();
+                let texts = passages.iter().map(|it| &files[it.file].text[it.passage.range.clone()]);
+                let index = PassageIndex::new(texts)?;
+                Ready { key, passages, index }
+            }
+        };
+        Ok(self.ready.insert(ready))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(id: &str, text: &str, is_new: bool) -> Searched {
+        Searched {
+            id: id.into(),
+            name: format!("{id}.txt"),
+            kind: AttachmentKind::Text,
+            sha256: super::super::sha256(text),
+            text: text.into(),
+            is_new,
+        }
+    }
+
+    #[test]
+    fn passages_come_from_the_files_that_have_them() {
+        let paragraph =
+            |n: usize| format!("Entry {n} tells of nothing much at all. {}\n\n", "Filler words. ".repeat(60));
+        let mut long: String = (0..40).map(paragraph).collect();
+        long.push_str("The lighthouse keeper's name is Maren.\n\n");
+        long.extend((40..80).map(paragraph));
+        let files = [file("a", &long, true), file("b", "Short and of no use.", false)];
+        let mut searching = Searching::default();
+        let found = searching.find(&files, "What is the lighthouse keeper called?", &[], [8, 3]).unwrap();
+        let first = &found[0];
+        assert!(files[0].text[first.passage.range.clone()].contains("Maren"), "{first:?}");
+        let begin = searching.find(&files, "Zusammenfassung?", &[], [8, 3]).unwrap();
+        assert_eq!(begin.len(), 3, "an old file without a match is left alone");
+        assert_eq!(begin[0].passage.range.start, 0);
+        let near = searching.find(&files, "lighthouse", &[3], [8, 3]).unwrap();
+        let starts: Vec<usize> = near.iter().map(|it| it.passage.range.start).collect();
+        let third = searching.passages(&files).unwrap()[3].passage.range.start;
+        assert_eq!(starts, [first.passage.range.start, third], "by words, and by meaning");
+        searching.forget();
+        assert_eq!(searching.find(&files, "lighthouse", &[], [8, 3]).unwrap()[0], *first);
+    }
+}

@@ -1,0 +1,300 @@
+//! One turn that another server answers: the prompt is made to fit, asked, told as it comes, and ended once.
+
+use std::time::Duration;
+
+use engine::Finish;
+use session::compress::{Room, Strategy};
+use tokio::sync::oneshot;
+
+use super::Desk;
+use super::attempt::attempts;
+use super::count::{About, estimate, exactly};
+use super::delta::{Delta, Reason, Reply};
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Secret;
+use crate::worker::fit::{Counts, Fit, Fitting, Why};
+use crate::worker::never_started;
+use crate::worker::protocol::{
+    Compression, Finished, Folded, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, Wanted,
+};
+
+/// Beyond this part of the context a prompt is counted by its server, if it can: an estimate might be off by as much.
+const COUNT_BEYOND: f64 = 0.4;
+
+/// Longest answer, reasoning included. Bytes.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
+
+/// How a turn ended.
+enum End {
+    Answered,
+    /// It goes on when a summary is there.
+    Handed,
+    Cancelled,
+    TimeUp,
+    Failed(Error),
+}
+
+/// What has been told of a turn.
+pub struct Told<'a> {
+    desk: &'a Desk,
+    pub turn: &'a str,
+    arrived: Duration,
+    /// The messages as they are sent, without the answer's own beginning.
+    pub messages: Vec<PromptMessage>,
+    /// What the answer has already.
+    pub had: Option<PromptMessage>,
+    n_prompt: usize,
+    begun: bool,
+    n_bytes: usize,
+    /// Events with words: about as many as tokens.
+    n_pieces: usize,
+    first: Option<Duration>,
+    last: Option<Duration>,
+    pub reply: Reply,
+    called: bool,
+    /// Where the answer comes from.
+    pub place: String,
+    /// What that server's words must not show.
+    pub key: Option<Secret>,
+}
+
+/// Answers a turn; `cancelled` ends it before its next word.
+pub async fn answer(
+    desk: &Desk,
+    mut request: Box<GenerateRequest>,
+    arrived: Duration,
+    cancelled: oneshot::Receiver<()>,
+) {
+    let turn = request.turn.clone();
+    let left = request.bounds.deadline(arrived).map(|end| end.saturating_sub(desk.shared.clock.monotonic()));
+    let up = async {
+        match left {
+            Some(left) => tokio::time::sleep(left).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut told = Told::new(desk, &turn, arrived);
+    let end = tokio::select! {
+        biased;
+        _ = cancelled => End::Cancelled,
+        () = up => End::TimeUp,
+        end = work(desk, &mut request, &mut told) => end,
+    };
+    match end {
+        End::Answered => told.end(&request, None).await,
+        End::Handed => {}
+        End::Cancelled if told.is_empty() => desk.tell(&turn, Step::Done(Box::new(never_started()))),
+        End::Cancelled => told.end(&request, Some(Finish::Cancelled)).await,
+        End::TimeUp if told.is_empty() => {
+            desk.tell(&turn, Step::Failed { error: request.bounds.time_up() });
+        }
+        End::TimeUp => told.end(&request, Some(Finish::TimeUp)).await,
+        End::Failed(error) => desk.tell(&turn, Step::Failed { error }),
+    }
+}
+
+async fn work(desk: &Desk, request: &mut GenerateRequest, told: &mut Told<'_>) -> End {
+    match prepare(desk, request, told).await {
+        Ok(Ready::Asking) => {}
+        Ok(Ready::Wanting(wanted)) => {
+            let wanted = Box::new(wanted);
+            desk.tell(&request.turn, Step::Wanting { request: Box::new(request.clone()), wanted });
+            return End::Handed;
+        }
+        Err(error) => return End::Failed(error),
+    }
+    match attempts(desk, request, told).await {
+        Ok(()) => End::Answered,
+        Err(error) => End::Failed(error),
+    }
+}
+
+enum Ready {
+    Asking,
+    Wanting(Wanted),
+}
+
+/// Makes the prompt fit, as far as anything is known of the model's context.
+async fn prepare(desk: &Desk, request: &mut GenerateRequest, told: &mut Told<'_>) -> Result<Ready> {
+    let mut messages = match &request.prompt {
+        Prompt::Chat(messages) => messages.clone(),
+        Prompt::Raw(_) | Prompt::Ids(_) => return Err(only_chat(&request.model.id)),
+    };
+    if request.had.is_some() {
+        told.had = messages.pop().filter(|message| !message.content.trim().is_empty());
+    }
+    let limit = desk.shared.context_of(&request.model);
+    let mut about = About { ratio: desk.shared.remote.ratio(&request.model.id) };
+    let n_about = about.n_tokens(&messages, &request.chat)?;
+    let is_long = limit > 0 && n_about as f64 > limit as f64 * COUNT_BEYOND;
+    if (is_long || request.bounds.prompt_tokens.is_some_and(|most| n_about * 2 > most))
+        && let Some(n_tokens) = counted(desk, request, &messages).await
+    {
+        desk.shared.remote.learn(&request.model.id, estimate(&messages, &request.chat), n_tokens);
+        about = About { ratio: desk.shared.remote.ratio(&request.model.id) };
+    }
+    if let Some(compression) = request.compression.clone().filter(|_| limit > 0) {
+        let compression = without_attention(desk, &request.turn, compression);
+        let room = Room::new(limit, request.max_tokens);
+        match Fitting::new(&about, &request.chat, &compression, &messages, room).fit(Why::Need)? {
+            Fit::Ready { messages: shown, folded, .. } => {
+                messages = shown;
+                folded.into_iter().for_each(|folded: Folded| {
+                    desk.tell(&request.turn, Step::Compacted { folded });
+                });
+            }
+            Fit::Wanting(wanted) => return Ok(Ready::Wanting(wanted)),
+        }
+    }
+    told.n_prompt = about.n_tokens(&messages, &request.chat)?;
+    request.bounds.check_prompt(told.n_prompt)?;
+    told.messages = messages;
+    Ok(Ready::Asking)
+}
+
+/// By whichever server is next.
+async fn counted(desk: &Desk, request: &GenerateRequest, messages: &[PromptMessage]) -> Option<usize> {
+    let Location::Remote { name, model } = &request.model.location else { return None };
+    let rows = desk.shared.candidates(name, model).ok()?;
+    let server = rows.iter().find_map(|row| desk.shared.server_of(row).ok())?;
+    exactly(desk, &server, model, messages, &request.chat).await
+}
+
+/// What a model forgets can't be told to another server.
+fn without_attention(desk: &Desk, turn: &str, mut compression: Compression) -> Compression {
+    if compression.strategy == Strategy::Attention {
+        compression.strategy = Strategy::Window;
+        let error = Error::new(
+            ErrorKind::Conflict,
+            "remote.no_attention",
+            "A model of another server can't forget in part: the oldest messages are left out where it must be.",
+            "Choose another way for long conversations, or a model on this machine.",
+        );
+        desk.tell(turn, Step::Notice { error });
+    }
+    compression
+}
+
+fn only_chat(model: &str) -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "remote.only_chat",
+        format!("{model} is on another server, which is asked in messages only."),
+        "Leave --raw and --ids out, or use a model on this machine.",
+    )
+}
+
+impl<'a> Told<'a> {
+    fn new(desk: &'a Desk, turn: &'a str, arrived: Duration) -> Self {
+        Self {
+            desk,
+            turn,
+            arrived,
+            messages: Vec::new(),
+            had: None,
+            n_prompt: 0,
+            begun: false,
+            n_bytes: 0,
+            n_pieces: 0,
+            first: None,
+            last: None,
+            reply: Reply::default(),
+            called: false,
+            place: String::new(),
+            key: None,
+        }
+    }
+
+    /// Nothing of the answer has been told.
+    pub fn is_empty(&self) -> bool {
+        self.n_pieces == 0
+    }
+
+    /// Whether it is still of a length that answers have.
+    pub fn take(&mut self, delta: Delta) -> bool {
+        let Delta { text, reasoning } = delta;
+        if text.is_empty() && reasoning.is_empty() {
+            return true;
+        }
+        self.begin();
+        self.n_bytes += text.len() + reasoning.len();
+        self.n_pieces += 1;
+        let now = self.desk.shared.clock.monotonic();
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        self.desk.tell(self.turn, Step::Rest { text, reasoning });
+        self.n_bytes <= MAX_ANSWER_BYTES
+    }
+
+    /// The server has taken it: what the answer has comes before anything new.
+    pub fn begin(&mut self) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let (text, reasoning) = match &self.had {
+            Some(had) => (had.content.clone(), had.reasoning.clone()),
+            None => Default::default(),
+        };
+        let had = Ids { fingerprint: String::new(), ids: Vec::new() };
+        self.desk.tell(self.turn, Step::Began { had, text, reasoning });
+    }
+
+    pub fn notice(&self, error: Error) {
+        self.desk.tell(self.turn, Step::Notice { error });
+    }
+
+    /// The calls, what it cost, and the last word. `finish`: it was ended here.
+    async fn end(mut self, request: &GenerateRequest, finish: Option<Finish>) {
+        self.begin();
+        if finish.is_none() {
+            for (n, call) in self.reply.calls().into_iter().enumerate() {
+                let id = if call.id.is_empty() { format!("call_{n}") } else { call.id };
+                let arguments = if call.arguments.trim().is_empty() { "{}".into() } else { call.arguments };
+                self.called = true;
+                self.desk.tell(self.turn, Step::ToolCall { id, name: call.name, arguments });
+            }
+        }
+        if self.reply.reason == Some(Reason::Filtered) {
+            let message = format!("{} held back a part of this answer.", self.place);
+            self.notice(Error::input("remote.filtered", message, "Ask in other words, or another model."));
+        }
+        let own = match self.reply.reason {
+            Some(Reason::Length) => Finish::Length,
+            Some(Reason::Stop | Reason::Calls | Reason::Filtered) | None => Finish::Stop,
+        };
+        let usage = self.reply.usage;
+        if let Some(usage) = usage {
+            let estimate = estimate(&self.messages, &request.chat);
+            self.desk.shared.remote.learn(&request.model.id, estimate, usage.prompt_tokens as usize);
+        }
+        let prompt_tokens = match usage {
+            Some(usage) => usage.prompt_tokens as usize,
+            None if finish.is_none() => {
+                counted(self.desk, request, &self.messages).await.unwrap_or(self.n_prompt)
+            }
+            None => self.n_prompt,
+        };
+        let generated = usage.map_or(self.n_pieces, |usage| usage.generated_tokens as usize);
+        let rate =
+            |n: usize, took: Duration| if took.is_zero() { 0.0 } else { n as f64 / took.as_secs_f64() };
+        let decode = self.first.zip(self.last).map(|(first, last)| last.saturating_sub(first));
+        let finished = Finished {
+            finish: finish.unwrap_or(own),
+            called: self.called,
+            prompt_tokens: clamp(prompt_tokens),
+            reused_tokens: usage.map_or(0, |usage| usage.reused_tokens),
+            generated_tokens: clamp(generated),
+            context_limit: clamp(self.desk.shared.context_of(&request.model)),
+            ttft_ms: self.first.map_or(0.0, |first| first.saturating_sub(self.arrived).as_secs_f64() * 1e3),
+            decode_tok_s: decode.map_or(0.0, |took| rate(generated.saturating_sub(1), took)),
+            is_about: usage.is_none(),
+            answered_by: Some(self.place.clone()).filter(|place| !place.is_empty()),
+            ..never_started()
+        };
+        self.desk.tell(self.turn, Step::Done(Box::new(finished)));
+    }
+}
+
+fn clamp(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

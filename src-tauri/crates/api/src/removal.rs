@@ -1,0 +1,232 @@
+//! Models on their way out, and back: what is ours goes into a trash beside it, what is others' is only forgotten.
+
+use std::path::{Path, PathBuf};
+
+use session::ModelRow;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::source_of;
+use crate::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, ModelUse, RemovedModel};
+use crate::worker::protocol::WorkerRequest;
+use crate::{App, cached, conversion, places, quantized, starter};
+
+/// In the folder of our own models.
+const TRASH: &str = ".removed";
+
+/// How long a removed model can be had back.
+const KEPT_MS: i64 = 7 * 24 * 3600 * 1000;
+
+impl App {
+    /// Off the list. Files of our own can be had back for a week; files of others stay where they are.
+    pub fn model_remove(&self, id: &str) -> Result<RemovedModel> {
+        if id.contains('/') && self.shared().remote_entries()?.iter().any(|entry| entry.id == id) {
+            return Err(Error::input(
+                "model.remote",
+                "This model is another server's, and can't be removed here.",
+                "Remove or switch off its endpoint (nook endpoints rm ID).",
+            ));
+        }
+        if id == starter::ID {
+            return Err(Error::input(
+                "model.built_in",
+                "The starter model is part of the program and can't be removed.",
+                "It takes no space beside the program.",
+            ));
+        }
+        let rows = self.shared().state().session.models()?;
+        let Some(row) = rows.into_iter().find(|row| row.id == id) else { return Err(self.unknown_model(id)) };
+        self.ask(WorkerRequest::Unload { model: id.into() })?;
+        // What was made of it can be made again.
+        quantized::forget(&*self.shared().io, &self.dirs().data, &row.path);
+        let now_ms = self.shared().clock.now_utc_ms();
+        let row = match self.owns(&row) {
+            true => self.to_trash(row, now_ms)?,
+            false => row,
+        };
+        let row = ModelRow { removed_ms: Some(now_ms), ..row };
+        self.shared().state().session.put_model(&row)?;
+        self.shared().tell(AppEvent::ModelRemoved { id: id.into() });
+        Ok(self.removed(&row))
+    }
+
+    /// Back on the list, its files where they were. Errors: it was not removed, another file lies there now.
+    pub fn model_restore(&self, id: &str) -> Result<ModelEntry> {
+        let rows = self.shared().state().session.all_models()?;
+        let Some(row) = rows.into_iter().find(|row| row.id == id && row.removed_ms.is_some()) else {
+            let message = format!("No removed model has the id \"{id}\".");
+            return Err(Error::not_found(
+                "model.not_removed",
+                message,
+                "Removed models can be had back for a week.",
+            ));
+        };
+        let row = match row.was_at.clone() {
+            Some(was_at) => self.bring_back(row, &was_at)?,
+            None => row,
+        };
+        let row = ModelRow { removed_ms: None, was_at: None, ..row };
+        self.shared().state().session.put_model(&row)?;
+        let entry = self.shared().entry(row, &self.shared().here());
+        self.shared().tell(AppEvent::ModelChanged { model: entry.clone() });
+        Ok(entry)
+    }
+
+    /// The last one removed first.
+    pub fn models_removed(&self) -> Result<Vec<RemovedModel>> {
+        let mut rows = self.shared().state().session.all_models()?;
+        rows.retain(|row| row.removed_ms.is_some());
+        rows.sort_by_key(|row| std::cmp::Reverse(row.removed_ms));
+        Ok(rows.iter().map(|row| self.removed(row)).collect())
+    }
+
+    /// Removed models go for good; how many.
+    pub fn models_purge(&self) -> Result<Count> {
+        self.purge(i64::MAX)
+    }
+
+    /// What each model takes on disk.
+    pub fn library_use(&self) -> Result<LibraryUse> {
+        let (io, data) = (&*self.shared().io, &self.dirs().data);
+        let made = quantized::kept_bytes(io, data);
+        let rows = self.shared().state().session.all_models()?;
+        let of = |row: &ModelRow| places::disk_bytes(Path::new(&row.path));
+        let removed_bytes = rows.iter().filter(|row| row.was_at.is_some()).map(of).sum();
+        let here = rows.iter().filter(|row| row.removed_ms.is_none());
+        let mut models: Vec<ModelUse> = here
+            .map(|row| ModelUse {
+                id: row.id.clone(),
+                source: source_of(&row.source),
+                disk_bytes: of(row),
+                made_bytes: made.get(&row.path).copied().unwrap_or(0),
+            })
+            .collect();
+        models.sort_by_key(|model| std::cmp::Reverse(model.disk_bytes + model.made_bytes));
+        let owned = models.iter().filter(|model| model.source == ModelSource::Owned);
+        let owned_bytes = owned.map(|model| model.disk_bytes).sum::<u64>() + removed_bytes;
+        Ok(LibraryUse { models, owned_bytes, removed_bytes, free_bytes: conversion::free_bytes(data) })
+    }
+
+    /// At the start: what was removed long ago goes for good.
+    pub(crate) fn tidy_models(&self) -> Result<()> {
+        let before = self.shared().clock.now_utc_ms().saturating_sub(KEPT_MS);
+        let Count { count } = self.purge(before)?;
+        if count > 0 {
+            tracing::info!(count, "models that were removed long ago are gone for good");
+        }
+        Ok(())
+    }
+
+    /// Those removed before that moment. One that was found in a folder of others stays hidden: it would come back with
+    /// the next look.
+    fn purge(&self, before_ms: i64) -> Result<Count> {
+        let rows = self.shared().state().session.all_models()?;
+        let mut count = 0;
+        for row in rows.iter().filter(|row| row.removed_ms.is_some_and(|ms| ms < before_ms)) {
+            if row.was_at.is_some() {
+                self.delete(Path::new(&row.path))?;
+            } else if row.root.is_some() {
+                continue;
+            }
+            self.shared().state().session.remove_model(&row.id)?;
+            count += 1;
+        }
+        Ok(Count { count })
+    }
+
+    /// Ours to delete: in our own folder, or what we put into the hub's cache, and nowhere else, whatever the row says.
+    fn owns(&self, row: &ModelRow) -> bool {
+        let path = Path::new(&row.path);
+        let is_ours = path.starts_with(self.own_models()) || cached::is_cached(path);
+        source_of(&row.source) == ModelSource::Owned && is_ours
+    }
+
+    fn removed(&self, row: &ModelRow) -> RemovedModel {
+        let is_ours = row.was_at.is_some();
+        RemovedModel {
+            id: row.id.clone(),
+            name: row.name.clone(),
+            removed_ms: row.removed_ms.unwrap_or(0),
+            disk_bytes: if is_ours { places::disk_bytes(Path::new(&row.path)) } else { 0 },
+        }
+    }
+
+    fn to_trash(&self, row: ModelRow, now_ms: i64) -> Result<ModelRow> {
+        let from = PathBuf::from(&row.path);
+        if !from.exists() {
+            return Ok(row);
+        }
+        if cached::is_cached(&from) && !from.starts_with(self.own_models()) {
+            let to = cached::take_out(&*self.shared().io, &from, &format!("{}-{now_ms}", row.id))?;
+            let path = to.to_str().map(str::to_owned);
+            let path =
+                path.ok_or_else(|| Error::bug(format!("{} was Unicode and no longer is", to.display())))?;
+            return Ok(ModelRow { was_at: Some(row.path), path, ..row });
+        }
+        let folder = self.own_models().join(TRASH).join(format!("{}-{now_ms}", row.id));
+        let to = self.move_files(&from, &folder)?;
+        Ok(ModelRow { was_at: Some(row.path), path: to, ..row })
+    }
+
+    fn bring_back(&self, row: ModelRow, was_at: &str) -> Result<ModelRow> {
+        let to = Path::new(was_at);
+        if to.exists() {
+            let message = format!("Another file lies at {was_at} now.");
+            let remedy = "Move that file elsewhere, then restore the model again.";
+            return Err(Error::new(ErrorKind::Conflict, "model.place_taken", message, remedy));
+        }
+        if cached::is_cached(to) && !to.starts_with(self.own_models()) {
+            cached::put_back(&*self.shared().io, Path::new(&row.path), to)?;
+            return Ok(ModelRow { path: was_at.to_owned(), ..row });
+        }
+        let folder = to.parent().unwrap_or(Path::new("")).to_owned();
+        let path = self.move_files(Path::new(&row.path), &folder)?;
+        Ok(ModelRow { path, ..row })
+    }
+
+    /// All files of a model into a folder on the same disk; the model's path there. A folder that is empty then goes.
+    fn move_files(&self, from: &Path, folder: &Path) -> Result<String> {
+        let io = &self.shared().io;
+        io.create_dir_all(folder)?;
+        let to = folder.join(from.file_name().unwrap_or_default());
+        match from.is_dir() {
+            true => io.rename(from, &to)?,
+            false => {
+                for file in places::files_of(from).iter().filter(|file| file.exists()) {
+                    io.rename(file, &folder.join(file.file_name().unwrap_or_default()))?;
+                }
+            }
+        }
+        self.sweep(from.parent());
+        let text = to.to_str().map(str::to_owned);
+        text.ok_or_else(|| Error::bug(format!("{} was Unicode and no longer is", to.display())))
+    }
+
+    /// All files of a model for good.
+    pub(crate) fn delete(&self, path: &Path) -> Result<()> {
+        let io = &self.shared().io;
+        if cached::is_cached(path) && !path.starts_with(self.own_models()) {
+            return cached::delete(&**io, path);
+        }
+        for file in places::files_of(path).iter().filter(|file| file.exists()) {
+            io.remove_file(file)?;
+        }
+        if path.is_dir() {
+            self.sweep(Some(path));
+        }
+        self.sweep(path.parent());
+        Ok(())
+    }
+
+    /// Removes a folder within ours that has become empty, and those above it.
+    fn sweep(&self, folder: Option<&Path>) {
+        let own = self.own_models();
+        let mut at = folder;
+        while let Some(folder) = at.filter(|folder| folder.starts_with(&own) && *folder != own) {
+            // one that still holds something stays
+            if self.shared().io.remove_folder(folder).is_err() {
+                return;
+            }
+            at = folder.parent();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What other programs may ask of this machine: its own models. Models of other servers are not passed on: their keys
+//! are this user's alone.
+
+use std::sync::mpsc;
+
+use crate::chat::Responder;
+use crate::error::{Error, Result};
+use crate::types::ModelEntry;
+use crate::worker::protocol::{CountRequest, Counted, Prompt, WorkerRequest};
+use crate::{App, GenerateArgs};
+
+/// A model of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    pub id: String,
+    /// Tokens of context that an answer has, where it is known.
+    pub context: Option<u32>,
+}
+
+impl App {
+    pub fn models_served(&self) -> Result<Vec<Served>> {
+        let entries = self.models_list()?.into_iter().filter(|entry| entry.remote.is_none());
+        Ok(entries.map(|entry| self.served(entry)).collect())
+    }
+
+    pub fn model_served(&self, id: &str) -> Result<Served> {
+        let entry = self.model_get(id)?;
+        if entry.remote.is_some() {
+            let message = format!("{id} is another server's: it is not passed on.");
+            return Err(Error::not_found("model.unknown", message, "Ask that server itself."));
+        }
+        Ok(self.served(entry))
+    }
+
+    /// The one that the user has chosen for vectors of texts.
+    pub fn embedding_model_served(&self) -> Result<Served> {
+        match self.embedding_model()? {
+            Some(model) => self.model_served(&model),
+            None => Err(Error::not_found(
+                "model.none_embeds",
+                "No model was named, and none is chosen for embeddings.",
+                "Name one in the request, or choose one under \"Embedding model\" in the settings.",
+            )),
+        }
+    }
+
+    /// How many tokens the messages of a request would be, exactly.
+    pub fn prompt_count(&self, model: Option<String>, args: GenerateArgs) -> Result<Counted> {
+        let model = self.model_served(&model.map_or_else(|| self.default_model(), Ok)?)?.id;
+        let Responder::Local(reference) = self.responder(&model)? else {
+            return Err(Error::bug("a model of this machine is on another"));
+        };
+        let Prompt::Chat(messages) = args.prompt else {
+            let remedy = "Send them as for a chat completion.";
+            return Err(Error::input("request.no_messages", "There are no messages to count.", remedy));
+        };
+        let (load, chat) = (self.load_spec_of(&model)?, self.chat_options(&model, args.chat)?);
+        self.counted(CountRequest {
+            model: reference,
+            load,
+            conversation: None,
+            messages,
+            chat,
+            compression: None,
+            texts: Vec::new(),
+        })
+    }
+
+    /// Has whoever answers count a prompt.
+    pub(crate) fn counted(&self, count: CountRequest) -> Result<Counted> {
+        let (send, answer) = mpsc::channel();
+        let request = {
+            let mut state = self.shared().state();
+            state.n_asked += 1;
+            let request = state.n_asked;
+            state.counts.insert(request, send);
+            request
+        };
+        self.ask(WorkerRequest::Count { request, count: Box::new(count) })?;
+        answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))?
+    }
+
+    fn served(&self, entry: ModelEntry) -> Served {
+        let context = self.load_spec_of(&entry.id).ok().and_then(|load| load.context);
+        let most = context.and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
+        let context = Some(entry.context_length.min(most)).filter(|&n| n > 0);
+        Served { id: entry.id, context }
+    }
+}

@@ -1,0 +1,85 @@
+//! The settings of the window: what it shows first, how large, and with which keys.
+
+use serde_json::json;
+
+use super::{GENERAL, Setting, choice, integer};
+use crate::types::SettingKind;
+
+const LOOK: &str = "Look";
+const WRITING: &str = "Writing";
+
+pub static ROWS: &[Setting] = &[
+    Setting {
+        key: "language",
+        section: GENERAL,
+        label: "Language",
+        help: "Of the words on this page. Models answer in the language that you write to them in.",
+        // Each in its own words; `ui/src/lib/i18n` has a catalogue for each.
+        kind: || {
+            choice(&[
+                ("system", "As the system has it"),
+                ("en", "English"),
+                ("de", "Deutsch"),
+                ("ja", "日本語"),
+                ("ar", "العربية"),
+            ])
+        },
+        default: || json!("system"),
+    },
+    Setting {
+        key: "theme",
+        section: LOOK,
+        label: "Theme",
+        help: "Light, dark, or as the system has it.",
+        kind: || choice(&[("system", "System"), ("light", "Light"), ("dark", "Dark")]),
+        default: || json!("system"),
+    },
+    Setting {
+        key: "send_key",
+        section: WRITING,
+        label: "Send with",
+        help: "The other combination breaks the line.",
+        kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on a Mac)")]),
+        default: || json!("enter"),
+    },
+    Setting {
+        key: "notify",
+        section: GENERAL,
+        label: "Tell when a long answer is done",
+        help: "By a notification, if the window isn't in front and the answer took ten seconds or more.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "tray",
+        section: GENERAL,
+        label: "Stay beside the clock",
+        help: "An icon in the tray. Closing the window then only hides it, and answers and downloads go on.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "welcome",
+        section: GENERAL,
+        label: "Welcome",
+        help: "Shows the first steps when the window opens and there is no conversation yet.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "zoom",
+        section: LOOK,
+        label: "Zoom",
+        help: "Of the whole window, in percent.",
+        kind: || integer(50, 300, None),
+        default: || json!(100),
+    },
+    Setting {
+        key: "shortcuts",
+        section: "Shortcuts",
+        label: "Shortcuts",
+        help: "Keys of commands where they differ from those they come with; an empty list switches one off.",
+        kind: || SettingKind::Keys,
+        default: || json!({}),
+    },
+];

@@ -1,0 +1,32 @@
+//! What a message is sent with.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::{ConversationOptions, FoldStrategy};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct SendArgs {
+    /// Absent: a new conversation is made.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub conversation: Option<String>,
+    pub text: String,
+    /// Library id; absent: the conversation's model, or the default.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub model: Option<String>,
+    /// Files that go with it, by their ids.
+    #[serde(default)]
+    #[ts(optional, as = "Option<Vec<String>>")]
+    pub attachments: Vec<String>,
+    /// What a new conversation has of its own from its first message on; one that is there keeps its own.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub options: Option<ConversationOptions>,
+    /// As `options`.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub compression: Option<FoldStrategy>,
+}

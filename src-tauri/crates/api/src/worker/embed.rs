@@ -1,0 +1,191 @@
+//! Texts as vectors, by one model on a thread of its own: answers go on meanwhile. It stays in memory while it is asked
+//! now and then, and goes at once where another model needs the room.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use engine::{LoadOptions, Model};
+use io::{Clock, RealIo};
+
+use super::model::devices;
+use super::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef};
+use super::{Worker, WorkerEvent, bring, guarded};
+use crate::error::{Error, Result};
+use crate::machine::{self, Recall};
+use crate::resident;
+
+/// How long a model stays that is asked nothing.
+const STAYS: Duration = Duration::from_secs(300);
+
+/// Tokens that a text may have: several pages. More would make the vectors of what looks ahead costly.
+const MOST_TOKENS: usize = 2048;
+
+/// The thread, and what it has been asked.
+pub struct Embedding {
+    jobs: Sender<(u64, EmbedRequest)>,
+    heard: Receiver<(u64, Result<Embedded>)>,
+    /// The model that was asked last, by its id.
+    model: String,
+    /// Requests without an answer.
+    open: Vec<u64>,
+}
+
+impl Embedding {
+    fn begin(clock: Arc<dyn Clock>) -> Result<Self> {
+        let (jobs, asked) = mpsc::channel();
+        let (tell, heard) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("inglenook-embed".into());
+        let begun = thread.spawn(move || work(&asked, &tell, &*clock));
+        begun.map_err(|error| bring::no_thread(&error))?;
+        Ok(Self { jobs, heard, model: String::new(), open: Vec::new() })
+    }
+}
+
+impl Worker<'_> {
+    pub fn embed(&mut self, request: u64, embed: EmbedRequest) {
+        let embedding = match self.embedding.take() {
+            Some(embedding) => Ok(embedding),
+            None => Embedding::begin(self.clock.clone()),
+        };
+        let sent = embedding.and_then(|mut embedding| {
+            embedding.model.clone_from(&embed.model.id);
+            embedding.open.push(request);
+            let sent = embedding.jobs.send((request, embed));
+            self.embedding = Some(embedding);
+            sent.map_err(|_| ended())
+        });
+        if let Err(error) = sent {
+            let open = self.embedding.take().map_or(vec![request], |embedding| embedding.open);
+            self.not_embedded(open, &error);
+        }
+    }
+
+    /// What has come of it since the last look.
+    pub fn hear_embedded(&mut self) {
+        while let Some(embedding) = &mut self.embedding {
+            match embedding.heard.try_recv() {
+                Ok((request, outcome)) => {
+                    embedding.open.retain(|open| *open != request);
+                    self.say(WorkerEvent::Embedded { request, outcome });
+                }
+                Err(mpsc::TryRecvError::Empty) => return,
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    let open = self.embedding.take().map_or(Vec::new(), |embedding| embedding.open);
+                    self.not_embedded(open, &ended());
+                }
+            }
+        }
+    }
+
+    pub fn is_embedding(&self) -> bool {
+        self.embedding.as_ref().is_some_and(|embedding| !embedding.open.is_empty())
+    }
+
+    /// The model goes, unless it is at work. Whether there was one.
+    pub fn let_go_of_embedding(&mut self) -> bool {
+        self.embedding.take_if(|embedding| embedding.open.is_empty()).is_some()
+    }
+
+    /// A model was taken off the library.
+    pub fn unwant_embedding(&mut self, id: &str) {
+        if let Some(embedding) = self.embedding.take_if(|embedding| embedding.model == id) {
+            self.not_embedded(embedding.open, &bring::removed());
+        }
+    }
+
+    fn not_embedded(&mut self, open: Vec<u64>, error: &Error) {
+        for request in open {
+            self.say(WorkerEvent::Embedded { request, outcome: Err(error.clone()) });
+        }
+    }
+}
+
+/// A model that makes vectors.
+struct Embedder {
+    reference: ModelRef,
+    load: LoadSpec,
+    model: Model,
+}
+
+/// Until nobody asks any more.
+fn work(asked: &Receiver<(u64, EmbedRequest)>, tell: &Sender<(u64, Result<Embedded>)>, clock: &dyn Clock) {
+    let mut kept: Option<Embedder> = None;
+    loop {
+        let job = match &kept {
+            None => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(_) => asked.recv_timeout(STAYS),
+        };
+        let (request, embed) = match job {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => {
+                kept = None;
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        // taken out while it works: one that a panic left half done is not used again
+        let is_it = |it: &Embedder| it.reference == embed.model && it.load == embed.load;
+        let ready = kept.take().filter(is_it);
+        let outcome = guarded(|| {
+            let mut embedder = match ready {
+                Some(embedder) => embedder,
+                None => Embedder::load(embed.model.clone(), embed.load.clone(), clock)?,
+            };
+            let embedded = embedder.embed(embed.kind, &embed.texts);
+            Ok((embedder, embedded))
+        });
+        let outcome = outcome.and_then(|(embedder, embedded)| {
+            kept = Some(embedder);
+            embedded
+        });
+        if tell.send((request, outcome)).is_err() {
+            return;
+        }
+    }
+}
+
+impl Embedder {
+    fn load(reference: ModelRef, load: LoadSpec, clock: &dyn Clock) -> Result<Self> {
+        let file = super::open(&reference.location)?;
+        let mut options = LoadOptions {
+            devices: devices(&load),
+            resident: resident::budget(load.resident, file.len_bytes()),
+            small_pages: true,
+            // what chats may hold says nothing of texts
+            ctx: Some(MOST_TOKENS),
+            max_sequences: 1,
+            kept_bytes: 0,
+            memory: load.memory.or_else(resident::free_bytes),
+            ..LoadOptions::default()
+        };
+        match load.backend {
+            Backend::Auto | Backend::Cpu | Backend::Gpu => {
+                machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?.apply(&mut options);
+            }
+            Backend::Scalar => {}
+        }
+        let model = Model::load(Arc::new(file), &options, &mut |_| {})?;
+        model.can_embed()?;
+        Ok(Self { reference, load, model })
+    }
+
+    fn embed(&mut self, kind: EmbedAs, texts: &[String]) -> Result<Embedded> {
+        let mut embedded = Embedded::default();
+        let before = match kind {
+            EmbedAs::Text => "",
+            EmbedAs::Question => self.model.before_texts().question,
+            EmbedAs::Passage => self.model.before_texts().passage,
+        };
+        for text in texts {
+            let ids = self.model.embedding_tokens(&format!("{before}{text}"))?;
+            embedded.tokens = embedded.tokens.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
+            embedded.vectors.push(self.model.embed(&ids)?);
+        }
+        Ok(embedded)
+    }
+}
+
+fn ended() -> Error {
+    Error::bug("the thread that makes vectors ended without a word")
+}

@@ -1,0 +1,16 @@
+//! An answer that is looked at token by token.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ChatOptions, Ids, LoadSpec, ModelRef, PromptMessage};
+pub use crate::types::{Looked, TokenShare};
+
+/// A conversation up to an answer, and the answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LookRequest {
+    pub model: ModelRef,
+    pub load: LoadSpec,
+    pub messages: Vec<PromptMessage>,
+    pub chat: ChatOptions,
+    pub had: Ids,
+}

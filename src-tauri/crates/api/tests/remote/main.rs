@@ -1,0 +1,11 @@
+//! Other servers, played by a few lines each that speak as vLLM, SGLang, llama.cpp, Ollama and others do, and fail as
+//! they do.
+#![allow(clippy::unwrap_used)] // a test
+
+mod answers;
+#[path = "../common/mod.rs"]
+mod common;
+mod fake;
+mod home;
+mod rules;
+mod trouble;

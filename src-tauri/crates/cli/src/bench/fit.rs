@@ -1,0 +1,112 @@
+//! `nook bench --test fit`: what "will it run here?" foretells of a model, beside what it takes.
+
+use std::sync::Arc;
+
+use api::estimate;
+use api::machine::Recall;
+use api::machine::speeds::Speeds as Measured;
+use api::worker::protocol::Kv;
+use api::{Dirs, Result, resident};
+use engine::sizes::Sizes;
+use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
+use io::{Clock, RealClock, RealIo};
+use serde::Serialize;
+use weights::WeightFile;
+
+use super::BenchArgs;
+use super::speed::Speeds as Of;
+use crate::args::Global;
+use crate::{out, place, text};
+
+/// An estimate is right when it is off by no more.
+const BAR: f64 = 0.15;
+
+#[derive(Debug, Serialize)]
+struct Row {
+    /// What is compared: `memory_bytes` or `tok_s`.
+    what: &'static str,
+    foretold: f64,
+    measured: f64,
+    /// foretold / measured
+    ratio: f64,
+    bar: f64,
+    met: bool,
+}
+
+impl Row {
+    fn new(what: &'static str, foretold: f64, measured: f64) -> Self {
+        let ratio = foretold / measured;
+        Self { what, foretold, measured, ratio, bar: BAR, met: (ratio - 1.0).abs() <= BAR }
+    }
+
+    fn show(&self, as_json: bool) {
+        if as_json {
+            return out::json(self);
+        }
+        let shown = |n: f64| match self.what {
+            "tok_s" => format!("{n:.1} tok/s"),
+            _ => text::bytes(n as u64),
+        };
+        let Self { what, foretold, measured, ratio, bar, met } = self;
+        out::line(&format!(
+            "{what:<13} foretold {:>11}  measured {:>11}  {:>+6.1} %  within {:.0} %: {}",
+            shown(*foretold),
+            shown(*measured),
+            (ratio - 1.0) * 100.0,
+            bar * 100.0,
+            if *met { "yes" } else { "NO" }
+        ));
+    }
+}
+
+pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
+    let (prompt, generate) = (args.prompt.max(1), args.generate.max(1));
+    let tokens = prompt + generate;
+    let clock = RealClock::new();
+    let options = place::load_options(global, Kv::F16, tokens + 1)?;
+    let kv = global.kv.map_or(Kv::F16, Kv::from);
+    let sizes = Sizes::of(&file)?;
+    let folder = Dirs::resolve(global.app_config()?.data_dir)?.data;
+    let machine = place::machine(global, Recall::Remember)?;
+    let before = resident::used_bytes();
+    let mut model = place::shared_model(Arc::new(file), &options, global)?;
+    let mut rates = Vec::new();
+    for _ in 0..args.repeat {
+        let seq = model.new_sequence()?;
+        rates.push(run(&mut model, seq, prompt, generate, &clock)?);
+        if rates.len() == 1
+            && let (Some(before), Some(after)) = (before, resident::used_bytes())
+        {
+            let foretold = estimate::memory_at(&sizes, u32::try_from(tokens).unwrap_or(u32::MAX), kv);
+            Row::new("memory_bytes", foretold as f64, after.saturating_sub(before) as f64).show(global.json);
+        }
+        model.free(seq);
+        model.settle();
+    }
+    // Behind the model: what this frees again would hide what loading takes.
+    let known = Measured::of(&RealIo, &folder, &machine);
+    let unknown = known.unknown(sizes.read.keys().map(String::as_str));
+    if !unknown.is_empty() {
+        known.learn(&unknown, &options, &clock)?;
+    }
+    let speeds = known.known();
+    let depth = u32::try_from(prompt + generate / 2).unwrap_or(u32::MAX);
+    if let Some(foretold) = estimate::tok_s(&sizes, &speeds, kv, depth) {
+        Row::new("tok_s", foretold, Of::of(rates).median).show(global.json);
+    }
+    Ok(())
+}
+
+/// Tokens per second of single ones after a prompt.
+fn run(model: &mut Model, seq: SequenceId, prompt: usize, generate: usize, clock: &RealClock) -> Result<f64> {
+    let n_vocab = model.info().n_vocab as u64;
+    let ids: Vec<TokenId> =
+        (0..prompt + generate).map(|at| ((at as u64 * 7919 + 17) % n_vocab) as TokenId).collect();
+    let (first, rest) = ids.split_at(prompt);
+    model.forward(&[Chunk { seq, tokens: first, logits: Wanted::Last }])?;
+    let start = clock.monotonic();
+    for token in rest {
+        model.forward(&[Chunk { seq, tokens: &[*token], logits: Wanted::Last }])?;
+    }
+    Ok(generate as f64 / clock.monotonic().saturating_sub(start).as_secs_f64().max(1e-9))
+}

@@ -1,0 +1,27 @@
+//! `nook embed`: texts as vectors.
+
+use api::{App, Result};
+use serde_json::json;
+
+use crate::args::{EmbedArgs, Global};
+use crate::{out, place};
+
+/// How many numbers of a vector a person is shown.
+const SHOWN: usize = 8;
+
+pub fn embed(global: &Global, args: &EmbedArgs) -> Result<()> {
+    let app = App::open(global.app_config()?)?;
+    let many = args.input.jsonl.is_some();
+    for text in place::texts(&args.input)? {
+        let embedded = app.embed(&args.model, args.kind.into(), &[text])?;
+        let vector = embedded.vectors.first().map_or(&[][..], Vec::as_slice);
+        if global.json || many {
+            out::json(&json!({ "vector": vector, "tokens": embedded.tokens }));
+        } else {
+            let shown: Vec<String> = vector.iter().take(SHOWN).map(|x| format!("{x:.4}")).collect();
+            let more = if vector.len() > SHOWN { ", …" } else { "" };
+            out::line(&format!("{} numbers: {}{more}", vector.len(), shown.join(", ")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Leave for calls of tools, asked on the terminal; and what the calls bring.
+
+use std::io::IsTerminal;
+
+use api::types::{
+    AppEvent, ConversationOptions, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState,
+};
+use api::worker::protocol::PromptMessage;
+use api::{App, Offer, Result, Watch, guard};
+use serde_json::json;
+
+use crate::input::{Heard, Lines};
+use crate::interrupt::Interrupt;
+use crate::out;
+use crate::tools::ToolFlags;
+
+/// Of arguments, and of a result, so many characters are shown.
+const ARGUMENTS_SHOWN: usize = 2000;
+const RESULT_SHOWN: usize = 100;
+
+const DENIED: &str = "The user did not allow this call.";
+
+/// Who asks, and where the answer comes from.
+pub struct Asker<'a> {
+    pub app: &'a App,
+    pub lines: &'a Lines,
+    pub interrupt: &'a Interrupt,
+}
+
+/// What is said to calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    Always,
+    /// A person at the terminal says it.
+    Ask,
+    /// Nobody is there to be asked.
+    Never,
+}
+
+impl Leave {
+    pub fn of(flags: ToolFlags) -> Self {
+        let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        match (flags.allow_tools, is_person) {
+            (true, _) => Self::Always,
+            (false, true) => Self::Ask,
+            (false, false) => Self::Never,
+        }
+    }
+
+    /// None: Ctrl+C.
+    fn decide(self, asker: &Asker<'_>, call: &ToolCall, server: &str) -> Option<ToolDecision> {
+        match self {
+            Self::Always => return Some(ToolDecision::AllowOnce),
+            Self::Never => {
+                let name = &call.name;
+                out::log(&format!("{name} was not allowed: nobody is there to be asked (--allow-tools)"));
+                return Some(ToolDecision::Deny);
+            }
+            Self::Ask => {}
+        }
+        loop {
+            let asked = format!("Run {}({}) of {server}?", call.name, short(&call.arguments));
+            // In one line: nothing in it may look like another question.
+            out::hint(&out::harmless(&guard::made_visible(&asked.replace('\n', " "))));
+            let choices = " [y]es once, always this [t]ool, always this [s]erver, [n]o: ";
+            let line = match asker.lines.next(asker.interrupt, choices) {
+                Heard::Line(line) => line,
+                Heard::End | Heard::Failed(_) => return Some(ToolDecision::Deny),
+                Heard::Interrupted => {
+                    out::log("");
+                    return None;
+                }
+            };
+            match line.trim().to_lowercase().as_str() {
+                "n" | "no" => return Some(ToolDecision::Deny),
+                "y" | "yes" => return Some(ToolDecision::AllowOnce),
+                "t" | "tool" => return Some(ToolDecision::AllowTool),
+                "s" | "server" => return Some(ToolDecision::AllowServer),
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks for the calls of an answer that wait, and waits for what they bring: the turn that answers it. None: they
+    /// were stopped.
+    pub fn settle(
+        self,
+        asker: &Asker<'_>,
+        events: &mut Watch<AppEvent>,
+        conversation: &str,
+        message: &str,
+    ) -> Result<Option<String>> {
+        let messages = asker.app.conversation_get(conversation)?.messages;
+        let calls = messages.into_iter().find(|it| it.id == message).map(|it| it.tool_calls);
+        for call in calls.unwrap_or_default() {
+            let Some(run) = call.run.as_ref().filter(|run| run.state == ToolRunState::Asking) else {
+                continue;
+            };
+            if run.at_limit && self == Self::Ask {
+                out::log("tools have run for many rounds without you, so you are asked again");
+            }
+            // Ctrl+C has stopped all of them.
+            let Some(decision) = self.decide(asker, &call, &run.server_name) else { break };
+            let args = ToolDecideArgs { message: message.into(), call: call.id.clone(), decision };
+            match asker.app.tool_decide(&args) {
+                // Another one has allowed it too.
+                Err(error) if error.code() == "tools.nothing_asked" => {}
+                decided => decided?,
+            }
+        }
+        let waiting = Waiting::begin("the tools");
+        for event in events.flatten() {
+            let AppEvent::ToolCalls { message: of, calls, over: true, turn, .. } = event else { continue };
+            if of == message {
+                drop(waiting);
+                calls.iter().for_each(brought);
+                return Ok(turn);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs the calls of an answer that belongs to no conversation: what they brought, for the next prompt. None: they
+    /// were stopped.
+    pub fn run(
+        self,
+        asker: &Asker<'_>,
+        offer: &Offer,
+        calls: &[ToolCall],
+    ) -> Result<Option<Vec<PromptMessage>>> {
+        let mut results = Vec::new();
+        for call in calls {
+            let stop = asker.interrupt.begin_call(asker.app);
+            let said = match self.may(asker, offer, call)? {
+                None => None,
+                Some(false) => Some(DENIED.to_owned()),
+                Some(true) => {
+                    let _waiting = Waiting::begin(&call.name);
+                    asker.app.tool_call(offer, call, &stop)
+                }
+            };
+            asker.interrupt.end();
+            let Some(content) = said else {
+                out::log("stopped");
+                return Ok(None);
+            };
+            told(&call.name, &content);
+            results.push(PromptMessage {
+                role: "tool".into(),
+                content,
+                tool_call_id: Some(call.id.clone()),
+                name: Some(call.name.clone()),
+                ..PromptMessage::default()
+            });
+        }
+        Ok(Some(results))
+    }
+
+    /// Whether a call may run; what is said for good is kept. None: Ctrl+C.
+    fn may(self, asker: &Asker<'_>, offer: &Offer, call: &ToolCall) -> Result<Option<bool>> {
+        if asker.app.tool_is_allowed(offer, call) {
+            return Ok(Some(true));
+        }
+        let found = offer.find(&call.name);
+        let server = found.map_or("", |tool| tool.server_name.as_str());
+        let Some(decision) = self.decide(asker, call, server) else { return Ok(None) };
+        let tool = match decision {
+            ToolDecision::Deny => return Ok(Some(false)),
+            ToolDecision::AllowOnce => return Ok(Some(true)),
+            ToolDecision::AllowTool => found.map(|tool| tool.tool.clone()),
+            ToolDecision::AllowServer => None,
+        };
+        if let Some(found) = found {
+            let id = found.server.clone();
+            asker.app.tool_permit(&ToolPermitArgs { id, tool, allowed: Some(true), enabled: None })?;
+        }
+        Ok(Some(true))
+    }
+}
+
+/// A line on the terminal while something is waited for.
+struct Waiting {
+    is_shown: bool,
+}
+
+impl Waiting {
+    fn begin(name: &str) -> Self {
+        let is_shown = std::io::stderr().is_terminal();
+        if is_shown {
+            out::hint(&out::harmless(&format!("waiting for {name} … Ctrl+C stops it")));
+        }
+        Self { is_shown }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.is_shown {
+            out::hint("\r\x1b[2K");
+        }
+    }
+}
+
+/// Arguments as they are shown.
+pub fn short(arguments: &str) -> String {
+    let left = arguments.chars().count().saturating_sub(ARGUMENTS_SHOWN);
+    match left {
+        0 => arguments.to_owned(),
+        _ => {
+            let shown: String = arguments.chars().take(ARGUMENTS_SHOWN).collect();
+            format!("{shown}… and {left} more characters")
+        }
+    }
+}
+
+fn brought(call: &ToolCall) {
+    let Some(run) = &call.run else { return };
+    told(&call.name, &run.result);
+    for finding in &run.findings {
+        out::log(&format!("  {}: {}", call.name, finding.told()));
+    }
+}
+
+fn told(name: &str, result: &str) {
+    let first = result.lines().next().unwrap_or_default();
+    let shown: String = first.chars().take(RESULT_SHOWN).collect();
+    let more = if shown.len() < result.trim_end().len() { " …" } else { "" };
+    out::log(&format!("← {name}: {shown}{more}"));
+}
+
+/// The tools of all servers that are switched on.
+pub fn offer(app: &App) -> Result<Offer> {
+    let ids = app.tool_servers_list()?.into_iter().map(|server| server.id).collect();
+    app.tools_offer(Some(&ConversationOptions { tools: Some(ids), ..ConversationOptions::default() }))
+}
+
+/// An answer that called, as a message of the next prompt.
+pub fn called(text: &str, reasoning: &str, calls: &[ToolCall]) -> PromptMessage {
+    let call = |call: &ToolCall| {
+        let function = json!({ "name": call.name, "arguments": call.arguments });
+        json!({ "id": call.id, "type": "function", "function": function })
+    };
+    PromptMessage {
+        role: "assistant".into(),
+        content: text.into(),
+        reasoning: reasoning.into(),
+        tool_calls: calls.iter().map(call).collect(),
+        ..PromptMessage::default()
+    }
+}

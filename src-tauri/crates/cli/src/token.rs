@@ -1,0 +1,47 @@
+//! `nook models token`: who the hub is told that we are. The token itself is never shown.
+
+use api::types::{HubToken, HubTokenArgs, KeyPlace, TokenPlace};
+use api::{App, Error, Result};
+
+use crate::{endpoints, out};
+
+/// `gives`: one comes over standard input.
+pub fn token(app: &App, gives: bool, forgets: bool, as_json: bool) -> Result<()> {
+    let token = match (gives, forgets) {
+        (true, _) => {
+            let token = endpoints::read_key()?;
+            if token.is_empty() {
+                let remedy = "Write one to it; the hub makes tokens under your account's settings.";
+                return Err(Error::input("keys.key", "There was no token on standard input.", remedy));
+            }
+            app.hub_token_set(&HubTokenArgs { token })?
+        }
+        (false, true) => app.hub_token_set(&HubTokenArgs::default())?,
+        (false, false) => app.hub_token()?,
+    };
+    if as_json {
+        out::json(&token)
+    } else {
+        out::line(&said(&token))
+    }
+    Ok(())
+}
+
+fn said(token: &HubToken) -> String {
+    let place = match token.place {
+        Some(TokenPlace::Environment) => "the environment (HF_TOKEN)",
+        Some(TokenPlace::Keychain) => "the system's keychain",
+        Some(TokenPlace::File) => "an encrypted file of the data folder",
+        Some(TokenPlace::HubFile) => "the file of the hub's own tools",
+        None => {
+            let keeps = match token.keeps {
+                KeyPlace::Keychain => "the system's keychain",
+                KeyPlace::File => {
+                    "an encrypted file of the data folder: no keychain runs, or the settings say so"
+                }
+            };
+            return format!("There is none. One that comes by --stdin is kept in {keeps}.");
+        }
+    };
+    format!("The token is in {place}.")
+}

@@ -1,0 +1,248 @@
+//! `nook tools`: servers of tools and what they offer; `nook plugins`.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use api::types::{
+    PluginInfo, PluginSwitchArgs, ToolResources, ToolServerAddArgs, ToolServerInfo, ToolServerSpec,
+    ToolServerState, ToolServerUpdateArgs,
+};
+use api::{App, Error, Result};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::{out, place};
+
+#[derive(Debug, Args)]
+pub struct ToolsArgs {
+    #[command(subcommand)]
+    pub verb: ToolsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ToolsVerb {
+    /// Servers, whether they work, and what tools they have
+    List,
+    /// Add a server: by the command that starts it, behind --, or by --url
+    Add {
+        name: String,
+        /// Such as https://example.org/mcp
+        #[arg(long, conflicts_with = "command")]
+        url: Option<String>,
+        /// The folder it starts in
+        #[arg(long, requires = "command")]
+        cwd: Option<String>,
+        /// Pass this environment variable on, with the value that it has now, which is kept encrypted; may be given
+        /// several times
+        #[arg(long, value_name = "NAME", requires = "command")]
+        env: Vec<String>,
+        /// Read headers from standard input, `Name: value` on each line; they are kept encrypted
+        #[arg(long, requires = "url")]
+        headers_stdin: bool,
+        #[arg(last = true, required_unless_present = "url")]
+        command: Vec<String>,
+    },
+    /// Add what a configuration names, in the form {"mcpServers": …}; - is standard input
+    Import {
+        file: std::path::PathBuf,
+    },
+    /// Start a server and ask it for its tools
+    Test {
+        id: String,
+    },
+    /// What a server offers to be read
+    Resources {
+        id: String,
+    },
+    /// Print a text that a server offers, by the address that `resources` lists or that its templates make
+    Read {
+        id: String,
+        uri: String,
+    },
+    On {
+        id: String,
+    },
+    Off {
+        id: String,
+    },
+    /// Forget a server and its secrets
+    Rm {
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct PluginsArgs {
+    #[command(subcommand)]
+    pub verb: Option<PluginsVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PluginsVerb {
+    /// What there is, and what each brings
+    List,
+    /// Take over what a plugin brings
+    On { name: String },
+    /// Take it back
+    Off { name: String },
+}
+
+/// Whether calls of tools may run.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct ToolFlags {
+    /// Run whatever tool the model calls, without asking
+    #[arg(long)]
+    pub allow_tools: bool,
+}
+
+pub fn tools(global: &Global, args: ToolsArgs) -> Result<()> {
+    let app = App::open(global.app_config()?)?;
+    let show = |info: ToolServerInfo| if global.json { out::json(&info) } else { table(&[info]) };
+    let switch = |id: String, enabled| {
+        let id = id_of(&app, &id)?;
+        app.tool_server_update(ToolServerUpdateArgs { id, enabled: Some(enabled), ..Default::default() })
+    };
+    match args.verb {
+        ToolsVerb::List => {
+            let list = app.tool_servers_list()?;
+            if global.json { out::json(&list) } else { table(&list) }
+        }
+        ToolsVerb::Add { name, url, cwd, env, headers_stdin, command } => {
+            let mut words = command.into_iter();
+            let headers = if headers_stdin { headers()? } else { BTreeMap::new() };
+            let spec = ToolServerSpec {
+                command: words.next(),
+                args: words.collect(),
+                env: env.iter().map(|name| variable(name)).collect::<Result<_>>()?,
+                cwd,
+                url,
+                headers,
+            };
+            show(app.tool_server_add(ToolServerAddArgs { name, spec })?);
+        }
+        ToolsVerb::Import { file } => {
+            let imported = app.tool_servers_import(&place::read_text(&file)?)?;
+            if global.json {
+                out::json(&imported);
+            } else {
+                table(&imported.added);
+                imported.refused.iter().for_each(|it| out::log(&format!("{} {}", it.message, it.remedy)));
+            }
+        }
+        ToolsVerb::Test { id } => show(app.tool_server_test(&id)?),
+        ToolsVerb::Resources { id } => {
+            let offered = app.tool_resources(&id)?;
+            if global.json { out::json(&offered) } else { resource_lines(&offered) }
+        }
+        ToolsVerb::Read { id, uri } => {
+            let text = app.tool_resource_text(&id, &uri)?;
+            if global.json { out::json(&json!({ "uri": uri, "text": text })) } else { out::text(&text) }
+        }
+        ToolsVerb::On { id } => show(switch(id, true)?),
+        ToolsVerb::Off { id } => show(switch(id, false)?),
+        ToolsVerb::Rm { id } => {
+            app.tool_server_remove(&id)?;
+            if global.json {
+                out::json(&json!({ "removed": id }));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn plugins(global: &Global, args: &PluginsArgs) -> Result<()> {
+    let app = App::open(global.app_config()?)?;
+    let switch = |name: &str, enabled| app.plugin_switch(&PluginSwitchArgs { name: name.into(), enabled });
+    let list = match &args.verb {
+        None | Some(PluginsVerb::List) => app.plugins_list()?,
+        Some(PluginsVerb::On { name }) => switch(name, true)?,
+        Some(PluginsVerb::Off { name }) => switch(name, false)?,
+    };
+    if global.json {
+        out::json(&list);
+    } else {
+        list.iter().for_each(plugin_lines);
+    }
+    Ok(())
+}
+
+fn plugin_lines(plugin: &PluginInfo) {
+    let state = if plugin.enabled { "on" } else { "off" };
+    out::line(&format!("{}  {state}  {} {}", plugin.folder, plugin.name, plugin.version));
+    if let Some(error) = &plugin.error {
+        out::line(&format!("    {} {}", error.message, error.remedy));
+    }
+    let parts = [
+        ("server", &plugin.servers),
+        ("preset", &plugin.presets),
+        ("template", &plugin.templates),
+        ("model", &plugin.models),
+    ];
+    for (what, names) in parts {
+        names.iter().for_each(|name| out::line(&format!("    {what}: {name}")));
+    }
+    if plugin.changed {
+        out::line("    changed since it was switched on");
+    }
+}
+
+fn resource_lines(offered: &ToolResources) {
+    let row = |address: &str, name: &str, kind: &Option<String>, description: &str| {
+        let kind = kind.as_ref().map_or(String::new(), |kind| format!(", {kind}"));
+        out::line(&format!("{address}  {name}{kind}"));
+        description.lines().take(1).for_each(|line| out::line(&format!("    {line}")));
+    };
+    for it in &offered.resources {
+        row(&it.uri, &it.name, &it.kind, &it.description);
+    }
+    for it in &offered.templates {
+        row(&it.template, &it.name, &it.kind, &it.description);
+    }
+    if offered.resources.is_empty() && offered.templates.is_empty() {
+        out::log("it offers nothing to be read");
+    }
+}
+
+fn table(list: &[ToolServerInfo]) {
+    for server in list {
+        let state = match (&server.state, server.enabled) {
+            (_, false) => "off".to_owned(),
+            (ToolServerState::Failed { error }, true) => format!("{} {}", error.message, error.remedy),
+            (ToolServerState::Ready, true) => "works".into(),
+            (ToolServerState::Idle | ToolServerState::Starting, true) => "starts when needed".into(),
+        };
+        out::line(&format!("{}  {}  {state}", server.name, server.place));
+        for tool in &server.tools {
+            let allowed = if tool.allowed { ", runs unasked" } else { "" };
+            let about = tool.description.lines().next().unwrap_or_default();
+            out::line(&format!("    {}{allowed}: {about}", tool.name));
+        }
+    }
+}
+
+fn id_of(app: &App, id: &str) -> Result<String> {
+    let list = app.tool_servers_list()?;
+    let found = list.into_iter().find(|server| server.id == id || server.name == id);
+    Ok(found.map_or_else(|| id.to_owned(), |server| server.id))
+}
+
+fn variable(name: &str) -> Result<(String, String)> {
+    let value = std::env::var(name).map_err(|_| {
+        let message = format!("The environment variable {name} is not set.");
+        Error::input("tools.variable", message, "Set it before the command.")
+    })?;
+    Ok((name.to_owned(), value))
+}
+
+fn headers() -> Result<BTreeMap<String, String>> {
+    let mut text = String::new();
+    let wrong = |cause: String| Error::input("input.stdin", cause, "Write `Name: value` on each line.");
+    std::io::stdin().read_to_string(&mut text).map_err(|error| wrong(format!("Standard input: {error}.")))?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let header = |line: &str| {
+        let parts = line.split_once(':').map(|(name, value)| (name.trim().into(), value.trim().into()));
+        parts.ok_or_else(|| wrong("A line of standard input is no header.".into()))
+    };
+    lines.map(header).collect()
+}

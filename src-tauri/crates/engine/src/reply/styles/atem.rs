@@ -1,0 +1,64 @@
+//! Muse: `<atem:invoke name="f"><atem:parameter name="x">1</atem:parameter></atem:invoke>`, in a message whose header names
+//! the function too (`harmony.rs`).
+
+use serde_json::Map;
+
+use super::{Style, between};
+use crate::reply::calls::{ToolCall, Tools};
+
+pub const STYLE: Style = Style {
+    sign: "<atem:function_calls>",
+    reasoning: None,
+    calls: ("<atem:function_calls>", "</atem:function_calls>"),
+    fences: &[],
+    inner: &[],
+    read,
+};
+
+fn read(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+    let body = body.trim();
+    let body = body.strip_prefix(STYLE.calls.0).unwrap_or(body);
+    let mut rest = body.strip_suffix(STYLE.calls.1).unwrap_or(body).trim();
+    let mut calls = Vec::new();
+    while !rest.is_empty() {
+        let (inner, after) = between(rest, "<atem:invoke name=\"", "</atem:invoke>")?;
+        let (name, mut inner) = inner.split_once("\">")?;
+        let mut arguments = Map::new();
+        while !inner.trim().is_empty() {
+            let (parameter, next) = between(inner, "<atem:parameter name=\"", "</atem:parameter>")?;
+            let (key, text) = parameter.split_once("\">")?;
+            // Blanks of a text are its own.
+            arguments.insert(key.into(), tools.value(name, key, text));
+            inner = next;
+        }
+        calls.push(ToolCall::new(name, arguments)?);
+        rest = after.trim_start();
+    }
+    (!calls.is_empty()).then_some(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reply::styles::tests::check;
+
+    #[test]
+    fn calls_are_read() {
+        let one = "<atem:invoke name=\"f\">\n<atem:parameter name=\"x\"> a <c>\n</atem:parameter>\n\
+                   <atem:parameter name=\"n\">1</atem:parameter>\n</atem:invoke>";
+        let expected = [r#"f({"n":1,"x":" a <c>\n"})"#];
+        check(one, &expected);
+        check(&format!("<atem:function_calls>\n{one}\n</atem:function_calls>"), &expected);
+        check(&format!("{one}\n{one}"), &[expected[0], expected[0]]);
+        check("<atem:invoke name=\"f\">\n</atem:invoke>", &["f({})"]);
+        for half in [
+            "<atem:invoke name=\"f\">",
+            "<atem:invoke name=\"f\"><atem:parameter name=\"x\">a",
+            "<atem:invoke name=\"f\"><atem:parameter name=\"x\">a</atem:parameter>",
+            "<atem:invoke name=\"f\">x</atem:invoke>",
+            "<atem:function_calls></atem:function_calls>",
+            "<atem:invoke></atem:invoke>",
+        ] {
+            check(half, &[]);
+        }
+    }
+}

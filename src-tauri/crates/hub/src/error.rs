@@ -1,0 +1,64 @@
+//! The hub's error: what went wrong with getting a model, and what a person can do.
+
+pub type Result<T, E = HubError> = std::result::Result<T, E>;
+
+/// `Display` is the message: cause and place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct HubError {
+    code: &'static str,
+    message: String,
+    remedy: String,
+}
+
+impl HubError {
+    pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { code, message: message.into(), remedy: remedy.into() }
+    }
+
+    /// Stable identifier, never translated.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub fn remedy(&self) -> String {
+        self.remedy.clone()
+    }
+
+    /// An answer that is not what the protocol says.
+    pub(crate) fn answer(host: &str, cause: impl std::fmt::Display) -> Self {
+        Self::new(
+            "hub.answer",
+            format!("{host} gave an answer that can't be used: {cause}."),
+            "Try again later; if it stays, the address of the hub may be wrong.",
+        )
+    }
+
+    /// Connections are not wanted.
+    pub fn is_offline(&self) -> bool {
+        self.code == "network.offline"
+    }
+
+    /// The disk has no room.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self.code, "download.no_space" | "io.no_space")
+    }
+}
+
+impl From<io::IoError> for HubError {
+    fn from(error: io::IoError) -> Self {
+        Self::new(error.code(), format!("The download can't be kept: {error}."), error.remedy())
+    }
+}
+
+/// Sizes as people read them.
+pub(crate) fn human(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}

@@ -1,0 +1,208 @@
+//! From a repository's files to models that can be fetched: parts together, by quantisation.
+
+use std::collections::BTreeMap;
+
+use crate::tree::RemoteFile;
+
+/// How much of a model's precision a file keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Three bits and fewer.
+    Small,
+    /// Four and five.
+    Balanced,
+    /// Six and more, and floats.
+    Large,
+}
+
+/// A model that can be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The (first) file: what the model is opened by. A folder of safetensors goes by its weights.
+    pub path: String,
+    /// In order; all of them are needed.
+    pub files: Vec<RemoteFile>,
+    /// `Q4_K_M` …
+    pub quantisation: Option<String>,
+    pub group: Group,
+}
+
+impl Item {
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
+    }
+}
+
+/// What stands beside safetensors: what they mean, and how text becomes tokens.
+const SIDE_FILES: [&str; 8] = [
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "added_tokens.json",
+];
+const INDEX: &str = "model.safetensors.index.json";
+const SINGLE: &str = "model.safetensors";
+
+/// Smallest first. A split GGUF of which a part is missing is left out; so are files that go with a model but are
+/// none (projectors of images, matrices of importance).
+pub fn items(files: &[RemoteFile]) -> Vec<Item> {
+    let mut splits: BTreeMap<(&str, usize), Vec<&RemoteFile>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| is_gguf_model(&file.path)) {
+        match split(&file.path) {
+            Some((stem, _, count)) => splits.entry((stem, count)).or_default().push(file),
+            None => found.push(gguf(&file.path, vec![file.clone()])),
+        }
+    }
+    for ((_, count), mut parts) in splits {
+        parts.sort_by_key(|file| split(&file.path).map(|(_, index, _)| index));
+        let indices: Vec<_> =
+            parts.iter().filter_map(|file| split(&file.path)).map(|(_, index, _)| index).collect();
+        if indices.into_iter().eq(1..=count) {
+            found.push(gguf(&parts[0].path, parts.iter().map(|file| (*file).clone()).collect()));
+        }
+    }
+    found.extend(folder(files));
+    found.sort_by(|a, b| a.bytes().cmp(&b.bytes()).then_with(|| a.path.cmp(&b.path)));
+    found
+}
+
+fn gguf(path: &str, files: Vec<RemoteFile>) -> Item {
+    let quantisation = quantisation(path);
+    let group = quantisation.as_deref().map_or(Group::Large, group);
+    Item { path: path.into(), files, quantisation, group }
+}
+
+/// The files of a model in safetensors, at the repository's root.
+fn folder(files: &[RemoteFile]) -> Option<Item> {
+    let of = |path: &str| files.iter().find(|file| file.path == path);
+    of("config.json")?;
+    of("tokenizer.json")?;
+    let mut needed: Vec<RemoteFile> = SIDE_FILES.iter().filter_map(|path| of(path)).cloned().collect();
+    let path = match of(INDEX) {
+        Some(index) => {
+            needed.push(index.clone());
+            let is_part = |path: &str| path.starts_with("model-") && path.ends_with(".safetensors");
+            needed.extend(files.iter().filter(|file| is_part(&file.path)).cloned());
+            INDEX
+        }
+        None => {
+            needed.push(of(SINGLE)?.clone());
+            SINGLE
+        }
+    };
+    Some(Item { path: path.into(), files: needed, quantisation: None, group: Group::Large })
+}
+
+/// The file's name, without folders.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn is_gguf_model(path: &str) -> bool {
+    let name = file_name(path).to_ascii_lowercase();
+    let is_beside = |mark: &str| name.starts_with(mark) || name.contains(&format!("-{mark}"));
+    name.ends_with(".gguf")
+        && !name.starts_with('.')
+        && !["mmproj", "imatrix", "mtp"].iter().any(|m| is_beside(m))
+}
+
+/// `NAME-00002-of-00003.gguf` as (`NAME`, 2, 3).
+fn split(path: &str) -> Option<(&str, usize, usize)> {
+    let stem = path.get(..path.len().checked_sub(5)?)?;
+    let (rest, count) = stem.rsplit_once("-of-")?;
+    let (name, index) = rest.rsplit_once('-')?;
+    let number = |text: &str| {
+        (text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse::<usize>().ok())?
+    };
+    let (index, count) = (number(index)?, number(count)?);
+    (count > 0 && index > 0).then_some((name, index, count))
+}
+
+/// `Q4_K_M` of `model-Q4_K_M.gguf`: the last piece of the name that is one.
+fn quantisation(path: &str) -> Option<String> {
+    let stem = split(path).map_or_else(|| path.get(..path.len() - 5).unwrap_or(path), |(stem, ..)| stem);
+    let pieces = file_name(stem).rsplit(['-', '.']).map(str::to_ascii_uppercase);
+    pieces.into_iter().find(|piece| bits(piece).is_some())
+}
+
+/// Bits of most weights.
+fn bits(name: &str) -> Option<u32> {
+    match name {
+        "F32" | "FP32" => return Some(32),
+        "F16" | "FP16" | "BF16" => return Some(16),
+        "MXFP4" | "NVFP4" | "MXFP4_MOE" => return Some(4),
+        _ => {}
+    }
+    let rest = ["IQ", "TQ", "Q"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let next = rest.as_bytes().get(digits);
+    let bits: u32 = rest.get(..digits)?.parse().ok()?;
+    (matches!(next, None | Some(b'_')) && (1..=8).contains(&bits)).then_some(bits)
+}
+
+fn group(quantisation: &str) -> Group {
+    match bits(quantisation) {
+        Some(..=3) => Group::Small,
+        Some(4 | 5) => Group::Balanced,
+        Some(6..) | None => Group::Large,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(paths: &[&str]) -> Vec<RemoteFile> {
+        let file = |(i, path): (usize, &&str)| RemoteFile {
+            path: (*path).into(),
+            bytes: 100 + i as u64,
+            sha256: None,
+        };
+        paths.iter().enumerate().map(file).collect()
+    }
+
+    #[test]
+    fn names_tell_the_quantisation() {
+        let cases = [
+            ("SmolLM3-3B-Q4_K_M.gguf", Some("Q4_K_M"), Group::Balanced),
+            ("model.IQ2_XXS.gguf", Some("IQ2_XXS"), Group::Small),
+            ("gpt-oss-20b-mxfp4.gguf", Some("MXFP4"), Group::Balanced),
+            ("qwen2.5-coder-7b-instruct-q5_k_m-00001-of-00002.gguf", Some("Q5_K_M"), Group::Balanced),
+            ("UD/gemma-4-26B-UD-Q3_K_XL.gguf", Some("Q3_K_XL"), Group::Small),
+            ("Qwen3-0.6B-Q8_0.gguf", Some("Q8_0"), Group::Large),
+            ("Phi-4-BF16.gguf", Some("BF16"), Group::Large),
+            ("Q3-magic.gguf", Some("Q3"), Group::Small),
+            ("Qwen3-tool.gguf", None, Group::Large),
+            ("x.gguf", None, Group::Large),
+        ];
+        for (path, expected, in_group) in cases {
+            let item = &items(&remote(&[path.replace("-00001-of-00002", "").as_str()]))[0];
+            assert_eq!((item.quantisation.as_deref(), item.group), (expected, in_group), "{path}");
+        }
+    }
+
+    #[test]
+    fn parts_are_one_item_and_incomplete_ones_none() {
+        let whole = ["a-Q4_0-00002-of-00002.gguf", "a-Q4_0-00001-of-00002.gguf", "b-Q8_0.gguf"];
+        let found = items(&remote(&whole));
+        let paths: Vec<_> = found.iter().map(|item| (item.path.as_str(), item.files.len())).collect();
+        assert_eq!(paths, [("b-Q8_0.gguf", 1), ("a-Q4_0-00001-of-00002.gguf", 2)]);
+        assert_eq!(found[1].files[0].path, found[1].path);
+        assert!(items(&remote(&whole[..1])).is_empty(), "its first part is missing");
+        let others = ["mmproj-f16.gguf", "x-imatrix.gguf", "README.md", "a-00000-of-00001.gguf"];
+        assert_eq!(items(&remote(&others)).len(), 1, "an odd name is a file like any other");
+    }
+
+    #[test]
+    fn a_folder_of_safetensors_is_one_item() {
+        let paths = ["config.json", "tokenizer.json", "model-00001-of-00002.safetensors", INDEX, "x.bin"];
+        assert!(items(&remote(&paths[1..])).is_empty(), "without config.json nobody knows what it is");
+        let found = items(&remote(&paths));
+        assert_eq!((found[0].path.as_str(), found[0].files.len()), (INDEX, 4));
+    }
+}

@@ -1,0 +1,44 @@
+//! Getting models: what a hub has, and its files, fetched so that what ends in the library is what was published.
+//!
+//! Speaks the protocol of the Hugging Face hub and of mirrors of it. Guarantees that nothing is placed whose hash is
+//! not the published one, that an interrupted download goes on where it was, that a token is sent to the hub's own host
+//! alone, and that nothing goes out before its gate was asked. Knows nothing of engines, the database or the types that cross an edge.
+#![forbid(unsafe_code)]
+
+mod address;
+mod answer;
+mod client;
+mod doubt;
+mod download;
+mod error;
+mod fetch;
+mod files;
+mod gate;
+mod journal;
+mod meter;
+mod pace;
+mod part;
+mod place;
+mod resolve;
+mod retry;
+mod search;
+mod sha;
+mod signature;
+mod token;
+mod tree;
+
+pub use address::{Address, Repository};
+pub use client::{Client, Options};
+pub use download::{Download, Ended, Placed, Tuning};
+pub use error::{HubError, Result};
+pub use files::{Group, Item, items};
+pub use gate::{Gate, Passage, Purpose};
+pub use meter::{Meter, Phase};
+pub use pace::Limiter;
+pub use place::{Layout, Place};
+pub use retry::retry_after;
+pub use search::{Found, Page, Query, Sort};
+pub use sha::{Hash, hash_file};
+pub use signature::{Listed, MANIFEST, Manifest, SIGNATURE_ENDING, TrustedKeys};
+pub use token::{token_file, token_variable};
+pub use tree::{RemoteFile, Tree};

@@ -1,0 +1,253 @@
+//! Looking for models on the hub, and what it says of each.
+
+use reqwest::Url;
+use serde_json::Value;
+
+use crate::address::{Address, Repository};
+use crate::client::Client;
+use crate::error::{HubError, Result};
+
+/// Models on one page.
+const PER_PAGE: &str = "30";
+
+/// What the hub is asked to say of each.
+const FACTS: [&str; 11] = [
+    "config",
+    "downloads",
+    "gated",
+    "gguf",
+    "lastModified",
+    "likes",
+    "pipeline_tag",
+    "safetensors",
+    "sha",
+    "tags",
+    "trendingScore",
+];
+
+/// Between the addresses of the next pages of two lists: no address has it.
+const BETWEEN: char = '\n';
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    Trending,
+    Downloads,
+    Likes,
+    Updated,
+}
+
+impl Sort {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Trending => "trendingScore",
+            Self::Downloads => "downloads",
+            Self::Likes => "likes",
+            Self::Updated => "lastModified",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// Words, or an address.
+    pub text: String,
+    pub sort: Sort,
+    /// `next` of the page before.
+    pub after: Option<String>,
+    /// Beside GGUF, models in safetensors.
+    pub safetensors: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    pub models: Vec<Found>,
+    pub next: Option<String>,
+}
+
+/// A repository, as the hub describes it. What it leaves out is None.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub repository: Repository,
+    /// The newest commit.
+    pub commit: Option<String>,
+    /// It has GGUF files.
+    pub is_gguf: bool,
+    /// `general.architecture` of a GGUF.
+    pub architecture: Option<String>,
+    /// `model_type` of config.json.
+    pub model_type: Option<String>,
+    /// `quant_method` of config.json: its safetensors are no plain floats.
+    pub quantised_by: Option<String>,
+    pub parameters: Option<u64>,
+    pub context_length: Option<u32>,
+    pub licence: Option<String>,
+    /// What the hub takes it to be for, such as `text-generation`.
+    pub task: Option<String>,
+    pub downloads: Option<u64>,
+    pub likes: Option<u64>,
+    /// ISO 8601.
+    pub updated: Option<String>,
+    pub is_gated: bool,
+    /// By the hub's own reckoning; zero where it doesn't say.
+    pub trending: u32,
+}
+
+impl Found {
+    /// Where it stands in a list: larger is earlier.
+    fn rank(&self, sort: Sort) -> (u64, &str) {
+        match sort {
+            Sort::Trending => (self.trending.into(), ""),
+            Sort::Downloads => (self.downloads.unwrap_or(0), ""),
+            Sort::Likes => (self.likes.unwrap_or(0), ""),
+            // ISO dates sort as they stand
+            Sort::Updated => (0, self.updated.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+impl Client {
+    /// A page of models with GGUF files, and where they are wanted of those in safetensors alone. An address finds its
+    /// repository, whatever it holds.
+    pub async fn search(&self, query: &Query) -> Result<Page> {
+        if let Some(after) = &query.after {
+            let own = |text: &str| Url::parse(text).ok().filter(|url| self.is_own(url));
+            let urls: Option<Vec<Url>> = after.split(BETWEEN).map(own).collect();
+            let urls = urls.ok_or_else(|| HubError::answer("the page", "no such page"))?;
+            return self.pages_of(&urls, query.sort).await;
+        }
+        if let Some(address) = Address::parse(&query.text) {
+            match self.found(&address.repository, None).await {
+                Ok(found) => return Ok(Page { models: vec![found], next: None }),
+                // `owner/name` may be half remembered: then they are words.
+                Err(error) if error.code() == "hub.not_found" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let formats: &[&str] = if query.safetensors { &["gguf", "safetensors"] } else { &["gguf"] };
+        let urls: Vec<Url> = formats.iter().map(|format| self.list_url(query, format)).collect();
+        self.pages_of(&urls, query.sort).await
+    }
+
+    /// The first page of models that have files of a format.
+    fn list_url(&self, query: &Query, format: &str) -> Url {
+        let mut url = self.url(&["api", "models"]);
+        {
+            let mut pairs = url.query_pairs_mut();
+            let words = query.text.replace('/', " ");
+            if !words.trim().is_empty() {
+                pairs.append_pair("search", words.trim());
+            }
+            pairs.append_pair("filter", format).append_pair("sort", query.sort.key());
+            pairs.append_pair("direction", "-1").append_pair("limit", PER_PAGE);
+            FACTS.iter().for_each(|fact| {
+                pairs.append_pair("expand[]", fact);
+            });
+        }
+        url
+    }
+
+    /// Pages of several lists as one, in order.
+    async fn pages_of(&self, urls: &[Url], sort: Sort) -> Result<Page> {
+        let mut whole = Page::default();
+        let mut next = Vec::new();
+        for url in urls {
+            let page = self.page_of(url).await?;
+            let is_of_safetensors =
+                url.query_pairs().any(|pair| pair == ("filter".into(), "safetensors".into()));
+            // One with both is found among GGUF.
+            whole.models.extend(page.models.into_iter().filter(|it| !is_of_safetensors || !it.is_gguf));
+            next.extend(page.next);
+        }
+        if urls.len() > 1 {
+            whole.models.sort_by(|a, b| b.rank(sort).cmp(&a.rank(sort)));
+        }
+        whole.next = Some(next.join(&BETWEEN.to_string())).filter(|next| !next.is_empty());
+        Ok(whole)
+    }
+
+    /// One repository. `revision`: None is the newest.
+    pub async fn found(&self, repository: &Repository, revision: Option<&str>) -> Result<Found> {
+        let mut segments = vec!["api", "models", &repository.owner, &repository.name];
+        if let Some(revision) = revision {
+            segments.extend(["revision", revision]);
+        }
+        let mut url = self.url(&segments);
+        url.query_pairs_mut().extend_pairs(FACTS.iter().map(|fact| ("expand[]", fact)));
+        let (value, _) = self.json(&url, Some(repository)).await?;
+        found(&value)
+            .ok_or_else(|| HubError::answer(&self.host(), format!("it doesn't describe {repository}")))
+    }
+
+    async fn page_of(&self, url: &Url) -> Result<Page> {
+        let (value, next) = self.json(url, None).await?;
+        let Value::Array(rows) = value else {
+            return Err(HubError::answer(&self.host(), "no list of models"));
+        };
+        // One that can't be read is left out, the others stay.
+        Ok(Page { models: rows.iter().filter_map(found).collect(), next: next.map(Into::into) })
+    }
+}
+
+fn found(row: &Value) -> Option<Found> {
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let id = row.get("id").or_else(|| row.get("modelId"))?.as_str()?;
+    let tags = || row["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let gguf = &row["gguf"];
+    let licence = tags().find_map(|tag| tag.strip_prefix("license:")).map(str::to_owned);
+    Some(Found {
+        repository: Repository::parse(id)?,
+        commit: text(&row["sha"]).filter(|sha| is_commit(sha)),
+        is_gguf: gguf.is_object() || tags().any(|tag| tag == "gguf"),
+        architecture: text(&gguf["architecture"]),
+        model_type: text(&row["config"]["model_type"]),
+        quantised_by: text(&row["config"]["quantization_config"]["quant_method"]),
+        parameters: gguf["total"].as_u64().or_else(|| row["safetensors"]["total"].as_u64()),
+        context_length: gguf["context_length"].as_u64().and_then(|n| u32::try_from(n).ok()),
+        licence: licence.or_else(|| text(&row["cardData"]["license"])),
+        task: text(&row["pipeline_tag"]),
+        downloads: row["downloads"].as_u64(),
+        likes: row["likes"].as_u64(),
+        updated: text(&row["lastModified"]),
+        is_gated: !matches!(row["gated"], Value::Bool(false) | Value::Null),
+        trending: row["trendingScore"].as_f64().map_or(0, |score| score.max(0.0) as u32),
+    })
+}
+
+/// A git commit by its full name: what it holds never changes.
+pub(crate) fn is_commit(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_what_is_missing_stays_open() {
+        let full = found(&json!({
+            "id": "ggml-org/SmolLM3-3B-GGUF", "sha": "0123456789abcdef0123456789abcdef01234567",
+            "downloads": 12, "likes": 3, "gated": "auto", "lastModified": "2026-01-02T03:04:05.000Z",
+            "pipeline_tag": "text-generation", "tags": ["gguf", "license:apache-2.0"],
+            "gguf": {"total": 3075098624_u64, "architecture": "smollm3", "context_length": 65536}
+        }))
+        .unwrap();
+        assert_eq!(full.architecture.as_deref(), Some("smollm3"));
+        assert_eq!((full.parameters, full.context_length), (Some(3_075_098_624), Some(65536)));
+        assert_eq!(full.licence.as_deref(), Some("apache-2.0"));
+        assert!(full.is_gated && full.is_gguf && full.commit.is_some());
+        let bare = found(&json!({"id": "a/b", "gated": false, "sha": "../x"})).unwrap();
+        assert_eq!((bare.commit, bare.is_gguf, bare.is_gated), (None, false, false));
+        let folder = found(&json!({
+            "id": "a/b", "tags": ["safetensors"], "safetensors": {"total": 5}, "trendingScore": 3.7,
+            "config": {"model_type": "llama", "quantization_config": {"quant_method": "awq"}}
+        }))
+        .unwrap();
+        assert_eq!((folder.parameters, folder.trending, folder.is_gguf), (Some(5), 3, false));
+        assert_eq!(folder.quantised_by.as_deref(), Some("awq"));
+        for wrong in [json!({}), json!({"id": "../b"}), json!({"id": 5}), json!(null)] {
+            assert_eq!(found(&wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Signed lists: minisign's form of Ed25519, over a catalogue or over a manifest of a repository's files.
+//!
+//! A list whose signature doesn't hold is refused. One by a key that nobody trusts here counts as unsigned.
+
+use std::collections::HashMap;
+
+use minisign_verify::{Error as Minisign, PublicKey, Signature};
+use serde::Deserialize;
+
+use crate::error::{HubError, Result};
+use crate::sha::Hash;
+use crate::tree::RemoteFile;
+
+/// The manifest's name in a repository; its signature has this ending beside it.
+pub const MANIFEST: &str = "inglenook.manifest.json";
+pub const SIGNATURE_ENDING: &str = ".minisig";
+
+const FORMAT: &str = "inglenook-manifest 1";
+
+/// Chunks of a manifest: not so small that the list grows long, not so large that one is costly.
+const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(16 << 20);
+
+/// Digits of a key that tell it from others.
+const SHOWN: usize = 12;
+
+/// Public keys of those whose lists count.
+#[derive(Default, Clone)]
+pub struct TrustedKeys(Vec<(String, PublicKey)>);
+
+impl TrustedKeys {
+    /// Keys as minisign writes them in one line, separated by spaces, semicolons or lines. Errors: what is no key.
+    pub fn parse(text: &str) -> Result<Self> {
+        let words = text.split([';', ',', ' ', '\n', '\t']).map(str::trim).filter(|word| !word.is_empty());
+        let key = |word: &str| match PublicKey::from_base64(word) {
+            Ok(key) => Ok((word.chars().rev().take(SHOWN).collect::<String>().chars().rev().collect(), key)),
+            Err(_) => Err(HubError::new(
+                "hub.key",
+                format!("\"{word}\" is no public key of minisign."),
+                "It is the second line of a .pub file and begins with RW.",
+            )),
+        };
+        Ok(Self(words.map(key).collect::<Result<_>>()?))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Who signed these bytes. None: nobody that is trusted. Errors: a trusted key's signature that doesn't hold, or
+    /// what is no signature.
+    pub fn signer(&self, bytes: &[u8], signature: &str, of: &str) -> Result<Option<String>> {
+        let bad = |cause: &str| {
+            HubError::new(
+                "hub.signature",
+                format!("The signature of {of} doesn't hold: {cause}."),
+                "It is refused. Somebody may have changed it; get it from its publisher again.",
+            )
+        };
+        let signature = Signature::decode(signature).map_err(|_| bad("it is no signature of minisign"))?;
+        for (name, key) in &self.0 {
+            match key.verify(bytes, &signature, true) {
+                Ok(()) => return Ok(Some(name.clone())),
+                Err(Minisign::UnexpectedKeyId) => {}
+                Err(_) => return Err(bad("what was signed is something else")),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl std::fmt::Debug for TrustedKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// What a publisher says of the files of a repository.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    pub repository: String,
+    files: HashMap<String, Listed>,
+}
+
+/// Of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub bytes: u64,
+    pub sha256: Hash,
+    pub chunk_bytes: u64,
+    pub chunks: Vec<Hash>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    format: String,
+    repository: String,
+    files: Vec<WrittenFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFile {
+    path: String,
+    bytes: u64,
+    sha256: String,
+    chunk_bytes: u64,
+    chunks: Vec<String>,
+}
+
+impl Manifest {
+    /// Errors: whatever is not as it must be.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let wrong = |cause: String| {
+            HubError::new(
+                "hub.manifest",
+                format!("The signed list of files can't be used: {cause}."),
+                "Tell its publisher.",
+            )
+        };
+        let written: Written = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+        if written.format != FORMAT {
+            return Err(wrong(format!("its format is {:?}, not {FORMAT:?}", written.format)));
+        }
+        let mut files = HashMap::new();
+        for file in written.files {
+            let hash =
+                |text: &String| Hash::parse(text).ok_or_else(|| wrong(format!("{:?} is no SHA-256", text)));
+            if !CHUNK_BYTES.contains(&file.chunk_bytes)
+                || file.bytes.div_ceil(file.chunk_bytes) != file.chunks.len() as u64
+            {
+                return Err(wrong(format!(
+                    "the chunks of {:?} don't make its {} bytes",
+                    file.path, file.bytes
+                )));
+            }
+            let listed = Listed {
+                bytes: file.bytes,
+                sha256: hash(&file.sha256)?,
+                chunk_bytes: file.chunk_bytes,
+                chunks: file.chunks.iter().map(hash).collect::<Result<_>>()?,
+            };
+            files.insert(file.path, listed);
+        }
+        Ok(Self { repository: written.repository, files })
+    }
+
+    /// What it says of a file of a repository. None: nothing. Errors: it says something else than the hub.
+    pub fn of(&self, repository: &str, file: &RemoteFile) -> Result<Option<&Listed>> {
+        let refuse = |cause: String| {
+            HubError::new(
+                "hub.signed_mismatch",
+                format!("{cause}, so it is refused."),
+                "Tell the publisher; another file of theirs may be right.",
+            )
+        };
+        if self.repository != repository {
+            return Err(refuse(format!("The signed list is of {}, not of {repository}", self.repository)));
+        }
+        let Some(listed) = self.files.get(&file.path) else { return Ok(None) };
+        let is_same = listed.bytes == file.bytes && file.sha256.is_none_or(|hash| hash == listed.sha256);
+        match is_same {
+            true => Ok(Some(listed)),
+            false => Err(refuse(format!("{} is not the file that its signed list names", file.path))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+    const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n\
+        RUQf6LRCGA9i559r3g7V1qNyJDApGip8MfqcadIgT9CuhV3EMhHoN1mGTkUidF/z7SrlQgXdy8ofjb7bNJJylDOocrCo8KLzZwo=\n\
+        trusted comment: timestamp:1633700835\tfile:test\tprehashed\n\
+        wLMDjy9FLAuxZ3q4NlEvkgtyhrr0gtTu6KC4KBJdITbbOeAi1zBIYo0v4iTgt8jJpIidRJnp94ABQkJAgAooBQ==";
+
+    #[test]
+    fn a_signature_holds_or_is_refused() {
+        let keys = TrustedKeys::parse(&format!(" {KEY};\n")).unwrap();
+        assert_eq!(
+            keys.signer(b"test", SIGNATURE, "x").unwrap().as_deref(),
+            Some("QTaLn73Y7GFO3".get(1..).unwrap())
+        );
+        let bad = [
+            (&b"tesu"[..], SIGNATURE.to_owned()),
+            (b"test", SIGNATURE.replace("wLMD", "wLME")),
+            (b"test", SIGNATURE.replace("timestamp:1", "timestamp:2")),
+            (b"test", SIGNATURE.replace("559r", "559s")),
+            (b"test", "nonsense".into()),
+            (b"test", String::new()),
+        ];
+        for (bytes, signature) in bad {
+            let error = keys.signer(bytes, &signature, "the list").unwrap_err();
+            assert_eq!(error.code(), "hub.signature", "{signature}");
+            assert!(error.to_string().contains("the list"));
+        }
+        assert_eq!(TrustedKeys::default().signer(b"test", SIGNATURE, "x").unwrap(), None);
+        assert_eq!(TrustedKeys::parse("RWxyz").unwrap_err().code(), "hub.key");
+    }
+
+    #[test]
+    fn a_manifest_is_read_strictly_and_compared() {
+        let hash = "ab".repeat(32);
+        let text = format!(
+            r#"{{"format":"{FORMAT}","repository":"a/b","files":[{{"path":"x","bytes":65537,"sha256":"{hash}","chunk_bytes":65536,"chunks":["{hash}","{hash}"]}}]}}"#
+        );
+        let manifest = Manifest::parse(text.as_bytes()).unwrap();
+        let file = |bytes, sha256| RemoteFile { path: "x".into(), bytes, sha256 };
+        assert!(manifest.of("a/b", &file(65537, Hash::parse(&hash))).unwrap().is_some());
+        assert!(manifest.of("a/b", &RemoteFile { path: "y".into(), ..file(1, None) }).unwrap().is_none());
+        for (repository, file) in [
+            ("a/c", file(65537, None)),
+            ("a/b", file(65536, None)),
+            ("a/b", file(65537, Some(Hash::of(b"")))),
+        ] {
+            assert_eq!(manifest.of(repository, &file).unwrap_err().code(), "hub.signed_mismatch");
+        }
+        for (from, to) in [
+            ("manifest 1", "manifest 2"),
+            ("65537", "65536"),
+            ("\"abab", "\"xyab"),
+            ("chunk_bytes", "size"),
+            ("{", "["),
+        ] {
+            assert_eq!(
+                Manifest::parse(text.replacen(from, to, 1).as_bytes()).unwrap_err().code(),
+                "hub.manifest"
+            );
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A file that is written and read at any place of it, by several threads.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use crate::IoError;
+
+/// Places are bytes from the start. Dropping it writes nothing more: what must last is synced before.
+pub trait RandomFile: Send + Sync {
+    /// All of `bytes` or an error; the file grows where it has to.
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), IoError>;
+
+    /// How many bytes were read: fewer than `into` holds only at the end of the file.
+    fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize, IoError>;
+
+    /// Makes the file `bytes` long and takes their room on the disk, where the disk can do that.
+    fn reserve(&self, bytes: u64) -> Result<(), IoError>;
+
+    /// Cuts the file off.
+    fn truncate(&self, bytes: u64) -> Result<(), IoError>;
+
+    fn len(&self) -> Result<u64, IoError>;
+
+    fn is_empty(&self) -> Result<bool, IoError> {
+        Ok(self.len()? == 0)
+    }
+
+    /// What was written survives a power cut once this returns.
+    fn sync(&self) -> Result<(), IoError>;
+}
+
+/// Of the machine's file system.
+pub(crate) struct RealFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RealFile {
+    pub fn open(path: &Path) -> Result<Self, IoError> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|e| IoError::new("open", path, e))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    pub fn open_to_read(path: &Path) -> Result<Self, IoError> {
+        let file = File::open(path).map_err(|e| IoError::new("open", path, e))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    fn failed(&self, operation: &'static str) -> impl FnOnce(std::io::Error) -> IoError + '_ {
+        move |error| IoError::new(operation, &self.path, error)
+    }
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(unix)]
+fn read_some_at(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, at)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let n = std::os::windows::fs::FileExt::seek_write(file, bytes, at)?;
+        if n == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[n..];
+        at += n as u64;
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+fn read_some_at(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, into, at)
+}
+
+impl RandomFile for RealFile {
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), IoError> {
+        write_all_at(&self.file, bytes, at).map_err(self.failed("write"))
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize, IoError> {
+        let mut n_read = 0;
+        while n_read < into.len() {
+            match read_some_at(&self.file, &mut into[n_read..], at + n_read as u64) {
+                Ok(0) => break,
+                Ok(n) => n_read += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed("read")(e)),
+            }
+        }
+        Ok(n_read)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<(), IoError> {
+        use std::io::ErrorKind as K;
+        match fs4::FileExt::allocate(&self.file, bytes) {
+            Ok(()) => {}
+            Err(e) if matches!(e.kind(), K::StorageFull | K::QuotaExceeded | K::FileTooLarge) => {
+                return Err(self.failed("reserve room for")(e));
+            }
+            // Not every file system can reserve; then a full disk shows when it is written to.
+            Err(_) => {}
+        }
+        self.file.set_len(bytes).map_err(self.failed("reserve room for"))
+    }
+
+    fn truncate(&self, bytes: u64) -> Result<(), IoError> {
+        self.file.set_len(bytes).map_err(self.failed("shorten"))
+    }
+
+    fn len(&self) -> Result<u64, IoError> {
+        self.file.metadata().map(|m| m.len()).map_err(self.failed("measure"))
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        self.file.sync_data().map_err(self.failed("flush"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Io, RealIo};
+
+    #[test]
+    fn places_are_written_and_read_in_any_order() {
+        let path = std::env::temp_dir().join(format!("inglenook-random-{}", std::process::id()));
+        let file = RealIo.open_random(&path).unwrap();
+        file.reserve(10).unwrap();
+        assert_eq!(file.len().unwrap(), 10);
+        file.write_at(6, b"world").unwrap();
+        file.write_at(0, b"hello").unwrap();
+        file.sync().unwrap();
+        let mut read = [1; 20];
+        assert_eq!(file.read_at(0, &mut read).unwrap(), 11);
+        assert_eq!(&read[..11], b"hello\0world");
+        assert_eq!(file.read_at(99, &mut read).unwrap(), 0);
+        file.truncate(5).unwrap();
+        assert_eq!(RealIo.open_random(&path).unwrap().len().unwrap(), 5, "opening empties nothing");
+        RealIo.remove_file(&path).unwrap();
+        let space = RealIo.space(&std::env::temp_dir()).unwrap();
+        assert!(space.free <= space.total && space.total > 0);
+    }
+}

@@ -1,0 +1,235 @@
+//! Cards: which there are, by honest names, and one of them opened with everything it offers. Nothing here panics on
+//! what a driver does: errors are noted and come back as `KernelError::Gpu`.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::pipeline::Pipelines;
+use crate::backends::{Card, absent};
+use crate::error::KernelError;
+use crate::fault::{Faults, GpuFault};
+
+/// What kind of thing computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AdapterKind {
+    /// a card with memory of its own
+    Discrete,
+    /// shares the processor's memory
+    Integrated,
+    /// of a virtual machine
+    Virtual,
+    /// what calls itself neither
+    Other,
+    /// the processor itself, by a driver that plays a card: for tests
+    Software,
+}
+
+impl AdapterKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discrete => "discrete",
+            Self::Integrated => "integrated",
+            Self::Virtual => "virtual",
+            Self::Other => "other",
+            Self::Software => "software",
+        }
+    }
+
+    /// Whether it may be chosen without being asked for.
+    pub fn is_hardware(self) -> bool {
+        match self {
+            Self::Discrete | Self::Integrated | Self::Virtual => true,
+            Self::Other | Self::Software => false,
+        }
+    }
+}
+
+/// A card as its driver describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterInfo {
+    pub name: String,
+    pub kind: AdapterKind,
+    /// "vulkan", "metal", "dx12"
+    pub api: String,
+    /// name and version, as the driver gives them
+    pub driver: String,
+    /// of its own, or what it may use of the machine's; None: the driver doesn't say
+    pub memory_bytes: Option<u64>,
+    /// of those that kernels care for
+    pub features: Vec<&'static str>,
+    /// largest piece of memory that a kernel can be given
+    pub max_binding_bytes: u64,
+    pub max_buffer_bytes: u64,
+    /// lanes that run together: least and most
+    pub subgroup: [u32; 2],
+}
+
+/// Features that kernels use where they are, by the names that people know them by.
+const FEATURES: [(wgpu::Features, &str); 4] = [
+    (wgpu::Features::SHADER_F16, "f16"),
+    (wgpu::Features::SUBGROUP, "subgroups"),
+    (wgpu::Features::TIMESTAMP_QUERY, "timestamps"),
+    (wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, "cooperative matrices"),
+];
+
+/// Those that a device is opened with.
+const USED: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features::TIMESTAMP_QUERY);
+
+/// Answers of the native backends are there at once: nothing to wait for.
+fn now<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// All cards, the most capable kind first. Empty where there is no driver.
+pub fn adapters() -> Vec<AdapterInfo> {
+    found().into_iter().map(|(info, _)| info).collect()
+}
+
+fn found() -> Vec<(AdapterInfo, wgpu::Adapter)> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = wgpu::Instance::new(descriptor);
+    let adapters = now(instance.enumerate_adapters(wgpu::Backends::all()));
+    let mut found: Vec<_> = adapters.into_iter().map(|adapter| (describe(&adapter), adapter)).collect();
+    found.sort_by_key(|(info, _)| info.kind);
+    found
+}
+
+fn describe(adapter: &wgpu::Adapter) -> AdapterInfo {
+    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+    let kind = match info.device_type {
+        wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
+        wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,
+        wgpu::DeviceType::VirtualGpu => AdapterKind::Virtual,
+        wgpu::DeviceType::Cpu => AdapterKind::Software,
+        wgpu::DeviceType::Other => AdapterKind::Other,
+    };
+    AdapterInfo {
+        name: info.name,
+        kind,
+        api: info.backend.to_string(),
+        driver: [info.driver, info.driver_info].join(" ").trim().to_owned(),
+        memory_bytes: memory_bytes(adapter),
+        features: FEATURES.iter().filter(|(f, _)| features.contains(*f)).map(|(_, name)| *name).collect(),
+        max_binding_bytes: limits.max_storage_buffer_binding_size,
+        max_buffer_bytes: limits.max_buffer_size,
+        subgroup: [info.subgroup_min_size, info.subgroup_max_size],
+    }
+}
+
+/// Vulkan's largest heap of the device itself.
+#[cfg(not(target_vendor = "apple"))]
+fn memory_bytes(adapter: &wgpu::Adapter) -> Option<u64> {
+    // SAFETY: the handles are asked for facts alone, and not used beyond the life of `adapter`, which owns them.
+    unsafe {
+        let vulkan = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
+        let instance = vulkan.shared_instance().raw_instance();
+        let memory = instance.get_physical_device_memory_properties(vulkan.raw_physical_device());
+        const DEVICE_LOCAL: u32 = 1;
+        let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
+        heaps.filter(|heap| heap.flags.as_raw() & DEVICE_LOCAL != 0).map(|heap| heap.size).max()
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn memory_bytes(_: &wgpu::Adapter) -> Option<u64> {
+    None
+}
+
+/// Whether a card is one of those that are meant.
+pub fn is_wanted(info: &AdapterInfo, card: &Card) -> bool {
+    match card {
+        Card::Hardware => info.kind.is_hardware(),
+        Card::Any => true,
+        Card::Named(name) => info.name.to_lowercase().contains(&name.to_lowercase()),
+    }
+}
+
+/// A card in use.
+pub struct Device {
+    info: AdapterInfo,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) limits: wgpu::Limits,
+    pub(super) pipelines: Pipelines,
+    faults: Faults,
+}
+
+/// How long a card may take over one submission: far longer than any should, so that only what hangs is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Device {
+    /// Errors: there is none that is wanted, or it can't be opened.
+    pub fn open(card: &Card) -> Result<Arc<Self>, KernelError> {
+        let Some((info, adapter)) = found().into_iter().find(|(info, _)| is_wanted(info, card)) else {
+            return Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12"));
+        };
+        let limits = adapter.limits();
+        let (device, queue) = now(adapter.request_device(&wgpu::DeviceDescriptor {
+            label: Some("inglenook"),
+            required_features: adapter.features() & USED,
+            required_limits: limits.clone(),
+            ..wgpu::DeviceDescriptor::default()
+        }))
+        .map_err(|error| absent(&format!("{} could not be opened: {error}", info.name)))?;
+        let faults = Faults::default();
+        let noted = faults.clone();
+        device.on_uncaptured_error(Arc::new(move |error| {
+            let fault = match &error {
+                wgpu::Error::OutOfMemory { .. } => GpuFault::Memory,
+                wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => GpuFault::Invalid,
+            };
+            noted.note(fault, error.to_string());
+        }));
+        let noted = faults.clone();
+        device.set_device_lost_callback(move |reason, message| match reason {
+            // by ourselves, when we have no use for it any more
+            wgpu::DeviceLostReason::Destroyed => {}
+            wgpu::DeviceLostReason::Unknown => noted.note(GpuFault::Lost, message),
+        });
+        Ok(Arc::new(Self { info, device, queue, limits, pipelines: Pipelines::default(), faults }))
+    }
+
+    pub fn info(&self) -> &AdapterInfo {
+        &self.info
+    }
+
+    /// As an error of this card.
+    pub(super) fn error(&self, fault: GpuFault, message: impl Into<String>) -> KernelError {
+        KernelError::Gpu { fault, adapter: self.info.name.clone(), message: message.into() }
+    }
+
+    /// As if the driver had given up.
+    pub(super) fn lose(&self, message: &str) {
+        self.faults.note(GpuFault::Lost, message.to_owned());
+    }
+
+    /// What the card has complained of since this was last asked.
+    pub(super) fn check(&self) -> Result<(), KernelError> {
+        match self.faults.take() {
+            None => Ok(()),
+            Some((fault, message)) => Err(self.error(fault, message)),
+        }
+    }
+
+    /// Waits until all that was submitted is done.
+    pub(super) fn wait(&self) -> Result<(), KernelError> {
+        let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+        let polled = self.device.poll(wait);
+        self.check()?;
+        match polled {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.error(GpuFault::TimeOut, error.to_string())),
+        }
+    }
+}

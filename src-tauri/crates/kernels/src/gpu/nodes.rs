@@ -1,0 +1,210 @@
+//! Each operation as kernels of a card: parameters and operands in the order of its WGSL. Here those that go row by row.
+
+use super::pipeline::Variant;
+use super::program::{Bound, Extent, Maker};
+use super::shader;
+use crate::error::KernelError;
+use crate::graph::{Activation, Columns, Op, RopeShape, RopeStyle, Routing, ValueId};
+use crate::plan::fuse::Step;
+use crate::tensor::Tensor;
+
+use Bound::{Angles, Value};
+
+pub(super) type Made = Result<(), KernelError>;
+
+/// Number of a nonlinearity, and its limit.
+pub(super) fn act_words(act: Activation) -> [u32; 2] {
+    match act {
+        Activation::Identity => [0, 0],
+        Activation::Sigmoid => [1, 0],
+        Activation::Silu => [2, 0],
+        Activation::Gelu => [3, 0],
+        Activation::GeluTanh => [4, 0],
+        // beyond what a shader may take for infinity, no clamping is left
+        Activation::ClampedSwish { limit } => [5, limit.min(f32::MAX).to_bits()],
+    }
+}
+
+pub(super) fn defined(defines: &'static [&'static str]) -> Variant {
+    Variant { defines, weight: None }
+}
+
+/// (width) with its offset, 1 where there is none.
+fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) -> Vec<f32> {
+    match weight {
+        Some(weight) => weight.decode().iter().map(|w| w + offset).collect(),
+        None => vec![1.0; width],
+    }
+}
+
+pub(super) fn plain() -> Variant {
+    Variant::default()
+}
+
+impl Maker<'_> {
+    /// One step: the nodes that it joins, by a kernel of their own where there is one.
+    pub fn step(&mut self, step: &Step) -> Made {
+        match step {
+            Step::Node(i) => self.node(*i),
+            Step::AddNorm { add, norm } => self.add_norm(*add, *norm),
+            Step::MatMuls { nodes, glu } | Step::Experts { nodes, glu } => {
+                nodes.iter().chain(glu).try_for_each(|i| self.node(*i))
+            }
+        }
+    }
+
+    fn add_norm(&mut self, add: usize, norm: usize) -> Made {
+        let nodes = self.graph.nodes();
+        let (Op::Add { a, b }, Op::RmsNorm { weight, offset, eps, width, .. }) =
+            (&nodes[add].op, &nodes[norm].op)
+        else {
+            unreachable!("`fuse` pairs an addition with a norm");
+        };
+        let (Some(sum), Some(out)) = (nodes[add].output, nodes[norm].output) else {
+            unreachable!("additions and norms have values");
+        };
+        let weight = self.vector(&norm_weight(weight.as_ref(), *offset, *width))?;
+        let bound = [Value(*a), Value(*b), weight, Value(sum), Value(out)];
+        let extent = Extent::groups(1, self.graph.value(out).rows);
+        self.add(norm, (&shader::ADD_NORM, plain()), &[*width as u32, eps.to_bits()], &bound, extent)
+    }
+
+    /// One node.
+    pub fn node(&mut self, i: usize) -> Made {
+        let graph = self.graph;
+        let node = &graph.nodes()[i];
+        let Some(out) = node.output else {
+            let Op::KvWrite { k, v, layer } = &node.op else {
+                unreachable!("all operations but the writing of keys and values have a value");
+            };
+            return self.kv_write(i, [*k, *v], *layer);
+        };
+        match &node.op {
+            Op::Embed { table, scale, by } => self.embed(i, table, *scale, *by, out),
+            Op::RmsNorm { x, weight, offset, eps, width } => {
+                self.rms_norm(i, *x, &norm_weight(weight.as_ref(), *offset, *width), *eps, out)
+            }
+            Op::LayerNorm { x, weight, bias, eps } => {
+                let weight = weight.decode();
+                let bias = bias.as_ref().map_or_else(|| vec![0.0; weight.len()], Tensor::decode);
+                self.layer_norm(i, *x, [&weight, &bias], *eps, out)
+            }
+            Op::MatMul { x, weight, bias } => self.matmul(i, *x, weight, bias.as_ref(), out),
+            Op::Rope { x, rope } => self.rope(i, *x, rope, out),
+            Op::PositionScale { x, beta, original_context } => {
+                let words = [beta.to_bits(), *original_context];
+                self.scale(i, *x, &["BY_POSITION"], words, Bound::Rows, out)
+            }
+            Op::RowGate { gate, x } => self.scale(i, *x, &["BY_GATE"], [0, 1], Value(*gate), out),
+            Op::Scale { x, factor } => self.scale(i, *x, &[], [factor.to_bits(), 1], Value(*x), out),
+            Op::Attention { q, attention } => self.attention(i, *q, attention, out),
+            Op::Add { a, b } => self.elements(i, (&shader::ADD, plain()), &[], [Value(*a), Value(*b)], out),
+            Op::Softcap { x, cap } => {
+                self.elements(i, (&shader::SOFTCAP, plain()), &[cap.to_bits()], [Value(*x)], out)
+            }
+            Op::Activate { x, act } => {
+                let shader = (&shader::ACTIVATE, defined(&["MAIN"]));
+                self.elements(i, shader, &act_words(*act), [Value(*x)], out)
+            }
+            Op::Glu { gate, up, act } => {
+                let operands = [Value(*gate), Value(*up)];
+                self.elements(i, (&shader::GLU, plain()), &act_words(*act), operands, out)
+            }
+            Op::Columns { x, columns } => self.columns(i, *x, *columns, out),
+            Op::MoeRoute { logits, routing } => self.route(i, *logits, routing, out),
+            Op::ExpertMatMul { x, route, experts } => self.expert_matmul(i, [*x, *route], experts, out),
+            Op::ExpertSum { x, route } => {
+                let n_used = (graph.value(*route).width / 2) as u32;
+                let operands = [Value(*x), Value(*route)];
+                self.elements(i, (&shader::EXPERT_SUM, plain()), &[n_used], operands, out)
+            }
+            Op::ShortConv { x, conv } => self.short_conv(i, *x, conv, out),
+            Op::DeltaNet { qkv, beta, alpha, delta } => self.delta_net(i, [*qkv, *beta, *alpha], delta, out),
+            Op::OutputRows { x } => {
+                self.elements(i, (&shader::OUTPUT_ROWS, plain()), &[], [Value(*x), Bound::Rows], out)
+            }
+            Op::KvWrite { .. } | Op::Copy { .. } => unreachable!("no value; the executor copies"),
+        }
+    }
+
+    /// A lane for each element of `out`, whose width is the first parameter.
+    fn elements<const N: usize>(
+        &mut self,
+        i: usize,
+        shader: (&'static shader::Shader, Variant),
+        words: &[u32],
+        operands: [Bound; N],
+        out: ValueId,
+    ) -> Made {
+        let value = *self.graph.value(out);
+        let params = [&[value.width as u32], words].concat();
+        let bound: Vec<Bound> = operands.into_iter().chain([Value(out)]).collect();
+        self.add(i, shader, &params, &bound, Extent::elements(value.width, value.rows))
+    }
+
+    fn scale(
+        &mut self,
+        i: usize,
+        x: ValueId,
+        defines: &'static [&'static str],
+        words: [u32; 2],
+        by: Bound,
+        out: ValueId,
+    ) -> Made {
+        self.elements(i, (&shader::SCALE, defined(defines)), &words, [Value(x), by], out)
+    }
+
+    fn rms_norm(&mut self, i: usize, x: ValueId, weight: &[f32], eps: f32, out: ValueId) -> Made {
+        let n_groups = self.graph.value(x).width / weight.len();
+        let params = [weight.len() as u32, n_groups as u32, eps.to_bits()];
+        let bound = [Value(x), self.vector(weight)?, Value(out)];
+        let extent = Extent::groups(n_groups, self.graph.value(out).rows);
+        self.add(i, (&shader::RMS_NORM, plain()), &params, &bound, extent)
+    }
+
+    fn layer_norm(
+        &mut self,
+        i: usize,
+        x: ValueId,
+        [weight, bias]: [&[f32]; 2],
+        eps: f32,
+        out: ValueId,
+    ) -> Made {
+        let params = [weight.len() as u32, eps.to_bits()];
+        let bound = [Value(x), self.vector(weight)?, self.vector(bias)?, Value(out)];
+        let extent = Extent::groups(1, self.graph.value(out).rows);
+        self.add(i, (&shader::LAYER_NORM, plain()), &params, &bound, extent)
+    }
+
+    fn rope(&mut self, i: usize, x: ValueId, rope: &RopeShape, out: ValueId) -> Made {
+        let n_pairs = rope.n_rot / 2;
+        let interleaved = match rope.style {
+            RopeStyle::Interleaved => 1,
+            RopeStyle::Half => 0,
+        };
+        let [heads, dim, pairs] = [rope.n_heads, rope.head_dim, n_pairs].map(|n| n as u32);
+        let params = [heads, dim, pairs, interleaved, self.inputs.first_angle(i)];
+        let extent = Extent::elements(rope.n_heads * (rope.head_dim - n_pairs), self.graph.value(out).rows);
+        self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Angles, Value(out)], extent)
+    }
+
+    fn columns(&mut self, i: usize, x: ValueId, columns: Columns, out: ValueId) -> Made {
+        let Columns { n_groups, stride, start, width } = columns;
+        let params = [n_groups, stride, start, width].map(|n| n as u32);
+        let value = self.graph.value(out);
+        let extent = Extent::elements(value.width, value.rows);
+        self.add(i, (&shader::COLUMNS, plain()), &params, &[Value(x), Value(out)], extent)
+    }
+
+    fn route(&mut self, i: usize, logits: ValueId, routing: &Routing, out: ValueId) -> Made {
+        let factors = self.vector(routing.expert_scale.as_deref().unwrap_or(&[1.0]))?;
+        let params = [
+            routing.n_experts as u32,
+            routing.n_used as u32,
+            u32::from(routing.renormalize),
+            u32::from(routing.expert_scale.is_some()),
+        ];
+        let extent = Extent::groups(1, self.graph.value(out).rows);
+        self.add(i, (&shader::MOE_ROUTE, plain()), &params, &[Value(logits), factors, Value(out)], extent)
+    }
+}

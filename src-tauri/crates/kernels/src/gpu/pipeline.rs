@@ -1,0 +1,96 @@
+//! Shaders made into what a card runs, each variant once for each device.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::device::Device;
+use super::shader::{Access, Shader, expand};
+use crate::error::KernelError;
+use crate::fault::GpuFault;
+use crate::matmul::packed::Packing;
+
+/// What there is of one shader.
+#[derive(Clone, Copy, Default)]
+pub struct Variant {
+    /// names that are set
+    pub defines: &'static [&'static str],
+    /// how its weights lie
+    pub weight: Option<&'static Packing>,
+}
+
+/// A kernel, ready to run.
+pub struct Pipeline {
+    pub compute: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+/// Those that a device has made so far, by name.
+#[derive(Default)]
+pub struct Pipelines(Mutex<HashMap<String, Arc<Pipeline>>>);
+
+impl Device {
+    /// A kernel; made when it is first asked for. Errors: the device refuses it.
+    pub(super) fn pipeline(
+        &self,
+        shader: &'static Shader,
+        variant: Variant,
+    ) -> Result<Arc<Pipeline>, KernelError> {
+        let weight = variant.weight.map_or("", |packing| packing.name);
+        let name = [&[shader.name, weight], variant.defines].concat().join(" ");
+        let mut made = self.pipelines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = made.get(&name) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = Arc::new(self.compile(&name, shader, variant)?);
+        made.insert(name, pipeline.clone());
+        Ok(pipeline)
+    }
+
+    fn compile(&self, name: &str, shader: &Shader, variant: Variant) -> Result<Pipeline, KernelError> {
+        let source = expand(shader.source, variant.defines, variant.weight.map(|packing| packing.source))
+            .map_err(|message| self.error(GpuFault::Invalid, format!("{name}: {message}")))?;
+        let entries: Vec<wgpu::BindGroupLayoutEntry> =
+            (0..).zip(shader.bindings).map(|(binding, access)| layout_entry(binding, *access)).collect();
+        let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: Some(name),
+            entries: &entries,
+        });
+        let whole = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(name),
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 0,
+        });
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(name),
+            source: wgpu::ShaderSource::Wgsl(source.into()),
+        });
+        let compute = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(name),
+            layout: Some(&whole),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // each is written before it is read
+                zero_initialize_workgroup_memory: false,
+                ..wgpu::PipelineCompilationOptions::default()
+            },
+            cache: None,
+        });
+        self.check()?;
+        Ok(Pipeline { compute, layout })
+    }
+}
+
+fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
+    let ty = match access {
+        Access::Uniform => wgpu::BufferBindingType::Uniform,
+        Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+        Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+    };
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    }
+}

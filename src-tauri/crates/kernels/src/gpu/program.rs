@@ -1,0 +1,153 @@
+//! From nodes to what a card is told: kernels, what is bound to them, and how many workgroups run. Made once for each
+//! stretch of nodes; a step only goes through it.
+
+use std::sync::Arc;
+
+use super::buffers::{Constants, Span};
+use super::device::Device;
+use super::inputs::Inputs;
+use super::kept::Kept;
+use super::matrices::Matrices;
+use super::pipeline::{Pipeline, Variant};
+use super::shader::Shader;
+use super::values::Values;
+use crate::error::KernelError;
+use crate::graph::{Graph, Rows, ValueId};
+use crate::plan::Batch;
+
+/// One kernel with its operands.
+pub struct Dispatch {
+    pub pipeline: Arc<Pipeline>,
+    pub bound: wgpu::BindGroup,
+    /// what runs instead where there is one row, and its workgroups in the first two dimensions
+    pub single: Option<(Arc<Pipeline>, [u32; 2])>,
+    /// workgroups in the first two dimensions
+    pub groups: [u32; 2],
+    pub rows: PerRow,
+    /// multiplications for each row, about
+    pub cost: u64,
+}
+
+/// Workgroups in the third dimension.
+#[derive(Clone, Copy)]
+pub enum PerRow {
+    /// one
+    Once,
+    /// one for so many rows
+    Each(Rows, u32),
+}
+
+impl Dispatch {
+    /// The kernel for a batch, and its workgroups, which may be none.
+    pub fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
+        let [x, y] = self.groups;
+        match (self.rows, &self.single) {
+            (PerRow::Once, _) => (&self.pipeline, [x, y, 1]),
+            (PerRow::Each(rows, _), Some((pipeline, [x, y]))) if batch.rows(rows) == 1 => {
+                (pipeline, [*x, *y, 1])
+            }
+            (PerRow::Each(rows, n), _) => (&self.pipeline, [x, y, (batch.rows(rows) as u32).div_ceil(n)]),
+        }
+    }
+}
+
+/// What nodes become dispatches with.
+pub struct Maker<'a> {
+    pub gpu: &'a Arc<Device>,
+    pub graph: &'a Graph,
+    pub values: &'a Values,
+    pub inputs: &'a Inputs,
+    pub kept: &'a Kept,
+    pub matrices: &'a mut Matrices,
+    pub uniforms: &'a mut Constants,
+    pub vectors: &'a mut Constants,
+    pub made: Vec<Dispatch>,
+}
+
+/// What is bound after the step and the parameters.
+pub enum Bound {
+    Rows,
+    Angles,
+    Value(ValueId),
+    Buffer(Span),
+}
+
+/// Lanes of the kernels that go element by element.
+pub const LANES: usize = 64;
+
+/// Where and how often a kernel runs.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    pub groups: [u32; 2],
+    pub rows: PerRow,
+    pub cost: u64,
+}
+
+impl Extent {
+    /// A lane for each of `n` elements of each row.
+    pub fn elements(n: usize, rows: Rows) -> Self {
+        Self::groups(n.div_ceil(LANES), rows)
+    }
+
+    /// So many workgroups for each row.
+    pub fn groups(n: usize, rows: Rows) -> Self {
+        Self { groups: [n as u32, 1], rows: PerRow::Each(rows, 1), cost: 0 }
+    }
+
+    /// So many workgroups, whatever the rows.
+    pub fn once(n: usize) -> Self {
+        Self { groups: [n as u32, 1], rows: PerRow::Once, cost: 0 }
+    }
+}
+
+impl Maker<'_> {
+    /// Adds a kernel. `params` are its own, word by word.
+    pub fn add(
+        &mut self,
+        node: usize,
+        (shader, variant): (&'static Shader, Variant),
+        params: &[u32],
+        bound: &[Bound],
+        extent: Extent,
+    ) -> Result<(), KernelError> {
+        let pipeline = self.gpu.pipeline(shader, variant)?;
+        let params = self.uniforms.put(params)?;
+        let mut spans = vec![Span::whole(&self.inputs.step), params];
+        spans.extend(bound.iter().map(|bound| match bound {
+            Bound::Rows => Span::whole(&self.inputs.rows),
+            Bound::Angles => Span::whole(&self.inputs.angles),
+            Bound::Value(value) => Span::whole(self.values.buffer(*value)),
+            Bound::Buffer(span) => span.clone(),
+        }));
+        let entries: Vec<wgpu::BindGroupEntry> = (0..)
+            .zip(&spans)
+            .map(|(binding, span)| wgpu::BindGroupEntry { binding, resource: span.binding() })
+            .collect();
+        let bound = self.gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&self.graph.nodes()[node].name),
+            layout: &pipeline.layout,
+            entries: &entries,
+        });
+        let Extent { groups, rows, cost } = extent;
+        self.made.push(Dispatch { pipeline, bound, single: None, groups, rows, cost });
+        Ok(())
+    }
+
+    /// Another kernel, of the same operands, for the last one where there is one row.
+    pub fn single(
+        &mut self,
+        (shader, variant): (&'static Shader, Variant),
+        groups: [u32; 2],
+    ) -> Result<(), KernelError> {
+        let pipeline = self.gpu.pipeline(shader, variant)?;
+        let last = self.made.last_mut().expect("a kernel was added before the one for one row");
+        last.single = Some((pipeline, groups));
+        Ok(())
+    }
+
+    /// Floats that never change.
+    pub fn vector(&mut self, floats: &[f32]) -> Result<Bound, KernelError> {
+        let words: Vec<u32> = floats.iter().map(|x| x.to_bits()).collect();
+        Ok(Bound::Buffer(self.vectors.put(&words)?))
+    }
+}

@@ -1,0 +1,14 @@
+// A row: a nibble for each element, in order, a word of fifth bits for each 32, a half for each 32.
+#import blocks32
+fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
+  let scale = half_in(row + p.k / 8u + p.k / 32u, segment / 2u);
+  let high = w[row + p.k / 8u + segment / 2u] >> (segment % 2u * 16u);
+  let a = w[row + segment * 2u];
+  let b = w[row + segment * 2u + 1u];
+  return array(
+    (vec4<f32>(nibbles4(a, 0u) | fifths4(high)) - 16.0) * scale,
+    (vec4<f32>(nibbles4(a, 16u) | fifths4(high >> 4u)) - 16.0) * scale,
+    (vec4<f32>(nibbles4(b, 0u) | fifths4(high >> 8u)) - 16.0) * scale,
+    (vec4<f32>(nibbles4(b, 16u) | fifths4(high >> 12u)) - 16.0) * scale,
+  );
+}

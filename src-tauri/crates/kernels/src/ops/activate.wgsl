@@ -1,0 +1,85 @@
+// Nonlinearities of one operand.
+#import exp
+
+fn sigmoid(x: f32) -> f32 {
+  // e^−x overflows below −88, where 1 / ∞ is the right answer only if the device has infinities
+  let e = exp(-abs(x));
+  return select(e, 1.0, x >= 0.0) / (1.0 + e);
+}
+
+const LN_ERFC = array<f32, 10>(
+  -1.2654549, 0.99878246, 0.38528363, 0.041395963, -0.019507999,
+  -0.039866325, -0.7464699, 1.1953276, -0.6975366, 0.14804605,
+);
+
+// x · Φ(x), where Φ(−|x|) = ½ erfc(|x|/√2)
+fn gelu(x: f32) -> f32 {
+  let z = abs(x) * 0.70710678;
+  let t = 1.0 / (1.0 + 0.5 * z);
+  var coefficients = LN_ERFC;
+  var sum = coefficients[9];
+  for (var i = 9; i > 0; i--) {
+    sum = fma(sum, t, coefficients[i - 1]);
+  }
+  let below = 0.5 * t * exp(max(sum - z * z, -100.0));
+  return x * select(below, 1.0 - below, x > 0.0);
+}
+
+fn gelu_tanh(x: f32) -> f32 {
+  let inner = 0.7978846 * (x + 0.044715 * x * x * x);
+  return x * sigmoid(2.0 * inner);
+}
+
+const IDENTITY = 0u;
+const SIGMOID = 1u;
+const SILU = 2u;
+const GELU = 3u;
+const GELU_TANH = 4u;
+const CLAMPED_SWISH = 5u;
+
+fn activate(x: f32, act: u32) -> f32 {
+  switch (act) {
+    case SIGMOID: { return sigmoid(x); }
+    case SILU: { return x * sigmoid(x); }
+    case GELU: { return gelu(x); }
+    case GELU_TANH: { return gelu_tanh(x); }
+    default: { return x; }
+  }
+}
+
+// act(gate) · up
+fn gated(gate: f32, up: f32, act: u32, limit: f32) -> f32 {
+  if (act == CLAMPED_SWISH) {
+    let g = select(gate, limit, gate > limit);
+    let above = select(up, limit, up > limit);
+    let u = select(above, -limit, above < -limit);
+    return g * sigmoid(1.702 * g) * (u + 1.0);
+  }
+  return activate(gate, act) * up;
+}
+
+#ifdef MAIN
+#import batch
+struct Params {
+  width: u32,
+  act: u32,
+  limit: f32,
+}
+@group(0) @binding(1) var<uniform> p: Params;
+// (rows, width)
+@group(0) @binding(2) var<storage, read> x: array<f32>;
+@group(0) @binding(3) var<storage, read_write> out: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= p.width) {
+    return;
+  }
+  let at = id.z * p.width + id.x;
+  if (p.act == CLAMPED_SWISH) {
+    out[at] = gated(x[at], 0.0, p.act, p.limit);
+  } else {
+    out[at] = activate(x[at], p.act);
+  }
+}
+#endif

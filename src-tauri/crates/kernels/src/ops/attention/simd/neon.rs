@@ -1,0 +1,98 @@
+//! Eight floats in two registers: NEON, which every 64-bit ARM has.
+
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+use super::formats::{Format, page_kernels};
+use super::sources::{Bytes, Floats, Halves, Nibbles};
+use super::{Wide, instructions};
+use crate::ops::attention::pages::{PageKernels, Queries, ROUND, Weights};
+
+/// Two registers of four.
+pub struct Quads;
+
+type Reals = (float32x4_t, float32x4_t);
+type Integers = (int32x4_t, int32x4_t);
+
+/// Eight i16 as floats.
+///
+/// # Safety
+/// As for `Wide`.
+#[inline(always)]
+unsafe fn wide(x: int16x8_t) -> Reals {
+    // SAFETY: the caller's.
+    unsafe { (vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x))) }
+}
+
+/// acc + the dot product of the two i16 in each lane.
+///
+/// # Safety
+/// As for `Wide`.
+#[inline(always)]
+unsafe fn dot4(acc: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
+    // SAFETY: the caller's.
+    unsafe {
+        let (a, b) = (vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
+        let first = vmull_s16(vget_low_s16(a), vget_low_s16(b));
+        vaddq_s32(acc, vpaddq_s32(first, vmull_high_s16(a, b)))
+    }
+}
+
+impl Wide for Quads {
+    const LEN: usize = 8;
+    type F = Reals;
+    type I = Integers;
+
+    instructions! {
+        fn zero() -> Reals { Self::splat(0.0) }
+        fn splat(x: f32) -> Reals { (vdupq_n_f32(x), vdupq_n_f32(x)) }
+        fn load(from: *const f32) -> Reals { (vld1q_f32(from), vld1q_f32(from.add(4))) }
+        fn store(to: *mut f32, x: Reals) -> () {
+            vst1q_f32(to, x.0);
+            vst1q_f32(to.add(4), x.1);
+        }
+        fn mul(a: Reals, b: Reals) -> Reals { (vmulq_f32(a.0, b.0), vmulq_f32(a.1, b.1)) }
+        fn fma(a: Reals, b: Reals, c: Reals) -> Reals { (vfmaq_f32(c.0, a.0, b.0), vfmaq_f32(c.1, a.1, b.1)) }
+        fn halves(from: *const u16) -> Reals {
+            let (first, second): (float32x4_t, float32x4_t);
+            asm!(
+                "fcvtl {first:v}.4s, {a:v}.4h",
+                "fcvtl2 {second:v}.4s, {a:v}.8h",
+                first = out(vreg) first, second = lateout(vreg) second, a = in(vreg) vld1q_u16(from),
+                options(pure, nomem, nostack, preserves_flags)
+            );
+            (first, second)
+        }
+        fn bytes(from: *const i8) -> Reals { wide(vmovl_s8(vld1_s8(from))) }
+        fn nibbles(from: *const u8, shift: u32) -> Reals {
+            let nibbles = vand_u8(vshl_u8(vld1_u8(from), vdup_n_s8(-(shift as i8))), vdup_n_u8(15));
+            wide(vsubq_s16(vreinterpretq_s16_u16(vmovl_u8(nibbles)), vdupq_n_s16(8)))
+        }
+
+        fn zero_i() -> Integers { (vdupq_n_s32(0), vdupq_n_s32(0)) }
+        fn to_f(x: Integers) -> Reals { (vcvtq_f32_s32(x.0), vcvtq_f32_s32(x.1)) }
+        fn splat_pair(from: *const i16) -> Integers {
+            let pair = vdupq_n_s32(from.cast::<i32>().read_unaligned());
+            (pair, pair)
+        }
+        fn byte_pairs(from: *const i8) -> Integers {
+            let bytes = vld1q_s8(from);
+            let pairs = |x| vreinterpretq_s32_s16(x);
+            (pairs(vmovl_s8(vget_low_s8(bytes))), pairs(vmovl_high_s8(bytes)))
+        }
+        fn nibble_pairs(from: *const u8, shift: u32) -> Integers {
+            let nibbles = vandq_u8(vshlq_u8(vld1q_u8(from), vdupq_n_s8(-(shift as i8))), vdupq_n_u8(15));
+            let pairs = |x| vreinterpretq_s32_s16(vsubq_s16(vreinterpretq_s16_u16(x), vdupq_n_s16(8)));
+            (pairs(vmovl_u8(vget_low_u8(nibbles))), pairs(vmovl_high_u8(nibbles)))
+        }
+        fn dot_pairs(acc: Integers, a: Integers, b: Integers) -> Integers {
+            (dot4(acc.0, a.0, b.0), dot4(acc.1, a.1, b.1))
+        }
+
+        fn prefetch(at: *const u8) -> () {
+            asm!("prfm pldl2keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly));
+        }
+    }
+}
+
+page_kernels!(Quads, "neon", neon);

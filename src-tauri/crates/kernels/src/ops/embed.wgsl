@@ -1,0 +1,36 @@
+// Rows of a table times a factor, a lane for each 16 elements.
+#import batch
+struct Params {
+  k: u32,
+  row_words: u32,
+  // rows of the table that are in this part
+  first: u32,
+  n_rows: u32,
+  // TOKENS, POSITIONS or NO_SECTION
+  by: u32,
+  scale: f32,
+}
+@group(0) @binding(1) var<uniform> p: Params;
+@group(0) @binding(2) var<storage, read> rows: array<u32>;
+@group(0) @binding(3) var<storage, read> w: array<u32>;
+// (tokens, k)
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+#import weight
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  var row = 0u;
+  if (p.by != NO_SECTION) {
+    row = rows[p.by * step.stride + id.z];
+  }
+  if (id.x * 16u >= p.k || row < p.first || row - p.first >= p.n_rows) {
+    return;
+  }
+  var part = weights16((row - p.first) * p.row_words, id.x);
+  for (var i = 0u; i < 16u; i++) {
+    let at = id.x * 16u + i;
+    if (at < p.k) {
+      out[id.z * p.k + at] = part[i / 4u][i % 4u] * p.scale;
+    }
+  }
+}

@@ -1,0 +1,195 @@
+// store[position] = (k, v): a lane for each 32 elements of a head, keys or values. Neighbouring slots of keys share
+// words, so that words are put together from bits: each lane touches its own alone.
+#import batch
+struct Params {
+  n_heads: u32,
+  head_dim: u32,
+  // words of the keys, or the values, of one head in one page
+  block_words: u32,
+  page_words: u32,
+  // PAGES or WINDOW_PAGES
+  pages: u32,
+}
+@group(0) @binding(1) var<uniform> p: Params;
+@group(0) @binding(2) var<storage, read> rows: array<u32>;
+// (tokens, n_heads, head_dim)
+@group(0) @binding(3) var<storage, read> k: array<f32>;
+@group(0) @binding(4) var<storage, read> v: array<f32>;
+@group(0) @binding(5) var<storage, read_write> kv: array<atomic<u32>>;
+
+const LEN = 32u;
+
+fn put(word: u32, shift: u32, n_bits: u32, bits: u32) {
+  let mask = ((1u << n_bits) - 1u) << shift;
+  atomicAnd(&kv[word], ~mask);
+  atomicOr(&kv[word], (bits << shift) & mask);
+}
+
+fn put_half(block: u32, half: u32, bits: u32) {
+  put(block + half / 2u, half % 2u * 16u, 16u, bits);
+}
+
+// The half nearest to x, a tie to the even one: what `pack2x16float` rounds to is the device's own.
+fn half_of(x: f32) -> u32 {
+  let bits = bitcast<u32>(x);
+  let sign = (bits >> 16u) & 0x8000u;
+  let size = bits & 0x7fffffffu;
+  if (size >= 0x7f800000u) {
+    return sign | select(0x7c00u, 0x7e00u, size > 0x7f800000u);
+  }
+  if (size >= 0x477ff000u) {
+    return sign | 0x7c00u;
+  }
+  if (size < 0x38800000u) {
+    // below the least normal half: count 2^−24s, which adding a number whose last digit is that does
+    let counted = bitcast<u32>(bitcast<f32>(size) + 0.5) - 0x3f000000u;
+    return sign | counted;
+  }
+  let even = (size >> 13u) & 1u;
+  return sign | ((size - 0x38000000u + 0xfffu + even) >> 13u);
+}
+
+#ifdef KV_Q8_0
+#define QUANTS
+#endif
+#ifdef KV_Q4_0
+#define QUANTS
+#endif
+
+#ifdef QUANTS
+var<private> x: array<f32, LEN>;
+
+fn inverse_of(scale: f32) -> f32 {
+  return select(0.0, 1.0 / scale, scale != 0.0);
+}
+#endif
+
+#ifdef KV_Q8_0
+fn scale_of() -> f32 {
+  var largest = 0.0;
+  for (var i = 0u; i < LEN; i++) {
+    largest = max(largest, abs(x[i]));
+  }
+  return largest / 127.0;
+}
+#endif
+
+#ifdef KV_Q4_0
+fn nearest(x: f32) -> f32 {
+  return round(clamp(x, -8.0, 7.0));
+}
+
+// Σxq and Σqq under a scale, in the order that the host adds in
+fn sums(scale: f32) -> vec2<f32> {
+  let inverse = inverse_of(scale);
+  var xq = vec4<f32>();
+  var qq = vec4<f32>();
+  for (var i = 0u; i < LEN; i += 4u) {
+    let four = vec4(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
+    let q = vec4(nearest(four.x * inverse), nearest(four.y * inverse), nearest(four.z * inverse), nearest(four.w * inverse));
+    xq += four * q;
+    qq += q * q;
+  }
+  return vec2(xq.x + xq.y + (xq.z + xq.w), qq.x + qq.y + (qq.z + qq.w));
+}
+
+var<private> gain: f32;
+var<private> best: f32;
+
+fn refine(scale: f32, rounds: u32) {
+  var at = scale;
+  for (var i = 0u; i < rounds; i++) {
+    let sum = sums(at);
+    if (sum.y <= 0.0) {
+      return;
+    }
+    at = sum.x / sum.y;
+    if (sum.x * at > gain) {
+      gain = sum.x * at;
+      best = at;
+    }
+  }
+}
+
+// The scale of the least squared error: as `weights` finds it.
+fn scale_of() -> f32 {
+  var largest = 0.0;
+  for (var i = 0u; i < LEN; i++) {
+    largest = max(largest, abs(x[i]));
+  }
+  gain = 0.0;
+  best = 0.0;
+  if (!(largest > 0.0 && largest < 3.4e38)) {
+    return 0.0;
+  }
+  for (var candidate = -6; candidate <= 6; candidate++) {
+    let scale = largest / (8.0 + f32(candidate) * 0.2);
+    refine(-scale, 1u);
+    refine(scale, 1u);
+  }
+  refine(best, 3u);
+  return best;
+}
+#endif
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let n_pieces = (p.head_dim + LEN - 1u) / LEN;
+  if (id.x >= 2u * p.n_heads * n_pieces) {
+    return;
+  }
+  let is_value = id.x % 2u == 1u;
+  let head = id.x / 2u / n_pieces;
+  let first = id.x / 2u % n_pieces * LEN;
+  let slot = rows[POSITIONS * step.stride + id.z] % PAGE_LEN;
+  let page = rows[p.pages * step.stride + id.z];
+  let block = page * p.page_words + (head + select(0u, p.n_heads, is_value)) * p.block_words;
+  let origin = (id.z * p.n_heads + head) * p.head_dim;
+#ifdef QUANTS
+  for (var i = 0u; i < LEN; i++) {
+    x[i] = select(k[origin + first + i], v[origin + first + i], is_value);
+  }
+  let exact = scale_of();
+  let scale = half_of(exact);
+#endif
+#ifdef KV_Q8_0
+  put_half(block + p.head_dim * PAGE_LEN / 4u, first / LEN * PAGE_LEN + slot, scale);
+  let inverse = inverse_of(exact);
+#endif
+#ifdef KV_Q4_0
+  put_half(block + p.head_dim * PAGE_LEN / 8u, first / LEN * PAGE_LEN + slot, scale);
+  let inverse = inverse_of(unpack2x16float(scale).x);
+#endif
+  for (var i = 0u; i < LEN; i++) {
+    let d = first + i;
+    if (d >= p.head_dim) {
+      return;
+    }
+#ifdef QUANTS
+    let y = x[i] * inverse;
+#else
+    let y = select(k[origin + d], v[origin + d], is_value);
+#endif
+#ifdef KV_F32
+    let at = select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value);
+    atomicStore(&kv[block + at], bitcast<u32>(y));
+#endif
+#ifdef KV_F16
+    put_half(block, select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value), half_of(y));
+#endif
+#ifdef KV_Q8_0
+    // halves go away from zero
+    let q = bitcast<u32>(i32(sign(y) * floor(abs(y) + 0.5)));
+    let at = select((d / 2u * PAGE_LEN + slot) * 2u + d % 2u, slot * p.head_dim + d, is_value);
+    put(block + at / 4u, at % 4u * 8u, 8u, q);
+#endif
+#ifdef KV_Q4_0
+    let q = u32(nearest(y) + 8.0);
+    let key = (d / 4u * PAGE_LEN + slot) * 2u + d % 2u;
+    let value = (slot * p.head_dim + d / 32u * 32u) / 2u + d % 16u;
+    let shift = select(d / 2u % 2u * 4u, d / 16u % 2u * 4u, is_value);
+    let at = select(key, value, is_value);
+    put(block + at / 4u, at % 4u * 8u + shift, 4u, q);
+#endif
+  }
+}

@@ -1,0 +1,29 @@
+// out = x / √(mean(x²) + eps) · weight, a workgroup for each group of columns of each row.
+#define LANES 128u
+#import batch
+#import dot
+struct Params {
+  width: u32,
+  n_groups: u32,
+  eps: f32,
+}
+@group(0) @binding(1) var<uniform> p: Params;
+// (rows, n_groups, width)
+@group(0) @binding(2) var<storage, read> x: array<f32>;
+// (width) with its offset
+@group(0) @binding(3) var<storage, read> weight: array<f32>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let base = (id.z * p.n_groups + id.x) * p.width;
+  var sum = 0.0;
+  for (var i = lane; i < p.width; i += LANES) {
+    let v = x[base + i];
+    sum = fma(v, v, sum);
+  }
+  let scale = 1.0 / sqrt(sum_lanes(lane, sum) / f32(p.width) + p.eps);
+  for (var i = lane; i < p.width; i += LANES) {
+    out[base + i] = x[base + i] * scale * weight[i];
+  }
+}

@@ -1,0 +1,196 @@
+//! Sequences whose older pages have aged: attention reads both kinds as the specification does, at every level, and
+//! what is computed for a token still depends on nothing but what its sequence holds.
+#![allow(clippy::unwrap_used)] // a failure here fails the test
+
+mod common;
+
+use common::*;
+use kernels::cpu::isa::IsaLevel;
+use kernels::ops::kv_rows::{KvRows, aged_page};
+use kernels::*;
+use weights::DType;
+
+const CAPACITY: Capacity =
+    Capacity { n_pages: 24, n_aged_pages: 20, n_window_pages: 0, max_rows: 64, max_outputs: 64, n_states: 0 };
+
+/// Tokens before the pages age, and those that come after.
+const N_OLD: usize = 590;
+const N_NEW: usize = 100;
+
+/// Quantised keys meet queries of 15 bits, and sums go another way.
+const ROUNDED: f32 = 3e-4;
+
+/// Pages of a sequence in some order, of which the first 16 become aged ones.
+fn tables() -> (Vec<u32>, Vec<u32>) {
+    let exact: Vec<u32> = (0..22).map(|i| (i * 7 + 3) % 24).collect();
+    let mut mixed = exact.clone();
+    for (i, page) in mixed.iter_mut().take(16).enumerate() {
+        *page = 24 + (i as u32 * 3 + 1) % 20;
+    }
+    (exact, mixed)
+}
+
+/// An executor that holds the first `N_OLD` tokens, with the pages of the second table: computed by the specification.
+struct Old {
+    pages: Vec<(usize, u32, Vec<u8>)>,
+    mixed: Vec<u32>,
+}
+
+impl Old {
+    fn of(graph: &Graph, tokens: &[u32]) -> Self {
+        let (exact, mixed) = tables();
+        let mut executor = Executor::new(graph.clone(), vec![scalar()], CAPACITY).unwrap();
+        let chunks = [&[64; N_OLD / 64][..], &[N_OLD % 64]].concat();
+        run_chunks(&mut executor, &tokens[..N_OLD], &exact, &chunks);
+        for (&from, &to) in exact.iter().zip(&mixed).filter(|(from, to)| from != to) {
+            executor.kv_age_page(from, to).unwrap();
+            executor.kv_let_go(from).unwrap();
+        }
+        let mut pages = Vec::new();
+        for layer in 0..graph.kv().layers.len() {
+            for &page in &mixed {
+                pages.push((layer, page, executor.kv_page(layer, page).unwrap().into_owned()));
+            }
+        }
+        Self { pages, mixed }
+    }
+
+    /// Logits of the other tokens on that backend.
+    fn go_on(&self, graph: &Graph, backend: Box<dyn Backend>, tokens: &[u32], chunks: &[usize]) -> Vec<f32> {
+        let mut executor = Executor::new(graph.clone(), vec![backend], CAPACITY).unwrap();
+        for (layer, page, bytes) in &self.pages {
+            executor.kv_write_page(*layer, *page, bytes).unwrap();
+        }
+        let (mut out, mut at) = (Vec::new(), N_OLD);
+        for &n in chunks {
+            let positions: Vec<u32> = (at as u32..(at + n) as u32).collect();
+            let outputs: Vec<u32> = (0..n as u32).collect();
+            let batch = Batch {
+                tokens: &tokens[at..at + n],
+                positions: &positions,
+                sequence: &vec![0; n],
+                page_tables: &[&self.mixed],
+                window_tables: &[],
+                states: &[],
+                outputs: &outputs,
+            };
+            executor.run(&batch).unwrap();
+            out.extend_from_slice(executor.output());
+            at += n;
+        }
+        out
+    }
+}
+
+#[test]
+fn every_level_reads_both_kinds_as_the_specification_does() {
+    let r = &mut Random(7);
+    for (kv, window, n_heads, n_kv_heads, head_dim) in [
+        (KvDType::F32, None, 8, 2, 32),
+        (KvDType::F16, None, 8, 2, 64),
+        (KvDType::F16, Some(300), 6, 3, 32),
+        (KvDType::F16, None, 40, 1, 96),
+        (KvDType::F32, Some(100), 4, 4, 128),
+    ] {
+        let shape = Shape { kv, window, n_heads, n_kv_heads, head_dim, ..SMALL };
+        let graph = model(shape, 5);
+        let tokens = tokens(N_OLD + N_NEW, shape.n_vocab, 3);
+        let old = Old::of(&graph, &tokens);
+        let expected = old.go_on(&graph, scalar(), &tokens, &[50, 50]);
+        assert!(expected.iter().all(|x| x.is_finite()));
+        for level in IsaLevel::present() {
+            let what = format!("{kv:?} {window:?} {n_heads}/{n_kv_heads} of {head_dim} {level}");
+            let first = old.go_on(&graph, cpu(1, level), &tokens, &[50, 50]);
+            let far = distance(&expected, &first);
+            assert!(far < ROUNDED, "{what}: {far}");
+            for threads in [2, 3] {
+                let chunks = random_chunks(r, N_NEW, [4, 64][threads - 2]);
+                let again = old.go_on(&graph, cpu(threads, level), &tokens, &chunks);
+                assert!(first == again, "{what}: {threads} threads, chunks {chunks:?}");
+            }
+        }
+    }
+}
+
+/// What the old pages hold is a little else than it was, and that is seen in what comes after; not much.
+#[test]
+fn aged_pages_are_read_and_hold_nearly_the_same() {
+    let shape = Shape { kv: KvDType::F16, dtype: DType::F32, ..SMALL };
+    let graph = model(shape, 5);
+    let tokens = tokens(N_OLD + N_NEW, shape.n_vocab, 3);
+    let old = Old::of(&graph, &tokens);
+    let aged = old.go_on(&graph, cpu(2, IsaLevel::detect()), &tokens, &[50, 50]);
+    let mut executor = Executor::new(graph, vec![cpu(2, IsaLevel::detect())], CAPACITY).unwrap();
+    let chunks = [&[64; N_OLD / 64][..], &[N_OLD % 64], &[50, 50]].concat();
+    let exact = run_chunks(&mut executor, &tokens, &tables().0, &chunks);
+    let far = distance(&exact[N_OLD * shape.n_vocab..], &aged);
+    // the worst of ten thousand logits, of random weights
+    assert!(far > 1e-4 && far < 0.1, "{far}");
+}
+
+#[test]
+fn a_page_loses_half_a_step_at_most() {
+    let r = &mut Random(3);
+    for dtype in [KvDType::F32, KvDType::F16] {
+        let layout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype, window: None };
+        let aged = layout.aged().unwrap();
+        assert!(aged.aged().is_none(), "once is enough");
+        let mut rows = KvRows::zeroed(layout, PAGE_LEN);
+        for (head, at) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |at| (head, at))) {
+            rows.key_mut(head, at).iter_mut().for_each(|x| *x = r.normal());
+            rows.value_mut(head, at).iter_mut().for_each(|x| *x = r.normal() * 100.0);
+        }
+        let page = rows.pages().concat();
+        let (before, after) = (held(layout, &page), held(aged, &aged_page(layout, &page)));
+        for (head, at) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |at| (head, at))) {
+            for (a, b) in
+                [(before.key(head, at), after.key(head, at)), (before.value(head, at), after.value(head, at))]
+            {
+                for (a, b) in a.chunks(32).zip(b.chunks(32)) {
+                    let largest = a.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+                    // half a step of 127, and the scale's own rounding to half precision
+                    let most = largest / 254.0 + largest / 1000.0;
+                    assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= most), "{dtype:?}");
+                }
+            }
+        }
+    }
+    let odd = KvLayerLayout { n_kv_heads: 1, head_dim: 80, dtype: KvDType::F16, window: None };
+    assert!(odd.aged().is_none(), "heads are no whole blocks");
+    assert!(KvLayerLayout { head_dim: 64, window: Some(9), ..odd }.aged().is_none(), "windows let go anyway");
+    assert!(KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..odd }.aged().is_none(), "nothing is saved");
+}
+
+/// Rows of one page.
+fn held(layout: KvLayerLayout, page: &[u8]) -> KvRows {
+    // as a store would hold them: aligned
+    let mut room = vec![0.0f32; page.len().div_ceil(4)];
+    let bytes = kernels::cpu::arena::bytes_of_mut(&mut room);
+    bytes[..page.len()].copy_from_slice(page);
+    KvRows::read(layout, PAGE_LEN, std::iter::once(&bytes[..page.len()]))
+}
+
+#[test]
+fn what_has_aged_is_read_only() {
+    let mut executor = Executor::new(model(SMALL, 2), vec![scalar()], CAPACITY).unwrap();
+    let good = Batch {
+        tokens: &[1, 2],
+        positions: &[32, 33],
+        sequence: &[0, 0],
+        page_tables: &[&[24, 1]],
+        window_tables: &[],
+        states: &[],
+        outputs: &[1],
+    };
+    executor.run(&good).unwrap();
+    for table in [&[1u32, 24][..], &[44, 1], &[NO_PAGE, 1]] {
+        let error = executor.run(&Batch { page_tables: &[table], ..good }).unwrap_err();
+        assert_eq!(error.code(), "kernels.batch", "{table:?}");
+    }
+    assert!(executor.kv_age_page(24, 25).is_err() && executor.kv_age_page(1, 2).is_err());
+    assert!(executor.kv_age_page(1, 44).is_err() && executor.kv_age_page(1, 43).is_ok());
+    assert!(executor.kv_copy_page(Retention::All, 24, 1).is_err());
+    assert!(executor.kv_let_go(24).is_err() && executor.kv_let_go(23).is_ok());
+    let (own, aged) = (executor.kv_page(0, 1).unwrap().len(), executor.kv_page(0, 24).unwrap().len());
+    assert_eq!(own * 34, aged * 128, "32 floats in 34 bytes");
+}

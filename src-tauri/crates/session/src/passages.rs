@@ -1,0 +1,114 @@
+//! Passages of texts ranked by what a question asks for: BM25, by SQLite's FTS5, in memory alone.
+//!
+//! How rare a word is counts among these passages only, whatever else is kept; and nothing of them is left on a disk.
+
+use rusqlite::{Connection, params};
+
+use crate::error::Result;
+use crate::table::search::{has_no_spaces, spaced};
+
+/// Words of a question that are looked for; a long question is about its first ones.
+const MOST_WORDS: usize = 64;
+
+/// A passage with less of the best one's score has only its commonest words.
+const WORTH: f64 = 0.2;
+
+/// What no passage matches better than is in nearly all of them: FTS5 gives such words no weight.
+const LEAST: f64 = 1e-3;
+
+/// Passages that can be ranked.
+pub struct PassageIndex {
+    db: Connection,
+}
+
+/// Index of a passage, and how well it matches; more is better.
+pub type Ranked = (usize, f64);
+
+impl PassageIndex {
+    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let db = Connection::open_in_memory()?;
+        db.execute_batch(
+            "CREATE VIRTUAL TABLE passage USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2');
+             BEGIN;",
+        )?;
+        {
+            let mut insert = db.prepare("INSERT INTO passage (rowid, text) VALUES (?1, ?2)")?;
+            for (n, text) in texts.into_iter().enumerate() {
+                insert.execute(params![n as i64, spaced(text)])?;
+            }
+        }
+        db.execute_batch("COMMIT")?;
+        Ok(Self { db })
+    }
+
+    /// Those with any of the question's words that tell passages apart, the best first; of equals the first.
+    pub fn rank(&self, question: &str, most: usize) -> Result<Vec<Ranked>> {
+        let Some(words) = any_of(question) else { return Ok(Vec::new()) };
+        let sql = "SELECT rowid, -bm25(passage) FROM passage WHERE passage MATCH ?1
+                   ORDER BY bm25(passage), rowid LIMIT ?2";
+        let mut statement = self.db.prepare_cached(sql)?;
+        let rows = statement.query_map(params![words, most as i64], |row| {
+            let n: i64 = row.get(0)?;
+            Ok((usize::try_from(n).unwrap_or(usize::MAX), row.get(1)?))
+        })?;
+        let mut ranked: Vec<Ranked> = rows.collect::<rusqlite::Result<_>>()?;
+        let best = ranked.first().map_or(0.0, |(_, score)| *score);
+        ranked.retain(|(_, score)| best > LEAST && *score >= best * WORTH);
+        Ok(ranked)
+    }
+}
+
+/// A question in FTS5's language: any of its words; of scripts without spaces any two letters that stand together.
+fn any_of(question: &str) -> Option<String> {
+    let mut words: Vec<String> = Vec::new();
+    for part in question.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()) {
+        let letters: Vec<char> = part.chars().collect();
+        for run in letters.chunk_by(|a, b| has_no_spaces(*a) == has_no_spaces(*b)) {
+            if run.first().is_some_and(|c| has_no_spaces(*c)) && run.len() > 1 {
+                words.extend(run.windows(2).map(|pair| pair.iter().collect()));
+            } else {
+                words.push(run.iter().collect());
+            }
+        }
+    }
+    words.truncate(MOST_WORDS);
+    let quoted = words.iter().map(|word| format!("\"{}\"", spaced(word)));
+    (!words.is_empty()).then(|| quoted.collect::<Vec<_>>().join(" OR "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranked(texts: &[&str], question: &str) -> Vec<usize> {
+        let index = PassageIndex::new(texts.iter().copied()).unwrap();
+        index.rank(question, 10).unwrap().into_iter().map(|(n, _)| n).collect()
+    }
+
+    #[test]
+    fn passages_come_by_what_is_asked_for() {
+        let texts = [
+            "The harbour opens at six. Boats leave every hour.",
+            "Whales were counted from the harbour wall: forty-two humpbacks.",
+            "The museum shop sells postcards of boats.",
+            "東京の天気は晴れです。",
+            "大阪は雨です。",
+        ];
+        assert_eq!(ranked(&texts, "How many whales were counted?")[0], 1);
+        assert_eq!(ranked(&texts, "counting a whale")[0], 1, "by their stems");
+        assert_eq!(ranked(&texts, "Postcard?"), [2]);
+        assert_eq!(ranked(&texts, "東京の天気")[0], 3);
+        assert_eq!(ranked(&texts, "MÜSEUM")[0], 2, "without regard to case and accents");
+        for nothing in ["zebra", "", "?!", "\" OR \"", "NEAR("] {
+            assert_eq!(ranked(&texts, nothing), [0; 0], "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_all_passages_have_find_none() {
+        let texts: Vec<String> = (0..20).map(|n| format!("the row has the number {n}")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        assert_eq!(ranked(&texts, "the row has the number"), [0; 0]);
+        assert_eq!(ranked(&texts, "the row with number 7"), [7]);
+    }
+}

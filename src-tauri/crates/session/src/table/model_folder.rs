@@ -1,0 +1,30 @@
+//! Folders that the user wants looked through for models.
+
+use rusqlite::Connection;
+
+use crate::error::Result;
+
+pub const CREATE: &str = "
+CREATE TABLE model_folder (
+    path     TEXT PRIMARY KEY NOT NULL,
+    added_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// One that is there already stays.
+pub(crate) fn put(db: &Connection, path: &str, added_ms: i64) -> Result<()> {
+    db.execute("INSERT OR IGNORE INTO model_folder (path, added_ms) VALUES (?1, ?2)", (path, added_ms))?;
+    Ok(())
+}
+
+/// In the order in which they were added.
+pub(crate) fn list(db: &Connection) -> Result<Vec<String>> {
+    let mut statement = db.prepare_cached("SELECT path FROM model_folder ORDER BY added_ms, path")?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Whether there was one.
+pub(crate) fn remove(db: &Connection, path: &str) -> Result<bool> {
+    Ok(db.execute("DELETE FROM model_folder WHERE path = ?1", [path])? > 0)
+}

@@ -1,0 +1,101 @@
+//! Files with messages: kept, copied and taken out with them, and gone with the last of them.
+#![allow(clippy::unwrap_used)] // a test
+
+use common::{Folder, MARKER, answer, found_in, say};
+use io::RealIo;
+use session::{NewTurn, Session};
+
+mod common;
+
+/// A question with one file, of which a passage was given too.
+fn given(id: &str, text: &str, is_whole: bool) -> session::Given {
+    let file = session::AttachmentRow {
+        id: id.into(),
+        message: String::new(),
+        document: format!("sha of {text}"),
+        name: format!("{id}.txt"),
+        kind: "text".into(),
+        bytes: 7,
+        findings: None,
+        is_whole,
+        tokens: Some(3),
+        is_about: false,
+    };
+    let passage = session::PassageRow {
+        message: String::new(),
+        attachment: id.into(),
+        start: 0,
+        end: 3,
+        first_line: 1,
+        last_line: 1,
+        page: None,
+    };
+    let passages = if is_whole { Vec::new() } else { vec![passage] };
+    session::Given {
+        documents: vec![(file.document.clone(), text.into())],
+        attached: session::Attached { files: vec![file], passages },
+    }
+}
+
+fn ask_with(session: &mut Session, conversation: Option<&str>, given: &session::Given) -> session::Started {
+    let new = NewTurn::Message { conversation, title: "t", text: "What does it say?", given: Some(given) };
+    let started = session.start(new, "m").unwrap();
+    answer(session, &started, "This.");
+    started
+}
+
+#[test]
+fn files_stay_with_their_message_through_copies() {
+    let folder = Folder::new("files");
+    let mut session = folder.session();
+    let searched = given("notes", "a long text", false);
+    let first = ask_with(&mut session, None, &searched);
+    let id = first.conversation.clone();
+    let mut later = given("unused", "", false);
+    (later.attached.files, later.documents) = (Vec::new(), Vec::new());
+    later.attached.passages[0].attachment = "notes".into();
+    ask_with(&mut session, Some(&id), &later);
+    let attached = |session: &Session, id: &str| -> Vec<session::Attached> {
+        session.branch(id).unwrap().messages.into_iter().map(|it| it.attached).collect()
+    };
+    let before = attached(&session, &id);
+    assert_eq!((before[0].files.len(), before[0].passages.len(), before[2].passages.len()), (1, 1, 1));
+    assert_eq!(session.document(&before[0].files[0].document).unwrap().as_deref(), Some("a long text"));
+    assert_eq!(session.search("notes", 9).unwrap()[0].message, first.user_message, "by the file's name");
+
+    let last = session.branch(&id).unwrap().messages.pop().unwrap().row.id;
+    let fork = session.fork(&last, "copy").unwrap();
+    let copy = attached(&session, &fork.id);
+    assert_ne!(copy[0].files[0].id, "notes");
+    assert_eq!(copy[2].passages[0].attachment, copy[0].files[0].id);
+
+    let whole = session.whole(&id).unwrap();
+    let other = Folder::new("files-other");
+    let mut there = other.session();
+    there.adopt(whole.clone()).unwrap();
+    assert_eq!(attached(&there, &id), before, "taken in as it was taken out");
+    let again = there.adopt(whole).unwrap();
+    assert_eq!(attached(&there, &again.id)[2].passages.len(), 1, "and once more under other ids");
+}
+
+#[test]
+fn texts_of_files_go_with_their_last_message() {
+    let folder = Folder::new("forget-files");
+    let mut session = folder.session();
+    let text = format!("{MARKER} ").repeat(5000);
+    let first = ask_with(&mut session, None, &given("one", &text, true));
+    let second = ask_with(&mut session, None, &given("two", &text, false));
+    say(&mut session, Some(&second.conversation), "and?", "so");
+    session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
+    assert!(found_in(&folder.0, MARKER.as_bytes()).len() >= 2, "the test looks where it is");
+
+    session.forget(&[first.conversation], &RealIo).unwrap();
+    assert!(!found_in(&folder.0, MARKER.as_bytes()).is_empty(), "another message has the same text");
+    session.forget_message(&second.user_message, "New", &RealIo).unwrap();
+    assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
+    let branch = session.branch(&second.conversation).unwrap();
+    assert!(branch.messages.iter().all(|it| it.attached == session::Attached::default()));
+    drop(session);
+    assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
+    folder.session();
+}

@@ -1,0 +1,127 @@
+//! The window comes back where it was and as large, if a screen is still there.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use api::WindowPlace;
+use io::{Clock, RealClock};
+use tauri::utils::config::WindowConfig;
+use tauri::{Manager, Monitor, WebviewWindow, WindowEvent};
+
+use crate::commands::Held;
+
+/// Largest window that is believed, in pixels.
+const MOST: f64 = 16_384.0;
+
+/// How much of the window's upper edge has to lie on a screen, in pixels: enough to take hold of it.
+const HOLD: f64 = 80.0;
+
+/// A screen: left, top, width, height in the desktop's pixels.
+pub type Screen = (f64, f64, f64, f64);
+
+pub fn screen(monitor: &Monitor) -> Screen {
+    let scale = monitor.scale_factor();
+    let (at, size) = (monitor.position().to_logical::<f64>(scale), monitor.size().to_logical::<f64>(scale));
+    (at.x, at.y, size.width, size.height)
+}
+
+/// Puts a kept place into the configuration; one that no screen shows any more gives the size alone.
+pub fn put(config: &mut WindowConfig, place: &WindowPlace, screens: &[Screen]) {
+    let least = (config.min_width.unwrap_or(0.0), config.min_height.unwrap_or(0.0));
+    config.width = place.width.clamp(least.0, MOST);
+    config.height = place.height.clamp(least.1, MOST);
+    config.maximized = place.maximized;
+    let can_be_held = |(left, top, width, height): &Screen| {
+        let middle = place.x + config.width / 2.0;
+        (*left..left + width).contains(&middle) && (*top - 1.0..top + height - HOLD).contains(&place.y)
+    };
+    if screens.iter().any(can_be_held) {
+        config.center = false;
+        (config.x, config.y) = (Some(place.x), Some(place.y));
+    }
+}
+
+/// While the window is moved or resized its place is kept so often at most.
+const KEEP_EVERY: Duration = Duration::from_millis(300);
+
+/// Keeps the place when the window is closed, when it is left, and while it changes: who ends it by force finds it so.
+pub fn keep_of(window: &WebviewWindow) {
+    let (kept, clock, last) = (window.clone(), RealClock::new(), Cell::new(None::<Duration>));
+    window.on_window_event(move |event| {
+        let is_due = match event {
+            WindowEvent::CloseRequested { .. } | WindowEvent::Focused(false) => true,
+            WindowEvent::Resized(_) | WindowEvent::Moved(_) => {
+                last.get().is_none_or(|last| clock.monotonic() - last >= KEEP_EVERY)
+            }
+            _ => false,
+        };
+        if is_due {
+            last.set(Some(clock.monotonic()));
+            // A place that can't be had, or kept, costs nothing but the place.
+            let _ = keep(&kept);
+        }
+    });
+}
+
+fn keep(window: &WebviewWindow) -> tauri::Result<()> {
+    if window.is_minimized()? {
+        return Ok(());
+    }
+    let scale = window.scale_factor()?;
+    let at = window.outer_position()?.to_logical::<f64>(scale);
+    let size = window.inner_size()?.to_logical::<f64>(scale);
+    let held = window.state::<Held>();
+    let Ok(app) = held.app() else { return Ok(()) };
+    let mut place = WindowPlace {
+        x: at.x,
+        y: at.y,
+        width: size.width,
+        height: size.height,
+        maximized: window.is_maximized()?,
+    };
+    // What a maximised window goes back to is what it was before.
+    if place.maximized
+        && let Ok(Some(before)) = app.window_place()
+    {
+        place = WindowPlace { maximized: true, ..before };
+    }
+    if let Err(error) = app.keep_window_place(&place) {
+        eprintln!("The window's place could not be kept: {}", error.message());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCREEN: Screen = (0.0, 0.0, 1920.0, 1080.0);
+
+    fn check(place: WindowPlace, screens: &[Screen], expected: (f64, f64, Option<f64>, Option<f64>)) {
+        let mut config = WindowConfig {
+            min_width: Some(640.0),
+            min_height: Some(480.0),
+            center: true,
+            ..Default::default()
+        };
+        put(&mut config, &place, screens);
+        assert_eq!((config.width, config.height, config.x, config.y), expected, "{place:?}");
+        assert_eq!(config.center, config.x.is_none());
+    }
+
+    #[test]
+    fn a_place_is_used_where_a_screen_shows_it() {
+        let place = WindowPlace { x: 100.0, y: 50.0, width: 1200.0, height: 800.0, maximized: false };
+        check(place, &[SCREEN], (1200.0, 800.0, Some(100.0), Some(50.0)));
+        check(place, &[], (1200.0, 800.0, None, None));
+        let gone = WindowPlace { x: 2500.0, ..place };
+        check(gone, &[SCREEN], (1200.0, 800.0, None, None));
+        check(gone, &[SCREEN, (1920.0, 0.0, 1920.0, 1080.0)], (1200.0, 800.0, Some(2500.0), Some(50.0)));
+        check(WindowPlace { y: 1060.0, ..place }, &[SCREEN], (1200.0, 800.0, None, None));
+        check(
+            WindowPlace { width: 10.0, height: 1e9, ..place },
+            &[SCREEN],
+            (640.0, MOST, Some(100.0), Some(50.0)),
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! The icon beside the clock, for those who want one: with it, closing the window only hides it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use tauri::menu::{Menu, MenuBuilder, MenuEvent};
+use tauri::tray::TrayIconBuilder;
+use tauri::{AppHandle, Manager, Wry};
+
+use api::asked::Asked;
+use api::types::ErrorInfo;
+
+use crate::commands::Asks;
+use crate::window;
+
+const ID: &str = "tray";
+const SHOW: &str = "show";
+const NEW_CHAT: &str = "new-chat";
+const QUIT: &str = "quit";
+
+/// What its menu says, in the language of the page.
+#[derive(Debug, serde::Deserialize)]
+pub struct Labels {
+    show: String,
+    new_chat: String,
+    quit: String,
+}
+
+/// Whether there shall be an icon.
+#[derive(Default)]
+pub struct Wanted(AtomicBool);
+
+/// Puts the icon there, or takes it away. Error `window.tray`: this desktop has no place for one; then closing the
+/// window ends the program, as without.
+pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
+    let (send, done) = mpsc::channel();
+    let on_main = app.clone();
+    let set = move || {
+        let is_wanted = labels.is_some();
+        // The library that draws it is looked for only now, and where it isn't there the crate panics.
+        let shown = catch_unwind(AssertUnwindSafe(|| match &labels {
+            Some(labels) => show(&on_main, labels),
+            None => on_main.tray_by_id(ID).map_or(Ok(()), |icon| icon.set_visible(false)),
+        }));
+        let shown = match shown {
+            Ok(shown) => shown.map_err(|error| error.to_string()),
+            Err(_) => Err("libayatana-appindicator3 is missing".into()),
+        };
+        on_main.state::<Wanted>().0.store(is_wanted && shown.is_ok(), Ordering::Relaxed);
+        send.send(shown)
+    };
+    // whoever waits is gone only when the window is
+    app.run_on_main_thread(move || drop(set())).map_err(|error| api::Error::bug(error).info)?;
+    let done = done.recv().unwrap_or_else(|_| Err("the window is closing".into()));
+    done.map_err(|cause| {
+        let remedy = "Closing the window ends Inglenook. On Debian: apt install libayatana-appindicator3-1.";
+        api::Error::input("window.tray", format!("This desktop has no place for an icon: {cause}."), remedy)
+            .info
+    })
+}
+
+/// Whether closing the window shall only hide it: there is an icon, and somebody who shows it, so that the window can
+/// be had back.
+pub fn keeps_running(app: &AppHandle) -> bool {
+    app.state::<Wanted>().0.load(Ordering::Relaxed) && is_shown()
+}
+
+/// The icon that was there before gets a new menu: a second one of its name would find its place on the bus taken.
+fn show(app: &AppHandle, labels: &Labels) -> tauri::Result<()> {
+    let menu = menu(app, labels)?;
+    if let Some(icon) = app.tray_by_id(ID) {
+        icon.set_menu(Some(menu))?;
+        return icon.set_visible(true);
+    }
+    name_program();
+    let mut tray = TrayIconBuilder::with_id(ID).menu(&menu).tooltip("Inglenook").on_menu_event(chosen);
+    if let Some(icon) = app.default_window_icon() {
+        tray = tray.icon(icon.clone());
+    }
+    tray.build(app).map(drop)
+}
+
+fn menu(app: &AppHandle, labels: &Labels) -> tauri::Result<Menu<Wry>> {
+    MenuBuilder::new(app)
+        .text(SHOW, &labels.show)
+        .text(NEW_CHAT, &labels.new_chat)
+        .separator()
+        .text(QUIT, &labels.quit)
+        .build()
+}
+
+/// What the icon is called where a desktop lists them.
+#[cfg(target_os = "linux")]
+fn name_program() {
+    gtk::glib::set_application_name("Inglenook");
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name_program() {}
+
+/// How long the desktop may take to answer, in milliseconds.
+#[cfg(target_os = "linux")]
+const PATIENCE_MS: i32 = 2000;
+
+/// Asks whoever gathers the icons on this desktop, by D-Bus. Panels that know only the protocol before that one count
+/// as none: closing the window ends the program there.
+#[cfg(target_os = "linux")]
+fn is_shown() -> bool {
+    use gtk::gio::{BusType, Cancellable, DBusCallFlags, bus_get_sync};
+    use gtk::glib::Variant;
+    use gtk::glib::prelude::ToVariant;
+
+    let Ok(bus) = bus_get_sync(BusType::Session, Cancellable::NONE) else { return false };
+    let name = "org.kde.StatusNotifierWatcher";
+    let answer = bus.call_sync(
+        Some(name),
+        "/StatusNotifierWatcher",
+        "org.freedesktop.DBus.Properties",
+        "Get",
+        Some(&(name, "IsStatusNotifierHostRegistered").to_variant()),
+        None,
+        DBusCallFlags::NO_AUTO_START,
+        PATIENCE_MS,
+        Cancellable::NONE,
+    );
+    answer
+        .ok()
+        .and_then(|answer| answer.get::<(Variant,)>())
+        .and_then(|(shown,)| shown.get())
+        .unwrap_or(false)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_shown() -> bool {
+    true
+}
+
+fn chosen(app: &AppHandle, event: MenuEvent) {
+    match event.id().as_ref() {
+        SHOW => window::raise(app),
+        NEW_CHAT => {
+            app.state::<Asks>().tell(vec![Asked::NewChat { text: String::new() }]);
+            window::raise(app);
+        }
+        QUIT => app.exit(0),
+        _ => {}
+    }
+}

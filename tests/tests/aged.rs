@@ -1,0 +1,232 @@
+//! Contexts whose old parts have aged: computed the same in any runs, with guesses or without; stored and brought back
+//! bit by bit, for every family whose contexts can age; and never taken for exact ones.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::kv::aging::Aging;
+use engine::speculate::{DraftLength, Guesses, Speculation};
+use engine::{
+    Chunk, Devices, KvDType, LoadOptions, Model, Request, RopeScaling, Sampling, SequenceId, Wanted, generate,
+};
+use weights::WeightFile;
+
+use crate::checkpoints::families;
+use crate::stored::Stored;
+
+/// With positions beyond those it was trained for, where it can have them.
+fn load(path: &Path, kv_aging: Aging, kv: KvDType, threads: usize) -> Model {
+    let file = Arc::new(WeightFile::open(path).unwrap());
+    let options = LoadOptions {
+        devices: Devices::Cpu,
+        threads: Some(threads),
+        kv,
+        kv_aging,
+        ctx: Some(2048),
+        rope_scaling: RopeScaling::yarn(2.0),
+        max_sequences: 3,
+        ..LoadOptions::default()
+    };
+    let plain = LoadOptions { rope_scaling: None, ..options.clone() };
+    let stretched = Model::load(file.clone(), &options, &mut |_| {});
+    stretched.unwrap_or_else(|_| Model::load(file, &plain, &mut |_| {}).unwrap())
+}
+
+fn tokens(n: usize, seed: u32) -> Vec<u32> {
+    (0..n as u32).map(|i| (i * 31 + i / 7 * seed + seed) % 300).collect()
+}
+
+/// Logits after the last of `tokens`, read in runs of `n`, as bits.
+fn read(model: &mut Model, seq: SequenceId, tokens: &[u32], n: usize) -> Vec<u32> {
+    let mut last = Vec::new();
+    for tokens in tokens.chunks(n) {
+        let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }]).unwrap();
+        last = logits.row(0).unwrap().iter().map(|logit| logit.to_bits()).collect();
+    }
+    last
+}
+
+/// Models of every family whose contexts age, and are as long as `n_ctx`.
+fn that_age(n_ctx: usize, precisions: &[KvDType], check: &mut dyn FnMut(&Path, KvDType)) {
+    let mut n_checked = 0;
+    for path in families() {
+        for &kv in precisions {
+            let model = load(&path, Aging::After(256), kv, 1);
+            let ages = model.info().kv_aging == Aging::After(256);
+            if ages && model.n_ctx() >= n_ctx {
+                check(&path, kv);
+                n_checked += 1;
+            }
+        }
+    }
+    assert!(n_checked >= 2, "{n_checked}");
+}
+
+#[test]
+fn an_aged_context_comes_back_bit_by_bit() {
+    let (text, tail) = (tokens(1100, 3), tokens(6, 11));
+    that_age(1200, &[KvDType::F32, KvDType::F16], &mut |path, kv| {
+        let what = format!("{} {kv:?}", path.display());
+        let mut model = load(path, Aging::After(256), kv, 2);
+        let seq = model.new_sequence().unwrap();
+        read(&mut model, seq, &text[..800], 256);
+        model.keep(seq).unwrap();
+        read(&mut model, seq, &text[800..], 256);
+        assert_eq!(model.n_aged(seq).unwrap(), 3, "{what}");
+        let stored = Stored::of(&model, seq, &[800]);
+        let expected = read(&mut model, seq, &tail, 6);
+        assert_eq!(model.truncate(seq, 800).unwrap(), 800, "{what}");
+        let expected_before = read(&mut model, seq, &tail, 6);
+
+        let mut other = load(path, Aging::After(256), kv, 1);
+        let seq = stored.restore_all(&mut other).unwrap();
+        assert_eq!((other.tokens(seq).unwrap(), other.n_aged(seq).unwrap()), (&text[..], 3), "{what}");
+        assert!(read(&mut other, seq, &tail, 6) == expected, "{what}: at the end");
+        other.free(seq);
+        let seq = stored.restore(&mut other, 800).unwrap();
+        assert_eq!(other.len(seq).unwrap(), 800, "{what}");
+        assert!(read(&mut other, seq, &tail, 6) == expected_before, "{what}: before the reply");
+        other.free(seq);
+        // and what has aged once more since goes on as it would have
+        let seq = stored.restore_all(&mut other).unwrap();
+        let mut whole = load(path, Aging::After(256), kv, 2);
+        let twin = whole.new_sequence().unwrap();
+        read(&mut whole, twin, &text, 256);
+        let more = tokens(400.min(whole.n_ctx() - 1100), 17);
+        assert!(read(&mut other, seq, &more, 100) == read(&mut whole, twin, &more, 256), "{what}: on and on");
+    });
+}
+
+#[test]
+fn an_aged_context_is_the_same_in_any_runs() {
+    let text = tokens(1200, 5);
+    that_age(1200, &[KvDType::F16], &mut |path, kv| {
+        let mut results = BTreeSet::new();
+        for (threads, runs) in [(1, 256), (2, 97)] {
+            let mut model = load(path, Aging::After(300), kv, threads);
+            let seq = model.new_sequence().unwrap();
+            results.insert(read(&mut model, seq, &text, runs));
+        }
+        assert_eq!(results.len(), 1, "{} {kv:?}", path.display());
+    });
+}
+
+#[test]
+fn guesses_change_nothing_of_what_ages() {
+    let mut paths = Vec::new();
+    that_age(1200, &[KvDType::F16], &mut |path, _| paths.push(path.to_path_buf()));
+    // repeats itself, so that something is guessed
+    let prompt: Vec<u32> = tokens(40, 3).into_iter().cycle().take(700).collect();
+    let answer = |speculation: Option<Speculation>| {
+        let mut model = load(&paths[0], Aging::After(256), KvDType::F16, 2);
+        let request = Request {
+            id: 1,
+            prompt: prompt.clone(),
+            sequence: None,
+            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+            max_tokens: Some(200),
+            stop: Vec::new(),
+            ignore_eos: true,
+            marks: Vec::new(),
+            budget: None,
+            speculation,
+            script: Vec::new(),
+            resumed: Vec::new(),
+        };
+        let made = generate(&mut model, request, &mut |_| true).unwrap();
+        (made.ids, made.done.n_drafted)
+    };
+    let (plain, _) = answer(None);
+    let length = DraftLength::Always(24);
+    let (guessed, n_drafted) = answer(Some(Speculation { guesses: Guesses::Lookup, length }));
+    assert!(n_drafted > 0, "something was guessed");
+    assert_eq!(plain, guessed);
+}
+
+/// What is exact is the same file whether contexts age or not; what has aged, or saw it, is another, and is refused
+/// where contexts are to be exact, or to age otherwise.
+#[test]
+fn what_aged_is_never_taken_for_what_is_exact() {
+    let text = tokens(1100, 3);
+    that_age(1200, &[KvDType::F16], &mut |path, kv| {
+        let what = format!("{} {kv:?}", path.display());
+        let of = |aging: Aging, n: usize| {
+            let mut model = load(path, aging, kv, 2);
+            let seq = model.new_sequence().unwrap();
+            read(&mut model, seq, &text[..n], 256);
+            let stored = Stored::of(&model, seq, &[]);
+            let names: BTreeSet<String> = stored.pieces.keys().cloned().collect();
+            (stored, names)
+        };
+        let ((_, exact), (stored, aged)) = (of(Aging::Off, 1100), of(Aging::After(256), 1100));
+        let (_, other) = of(Aging::After(512), 1100);
+        // of four stretches three have aged, and the fourth saw that
+        assert_eq!(exact.intersection(&aged).count(), 0, "{what}");
+        assert_eq!(
+            exact.intersection(&other).count(),
+            1,
+            "{what}: the third, which nothing of that concerned"
+        );
+        assert!(
+            aged.intersection(&other).count() >= 1,
+            "{what}: what aged of the first exact stretches is the same"
+        );
+        assert_eq!(of(Aging::Off, 500).1, of(Aging::After(256), 500).1, "{what}: nothing has aged yet");
+        for aging in [Aging::Off, Aging::Pressure, Aging::After(512)] {
+            let mut model = load(path, aging, kv, 1);
+            let error = stored.restore_all(&mut model).unwrap_err();
+            assert_eq!(error.code(), "snapshot.prefix", "{what} {aging}");
+            assert_eq!(model.kv_usage().n_pages + model.kv_usage().n_aged_pages, 0);
+        }
+    });
+}
+
+/// A stretch that is stored exactly serves once it has aged: aged anew it is the same.
+#[test]
+fn an_exact_stretch_serves_an_aged_context() {
+    let (text, tail) = (tokens(1100, 3), tokens(6, 11));
+    that_age(1200, &[KvDType::F16], &mut |path, kv| {
+        let mut model = load(path, Aging::After(256), kv, 2);
+        let seq = model.new_sequence().unwrap();
+        let mut pieces = std::collections::HashMap::new();
+        for n in [500, 600, 800, 1100] {
+            let n_held = model.len(seq).unwrap();
+            read(&mut model, seq, &text[n_held..n], 256);
+            let stored = Stored::of(&model, seq, &[]);
+            let aged = model.pieces(seq, &[n]).unwrap().into_iter().filter(|piece| piece.instead.is_some());
+            let aged: BTreeSet<String> = aged.map(|piece| piece.name).collect();
+            pieces.extend(stored.pieces.into_iter().filter(|(name, _)| !aged.contains(name)));
+        }
+        let stored = Stored { pieces, ..Stored::of(&model, seq, &[]) };
+        let expected = read(&mut model, seq, &tail, 6);
+        let mut other = load(path, Aging::After(256), kv, 1);
+        let seq = stored.restore_all(&mut other).unwrap();
+        assert!(read(&mut other, seq, &tail, 6) == expected, "{} {kv:?}", path.display());
+    });
+}
+
+#[test]
+fn under_pressure_contexts_age_and_go_on_and_come_back() {
+    let (text, tail) = (tokens(1100, 3), tokens(6, 11));
+    that_age(1200, &[KvDType::F16], &mut |path, kv| {
+        let what = format!("{} {kv:?}", path.display());
+        let mut model = load(path, Aging::Pressure, kv, 2);
+        let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
+        read(&mut model, a, &text, 256);
+        read(&mut model, b, &text[..600], 256);
+        model.keep(b).unwrap();
+        let (exact, before) = (read(&mut model, b, &tail, 6), model.kv_used_bytes());
+        model.truncate(b, 600).unwrap();
+        while model.age_some() {}
+        assert_eq!((model.n_aged(a).unwrap(), model.n_aged(b).unwrap()), (3, 1), "{what}");
+        assert!(model.kv_used_bytes() < before, "{what}");
+        let stored = Stored::of(&model, a, &[]);
+        let expected = read(&mut model, a, &tail, 6);
+        assert!(read(&mut model, b, &tail, 6) != exact, "{what}: it was read");
+        let mut other = load(path, Aging::Pressure, kv, 1);
+        let seq = stored.restore_all(&mut other).unwrap();
+        assert!(read(&mut other, seq, &tail, 6) == expected, "{what}");
+        assert!(stored.restore_all(&mut load(path, Aging::Off, kv, 1)).is_err(), "{what}");
+    });
+}

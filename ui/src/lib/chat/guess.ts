@@ -1,0 +1,18 @@
+/** About how high a message will be, from its text alone: what a scroll bar is drawn with before it is measured. */
+
+const LINE_PX = 26;
+const LINE_CHARS = 88;
+/** Buttons, spaces and the bubble. */
+const AROUND_PX = 84;
+
+export function guessPx(text: string): number {
+  let lines = 0;
+  let from = 0;
+  while (from <= text.length) {
+    const found = text.indexOf('\n', from);
+    const end = found < 0 ? text.length : found;
+    lines += Math.max(0.5, Math.ceil((end - from) / LINE_CHARS));
+    from = end + 1;
+  }
+  return Math.round(lines * LINE_PX + AROUND_PX);
+}

@@ -1,0 +1,44 @@
+/**
+ * Arabic. Buttons are verbal nouns; digits are Latin. دردشة (chat), محادثة (conversation), نموذج (model), إجابة
+ * (answer), رسالة (message), سياق (context), رمز (token), موجّه (prompt), إعداد مسبق (preset), نسخة (version),
+ * مجلد (folder), سلة المهملات (trash), خادم (server), مستودع (hub), عدّادات (instruments).
+ */
+import type { Catalogue } from '../types';
+import { chat } from './chat';
+import { commands } from './commands';
+import { common } from './common';
+import { errors } from './errors';
+import { files } from './files';
+import { format } from './format';
+import { instruments } from './instruments';
+import { machine } from './machine';
+import { models } from './models';
+import { rows } from './rows';
+import { servers } from './servers';
+import { settings } from './settings';
+import { shell } from './shell';
+import { sidebar } from './sidebar';
+import { tools } from './tools';
+import { turn } from './turn';
+import { welcome } from './welcome';
+
+export const catalogue: Catalogue = {
+  messages: {
+    chat,
+    commands,
+    common,
+    files,
+    format,
+    instruments,
+    models,
+    servers,
+    settings,
+    shell,
+    sidebar,
+    tools,
+    turn,
+    welcome,
+  },
+  settings: { ...rows, ...machine },
+  errors,
+};

@@ -1,0 +1,43 @@
+/**
+ * German. Says "du". Chat, Unterhaltung (conversation), Modell, Antwort, Nachricht, Kontext, das Token (the plural is
+ * the same), Prompt, Vorlage (preset), Fassung (version), Seitenleiste, Ordner, Papierkorb, Platte (disk), Schlüssel.
+ */
+import type { Catalogue } from '../types';
+import { chat } from './chat';
+import { commands } from './commands';
+import { common } from './common';
+import { errors } from './errors';
+import { files } from './files';
+import { format } from './format';
+import { instruments } from './instruments';
+import { machine } from './machine';
+import { models } from './models';
+import { rows } from './rows';
+import { servers } from './servers';
+import { settings } from './settings';
+import { shell } from './shell';
+import { sidebar } from './sidebar';
+import { tools } from './tools';
+import { turn } from './turn';
+import { welcome } from './welcome';
+
+export const catalogue: Catalogue = {
+  messages: {
+    chat,
+    commands,
+    common,
+    files,
+    format,
+    instruments,
+    models,
+    servers,
+    settings,
+    shell,
+    sidebar,
+    tools,
+    turn,
+    welcome,
+  },
+  settings: { ...rows, ...machine },
+  errors,
+};

@@ -1,0 +1,72 @@
+import type { Messages } from '../types';
+
+export const turn: Messages['turn'] = {
+  context: 'Kontext',
+  context_of: 'Kontext: {tokens} von {limit} Token ({share})',
+  context_open: 'Kontext: {tokens} Token; der Server sagt nicht, wie viele das Modell fasst',
+  context_draft: 'Was diese Nachricht vom Kontext des Modells brauchen wird.',
+  context_folds:
+    'Ist er voll, werden ältere Nachrichten gefaltet: Das Modell liest sie nicht mehr Wort für Wort. Für dich bleiben sie hier.',
+  fold_now: 'Ältere Nachrichten jetzt falten',
+  part_system: 'Systemprompt',
+  part_history: 'Unterhaltung bisher',
+  part_message: 'Diese Nachricht',
+  part_answer: 'Platz für die Antwort',
+  part_free: 'Frei',
+
+  fold_forgotten: 'Frühere Nachrichten sind teils vergessen',
+  fold_left_out: 'Frühere Nachrichten sind ausgelassen',
+  fold_summarised: 'Frühere Nachrichten sind zusammengefasst',
+  fold_show: '{what} – zeigen',
+  fold_hide: '{what} – ausblenden',
+  fold_told: 'Was das Modell von ihnen erfährt:',
+  fold_about:
+    'Sie passten nicht in den Kontext des Modells oder wurden von Hand gefaltet: aus {before} Token wurden {after}. Nichts ist gelöscht.',
+  unfold: 'Dem Modell wieder zeigen',
+
+  waiting: 'Wartet',
+  loading: 'Das Modell wird geladen',
+  compacting: 'Ältere Nachrichten werden zusammengefasst',
+  reading: 'Der Prompt wird gelesen',
+  starting: 'Beginnt',
+  before_this: '{n} davor',
+  read_of: '{done} von {total} Token',
+  read_of_left: '{done} von {total} Token, noch etwa {time}',
+  thinking: 'Denkt nach …',
+  thinking_for: 'Denkt nach … {time}',
+  thought_for: 'Hat {time} nachgedacht',
+  thought: 'Hat darüber nachgedacht',
+
+  failed_remedy: 'Versuch es noch einmal; deine Nachricht bleibt.',
+  stopped: 'Du hast diese Antwort angehalten.',
+  interrupted:
+    'Inglenook wurde beendet, während dies geschrieben wurde. Was gespeichert war, steht hier.',
+  at_limit: 'Endete an der Grenze von {n} Token, die für eine Antwort gesetzt ist.',
+  time_up:
+    'Endete, als die Zeit um war, die für eine Antwort gesetzt ist. Was geschrieben war, steht hier.',
+  context_full:
+    'Der Kontext ist voll: {tokens} von {limit} Token. Ein neuer Chat beginnt mit einem leeren.',
+  go_on: 'Weiterschreiben',
+
+  end_stop: 'das Modell war fertig',
+  end_tool_calls: 'Werkzeuge waren gefragt',
+  end_length: 'die gesetzte Länge war erreicht',
+  end_cancelled: 'du hast angehalten',
+  end_context_full: 'der Kontext war voll',
+  end_time_up: 'die Zeit war um',
+  to_first: '{time} bis zum ersten Token',
+  about: 'Wie diese Antwort entstand',
+  model: 'Modell',
+  answered_by: 'Geantwortet hat',
+  ended_because: 'Endete, weil',
+  written: 'Geschrieben',
+  written_at: '{tokens} mit {speed}',
+  loading_took: 'Laden des Modells',
+  first_after: 'Erstes Token nach',
+  prompt: 'Prompt',
+  rest_read_at: 'Der Rest gelesen mit',
+  remembered: 'Davon gemerkt',
+  context_used: '{tokens} von {limit} Token',
+  guessed: 'Vorausgeraten',
+  guessed_right: '{right} von {all} richtig ({share})',
+};

@@ -1,0 +1,26 @@
+/** Other servers that answer. */
+export const servers = {
+  title: 'Other servers',
+  about:
+    'Servers that speak OpenAI’s protocol: another Inglenook, vLLM, SGLang, llama.cpp, Ollama. Their models stand in the same list as yours. What you write to them leaves this computer, unless they run on it.',
+  add: 'Add a server…',
+  name: 'Name',
+  name_hint: 'Workstation',
+  address: 'Address',
+  key: 'Key, if it wants one',
+  key_hint: 'kept in the keychain, or encrypted in a file',
+  key_kept: 'key in an encrypted file',
+  key_keychain: 'key in the system’s keychain',
+  key_environment: 'key in {variable}',
+  asking: 'Asking it',
+  test: 'Ask it again',
+  switch_off: 'Switch off',
+  switch_on: 'Switch on',
+  off: 'off',
+  up: 'answers',
+  down: 'doesn’t answer',
+  leaves: 'leaves this computer',
+  leaves_about: 'What is asked of it leaves this computer',
+  readable: 'readable on its way',
+  readable_about: 'The address begins with http, not https',
+} as const;

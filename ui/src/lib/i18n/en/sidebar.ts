@@ -1,0 +1,60 @@
+/** The sidebar and the trash. */
+export const sidebar = {
+  conversations: 'Conversations',
+  search: 'Search',
+  search_all: 'Search all messages',
+  pinned: 'Pinned',
+  chosen: 'Chosen',
+  today: 'Today',
+  yesterday: 'Yesterday',
+  week: 'This week',
+  month: 'This month',
+  older: 'Older',
+  empty: 'Your conversations will be kept here, on this computer.',
+  answering: 'Answering',
+  conversation: 'Conversation',
+  downloads: 'Downloads',
+
+  folder: 'Folder',
+  folder_named: 'Folder {name}',
+  folder_more: 'More for the folder “{name}”',
+  folder_empty: 'Empty. Drag a chat here, or use its menu.',
+  folder_remove: 'Remove the folder, keep the chats',
+
+  pin: 'Pin',
+  unpin: 'Unpin',
+  move: 'Move to a folder…',
+  move_out: 'Out of its folder',
+  duplicate: 'Duplicate',
+  export_md: 'Markdown, to read',
+  export_json: 'JSON, with every version',
+
+  results: 'Search results',
+  results_none: 'Nothing found',
+  results_count: { one: '{n} message found', other: '{n} messages found' },
+  no_message: 'No message has these words.',
+
+  chosen_chats: 'Chosen chats',
+  chosen_count: '{n} chosen',
+  pin_them: 'Pin them',
+  move_them: 'Move them to a folder',
+  folders: 'Folders',
+  out_of_folders: 'Out of folders',
+  delete_them: 'Delete them',
+  choose_none: 'Choose none (Esc)',
+  title: 'Title',
+
+  trash_empty: 'Empty the trash',
+  trash_empty_sure: 'Empty the trash?',
+  trash_forget_sure: 'Delete for good?',
+  trash_note: 'What lies here goes for good after 30 days.',
+  trash_none: 'Nothing here. What you delete can be had back from here.',
+  trash_all: {
+    one: '{n} conversation can’t be had back after this: the text, the search index and every backup that has it are wiped from this computer.',
+    other:
+      '{n} conversations can’t be had back after this: the text, the search index and every backup that has it are wiped from this computer.',
+  },
+  trash_one:
+    '“{title}” can’t be had back after this: the text, the search index and every backup that has it are wiped from this computer.',
+  empty_now: 'Empty',
+} as const;

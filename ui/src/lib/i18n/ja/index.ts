@@ -1,0 +1,43 @@
+/**
+ * Japanese. です・ます, short. チャット, 会話 (conversation), モデル, 回答 (answer), メッセージ, コンテキスト, トークン,
+ * プロンプト, プリセット, 版 (version), 枝分かれ (branch), フォルダー, ごみ箱 (trash), 設定, 計器 (instruments), 鍵・キー.
+ */
+import type { Catalogue } from '../types';
+import { chat } from './chat';
+import { commands } from './commands';
+import { common } from './common';
+import { errors } from './errors';
+import { files } from './files';
+import { format } from './format';
+import { instruments } from './instruments';
+import { machine } from './machine';
+import { models } from './models';
+import { rows } from './rows';
+import { servers } from './servers';
+import { settings } from './settings';
+import { shell } from './shell';
+import { sidebar } from './sidebar';
+import { tools } from './tools';
+import { turn } from './turn';
+import { welcome } from './welcome';
+
+export const catalogue: Catalogue = {
+  messages: {
+    chat,
+    commands,
+    common,
+    files,
+    format,
+    instruments,
+    models,
+    servers,
+    settings,
+    shell,
+    sidebar,
+    tools,
+    turn,
+    welcome,
+  },
+  settings: { ...rows, ...machine },
+  errors,
+};

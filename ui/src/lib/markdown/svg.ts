@@ -1,0 +1,68 @@
+/** Pieces of SVG as text. What goes into one is escaped here and nowhere else. */
+import { escapeHtml } from './escape';
+
+export type Attributes = Readonly<Record<string, string | number>>;
+
+/** A hundredth of a pixel is finer than any screen. */
+export const rounded = (value: number): number => Math.round(value * 100) / 100;
+
+/** `content` is SVG already. */
+export function element(name: string, attributes: Attributes, content = ''): string {
+  const written = Object.entries(attributes).map(([key, value]) => {
+    const said = typeof value === 'number' ? String(rounded(value)) : escapeHtml(value);
+    return ` ${key}="${said}"`;
+  });
+  return `<${name}${written.join('')}>${content}</${name}>`;
+}
+
+export const text = (attributes: Attributes, words: string): string =>
+  element('text', attributes, escapeHtml(words));
+
+export function drawing(width: number, height: number, style: string, content: string): string {
+  const size = { viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}` };
+  const attributes = { xmlns: 'http://www.w3.org/2000/svg', ...size, width, height };
+  return element('svg', attributes, `<style>${style}</style>${content}`);
+}
+
+/** Scripts whose letters are as wide as they are high. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}/u;
+/** Of the height of a letter; rather too much than too little. */
+const USUAL = 0.58;
+
+/** About how wide a text will be: there is nothing here to measure it with. */
+export function widthOf(words: string, size: number): number {
+  let width = 0;
+  for (const letter of words) width += WIDE.test(letter) ? 1 : USUAL;
+  return width * size;
+}
+
+/** As much of a text as `width` has room for. */
+export function fitted(words: string, size: number, width: number): string {
+  if (widthOf(words, size) <= width) return words;
+  let cut = '';
+  for (const letter of words) {
+    if (widthOf(`${cut}${letter}…`, size) > width) break;
+    cut += letter;
+  }
+  return `${cut.trimEnd()}…`;
+}
+
+/** Colours that stand beside each other; mixed with the ground, letters in the colour of the page can be read on them. */
+export const HUES = [
+  '#c4622d',
+  '#3f7cae',
+  '#6f8f3c',
+  '#d09a2b',
+  '#8a5a9e',
+  '#2f8f83',
+  '#c0506f',
+  '#8a7a68',
+] as const;
+
+export const mixed = (colour: string, percent: number): string =>
+  `color-mix(in srgb, ${colour} ${percent}%, var(--bg))`;
+
+/** What every drawing has: letters, a title. */
+export const LETTERS = `text { fill: var(--fg); font-family: system-ui, sans-serif; font-size: 13px; }
+.title { font-size: 16px; font-weight: 600; }`;

@@ -1,0 +1,82 @@
+/** The commands a key or the palette can give, and the keys they come with; their names are `commands.<id>`. */
+
+export type CommandId =
+  | 'new-chat'
+  | 'temporary-chat'
+  | 'focus-composer'
+  | 'stop'
+  | 'regenerate'
+  | 'edit-last'
+  | 'copy-answer'
+  | 'copy-code'
+  | 'options'
+  | 'next-preset'
+  | 'instruments'
+  | 'palette'
+  | 'search'
+  | 'find'
+  | 'rename'
+  | 'delete'
+  | 'new-folder'
+  | 'trash'
+  | 'model-picker'
+  | 'models'
+  | 'chat'
+  | 'toggle-sidebar'
+  | 'settings'
+  | 'shortcuts'
+  | 'zoom-in'
+  | 'zoom-out'
+  | 'zoom-reset';
+
+export type CommandGroup = 'chat' | 'conversations' | 'models' | 'window';
+
+export interface Shortcut {
+  readonly id: CommandId;
+  readonly group: CommandGroup;
+  /** `Mod` is Cmd on macOS and Ctrl elsewhere. */
+  readonly keys: readonly string[];
+}
+
+const of = (
+  group: CommandGroup,
+  list: readonly (readonly [CommandId, ...string[]])[],
+): Shortcut[] => list.map(([id, ...keys]) => ({ id, group, keys }));
+
+export const SHORTCUTS: readonly Shortcut[] = [
+  ...of('chat', [
+    ['new-chat', 'Mod+N', 'Mod+Shift+O'],
+    ['temporary-chat', "Mod+Shift+'"],
+    ['focus-composer', 'Shift+Escape'],
+    ['stop', 'Escape'],
+    ['regenerate', 'Mod+R'],
+    ['edit-last', 'ArrowUp'],
+    ['copy-answer', 'Mod+Shift+C'],
+    ['copy-code', 'Mod+Shift+;'],
+    ['options', 'Mod+Shift+B'],
+    ['next-preset', 'Mod+J'],
+    ['instruments', 'Mod+I'],
+  ]),
+  ...of('conversations', [
+    ['palette', 'Mod+K'],
+    ['search', 'Mod+Shift+F'],
+    ['find', 'Mod+F'],
+    ['rename', 'F2'],
+    ['delete', 'Mod+Shift+Backspace'],
+    ['new-folder', 'Mod+Shift+N'],
+    ['trash'],
+  ]),
+  ...of('models', [
+    ['model-picker', 'Mod+Shift+M'],
+    ['models', 'Mod+2'],
+  ]),
+  ...of('window', [
+    ['chat', 'Mod+1'],
+    ['toggle-sidebar', 'Mod+B'],
+    ['settings', 'Mod+,'],
+    ['shortcuts', 'Mod+/'],
+    ['zoom-in', 'Mod+Plus', 'Mod+='],
+    ['zoom-out', 'Mod+-'],
+    ['zoom-reset', 'Mod+0'],
+  ]),
+];
