@@ -63,6 +63,7 @@ export async function aTemporaryChatHasToolsAndResources(origin, server) {
     await transcript.getByText('It said: from the tool').waitFor({ timeout: 30_000 });
     await card.and(page.locator('[data-state="done"]')).waitFor();
     await look(page, 'temporary-tools');
+    // It may be queued: the text is there before the answer is over.
     await page.locator(byId('composer')).fill('And again.');
     await page.keyboard.press('Enter');
     await page.locator(byId('tool-deny')).click();

@@ -4,6 +4,7 @@ import { MOST_QUEUED, Queue } from '../src/lib/app/queue.svelte';
 import { Selection } from '../src/lib/app/selection.svelte';
 import { lastCode } from '../src/lib/app/commands';
 import { without } from '../src/lib/shared/hidden';
+import { TEMPORARY } from '../src/lib/state/temporary';
 
 describe('Queue', () => {
   beforeEach(() => sessionStorage.clear());
@@ -23,6 +24,13 @@ describe('Queue', () => {
     queue.forget('a');
     expect(texts(new Queue(), 'a')).toEqual([]);
     expect(texts(queue, 'b')).toEqual(['other']);
+  });
+
+  it('keeps what a temporary chat queues in memory only', () => {
+    const queue = new Queue();
+    queue.add(TEMPORARY, 'between us');
+    expect(texts(queue, TEMPORARY)).toEqual(['between us']);
+    expect([sessionStorage.length, texts(new Queue(), TEMPORARY)]).toEqual([0, []]);
   });
 
   it('ends somewhere', () => {

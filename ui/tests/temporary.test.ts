@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent, ToolCall, ToolRunState } from '../src/lib/backend/bindings';
+import type { AppEvent, Finish, ToolCall, ToolRunState } from '../src/lib/backend/bindings';
 import { ChatState } from '../src/lib/state/chat.svelte';
+import { TEMPORARY } from '../src/lib/state/temporary';
 import { FakeBackend } from './fake-backend';
 import { STATS } from './fixtures';
 
@@ -15,7 +16,8 @@ describe('a temporary chat', () => {
       asked.push(messages.map((it) => `${it.role} ${it.text}`));
       return { turn: `t${++turns}` };
     });
-    const chat = new ChatState(backend);
+    const ended: string[] = [];
+    const chat = new ChatState(backend, { ended: (place) => ended.push(place) });
     chat.startTemporary();
     const answer = async (text: string) => {
       backend.emit(`t${turns}`, [
@@ -25,7 +27,7 @@ describe('a temporary chat', () => {
       backend.end(`t${turns}`);
       await settled();
     };
-    return { backend, chat, asked, answer };
+    return { backend, chat, asked, answer, ended };
   }
 
   const shown = (chat: ChatState) => chat.shown.map((it) => `${it.role} ${it.state} ${it.text}`);
@@ -55,6 +57,15 @@ describe('a temporary chat', () => {
     await chat.edit(chat.shown[0]?.id ?? '', 'Else');
     await answer('new');
     expect(shown(chat)).toEqual(['user complete Else', 'assistant complete new']);
+  });
+
+  it('says that an answer is complete, so that what waits is sent', async () => {
+    const { chat, answer, ended } = begun();
+    expect(chat.place).toBe(TEMPORARY);
+    await chat.send('One', 'm');
+    expect(ended).toEqual([]);
+    await answer('first');
+    expect([chat.answering, ended]).toEqual([false, [TEMPORARY]]);
   });
 
   it('is gone when it is left', async () => {
@@ -93,29 +104,36 @@ describe('tools in a temporary chat', () => {
       return { turn: `t${++turns}` };
     });
     backend.on('tool_stop', () => null);
-    const chat = new ChatState(backend);
+    const ended: string[] = [];
+    const chat = new ChatState(backend, { ended: (place) => ended.push(place) });
     chat.startTemporary();
     await chat.send('Say it', 'm', { options: { tools: ['s'] } as never });
-    const end = async (turn: string, kinds: Parameters<typeof backend.emit>[1]) => {
-      backend.emit(turn, [...kinds, { type: 'done', stats: STATS }]);
+    const end = async (
+      turn: string,
+      kinds: Parameters<typeof backend.emit>[1],
+      finish: Finish = 'stop',
+    ) => {
+      backend.emit(turn, [...kinds, { type: 'done', stats: { ...STATS, finish } }]);
       backend.end(turn);
       await settled();
     };
-    await end('t1', [{ type: 'tool_call', call: call() }]);
-    return { backend, chat, sent, end };
+    await end('t1', [{ type: 'tool_call', call: call() }], 'tool_calls');
+    return { backend, chat, sent, end, ended };
   }
 
   const state = (chat: ChatState, at: number) => chat.shown.at(at)?.tool_calls[0]?.run?.state;
 
   it('ask, run and are answered by the next turn', async () => {
-    const { chat, sent, end } = await asked();
+    const { chat, sent, end, ended } = await asked();
     chat.apply(told('t1', 'asking', null, false));
     expect([chat.asking?.id, chat.answering]).toEqual(['c1', false]);
     chat.apply(told('t1', 'running', null, false));
     expect([state(chat, -1), chat.answering]).toEqual(['running', true]);
     chat.apply(told('t1', 'done', 'n1', true));
     expect([state(chat, -2), chat.shown.length, chat.answering]).toEqual(['done', 3, true]);
+    expect(ended).toEqual([]);
     await end('n1', [{ type: 'text', text: 'Done.', ids: [1] }]);
+    expect(ended).toEqual([TEMPORARY]);
     expect(chat.shown.at(-1)).toMatchObject({
       id: 'n1',
       text: 'Done.',

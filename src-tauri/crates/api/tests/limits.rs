@@ -117,13 +117,13 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
 #[test]
 fn time_is_a_limit_for_answers_and_for_those_who_wait() {
     let home = Home::new("time");
-    // slow enough that no answer ends by itself in a second
+    // slow enough, and with room enough, that no answer ends by itself in two seconds on any machine
     let app = home.open_with(Overrides { backend: Some(Backend::Scalar), ..Overrides::default() });
     // so that the model is there
     end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
     app.settings_set("limit_seconds", &json!(2)).unwrap();
     app.settings_set("limit_concurrent", &json!(1)).unwrap();
-    app.settings_set("context", &json!(8192)).unwrap();
+    app.settings_set("context", &json!(131_072)).unwrap();
     let endless = app.generate(args(raw("Tell me all"), None)).unwrap();
     // who waits must not get a turn before its own time is up
     app.settings_set("limit_seconds", &json!(1)).unwrap();

@@ -23,6 +23,7 @@ import { ScanState } from '../state/scan.svelte';
 import { PresetsState } from '../state/presets.svelte';
 import { SearchState } from '../state/search.svelte';
 import { SettingsState } from '../state/settings.svelte';
+import { TEMPORARY } from '../state/temporary';
 import { ToolsState } from '../state/tools.svelte';
 import { TrashState } from '../state/trash.svelte';
 import { show } from './asked';
@@ -90,9 +91,9 @@ export class Inglenook {
     this.backend = backend;
     this.chat = new ChatState(backend, {
       moved: (turn, nowMs) => this.instruments.see(turn, nowMs),
-      ended: (conversation, turn) => {
+      ended: (place, turn) => {
         this.instruments.ended(turn);
-        this.queued.ended(conversation, turn);
+        this.queued.ended(place, turn);
       },
     });
     this.conversations = new ConversationsState(backend);
@@ -139,6 +140,7 @@ export class Inglenook {
 
   newChat(): void {
     this.chat.startNew();
+    this.queued.queue.forget(TEMPORARY);
     this.#chosen = null;
     this.own.forget();
     sessionStorage.removeItem(OPEN_KEY);

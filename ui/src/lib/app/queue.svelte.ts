@@ -1,10 +1,11 @@
 /**
  * Messages that were written while an answer was being written. They are sent one by one, each when the answer
  * before it is complete; an answer that was stopped or failed holds them until the user says so. Kept for as
- * long as this window or tab lives.
+ * long as this window or tab lives, those of a temporary chat for as long as it is open.
  */
 import { SvelteMap } from 'svelte/reactivity';
 import type { Attachment } from '../backend/bindings';
+import { TEMPORARY } from '../state/temporary';
 
 export interface Waiting {
   readonly id: number;
@@ -56,6 +57,8 @@ export class Queue {
 
   #set(conversation: string, items: readonly Waiting[]): void {
     this.#items.set(conversation, items);
+    // It is kept nowhere.
+    if (conversation === TEMPORARY) return;
     const key = PREFIX + conversation;
     if (items.length === 0) sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, JSON.stringify(items));

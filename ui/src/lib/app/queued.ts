@@ -14,24 +14,24 @@ export class Queued {
 
   /** Waits until the answer is complete; false: too many wait already. */
   add(text: string, files: readonly Attachment[] = []): boolean {
-    const { id } = this.#app.chat;
-    return id !== null && this.queue.add(id, text, files);
+    const { place } = this.#app.chat;
+    return place !== null && this.queue.add(place, text, files);
   }
 
   /** Sends what waits longest in the open conversation. */
   async next(): Promise<void> {
     const { chat } = this.#app;
-    const { id } = chat;
-    const next = this.queue.of(id)[0];
-    if (id === null || !next || chat.answering || chat.sending) return;
-    this.queue.take(id, next.id);
-    if (!(await this.#app.send(next.text, next.files))) this.queue.back(id, next);
+    const { place } = chat;
+    const next = this.queue.of(place)[0];
+    if (place === null || !next || chat.answering || chat.sending) return;
+    this.queue.take(place, next.id);
+    if (!(await this.#app.send(next.text, next.files))) this.queue.back(place, next);
   }
 
   /** The turn that was watched is over. */
-  ended(conversation: string, turn: LiveTurn): void {
+  ended(place: string, turn: LiveTurn): void {
     const complete = turn.phase === 'done' && turn.stats?.finish !== 'cancelled';
-    if (complete && conversation === this.#app.chat.id) void this.next();
+    if (complete && place === this.#app.chat.place) void this.next();
   }
 
   apply(event: AppEvent): void {

@@ -7,9 +7,10 @@ import type * as api from '../backend/bindings';
 import { callOf, stop, ToldCalls } from './calls';
 import { send, type Extra } from './sending';
 import { isOver, newTurn, type LiveTurn } from './fold';
-import { answered, ask, leaveCalls, upTo, type Asking, type Begun } from './temporary';
+import { answered, ask, calls, leaveCalls, TEMPORARY, upTo } from './temporary';
+import type { Asking, Begun } from './temporary';
 import { withLive } from './transcript';
-import { watchToEnd, type ChatHooks } from './watch';
+import { watchedIn, watchToEnd, type ChatHooks } from './watch';
 
 export class ChatState {
   /** Null: a chat that has no message yet. */
@@ -40,6 +41,8 @@ export class ChatState {
   /** The first call that waits for leave. */
   readonly asking = $derived(callOf(this.shown, 'asking'));
   readonly answering = $derived(this.#writing || callOf(this.shown, 'running') !== null);
+  /** What it goes by in this window; null: a chat that has no message yet. */
+  readonly place = $derived(this.temporary ? TEMPORARY : this.id);
 
   readonly #backend: Backend;
   readonly #hooks: ChatHooks;
@@ -252,24 +255,24 @@ export class ChatState {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const watched = {
-      now: () => this.live,
-      put: (turn: LiveTurn, nowMs: number) => {
-        this.live = turn;
-        this.#hooks.moved?.(turn, nowMs);
-      },
-      reconnecting: (is: boolean) => (this.reconnecting = is),
-    };
-    await watchToEnd(this.#backend, watched, signal);
+    await watchToEnd(this.#backend, watchedIn(this, this.#hooks), signal);
     if (signal.aborted) return;
     this.reconnecting = false;
     await this.#refetch(signal);
     if (signal.aborted || !this.live) return;
-    if (!isOver(this.live)) this.live = null;
-    else if (this.temporary) this.#answerCalls();
+    if (!isOver(this.live)) {
+      this.live = null;
+      return;
+    }
+    if (this.temporary) this.#answerCalls();
     // What tools bring belongs to the same answer.
-    else if (this.id !== null && !this.answering && !this.asking)
-      this.#hooks.ended?.(this.id, this.live);
+    if (
+      this.place !== null &&
+      !this.answering &&
+      !this.asking &&
+      !(this.temporary && calls(this.live))
+    )
+      this.#hooks.ended?.(this.place, this.live);
   }
 
   #leave(): void {

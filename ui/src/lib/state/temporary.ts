@@ -2,6 +2,10 @@
 import type { Backend } from '../backend/backend';
 import type { Attachment, ConversationOptions, Message, TurnStarted } from '../backend/bindings';
 import { callOf } from './calls';
+import type { LiveTurn } from './fold';
+
+/** What such a chat goes by in the window: there is one at most. */
+export const TEMPORARY = 'temporary';
 
 let made = 0;
 
@@ -73,6 +77,9 @@ export const answered = (messages: readonly Message[], turn: string): Message[] 
   ...messages,
   answerOf(turn, messages.at(-1)?.model ?? null),
 ];
+
+/** What becomes of its calls is told, not fetched; it may not have been told yet. */
+export const calls = (over: LiveTurn): boolean => over.stats?.finish === 'tool_calls';
 
 /** Something else is said, or nothing more: calls that wait or run are stopped. */
 export async function leaveCalls(backend: Backend, messages: readonly Message[]): Promise<void> {

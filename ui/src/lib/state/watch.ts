@@ -15,7 +15,7 @@ export interface ChatHooks {
   /** A turn went on. */
   moved?(turn: LiveTurn, nowMs: number): void;
   /** A turn that was watched to its end is over and stored. */
-  ended?(conversation: string, turn: LiveTurn): void;
+  ended?(place: string, turn: LiveTurn): void;
 }
 
 export interface Watched {
@@ -26,6 +26,19 @@ export interface Watched {
   /** The stream broke and is looked for, or is there again. */
   reconnecting(is: boolean): void;
 }
+
+/** The turn of a chat, as `watchToEnd` is to see it. */
+export const watchedIn = (
+  chat: { live: LiveTurn | null; reconnecting: boolean },
+  hooks: ChatHooks,
+): Watched => ({
+  now: () => chat.live,
+  put: (turn, nowMs) => {
+    chat.live = turn;
+    hooks.moved?.(turn, nowMs);
+  },
+  reconnecting: (is) => (chat.reconnecting = is),
+});
 
 export async function watchToEnd(
   backend: Backend,
