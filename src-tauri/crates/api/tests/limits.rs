@@ -2,12 +2,28 @@
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use api::limits::Preset;
 use api::types::{Finish, SendArgs, TurnEventKind, TurnStats};
 use api::worker::protocol::{Backend, Prompt};
 use api::{App, AppConfig, Error, GenerateArgs, Overrides, SamplingArgs};
+use io::{Clock, RealClock, RealIo};
 use serde_json::json;
+
+/// A clock that goes eight times as fast.
+struct Hasty(RealClock);
+
+impl Clock for Hasty {
+    fn now_utc_ms(&self) -> i64 {
+        self.0.now_utc_ms()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic() * 8
+    }
+}
 
 /// A data folder of its own, removed at the end.
 struct Home(PathBuf);
@@ -19,13 +35,20 @@ impl Home {
         Self(path)
     }
 
-    fn open(&self, preset: Option<Preset>) -> App {
-        self.open_with(Overrides { preset, ..Overrides::default() })
+    fn config(&self, overrides: Overrides) -> AppConfig {
+        AppConfig { data_dir: Some(self.0.clone()), overrides, ..AppConfig::default() }
     }
 
-    fn open_with(&self, overrides: Overrides) -> App {
-        let config = AppConfig { data_dir: Some(self.0.clone()), overrides, ..AppConfig::default() };
-        let app = App::open(config).unwrap();
+    fn open(&self, preset: Option<Preset>) -> App {
+        let app = App::open(self.config(Overrides { preset, ..Overrides::default() })).unwrap();
+        app.settings_set("threads", &json!(1)).unwrap();
+        app
+    }
+
+    /// With a clock of its own, and kernels that are slow everywhere.
+    fn open_by(&self, clock: Arc<dyn Clock>) -> App {
+        let overrides = Overrides { backend: Some(Backend::Scalar), ..Overrides::default() };
+        let app = App::open_with(self.config(overrides), Arc::new(RealIo), clock).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
         app
     }
@@ -117,13 +140,12 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
 #[test]
 fn time_is_a_limit_for_answers_and_for_those_who_wait() {
     let home = Home::new("time");
-    // slow enough, and with room enough, that no answer ends by itself in two seconds on any machine
-    let app = home.open_with(Overrides { backend: Some(Backend::Scalar), ..Overrides::default() });
+    // Two of its seconds are long enough for a token on any machine, and too short for a context full of them.
+    let app = home.open_by(Arc::new(Hasty(RealClock::new())));
     // so that the model is there
     end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
     app.settings_set("limit_seconds", &json!(2)).unwrap();
     app.settings_set("limit_concurrent", &json!(1)).unwrap();
-    app.settings_set("context", &json!(131_072)).unwrap();
     let endless = app.generate(args(raw("Tell me all"), None)).unwrap();
     // who waits must not get a turn before its own time is up
     app.settings_set("limit_seconds", &json!(1)).unwrap();

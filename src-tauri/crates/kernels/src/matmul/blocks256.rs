@@ -366,59 +366,86 @@ impl<B: Block256> Format for Blocks256<B> {
     }
 
     #[inline(always)]
-    unsafe fn octet<L: Lanes, const T: usize>(
-        turned: &Turned<L>,
+    unsafe fn octet<L: Lanes, const T: usize, const P: usize>(
+        turned: [&Turned<L>; P],
         octet: &[Octet256],
         first: usize,
-        accs: &mut [[f32; MAX_ROWS]],
+        accs: [&mut [[f32; MAX_ROWS]]; P],
     ) {
-        assert!(octet.len() == 1 && first + T <= octets::LEN && accs.len() == T);
+        assert!(octet.len() == 1 && first + T <= octets::LEN && accs.iter().all(|accs| accs.len() == T));
         let octet = &octet[0];
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
         unsafe {
-            let mut sums = [L::zero(); T];
+            let mut sums = [[L::zero(); T]; P];
             for group in 0..GROUPS {
-                let mut dots = [L::zero(); T];
+                let mut dots = [[L::zero(); T]; P];
                 for half in 0..2 {
                     for t in 0..T {
                         let bias = bias::<B, L>(octet.sums[group * 2 + half].get_unchecked(first + t));
-                        // Without scales by 16 both halves add into one.
-                        dots[t] = if half == 0 || B::SCALES_BY_16 { bias } else { L::add(dots[t], bias) };
+                        for p in 0..P {
+                            // Without scales by 16 both halves add into one.
+                            let anew = half == 0 || B::SCALES_BY_16;
+                            dots[p][t] = if anew { bias } else { L::add(dots[p][t], bias) };
+                        }
                     }
                     for j in half * 4..half * 4 + 4 {
-                        let w = L::load(turned.w[group][j].as_ptr());
+                        let w = turned.map(|turned| L::load(turned.w[group][j].as_ptr()));
                         for t in 0..T {
                             let a = L::splat(*octet.q[group][j].get_unchecked(first + t));
-                            dots[t] = add_dot::<L>(B::OFFSET, dots[t], w, a);
+                            for p in 0..P {
+                                dots[p][t] = add_dot::<L>(B::OFFSET, dots[p][t], w[p], a);
+                            }
                         }
                     }
                     if half == 1 || B::SCALES_BY_16 {
                         let which = if B::SCALES_BY_16 { half } else { 0 };
-                        let scale = L::load(turned.scales[group * 2 + which].as_ptr());
-                        for t in 0..T {
-                            sums[t] = L::add(sums[t], L::mul(dots[t], scale));
+                        for p in 0..P {
+                            let scale = L::load(turned[p].scales[group * 2 + which].as_ptr());
+                            for t in 0..T {
+                                sums[p][t] = L::add(sums[p][t], L::mul(dots[p][t], scale));
+                            }
                         }
                     }
                 }
             }
-            let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
-            let mut minima = [L::zero(); T];
-            if B::OFFSET == Offset::Minima {
-                let pairs: &[[i32; octets::LEN]] =
-                    if B::SCALES_BY_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
-                for (offset, pairs) in turned.offsets.iter().zip(pairs) {
-                    let offset = L::load(offset.as_ptr());
-                    for t in 0..T {
-                        let pair = L::splat(*pairs.get_unchecked(first + t));
-                        minima[t] = L::dot_pairs(minima[t], offset, pair);
-                    }
+            for p in 0..P {
+                finish_octet::<B, L, T>(turned[p], octet, first, &sums[p], accs[p]);
+            }
+        }
+    }
+}
+
+/// Adds a block's sums of `T` tokens of an octet to `accs`.
+///
+/// # Safety
+/// As for `Format::octet`.
+#[inline(always)]
+unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize>(
+    turned: &Turned<L>,
+    octet: &Octet256,
+    first: usize,
+    sums: &[L::I; T],
+    accs: &mut [[f32; MAX_ROWS]],
+) {
+    // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
+    unsafe {
+        let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
+        let mut minima = [L::zero(); T];
+        if B::OFFSET == Offset::Minima {
+            let pairs: &[[i32; octets::LEN]] =
+                if B::SCALES_BY_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
+            for (offset, pairs) in turned.offsets.iter().zip(pairs) {
+                let offset = L::load(offset.as_ptr());
+                for t in 0..T {
+                    let pair = L::splat(*pairs.get_unchecked(first + t));
+                    minima[t] = L::dot_pairs(minima[t], offset, pair);
                 }
             }
-            for t in 0..T {
-                let (acc, scale) = (L::load_f(accs[t].as_ptr()), *octet.scales.get_unchecked(first + t));
-                let acc = finish::<B, L>(acc, (sums[t], minima[t]), factors, L::splat_f(scale));
-                L::store_f(accs[t].as_mut_ptr(), acc);
-            }
+        }
+        for t in 0..T {
+            let (acc, scale) = (L::load_f(accs[t].as_ptr()), *octet.scales.get_unchecked(first + t));
+            let acc = finish::<B, L>(acc, (sums[t], minima[t]), factors, L::splat_f(scale));
+            L::store_f(accs[t].as_mut_ptr(), acc);
         }
     }
 }

@@ -209,46 +209,61 @@ impl<B: Block32> Format for Blocks32<B> {
     }
 
     #[inline(always)]
-    unsafe fn octet<L: Lanes, const T: usize>(
-        turned: &Turned<L>,
+    unsafe fn octet<L: Lanes, const T: usize, const P: usize>(
+        turned: [&Turned<L>; P],
         octet: &[Octet32],
         first: usize,
-        accs: &mut [[f32; MAX_ROWS]],
+        accs: [&mut [[f32; MAX_ROWS]]; P],
     ) {
-        assert!(octet.len() <= STRETCH && first + T <= octets::LEN && accs.len() == T);
+        assert!(octet.len() <= STRETCH && first + T <= octets::LEN);
+        assert!(accs.iter().all(|accs| accs.len() == T));
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
         unsafe {
-            let mut acc = [L::zero_f(); T];
-            for t in 0..T {
-                acc[t] = L::load_f(accs[t].as_ptr());
+            let mut acc = [[L::zero_f(); T]; P];
+            for p in 0..P {
+                for t in 0..T {
+                    acc[p][t] = L::load_f(accs[p][t].as_ptr());
+                }
             }
             for (block, octet) in octet.iter().enumerate() {
-                let mut dots = [L::zero(); T];
+                let mut dots = [[L::zero(); T]; P];
                 for t in 0..T {
-                    dots[t] = bias::<B, L>(*octet.sums.get_unchecked(first + t));
-                }
-                for j in 0..8 {
-                    let w = L::load(turned.w[block][j].as_ptr());
-                    for t in 0..T {
-                        dots[t] = B::dot::<L>(dots[t], w, L::splat(*octet.q[j].get_unchecked(first + t)));
+                    let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
+                    for p in 0..P {
+                        dots[p][t] = bias;
                     }
                 }
-                let row_scale = L::load_f(turned.scales[block].as_ptr());
-                for t in 0..T {
-                    let scale = L::mul_f(row_scale, L::splat_f(*octet.scales.get_unchecked(first + t)));
-                    acc[t] = L::fma(L::to_f(dots[t]), scale, acc[t]);
+                for j in 0..8 {
+                    let w = turned.map(|turned| L::load(turned.w[block][j].as_ptr()));
+                    for t in 0..T {
+                        let a = L::splat(*octet.q[j].get_unchecked(first + t));
+                        for p in 0..P {
+                            dots[p][t] = B::dot::<L>(dots[p][t], w[p], a);
+                        }
+                    }
+                }
+                for p in 0..P {
+                    let row_scale = L::load_f(turned[p].scales[block].as_ptr());
+                    for t in 0..T {
+                        let scale = L::mul_f(row_scale, L::splat_f(*octet.scales.get_unchecked(first + t)));
+                        acc[p][t] = L::fma(L::to_f(dots[p][t]), scale, acc[p][t]);
+                    }
                 }
                 if B::HAS_MINIMUM {
-                    let minimum = L::load_f(turned.minima[block].as_ptr());
-                    for t in 0..T {
-                        let sum = (*octet.sums.get_unchecked(first + t) / -128) as f32;
-                        let scale = *octet.scales.get_unchecked(first + t);
-                        acc[t] = L::fma(minimum, L::splat_f(scale * sum), acc[t]);
+                    for p in 0..P {
+                        let minimum = L::load_f(turned[p].minima[block].as_ptr());
+                        for t in 0..T {
+                            let sum = (*octet.sums.get_unchecked(first + t) / -128) as f32;
+                            let scale = *octet.scales.get_unchecked(first + t);
+                            acc[p][t] = L::fma(minimum, L::splat_f(scale * sum), acc[p][t]);
+                        }
                     }
                 }
             }
-            for t in 0..T {
-                L::store_f(accs[t].as_mut_ptr(), acc[t]);
+            for p in 0..P {
+                for t in 0..T {
+                    L::store_f(accs[p][t].as_mut_ptr(), acc[p][t]);
+                }
             }
         }
     }

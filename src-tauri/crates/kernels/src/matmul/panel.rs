@@ -76,15 +76,16 @@ pub trait Format {
         accs: &mut [[f32; MAX_ROWS]],
     );
 
-    /// As `tokens` for tokens `first..first + T` of an octet, of which these are the turned blocks.
+    /// As `tokens` for tokens `first..first + T` of an octet, of which these are the turned blocks, and `P` panels of
+    /// rows: what is loaded of a token is multiplied with all of them.
     ///
     /// # Safety
     /// As for `Lanes`.
-    unsafe fn octet<L: Lanes, const T: usize>(
-        turned: &Self::Turned<L>,
+    unsafe fn octet<L: Lanes, const T: usize, const P: usize>(
+        turned: [&Self::Turned<L>; P],
         octet: &[Self::Octet],
         first: usize,
-        accs: &mut [[f32; MAX_ROWS]],
+        accs: [&mut [[f32; MAX_ROWS]]; P],
     );
 }
 
@@ -204,7 +205,7 @@ unsafe fn one_token<F: Format, L: Lanes>(w: WeightRows, token: &Token, out: &mut
 /// As for `Lanes`; each token has `w.k` activations.
 #[inline(always)]
 unsafe fn many_tokens<F: Format, L: Lanes>(w: WeightRows, acts: &Acts, out: &mut OutTile) {
-    let (mut turned, mut room) = (F::room::<L>(), SumsRoom::new());
+    let (mut turned, mut room) = ([F::room::<L>(), F::room::<L>()], SumsRoom::new());
     for tokens in (0..acts.n_tokens).step_by(MAX_TOKENS) {
         let tokens = tokens..(tokens + MAX_TOKENS).min(acts.n_tokens);
         let acts = acts.tokens(tokens.clone());
@@ -235,33 +236,76 @@ unsafe fn panels<F: Format, L: Lanes>(
     w: &WeightRows,
     rows: &Range<usize>,
     acts: &Acts,
-    turned: &mut F::Turned<L>,
+    turned: &mut [F::Turned<L>; 2],
     sums: &mut [&mut Sums; MAX_PANELS],
 ) {
     let n_blocks = w.k / F::BLOCK_LEN;
     let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
     let slab = (SLAB / acts.n_tokens / F::STRETCH_LEN).max(1) * stretch;
     for slab in (0..n_blocks).step_by(slab).map(|first| first..(first + slab).min(n_blocks)) {
-        for (first, sums) in rows.clone().step_by(L::ROWS).zip(sums.iter_mut()) {
-            let pointers = pointers(w, first);
-            // Where the blocks come from after these: the next rows, or the first ones' next slab.
-            let next = match first + L::ROWS < rows.end {
-                true => pointers[0].wrapping_add(L::ROWS * w.row_bytes + slab.start * F::BLOCK_BYTES),
-                false => w.bytes.as_ptr().wrapping_add(rows.start * w.row_bytes + slab.end * F::BLOCK_BYTES),
-            };
-            for first in slab.clone().step_by(stretch) {
-                let blocks = first..(first + stretch).min(slab.end);
-                // SAFETY: the caller's: the rows have these blocks.
-                unsafe {
-                    F::turn::<L>(turned, &pointers, blocks.start * F::BLOCK_BYTES, blocks.len());
-                    // The next stretch comes while the tokens pass.
-                    let next = match blocks.end < slab.end {
-                        true => pointers[0].wrapping_add(blocks.end * F::BLOCK_BYTES),
-                        false => next,
-                    };
-                    prefetch_rows::<L>(next, w.row_bytes, stretch * F::BLOCK_BYTES);
-                    stretch_of_tokens::<F, L>(turned, acts, n_blocks, &blocks, sums);
+        let mut first = rows.start;
+        for sums in sums.chunks_mut(L::PANELS) {
+            let task = Task { w, rows, first, slab: &slab, acts };
+            // SAFETY: the caller's.
+            unsafe {
+                match sums {
+                    [a, b] if first + L::ROWS < rows.end => {
+                        let [x, y] = turned;
+                        task.run::<F, L, 2>([x, y], [a, b]);
+                    }
+                    [a, ..] if first < rows.end => task.run::<F, L, 1>([&mut turned[0]], [a]),
+                    _ => return,
                 }
+            }
+            first += L::PANELS * L::ROWS;
+        }
+    }
+}
+
+/// Some panels of rows from `first` on, which are among `rows`, and the blocks `slab` of them.
+struct Task<'a> {
+    w: &'a WeightRows<'a>,
+    rows: &'a Range<usize>,
+    first: usize,
+    slab: &'a Range<usize>,
+    acts: &'a Acts<'a>,
+}
+
+impl Task<'_> {
+    /// Adds the products of `P` panels to their sums, one stretch after another.
+    ///
+    /// # Safety
+    /// As for `panels`.
+    #[inline(always)]
+    unsafe fn run<F: Format, L: Lanes, const P: usize>(
+        &self,
+        turned: [&mut F::Turned<L>; P],
+        mut sums: [&mut Sums; P],
+    ) {
+        let Self { w, rows, first, slab, acts } = *self;
+        let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
+        let panels: [RowPointers; P] = std::array::from_fn(|i| pointers(w, first + i * L::ROWS));
+        // Where the blocks come from after these: the next rows, or the first ones' next slab.
+        let next = match first + P * L::ROWS < rows.end {
+            true => panels[0][0].wrapping_add(P * L::ROWS * w.row_bytes + slab.start * F::BLOCK_BYTES),
+            false => w.bytes.as_ptr().wrapping_add(rows.start * w.row_bytes + slab.end * F::BLOCK_BYTES),
+        };
+        for first in slab.clone().step_by(stretch) {
+            let blocks = first..(first + stretch).min(slab.end);
+            // The next stretch comes while the tokens pass.
+            let next = match blocks.end < slab.end {
+                true => panels[0][0].wrapping_add(blocks.end * F::BLOCK_BYTES),
+                false => next,
+            };
+            // SAFETY: the caller's: the rows have these blocks.
+            unsafe {
+                for i in 0..P {
+                    F::turn::<L>(turned[i], &panels[i], blocks.start * F::BLOCK_BYTES, blocks.len());
+                    let next = next.wrapping_add(i * L::ROWS * w.row_bytes);
+                    prefetch_rows::<L>(next, w.row_bytes, stretch * F::BLOCK_BYTES);
+                }
+                let turned = turned.each_ref().map(|turned| &**turned);
+                stretch_of_tokens::<F, L, P>(turned, acts, w.k / F::BLOCK_LEN, &blocks, &mut sums);
             }
         }
     }
@@ -319,33 +363,56 @@ unsafe fn one<F: Format, L: Lanes>(
     sums
 }
 
-/// Adds the products of all tokens with turned blocks `blocks` to `sums`.
+/// Adds the products of all tokens with turned blocks `blocks` to the sums of each panel.
 ///
 /// # Safety
 /// As for `Lanes`; each token has `n_blocks` blocks of activations.
 #[inline(always)]
-unsafe fn stretch_of_tokens<F: Format, L: Lanes>(
-    turned: &F::Turned<L>,
+unsafe fn stretch_of_tokens<F: Format, L: Lanes, const P: usize>(
+    turned: [&F::Turned<L>; P],
     acts: &Acts,
     n_blocks: usize,
     blocks: &Range<usize>,
-    sums: &mut Sums,
+    sums: &mut [&mut Sums; P],
 ) {
-    let (first, n) = (blocks.start, blocks.len());
     let mut t = 0;
     // SAFETY: the caller's: each token has `k` activations.
     unsafe {
         for octet in F::octets(acts.octets).chunks_exact(n_blocks).take(acts.n_tokens / octets::LEN) {
-            let (octet, sums) = (&octet[blocks.clone()], &mut sums[t..t + octets::LEN]);
+            let octet = &octet[blocks.clone()];
             if L::TOKENS == octets::LEN {
-                F::octet::<L, { octets::LEN }>(turned, octet, 0, sums);
+                let sums = sums.each_mut().map(|sums| &mut sums[t..t + octets::LEN]);
+                F::octet::<L, { octets::LEN }, P>(turned, octet, 0, sums);
             } else {
-                let (front, back) = sums.split_at_mut(octets::LEN / 2);
-                F::octet::<L, { octets::LEN / 2 }>(turned, octet, 0, front);
-                F::octet::<L, { octets::LEN / 2 }>(turned, octet, octets::LEN / 2, back);
+                for first in [0, octets::LEN / 2] {
+                    let of = t + first..t + first + octets::LEN / 2;
+                    let sums = sums.each_mut().map(|sums| &mut sums[of.clone()]);
+                    F::octet::<L, { octets::LEN / 2 }, P>(turned, octet, first, sums);
+                }
             }
             t += octets::LEN;
         }
+        for (turned, sums) in turned.into_iter().zip(sums) {
+            rest_of_tokens::<F, L>(turned, acts, t, blocks, sums);
+        }
+    }
+}
+
+/// As `stretch_of_tokens` for the tokens from `t` on, which are in no octet.
+///
+/// # Safety
+/// As for `stretch_of_tokens`.
+#[inline(always)]
+unsafe fn rest_of_tokens<F: Format, L: Lanes>(
+    turned: &F::Turned<L>,
+    acts: &Acts,
+    mut t: usize,
+    blocks: &Range<usize>,
+    sums: &mut Sums,
+) {
+    let (first, n) = (blocks.start, blocks.len());
+    // SAFETY: the caller's.
+    unsafe {
         while acts.n_tokens - t >= 4 {
             group::<F, L, 4>(turned, acts, t, first, n, sums);
             t += 4;

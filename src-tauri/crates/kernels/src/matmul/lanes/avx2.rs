@@ -61,6 +61,7 @@ impl<const VNNI: bool> Ymm<VNNI> {
 impl<const VNNI: bool> Lanes for Ymm<VNNI> {
     const ROWS: usize = 8;
     const TOKENS: usize = 4;
+    const PANELS: usize = 1;
     const SIGNED_BIAS: i32 = 0;
     type I = __m256i;
     type F = __m256;

@@ -69,6 +69,7 @@ impl Zmm {
 impl Lanes for Zmm {
     const ROWS: usize = 16;
     const TOKENS: usize = 8;
+    const PANELS: usize = 2;
     const SIGNED_BIAS: i32 = 128;
     type I = __m512i;
     type F = __m512;

@@ -26,6 +26,8 @@ pub trait Lanes {
     const ROWS: usize;
     /// Tokens whose sums a prompt kernel keeps in registers.
     const TOKENS: usize;
+    /// Registers' worth of rows that it multiplies with each activation that it has loaded: one or two.
+    const PANELS: usize;
     /// What `signed` adds to each weight byte; a dot product is too large by this times the sum of the activations.
     const SIGNED_BIAS: i32;
     type I: Copy;
