@@ -4,8 +4,9 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { KEY, ROOT, assert, browse, byId, look } from './place.mjs';
 
-/** Calls `echo` first, and says what came of it then. */
+/** Calls `echo` first, and says what came of it then; while it is held, an answer that said all doesn't end. */
 function model() {
+  let held = null;
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (piece) => (body += piece));
@@ -21,10 +22,20 @@ function model() {
       const say = (it) => response.write(`data: ${JSON.stringify({ object: 'chat.completion.chunk', choices: [it] })}\n\n`);
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       say({ index: 0, delta, finish_reason: null });
-      say({ index: 0, delta: {}, finish_reason: answered ? 'stop' : 'tool_calls' });
-      return response.end('data: [DONE]\n\n');
+      const end = () => {
+        say({ index: 0, delta: {}, finish_reason: answered ? 'stop' : 'tool_calls' });
+        response.end('data: [DONE]\n\n');
+      };
+      if (answered && held) held.push(end);
+      else end();
     });
   });
+  server.hold = () => (held = []);
+  server.letGo = () => {
+    const ends = held;
+    held = null;
+    for (const end of ends) end();
+  };
   return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)));
 }
 
@@ -58,14 +69,17 @@ export async function aTemporaryChatHasToolsAndResources(origin, server) {
     await page.keyboard.press('Enter');
     const card = page.locator(byId('tool-card'));
     await card.and(page.locator('[data-state="asking"]')).waitFor({ timeout: 30_000 });
+    played.hold();
     await page.locator(byId('tool-allow_once')).click();
     const transcript = page.getByRole('region', { name: 'Conversation' });
     await transcript.getByText('It said: from the tool').waitFor({ timeout: 30_000 });
     await card.and(page.locator('[data-state="done"]')).waitFor();
     await look(page, 'temporary-tools');
-    // It may be queued: the text is there before the answer is over.
+    // The text is there, but the answer isn't over: it waits its turn, and is sent then.
     await page.locator(byId('composer')).fill('And again.');
     await page.keyboard.press('Enter');
+    await page.locator(byId('queued')).getByText('And again.').waitFor();
+    played.letGo();
     await page.locator(byId('tool-deny')).click();
     await transcript.getByText('It said: The user did not allow this call.').waitFor({ timeout: 30_000 });
     const kept = await server.call('conversations_list', {});
