@@ -202,7 +202,8 @@ fn a_context_that_has_forgotten_is_lost_alone() {
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
     let forget = super::super::Forget { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
     let shown = model.read_forgetting(a, &text(200, 1), forget, &mut |_| true).unwrap();
-    read(&mut model, &[(a, &shown[model.len(a).unwrap()..]), (b, &text(40, 2))]);
+    let n_held = model.len(a).unwrap();
+    read(&mut model, &[(a, &shown[n_held..]), (b, &text(40, 2))]);
     let twin = model.fork(b).unwrap();
     let expected = read(&mut model, &[(twin, &[3])]);
     ruin(&mut model, &[]);
