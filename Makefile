@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full mcp neon peers peers-all types \
+.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults mcp neon peers peers-all types \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -70,7 +70,12 @@ smooth: ui ## how much work streaming a 20,000-token answer is for the page
 gpu-full: ## every model with reference answers on a graphics card, or on software that plays one
 	@.make/setup.sh gpu
 	@cargo test --locked --workspace --test gpu
-	@INGLENOOK_GOLDEN_DEVICE=gpu INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- golden:: card_faults::
+	@INGLENOOK_GOLDEN_DEVICE=gpu cargo test --locked --workspace --test all -- golden::
+	@$(MAKE) faults
+
+faults: ## every fault at every submission of an answer on a card: the same text, and how soon the next token comes
+	@.make/setup.sh gpu
+	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture card_faults::
 
 mcp: nook ## our client of the Model Context Protocol against a server by the official Python SDK
 	@python3 -m venv target/mcp

@@ -335,11 +335,23 @@ fn bench_prints_a_row_for_each_test() {
     }
 }
 
+/// Of the processor as of a card, whose own clock is asked.
 #[test]
 fn a_profile_accounts_for_all_of_a_test() {
+    for (backend, line) in [("cpu", 1), ("gpu", 2)] {
+        profile(backend, line);
+    }
+}
+
+fn profile(backend: &str, line: u64) {
     let home = Home::new();
+    let trace = home.0.join("trace.json");
     let args = [
         "bench",
+        "--backend",
+        backend,
+        "--trace",
+        trace.to_str().expect("a path of letters"),
         "--model",
         "starter",
         "--prompt",
@@ -361,6 +373,23 @@ fn a_profile_accounts_for_all_of_a_test() {
         let row = steps.iter().find(|row| row["op"] == op).expect(op);
         assert!(row["calls"].as_f64() >= Some(4.0) && row["gb_s"].as_f64() > Some(0.0), "{row}");
         assert!(row["gops"].as_f64() > Some(0.0) && row["ms"].as_f64() > Some(0.0), "{row}");
+    }
+    let calls: f64 =
+        steps.iter().filter(|row| row["op"] != "rest").filter_map(|row| row["calls"].as_f64()).sum();
+    let trace: Value = serde_json::from_slice(&std::fs::read(&trace).expect("written")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let of = |tid: u64| -> Vec<&Value> {
+        events.iter().filter(|event| event["ph"] == "X" && event["tid"] == tid).collect()
+    };
+    // one repetition: each step once, within one of four runs
+    assert_eq!((of(line).len() as f64, of(0).len()), (calls, 4), "{backend}");
+    let time = |event: &Value, key: &str| event[key].as_f64().expect("a number");
+    for step in of(line) {
+        let inside = |run: &&Value| {
+            time(run, "ts") <= time(step, "ts") && time(step, "ts") < time(run, "ts") + time(run, "dur")
+        };
+        assert_eq!(of(0).into_iter().filter(inside).count(), 1, "{backend}: {step}");
+        assert!(time(step, "dur") >= 0.0 && step["args"]["bytes"].is_u64(), "{step}");
     }
 }
 

@@ -11,6 +11,7 @@ mod profile;
 mod resume;
 mod speed;
 mod sustained;
+mod trace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::args::Global;
 use crate::place;
 use made_up::made_up;
 use speed::Bench;
+use trace::Trace;
 
 use kernels::GROUPS;
 
@@ -57,6 +59,9 @@ pub struct BenchArgs {
     /// Also show where the time goes: each operation's time, bytes and arithmetic, in further repetitions
     #[arg(long)]
     pub profile: bool,
+    /// Write every step of one repetition to a file for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE.json", requires = "profile")]
+    pub trace: Option<PathBuf>,
     /// Measure the kernels instead, all or one group: vector against reference, the cost of sharing out work, and
     /// what formats bring to decoding
     #[arg(long, value_name = "GROUP", num_args = 0..=1, default_missing_value = "all")]
@@ -138,7 +143,8 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
     let (clock, json) = (RealClock::new(), global.json);
     model.settle();
-    let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, json };
+    let trace = args.trace.as_ref().map(|_| Trace::default());
+    let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, trace, json };
     if let (Some(seconds), BenchTest::Speed) = (args.sustained, args.test) {
         return sustained::sustained(&mut bench, seconds);
     }
@@ -162,7 +168,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
             bench.decode(args.generate, depth)?;
         }
     }
-    Ok(())
+    match (&args.trace, bench.trace.take()) {
+        (Some(path), Some(trace)) => trace.save(path),
+        (Some(_), None) | (None, _) => Ok(()),
+    }
 }
 
 /// The file that is measured.

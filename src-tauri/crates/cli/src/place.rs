@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use api::machine::{self, Asked, Machine, Numa, Recall};
-use api::worker::not_here;
 use api::worker::protocol::{Backend, Kv, Location, Quantize};
+use api::worker::{card_told, not_here};
 use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, resident, starter};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
@@ -121,6 +121,9 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     let mut model = engine::Model::load(file, &options, &mut |_| {})?;
     if let Some(error) = &model.info().instead {
         out::log(&format!("the processor computes instead: {error}"));
+    }
+    while let Some(trouble) = model.take_trouble() {
+        out::log(card_told(&trouble).message());
     }
     if options.kv_aging != model.info().kv_aging {
         out::log("contexts stay as they are: this model's are short already, or a graphics card reads them.");

@@ -33,7 +33,8 @@ pub use generate::{Generation, generate};
 pub use kernels::{BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, Resident};
 pub use kv::cache::SequenceId;
 pub use model::{
-    Chunk, Devices, Forget, Forgetting, LoadOptions, Logits, Model, ModelInfo, RopeScaling, Wanted,
+    CardHealth, CardTrouble, Chunk, Devices, Forget, Forgetting, LoadOptions, Logits, Model, ModelInfo,
+    Relief, RopeScaling, Wanted,
 };
 pub use sampler::Sampling;
 pub use scheduler::{Done, Finish, GenEvent, Request, Scheduler};

@@ -28,13 +28,17 @@ mod embed;
 mod fill;
 pub(crate) mod forget;
 pub(crate) mod forward;
+pub mod health;
 mod load;
 mod recover;
+mod relief;
 mod room;
 mod settle;
 
 pub use context::{RopeScaling, narrow};
 pub use forget::{Forget, Forgetting, N_ASKING};
+pub use health::CardHealth;
+pub use relief::{CardTrouble, Relief};
 pub use room::Needs;
 pub(crate) use room::{FIXED_BYTES, TOKEN_BYTES};
 
@@ -63,6 +67,8 @@ pub struct LoadOptions {
     pub card: Card,
     /// A fault of the card that a test wants.
     pub faults: FaultPlan,
+    /// How often cards failed in this session.
+    pub card_health: CardHealth,
     /// Worker threads of the CPU. None: as many as the process may use.
     pub threads: Option<usize>,
     /// Of those, how many work on a token or a few. None: all.
@@ -125,6 +131,7 @@ impl Default for LoadOptions {
             devices: Devices::Auto,
             card: Card::Any,
             faults: FaultPlan::default(),
+            card_health: CardHealth::default(),
             threads: None,
             few_threads: None,
             cpus: Vec::new(),

@@ -14,7 +14,7 @@ use crate::budget::ReasoningBudget;
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::SequenceId;
 use crate::kv::size::Rewind;
-use crate::model::{Chunk, Model, Wanted};
+use crate::model::{CardTrouble, Chunk, Model, Wanted};
 use crate::sampler::Sampling;
 use crate::speculate::{Base, Candidate, Costs, DraftModel, Plan, Speculation};
 
@@ -205,6 +205,11 @@ impl Scheduler {
     pub fn draft_with(&mut self, draft_model: Model, model: &Model) -> Result<()> {
         self.draft_model = Some(DraftModel::new(draft_model, model)?);
         Ok(())
+    }
+
+    /// As `Model::take_trouble`, of the draft model.
+    pub fn take_trouble(&mut self) -> Option<CardTrouble> {
+        self.draft_model.as_mut()?.take_trouble()
     }
 
     /// One batch through the model; returns whether work is left.

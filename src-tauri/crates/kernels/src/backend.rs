@@ -70,6 +70,12 @@ pub trait Backend: Send {
     /// ends with its last step. A device that takes its work as a whole may ignore it.
     fn interrupt_by(&mut self, _interrupt: Option<Interrupt>) {}
 
+    /// From here on observers are told when each step ran by the device's own clock, after the whole run, and see no
+    /// queries; or again as each step ends. A device without such a clock ignores it. Errors: no memory.
+    fn time_steps(&mut self, _wanted: bool) -> Result<(), KernelError> {
+        Ok(())
+    }
+
     /// The first `n_rows` rows of a value that lives here: (n_rows, width)
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32];
 

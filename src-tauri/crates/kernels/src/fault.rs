@@ -62,33 +62,68 @@ impl Faults {
     }
 }
 
-/// A fault that a test wants, once: before so many submissions have gone out, on whatever devices.
+/// What a test wants to go wrong, on whatever devices: once before a submission, or again and again where memory is
+/// asked for.
 #[derive(Clone, Debug, Default)]
 pub struct FaultPlan(Option<Arc<Planned>>);
 
 #[derive(Debug)]
 struct Planned {
+    at: Moment,
     fault: GpuFault,
-    /// submissions until then
+    /// moments from one fault to the next
+    every: u64,
+    /// moments until then
     left: AtomicU64,
+    /// faults to come
+    n_times: AtomicU64,
+}
+
+/// What a card is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Submission,
+    Allocation,
 }
 
 impl FaultPlan {
     /// Before submission `at`, counted from 0.
     pub fn before(at: u64, fault: GpuFault) -> Self {
-        Self(Some(Arc::new(Planned { fault, left: AtomicU64::new(at + 1) })))
+        Self::new(Moment::Submission, at, fault, 1)
     }
 
-    /// Whether it has happened.
+    /// Before submission `at`, counted from 0, and then before so many more times the one that is as far from the last.
+    pub fn again(at: u64, fault: GpuFault, n_times: u64) -> Self {
+        Self::new(Moment::Submission, at, fault, n_times)
+    }
+
+    /// Memory is full where it is asked for the `at`-th time, counted from 0; after that counting begins anew, so many
+    /// times in all.
+    pub fn full_at(at: u64, n_times: u64) -> Self {
+        Self::new(Moment::Allocation, at, GpuFault::Memory, n_times)
+    }
+
+    fn new(at: Moment, every: u64, fault: GpuFault, n_times: u64) -> Self {
+        let left = if n_times > 0 { every + 1 } else { 0 };
+        let [left, n_times] = [left, n_times].map(AtomicU64::new);
+        Self(Some(Arc::new(Planned { at, fault, every, left, n_times })))
+    }
+
+    /// Whether all of it has happened.
     pub fn is_over(&self) -> bool {
-        self.0.as_ref().is_some_and(|planned| planned.left.load(Ordering::Relaxed) == 0)
+        self.0.as_ref().is_some_and(|planned| planned.n_times.load(Ordering::Relaxed) == 0)
     }
 
-    /// Counts a submission. The fault, if this is its time.
-    pub(crate) fn next(&self) -> Option<GpuFault> {
-        let planned = self.0.as_ref()?;
+    /// Counts a moment of a card's work. The fault, if this is its time.
+    pub(crate) fn next(&self, moment: Moment) -> Option<GpuFault> {
+        let planned = self.0.as_ref().filter(|planned| planned.at == moment)?;
         let before = planned.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        (before == Ok(1)).then_some(planned.fault)
+        if before != Ok(1) {
+            return None;
+        }
+        let n_left = planned.n_times.fetch_sub(1, Ordering::Relaxed) - 1;
+        planned.left.store(if n_left > 0 { planned.every + 1 } else { 0 }, Ordering::Relaxed);
+        Some(planned.fault)
     }
 }
 
@@ -113,10 +148,20 @@ mod tests {
     fn a_planned_fault_comes_once_and_in_time() {
         let plan = FaultPlan::before(2, GpuFault::Lost);
         let again = plan.clone();
-        let seen: Vec<_> = (0..5).map(|i| if i % 2 == 0 { plan.next() } else { again.next() }).collect();
+        let at = Moment::Submission;
+        let seen: Vec<_> = (0..5).map(|i| if i % 2 == 0 { plan.next(at) } else { again.next(at) }).collect();
         assert_eq!(seen, [None, None, Some(GpuFault::Lost), None, None]);
         assert!(plan.is_over() && plan == again && plan != FaultPlan::default());
-        assert_eq!(FaultPlan::default().next(), None);
+        assert_eq!(FaultPlan::default().next(at), None);
+    }
+
+    #[test]
+    fn memory_is_full_as_often_as_planned() {
+        let plan = FaultPlan::full_at(1, 2);
+        assert_eq!(plan.next(Moment::Submission), None);
+        let seen: Vec<bool> = (0..6).map(|_| plan.next(Moment::Allocation).is_some()).collect();
+        assert_eq!(seen, [false, true, false, true, false, false]);
+        assert!(plan.is_over());
     }
 
     #[test]

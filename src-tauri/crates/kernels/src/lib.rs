@@ -40,6 +40,6 @@ pub use graph::{
 };
 pub use interrupt::Interrupt;
 pub use plan::{Batch, Capacity, Executor, arena_bytes};
-pub use profile::{Cost, Observer, Ran};
+pub use profile::{Cost, Observer, Ran, Span};
 pub use scalar::Scalar;
 pub use tensor::Tensor;

@@ -134,6 +134,11 @@ impl Executor {
         self.devices.iter_mut().for_each(|device| device.interrupt_by(interrupt.cloned()));
     }
 
+    /// Observers are told when each step ran by the device's own clock, where it has one. Errors: no memory.
+    pub fn time_steps(&mut self, wanted: bool) -> Result<(), KernelError> {
+        self.devices.iter_mut().try_for_each(|device| device.time_steps(wanted))
+    }
+
     /// "cpu avx512, 8 threads" for each device.
     pub fn describe(&self) -> Vec<String> {
         self.devices.iter().map(|d| d.describe()).collect()

@@ -1,6 +1,8 @@
 //! What a step of a plan was, for whoever holds a clock: its name, the bytes it had to read and write, and its
 //! arithmetic. Knows nothing of time.
 
+use std::time::Duration;
+
 use crate::graph::{AttentionShape, Experts, Graph, Node, Op, PAGE_LEN, ValueId};
 use crate::ops;
 use crate::ops::attention::visible;
@@ -18,6 +20,15 @@ pub struct Ran<'a> {
     pub(crate) batch: &'a Batch<'a>,
     pub(crate) step: &'a Step,
     pub(crate) values: &'a dyn Readable,
+    /// where the device has a clock of its own
+    pub(crate) span: Option<Span>,
+}
+
+/// When a device ran a step, since its first one of the same run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub start: Duration,
+    pub end: Duration,
 }
 
 /// Values of a device that are in main memory.
@@ -77,15 +88,21 @@ impl Ran<'_> {
     }
 
     /// What an attention was, the queries it was given (rows, n_heads, head_dim), and the batch they are of. None: the
-    /// step was none.
+    /// step was none, or is long over.
     pub fn queries(&self) -> Option<(&AttentionShape, &[f32], &Batch<'_>)> {
         let Step::Node(i) = self.step else { return None };
         match &self.graph.nodes()[*i].op {
-            Op::Attention { q, attention } => {
+            Op::Attention { q, attention } if self.span.is_none() => {
                 Some((attention, self.values.read(*q, self.batch.n_rows()), self.batch))
             }
             _ => None,
         }
+    }
+
+    /// When it ran, where the device has a clock of its own and was asked for it: then the step is told of after its
+    /// whole run. None: it ran just now.
+    pub fn span(&self) -> Option<Span> {
+        self.span
     }
 
     pub fn cost(&self) -> Cost {

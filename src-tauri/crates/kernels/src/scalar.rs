@@ -91,7 +91,13 @@ impl Backend for Scalar {
             }
             node(memory, &mut self.scratch, i, batch);
             if let Some(observe) = &mut observer {
-                observe(&Ran { graph: &memory.graph, batch, step: &Step::Node(i), values: &memory.values });
+                observe(&Ran {
+                    graph: &memory.graph,
+                    batch,
+                    step: &Step::Node(i),
+                    values: &memory.values,
+                    span: None,
+                });
             }
         }
         Ok(())

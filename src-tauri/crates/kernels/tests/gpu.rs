@@ -168,6 +168,42 @@ fn batch_mates_change_no_bit() {
     assert!(alone == together);
 }
 
+/// By its own clock, told of after the run; the results are as without.
+#[test]
+fn a_card_tells_when_each_step_ran() {
+    let graph = common::mixed::model(Mixed { kv: KvDType::F16, ..MIXED }, 5);
+    let text = tokens(40, N_VOCAB, 3);
+    let positions: Vec<u32> = (0..40).collect();
+    let batch = Batch {
+        tokens: &text,
+        positions: &positions,
+        sequence: &[0; 40],
+        page_tables: &[&PAGES],
+        window_tables: &[],
+        states: &[2],
+        outputs: &[38, 39],
+    };
+    let mut executor = Executor::new(graph, vec![gpu()], CAPACITY).unwrap();
+    let mut all = Vec::new();
+    for is_timed in [false, true, false] {
+        executor.time_steps(is_timed).unwrap();
+        let (mut steps, mut spans) = (Vec::new(), Vec::new());
+        let mut observe = |ran: &Ran| {
+            steps.push((ran.name().to_owned(), ran.cost()));
+            spans.extend(ran.span());
+        };
+        executor.run_observed(&batch, Some(&mut observe)).unwrap();
+        assert_eq!(spans.len(), if is_timed { steps.len() } else { 0 });
+        assert!(spans.iter().all(|span| span.start <= span.end));
+        assert!(spans.is_sorted_by_key(|span| span.start), "one after another: {spans:?}");
+        if let (Some(first), Some(last)) = (spans.first(), spans.last()) {
+            assert!(first.start.is_zero() && !last.end.is_zero(), "{spans:?}");
+        }
+        all.push((steps, executor.output().to_vec()));
+    }
+    assert!(all[0] == all[1] && all[0] == all[2]);
+}
+
 /// The bytes of a page mean the same on a card as on the processor.
 #[test]
 fn pages_and_states_move_between_a_card_and_the_processor() {

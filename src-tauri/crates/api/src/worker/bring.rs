@@ -140,9 +140,10 @@ impl Worker<'_> {
         let (send, heard) = mpsc::channel();
         let (reference, load) = (waiting.request.model.clone(), waiting.request.load.clone());
         let (clock, interrupt) = (self.clock.clone(), self.requests.interrupt().clone());
+        let health = self.card_health.clone();
         let work = move || {
             let loaded = guarded(|| {
-                LoadedModel::load(reference, load, &*clock, interrupt, &mut |fraction| {
+                LoadedModel::load(reference, load, (&*clock, health), interrupt, &mut |fraction| {
                     // who doesn't listen any more has let go of the model
                     let _ = send.send(Heard::Fraction(fraction));
                 })

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use engine::Finish;
+use engine::{CardHealth, Finish};
 use io::Clock;
 
 use crate::error::{Error, Result};
@@ -39,6 +39,7 @@ use count::Counter;
 use embed::Embedding;
 pub use inspect::not_here;
 pub(crate) use inspect::{glance, inspect, open};
+pub use model::card::told as card_told;
 use model::{LoadedModel, look};
 use protocol::{
     CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, Ids, KvStats, Loaded,
@@ -70,9 +71,12 @@ pub fn run_within(
 ) -> End {
     let (models, waiting, bringing) = (Vec::new(), VecDeque::new(), None);
     let (gone, may_store, hits) = (false, false, Hits::default());
+    let now = clock.clone();
+    let card_health = CardHealth::by(move || now.monotonic());
     let mut worker = Worker {
         requests,
         clock,
+        card_health,
         free,
         emit,
         gone,
@@ -103,6 +107,8 @@ pub fn run_within(
 struct Worker<'a> {
     requests: &'a Inbox,
     clock: Arc<dyn Clock>,
+    /// Of graphics cards, whatever model they computed.
+    card_health: CardHealth,
     /// Bytes of memory that a further model may have. None: the system doesn't say.
     free: &'a dyn Fn() -> Option<u64>,
     emit: &'a mut dyn FnMut(WorkerEvent) -> bool,

@@ -1,5 +1,6 @@
 //! A model in memory with the turns it is answering and the contexts that it keeps.
 
+pub mod card;
 pub mod look;
 
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
 use engine::tokenizer::Tokenizer;
-use engine::{Devices, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
+use engine::{CardHealth, Devices, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
 use session::compress::Room;
@@ -45,7 +46,7 @@ pub struct LoadedModel {
     /// Names for the scheduler.
     next_number: u64,
     /// What the user should know about the machine; told once.
-    notice: Option<Error>,
+    notices: Vec<Error>,
     /// When it was asked or answered last, and how long after that it leaves memory. None: never.
     used: Duration,
     unload_after: Option<Duration>,
@@ -68,7 +69,7 @@ impl LoadedModel {
     pub fn load(
         reference: ModelRef,
         load: LoadSpec,
-        clock: &dyn Clock,
+        (clock, card_health): (&dyn Clock, CardHealth),
         interrupt: Interrupt,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self> {
@@ -96,6 +97,7 @@ impl LoadedModel {
             max_sequences: MAX_ACTIVE + MAX_IDLE,
             kv_bytes: Some(resident::for_contexts(load.context_bytes, file.len_bytes())),
             memory: load.memory.or_else(resident::free_bytes),
+            card_health,
             ..LoadOptions::default()
         };
         let machine = match load.backend {
@@ -116,7 +118,7 @@ impl LoadedModel {
             let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
             scheduler.draft_with(draft_model, &model)?;
         }
-        let notice = machine.or_else(|| model.info().instead.clone().map(instead));
+        let notices = machine.into_iter().chain(card::loaded(&mut model)).collect();
         let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,
@@ -127,7 +129,7 @@ impl LoadedModel {
             reading: VecDeque::new(),
             contexts,
             next_number: 0,
-            notice,
+            notices,
             used: clock.monotonic(),
             unload_after: None,
             n_taken: 0,
@@ -246,7 +248,7 @@ impl LoadedModel {
         let pre = tokenizer.and_then(Tokenizer::notice).map(|notice| {
             Error::input("tokenizer.pre_missing", notice, "Download a newer conversion of the model.")
         });
-        of_prompt.into_iter().chain(self.notice.take()).chain(pre)
+        of_prompt.into_iter().chain(std::mem::take(&mut self.notices)).chain(pre)
     }
 
     /// A conversation as it is shown; None: as it is. `n_had`: tokens of an answer that goes on, which have to fit too.
@@ -370,6 +372,11 @@ impl LoadedModel {
         });
         self.used = clock.monotonic();
         self.scheduler.took(self.used.saturating_sub(start).as_secs_f32());
+        while let Some(trouble) = self.model.take_trouble().or_else(|| self.scheduler.take_trouble()) {
+            let error = card::told(&trouble);
+            let turns = self.running.iter().map(|running| &running.turn);
+            turns.for_each(|turn| emit(turn, Step::Notice { error: error.clone() }));
+        }
         let info = self.model.info();
         let context =
             Context { tokenizer: self.model.tokenizer(), fingerprint: &info.fingerprint, n_ctx: info.n_ctx };
@@ -402,11 +409,6 @@ impl LoadedModel {
             }
         }
         self.contexts.at(clock.monotonic());
-        if let Some(error) = self.model.take_fault() {
-            let error = moved(error);
-            let turns = self.running.iter().map(|running| &running.turn);
-            turns.for_each(|turn| emit(turn, Step::Notice { error: error.clone() }));
-        }
         for (number, done) in over {
             self.contexts.ended(&mut self.model, number, done.as_ref());
         }
@@ -421,16 +423,4 @@ impl LoadedModel {
     pub fn into_turns(mut self) -> Vec<String> {
         std::mem::take(&mut self.running).into_iter().map(|running| running.turn).collect()
     }
-}
-
-/// What was asked for is not there: the processor computes, which the user should know.
-fn instead(error: engine::EngineError) -> Error {
-    let message = format!("The processor computes instead of the graphics card: {error}.");
-    Error::new(ErrorKind::Device, error.code(), message, error.remedy())
-}
-
-/// The graphics card failed while it worked, and answers go on.
-fn moved(error: engine::EngineError) -> Error {
-    let message = format!("The graphics card failed, and the answer goes on without a loss: {error}.");
-    Error::new(ErrorKind::Device, error.code(), message, error.remedy())
 }

@@ -1,5 +1,6 @@
 //! Where the time of a test goes: time, bytes and arithmetic of each operation, steps of all layers that do the same
-//! taken together. The clock is read between steps, outside of them.
+//! taken together. The clock is read between steps, outside of them; of a graphics card it is the card's own, and
+//! nothing is waited for between steps.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use io::Clock;
 use kernels::{Cost, Ran};
 use serde::Serialize;
 
+use super::trace::{Line, Trace};
 use crate::{out, text};
 
 /// One operation of a test.
@@ -42,35 +44,59 @@ struct Sums {
 pub struct Profile<'a> {
     clock: &'a dyn Clock,
     steps: HashMap<(&'static str, String), Sums>,
-    /// When the last step ended.
+    /// When the run began.
+    began: Duration,
+    /// When the last step ended, or was told of.
     last: Duration,
+    /// When the steps began that a card tells of at their end.
+    of_card: Duration,
     total: Duration,
+    /// Of these runs, if that is wanted.
+    pub trace: Option<Trace>,
 }
 
 impl<'a> Profile<'a> {
     pub fn new(clock: &'a dyn Clock) -> Self {
-        Self { clock, steps: HashMap::new(), last: clock.monotonic(), total: Duration::ZERO }
+        let now = clock.monotonic();
+        let (steps, total) = (HashMap::new(), Duration::ZERO);
+        Self { clock, steps, began: now, last: now, of_card: now, total, trace: None }
     }
 
-    /// Work goes on after something that isn't counted.
-    pub fn resume(&mut self) {
+    /// A run begins after something that isn't counted.
+    pub fn begin(&mut self) {
+        self.began = self.clock.monotonic();
+        (self.last, self.of_card) = (self.began, self.began);
+    }
+
+    /// A step has run since the last one, or since `begin`; or it is one of several that a card ran since then.
+    pub fn ran(&mut self, ran: &Ran) {
+        let now = self.clock.monotonic();
+        self.total += now - self.last;
+        let (line, start, end) = match ran.span() {
+            None => (Line::Processor, self.last, now),
+            Some(span) => {
+                if span.start.is_zero() {
+                    self.of_card = self.last;
+                }
+                (Line::Card, self.of_card + span.start, self.of_card + span.end)
+            }
+        };
+        let sums = self.steps.entry((ran.operation(), ran.what())).or_default();
+        let cost = sums.cost + ran.cost();
+        *sums = Sums { calls: sums.calls + 1, time: sums.time + (end - start), cost };
+        if let Some(trace) = &mut self.trace {
+            trace.step(line, ran, start, end);
+        }
         self.last = self.clock.monotonic();
     }
 
-    /// A step has run since the last one, or since `resume`.
-    pub fn ran(&mut self, ran: &Ran) {
-        let time = self.clock.monotonic() - self.last;
-        self.total += time;
-        let sums = self.steps.entry((ran.operation(), ran.what())).or_default();
-        let cost = sums.cost + ran.cost();
-        *sums = Sums { calls: sums.calls + 1, time: sums.time + time, cost };
-        self.resume();
-    }
-
-    /// Work is done, or pauses: what came after the last step is nobody's.
-    pub fn pause(&mut self) {
-        self.total += self.clock.monotonic() - self.last;
-        self.resume();
+    /// The run is done: what came after the last step is nobody's.
+    pub fn end(&mut self, test: &str) {
+        let now = self.clock.monotonic();
+        self.total += now - self.last;
+        if let Some(trace) = &mut self.trace {
+            trace.run(test, self.began, now);
+        }
     }
 
     /// Rows of JSON, or a table; the operation that took longest comes first.

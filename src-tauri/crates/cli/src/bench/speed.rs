@@ -6,6 +6,7 @@ use io::{Clock, RealClock};
 use serde::Serialize;
 
 use super::profile::Profile;
+use super::trace::Trace;
 use crate::{out, text};
 
 /// One test, one line.
@@ -67,6 +68,8 @@ pub struct Bench {
     pub repeat: u32,
     pub copied_depth: bool,
     pub profile: bool,
+    /// Of the profile's first repetition of each test, if that is wanted.
+    pub trace: Option<Trace>,
     pub json: bool,
 }
 
@@ -121,10 +124,15 @@ impl Bench {
         if self.profile {
             let clock = RealClock::new();
             let mut profile = Profile::new(&clock);
+            profile.trace = self.trace.take().map(Trace::next);
+            self.model.time_steps(true)?;
             for _ in 0..self.repeat {
                 self.once(seq, test, Some(&mut profile))?;
+                // one repetition is enough to look at
+                self.trace = self.trace.take().or(profile.trace.take());
                 self.back(seq, depth)?;
             }
+            self.model.time_steps(false)?;
             profile.show(&test.name, depth, self.repeat, self.json);
         }
         self.model.free(seq);
@@ -138,9 +146,9 @@ impl Bench {
             match &mut profile {
                 None => self.model.forward(&chunk)?,
                 Some(profile) => {
-                    profile.resume();
+                    profile.begin();
                     let logits = self.model.forward_observed(&chunk, &mut |ran| profile.ran(ran))?;
-                    profile.pause();
+                    profile.end(&test.name);
                     logits
                 }
             };

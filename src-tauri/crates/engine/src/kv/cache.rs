@@ -19,10 +19,13 @@ use crate::error::{EngineError, Result};
 use crate::model::forget::Forgotten;
 
 mod age;
+mod lost;
 mod mark;
 mod room;
 
 pub use age::Turning;
+use lost::Lost;
+pub use lost::{Again, Next};
 use mark::Mark;
 
 /// Names a live sequence of one model. Never reused while the model is loaded.
@@ -66,6 +69,8 @@ struct Sequence {
     /// in order of position
     kept: Vec<Kept>,
     mark: Option<Mark>,
+    /// nothing stands in its pages
+    lost: Option<Lost>,
 }
 
 /// Where a sequence goes back to.
@@ -164,6 +169,7 @@ impl KvCache {
             state: None,
             kept: Vec::new(),
             mark: None,
+            lost: None,
         };
         self.sequences.insert(id, sequence);
         Ok(id)
@@ -184,6 +190,7 @@ impl KvCache {
             twin.window.share_from(window, window.first(), window.end(), window_pages);
             twin.state = sequence.state.inspect(|&slot| states.share(slot));
             twin.kept = sequence.kept.iter().map(|kept| kept.share(window_pages, states)).collect();
+            twin.lost = sequence.lost.as_ref().map(Lost::of_twin);
         }
         sequences.insert(copy, twin);
         Ok(copy)
@@ -271,6 +278,8 @@ impl KvCache {
         sequence.kept.drain(n_left..).for_each(|mut kept| kept.let_go(window_pages, states));
         let mark = sequence.mark.take_if(|mark| mark.position > to);
         mark.into_iter().for_each(|mark| states.release(mark.slot));
+        sequence.lost = sequence.lost.take().filter(|_| to > 0);
+        sequence.lost.iter_mut().for_each(|lost| lost.truncate(to));
         Ok(to)
     }
 
@@ -283,6 +292,10 @@ impl KvCache {
         };
         // of stretches that have aged nothing is held in part
         let whole = |to: usize| sequence.aged.reach(to);
+        if sequence.lost.is_some() {
+            // it is read again from the beginning, to wherever
+            return (whole(n.min(n_held)), From::Live);
+        }
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
         let live = live.map(whole).filter(of_itself).unwrap_or(0);
         let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
@@ -302,7 +315,8 @@ impl KvCache {
         let sequence = self.get(id)?;
         let position = sequence.tokens.len();
         let known = sequence.kept.last().is_some_and(|kept| kept.position == position);
-        if position == 0 || known || !self.geometry.can_lose() || self.geometry.max_kept == 0 {
+        let is_there = position > 0 && sequence.lost.is_none();
+        if !is_there || known || !self.geometry.can_lose() || self.geometry.max_kept == 0 {
             return Ok(());
         }
         while self.n_kept() >= self.geometry.max_kept {
@@ -326,7 +340,10 @@ impl KvCache {
     pub fn hold(&mut self, id: SequenceId) -> Result<()> {
         self.let_pass(id)?;
         let sequence = self.sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
-        sequence.held_from = self.geometry.window.map(|_| sequence.window.first());
+        match &mut sequence.lost {
+            Some(lost) => lost.set_held(true),
+            None => sequence.held_from = self.geometry.window.map(|_| sequence.window.first()),
+        }
         Ok(())
     }
 
@@ -335,6 +352,7 @@ impl KvCache {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.held_from = None;
+        sequence.lost.iter_mut().for_each(|lost| lost.set_held(false));
         sequence.window.forget_before(geometry.first_window_page(sequence.tokens.len()), window_pages);
         Ok(())
     }
@@ -359,12 +377,21 @@ impl KvCache {
         if self.n_pages_to_grow(id, n) > self.n_free_pages() {
             return Err(room::memory_full());
         }
-        self.make_room(id, n)?;
-        let Self { sequences, geometry, pages, window_pages, states, .. } = self;
+        let Self { sequences, geometry, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let n_held = sequence.tokens.len();
         let (write_from, end) = (n_held / geometry.page_len, geometry.pages_for(n_held + n));
         let page = sequence.pages.grow(write_from, end, pages);
+        Ok(Copies { page, ..self.reserve_forgetful(id, n)? })
+    }
+
+    /// The same of layers that forget: windows and states.
+    fn reserve_forgetful(&mut self, id: SequenceId, n: usize) -> Result<Copies> {
+        self.make_room(id, n)?;
+        let Self { sequences, geometry, window_pages, states, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let n_held = sequence.tokens.len();
+        let (write_from, end) = (n_held / geometry.page_len, geometry.pages_for(n_held + n));
         let window_page = match geometry.window {
             Some(_) => sequence.window.grow(write_from, end, window_pages),
             None => None,
@@ -382,7 +409,7 @@ impl KvCache {
             }
             None | Some(_) => None,
         };
-        Ok(Copies { page, window_page, state })
+        Ok(Copies { page: None, window_page, state })
     }
 
     /// Records tokens whose keys and values now stand in the reserved pages, and lets go of what their windows have

@@ -285,6 +285,15 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
     Ok(())
 }
 
+/// A precision that takes fewer bits than `kv` at hardly any loss. None: it takes as few, or heads don't fit.
+pub fn in_fewer_bits(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
+    let fits = |kv: &KvDType| check_precision(&kv_layout(spec, *kv)).is_ok();
+    match kv {
+        KvDType::F32 | KvDType::F16 => Some(KvDType::Q8_0).filter(fits),
+        KvDType::Q8_0 | KvDType::Q4_0 => None,
+    }
+}
+
 /// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
 pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);

@@ -187,6 +187,9 @@ pub fn write(
     piece: &Piece,
 ) -> Result<Vec<u8>> {
     let moved = || refused("snapshot.moved", format!("position {} has been left", piece.position));
+    if cache.is_lost(seq) {
+        return Err(moved());
+    }
     let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved)?;
     let aged = cache.aged(seq)?.at(piece.position);
     let aging = cache.geometry().ages.when;

@@ -16,10 +16,13 @@ impl Model {
             Aging::Pressure => {}
         }
         let Some(aged) = self.cache.age_one() else { return false };
-        if turn(&mut self.executor, &aged).is_err() {
-            // kernels of the CPU copy without error: were it otherwise, what is held would be lost
-            self.cache.clear();
-            return false;
+        if let Err(error) = turn(&mut self.executor, &aged) {
+            // what a card took with it is read again; kernels of the CPU copy without error: were it otherwise, what
+            // is held would be lost
+            if !error.is_of_gpu() || self.recover(error, &[]).is_err() {
+                self.cache.clear();
+                return false;
+            }
         }
         for page in aged.given_up {
             // one that stays only takes memory

@@ -1,10 +1,10 @@
 //! Batches of sequences through the executor: cut into runs, each with its rows, pages and states.
 
-use kernels::{Batch, Capacity, Executor, Interrupt, Observer};
+use kernels::{Batch, Capacity, Executor, Interrupt, Observer, Retention};
 
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model, Wanted};
 use crate::error::{EngineError, Result, guarded};
-use crate::kv::cache::{Copies, Turning};
+use crate::kv::cache::{Copies, SequenceId, Turning};
 use crate::tokenizer::Tokenizer;
 
 impl Model {
@@ -20,6 +20,11 @@ impl Model {
     pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
         self.answers()?;
         Ok(self.forward_all(batch, Some(observer))?.0)
+    }
+
+    /// From here on observers are told of steps by the clock of the device, where it has one. Error: no memory.
+    pub fn time_steps(&mut self, wanted: bool) -> Result<()> {
+        Ok(self.executor.time_steps(wanted)?)
     }
 
     /// As `forward`, with the tokenizer beside the borrowed logits.
@@ -47,17 +52,20 @@ impl Model {
                 Ok(ran) => break ran,
                 Err(error) => error,
             };
+            if error.is_of_gpu() {
+                let back_to: Vec<(SequenceId, usize)> =
+                    batch.iter().map(|chunk| chunk.seq).zip(n_before).collect();
+                // ends on the CPU at last, which has no such errors
+                self.recover(error, &back_to)?;
+                continue;
+            }
             for (index, (chunk, &n_held)) in batch.iter().zip(&n_before).enumerate() {
                 match self.rows.has(index) {
                     true => self.cache.revert(chunk.seq, n_held)?,
                     false => self.cache.truncate(chunk.seq, n_held)?,
                 };
             }
-            if !error.is_of_gpu() {
-                return Err(error);
-            }
-            // ends on the CPU at last, which has no such errors
-            self.recover(error)?;
+            return Err(error);
         };
         if let Some(settling) = &mut self.settling {
             settling.begin();
@@ -94,10 +102,13 @@ impl Model {
 
     /// Cuts the batch into runs of the executor.
     fn run_all(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<Ran> {
-        let capacity = self.executor.capacity();
-        let mut ran = Ran::Nothing;
         self.rows.clear();
         self.gathered.clear();
+        for chunk in batch {
+            self.read_again(chunk.seq)?;
+        }
+        let capacity = self.executor.capacity();
+        let mut ran = Ran::Nothing;
         for (index, chunk) in batch.iter().enumerate() {
             let n_held = self.cache.tokens(chunk.seq)?.len();
             for (i, &token) in chunk.tokens.iter().enumerate() {
@@ -136,16 +147,7 @@ impl Model {
         for (index, n) in rows.members() {
             let aged = cache.age_due(batch[index].seq)?;
             turn(executor, &aged)?;
-            let Copies { page, window_page, state } = cache.reserve(batch[index].seq, n)?;
-            if let Some((from, to)) = page {
-                executor.kv_copy_page(kernels::Retention::All, from, to)?;
-            }
-            if let Some((from, to)) = window_page {
-                executor.kv_copy_page(kernels::Retention::Window, from, to)?;
-            }
-            if let Some((from, to)) = state {
-                executor.copy_state(from, to)?;
-            }
+            make_copies(executor, &cache.reserve(batch[index].seq, n)?)?;
         }
         let mut tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
         let mut window_tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
@@ -200,6 +202,21 @@ impl Model {
 pub(super) fn turn(executor: &mut Executor, aged: &Turning) -> Result<()> {
     for &(from, to) in &aged.to_fill {
         executor.kv_age_page(from, to)?;
+    }
+    Ok(())
+}
+
+/// Before tokens are written: what others hold too is copied.
+pub(super) fn make_copies(executor: &mut Executor, copies: &Copies) -> Result<()> {
+    let Copies { page, window_page, state } = *copies;
+    if let Some((from, to)) = page {
+        executor.kv_copy_page(Retention::All, from, to)?;
+    }
+    if let Some((from, to)) = window_page {
+        executor.kv_copy_page(Retention::Window, from, to)?;
+    }
+    if let Some((from, to)) = state {
+        executor.copy_state(from, to)?;
     }
     Ok(())
 }

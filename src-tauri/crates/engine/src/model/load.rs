@@ -1,5 +1,6 @@
 //! From a validated file to a model that answers: family, spec, tensors, devices.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kernels::backends::BackendOptions;
@@ -9,6 +10,8 @@ use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
 use super::forward::Rows;
+use super::health::CardHealth;
+use super::relief::{self, CardTrouble, Relief};
 use super::room::{Asked, Room};
 use super::settle::Settling;
 use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo};
@@ -29,21 +32,37 @@ use crate::tokenizer::Tokenizer;
 const CHECKED: f32 = 0.05;
 const UPLOADED: f32 = 0.9;
 
-/// Where a graphics card is asked for and isn't there, or can't take the model, the CPU stands in.
+/// Where a graphics card is asked for and can't take the model, less is asked of it; where it isn't there, or can't take
+/// that either, the CPU stands in.
 pub(super) fn load(
     file: Arc<WeightFile>,
-    options: &LoadOptions,
+    asked: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Model> {
-    match load_on(file.clone(), options, progress) {
-        Err(error) if error.is_of_gpu() => {
-            let options = LoadOptions { devices: Devices::Cpu, ..options.clone() };
-            let mut model = load_on(file, &options, progress)?;
-            model.info.instead = Some(error);
-            Ok(model)
-        }
-        loaded => loaded,
+    let health = asked.card_health.or_own();
+    let (mut options, mut instead, mut troubles) = (asked.clone(), None, VecDeque::new());
+    let wants_card = !matches!(asked.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
+    if let Some(error) = health.given_up().filter(|_| wants_card) {
+        (options.devices, instead) = (Devices::Cpu, Some(error));
     }
+    let mut model = loop {
+        match load_on(file.clone(), &options, progress) {
+            Err(error) if error.is_of_gpu() => {
+                let spec = arch::spec(&file, arch::find(&file)?)?;
+                let relief = relief::next(&error, &mut options, asked, &health, &spec);
+                if matches!(relief, Relief::Cpu | Relief::CpuForSession) {
+                    instead = Some(error);
+                } else if relief != Relief::Anew {
+                    troubles.push_back(CardTrouble { error, relief });
+                }
+            }
+            loaded => break loaded?,
+        }
+    };
+    model.info.instead = instead;
+    (model.source.asked, model.source.health) = (asked.clone(), health);
+    model.source.troubles = troubles;
+    Ok(model)
 }
 
 fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
@@ -129,9 +148,11 @@ pub(super) struct Source {
     pub placed: Vec<Placed>,
     /// of adapters
     pub additions: Vec<Addition>,
-    /// how often a graphics card failed, and what of it nobody has asked for yet
-    pub n_faults: usize,
-    pub fault: Option<EngineError>,
+    /// as the user wanted it; `options` ask less of a card that failed
+    pub asked: LoadOptions,
+    pub health: CardHealth,
+    /// what nobody has asked for yet
+    pub troubles: VecDeque<CardTrouble>,
 }
 
 /// A model's weights on devices of their own, with what its checkpoints are known by there.
@@ -142,7 +163,9 @@ pub(super) struct Moved {
 
 impl Source {
     fn new(file: Arc<WeightFile>, family: Family, options: LoadOptions, placed: Vec<Placed>) -> Self {
-        Self { file, family, options, placed, additions: Vec::new(), n_faults: 0, fault: None }
+        let (additions, asked) = (Vec::new(), options.clone());
+        let (health, troubles) = (CardHealth::default(), VecDeque::new());
+        Self { file, family, options, placed, additions, asked, health, troubles }
     }
 
     /// The weights on the devices that the options name.

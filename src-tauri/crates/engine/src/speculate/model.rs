@@ -5,7 +5,7 @@ use super::{DraftLength, Guesser};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::kv::cache::SequenceId;
-use crate::model::{Chunk, Model, Wanted};
+use crate::model::{CardTrouble, Chunk, Model, Wanted};
 
 /// A guess that is less likely to be reached costs more than it brings.
 const LEAST_CHANCE: f32 = 0.4;
@@ -36,6 +36,11 @@ impl DraftModel {
     /// What a guess costs against a run of the model.
     pub fn cost(&self) -> f32 {
         self.cost
+    }
+
+    /// As `Model::take_trouble`.
+    pub fn take_trouble(&mut self) -> Option<CardTrouble> {
+        self.model.take_trouble()
     }
 
     /// Frees what is kept of requests that have ended.

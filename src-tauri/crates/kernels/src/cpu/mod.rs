@@ -201,7 +201,7 @@ impl Backend for Cpu {
                 pager.after(step, &graph, &state.memory.values);
             }
             if let Some(observe) = &mut observer {
-                observe(&Ran { graph: &graph, batch, step, values: &state.memory.values });
+                observe(&Ran { graph: &graph, batch, step, values: &state.memory.values, span: None });
             }
         }
         Ok(())

@@ -28,6 +28,7 @@ impl Device {
         n_bytes: u64,
         usage: wgpu::BufferUsages,
     ) -> Result<wgpu::Buffer, KernelError> {
+        self.fail_as_planned()?;
         // a binding can't be empty
         let size = n_bytes.next_multiple_of(4).max(16);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {

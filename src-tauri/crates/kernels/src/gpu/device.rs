@@ -2,14 +2,14 @@
 //! what a driver does: errors are noted and come back as `KernelError::Gpu`.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::pipeline::Pipelines;
 use crate::backends::{Card, absent};
 use crate::error::KernelError;
-use crate::fault::{Faults, GpuFault};
+use crate::fault::{FaultPlan, Faults, GpuFault, Moment};
 
 /// What kind of thing computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +163,8 @@ pub struct Device {
     pub(super) limits: wgpu::Limits,
     pub(super) pipelines: Pipelines,
     faults: Faults,
+    /// what a test wants of it
+    planned: OnceLock<FaultPlan>,
 }
 
 /// How long a card may take over one submission: far longer than any should, so that only what hangs is given up.
@@ -197,7 +199,8 @@ impl Device {
             wgpu::DeviceLostReason::Destroyed => {}
             wgpu::DeviceLostReason::Unknown => noted.note(GpuFault::Lost, message),
         });
-        Ok(Arc::new(Self { info, device, queue, limits, pipelines: Pipelines::default(), faults }))
+        let (pipelines, planned) = (Pipelines::default(), OnceLock::new());
+        Ok(Arc::new(Self { info, device, queue, limits, pipelines, faults, planned }))
     }
 
     pub fn info(&self) -> &AdapterInfo {
@@ -207,6 +210,21 @@ impl Device {
     /// As an error of this card.
     pub(super) fn error(&self, fault: GpuFault, message: impl Into<String>) -> KernelError {
         KernelError::Gpu { fault, adapter: self.info.name.clone(), message: message.into() }
+    }
+
+    /// The first plan of a test holds for allocations too.
+    pub(super) fn plan(&self, faults: &FaultPlan) {
+        if *faults != FaultPlan::default() {
+            self.planned.get_or_init(|| faults.clone());
+        }
+    }
+
+    /// Before memory is asked for: the fault that a test wants here.
+    pub(super) fn fail_as_planned(&self) -> Result<(), KernelError> {
+        match self.planned.get().and_then(|plan| plan.next(Moment::Allocation)) {
+            None => Ok(()),
+            Some(fault) => Err(self.error(fault, "a test wanted it")),
+        }
     }
 
     /// As if the driver had given up.

@@ -23,6 +23,7 @@ mod products;
 mod program;
 mod sequences;
 mod shader;
+mod timing;
 mod values;
 
 pub use device::{AdapterInfo, AdapterKind, Device, adapters, is_wanted};
@@ -32,12 +33,13 @@ use inputs::Inputs;
 use kept::Kept;
 use matrices::Matrices;
 use program::{Dispatch, Maker};
+use timing::Timer;
 use values::Values;
 
 use crate::backend::{Backend, BackendKind, Retain};
 use crate::check::{self, InUse};
 use crate::error::KernelError;
-use crate::fault::{FaultPlan, GpuFault};
+use crate::fault::{FaultPlan, GpuFault, Moment};
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::plan::fuse::{Fusion, Step, steps};
@@ -65,6 +67,8 @@ struct State {
     uniforms: Constants,
     vectors: Constants,
     programs: Vec<Program>,
+    /// where observers want its clock
+    timer: Option<Timer>,
     retain: Retain,
 }
 
@@ -90,6 +94,7 @@ impl Gpu {
 
     /// With a fault that a test wants.
     pub fn with_faults(device: Arc<Device>, faults: FaultPlan) -> Self {
+        device.plan(&faults);
         Self { gpu: device, state: None, faults, is_trusted: false, interrupt: None }
     }
 
@@ -107,7 +112,7 @@ impl Gpu {
 
     /// Before a submission: the fault that is due, as the card itself would have it.
     fn fail_as_planned(&self) -> Result<bool, KernelError> {
-        match self.faults.next() {
+        match self.faults.next(Moment::Submission) {
             None => Ok(false),
             Some(GpuFault::Wrong) => Ok(true),
             Some(GpuFault::Lost) => {
@@ -146,6 +151,7 @@ impl State {
             uniforms: Constants::new(gpu, wgpu::BufferUsages::UNIFORM),
             vectors: Constants::new(gpu, wgpu::BufferUsages::STORAGE),
             programs: Vec::new(),
+            timer: None,
             retain,
         };
         for nodes in runs_of(graph, device) {
@@ -201,14 +207,7 @@ impl State {
             let n = rest.iter().take_while(fits).count();
             let (now, later) = rest.split_at(n);
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for dispatch in now {
-                let (pipeline, [x, y, z]) = dispatch.of(batch);
-                if x * y * z > 0 {
-                    pass.set_pipeline(&pipeline.compute);
-                    pass.set_bind_group(0, &dispatch.bound, &[]);
-                    pass.dispatch_workgroups(x, y, z);
-                }
-            }
+            now.iter().for_each(|dispatch| dispatch.go(&mut pass, batch));
             drop(pass);
             rest = later;
             if !rest.is_empty() {
@@ -238,7 +237,40 @@ impl State {
                 let bytes = gpu.read_back(self.values.buffer(*q), 0, n_bytes)?;
                 floats_of(&bytes, self.values.mirror(*q, n_bytes as usize / size_of::<f32>()));
             }
-            observe(&Ran { graph: &self.graph, batch, step, values: &self.values });
+            observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: None });
+        }
+        Ok(())
+    }
+
+    /// All steps, told of with their times when they are done.
+    fn run_timed(
+        &self,
+        gpu: &Device,
+        timer: &mut Timer,
+        at: usize,
+        batch: &Batch,
+        observe: Observer,
+    ) -> Result<(), KernelError> {
+        timer.begin();
+        let (program, n_rows) = (&self.programs[at], batch.n_rows() as u64);
+        for steps in program.steps.chunks(timing::STEPS) {
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut cost = 0;
+            for (i, (_, range)) in steps.iter().enumerate() {
+                let dispatches = &program.dispatches[range.clone()];
+                cost += dispatches.iter().map(|dispatch| dispatch.cost * n_rows).sum::<u64>();
+                if cost > SUBMITTED {
+                    cost = 0;
+                    gpu.queue.submit([encoder.finish()]);
+                    encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                }
+                let mut pass = encoder.begin_compute_pass(&timer.around(i));
+                dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch));
+            }
+            let spans = timer.take(gpu, encoder, steps.len())?;
+            for ((step, _), span) in steps.iter().zip(spans) {
+                observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: Some(span) });
+            }
         }
         Ok(())
     }
@@ -285,13 +317,19 @@ impl State {
         observer: Option<Observer>,
     ) -> Result<(), KernelError> {
         let at = self.program(gpu, nodes)?;
-        let left = match observer {
-            Some(observe) => {
+        let mut timer = self.timer.take_if(|_| observer.is_some());
+        let left = match (observer, &mut timer) {
+            (Some(observe), Some(timer)) => {
+                self.run_timed(gpu, timer, at, batch, observe)?;
+                Self::encode(gpu, &[], batch)
+            }
+            (Some(observe), None) => {
                 self.run_observed(gpu, at, batch, observe)?;
                 Self::encode(gpu, &[], batch)
             }
-            None => Self::encode(gpu, &self.programs[at].dispatches, batch),
+            (None, _) => Self::encode(gpu, &self.programs[at].dispatches, batch),
         };
+        self.timer = self.timer.take().or(timer);
         let n_bytes = self.submit(gpu, left, at, batch);
         if n_bytes == 0 {
             return gpu.check();
@@ -385,6 +423,12 @@ impl Backend for Gpu {
     /// What has been submitted can't be taken back: only the next run is given up.
     fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
         self.interrupt = interrupt;
+    }
+
+    fn time_steps(&mut self, wanted: bool) -> Result<(), KernelError> {
+        let timer = if wanted { Timer::new(&self.gpu)? } else { None };
+        self.prepared_mut().timer = timer;
+        Ok(())
     }
 
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {

@@ -38,8 +38,18 @@ pub enum PerRow {
 }
 
 impl Dispatch {
+    /// Into a pass, unless it has nothing to do.
+    pub fn go(&self, pass: &mut wgpu::ComputePass, batch: &Batch) {
+        let (pipeline, [x, y, z]) = self.of(batch);
+        if x * y * z > 0 {
+            pass.set_pipeline(&pipeline.compute);
+            pass.set_bind_group(0, &self.bound, &[]);
+            pass.dispatch_workgroups(x, y, z);
+        }
+    }
+
     /// The kernel for a batch, and its workgroups, which may be none.
-    pub fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
+    fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
         let [x, y] = self.groups;
         match (self.rows, &self.single) {
             (PerRow::Once, _) => (&self.pipeline, [x, y, 1]),

@@ -52,7 +52,7 @@ impl KvCache {
     /// anything.
     pub fn age_one(&mut self) -> Option<Turning> {
         let left = |id: SequenceId| -> Option<(usize, SequenceId)> {
-            let sequence = self.sequences.get(&id)?;
+            let sequence = self.sequences.get(&id).filter(|sequence| sequence.lost.is_none())?;
             let n_may = sequence.tokens.len().saturating_sub(LEAST_EXACT) / STRETCH;
             (n_may > sequence.aged.n).then(|| (n_may - sequence.aged.n, id))
         };
@@ -111,7 +111,7 @@ impl KvCache {
     }
 
     /// The sequence's first `n` stretches are aged from here on.
-    fn age_to(&mut self, id: SequenceId, n: usize) -> Result<Turning> {
+    pub(super) fn age_to(&mut self, id: SequenceId, n: usize) -> Result<Turning> {
         let Self { sequences, geometry, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let indices = pages_of(geometry, sequence.aged.n..n);

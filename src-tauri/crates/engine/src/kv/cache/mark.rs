@@ -19,6 +19,10 @@ impl KvCache {
         let n_marks = self.sequences.values().filter(|sequence| sequence.mark.is_some()).count();
         let Self { sequences, geometry, states, .. } = self;
         let Some(sequence) = sequences.get_mut(&id) else { return false };
+        if let Some(lost) = &mut sequence.lost {
+            lost.set_mark(geometry.recurrent.then_some(sequence.tokens.len()));
+            return true;
+        }
         let Some(slot) = sequence.state else { return true };
         if n_marks >= geometry.n_mark_states {
             return false;
@@ -30,7 +34,9 @@ impl KvCache {
 
     /// Lets go of the mark. A sequence that has none, or doesn't live, is ignored.
     pub fn unmark(&mut self, id: SequenceId) {
-        let mark = self.sequences.get_mut(&id).and_then(|sequence| sequence.mark.take());
+        let Some(sequence) = self.sequences.get_mut(&id) else { return };
+        sequence.lost.iter_mut().for_each(|lost| lost.set_mark(None));
+        let mark = sequence.mark.take();
         mark.into_iter().for_each(|mark| self.states.release(mark.slot));
     }
 }

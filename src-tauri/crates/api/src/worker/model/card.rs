@@ -1,0 +1,78 @@
+//! What the user is told of a graphics card that failed or isn't there: what it means for them, then the cause.
+
+use engine::model::health::GIVEN_UP;
+use engine::{CardTrouble, EngineError, Model, Relief};
+
+use crate::error::{Error, ErrorKind};
+
+/// What became of a card while a model was loaded.
+pub fn loaded(model: &mut Model) -> Vec<Error> {
+    let mut all: Vec<Error> = std::iter::from_fn(|| model.take_trouble()).map(|it| told(&it)).collect();
+    all.extend(model.info().instead.as_ref().and_then(instead));
+    all
+}
+
+/// What was asked for is not there: the processor computes. None: that was said when it came to it.
+fn instead(error: &EngineError) -> Option<Error> {
+    let message = format!("The processor computes instead of the graphics card: {error}.");
+    let told = || Error::new(ErrorKind::Device, error.code(), message, error.remedy());
+    (error.code() != GIVEN_UP).then(told)
+}
+
+/// The card failed, and answers go on.
+pub fn told(trouble: &CardTrouble) -> Error {
+    let CardTrouble { error, relief } = trouble;
+    let done = match *relief {
+        Relief::Anew => "The graphics card was away for a moment; the answer goes on without a loss".to_owned(),
+        Relief::Rows(n) => {
+            format!("The graphics card is short of memory: prompts are read in smaller pieces, {n} tokens at once")
+        }
+        Relief::Kv(_) => {
+            "The graphics card is short of memory: the context is kept in 8 bits, which costs hardly any quality"
+                .to_owned()
+        }
+        Relief::Layers { on_card, of } => format!(
+            "The graphics card is short of memory: it computes {on_card} of {of} layers, the processor the others"
+        ),
+        Relief::Cpu => {
+            "The graphics card can't go on; the processor does, and the answer goes on without a loss".to_owned()
+        }
+        Relief::CpuForSession => {
+            "The graphics card failed twice within ten minutes: the processor computes until Inglenook starts again, \
+             and the answer goes on without a loss"
+                .to_owned()
+        }
+    };
+    Error::new(ErrorKind::Device, error.code(), format!("{done}. ({error}.)"), error.remedy())
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::KvDType;
+
+    use super::*;
+
+    #[test]
+    fn whatever_is_done_is_told_in_words_of_its_own() {
+        let error = || EngineError::new("kernels.gpu_memory", "the card has no memory left", "Close a game.");
+        let all = [
+            Relief::Anew,
+            Relief::Rows(64),
+            Relief::Kv(KvDType::Q8_0),
+            Relief::Layers { on_card: 4, of: 32 },
+            Relief::Cpu,
+            Relief::CpuForSession,
+        ];
+        let words: Vec<String> = all
+            .map(|relief| told(&CardTrouble { error: error(), relief }).message().to_owned())
+            .into_iter()
+            .collect();
+        for (at, message) in words.iter().enumerate() {
+            assert!(message.contains("the card has no memory left"), "{message}");
+            assert!(!words[..at].contains(message), "{message}");
+        }
+        assert!(words[1].contains("64 tokens") && words[3].contains("4 of 32 layers"));
+        assert!(instead(&error()).is_some());
+        assert!(instead(&EngineError::new(GIVEN_UP, "", "")).is_none());
+    }
+}

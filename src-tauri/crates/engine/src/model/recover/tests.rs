@@ -1,0 +1,214 @@
+//! Sequences whose pages and states are ruined go on bit by bit as if they weren't: windows that have passed most of the
+//! text, recurrent states, what is shared, what was kept or marked to go back to, and what has aged.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kernels::Retention;
+use weights::{SharedBytes, WeightFile};
+
+use super::super::{Chunk, Devices, Wanted};
+use super::*;
+use crate::TokenId;
+use crate::kv::aging::Aging;
+use crate::shape::{self, Shape};
+
+/// Of the families in small those whose sequences lose something as they go on, and one that keeps everything.
+const FAMILIES: [&str; 7] = ["llama", "gemma3", "gpt_oss", "qwen2-window", "lfm2", "qwen3_5", "qwen3_5_moe"];
+
+fn options() -> LoadOptions {
+    LoadOptions {
+        devices: Devices::Cpu,
+        threads: Some(1),
+        max_rows: Some(48),
+        max_sequences: 4,
+        ..LoadOptions::default()
+    }
+}
+
+fn family(name: &str) -> Model {
+    let families = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/reference/families");
+    let file = Arc::new(WeightFile::open(&families.join(name)).unwrap());
+    Model::load(file, &LoadOptions { ctx: Some(256), ..options() }, &mut |_| {}).unwrap()
+}
+
+/// Contexts that age, in small.
+fn that_ages(kv_aging: Aging) -> Model {
+    let shape = *shape::find("llama-3.2-1b").unwrap();
+    let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
+    let shape = Shape { n_layers: 2, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
+    let mut bytes = Vec::new();
+    shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
+    let file = Arc::new(WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap());
+    let options = LoadOptions { kv_aging, ctx: Some(2048), max_rows: Some(128), ..options() };
+    let model = Model::load(file, &options, &mut |_| {}).unwrap();
+    assert_eq!(model.info().kv_aging, kv_aging);
+    model
+}
+
+fn text(n: usize, seed: u32) -> Vec<TokenId> {
+    (0..n as u32).map(|i| (i * 37 + seed * 101 + i * i % 11) % 100).collect()
+}
+
+/// What a device that failed leaves: nothing that means anything.
+fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
+    model.cache.lose(back_to);
+    let capacity = model.executor.capacity();
+    for layer in 0..model.executor.graph().kv().layers.len() {
+        let retention = model.executor.graph().kv().layers[layer].retention();
+        for page in 0..capacity.all_pages(retention) as u32 {
+            let n_bytes = model.executor.kv_layout(layer, page).page_bytes();
+            model.executor.kv_write_page(layer, page, &vec![0x25; n_bytes]).unwrap();
+        }
+    }
+    let n_floats: usize = model.executor.graph().kv().states.iter().sum();
+    for slot in 0..capacity.n_states as u32 {
+        model.executor.write_state(slot, &vec![0x25; 4 * n_floats]).unwrap();
+    }
+}
+
+/// The last logits of each, as bits.
+fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId])]) -> Vec<u32> {
+    let batch: Vec<Chunk> =
+        chunks.iter().map(|&(seq, tokens)| Chunk { seq, tokens, logits: Wanted::Last }).collect();
+    let logits = model.forward(&batch).unwrap();
+    (0..logits.n_rows()).flat_map(|row| logits.row(row).unwrap().iter().map(|x| x.to_bits())).collect()
+}
+
+/// Three sequences, two of them of one prompt, and what becomes of them after `now`.
+fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, Vec<usize>) {
+    let (prompt, mut logits, mut reached) = (text(150, 1), Vec::new(), Vec::new());
+    let a = model.new_sequence().unwrap();
+    for (tokens, keeps) in [(&prompt[..100], true), (&prompt[100..149], true), (&prompt[149..], false)] {
+        logits.push(read(model, &[(a, tokens)]));
+        if keeps {
+            model.keep(a).unwrap();
+        }
+    }
+    let b = model.fork(a).unwrap();
+    logits.push(read(model, &[(a, &text(20, 2))]));
+    logits.push(read(model, &[(b, &text(30, 3))]));
+    let c = model.new_sequence().unwrap();
+    logits.push(read(model, &[(c, &text(40, 4))]));
+    assert!(model.mark(a));
+    now(model);
+    logits.push(read(model, &[(a, &[7, 8, 9]), (b, &[5]), (c, &text(60, 5))]));
+    // guesses that were wrong are taken back
+    reached.push(model.truncate(a, 171).unwrap());
+    model.unmark(a);
+    logits.push(read(model, &[(b, &[6]), (a, &[11])]));
+    // the same prompt asked again
+    for (seq, n) in [(a, 149), (b, 100)] {
+        reached.push(model.truncate(seq, n).unwrap());
+        logits.push(read(model, &[(seq, &text(25, 6))]));
+    }
+    let d = model.fork(b).unwrap();
+    logits.push(read(model, &[(d, &[1, 2]), (b, &[3])]));
+    (logits, reached)
+}
+
+#[test]
+fn whatever_a_family_keeps_is_read_again_bit_by_bit() {
+    for name in FAMILIES {
+        let expected = story(&mut family(name), &mut |_| {});
+        let found = story(&mut family(name), &mut |model| ruin(model, &[]));
+        assert_eq!(found.1, expected.1, "{name}: positions");
+        assert!(found.0 == expected.0, "{name}");
+        // and once more, before anything was read again
+        let found = story(&mut family(name), &mut |model| (0..2).for_each(|_| ruin(model, &[])));
+        assert!(found == expected, "{name}, twice");
+    }
+}
+
+#[test]
+fn what_is_lost_can_be_gone_back_in_and_forked_before_it_is_read() {
+    for name in FAMILIES {
+        let (prompt, mut all) = (text(140, 1), Vec::new());
+        for is_ruined in [false, true] {
+            let mut model = family(name);
+            let a = model.new_sequence().unwrap();
+            read(&mut model, &[(a, &prompt)]);
+            let other = model.new_sequence().unwrap();
+            read(&mut model, &[(other, &prompt[..70])]);
+            if is_ruined {
+                // of a run that failed
+                ruin(&mut model, &[(a, 120)]);
+                assert_eq!(model.len(a).unwrap(), 120);
+            } else {
+                model.truncate(a, 0).unwrap();
+                read(&mut model, &[(a, &prompt[..120])]);
+            }
+            let twin = model.fork(a).unwrap();
+            let n = model.truncate(other, 64).unwrap();
+            let logits = read(&mut model, &[(other, &prompt[n..90]), (twin, &[3]), (a, &[4, 5])]);
+            all.push((logits, model.kv_usage().n_pages));
+            assert!(!model.cache.is_lost(a) && !model.cache.is_lost(twin));
+            model.free(a);
+            model.free(twin);
+            model.free(other);
+            let pools = model.kv_pools();
+            assert!(pools.iter().all(|pool| pool.n_held == 0), "{name}: {pools:?}");
+        }
+        assert!(all[0].0 == all[1].0, "{name}");
+    }
+}
+
+/// What others have read already isn't read once more.
+#[test]
+fn what_is_shared_is_read_once() {
+    let mut model = family("llama");
+    let a = model.new_sequence().unwrap();
+    read(&mut model, &[(a, &text(130, 1))]);
+    let b = model.fork(a).unwrap();
+    ruin(&mut model, &[]);
+    read(&mut model, &[(a, &[1])]);
+    let again = model.cache.begin_again(b).unwrap().unwrap();
+    assert_eq!((again.tokens.len(), model.len(b).unwrap()), (130, 128), "whole pages are there");
+    model.cache.give_back(b, again);
+    assert_eq!(model.len(b).unwrap(), 130);
+}
+
+#[test]
+fn what_has_aged_ages_again_where_it_did() {
+    for kv_aging in [Aging::After(256), Aging::Pressure] {
+        let mut all = Vec::new();
+        for is_ruined in [false, true] {
+            let mut model = that_ages(kv_aging);
+            let a = model.new_sequence().unwrap();
+            read(&mut model, &[(a, &text(1300, 1))]);
+            if kv_aging == Aging::Pressure {
+                assert!(model.age_some() && model.age_some());
+                read(&mut model, &[(a, &text(20, 2))]);
+                assert!(model.age_some());
+            }
+            let n_aged = model.n_aged(a).unwrap();
+            assert!(n_aged > 2, "{kv_aging}: {n_aged}");
+            let b = model.fork(a).unwrap();
+            if is_ruined {
+                ruin(&mut model, &[]);
+            }
+            let logits = read(&mut model, &[(a, &text(9, 3)), (b, &text(5, 4))]);
+            let aged = (model.cache.aged(a).unwrap().clone(), model.cache.aged(b).unwrap().clone());
+            all.push((logits, aged));
+        }
+        assert!(all[0] == all[1], "{kv_aging}");
+    }
+}
+
+/// Others go on, and what can't be is told by name.
+#[test]
+fn a_context_that_has_forgotten_is_lost_alone() {
+    let mut model = family("llama");
+    let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
+    let forget = super::super::Forget { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
+    let shown = model.read_forgetting(a, &text(200, 1), forget, &mut |_| true).unwrap();
+    let n_held = model.len(a).unwrap();
+    read(&mut model, &[(a, &shown[n_held..]), (b, &text(40, 2))]);
+    let twin = model.fork(b).unwrap();
+    let expected = read(&mut model, &[(twin, &[3])]);
+    ruin(&mut model, &[]);
+    let failed = model.forward(&[Chunk { seq: a, tokens: &[1], logits: Wanted::Last }]).err().unwrap();
+    assert_eq!((failed.code(), model.len(a).unwrap()), ("kv.forgotten", 0));
+    assert!(read(&mut model, &[(b, &[3])]) == expected);
+    assert_eq!(model.executor.graph().kv().layers[0].retention(), Retention::All);
+}

@@ -1,0 +1,143 @@
+//! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
+//! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
+
+use kernels::KvDType;
+
+use super::health::CardHealth;
+use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
+use crate::error::EngineError;
+use crate::kv::aging::Aging;
+use crate::kv::size::in_fewer_bits;
+use crate::spec::ModelSpec;
+
+/// What was done about a card that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relief {
+    /// it was opened anew
+    Anew,
+    /// prompts are read in smaller pieces: so many tokens at once
+    Rows(usize),
+    /// keys and values are stored in fewer bits
+    Kv(KvDType),
+    /// it has fewer layers, the processor the others
+    Layers { on_card: usize, of: usize },
+    /// the processor computes
+    Cpu,
+    /// and will until the program starts again
+    CpuForSession,
+}
+
+/// A card that failed though answers go on, and what was done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardTrouble {
+    pub error: EngineError,
+    pub relief: Relief,
+}
+
+/// Rows of one run are made fewer by so much at a time, down to these: fewer would read weights for too few tokens.
+const FEWER: usize = 4;
+const FEWEST_ROWS: usize = 16;
+
+/// Of a model's layers a card has at least so many: below, what is sent to and fro is not worth it.
+const LEAST_OF_LAYERS: usize = 8;
+
+/// What is asked next of a card that failed with `error`, and by which options. `asked`: those of the user.
+pub(super) fn next(
+    error: &EngineError,
+    options: &mut LoadOptions,
+    asked: &LoadOptions,
+    health: &CardHealth,
+    spec: &ModelSpec,
+) -> Relief {
+    match error.code() {
+        "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, Relief::Cpu)),
+        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.failed() => Relief::Anew,
+        "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, Relief::CpuForSession),
+        _ => cpu(options, asked, Relief::Cpu),
+    }
+}
+
+/// The processor has what the card was spared.
+fn cpu(options: &mut LoadOptions, asked: &LoadOptions, relief: Relief) -> Relief {
+    *options = LoadOptions { devices: Devices::Cpu, ..asked.clone() };
+    relief
+}
+
+/// None: less can't be asked of it.
+fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<Relief> {
+    let rows = options.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
+    if rows > FEWEST_ROWS && !spec.looks_ahead() {
+        let rows = (rows / FEWER).max(FEWEST_ROWS);
+        options.max_rows = Some(rows);
+        return Some(Relief::Rows(rows));
+    }
+    // what ages has two precisions already
+    if options.kv_aging == Aging::Off
+        && let Some(kv) = in_fewer_bits(spec, options.kv)
+    {
+        options.kv = kv;
+        return Some(Relief::Kv(kv));
+    }
+    let of = spec.layers.len();
+    let Devices::Gpu { layers } = options.devices else { return None };
+    let on_card = layers.unwrap_or(of).min(of) / 2;
+    if on_card * LEAST_OF_LAYERS < of || on_card == 0 {
+        return None;
+    }
+    options.devices = Devices::Gpu { layers: Some(on_card) };
+    Some(Relief::Layers { on_card, of })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::tests::small;
+
+    fn error(code: &'static str) -> EngineError {
+        EngineError::new(code, "", "")
+    }
+
+    #[test]
+    fn less_and_less_is_asked_of_a_full_card() {
+        let model = small("llama-3.2-1b", 16);
+        let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+        let mut full = || {
+            let relief = next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+            (relief, options.clone())
+        };
+        let steps: Vec<_> = (0..7).map(|_| full()).collect();
+        let expected = [
+            Relief::Rows(64),
+            Relief::Rows(16),
+            Relief::Kv(KvDType::Q8_0),
+            Relief::Layers { on_card: 8, of: 16 },
+            Relief::Layers { on_card: 4, of: 16 },
+            Relief::Layers { on_card: 2, of: 16 },
+            Relief::Cpu,
+        ];
+        assert_eq!(steps.iter().map(|(relief, _)| *relief).collect::<Vec<_>>(), expected);
+        let (_, last_on_card) = &steps[5];
+        assert_eq!((last_on_card.max_rows, last_on_card.kv), (Some(16), KvDType::Q8_0));
+        assert_eq!(last_on_card.devices, Devices::Gpu { layers: Some(2) });
+        assert_eq!(
+            steps[6].1,
+            LoadOptions { devices: Devices::Cpu, ..asked.clone() },
+            "nothing is spared there"
+        );
+    }
+
+    #[test]
+    fn what_a_smaller_part_would_not_help_goes_to_the_processor() {
+        let model = small("llama-3.2-1b", 2);
+        let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        for code in ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong"] {
+            let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), Relief::Cpu);
+            assert_eq!(options.devices, Devices::Cpu);
+        }
+        let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+        let mut lost = || next(&error("kernels.gpu_lost"), &mut options, &asked, &health, model.spec());
+        assert_eq!([lost(), lost()], [Relief::Anew, Relief::CpuForSession]);
+    }
+}

@@ -1,0 +1,109 @@
+//! A card whose memory is full, as models are loaded and as they answer: less and less is asked of it, each step is told
+//! once, and no answer fails.
+
+use std::sync::Arc;
+
+use engine::shape::{self, Shape};
+use engine::{Devices, FaultPlan, GpuFault, KvDType, LoadOptions, Model, Relief};
+use weights::{SharedBytes, WeightFile};
+
+use super::{is_on_card, load, next, options, reliefs, troubles, wants_all};
+
+/// Of four layers, with heads that can be kept in 8 bits.
+fn file() -> Arc<WeightFile> {
+    let shape = *shape::find("llama-3.2-1b").unwrap();
+    let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
+    let shape = Shape { n_layers: 4, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
+    let mut bytes = Vec::new();
+    shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
+    Arc::new(WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap())
+}
+
+/// All that is done for a card of four layers before the processor takes them.
+const LADDER: [Relief; 5] = [
+    Relief::Rows(64),
+    Relief::Rows(16),
+    Relief::Kv(KvDType::Q8_0),
+    Relief::Layers { on_card: 2, of: 4 },
+    Relief::Layers { on_card: 1, of: 4 },
+];
+
+const N_TOKENS: usize = 30;
+
+fn answer(model: &mut Model) -> Vec<u32> {
+    let seq = model.new_sequence().unwrap();
+    let (mut tokens, mut ids) = ((0..70u32).map(|i| i * 37 % 500).collect::<Vec<u32>>(), Vec::new());
+    for _ in 0..N_TOKENS {
+        tokens = vec![next(model, seq, &tokens)];
+        ids.extend(&tokens);
+    }
+    ids
+}
+
+#[test]
+fn a_model_is_loaded_with_less_until_it_fits() {
+    let file = file();
+    let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
+    let by_processor =
+        answer(&mut load(&file, &LoadOptions { devices: Devices::Cpu, ..options(&FaultPlan::default()) }));
+    for n_times in 1..=LADDER.len() + 1 {
+        let plan = FaultPlan::full_at(3, n_times as u64);
+        let mut model = load(&file, &options(&plan));
+        assert!(plan.is_over(), "{n_times}");
+        assert_eq!(reliefs(&mut model), LADDER[..n_times.min(LADDER.len())], "{n_times}");
+        let (on_card, instead) = (is_on_card(&model), model.info().instead.clone());
+        match n_times {
+            1 | 2 => assert_eq!(answer(&mut model), expected, "{n_times}: only the pieces are smaller"),
+            3..=5 => assert_eq!(answer(&mut model).len(), N_TOKENS),
+            _ => assert_eq!(answer(&mut model), by_processor, "as if nobody had asked for a card"),
+        }
+        assert_eq!(on_card, n_times <= LADDER.len(), "{n_times}");
+        assert_eq!(instead.map(|error| error.code()), (!on_card).then_some("kernels.gpu_memory"));
+        assert_eq!(model.max_rows(), [64, 16, 16, 16, 16, 256][n_times - 1]);
+    }
+}
+
+/// Wherever memory is asked for while a model is loaded.
+#[test]
+fn no_allocation_may_fail_a_load() {
+    let file = file();
+    let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
+    let mut at = 0;
+    loop {
+        let plan = FaultPlan::full_at(at, 1);
+        let mut model = load(&file, &options(&plan));
+        if !plan.is_over() {
+            break;
+        }
+        assert_eq!(reliefs(&mut model), LADDER[..1], "allocation {at}");
+        assert!(is_on_card(&model), "allocation {at}");
+        if wants_all() || at == 0 {
+            assert_eq!(answer(&mut model), expected, "allocation {at}");
+        }
+        at += if wants_all() { 1 } else { 7 };
+    }
+    assert!(at > 7, "{at} allocations are no model");
+}
+
+#[test]
+fn an_answer_goes_on_with_less() {
+    let file = file();
+    let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
+    let all: Vec<Relief> = LADDER.into_iter().chain([Relief::Cpu]).collect();
+    for n_times in 1..=all.len() {
+        // every fourth token
+        let plan = FaultPlan::again(3, GpuFault::Memory, n_times as u64);
+        let mut model = load(&file, &options(&plan));
+        let found = answer(&mut model);
+        assert!(plan.is_over(), "{n_times}");
+        let told = troubles(&mut model);
+        assert!(told.iter().all(|it| it.error.code() == "kernels.gpu_memory"), "{told:?}");
+        assert_eq!(told.iter().map(|it| it.relief).collect::<Vec<_>>(), all[..n_times]);
+        assert_eq!(found.len(), N_TOKENS);
+        if n_times <= 2 {
+            assert_eq!(found, expected, "{n_times}: only the pieces are smaller");
+        }
+        assert_eq!(is_on_card(&model), n_times < all.len());
+        assert_eq!(model.info().kv_bytes_per_token, if (3..=5).contains(&n_times) { 1088 } else { 2048 });
+    }
+}

@@ -1,0 +1,69 @@
+//! A card that is lost again and again is left alone for the rest of the session; one that is lost now and then isn't.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::model::health::{AGAIN_WITHIN, GIVEN_UP};
+use engine::{CardHealth, FaultPlan, GpuFault, LoadOptions, Model, Relief};
+use io::{Clock, ManualClock};
+
+use super::{is_on_card, load, next, open, options, reliefs};
+
+/// 24 tokens; so long after each.
+fn answer(model: &mut Model, clock: &ManualClock, later: Duration) -> Vec<u32> {
+    let seq = model.new_sequence().unwrap();
+    let (mut tokens, mut ids) = (vec![1, 9, 17, 4], Vec::new());
+    for _ in 0..24 {
+        tokens = vec![next(model, seq, &tokens)];
+        ids.extend(&tokens);
+        clock.advance(later);
+    }
+    ids
+}
+
+#[test]
+fn lost_twice_in_ten_minutes_is_once_too_often() {
+    let (file, clock) = (open("llama"), Arc::new(ManualClock::new(0)));
+    let session = || {
+        let clock = clock.clone();
+        CardHealth::by(move || clock.monotonic())
+    };
+    let expected = answer(&mut load(&file, &options(&FaultPlan::default())), &clock, Duration::ZERO);
+    // the second is lost some seven tokens after the first
+    let cases = [
+        (AGAIN_WITHIN / 5, [Relief::Anew, Relief::Anew], true),
+        (AGAIN_WITHIN / 20, [Relief::Anew, Relief::CpuForSession], false),
+    ];
+    for (later, expected_reliefs, on_card) in cases {
+        let (plan, card_health) = (FaultPlan::again(8, GpuFault::Lost, 2), session());
+        let mut model = load(&file, &LoadOptions { card_health: card_health.clone(), ..options(&plan) });
+        assert_eq!(answer(&mut model, &clock, later), expected, "{later:?}");
+        assert!(plan.is_over());
+        assert_eq!(reliefs(&mut model), expected_reliefs, "{later:?}: said once each");
+        assert_eq!(is_on_card(&model), on_card);
+        clock.advance(10 * AGAIN_WITHIN);
+        // whatever model comes next
+        let next = load(&open("gemma3"), &LoadOptions { card_health, ..options(&FaultPlan::default()) });
+        assert_eq!(is_on_card(&next), on_card);
+        let instead = next.info().instead.as_ref().map(|error| error.code());
+        assert_eq!(instead, (!on_card).then_some(GIVEN_UP));
+    }
+}
+
+/// Without a clock any second time is one too many, as before.
+#[test]
+fn two_models_of_one_session_share_what_a_card_is_worth() {
+    let (file, clock) = (open("llama"), ManualClock::new(0));
+    let health = CardHealth::by(|| Duration::ZERO);
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        let plan = FaultPlan::before(5, GpuFault::TimeOut);
+        let mut model = load(&file, &LoadOptions { card_health: health.clone(), ..options(&plan) });
+        answer(&mut model, &clock, Duration::ZERO);
+        all.extend(reliefs(&mut model));
+    }
+    assert_eq!(all, [Relief::Anew, Relief::CpuForSession]);
+    let mut alone = load(&file, &options(&FaultPlan::again(5, GpuFault::Lost, 2)));
+    answer(&mut alone, &clock, Duration::ZERO);
+    assert_eq!(reliefs(&mut alone), [Relief::Anew, Relief::CpuForSession]);
+}
