@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use api::machine::{Power, Recall};
+use api::machine::cards::Choice;
+use api::machine::{Machine, Power, Recall};
 use api::{Dirs, Error, Result};
 use clap::Args;
 use engine::LoadOptions;
@@ -36,11 +37,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     let clock = RealClock::new();
     let bandwidth = measure_bandwidth(threads, BUDGET, &|| clock.monotonic()).map_err(error)?;
     let cards = kernels::gpu::adapters();
-    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
-    let asked = place::asked_of_cards(global)?;
-    let mut on_processor = LoadOptions::default();
-    machine.apply(&mut on_processor);
-    let choice = place::cards(&dirs, &asked, &clock).choose(recall, &on_processor);
+    let choice = chosen(global, &machine, recall)?;
     let why = format!(
         "{} kernels are the fastest {}; {}",
         used.name(),
@@ -68,15 +65,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
             },
             "adapters": cards.iter().map(described).collect::<Vec<_>>(),
             "bandwidth_gb_s": bandwidth / GB,
-            "auto": {
-                "backend": choice.backend(),
-                "cards": choice.cards.iter().map(|card| card.at).collect::<Vec<_>>(),
-                "measured": choice.measured,
-                "level": used.name(),
-                "threads": threads,
-                "why": why,
-                "threads_why": machine.why,
-            },
+            "auto": auto(&choice, &machine, used.name(), &why),
         }));
         return Ok(());
     }
@@ -104,6 +93,27 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         vec!["auto chooses".into(), format!("{}: {why}", choice.backend())],
     ]));
     Ok(())
+}
+
+/// Whether cards compute, measured where they never were.
+fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
+    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
+    let (asked, clock) = (place::asked_of_cards(global)?, RealClock::new());
+    let mut on_processor = LoadOptions::default();
+    machine.apply(&mut on_processor);
+    Ok(place::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
+}
+
+fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {
+    json!({
+        "backend": choice.backend(),
+        "cards": choice.cards.iter().map(|card| card.at).collect::<Vec<_>>(),
+        "measured": choice.measured,
+        "level": level,
+        "threads": machine.threads,
+        "why": why,
+        "threads_why": machine.why,
+    })
 }
 
 fn described(card: &AdapterInfo) -> Value {
