@@ -72,7 +72,7 @@ fn software_is_checked_only_where_it_is_wanted() {
 }
 
 #[test]
-fn what_a_driver_compiled_serves_the_next_start_and_what_is_damaged_is_dropped() {
+fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     let key = adapters()[0].key();
     let known = Notebook::default();
     let device = Device::open_with(&Card::Any, &known, Check::Cards).unwrap();
@@ -89,7 +89,8 @@ fn what_a_driver_compiled_serves_the_next_start_and_what_is_damaged_is_dropped()
     damaged[4] ^= 0xff;
     known.change(&key, |known| known.pipelines = Some(damaged.into()));
     let next = Device::open_with(&Card::Any, &again(&known), Check::Cards).unwrap();
-    assert_eq!(next.compiled().unwrap().len(), empty.len(), "refused");
+    // no code is left of it (Mesa's software never keeps any), and the card works
+    assert_eq!(next.compiled().unwrap().len(), empty.len());
     prepare(&next, DType::F32).unwrap();
 }
 
