@@ -5,6 +5,7 @@
 mod adapters;
 mod aged;
 mod card_faults;
+mod cards;
 mod checkpoints;
 mod cli;
 mod configs;

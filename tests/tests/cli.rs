@@ -394,6 +394,20 @@ fn profile(backend: &str, line: u64) {
 }
 
 #[test]
+fn a_card_that_is_not_there_is_told_and_the_processor_computes() {
+    let home = Home::new();
+    for flags in [&["--device", "no such card"][..], &["--backend", "gpu", "--device", "99"]] {
+        let run = ["run", "--model", "starter", "--prompt", "Hi", "--max-tokens", "1"];
+        let done = home.run(&[&run[..], flags].concat());
+        let said = text(&done.stderr);
+        assert!(
+            done.status.success() && said.contains("The processor computes instead"),
+            "{flags:?}: {said}"
+        );
+    }
+}
+
+#[test]
 fn a_processor_with_wrong_kernels_gets_others_and_is_told_so() {
     let home = Home::new();
     let good = home.json(&["devices"]);
@@ -401,6 +415,10 @@ fn a_processor_with_wrong_kernels_gets_others_and_is_told_so() {
         (&good["cpu"]["wrong_kernels"], good["cpu"]["threads"].as_u64() >= Some(1)),
         (&json!([]), true)
     );
+    let auto = &good["auto"];
+    let n_chosen = auto["cards"].as_array().map(Vec::len);
+    assert!(auto["why"].as_str().is_some_and(|why| !why.is_empty()), "{auto}");
+    assert_eq!(auto["backend"] == "gpu", n_chosen > Some(0), "{auto}");
     // as if the check had found something on this processor
     let path = home.0.join("processors.json");
     let mut record: Value = serde_json::from_slice(&std::fs::read(&path).expect("kept")).expect("JSON");

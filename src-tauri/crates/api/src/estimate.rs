@@ -83,11 +83,13 @@ pub struct Asked {
     pub kv: Kv,
     /// Layers that a graphics card is to have.
     pub on_card: OnCard,
+    /// Bytes of it that a model may take at most. None: what it has room for.
+    pub card_limit: Option<u64>,
 }
 
 impl Default for Asked {
     fn default() -> Self {
-        Self { context: DEFAULT_CONTEXT, kv: Kv::default(), on_card: OnCard::default() }
+        Self { context: DEFAULT_CONTEXT, kv: Kv::default(), on_card: OnCard::default(), card_limit: None }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::catalog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::estimate::{self, Asked, Card, Here, Known, OnCard, offers};
 use crate::machine::speeds::{self, Speeds};
-use crate::machine::{self, Recall};
+use crate::machine::{self, Recall, cards};
 use crate::settings::DEFAULT_CONTEXT;
 use crate::types::{AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo};
 use crate::worker::protocol::{Backend, Kv, LoadSpec, Location, Ran};
@@ -166,14 +166,20 @@ impl Shared {
             let state = self.state();
             (state.speeds.clone(), state.asked)
         };
-        let card = (asked.on_card != OnCard::Nothing).then(|| self.card()).flatten();
+        let card = match asked.on_card {
+            OnCard::Nothing => None,
+            OnCard::IfFaster(_) => cards::remembered(&*self.io, &self.data),
+            OnCard::Fitting | OnCard::Layers(_) => self.card(),
+        };
+        let card = card
+            .map(|(name, room)| Card { name, memory_bytes: room.into_iter().chain(asked.card_limit).min() });
         Here { free_bytes: resident::free_bytes(), total_bytes: resident::total_bytes(), speeds, card }
     }
 
-    /// The graphics card that would be asked; drivers are looked for once.
-    fn card(&self) -> Option<Card> {
+    /// The graphics card that would be asked, and what a model may have of it; drivers are looked for once.
+    fn card(&self) -> Option<(String, Option<u64>)> {
         let first = self.card.get_or_init(|| kernels::gpu::adapters().into_iter().next());
-        first.as_ref().map(|info| Card { name: info.name.clone(), memory_bytes: info.memory_bytes })
+        first.as_ref().map(|info| (info.name.clone(), cards::room(info, None)))
     }
 
     /// `id`: whose runs count.
@@ -240,12 +246,13 @@ impl Shared {
 
 fn asked_of(load: &LoadSpec) -> Asked {
     let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
-    let on_card = match (load.backend, load.gpu_layers) {
-        (Backend::Auto | Backend::Cpu | Backend::Scalar, _) => OnCard::Nothing,
-        (Backend::Gpu, None) => OnCard::All,
+    let on_card = match (load.backend, load.cards.layers) {
+        (Backend::Cpu | Backend::Scalar, _) => OnCard::Nothing,
+        (Backend::Auto, n) => OnCard::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
+        (Backend::Gpu, None) => OnCard::Fitting,
         (Backend::Gpu, Some(n)) => OnCard::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
     };
-    Asked { context, kv: load.kv, on_card }
+    Asked { context, kv: load.kv, on_card, card_limit: load.cards.memory }
 }
 
 impl State {

@@ -172,6 +172,8 @@ struct Running {
 struct Shared {
     io: Arc<dyn Io>,
     clock: Arc<dyn Clock>,
+    /// What has been found out about this computer lies there.
+    data: std::path::PathBuf,
     /// Stored contexts.
     contexts: CheckpointFolder,
     events: Arc<Feed<AppEvent>>,
@@ -359,6 +361,7 @@ impl App {
         let shared = Arc::new_cyclic(|shared| Shared {
             io,
             clock,
+            data: dirs.data.clone(),
             contexts,
             events,
             state: Mutex::new(State::over(session)),

@@ -5,6 +5,7 @@
 //! costs a second check, nothing else.
 
 mod beside;
+pub mod cards;
 mod cores;
 mod record;
 pub mod speeds;

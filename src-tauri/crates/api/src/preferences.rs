@@ -12,7 +12,7 @@ use crate::chat::Responder;
 use crate::embed::Purpose;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, Preset};
-use crate::machine::{self, Numa};
+use crate::machine::{self, Numa, cards};
 use crate::settings::{self, DEFAULT_CONTEXT, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
 use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
@@ -22,8 +22,10 @@ use crate::{App, Running, quantized};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub backend: Option<Backend>,
-    /// Layers on the graphics card. None: all.
+    /// Layers on graphics cards. None: as many as fit.
     pub gpu_layers: Option<usize>,
+    /// Graphics cards, by number or a part of their name. Empty: as the settings say.
+    pub gpu_devices: Vec<String>,
     pub threads: Option<usize>,
     pub affinity: Option<bool>,
     pub numa: Option<Numa>,
@@ -101,7 +103,10 @@ impl App {
         if setting.key == "context_disk" {
             self.apply_disk_budget()?;
         }
-        if matches!(setting.key, "context" | "kv" | "threads") {
+        if matches!(setting.key, "context" | "kv" | "threads")
+            || setting.key.starts_with("gpu_")
+            || setting.key == "backend"
+        {
             self.apply_asked();
         }
         self.shared().tell(AppEvent::SettingChanged { row: row.clone() });
@@ -240,10 +245,19 @@ impl App {
             Some(_) | None => Aging::Off,
         };
         let numa = serde_json::from_value(value("numa")?).unwrap_or_default();
+        let backend = serde_json::from_value(value("backend")?).unwrap_or_default();
         let stretch = value("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
         Ok(LoadSpec {
-            backend: overrides.backend.unwrap_or_default(),
-            gpu_layers: overrides.gpu_layers,
+            backend: overrides.backend.unwrap_or(backend),
+            cards: cards::Asked {
+                layers: overrides.gpu_layers.or(whole("gpu_layers")?),
+                memory: number("gpu_memory")?.map(|mb| mb * MB),
+                devices: match overrides.gpu_devices.is_empty() {
+                    true => cards::listed(value("gpu_devices")?.as_str().unwrap_or_default()),
+                    false => overrides.gpu_devices.clone(),
+                },
+                cache: Some(self.running.dirs.cache.clone()),
+            },
             machine: machine::Asked {
                 folder: Some(self.running.dirs.data.clone()),
                 threads: overrides.threads.or(whole("threads")?),

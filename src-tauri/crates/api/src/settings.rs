@@ -2,6 +2,7 @@
 //!
 //! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
 
+mod cards;
 mod contexts;
 mod downloads;
 mod library;

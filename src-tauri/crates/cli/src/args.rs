@@ -63,9 +63,13 @@ pub struct Global {
     /// Stretch positions beyond the trained context
     #[arg(long, global = true, value_name = "yarn:FACTOR")]
     pub rope_scaling: Option<String>,
-    /// Layers on the graphics card, the others on the processor [default with `--backend gpu`: all]
-    #[arg(long, global = true, value_name = "N|auto")]
+    /// Layers on graphics cards, the others on the processor [default: as many as fit]
+    #[arg(long, global = true, value_name = "N|all|auto")]
     pub gpu_layers: Option<GpuLayers>,
+    /// Which graphics cards, by number or a part of their name, as `nook devices` lists them; layers are shared out
+    /// among them by their memory
+    #[arg(long, global = true, value_name = "CARD,…", value_delimiter = ',')]
+    pub device: Vec<String>,
     /// Keep at most so many bytes of weights in memory, and read the rest from disk as it is needed; K, M, G follow
     /// the number [default: all, or what the machine has room for]
     #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
@@ -111,10 +115,16 @@ impl Global {
         Ok(())
     }
 
-    /// Layers on a graphics card mean that one computes.
+    /// Whether a flag says what computes.
+    fn names_backend(&self) -> bool {
+        self.backend.is_some() || self.gpu_layers.is_some() || !self.device.is_empty()
+    }
+
+    /// Layers on graphics cards, or names of some, mean that they compute.
     pub fn backend(&self) -> Backend {
+        let means_cards = self.gpu_layers.is_some() || !self.device.is_empty();
         match self.backend {
-            None | Some(BackendArg::Auto) if self.gpu_layers.is_some() => Backend::Gpu,
+            None | Some(BackendArg::Auto) if means_cards => Backend::Gpu,
             None | Some(BackendArg::Auto) => Backend::Auto,
             Some(BackendArg::Cpu) => Backend::Cpu,
             Some(BackendArg::Gpu) => Backend::Gpu,
@@ -133,8 +143,9 @@ impl Global {
                 .clone()
                 .or_else(|| std::env::var_os(DATA_DIR_VARIABLE).map(PathBuf::from)),
             overrides: Overrides {
-                backend: (self.backend.is_some() || self.gpu_layers.is_some()).then(|| self.backend()),
+                backend: self.names_backend().then(|| self.backend()),
                 gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
+                gpu_devices: self.device.clone(),
                 threads: self.threads.map(|n| n as usize),
                 affinity: self.affinity.then_some(true),
                 numa: self.numa.map(Numa::from),

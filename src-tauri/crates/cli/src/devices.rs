@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use api::machine::{Power, Recall};
-use api::{Error, Result};
+use api::machine::cards::Choice;
+use api::machine::{Machine, Power, Recall};
+use api::{Dirs, Error, Result};
 use clap::Args;
+use engine::LoadOptions;
 use io::{Clock, RealClock};
 use kernels::devices::{describe, measure_bandwidth};
 use kernels::gpu::AdapterInfo;
@@ -20,7 +22,7 @@ const GB: f64 = 1e9;
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
-    /// Check the kernels and measure threads anew, whatever is remembered of this processor
+    /// Check the kernels and measure threads and graphics cards anew, whatever is remembered of them
     #[arg(long)]
     pub retune: bool,
 }
@@ -34,12 +36,14 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     let used = machine.level.unwrap_or(cpu.level);
     let clock = RealClock::new();
     let bandwidth = measure_bandwidth(threads, BUDGET, &|| clock.monotonic()).map_err(error)?;
-    let why = format!(
-        "{} kernels are the fastest {}; graphics cards compute where `--backend gpu` asks for them",
-        used.name(),
-        if machine.wrong.is_empty() { "this processor has" } else { "that are right on this processor" }
-    );
     let cards = kernels::gpu::adapters();
+    let choice = chosen(global, &machine, recall)?;
+    let why = format!(
+        "{} kernels are the fastest {}; {}",
+        used.name(),
+        if machine.wrong.is_empty() { "this processor has" } else { "that are right on this processor" },
+        choice.why
+    );
     let power = match machine.power {
         Power::Mains => "mains",
         Power::Battery => "battery",
@@ -61,7 +65,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
             },
             "adapters": cards.iter().map(described).collect::<Vec<_>>(),
             "bandwidth_gb_s": bandwidth / GB,
-            "auto": {"backend": "cpu", "level": used.name(), "threads": threads, "why": why, "threads_why": machine.why},
+            "auto": auto(&choice, &machine, used.name(), &why),
         }));
         return Ok(());
     }
@@ -86,9 +90,30 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         vec!["power".into(), power.into()],
         vec!["memory bandwidth".into(), format!("{:.1} GB/s", bandwidth / GB)],
         vec!["graphics cards".into(), listed(&cards)],
-        vec!["auto chooses".into(), format!("cpu: {why}")],
+        vec!["auto chooses".into(), format!("{}: {why}", choice.backend())],
     ]));
     Ok(())
+}
+
+/// Whether cards compute, measured where they never were.
+fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
+    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
+    let (asked, clock) = (place::asked_of_cards(global)?, RealClock::new());
+    let mut on_processor = LoadOptions::default();
+    machine.apply(&mut on_processor);
+    Ok(place::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
+}
+
+fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {
+    json!({
+        "backend": choice.backend(),
+        "cards": choice.cards.iter().map(|card| card.at).collect::<Vec<_>>(),
+        "measured": choice.measured,
+        "level": level,
+        "threads": machine.threads,
+        "why": why,
+        "threads_why": machine.why,
+    })
 }
 
 fn described(card: &AdapterInfo) -> Value {
@@ -105,16 +130,16 @@ fn described(card: &AdapterInfo) -> Value {
     })
 }
 
-/// One after another: "NVIDIA H200 (discrete, vulkan, 150.8 GB, f16 subgroups)".
+/// One after another: "0: NVIDIA H200 (discrete, vulkan, 150.8 GB, f16 subgroups)".
 fn listed(cards: &[AdapterInfo]) -> String {
-    let card = |card: &AdapterInfo| {
+    let card = |(at, card): (usize, &AdapterInfo)| {
         let memory = card.memory_bytes.map(|n| format!("{:.1} GB", n as f64 / GB));
         let facts = [Some(card.kind.name().to_owned()), Some(card.api.clone()), memory];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
-        format!("{} ({}; {})", card.name, facts.join(", "), card.features.join(", "))
+        format!("{at}: {} ({}; {})", card.name, facts.join(", "), card.features.join(", "))
     };
     match cards {
         [] => "none with a driver for Vulkan, Metal or DirectX 12".to_owned(),
-        cards => cards.iter().map(card).collect::<Vec<_>>().join("; "),
+        cards => cards.iter().enumerate().map(card).collect::<Vec<_>>().join("; "),
     }
 }

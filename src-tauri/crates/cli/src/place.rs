@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use api::machine::cards::{self, Cards, Finder};
 use api::machine::{self, Asked, Machine, Numa, Recall};
 use api::worker::protocol::{Backend, Kv, Location, Quantize};
 use api::worker::{card_told, not_here};
@@ -79,7 +80,8 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
         devices: match global.backend() {
             Backend::Auto => Devices::Auto,
             Backend::Cpu => Devices::Cpu,
-            Backend::Gpu => Devices::Gpu { layers: global.gpu_layers.and_then(|GpuLayers(n)| n) },
+            // once the model is open: `shared_model`
+            Backend::Gpu => Devices::Gpu { layers: asked_of_cards(global)?.layers },
             Backend::Scalar => Devices::Scalar,
         },
         kv: global.kv.map_or(kv, Kv::from).dtype(),
@@ -108,6 +110,21 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
     machine::prepare(&RealIo, &RealClock::new(), &asked, recall)
 }
 
+/// What the flags ask of graphics cards.
+pub fn asked_of_cards(global: &Global) -> Result<cards::Asked> {
+    Ok(cards::Asked {
+        layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
+        memory: None,
+        devices: global.device.clone(),
+        cache: Some(Dirs::resolve(global.app_config()?.data_dir)?.cache),
+    })
+}
+
+/// Graphics cards, and what is kept of them.
+pub fn cards<'a>(dirs: &'a Dirs, asked: &'a cards::Asked, clock: &'a RealClock) -> Cards<'a> {
+    Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked, finder: Finder::SYSTEM }
+}
+
 /// With the adapters that the flags name.
 pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     shared_model(Arc::new(file), options, global)
@@ -117,8 +134,15 @@ pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result
 pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     let resident = resident::budget(global.resident, file.len_bytes());
     let settle = resident::may_settle(file.len_bytes());
-    let options = LoadOptions { resident, settle, ..options.clone() };
-    let mut model = engine::Model::load(file, &options, &mut |_| {})?;
+    let mut options = LoadOptions { resident, settle, ..options.clone() };
+    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
+    let (asked, clock) = (asked_of_cards(global)?, RealClock::new());
+    let cards = cards(&dirs, &asked, &clock);
+    let placed = cards.place(global.backend(), &file, &mut options)?;
+    placed.notice.iter().for_each(|notice| out::log(notice.message()));
+    let loaded = engine::Model::load(file, &options, &mut |_| {});
+    cards.keep(&placed, loaded.is_ok());
+    let mut model = loaded?;
     if let Some(error) = &model.info().instead {
         out::log(&format!("the processor computes instead: {error}"));
     }

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use kernels::backends::Card;
+use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, Executor, FaultPlan, Interrupt, KvDType, Resident};
+use kernels::{BackendKind, Executor, FaultPlan, Interrupt, KvDType, Notebook, Resident};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -34,6 +34,7 @@ mod recover;
 mod relief;
 mod room;
 mod settle;
+mod tune;
 
 pub use context::{RopeScaling, narrow};
 pub use forget::{Forget, Forgetting, N_ASKING};
@@ -45,7 +46,7 @@ pub(crate) use room::{FIXED_BYTES, TOKEN_BYTES};
 /// Where layers run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Devices {
-    /// The fastest this machine has.
+    /// Whoever loads has no wish: the CPU.
     Auto,
     /// The reference kernels.
     Scalar,
@@ -63,8 +64,12 @@ pub enum Devices {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
     pub devices: Devices,
-    /// Which graphics card, where one is asked for.
-    pub card: Card,
+    /// Which graphics cards, where some are asked for: one for each in turn. None: any, for all of them.
+    pub cards: Vec<Card>,
+    /// What is known of cards, and where what is found out of them goes.
+    pub known: Notebook,
+    /// Whether their kernels are checked.
+    pub check: Check,
     /// A fault of the card that a test wants.
     pub faults: FaultPlan,
     /// How often cards failed in this session.
@@ -129,7 +134,9 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             devices: Devices::Auto,
-            card: Card::Any,
+            cards: Vec::new(),
+            known: Notebook::default(),
+            check: Check::default(),
             faults: FaultPlan::default(),
             card_health: CardHealth::default(),
             threads: None,

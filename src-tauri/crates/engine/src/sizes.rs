@@ -3,6 +3,7 @@
 //! a few percent, which a test holds it to.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use kernels::ops::kv_write::block_len;
 use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN};
@@ -122,16 +123,22 @@ impl Sizes {
     /// Bytes that a device takes which computes the first `n_layers`, with one whole context of `n_ctx` tokens. None: the
     /// layers' sizes are not known.
     pub fn first_layers(&self, n_layers: usize, n_ctx: usize, kv: KvDType) -> Option<u64> {
-        let weights: u64 = self.layer_weights.get(..n_layers)?.iter().sum();
+        self.layers_on(0..n_layers, n_ctx, kv)
+    }
+
+    /// As `first_layers`, of layers that follow each other. No layers take nothing.
+    pub fn layers_on(&self, layers: Range<usize>, n_ctx: usize, kv: KvDType) -> Option<u64> {
+        let weights: u64 = self.layer_weights.get(layers.clone())?.iter().sum();
         let all = self.layer_weights.len();
-        if n_layers == 0 {
+        if layers.is_empty() {
             return Some(0);
         }
         let needs = self.needs(n_ctx, kv);
         // layers that keep more than others stand among them in turn
-        let context = (u128::from(needs.context) * n_layers as u128).div_ceil(all as u128) as u64;
-        let behind = if n_layers == all { self.behind_layers } else { 0 };
-        Some(weights + self.before_layers + behind + context + needs.activations)
+        let context = (u128::from(needs.context) * layers.len() as u128).div_ceil(all as u128) as u64;
+        let before = if layers.start == 0 { self.before_layers } else { 0 };
+        let behind = if layers.end == all { self.behind_layers } else { 0 };
+        Some(weights + before + behind + context + needs.activations)
     }
 
     /// How many of the first layers fit into so many bytes. None: the layers' sizes are not known.

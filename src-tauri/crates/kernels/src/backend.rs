@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weights::TensorView;
 
@@ -93,6 +94,12 @@ pub trait Backend: Send {
 
     /// Copies all layers of a kind on this device from one page to another.
     fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError>;
+
+    /// Looks a little further for faster shapes of kernels, for about a tenth of a second at most; `now` is a monotonic
+    /// clock. False: nothing is left to look for. What is found counts from the next `prepare` on.
+    fn tune(&mut self, _now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {
+        Ok(false)
+    }
 
     /// Bytes of one recurrent layer's state in one slot.
     fn state(&self, layer: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError>;

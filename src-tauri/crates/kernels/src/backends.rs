@@ -4,6 +4,7 @@ use crate::backend::{Backend, BackendKind};
 use crate::cpu::{Cpu, CpuOptions};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, GpuFault};
+use crate::known::Notebook;
 use crate::scalar::Scalar;
 
 /// Which graphics card.
@@ -16,6 +17,28 @@ pub enum Card {
     Any,
     /// the first whose name contains this, whatever the case
     Named(String),
+    /// of all that there are, in their order, counted from 0
+    Nth(usize),
+}
+
+impl Card {
+    /// As a list of devices names it: its number, or a part of its name.
+    pub fn parse(text: &str) -> Self {
+        match text.trim() {
+            "" => Self::Any,
+            text => text.parse().map_or_else(|_| Self::Named(text.to_owned()), Self::Nth),
+        }
+    }
+}
+
+/// Whether the kernels of a card are checked before it is trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// those of a card; software that plays one is what kernels are tested on
+    #[default]
+    Cards,
+    /// those of software too: of tests
+    All,
 }
 
 /// What backends are opened with; each takes its own part.
@@ -25,6 +48,9 @@ pub struct BackendOptions {
     pub card: Card,
     /// of tests
     pub faults: FaultPlan,
+    /// what is known of cards, and where what is found out goes
+    pub known: Notebook,
+    pub check: Check,
 }
 
 /// One kind of device.
@@ -66,15 +92,15 @@ pub fn open(kind: BackendKind, options: &BackendOptions) -> Result<Box<dyn Backe
 #[cfg(feature = "gpu")]
 fn probe_gpu(options: &BackendOptions) -> Result<(), KernelError> {
     let adapters = crate::gpu::adapters();
-    match adapters.iter().any(|info| crate::gpu::is_wanted(info, &options.card)) {
-        true => Ok(()),
-        false => Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12")),
+    match crate::gpu::pick(&adapters, &options.card) {
+        Some(_) => Ok(()),
+        None => Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12")),
     }
 }
 
 #[cfg(feature = "gpu")]
 fn open_gpu(options: &BackendOptions) -> Result<Box<dyn Backend>, KernelError> {
-    let device = crate::gpu::Device::open(&options.card)?;
+    let device = crate::gpu::Device::open_with(&options.card, &options.known, options.check)?;
     Ok(Box::new(crate::gpu::Gpu::with_faults(device, options.faults.clone())))
 }
 
@@ -97,6 +123,13 @@ pub(crate) fn absent(message: &str) -> KernelError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_card_is_named_by_its_number_or_a_part_of_its_name() {
+        let parsed = ["", " 1 ", "GeForce", "2x"].map(Card::parse);
+        let expected = [Card::Any, Card::Nth(1), Card::Named("GeForce".into()), Card::Named("2x".into())];
+        assert_eq!(parsed, expected);
+    }
 
     #[test]
     fn every_kind_has_a_row_and_the_processor_is_always_there() {

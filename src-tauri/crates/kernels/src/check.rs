@@ -4,6 +4,9 @@
 //! Runs small graphs on a backend and on `Scalar`, node by node. Products get activations that every format stores
 //! exactly, so that nothing but the order of additions may differ. Knows nothing of files: who asks remembers.
 
+#[cfg(feature = "gpu")]
+pub(crate) mod card;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,8 +18,6 @@ use crate::compare::compare;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::{Cpu, CpuOptions};
 use crate::error::KernelError;
-#[cfg(feature = "gpu")]
-use crate::graph::Op;
 use crate::graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, Experts, Graph, GraphBuilder, HeadOrder,
     KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, RopeShape, RopeStyle, Routing, ValueId,
@@ -76,13 +77,6 @@ const PRODUCT: f32 = 2e-4;
 const FLOAT: f32 = 5e-5;
 /// Attention over quantised keys, which rounds queries to 15 bits.
 const ROUNDED: f32 = 1e-3;
-/// Products of weights that a card has as halves, each off by up to 5e-4 of itself, in rows that may be several times
-/// the mean.
-#[cfg(feature = "gpu")]
-const HALVED: f32 = 4e-3;
-/// Attention over what a card has stored: where it rounds the other way, a value is one of 15 off.
-#[cfg(feature = "gpu")]
-const STORED: f32 = 3e-2;
 
 /// The first kernel of a level that is wrong.
 fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError> {
@@ -93,7 +87,7 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
         (attention(KvDType::Q8_0)?, ROUNDED),
         (attention(KvDType::Q4_0)?, ROUNDED),
         (recurrent()?, FLOAT),
-        (experts()?, FLOAT),
+        (experts(DType::F32)?, FLOAT),
     ];
     for (graph, tolerance) in graphs {
         let mut device = make(level)?;
@@ -105,77 +99,18 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
     Ok(None)
 }
 
-/// What of a graph a card is checked for.
-#[cfg(feature = "gpu")]
-pub(crate) struct InUse {
-    products: Vec<DType>,
-    kv: Vec<KvDType>,
-    is_recurrent: bool,
-    has_experts: bool,
-}
-
-#[cfg(feature = "gpu")]
-impl InUse {
-    /// What occurs in `graph`.
-    pub fn of(graph: &Graph) -> Self {
-        let mut products: Vec<DType> = Vec::new();
-        let mut has_experts = false;
-        for node in graph.nodes() {
-            match &node.op {
-                Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } => products.push(weight.dtype()),
-                Op::ExpertMatMul { experts, .. } => {
-                    has_experts = true;
-                    products.extend(experts.weights.iter().map(Tensor::dtype));
-                }
-                _ => {}
-            }
-        }
-        products.sort_unstable();
-        products.dedup();
-        let mut kv: Vec<KvDType> = graph.kv().layers.iter().map(|layer| layer.dtype).collect();
-        kv.dedup();
-        Self { products, kv, is_recurrent: !graph.kv().states.is_empty(), has_experts }
-    }
-
-    fn graphs(&self) -> Result<Vec<(Graph, f32)>, KernelError> {
-        let is_packed = |dtype: &DType| matmul::packed::is_exact(*dtype);
-        let (exact, rounded): (Vec<DType>, Vec<DType>) = self.products.iter().copied().partition(is_packed);
-        let mut graphs = vec![(row_by_row()?, FLOAT)];
-        for (dtypes, tolerance) in [(exact, PRODUCT), (rounded, HALVED)] {
-            if !dtypes.is_empty() {
-                graphs.push((products(dtypes.into_iter())?, tolerance));
-            }
-        }
-        for dtype in &self.kv {
-            graphs.push((attention(*dtype)?, STORED));
-        }
-        if self.is_recurrent {
-            graphs.push((recurrent()?, FLOAT));
-        }
-        if self.has_experts {
-            graphs.push((experts()?, FLOAT));
-        }
-        Ok(graphs)
-    }
-}
-
-/// The first kernel of a card that is wrong, of those that are in use.
-#[cfg(feature = "gpu")]
-pub(crate) fn wrong_on(
-    make: &dyn Fn() -> Box<dyn Backend>,
-    in_use: &InUse,
-) -> Result<Option<String>, KernelError> {
-    for (graph, tolerance) in in_use.graphs()? {
-        if let Some(kernel) = compare_on(&Arc::new(graph), &mut *make(), tolerance)? {
-            return Ok(Some(kernel));
-        }
-    }
-    Ok(None)
-}
-
 /// Tokens of the batches: a prompt that fills a register tile of any kernel and leaves a rest, a token, a few.
 const BATCHES: [usize; 3] = [35, 1, 5];
 const N_VOCAB: usize = 16;
+
+const CAPACITY: Capacity = Capacity {
+    n_pages: (BATCHES[0] + BATCHES[1] + BATCHES[2]).div_ceil(PAGE_LEN),
+    n_window_pages: 0,
+    n_aged_pages: 0,
+    max_rows: 64,
+    max_outputs: 1,
+    n_states: 1,
+};
 
 /// The name of the first node that differs.
 fn compare_on(
@@ -183,6 +118,18 @@ fn compare_on(
     device: &mut dyn Backend,
     tolerance: f32,
 ) -> Result<Option<String>, KernelError> {
+    let mut reference = Scalar::new();
+    let found = with_batches(graph, &mut |batches| {
+        compare(graph, [&mut reference, &mut *device], CAPACITY, batches, tolerance)
+    })?;
+    Ok(found.map(|difference| difference.node))
+}
+
+/// With the batches of one text, in order.
+fn with_batches<R>(
+    graph: &Graph,
+    run: &mut dyn FnMut(&[Batch]) -> Result<R, KernelError>,
+) -> Result<R, KernelError> {
     let n_tokens: usize = BATCHES.iter().sum();
     let n_pages = n_tokens.div_ceil(PAGE_LEN);
     let positions: Vec<u32> = (0..n_tokens as u32).collect();
@@ -191,7 +138,7 @@ fn compare_on(
     let (pages, states): ([&[u32]; 1], &[u32]) =
         ([&pages], if graph.kv().states.is_empty() { &[] } else { &[0] });
     let mut start = 0;
-    let batches = BATCHES.map(|n| {
+    run(&BATCHES.map(|n| {
         let of = start..start + n;
         start += n;
         Batch {
@@ -203,12 +150,7 @@ fn compare_on(
             states,
             outputs: &positions[..1],
         }
-    });
-    let capacity =
-        Capacity { n_pages, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 };
-    let mut reference = Scalar::new();
-    let found = compare(graph, [&mut reference, device], capacity, &batches, tolerance)?;
-    Ok(found.map(|difference| difference.node))
+    }))
 }
 
 /// Elements of a row of products: whole blocks of every format, more than one of the largest.
@@ -361,8 +303,8 @@ fn recurrent() -> Result<Graph, KernelError> {
     finish(b, y)
 }
 
-fn experts() -> Result<Graph, KernelError> {
-    let (n_experts, n_used, width) = (5, 2, 64);
+fn experts(dtype: DType) -> Result<Graph, KernelError> {
+    let (n_experts, n_used, width) = (5, 2, 64.max(dtype.block_len()));
     let mut noise = Noise(5);
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
     let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, width])?, 1.0)?;
@@ -370,7 +312,8 @@ fn experts() -> Result<Graph, KernelError> {
     let logits = b.columns("columns", x, of)?;
     let routing = Routing { n_experts, n_used, renormalize: true, expert_scale: None };
     let route = b.moe_route("routing", logits, routing)?;
-    let weights = (0..n_experts).map(|_| noise.tensor(&[width, width])).collect::<Result<Vec<_>, _>>()?;
+    let weights = (0..n_experts).map(|_| matrix(dtype, width, width, &mut noise));
+    let weights = weights.collect::<Result<Vec<_>, _>>()?;
     let experts = Experts { weights: weights.into(), bias: None };
     let y = b.expert_matmul("product of experts", x, route, experts)?;
     let y = b.expert_sum("sum of experts", y, route)?;

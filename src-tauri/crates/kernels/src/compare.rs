@@ -52,6 +52,14 @@ pub fn compare(
 }
 
 fn differ(node: &str, op: &Op, a: &[f32], b: &[f32], tolerance: f32) -> Option<Difference> {
+    let (at, relative) = farthest(a, b).filter(|(_, relative)| *relative > tolerance)?;
+    let op = crate::ops::row(op).name;
+    Some(Difference { node: node.to_owned(), op, at, a: a[at], b: b[at], relative })
+}
+
+/// Where two values are farthest from each other, and how far, as a share of the root mean square of `a`. None: they
+/// are empty.
+pub(crate) fn farthest(a: &[f32], b: &[f32]) -> Option<(usize, f32)> {
     let square: f64 = a.iter().map(|x| f64::from(*x).powi(2)).sum();
     let size = ((square / a.len().max(1) as f64).sqrt() as f32).max(f32::MIN_POSITIVE);
     let distance = |i: usize| match (a[i].is_nan(), b[i].is_nan()) {
@@ -60,10 +68,5 @@ fn differ(node: &str, op: &Op, a: &[f32], b: &[f32], tolerance: f32) -> Option<D
         _ => f32::INFINITY,
     };
     let worst = (0..a.len()).max_by(|i, j| distance(*i).total_cmp(&distance(*j)))?;
-    let relative = distance(worst) / size;
-    if relative <= tolerance {
-        return None;
-    }
-    let op = crate::ops::row(op).name;
-    Some(Difference { node: node.to_owned(), op, at: worst, a: a[worst], b: b[worst], relative })
+    Some((worst, distance(worst) / size))
 }

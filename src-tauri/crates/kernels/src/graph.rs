@@ -67,7 +67,7 @@ pub enum Activation {
 }
 
 /// How keys and values are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KvDType {
     F32,
     F16,

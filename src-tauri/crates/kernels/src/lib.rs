@@ -19,6 +19,7 @@ mod fault;
 pub mod gpu;
 mod graph;
 mod interrupt;
+mod known;
 pub mod matmul;
 pub mod ops;
 mod plan;
@@ -39,6 +40,7 @@ pub use graph::{
     RopeShape, RopeStyle, Routing, Rows, Value, ValueId,
 };
 pub use interrupt::Interrupt;
+pub use known::{CardKey, Known, Notebook};
 pub use plan::{Batch, Capacity, Executor, arena_bytes};
 pub use profile::{Cost, Observer, Ran, Span};
 pub use scalar::Scalar;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::{Backend, Retain};
 use crate::error::KernelError;
@@ -179,6 +180,16 @@ impl Executor {
         }
         self.n_outputs = batch.outputs.len();
         Ok(())
+    }
+
+    /// Looks a little further for faster shapes of kernels; see `Backend::tune`. False: nothing is left to look for.
+    pub fn tune(&mut self, now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {
+        for device in &mut self.devices {
+            if device.tune(now)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// (outputs of the last successful run, width of the graph's output)

@@ -797,7 +797,7 @@ context: number, activations: number, vocabulary: number, total: number, };
  */
 export type FitCard = { name: string, 
 /**
- * All of its memory; how much other programs hold of it nobody says. Absent: its driver doesn't say.
+ * What a model may take of its memory; how much other programs hold of it nobody says. Absent: its driver doesn't say.
  */
 memory_bytes: number | null, 
 /**

@@ -49,6 +49,7 @@ const GROUPS = {
   Tools: 'tools',
   Downloads: 'downloads',
   Machine: 'machine',
+  'Graphics cards': 'cards',
   'Long conversations': 'long',
   Contexts: 'contexts',
   Limits: 'limits',

@@ -6,11 +6,11 @@ use engine::sizes::Sizes;
 use super::{Asked, Here, gigabytes};
 use crate::types::FitCard;
 
-/// A card, as its driver describes it.
+/// A card that would compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
     pub name: String,
-    /// None: the driver doesn't say.
+    /// What a model may take of it. None: the driver doesn't say.
     pub memory_bytes: Option<u64>,
 }
 
@@ -19,7 +19,10 @@ pub struct Card {
 pub enum OnCard {
     #[default]
     Nothing,
-    All,
+    /// The first so many layers, else as many as fit, on the one that was faster than the processor, if one was.
+    IfFaster(Option<u32>),
+    /// As many layers as fit; where it isn't known, all.
+    Fitting,
     /// The first so many layers.
     Layers(u32),
 }
@@ -28,13 +31,13 @@ pub enum OnCard {
 pub fn share(sizes: &Sizes, total: u64, n_ctx: usize, here: &Here, asked: Asked) -> Option<FitCard> {
     let card = here.card.as_ref()?;
     let all = Some(sizes.layer_weights.len()).filter(|n| *n > 0);
-    let n_asked = match asked.on_card {
-        OnCard::Nothing => return None,
-        OnCard::All => all,
-        OnCard::Layers(n) => all.map(|all| all.min(n as usize)),
-    };
     let kv = asked.kv.dtype();
     let fits = card.memory_bytes.and_then(|bytes| sizes.layers_within(bytes, n_ctx, kv));
+    let n_asked = match asked.on_card {
+        OnCard::Nothing => return None,
+        OnCard::IfFaster(None) | OnCard::Fitting => fits.or(all),
+        OnCard::IfFaster(Some(n)) | OnCard::Layers(n) => all.map(|all| all.min(n as usize)),
+    };
     let on_card_bytes = n_asked.and_then(|n| sizes.first_layers(n, n_ctx, kv));
     let count = |n: Option<usize>| n.and_then(|n| u32::try_from(n).ok());
     Some(FitCard {
@@ -107,18 +110,18 @@ mod tests {
     #[test]
     fn a_card_holds_what_fits_and_says_what_stays() {
         assert_eq!(fit(16 * GB, Some(24 * GB), OnCard::Nothing).card, None, "nobody asked it");
-        let whole = fit(16 * GB, Some(24 * GB), OnCard::All);
+        let whole = fit(16 * GB, Some(24 * GB), OnCard::Fitting);
         let card = whole.card.unwrap();
         assert_eq!((card.layers, card.layers_asked, card.layers_fit), (Some(32), Some(32), Some(32)));
         let (on_card, stays) = (card.on_card_bytes.unwrap(), card.stays_bytes.unwrap());
         assert_eq!(on_card + stays, whole.needs.total);
         assert!(whole.reason.contains("Card X takes 32 of 32 layers: 6.1 GB of 24.0 GB"), "{}", whole.reason);
 
-        let part = fit(16 * GB, Some(4 * GB), OnCard::All);
-        let card = part.card.unwrap();
-        let n = card.layers_fit.unwrap();
-        assert!((10..30).contains(&n) && card.layers_asked == Some(32), "{card:?}");
-        assert!(part.reason.contains(&format!("{n} of 32 fit (--gpu-layers {n})")), "{}", part.reason);
+        let part = fit(16 * GB, Some(4 * GB), OnCard::Fitting).card.unwrap();
+        let n = part.layers_fit.unwrap();
+        assert!((10..30).contains(&n) && part.layers_asked == Some(n), "as many as fit: {part:?}");
+        let all = fit(16 * GB, Some(4 * GB), OnCard::Layers(32));
+        assert!(all.reason.contains(&format!("{n} of 32 fit (--gpu-layers {n})")), "{}", all.reason);
         let fewer = fit(16 * GB, Some(4 * GB), OnCard::Layers(n));
         let card = fewer.card.unwrap();
         assert!(card.on_card_bytes.unwrap() <= 4 * GB && card.stays_bytes.unwrap() > GB, "{card:?}");
@@ -127,12 +130,21 @@ mod tests {
 
     #[test]
     fn memory_that_nobody_knows_is_called_unknown_and_counts_for_nothing() {
-        let unknown = fit(5 * GB, None, OnCard::All);
+        let unknown = fit(5 * GB, None, OnCard::Fitting);
         let card = unknown.card.unwrap();
         assert_eq!((card.memory_bytes, card.layers_fit), (None, None));
         assert!(unknown.reason.contains("unknown"), "{}", unknown.reason);
         assert_eq!(unknown.verdict, FitVerdict::WontFit, "as if there were no card");
-        assert_ne!(fit(5 * GB, Some(24 * GB), OnCard::All).verdict, FitVerdict::WontFit, "the card holds it");
-        assert_eq!(fit(5 * GB, Some(2 * GB), OnCard::All).verdict, FitVerdict::WontFit, "it can't");
+        assert_ne!(
+            fit(5 * GB, Some(24 * GB), OnCard::Fitting).verdict,
+            FitVerdict::WontFit,
+            "the card holds it"
+        );
+        assert_ne!(
+            fit(5 * GB, Some(3 * GB), OnCard::IfFaster(None)).verdict,
+            FitVerdict::WontFit,
+            "both hold it"
+        );
+        assert_eq!(fit(5 * GB, Some(2 * GB), OnCard::Layers(32)).verdict, FitVerdict::WontFit, "it can't");
     }
 }

@@ -190,7 +190,7 @@ fn share(format: &str, sizes: &Sizes, known: &BTreeMap<String, f64>, seconds: f6
 }
 
 /// A few layers of a published shape.
-fn layers(mix: &str) -> Result<WeightFile> {
+pub(super) fn layers(mix: &str) -> Result<WeightFile> {
     let of_two = Sizes::of(&shape::outline(&slice(mix, 2)?, shape::mix(mix)?)?)?.weights;
     let n_layers = if of_two >= LEAST_BYTES { 2 } else { MOST_LAYERS };
     let mut bytes = Vec::new();
@@ -199,7 +199,7 @@ fn layers(mix: &str) -> Result<WeightFile> {
 }
 
 /// Narrow ones, which caches hold.
-fn few_layers(mix: &str) -> Result<WeightFile> {
+pub(super) fn few_layers(mix: &str) -> Result<WeightFile> {
     let (d_model, d_ff, n_heads, n_kv_heads, n_vocab) = (256, 1024, 4, 2, 512);
     let narrow = Shape { d_model, d_ff, n_heads, n_kv_heads, n_vocab, ..slice(mix, 4)? };
     let mut bytes = Vec::new();

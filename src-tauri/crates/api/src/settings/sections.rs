@@ -2,7 +2,7 @@
 
 mod attachments;
 
-use super::{Setting, contexts, downloads, library, limits, network, tools, window};
+use super::{Setting, cards, contexts, downloads, library, limits, network, tools, window};
 
 /// Sections and the groups of rows in them, in the order in which a page shows them.
 const SECTIONS: &[(&str, &[&str])] = &[
@@ -11,7 +11,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Chat", &["Writing", "Answers", "Thinking", "Guarding", "Files"]),
     ("Tools", &["Tools"]),
     ("Models & storage", &["Models", "Downloads"]),
-    ("Hardware", &["Machine"]),
+    ("Hardware", &["Machine", "Graphics cards"]),
     ("Context & sessions", &["Long conversations", "Contexts"]),
     ("Local server", &["Limits"]),
     ("Privacy & network", &["Network"]),
@@ -21,7 +21,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
 
 /// Rows of the files beside this one, in the order in which they are shown.
 pub fn rows() -> impl Iterator<Item = &'static Setting> {
-    let of_use = [library::ROWS, window::ROWS, contexts::ROWS, attachments::ROWS];
+    let of_use = [library::ROWS, window::ROWS, cards::ROWS, contexts::ROWS, attachments::ROWS];
     of_use.into_iter().chain([limits::ROWS, downloads::ROWS, network::ROWS, tools::ROWS]).flatten()
 }
 
@@ -42,6 +42,10 @@ pub const AT_LOAD: &[&str] = &[
     "threads",
     "affinity",
     "numa",
+    "backend",
+    "gpu_layers",
+    "gpu_memory",
+    "gpu_devices",
     "resident_budget",
     "large_pages",
     "context_memory",

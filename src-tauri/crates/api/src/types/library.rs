@@ -107,7 +107,7 @@ pub struct FitNeeds {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct FitCard {
     pub name: String,
-    /// All of its memory; how much other programs hold of it nobody says. Absent: its driver doesn't say.
+    /// What a model may take of its memory; how much other programs hold of it nobody says. Absent: its driver doesn't say.
     #[ts(type = "number | null")]
     pub memory_bytes: Option<u64>,
     /// Layers of the model; absent: not known.

@@ -258,9 +258,10 @@ impl Worker<'_> {
         guarded(|| model.look(request, now_ms))
     }
 
-    /// Stores a part of what should be, if nothing else is to be done.
+    /// Stores a part of what should be, if nothing else is to be done; then cards are tuned, if they are new.
     fn store_some(&mut self) {
-        self.may_store = self.models.iter_mut().any(|model| model.store_some());
+        let clock = &*self.clock;
+        self.may_store = self.models.iter_mut().any(|model| model.store_some() || model.tune_some(clock));
     }
 
     /// What is in memory goes to disk before it is gone.

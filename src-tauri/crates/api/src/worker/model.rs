@@ -22,12 +22,13 @@ use super::forgetting::Reading;
 use super::guarded;
 use super::prompt::{Vocabulary, no_vocabulary};
 use super::protocol::{
-    Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, ModelKv, ModelRef, PrefetchRequest,
-    Prompt, Step,
+    Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, Location, ModelKv, ModelRef,
+    PrefetchRequest, Prompt, Step,
 };
 use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
+use crate::machine::cards::{Cards, Finder, Placed};
 use crate::machine::{self, Recall};
 use crate::{quantized, resident};
 
@@ -43,6 +44,8 @@ pub struct LoadedModel {
     /// Turns among them whose prompts are read before the scheduler has them.
     pub(super) reading: VecDeque<Reading>,
     pub(super) contexts: Contexts,
+    /// How it was placed, while there is something to find out about its cards.
+    placed: Option<Placed>,
     /// Names for the scheduler.
     next_number: u64,
     /// What the user should know about the machine; told once.
@@ -60,9 +63,35 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
     match load.backend {
         Backend::Auto => Devices::Auto,
         Backend::Cpu => Devices::Cpu,
-        Backend::Gpu => Devices::Gpu { layers: load.gpu_layers },
+        Backend::Gpu => Devices::Gpu { layers: load.cards.layers },
         Backend::Scalar => Devices::Scalar,
     }
+}
+
+/// As the load is asked for; the processor and graphics cards come later.
+fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
+    LoadOptions {
+        devices: devices(load),
+        resident: resident::budget(load.resident, file_bytes),
+        // large ones would take more than is asked for
+        small_pages: load.small_pages || load.memory.is_some(),
+        settle: !load.small_pages && load.memory.is_none() && resident::may_settle(file_bytes),
+        kv: load.kv.dtype(),
+        kv_aging: load.kv_aging,
+        kv_window: load.kv_window,
+        rope_scaling: load.rope_scaling,
+        ctx: load.context,
+        max_sequences: MAX_ACTIVE + MAX_IDLE,
+        kv_bytes: Some(resident::for_contexts(load.context_bytes, file_bytes)),
+        memory: load.memory.or_else(resident::free_bytes),
+        ..LoadOptions::default()
+    }
+}
+
+/// Graphics cards for models that are loaded so.
+fn cards<'a>(load: &'a LoadSpec, clock: &'a dyn Clock) -> Cards<'a> {
+    let (folder, asked) = (load.machine.folder.as_deref(), &load.cards);
+    Cards { io: &RealIo, clock, folder, asked, finder: Finder::SYSTEM }
 }
 
 impl LoadedModel {
@@ -83,23 +112,7 @@ impl LoadedModel {
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
         let file = quantized::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
-        let mut options = LoadOptions {
-            devices: devices(&load),
-            resident: resident::budget(load.resident, file.len_bytes()),
-            // large ones would take more than is asked for
-            small_pages: load.small_pages || load.memory.is_some(),
-            settle: !load.small_pages && load.memory.is_none() && resident::may_settle(file.len_bytes()),
-            kv: load.kv.dtype(),
-            kv_aging: load.kv_aging,
-            kv_window: load.kv_window,
-            rope_scaling: load.rope_scaling,
-            ctx: load.context,
-            max_sequences: MAX_ACTIVE + MAX_IDLE,
-            kv_bytes: Some(resident::for_contexts(load.context_bytes, file.len_bytes())),
-            memory: load.memory.or_else(resident::free_bytes),
-            card_health,
-            ..LoadOptions::default()
-        };
+        let mut options = LoadOptions { card_health, ..options(&load, file.len_bytes()) };
         let machine = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
@@ -108,17 +121,29 @@ impl LoadedModel {
             }
             Backend::Scalar => None,
         };
-        let mut model = Model::load(file, &options, &mut progress)?;
+        let cards = cards(&load, clock);
+        let backend = match (&reference.location, load.backend) {
+            // it has answered before a card is opened
+            (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
+            (_, backend) => backend,
+        };
+        let placed = cards.place(backend, &file, &mut options)?;
+        let loaded = Model::load(file, &options, &mut progress);
+        cards.keep(&placed, loaded.is_ok());
+        let mut model = loaded?;
         model.answers()?;
         model.adapt(&load.lora)?;
         model.interrupt_by(interrupt);
         let mut scheduler = Scheduler::new();
         if let Some(draft) = &load.draft {
             let file = super::open(&draft.location)?;
+            // a card's memory is the larger one's
+            let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
+            let options = LoadOptions { devices, ..options };
             let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
             scheduler.draft_with(draft_model, &model)?;
         }
-        let notices = machine.into_iter().chain(card::loaded(&mut model)).collect();
+        let notices = machine.into_iter().chain(placed.notice.clone()).chain(card::loaded(&mut model)).collect();
         let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,
@@ -128,6 +153,7 @@ impl LoadedModel {
             running,
             reading: VecDeque::new(),
             contexts,
+            placed: Some(placed),
             next_number: 0,
             notices,
             used: clock.monotonic(),
@@ -322,6 +348,20 @@ impl LoadedModel {
     /// Stores a part of what should be. False: there is nothing to store.
     pub fn store_some(&mut self) -> bool {
         self.contexts.store_some(&self.model)
+    }
+
+    /// Looks a little further for what is fast on its graphics cards, and keeps it. False: there is nothing to look for.
+    pub fn tune_some(&mut self, clock: &dyn Clock) -> bool {
+        let Some(placed) = &self.placed else { return false };
+        let is_left = self.model.tune(&|| clock.monotonic()).unwrap_or_else(|error| {
+            tracing::info!(code = error.code(), "the graphics card was not tuned: {error}");
+            false
+        });
+        if !is_left {
+            cards(&self.load, clock).keep(placed, true);
+            self.placed = None;
+        }
+        is_left
     }
 
     /// Stores all of it, that of turns which are cut short too.

@@ -29,7 +29,7 @@ pub enum BackendArg {
     Scalar,
 }
 
-/// So many layers; None: as many as there are.
+/// So many layers; None: as many as fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuLayers(pub Option<usize>);
 
@@ -39,7 +39,8 @@ impl FromStr for GpuLayers {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self(None)),
-            number => number.parse().map(|n| Self(Some(n))).map_err(|_| "a number, or auto".to_owned()),
+            "all" => Ok(Self(Some(usize::MAX))),
+            number => number.parse().map(|n| Self(Some(n))).map_err(|_| "a number, all or auto".to_owned()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kernels::backends::BackendOptions;
+use kernels::backends::{BackendOptions, Card};
 use kernels::cpu::isa::IsaLevel;
 use kernels::{Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, KvDType, Retention, Tensor};
 use weights::{Advice, Container, WeightFile};
@@ -81,7 +81,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let parts = || placed.iter().flat_map(|p| &p.parts);
     let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
     let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
-    let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
+    let devices = backends(&kinds, options)?;
     let mut upload = Upload::new(&placed, &devices, n_weight_bytes, progress);
     upload.reading = Reading::of(&file, options);
     let (words, graph) = meanwhile(
@@ -178,7 +178,7 @@ impl Source {
     ) -> Result<Moved> {
         let Self { options, placed, additions, .. } = self;
         let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
-        let devices = kinds.iter().map(|&kind| backend(kind, options)).collect::<Result<Vec<_>>>()?;
+        let devices = backends(&kinds, options)?;
         let progress = &mut |_| {};
         let mut upload = Upload::new(placed, &devices, n_weight_bytes, progress);
         upload.additions = additions;
@@ -288,11 +288,22 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
     }
 }
 
-fn backend(kind: BackendKind, options: &LoadOptions) -> Result<Box<dyn Backend>> {
-    let LoadOptions { threads, few_threads, isa, cpus, resident, card, faults, .. } = options;
+/// A device of each kind; cards in the order in which they are named.
+fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
+    let LoadOptions { threads, few_threads, isa, cpus, resident, cards, faults, known, check, .. } = options;
     let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
     let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
-    Ok(kernels::backends::open(kind, &BackendOptions { cpu, card: card.clone(), faults: faults.clone() })?)
+    let mut cards = cards.iter();
+    let mut card = Card::Any;
+    let open = |&kind: &BackendKind| {
+        if kind == BackendKind::Gpu {
+            card = cards.next().unwrap_or(&card).clone();
+        }
+        let (cpu, faults, known) = (cpu.clone(), faults.clone(), known.clone());
+        let options = BackendOptions { cpu, card: card.clone(), faults, known, check: *check };
+        Ok(kernels::backends::open(kind, &options)?)
+    };
+    kinds.iter().map(open).collect()
 }
 
 fn identity(

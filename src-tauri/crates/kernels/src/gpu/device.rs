@@ -7,9 +7,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::pipeline::Pipelines;
-use crate::backends::{Card, absent};
+use super::trust::Trust;
+use crate::backends::{Card, Check, absent};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, Faults, GpuFault, Moment};
+use crate::known::Notebook;
 
 /// What kind of thing computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +77,8 @@ const FEATURES: [(wgpu::Features, &str); 4] = [
 ];
 
 /// Those that a device is opened with.
-const USED: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features::TIMESTAMP_QUERY);
+const USED: wgpu::Features =
+    wgpu::Features::SUBGROUP.union(wgpu::Features::TIMESTAMP_QUERY).union(wgpu::Features::PIPELINE_CACHE);
 
 /// Answers of the native backends are there at once: nothing to wait for.
 fn now<F: Future>(future: F) -> F::Output {
@@ -146,12 +149,16 @@ fn memory_bytes(_: &wgpu::Adapter) -> Option<u64> {
     None
 }
 
-/// Whether a card is one of those that are meant.
-pub fn is_wanted(info: &AdapterInfo, card: &Card) -> bool {
+/// Which of some cards is meant.
+pub fn pick(adapters: &[AdapterInfo], card: &Card) -> Option<usize> {
     match card {
-        Card::Hardware => info.kind.is_hardware(),
-        Card::Any => true,
-        Card::Named(name) => info.name.to_lowercase().contains(&name.to_lowercase()),
+        Card::Hardware => adapters.iter().position(|info| info.kind.is_hardware()),
+        Card::Any => (!adapters.is_empty()).then_some(0),
+        Card::Named(name) => {
+            let name = name.to_lowercase();
+            adapters.iter().position(|info| info.name.to_lowercase().contains(&name))
+        }
+        Card::Nth(at) => (*at < adapters.len()).then_some(*at),
     }
 }
 
@@ -162,6 +169,7 @@ pub struct Device {
     pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
     pub(super) pipelines: Pipelines,
+    pub(super) trust: Trust,
     faults: Faults,
     /// what a test wants of it
     planned: OnceLock<FaultPlan>,
@@ -171,11 +179,18 @@ pub struct Device {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Device {
-    /// Errors: there is none that is wanted, or it can't be opened.
+    /// As `open_with`, with nothing known.
     pub fn open(card: &Card) -> Result<Arc<Self>, KernelError> {
-        let Some((info, adapter)) = found().into_iter().find(|(info, _)| is_wanted(info, card)) else {
+        Self::open_with(card, &Notebook::default(), Check::Cards)
+    }
+
+    /// Errors: there is none that is wanted, or it can't be opened.
+    pub fn open_with(card: &Card, known: &Notebook, check: Check) -> Result<Arc<Self>, KernelError> {
+        let (infos, mut adapters): (Vec<_>, Vec<_>) = found().into_iter().unzip();
+        let Some(at) = pick(&infos, card) else {
             return Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12"));
         };
+        let (info, adapter) = (infos[at].clone(), adapters.swap_remove(at));
         let limits = adapter.limits();
         let (device, queue) = now(adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("inglenook"),
@@ -199,8 +214,10 @@ impl Device {
             wgpu::DeviceLostReason::Destroyed => {}
             wgpu::DeviceLostReason::Unknown => noted.note(GpuFault::Lost, message),
         });
-        let (pipelines, planned) = (Pipelines::default(), OnceLock::new());
-        Ok(Arc::new(Self { info, device, queue, limits, pipelines, faults, planned }))
+        let trust = Trust::new(&info, known, check);
+        let pipelines = Pipelines::new(&device, trust.known().pipelines.as_deref());
+        let planned = OnceLock::new();
+        Ok(Arc::new(Self { info, device, queue, limits, pipelines, trust, faults, planned }))
     }
 
     pub fn info(&self) -> &AdapterInfo {

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weights::TensorView;
 
@@ -18,15 +19,18 @@ mod inputs;
 mod kept;
 mod matrices;
 mod nodes;
+#[allow(unsafe_code)] // what a driver compiled before, which only its driver can judge
 mod pipeline;
 mod products;
 mod program;
 mod sequences;
 mod shader;
 mod timing;
+mod trust;
+mod tune;
 mod values;
 
-pub use device::{AdapterInfo, AdapterKind, Device, adapters, is_wanted};
+pub use device::{AdapterInfo, AdapterKind, Device, adapters, pick};
 
 use buffers::{Constants, floats_of};
 use inputs::Inputs;
@@ -34,10 +38,10 @@ use kept::Kept;
 use matrices::Matrices;
 use program::{Dispatch, Maker};
 use timing::Timer;
+use tune::{Shapes, Tuner};
 use values::Values;
 
 use crate::backend::{Backend, BackendKind, Retain};
-use crate::check::{self, InUse};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, GpuFault, Moment};
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
@@ -52,8 +56,9 @@ pub struct Gpu {
     gpu: Arc<Device>,
     state: Option<State>,
     faults: FaultPlan,
-    /// its kernels were found right
-    is_trusted: bool,
+    /// whether its kernels are checked before it is used: not while they are
+    is_checked: bool,
+    tuner: Tuner,
     interrupt: Option<Interrupt>,
 }
 
@@ -69,6 +74,7 @@ struct State {
     programs: Vec<Program>,
     /// where observers want its clock
     timer: Option<Timer>,
+    shapes: Shapes,
     retain: Retain,
 }
 
@@ -95,19 +101,13 @@ impl Gpu {
     /// With a fault that a test wants.
     pub fn with_faults(device: Arc<Device>, faults: FaultPlan) -> Self {
         device.plan(&faults);
-        Self { gpu: device, state: None, faults, is_trusted: false, interrupt: None }
+        let (is_checked, tuner) = (device.trust.is_asked(), Tuner::default());
+        Self { is_checked, gpu: device, state: None, faults, tuner, interrupt: None }
     }
 
-    /// Whether the kernels that a graph uses compute on this card what their specification says. Errors: the first that
-    /// doesn't.
-    pub fn check(&mut self, graph: &Graph) -> Result<(), KernelError> {
-        let make =
-            || -> Box<dyn Backend> { Box::new(Self { is_trusted: true, ..Self::new(self.gpu.clone()) }) };
-        match check::wrong_on(&make, &InUse::of(graph))? {
-            None => self.is_trusted = true,
-            Some(kernel) => return Err(self.gpu.error(GpuFault::Wrong, kernel)),
-        }
-        Ok(())
+    /// For what a card is checked or measured with.
+    fn unchecked(device: Arc<Device>) -> Self {
+        Self { is_checked: false, ..Self::new(device) }
     }
 
     /// Before a submission: the fault that is due, as the card itself would have it.
@@ -121,6 +121,13 @@ impl Gpu {
             }
             Some(fault) => Err(self.gpu.error(fault, "a test wanted it")),
         }
+    }
+
+    /// Other shapes from here on.
+    fn take_shapes(&mut self, shapes: Shapes) {
+        let state = self.prepared_mut();
+        state.shapes = shapes;
+        state.programs.clear();
     }
 
     fn prepared(&self) -> &State {
@@ -152,6 +159,7 @@ impl State {
             vectors: Constants::new(gpu, wgpu::BufferUsages::STORAGE),
             programs: Vec::new(),
             timer: None,
+            shapes: Shapes::known(gpu, &gpu.trust.known(), graph),
             retain,
         };
         for nodes in runs_of(graph, device) {
@@ -171,6 +179,7 @@ impl State {
             values: &self.values,
             inputs: &self.inputs,
             kept: &self.kept,
+            shapes: &self.shapes,
             matrices: &mut self.matrices,
             uniforms: &mut self.uniforms,
             vectors: &mut self.vectors,
@@ -385,11 +394,19 @@ impl Backend for Gpu {
         retain: Retain,
     ) -> Result<(), KernelError> {
         self.state = None;
-        if self.gpu.info().kind.is_hardware() && !self.is_trusted {
+        if self.is_checked {
             self.check(graph)?;
         }
         self.state = Some(State::new(&self.gpu, graph, device, capacity, retain)?);
+        self.gpu.keep_pipelines();
+        if self.is_checked {
+            self.tuner = Tuner::new(graph, &self.gpu.trust.known());
+        }
         Ok(())
+    }
+
+    fn tune(&mut self, now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {
+        self.tuner.step(&self.gpu, now)
     }
 
     fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {

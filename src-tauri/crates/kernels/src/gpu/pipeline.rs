@@ -25,8 +25,31 @@ pub struct Pipeline {
 }
 
 /// Those that a device has made so far, by name.
-#[derive(Default)]
-pub struct Pipelines(Mutex<HashMap<String, Arc<Pipeline>>>);
+pub struct Pipelines {
+    made: Mutex<HashMap<String, Arc<Pipeline>>>,
+    /// what the driver compiled, now and before. None: it keeps nothing
+    compiled: Option<wgpu::PipelineCache>,
+}
+
+impl Pipelines {
+    /// `compiled`: what the same driver said before. What it doesn't take any more it compiles anew.
+    pub fn new(device: &wgpu::Device, compiled: Option<&[u8]>) -> Self {
+        let is_there = device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let compiled = is_there.then(|| {
+            let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: compiled, fallback: true };
+            // SAFETY: the bytes are those that `get_data` gave for this card and driver: whoever keeps them keeps them
+            // by both, and with a checksum; wgpu compares what they say of card and driver, and starts with nothing
+            // where that differs.
+            unsafe { device.create_pipeline_cache(&descriptor) }
+        });
+        Self { made: Mutex::default(), compiled }
+    }
+
+    /// What the driver compiled, for the next start. None: it keeps nothing.
+    pub fn compiled(&self) -> Option<Vec<u8>> {
+        self.compiled.as_ref()?.get_data()
+    }
+}
 
 impl Device {
     /// A kernel; made when it is first asked for. Errors: the device refuses it.
@@ -37,7 +60,7 @@ impl Device {
     ) -> Result<Arc<Pipeline>, KernelError> {
         let weight = variant.weight.map_or("", |packing| packing.name);
         let name = [&[shader.name, weight], variant.defines].concat().join(" ");
-        let mut made = self.pipelines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.pipelines.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipeline) = made.get(&name) {
             return Ok(pipeline.clone());
         }
@@ -74,7 +97,7 @@ impl Device {
                 zero_initialize_workgroup_memory: false,
                 ..wgpu::PipelineCompilationOptions::default()
             },
-            cache: None,
+            cache: self.pipelines.compiled.as_ref(),
         });
         self.check()?;
         Ok(Pipeline { compute, layout })

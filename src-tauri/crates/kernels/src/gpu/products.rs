@@ -75,8 +75,9 @@ impl Maker<'_> {
             let defines: &[&str] = if is_whole { &["WHOLE"] } else { &[] };
             self.add(i, (&shader::MATMUL, variant(defines)), &params, &bound, extent)?;
             if is_whole {
-                let groups = self.flat((n_rows as usize).div_ceil(2 * OUTPUTS));
-                self.single((&shader::MATMUL, variant(&["WHOLE", "ONE_ROW"])), groups)?;
+                let shape = self.shapes.of(packing);
+                let groups = self.flat((n_rows as usize).div_ceil(shape.n_outputs()));
+                self.single((&shader::MATMUL, variant(shape.defines)), groups)?;
             }
         }
         Ok(())

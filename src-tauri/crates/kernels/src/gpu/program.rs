@@ -10,6 +10,7 @@ use super::kept::Kept;
 use super::matrices::Matrices;
 use super::pipeline::{Pipeline, Variant};
 use super::shader::Shader;
+use super::tune::Shapes;
 use super::values::Values;
 use crate::error::KernelError;
 use crate::graph::{Graph, Rows, ValueId};
@@ -68,6 +69,7 @@ pub struct Maker<'a> {
     pub values: &'a Values,
     pub inputs: &'a Inputs,
     pub kept: &'a Kept,
+    pub shapes: &'a Shapes,
     pub matrices: &'a mut Matrices,
     pub uniforms: &'a mut Constants,
     pub vectors: &'a mut Constants,

@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::matmul::packed::ALL;
+
 /// How a shader uses what is bound at an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -31,7 +33,6 @@ macro_rules! shaders {
             bindings: &$bindings,
         };)*
         /// Every kernel.
-        #[cfg(test)]
         pub static SHADERS: &[&Shader] = &[$(&$id),*];
     };
 }
@@ -73,6 +74,16 @@ parts! {
     "dot" = "ops/dot";
     "exp" = "ops/exp";
     "kv_rows" = "ops/kv_rows";
+}
+
+/// A number that another text of any shader changes.
+pub fn fingerprint() -> u64 {
+    let sources = SHADERS.iter().map(|shader| shader.source).chain(PARTS.iter().map(|(_, source)| *source));
+    let sources = sources.chain(ALL.iter().map(|packing| packing.source));
+    // FNV-1a
+    sources
+        .flat_map(str::bytes)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// What `weight` is when a shader imports it.
@@ -178,8 +189,8 @@ fn is_of_word(c: char) -> bool {
 mod tests {
     use wgpu::naga;
 
+    use super::super::tune::SHAPES;
     use super::*;
-    use crate::matmul::packed::ALL;
 
     #[test]
     fn lines_are_chosen_and_names_replaced() {
@@ -209,9 +220,10 @@ mod tests {
     fn modules() -> Vec<(String, String, &'static [Access])> {
         let mut modules = Vec::new();
         for shader in SHADERS {
+            let [a, b, c] = SHAPES.each_ref().map(|shape| shape.defines);
             let variants: &[&[&str]] = match shader.name {
                 "ops/scale" => &[&[], &["BY_POSITION"], &["BY_GATE"]],
-                "matmul/generic" => &[&[], &["WHOLE"], &["WHOLE", "ONE_ROW"]],
+                "matmul/generic" => &[&[], &["WHOLE"], a, b, c],
                 "ops/activate" => &[&["MAIN"]],
                 "ops/attention" | "ops/kv_write" => &[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]],
                 _ => &[&[]],

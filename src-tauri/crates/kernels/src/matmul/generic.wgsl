@@ -5,6 +5,16 @@
 #define STRANDS 16u
 #define N_OUTPUTS 4u
 #define N_ROWS 8u
+// of a workgroup of one row: STRANDS for each of N_OUTPUTS
+#define LANES 64
+#ifdef LANES_128
+#define LANES 128
+#define N_OUTPUTS 8u
+#endif
+#ifdef LANES_256
+#define LANES 256
+#define N_OUTPUTS 16u
+#endif
 #import batch
 struct Params {
   k: u32,
@@ -34,7 +44,7 @@ struct Params {
 
 #ifdef ONE_ROW
 // Each lane has two outputs, for which it reads x once.
-var<workgroup> pieces: array<vec2<f32>, 64>;
+var<workgroup> pieces: array<vec2<f32>, LANES>;
 
 fn four(sum: vec2<f32>, a: vec4<f32>, b: vec4<f32>, x: vec4<f32>) -> vec2<f32> {
   var s = fma(vec2(a.x, b.x), vec2(x.x), sum);
@@ -43,7 +53,7 @@ fn four(sum: vec2<f32>, a: vec4<f32>, b: vec4<f32>, x: vec4<f32>) -> vec2<f32> {
   return fma(vec2(a.w, b.w), vec2(x.w), s);
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(LANES)
 fn main(
   @builtin(workgroup_id) id: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,

@@ -48,7 +48,7 @@ static Q6_K: Packing = packing!("q6_k", |k| k / 8 + k / 16 + k / 64 + (k / 256).
 static MXFP4: Packing = packing!("mxfp4", |k| k / 8 + (k / 32).div_ceil(4), Pack::Row(mxfp4));
 static IQ4_NL: Packing = packing!("iq4_nl", |k| k / 8 + (k / 32).div_ceil(2), Pack::Row(q4_0));
 
-#[cfg(test)]
+/// Every one.
 pub static ALL: [&Packing; 13] =
     [&F32, &F16, &BF16, &Q8_0, &Q4_0, &Q4_1, &Q5_0, &Q5_1, &Q4_K, &Q5_K, &Q6_K, &MXFP4, &IQ4_NL];
 

@@ -1,7 +1,27 @@
-/** The settings of contexts, limits, downloads and the network. */
+/** The settings of graphics cards, contexts, limits, downloads and the network. */
 import type { Catalogue } from '../types';
 
 export const machine: Catalogue['settings'] = {
+  backend: {
+    label: 'الحساب على',
+    help: 'تحسب بطاقة الرسوميات من تلقاء نفسها حيث يتبيّن بالقياس أنها أسرع من المعالج. تُفحص نواها عند أول استعمال لها مع كل مشغّل؛ وإن أخفقت أكمل المعالج.',
+    options: { auto: 'الأسرع', cpu: 'المعالج', gpu: 'بطاقة رسوميات' },
+  },
+  gpu_layers: {
+    label: 'طبقات GPU',
+    help: 'كم طبقة من النموذج تحسبها بطاقات الرسوميات؛ ويبقى الباقي للمعالج. وما يأخذه النموذج يظهر في تفاصيله.',
+    absent: 'بقدر ما تسع',
+  },
+  gpu_memory: {
+    label: 'ذاكرة بطاقات الرسوميات',
+    help: 'بالميغابايت: ما يجوز للنموذج أخذه من كل بطاقة.',
+    absent: 'معظمها',
+  },
+  gpu_devices: {
+    label: 'أي بطاقات الرسوميات',
+    help: 'أرقام أو أجزاء من الأسماء كما يذكرها `nook devices`، وبين كل اثنين فاصلة. تُوزّع الطبقات عليها بحسب ذاكرتها.',
+    placeholder: 'أفضل الموجود',
+  },
   context_store_every: {
     label: 'حفظ السياقات',
     help: 'بعد كم إجابة يُحفظ سياق المحادثة، لتستمر فورًا بعد إعادة التشغيل.',

@@ -42,6 +42,7 @@ export const settings: Messages['settings'] = {
   group_models: 'النماذج',
   group_downloads: 'التنزيلات',
   group_machine: 'الجهاز',
+  group_cards: 'بطاقات الرسوميات',
   group_long: 'المحادثات الطويلة',
   group_contexts: 'السياقات',
   group_limits: 'الحدود',

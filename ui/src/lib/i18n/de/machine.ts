@@ -1,7 +1,27 @@
-/** The settings of contexts, limits, downloads and the network. */
+/** The settings of graphics cards, contexts, limits, downloads and the network. */
 import type { Catalogue } from '../types';
 
 export const machine: Catalogue['settings'] = {
+  backend: {
+    label: 'Rechnen auf',
+    help: 'Von selbst rechnet eine Grafikkarte, wo sie nachgemessen schneller ist als der Prozessor. Ihre Kernel werden geprüft, wenn sie mit einem Treiber zum ersten Mal gebraucht wird; versagt sie, macht der Prozessor weiter.',
+    options: { auto: 'Was schneller ist', cpu: 'Dem Prozessor', gpu: 'Einer Grafikkarte' },
+  },
+  gpu_layers: {
+    label: 'GPU-Schichten',
+    help: 'Wie viele Schichten eines Modells Grafikkarten rechnen; die anderen bleiben beim Prozessor. Was ein Modell nähme, steht bei seinen Einzelheiten.',
+    absent: 'so viele, wie passen',
+  },
+  gpu_memory: {
+    label: 'Speicher von Grafikkarten',
+    help: 'In Megabyte: was ein Modell von jeder nehmen darf.',
+    absent: 'das meiste',
+  },
+  gpu_devices: {
+    label: 'Welche Grafikkarten',
+    help: 'Nummern oder Teile von Namen, wie `nook devices` sie nennt, ein Komma zwischen zweien. Schichten werden nach ihrem Speicher auf sie verteilt.',
+    placeholder: 'die beste, die da ist',
+  },
   context_store_every: {
     label: 'Kontexte speichern',
     help: 'Nach wie vielen Antworten der Kontext einer Unterhaltung gespeichert wird, damit sie nach einem Neustart sofort weitergeht.',

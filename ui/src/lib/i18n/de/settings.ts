@@ -43,6 +43,7 @@ export const settings: Messages['settings'] = {
   group_models: 'Modelle',
   group_downloads: 'Downloads',
   group_machine: 'Rechner',
+  group_cards: 'Grafikkarten',
   group_long: 'Lange Unterhaltungen',
   group_contexts: 'Kontexte',
   group_limits: 'Grenzen',

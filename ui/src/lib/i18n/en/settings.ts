@@ -45,6 +45,7 @@ export const settings = {
   group_tools: 'Use',
   group_downloads: 'Downloads',
   group_machine: 'Machine',
+  group_cards: 'Graphics cards',
   group_long: 'Long conversations',
   group_contexts: 'Contexts',
   group_limits: 'Limits',

@@ -1,7 +1,27 @@
-/** The settings of contexts, limits, downloads and the network. */
+/** The settings of graphics cards, contexts, limits, downloads and the network. */
 import type { Catalogue } from '../types';
 
 export const machine: Catalogue['settings'] = {
+  backend: {
+    label: '計算するもの',
+    help: '自動では、測ってプロセッサーより速いときにグラフィックカードが計算します。ドライバーごとに初めて使うとき、カーネルを検査します。失敗したときはプロセッサーが続けます。',
+    options: { auto: '速いほう', cpu: 'プロセッサー', gpu: 'グラフィックカード' },
+  },
+  gpu_layers: {
+    label: 'GPU の層',
+    help: 'モデルの何層をグラフィックカードが計算するか。残りはプロセッサーに残ります。モデルが使う量はその詳細に出ます。',
+    absent: '収まるだけ',
+  },
+  gpu_memory: {
+    label: 'グラフィックカードのメモリ',
+    help: 'メガバイト単位。モデルがカードごとに使ってよい量です。',
+    absent: 'ほとんど',
+  },
+  gpu_devices: {
+    label: '使うグラフィックカード',
+    help: '`nook devices` が挙げる番号か名前の一部をコンマで区切ります。層はメモリに応じて分けられます。',
+    placeholder: 'いちばんよいもの',
+  },
   context_store_every: {
     label: 'コンテキストの保存',
     help: '会話のコンテキストを何回の回答ごとに保存するか。再起動後すぐに続けられます。',

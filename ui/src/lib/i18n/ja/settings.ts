@@ -43,6 +43,7 @@ export const settings: Messages['settings'] = {
   group_models: 'モデル',
   group_downloads: 'ダウンロード',
   group_machine: 'マシン',
+  group_cards: 'グラフィックカード',
   group_long: '長い会話',
   group_contexts: 'コンテキスト',
   group_limits: '上限',

@@ -5,7 +5,7 @@ use engine::kv::aging::Aging;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Kv, ModelRef};
-use crate::machine;
+use crate::machine::{self, cards};
 
 /// Weights in another format than their file's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +20,9 @@ pub struct Quantize {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSpec {
     pub backend: Backend,
-    /// Layers on a graphics card that is asked for. None: all.
-    pub gpu_layers: Option<usize>,
+    /// What is asked of graphics cards, where they compute.
+    #[serde(default)]
+    pub cards: cards::Asked,
     /// Threads, and where they run.
     #[serde(default)]
     pub machine: machine::Asked,

@@ -1,0 +1,271 @@
+//! How many layers each card gets: in proportion to what they have room for, as many as fit; the others stay with the
+//! processor.
+
+use std::ops::Range;
+
+use engine::sizes::Sizes;
+use engine::{BackendKind, Devices, LoadOptions};
+use kernels::backends::Card;
+use kernels::gpu::{AdapterInfo, AdapterKind};
+
+use super::{Asked, Choice, Chosen};
+use crate::error::{Error, ErrorKind};
+use crate::resident;
+use crate::settings::DEFAULT_CONTEXT;
+
+/// Of a card's own memory: the rest is for the desktop, and for what drivers need.
+const OF_OWN: (u64, u64) = (17, 20);
+/// Of memory that a card shares with the processor, of what is free.
+const OF_SHARED: (u64, u64) = (7, 10);
+
+/// Bytes of a card that a model may take. None: nobody knows.
+pub fn room(info: &AdapterInfo, limit: Option<u64>) -> Option<u64> {
+    room_of(info, limit, resident::free_bytes())
+}
+
+fn room_of(info: &AdapterInfo, limit: Option<u64>, free: Option<u64>) -> Option<u64> {
+    let share = |n: u64, (of, all): (u64, u64)| n / all * of;
+    let room = match info.kind {
+        AdapterKind::Discrete | AdapterKind::Virtual => info.memory_bytes.map(|n| share(n, OF_OWN)),
+        AdapterKind::Integrated | AdapterKind::Other | AdapterKind::Software => {
+            let both = info.memory_bytes.into_iter().chain(free).min();
+            both.map(|n| share(n, OF_SHARED))
+        }
+    };
+    room.into_iter().chain(limit).min()
+}
+
+/// Layers of each card, and what goes with them.
+pub struct Parts {
+    /// number of the card among all, and layers
+    cards: Vec<(usize, usize)>,
+    /// of the model; 0: not known
+    all: usize,
+    asked: Option<usize>,
+    /// Bytes that contexts may take in all, and states to go back to, so that no card has more than it has room for.
+    contexts: Option<u64>,
+    kept: Option<u64>,
+}
+
+/// For the cards that are chosen. `options` says how long a context is, and in what precision.
+pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOptions) -> Parts {
+    let rooms: Vec<Option<u64>> = chosen.iter().map(|card| room(&card.info, asked.memory)).collect();
+    let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(sizes.context_length.max(1));
+    let most = asked.layers.unwrap_or(usize::MAX).min(sizes.layer_weights.len());
+    let fit = Fit { sizes, rooms: &rooms, n_ctx, options };
+    // whoever asks for so many gets them, or an error that says why not
+    let ranges = match asked.layers {
+        Some(_) => fit.ranges(most),
+        None => (0..=most).rev().map(|n| fit.ranges(n)).find(|ranges| fit.holds(ranges)).unwrap_or_default(),
+    };
+    let (contexts, kept) = fit.left(&ranges);
+    let cards = chosen.iter().zip(&ranges).map(|(card, range)| (card.at, range.len())).collect();
+    Parts { cards, all: sizes.layer_weights.len(), asked: asked.layers, contexts, kept }
+}
+
+struct Fit<'a> {
+    sizes: &'a Sizes,
+    rooms: &'a [Option<u64>],
+    n_ctx: usize,
+    options: &'a LoadOptions,
+}
+
+impl Fit<'_> {
+    /// The first `n` layers, in proportion to what cards have room for; where that isn't known of all, in equal parts.
+    fn ranges(&self, n: usize) -> Vec<Range<usize>> {
+        let known: Option<Vec<u64>> = self.rooms.iter().copied().collect();
+        let weights = known.unwrap_or_else(|| vec![1; self.rooms.len()]);
+        let all: u128 = weights.iter().map(|w| u128::from(*w)).sum::<u128>().max(1);
+        let (mut sum, mut start) = (0u128, 0);
+        let next = |weight: &u64| {
+            sum += u128::from(*weight);
+            let end = ((n as u128 * sum + all / 2) / all) as usize;
+            let range = start..end.min(n);
+            start = range.end;
+            range
+        };
+        weights.iter().map(next).collect()
+    }
+
+    fn taken(&self, range: &Range<usize>) -> u64 {
+        self.sizes.layers_on(range.clone(), self.n_ctx, self.options.kv).unwrap_or(0)
+    }
+
+    fn holds(&self, ranges: &[Range<usize>]) -> bool {
+        ranges.iter().zip(self.rooms).all(|(range, room)| room.is_none_or(|room| self.taken(range) <= room))
+    }
+
+    /// What is left of the fullest card, as contexts of the whole model, half of it; and as states, a quarter.
+    fn left(&self, ranges: &[Range<usize>]) -> (Option<u64>, Option<u64>) {
+        let all = self.sizes.layer_weights.len() as u128;
+        if all == 0 {
+            return (None, None);
+        }
+        let one = self.sizes.needs(self.n_ctx, self.options.kv).context;
+        let of_card = |(range, room): (&Range<usize>, &Option<u64>)| {
+            let left = (*room)?.saturating_sub(self.taken(range));
+            let whole = u128::from(left) * all / (range.len() as u128).max(1);
+            (!range.is_empty()).then(|| u64::try_from(whole).unwrap_or(u64::MAX))
+        };
+        let left = ranges.iter().zip(self.rooms).filter_map(of_card).min();
+        (left.map(|left| one.saturating_add(left / 2)), left.map(|left| left / 4))
+    }
+}
+
+impl Parts {
+    pub fn n_layers(&self) -> usize {
+        self.cards.iter().map(|(_, n)| n).sum()
+    }
+
+    /// Into how the model is loaded.
+    pub fn apply(&self, options: &mut LoadOptions) {
+        let used: Vec<(usize, usize)> = self.cards.iter().copied().filter(|(_, n)| *n > 0).collect();
+        options.cards = used.iter().map(|(at, _)| Card::Nth(*at)).collect();
+        if self.all == 0 {
+            let at = self.cards.first().map(|(at, _)| Card::Nth(*at));
+            options.cards = at.into_iter().collect();
+            options.devices = Devices::Gpu { layers: self.asked };
+            return;
+        }
+        let rest = self.all - self.n_layers();
+        let on_cards = used.iter().map(|(_, n)| (BackendKind::Gpu, *n));
+        let rest = Some((BackendKind::Cpu, rest)).filter(|(_, n)| *n > 0);
+        options.devices = match used.is_empty() {
+            true => Devices::Cpu,
+            false => Devices::Split(on_cards.chain(rest).collect()),
+        };
+        if let Some(contexts) = self.contexts {
+            options.kv_bytes = Some(options.kv_bytes.unwrap_or(u64::MAX).min(contexts));
+        }
+        options.kept_bytes = options.kept_bytes.min(self.kept.unwrap_or(u64::MAX));
+    }
+
+    /// Where cards were chosen, and not one layer fits.
+    pub fn notice(&self, choice: &Choice) -> Option<Error> {
+        if self.n_layers() > 0 || self.all == 0 || self.asked == Some(0) {
+            return None;
+        }
+        let names: Vec<&str> = choice.cards.iter().map(|card| card.info.name.as_str()).collect();
+        let message =
+            format!("Not one layer fits into the memory of {}: the processor computes.", names.join(", "));
+        let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
+        Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::shape;
+
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+
+    fn info(kind: AdapterKind, memory_bytes: Option<u64>) -> AdapterInfo {
+        AdapterInfo {
+            name: "Card X".into(),
+            kind,
+            api: "vulkan".into(),
+            driver: "1".into(),
+            memory_bytes,
+            features: Vec::new(),
+            max_binding_bytes: 0,
+            max_buffer_bytes: 0,
+            subgroup: [32, 32],
+        }
+    }
+
+    fn sizes() -> Sizes {
+        let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
+        Sizes::of(&shape::outline(shape, mix).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_card_has_room_for_less_than_all_of_its_memory() {
+        for (kind, memory, limit, free, expected) in [
+            (AdapterKind::Discrete, Some(20 * GB), None, Some(GB), Some(17 * GB)),
+            (AdapterKind::Discrete, Some(20 * GB), Some(GB), None, Some(GB)),
+            (AdapterKind::Discrete, None, None, Some(GB), None),
+            (AdapterKind::Discrete, None, Some(2 * GB), Some(GB), Some(2 * GB)),
+            (AdapterKind::Integrated, Some(20 * GB), None, Some(10 * GB), Some(7 * GB)),
+            (AdapterKind::Integrated, None, None, Some(10 * GB), Some(7 * GB)),
+            (AdapterKind::Integrated, Some(2 * GB), None, None, Some(1_400_000_000)),
+        ] {
+            assert_eq!(room_of(&info(kind, memory), limit, free), expected, "{kind:?} {memory:?} {limit:?}");
+        }
+    }
+
+    /// Layers of each card, and what they take there, for cards of so many gigabytes.
+    fn shared(memory: &[u64], layers: Option<usize>) -> (Vec<usize>, Vec<u64>, LoadOptions) {
+        let cards: Vec<Chosen> = memory
+            .iter()
+            .enumerate()
+            .map(|(at, n)| Chosen { at, info: info(AdapterKind::Discrete, Some(n * GB)) })
+            .collect();
+        let cards: Vec<&Chosen> = cards.iter().collect();
+        let mut options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
+        let parts = share_out(&cards, &sizes(), &Asked { layers, ..Asked::default() }, &options);
+        parts.apply(&mut options);
+        let counts: Vec<usize> = parts.cards.iter().map(|(_, n)| *n).collect();
+        let mut start = 0;
+        let taken = counts.iter().map(|n| {
+            let range = start..start + n;
+            start += n;
+            sizes().layers_on(range, 8192, options.kv).unwrap()
+        });
+        (counts.clone(), taken.collect(), options)
+    }
+
+    #[test]
+    fn layers_are_shared_out_as_rooms_allow() {
+        let (whole, taken, options) = shared(&[24], None);
+        assert_eq!(whole, [32]);
+        assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
+        assert_eq!(options.cards, [Card::Nth(0)]);
+        // contexts of others have half of what is left
+        let one = sizes().needs(8192, options.kv).context;
+        let contexts = options.kv_bytes.unwrap();
+        assert!(contexts > one && contexts - one <= (24 * GB / 20 * 17 - taken[0]) / 2 + 1, "{contexts}");
+
+        let (part, taken, options) = shared(&[4], None);
+        assert!((8..28).contains(&part[0]) && taken[0] <= 4 * GB / 20 * 17, "{part:?} {taken:?}");
+        let rest = 32 - part[0];
+        assert_eq!(
+            options.devices,
+            Devices::Split(vec![(BackendKind::Gpu, part[0]), (BackendKind::Cpu, rest)])
+        );
+
+        let (two, taken, options) = shared(&[6, 3], None);
+        assert_eq!(two.iter().sum::<usize>(), 32, "{two:?}");
+        assert!(two[0] > two[1] && two[1] > 5, "in proportion: {two:?}");
+        assert!(taken[0] <= 6 * GB / 20 * 17 && taken[1] <= 3 * GB / 20 * 17, "{taken:?}");
+        assert_eq!(options.cards, [Card::Nth(0), Card::Nth(1)]);
+
+        let (asked, ..) = shared(&[1], Some(20));
+        assert_eq!(asked, [20], "whoever asks, gets");
+        let (none, _, options) = shared(&[1], Some(0));
+        assert_eq!((none, options.devices), (vec![0], Devices::Cpu));
+    }
+
+    #[test]
+    fn what_is_not_known_counts_as_enough() {
+        let card = Chosen { at: 3, info: info(AdapterKind::Discrete, None) };
+        let mut options = LoadOptions::default();
+        let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
+        parts.apply(&mut options);
+        assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
+        assert_eq!((options.cards, options.kv_bytes), (vec![Card::Nth(3)], None));
+        let mut options = LoadOptions::default();
+        share_out(&[&card], &Sizes::default(), &Asked::default(), &options).apply(&mut options);
+        assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' sizes are not known");
+    }
+
+    #[test]
+    fn a_card_too_small_for_a_layer_is_told() {
+        let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(GB / 10)) };
+        let choice = Choice { cards: vec![card.clone()], ..Choice::default() };
+        let parts = share_out(&[&card], &sizes(), &Asked::default(), &LoadOptions::default());
+        let notice = parts.notice(&choice).unwrap();
+        assert!(notice.message().contains("Card X") && notice.code() == "kernels.gpu_memory", "{notice}");
+    }
+}

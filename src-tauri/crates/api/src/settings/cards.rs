@@ -1,0 +1,45 @@
+//! The settings of graphics cards.
+
+use serde_json::{Value, json};
+
+use super::{Setting, choice, integer};
+use crate::types::SettingKind;
+
+const CARDS: &str = "Graphics cards";
+
+pub static ROWS: &[Setting] = &[
+    Setting {
+        key: "backend",
+        section: CARDS,
+        label: "Compute on",
+        help: "By itself a graphics card computes where it is measured to be faster than the processor. Its kernels are checked when it is first used with a driver; where it fails, the processor goes on.",
+        kind: || {
+            choice(&[("auto", "Whatever is faster"), ("cpu", "The processor"), ("gpu", "A graphics card")])
+        },
+        default: || json!("auto"),
+    },
+    Setting {
+        key: "gpu_layers",
+        section: CARDS,
+        label: "GPU layers",
+        help: "How many layers of a model graphics cards compute; the others stay with the processor. What a model would take is shown with its details.",
+        kind: || integer(0, 1000, Some("as many as fit")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "gpu_memory",
+        section: CARDS,
+        label: "Memory of graphics cards",
+        help: "In megabytes: what a model may take of each.",
+        kind: || integer(64, 1 << 24, Some("most of what it has")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "gpu_devices",
+        section: CARDS,
+        label: "Which graphics cards",
+        help: "Numbers or parts of names, as `nook devices` lists them, with a comma between two. Layers are shared out among them by their memory.",
+        kind: || SettingKind::Text { placeholder: "the best there is".into() },
+        default: || json!(""),
+    },
+];

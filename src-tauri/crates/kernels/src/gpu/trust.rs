@@ -1,0 +1,100 @@
+//! Whether a card is trusted: its kernels are checked against their reference when they are first used with a driver,
+//! and what came of it is noted, as is what the driver compiled.
+
+use std::sync::Arc;
+
+use super::device::{AdapterInfo, Device};
+use super::{Gpu, shader};
+use crate::backend::Backend;
+use crate::backends::Check;
+use crate::check::card::CardCheck;
+use crate::error::KernelError;
+use crate::fault::GpuFault;
+use crate::graph::Graph;
+use crate::known::{CardKey, Known, Notebook};
+
+impl AdapterInfo {
+    /// By which what is found of it is kept: of another driver, or other kernels, everything is found out anew.
+    pub fn key(&self) -> CardKey {
+        let features = self.features.join(", ");
+        CardKey {
+            name: self.name.clone(),
+            api: self.api.clone(),
+            driver: self.driver.clone(),
+            kernels: format!("{} {:016x} {features}", env!("CARGO_PKG_VERSION"), shader::fingerprint()),
+        }
+    }
+}
+
+/// What is known of one card, and whether its kernels are checked at all.
+pub(super) struct Trust {
+    key: CardKey,
+    notebook: Notebook,
+    is_asked: bool,
+}
+
+impl Trust {
+    pub fn new(info: &AdapterInfo, notebook: &Notebook, check: Check) -> Self {
+        let is_asked = match check {
+            Check::Cards => info.kind.is_hardware(),
+            Check::All => true,
+        };
+        Self { key: info.key(), notebook: notebook.clone(), is_asked }
+    }
+
+    pub fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    pub fn known(&self) -> Known {
+        self.notebook.of(&self.key)
+    }
+
+    pub fn note(&self, change: impl FnOnce(&mut Known)) {
+        self.notebook.change(&self.key, change);
+    }
+}
+
+impl Device {
+    /// Whether its driver keeps what it compiles.
+    pub fn has_cache(&self) -> bool {
+        self.device.features().contains(wgpu::Features::PIPELINE_CACHE)
+    }
+
+    /// What its driver compiled so far, for the next start. None: it keeps nothing.
+    pub fn compiled(&self) -> Option<Vec<u8>> {
+        self.pipelines.compiled()
+    }
+
+    /// Notes what the driver compiled.
+    pub(super) fn keep_pipelines(&self) {
+        let Some(compiled) = self.compiled() else { return };
+        let differs = self.trust.known().pipelines.is_none_or(|known| *known != *compiled);
+        if differs {
+            self.trust.note(|known| known.pipelines = Some(compiled.into()));
+        }
+    }
+}
+
+impl Gpu {
+    /// Whether the kernels that a graph uses compute on this card what their specification says; what was found right
+    /// or wrong before is believed. Errors: the first that doesn't.
+    pub fn check(&self, graph: &Graph) -> Result<(), KernelError> {
+        let known = self.gpu.trust.known();
+        if let Some(kernel) = known.wrong {
+            return Err(self.gpu.error(GpuFault::Wrong, kernel));
+        }
+        let make = || -> Box<dyn Backend> { Box::new(Self::unchecked(Arc::clone(&self.gpu))) };
+        for check in CardCheck::of(graph) {
+            if known.right.contains(&check.name()) {
+                continue;
+            }
+            if let Some(kernel) = check.run(&make)? {
+                self.gpu.trust.note(|known| known.wrong = Some(kernel.clone()));
+                return Err(self.gpu.error(GpuFault::Wrong, kernel));
+            }
+            self.gpu.trust.note(|known| _ = known.right.insert(check.name()));
+        }
+        Ok(())
+    }
+}
