@@ -97,7 +97,7 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
     ];
     for (graph, tolerance) in graphs {
         let mut device = make(level)?;
-        let found = compare_on(&Arc::new(graph), &mut *device, tolerance)?;
+        let found = compare_on(&Arc::new(graph), &mut *device, &BATCHES, tolerance)?;
         if let Some(kernel) = found {
             return Ok(Some(Mismatch { level, kernel }));
         }
@@ -166,7 +166,8 @@ pub(crate) fn wrong_on(
     in_use: &InUse,
 ) -> Result<Option<String>, KernelError> {
     for (graph, tolerance) in in_use.graphs()? {
-        if let Some(kernel) = compare_on(&Arc::new(graph), &mut *make(), tolerance)? {
+        let lengths = if graph.kv().layers.is_empty() { &BATCHES[..] } else { &LONG };
+        if let Some(kernel) = compare_on(&Arc::new(graph), &mut *make(), lengths, tolerance)? {
             return Ok(Some(kernel));
         }
     }
@@ -175,15 +176,19 @@ pub(crate) fn wrong_on(
 
 /// Tokens of the batches: a prompt that fills a register tile of any kernel and leaves a rest, a token, a few.
 const BATCHES: [usize; 3] = [35, 1, 5];
+/// The same at the end of a context of several chunks, which a card goes through in another way.
+#[cfg(feature = "gpu")]
+const LONG: [usize; 8] = [64, 64, 64, 64, 20, 35, 1, 5];
 const N_VOCAB: usize = 16;
 
 /// The name of the first node that differs.
 fn compare_on(
     graph: &Arc<Graph>,
     device: &mut dyn Backend,
+    lengths: &[usize],
     tolerance: f32,
 ) -> Result<Option<String>, KernelError> {
-    let n_tokens: usize = BATCHES.iter().sum();
+    let n_tokens: usize = lengths.iter().sum();
     let n_pages = n_tokens.div_ceil(PAGE_LEN);
     let positions: Vec<u32> = (0..n_tokens as u32).collect();
     let tokens: Vec<u32> = positions.iter().map(|p| p * 7 % N_VOCAB as u32).collect();
@@ -191,19 +196,20 @@ fn compare_on(
     let (pages, states): ([&[u32]; 1], &[u32]) =
         ([&pages], if graph.kv().states.is_empty() { &[] } else { &[0] });
     let mut start = 0;
-    let batches = BATCHES.map(|n| {
+    let batch = |n: &usize| {
         let of = start..start + n;
         start += n;
         Batch {
             tokens: &tokens[of.clone()],
             positions: &positions[of],
-            sequence: &zeros[..n],
+            sequence: &zeros[..*n],
             page_tables: &pages,
             window_tables: &[],
             states,
             outputs: &positions[..1],
         }
-    });
+    };
+    let batches: Vec<Batch> = lengths.iter().map(batch).collect();
     let capacity =
         Capacity { n_pages, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 };
     let mut reference = Scalar::new();
