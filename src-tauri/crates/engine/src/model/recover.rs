@@ -19,7 +19,8 @@ impl Model {
     /// Moves the model away from a card that failed. Afterwards every sequence holds what it held before the batch.
     ///
     /// Errors: what it holds can't be read again, as it isn't all there any more (windows, recurrent states, texts
-    /// forgotten in part): then no sequence survives, and `error` is returned. No memory: what that says.
+    /// forgotten in part, pages that have aged, which only hold what was computed before): then no sequence survives,
+    /// and `error` is returned. No memory: what that says.
     pub(super) fn recover(&mut self, error: EngineError) -> Result<()> {
         self.source.n_faults += 1;
         let may_pass = PASSING.contains(&error.code()) && self.source.n_faults < MOST_FAULTS;
@@ -62,6 +63,7 @@ impl Model {
             let window = self.cache.window_pages(id)?.table();
             let is_whole = self.cache.tokens(id)?.iter().all(|token| *token < STAND_IN)
                 && window.iter().all(|page| *page != NO_PAGE)
+                && self.n_aged(id)? == 0
                 && self.cache.state(id)?.is_none();
             if !is_whole {
                 return Ok(false);
