@@ -2,13 +2,14 @@
 //! bit by bit, for every family whose contexts can age; and never taken for exact ones.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::kv::aging::Aging;
 use engine::speculate::{DraftLength, Guesses, Speculation};
 use engine::{
-    Chunk, Devices, KvDType, LoadOptions, Model, Request, RopeScaling, Sampling, SequenceId, Wanted, generate,
+    Chunk, Devices, FaultPlan, GpuFault, KvDType, LoadOptions, Model, Request, RopeScaling, Sampling,
+    SequenceId, Wanted, generate,
 };
 use weights::WeightFile;
 
@@ -110,6 +111,77 @@ fn an_aged_context_is_the_same_in_any_runs() {
         }
         assert_eq!(results.len(), 1, "{} {kv:?}", path.display());
     });
+}
+
+/// On a graphics card, with a fault of it that a test wants.
+fn on_card(path: &Path, kv: KvDType, faults: FaultPlan) -> Model {
+    load_on(Devices::Gpu { layers: None }, path, kv, faults)
+}
+
+fn load_on(devices: Devices, path: &Path, kv: KvDType, faults: FaultPlan) -> Model {
+    let options = LoadOptions {
+        devices,
+        faults,
+        kv,
+        kv_aging: Aging::After(256),
+        ctx: Some(2048),
+        rope_scaling: RopeScaling::yarn(2.0),
+        max_sequences: 2,
+        ..LoadOptions::default()
+    };
+    let model = Model::load(Arc::new(WeightFile::open(path).unwrap()), &options, &mut |_| {}).unwrap();
+    assert_eq!((model.info().instead.as_ref(), model.info().kv_aging), (None, Aging::After(256)));
+    model
+}
+
+/// A family whose contexts are long enough.
+fn one_that_ages() -> PathBuf {
+    let mut paths = Vec::new();
+    that_age(1200, &[KvDType::F16], &mut |path, _| paths.push(path.to_path_buf()));
+    let is_llama = |path: &PathBuf| path.to_string_lossy().contains("llama");
+    let at = paths.iter().position(is_llama).unwrap_or(0);
+    paths.swap_remove(at)
+}
+
+#[test]
+fn an_aged_context_on_a_card_is_the_same_in_any_runs() {
+    let (path, text) = (one_that_ages(), tokens(1100, 5));
+    for kv in [KvDType::F16, KvDType::F32] {
+        let results = [256, 97].map(|runs| {
+            let mut model = on_card(&path, kv, FaultPlan::default());
+            let seq = model.new_sequence().unwrap();
+            let last = read(&mut model, seq, &text, runs);
+            assert_eq!(model.n_aged(seq).unwrap(), 3);
+            last
+        });
+        assert!(results[0] == results[1], "{kv:?}");
+        let mut model = load_on(Devices::Scalar, &path, kv, FaultPlan::default());
+        let seq = model.new_sequence().unwrap();
+        let expected = read(&mut model, seq, &text, 256);
+        let floats = |bits: &[u32]| bits.iter().map(|bits| f32::from_bits(*bits)).collect::<Vec<f32>>();
+        let (expected, found) = (floats(&expected), floats(&results[0]));
+        let square = expected.iter().map(|x| x * x).sum::<f32>() / expected.len() as f32;
+        let far = expected.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        // keys on the border between two integers go either way
+        assert!(far < 0.02 * square.sqrt(), "{kv:?}: {far} of {square}");
+    }
+}
+
+/// What has aged can't be read again as it was: a card that fails takes it along, and says so.
+#[test]
+fn a_card_that_fails_takes_aged_contexts_along() {
+    let (path, text) = (one_that_ages(), tokens(1100, 5));
+    for (at, is_aged) in [(1, false), (4, true)] {
+        let mut model = on_card(&path, KvDType::F16, FaultPlan::before(at, GpuFault::Memory));
+        let seq = model.new_sequence().unwrap();
+        let mut failed = None;
+        for tokens in text.chunks(256) {
+            failed = model.forward(&[Chunk { seq, tokens, logits: Wanted::None }]).err().or(failed);
+        }
+        let code = failed.map(|error| error.code());
+        assert_eq!(code.is_some(), is_aged, "{at}: {code:?}");
+        assert_eq!(model.len(seq).is_ok(), !is_aged, "{at}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, Executor, FaultPlan, Interrupt, KvDType, Notebook, Resident};
+use kernels::{BackendKind, Effort, Executor, FaultPlan, Interrupt, KvDType, Notebook, Now, Resident};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -30,6 +30,7 @@ pub(crate) mod forget;
 pub(crate) mod forward;
 pub mod health;
 mod load;
+mod logits;
 mod recover;
 mod relief;
 mod room;
@@ -39,6 +40,8 @@ mod tune;
 pub use context::{RopeScaling, narrow};
 pub use forget::{Forget, Forgetting, N_ASKING};
 pub use health::CardHealth;
+pub use logits::Logits;
+pub(crate) use logits::{Row, nan_logits};
 pub use relief::{CardTrouble, Relief};
 pub use room::Needs;
 pub(crate) use room::{FIXED_BYTES, TOKEN_BYTES};
@@ -91,8 +94,8 @@ pub struct LoadOptions {
     pub settle: bool,
     /// How keys and values are stored.
     pub kv: KvDType,
-    /// When old ones are stored in fewer bits from there on. Where that saves nothing, or a graphics card reads them,
-    /// never: `ModelInfo::kv_aging` says what it is.
+    /// When old ones are stored in fewer bits from there on. Where that saves nothing, never: `ModelInfo::kv_aging` says
+    /// what it is.
     pub kv_aging: Aging,
     /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
     /// lies further back is lost to them. None: as the model is.
@@ -208,36 +211,6 @@ pub struct Chunk<'a> {
     pub logits: Wanted,
 }
 
-/// Wanted logits, in the order of the chunks and of their tokens.
-#[derive(Debug, Clone, Copy)]
-pub struct Logits<'a> {
-    data: &'a [f32], // (rows, width)
-    width: usize,
-}
-
-impl<'a> Logits<'a> {
-    pub fn n_rows(&self) -> usize {
-        self.data.len() / self.width
-    }
-
-    /// The logits of one wanted row (n_vocab). Error `model.nan_logits`: a value is not a finite number.
-    pub fn row(&self, row: usize) -> Result<&'a [f32]> {
-        let row = &self.data[row * self.width..(row + 1) * self.width];
-        if row.iter().any(|logit| !logit.is_finite()) {
-            return Err(nan_logits());
-        }
-        Ok(row)
-    }
-}
-
-pub(crate) fn nan_logits() -> EngineError {
-    EngineError::new(
-        "model.nan_logits",
-        "the model's output holds values that are not numbers",
-        "Its weights are damaged: download the model again.",
-    )
-}
-
 /// A loaded model. One owner; everything it does is a method that returns.
 pub struct Model {
     pub(crate) spec: ModelSpec,
@@ -251,8 +224,7 @@ pub struct Model {
     source: load::Source,
     settling: Option<settle::Settling>,
     rows: forward::Rows,
-    /// Logits gathered from several runs. (rows, n_vocab)
-    gathered: Vec<f32>,
+    gathered: forward::Gathered,
 }
 
 impl Model {
@@ -275,6 +247,16 @@ impl Model {
     /// Runs may be given up when this is asked, as far as `allow_interrupts` says.
     pub fn interrupt_by(&mut self, interrupt: Interrupt) {
         self.rows.interrupt = interrupt;
+    }
+
+    /// What devices are told is counted and timed by this clock from here on; None: no more.
+    pub fn measure_by(&mut self, now: Option<&Now>) {
+        self.executor.measure_by(now);
+    }
+
+    /// What devices were told since this was last asked: of those that don't compute by themselves.
+    pub fn effort(&mut self) -> Effort {
+        self.executor.effort()
     }
 
     /// Whether runs from here on may be given up.

@@ -366,7 +366,8 @@ impl Scheduler {
         let n_ctx = model.n_ctx();
         let allowed = self.may_be_given_up(model, shares);
         model.allow_interrupts(allowed);
-        let (logits, tokenizer) = match model.forward_with_tokenizer(&chunks[..shares.len()]) {
+        let n_likeliest = self.n_likeliest(shares, model.spec().n_vocab);
+        let (logits, tokenizer) = match model.forward_to_draw(&chunks[..shares.len()], n_likeliest) {
             Ok(ran) => ran,
             Err(error) => return self.failed(model, shares, error, sink),
         };
@@ -407,6 +408,16 @@ impl Scheduler {
             active[share.index].settle(share, model, costs, guess_cost);
         }
         self.end(model, ended, sink);
+    }
+
+    /// How many of the likeliest tokens all samplers of a batch do with. None: some look at every token.
+    fn n_likeliest(&self, shares: &[Share], n_vocab: usize) -> Option<usize> {
+        let draws = shares.iter().filter(|share| share.wanted != Wanted::None);
+        let mut most = 1;
+        for share in draws {
+            most = most.max(self.active[share.index].n_likeliest(share)?);
+        }
+        (most < n_vocab).then_some(most)
     }
 
     /// A run that is given up costs what it had computed, no more; never two in a row, so that whoever asks and takes

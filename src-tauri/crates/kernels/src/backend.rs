@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use weights::TensorView;
 
+use crate::effort::{Effort, Now};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Retention, ValueId};
 use crate::interrupt::Interrupt;
+use crate::ops::likeliest::{self, Likely};
 use crate::plan::{Batch, Capacity};
 use crate::profile::Observer;
 use crate::tensor::Tensor;
@@ -79,6 +81,31 @@ pub trait Backend: Send {
 
     /// The first `n_rows` rows of a value that lives here: (n_rows, width)
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32];
+
+    /// From here on what the device is told is counted and timed by this clock; None: no more. A device that computes
+    /// itself is told nothing.
+    fn measure_by(&mut self, _now: Option<Now>) {}
+
+    /// What it was told since this was last asked.
+    fn effort(&mut self) -> Effort {
+        Effort::default()
+    }
+
+    /// From here on only so many of the largest columns of the graph's output are asked for, by `likeliest`; None: all,
+    /// by `read`. A device whose memory is the machine's may ignore it.
+    fn want_likeliest(&mut self, _k: Option<usize>) {}
+
+    /// Of each of the first `n_rows` rows of the graph's output, which lives here and has `n_columns`, the `k` largest
+    /// columns, as `ops::likeliest` orders them: added to `out`. `k` is what was wanted when it ran.
+    fn likeliest(
+        &self,
+        output: ValueId,
+        (n_rows, n_columns): (usize, usize),
+        k: usize,
+        out: &mut Vec<Likely>,
+    ) {
+        likeliest::of_rows(self.read(output, n_rows), n_columns, k, out);
+    }
 
     /// Sets the first rows of a value that lives here: `data` (n_rows, width)
     fn write(&mut self, value: ValueId, data: &[f32]);

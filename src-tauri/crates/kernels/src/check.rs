@@ -91,7 +91,7 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
     ];
     for (graph, tolerance) in graphs {
         let mut device = make(level)?;
-        let found = compare_on(&Arc::new(graph), &mut *device, tolerance)?;
+        let found = compare_on(&Arc::new(graph), &mut *device, &BATCHES, tolerance)?;
         if let Some(kernel) = found {
             return Ok(Some(Mismatch { level, kernel }));
         }
@@ -101,36 +101,39 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
 
 /// Tokens of the batches: a prompt that fills a register tile of any kernel and leaves a rest, a token, a few.
 const BATCHES: [usize; 3] = [35, 1, 5];
+/// The same at the end of a context of several chunks, which a card goes through in another way.
+#[cfg(feature = "gpu")]
+const LONG: [usize; 8] = [64, 64, 64, 64, 20, 35, 1, 5];
 const N_VOCAB: usize = 16;
-
-const CAPACITY: Capacity = Capacity {
-    n_pages: (BATCHES[0] + BATCHES[1] + BATCHES[2]).div_ceil(PAGE_LEN),
-    n_window_pages: 0,
-    n_aged_pages: 0,
-    max_rows: 64,
-    max_outputs: 1,
-    n_states: 1,
-};
 
 /// The name of the first node that differs.
 fn compare_on(
     graph: &Arc<Graph>,
     device: &mut dyn Backend,
+    lengths: &[usize],
     tolerance: f32,
 ) -> Result<Option<String>, KernelError> {
     let mut reference = Scalar::new();
-    let found = with_batches(graph, &mut |batches| {
-        compare(graph, [&mut reference, &mut *device], CAPACITY, batches, tolerance)
+    let capacity = capacity(lengths);
+    let found = with_batches(graph, lengths, &mut |batches| {
+        compare(graph, [&mut reference, &mut *device], capacity, batches, tolerance)
     })?;
     Ok(found.map(|difference| difference.node))
 }
 
-/// With the batches of one text, in order.
+/// Room for batches of these lengths.
+fn capacity(lengths: &[usize]) -> Capacity {
+    let n_pages = lengths.iter().sum::<usize>().div_ceil(PAGE_LEN);
+    Capacity { n_pages, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 }
+}
+
+/// With batches of these lengths, which are one text, in order.
 fn with_batches<R>(
     graph: &Graph,
+    lengths: &[usize],
     run: &mut dyn FnMut(&[Batch]) -> Result<R, KernelError>,
 ) -> Result<R, KernelError> {
-    let n_tokens: usize = BATCHES.iter().sum();
+    let n_tokens: usize = lengths.iter().sum();
     let n_pages = n_tokens.div_ceil(PAGE_LEN);
     let positions: Vec<u32> = (0..n_tokens as u32).collect();
     let tokens: Vec<u32> = positions.iter().map(|p| p * 7 % N_VOCAB as u32).collect();
@@ -138,19 +141,21 @@ fn with_batches<R>(
     let (pages, states): ([&[u32]; 1], &[u32]) =
         ([&pages], if graph.kv().states.is_empty() { &[] } else { &[0] });
     let mut start = 0;
-    run(&BATCHES.map(|n| {
+    let batch = |n: &usize| {
         let of = start..start + n;
         start += n;
         Batch {
             tokens: &tokens[of.clone()],
             positions: &positions[of],
-            sequence: &zeros[..n],
+            sequence: &zeros[..*n],
             page_tables: &pages,
             window_tables: &[],
             states,
             outputs: &positions[..1],
         }
-    }))
+    };
+    let batches: Vec<Batch> = lengths.iter().map(batch).collect();
+    run(&batches)
 }
 
 /// Elements of a row of products: whole blocks of every format, more than one of the largest.

@@ -13,6 +13,7 @@ mod compare;
 #[allow(unsafe_code)] // threads, SIMD and shared buffers: each block argues its safety
 pub mod cpu;
 pub mod devices;
+mod effort;
 mod error;
 mod fault;
 #[cfg(feature = "gpu")]
@@ -32,6 +33,7 @@ mod twins;
 pub use backend::{Backend, BackendKind, Retain};
 pub use compare::{Difference, compare};
 pub use cpu::{Cpu, CpuOptions, Resident};
+pub use effort::{Effort, Now};
 pub use error::KernelError;
 pub use fault::{FaultPlan, GpuFault};
 pub use graph::{
@@ -41,7 +43,8 @@ pub use graph::{
 };
 pub use interrupt::Interrupt;
 pub use known::{CardKey, Known, Notebook};
-pub use plan::{Batch, Capacity, Executor, arena_bytes};
+pub use ops::likeliest::Likely;
+pub use plan::{Batch, Capacity, Executor, Returned, arena_bytes};
 pub use profile::{Cost, Observer, Ran, Span};
 pub use scalar::Scalar;
 pub use tensor::Tensor;

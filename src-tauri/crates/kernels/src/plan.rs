@@ -7,16 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::{Backend, Retain};
+use crate::effort::{Effort, Now};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, Op, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::kv_rows::aged_page;
+use crate::ops::likeliest::Likely;
 use crate::profile::Observer;
 
 mod batch;
 pub(crate) mod fuse;
 pub(crate) mod layout;
 pub(crate) mod resident;
+mod rotate;
 mod states;
 
 pub use batch::Batch;
@@ -80,6 +83,15 @@ enum Segment {
     Copy { from: DeviceId, to: DeviceId, x: ValueId, output: ValueId },
 }
 
+/// What of each row of the output comes back from a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// all of it
+    Rows,
+    /// the columns of so many of its largest numbers: see `ops::likeliest`
+    Likeliest(usize),
+}
+
 /// A graph, its devices and their memory: ready to run.
 pub struct Executor {
     graph: Arc<Graph>,
@@ -88,6 +100,10 @@ pub struct Executor {
     capacity: Capacity,
     slots: SlotUses,
     n_outputs: usize,
+    /// what of the output is asked for
+    returned: Returned,
+    /// of the last run, if they were
+    likeliest: Vec<Likely>,
 }
 
 impl Executor {
@@ -119,7 +135,16 @@ impl Executor {
             device.prepare(&graph, DeviceId(i), capacity, retain)?;
         }
         let segments = segments(&graph);
-        Ok(Self { graph, devices, segments, capacity, slots: SlotUses::new(&capacity), n_outputs: 0 })
+        Ok(Self {
+            graph,
+            devices,
+            segments,
+            capacity,
+            slots: SlotUses::new(&capacity),
+            n_outputs: 0,
+            returned: Returned::Rows,
+            likeliest: Vec::new(),
+        })
     }
 
     pub fn graph(&self) -> &Graph {
@@ -140,6 +165,33 @@ impl Executor {
         self.devices.iter_mut().try_for_each(|device| device.time_steps(wanted))
     }
 
+    /// What of the output runs bring back from here on.
+    pub fn bring_back(&mut self, returned: Returned) {
+        if returned == self.returned {
+            return;
+        }
+        let k = match returned {
+            Returned::Rows => None,
+            Returned::Likeliest(k) => Some(k),
+        };
+        let device = self.graph.value(self.graph.output()).device;
+        self.devices[device.0].want_likeliest(k);
+        self.returned = returned;
+        // what the last run brought back was something else
+        self.n_outputs = 0;
+        self.likeliest.clear();
+    }
+
+    /// What devices are told is counted and timed by this clock from here on; None: no more.
+    pub fn measure_by(&mut self, now: Option<&Now>) {
+        self.devices.iter_mut().for_each(|device| device.measure_by(now.cloned()));
+    }
+
+    /// What all devices were told since this was last asked.
+    pub fn effort(&mut self) -> Effort {
+        self.devices.iter_mut().map(|device| device.effort()).fold(Effort::default(), |a, b| a + b)
+    }
+
     /// "cpu avx512, 8 threads" for each device.
     pub fn describe(&self) -> Vec<String> {
         self.devices.iter().map(|d| d.describe()).collect()
@@ -154,6 +206,7 @@ impl Executor {
     /// As `run`, telling `observer` of each step after it ran.
     pub fn run_observed(&mut self, batch: &Batch, mut observer: Option<Observer>) -> Result<(), KernelError> {
         self.n_outputs = 0;
+        self.likeliest.clear();
         batch.check(&self.graph, &self.capacity, &mut self.slots)?;
         for device in &mut self.devices {
             device.begin(batch)?;
@@ -178,7 +231,15 @@ impl Executor {
                 }
             }
         }
-        self.n_outputs = batch.outputs.len();
+        match self.returned {
+            Returned::Rows => self.n_outputs = batch.outputs.len(),
+            Returned::Likeliest(k) => {
+                let output = self.graph.output();
+                let value = self.graph.value(output);
+                let shape = (batch.outputs.len(), value.width);
+                self.devices[value.device.0].likeliest(output, shape, k, &mut self.likeliest);
+            }
+        }
         Ok(())
     }
 
@@ -192,9 +253,15 @@ impl Executor {
         Ok(false)
     }
 
-    /// (outputs of the last successful run, width of the graph's output)
+    /// (outputs of the last successful run, width of the graph's output); none where something else was wanted of it
     pub fn output(&self) -> &[f32] {
         self.value(self.graph.output(), self.n_outputs)
+    }
+
+    /// Of each output of the last successful run the columns that were wanted, largest first: as many as were asked for,
+    /// or as there are. None where whole rows were wanted.
+    pub fn likeliest(&self) -> &[Likely] {
+        &self.likeliest
     }
 
     /// (n_rows, width) of any value that is still kept: all with `Retain::All`, else the output only.

@@ -108,7 +108,7 @@ impl Ran<'_> {
     pub fn cost(&self) -> Cost {
         match self.step {
             Step::Node(i) => self.node(&self.graph.nodes()[*i]),
-            Step::AddNorm { .. } => {
+            Step::AddNorm { .. } | Step::Rotate { .. } => {
                 self.nodes().into_iter().map(|node| self.node(node)).fold(Cost::default(), |a, b| a + b)
             }
             // a gated unit finds its inputs in cache

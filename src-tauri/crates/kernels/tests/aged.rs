@@ -34,6 +34,8 @@ fn tables() -> (Vec<u32>, Vec<u32>) {
 struct Old {
     pages: Vec<(usize, u32, Vec<u8>)>,
     mixed: Vec<u32>,
+    /// of the first layer, one that has not aged
+    exact: Vec<u8>,
 }
 
 impl Old {
@@ -52,7 +54,8 @@ impl Old {
                 pages.push((layer, page, executor.kv_page(layer, page).unwrap().into_owned()));
             }
         }
-        Self { pages, mixed }
+        let exact = executor.kv_page(0, mixed[18]).unwrap().into_owned();
+        Self { pages, mixed, exact }
     }
 
     /// Logits of the other tokens on that backend.
@@ -109,6 +112,38 @@ fn every_level_reads_both_kinds_as_the_specification_does() {
                 assert!(first == again, "{what}: {threads} threads, chunks {chunks:?}");
             }
         }
+    }
+}
+
+/// As the specification, and the same bits in any pieces: those of few rows go through chunks side by side.
+#[cfg(feature = "gpu")]
+#[test]
+fn a_card_reads_both_kinds_as_the_specification_does() {
+    let open = || kernels::gpu::Device::open(&kernels::backends::Card::Any);
+    let device = open().expect("mesa-vulkan-drivers, or the driver of a card: `make setup`");
+    let card = || -> Box<dyn Backend> { Box::new(kernels::gpu::Gpu::new(device.clone())) };
+    for (kv, window, n_heads, n_kv_heads, head_dim) in
+        [(KvDType::F16, None, 8, 2, 64), (KvDType::F32, Some(300), 6, 3, 32), (KvDType::F16, None, 12, 1, 96)]
+    {
+        let shape = Shape { kv, window, n_heads, n_kv_heads, head_dim, ..SMALL };
+        let graph = model(shape, 5);
+        let tokens = tokens(N_OLD + N_NEW, shape.n_vocab, 3);
+        let old = Old::of(&graph, &tokens);
+        let expected = old.go_on(&graph, scalar(), &tokens, &[50, 50]);
+        let first = old.go_on(&graph, card(), &tokens, &[50, 50]);
+        let far = distance(&expected, &first);
+        assert!(far < ROUNDED, "{kv:?} {window:?} {n_heads}/{n_kv_heads} of {head_dim}: {far}");
+        let again = old.go_on(&graph, card(), &tokens, &[1, 8, 3, 38, 2, 48]);
+        assert!(first == again, "{kv:?} {window:?}");
+        // and it ages pages itself as others do
+        let mut executor = Executor::new(graph.clone(), vec![card()], CAPACITY).unwrap();
+        let mut other = Executor::new(graph, vec![scalar()], CAPACITY).unwrap();
+        for executor in [&mut executor, &mut other] {
+            executor.kv_write_page(0, 3, &old.exact).unwrap();
+            executor.kv_age_page(3, 43).unwrap();
+        }
+        assert!(executor.kv_page(0, 43).unwrap() == other.kv_page(0, 43).unwrap());
+        assert!(executor.kv_page(0, 3).unwrap() == old.exact);
     }
 }
 

@@ -125,6 +125,270 @@ fn every_operation_agrees_with_the_specification() {
     }
 }
 
+/// What attention is given.
+#[derive(Clone, Copy, Debug)]
+struct Heads {
+    kv: KvDType,
+    n_heads: usize,
+    n_kv_heads: usize,
+    head_dim: usize,
+    mask: Mask,
+    window: Option<usize>,
+    /// with a cap and sinks
+    is_odd: bool,
+}
+
+/// Queries, keys and values straight from a table, and attention over them.
+fn attention(heads: Heads) -> Graph {
+    let Heads { kv, n_heads, n_kv_heads, head_dim, mask, window, is_odd } = heads;
+    let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: kv, window: None };
+    let mut b = GraphBuilder::new(KvLayout::uniform(1, layer)).unwrap();
+    let r = &mut Random(3);
+    let stride = (n_heads + 2 * n_kv_heads) * head_dim;
+    let x = b.embed("embed", &r.tensor(DType::F32, &[N_IDS, stride], 1.0), 1.0).unwrap();
+    let mut part = |first: usize, n: usize| {
+        let columns = Columns { n_groups: 1, stride, start: first * head_dim, width: n * head_dim };
+        b.columns(format!("columns {first}"), x, columns).unwrap()
+    };
+    let (q, k, v) = (part(0, n_heads), part(n_heads, n_kv_heads), part(n_heads + n_kv_heads, n_kv_heads));
+    b.kv_write("kv_write", k, v, 0).unwrap();
+    let shape = AttentionShape {
+        layer: 0,
+        n_heads,
+        n_kv_heads,
+        head_dim,
+        scale: 0.3,
+        mask,
+        window,
+        softcap: is_odd.then_some(4.0),
+        sinks: is_odd.then(|| (0..n_heads).map(|_| r.normal()).collect()),
+    };
+    let out = b.attention("attention", q, shape).unwrap();
+    let out = b.output_rows("output_rows", out).unwrap();
+    b.finish(out).unwrap()
+}
+
+const N_IDS: usize = 61;
+/// Contexts of three chunks, of two sequences whose pages lie among each other.
+const LONG: Capacity = Capacity { n_pages: 40, ..CAPACITY };
+const N_LONG: usize = 560;
+
+/// Runs batches, each a list of (sequence, how many tokens), one after another; of each sequence all outputs.
+fn run_mixed(executor: &mut Executor, batches: &[&[(usize, usize)]]) -> [Vec<f32>; 2] {
+    let tables: [Vec<u32>; 2] = [0, 1].map(|s| (0..20).map(|i| (i * 7 + 3) % 20 * 2 + s).collect());
+    let texts = [tokens(N_LONG, N_IDS, 1), tokens(N_LONG, N_IDS, 2)];
+    let width = executor.graph().value(executor.graph().output()).width;
+    let (mut at, mut out) = ([0; 2], [Vec::new(), Vec::new()]);
+    for batch in batches {
+        let (mut ids, mut positions, mut sequence) = (Vec::new(), Vec::new(), Vec::new());
+        for &(of, n) in *batch {
+            ids.extend_from_slice(&texts[of][at[of]..at[of] + n]);
+            positions.extend((at[of] as u32..).take(n));
+            sequence.extend(std::iter::repeat_n(of as u32, n));
+            at[of] += n;
+        }
+        let outputs: Vec<u32> = (0..ids.len() as u32).collect();
+        let batch = Batch {
+            tokens: &ids,
+            positions: &positions,
+            sequence: &sequence,
+            page_tables: &[&tables[0], &tables[1]],
+            window_tables: &[],
+            states: &[],
+            outputs: &outputs,
+        };
+        executor.run(&batch).unwrap();
+        for (row, of) in executor.output().chunks_exact(width).zip(&sequence) {
+            out[*of as usize].extend_from_slice(row);
+        }
+    }
+    out
+}
+
+/// Rows that go through all chunks, rows whose chunks have workgroups of their own, and both kinds of cards: heads that
+/// share keys by ones, fours and more; of each precision; with windows, caps and sinks.
+#[test]
+fn long_contexts_agree_with_the_specification_and_themselves() {
+    let plain = Heads {
+        kv: KvDType::F16,
+        n_heads: 8,
+        n_kv_heads: 2,
+        head_dim: 64,
+        mask: Mask::Causal,
+        window: None,
+        is_odd: false,
+    };
+    // of two sequences beside each other
+    let whole: Vec<(usize, usize)> = vec![(0, 32), (1, 32)];
+    let whole = [vec![&whole[..]; 17], vec![&[(0, 16), (1, 16)][..]]].concat();
+    // by ones and twos where contexts are long, the rest in other pieces
+    let ahead: &[(usize, usize)] = &[(1, 7), (0, 50)];
+    let few: [&[(usize, usize)]; 4] = [&[(0, 1)], &[(1, 2), (0, 3)], &[(1, 1), (0, 1)], &[(0, 8)]];
+    let pieces =
+        [vec![ahead; 10], vec![&[(1, 64)][..]; 7], few.to_vec(), vec![&[(0, 47), (1, 1)][..]]].concat();
+    for heads in [
+        plain,
+        Heads { kv: KvDType::F32, n_heads: 3, n_kv_heads: 3, head_dim: 20, window: Some(300), ..plain },
+        Heads { kv: KvDType::Q8_0, n_heads: 6, n_kv_heads: 1, head_dim: 96, is_odd: true, ..plain },
+        Heads { kv: KvDType::Q4_0, n_heads: 2, n_kv_heads: 1, head_dim: 128, window: Some(33), ..plain },
+        Heads { n_heads: 5, n_kv_heads: 1, head_dim: 512, is_odd: true, window: Some(257), ..plain },
+        Heads { kv: KvDType::F32, n_heads: 2, n_kv_heads: 2, head_dim: 7, ..plain },
+    ] {
+        let graph = attention(heads);
+        let make = |backend| Executor::new(graph.clone(), vec![backend], LONG).unwrap();
+        let expected = run_mixed(&mut make(scalar()), &whole);
+        let first = run_mixed(&mut make(gpu()), &whole);
+        let again = run_mixed(&mut make(gpu()), &pieces);
+        for of in 0..2 {
+            let off = distance(&expected[of], &first[of]);
+            assert!(off < of_kv(heads.kv) * 4.0, "{heads:?}: {off}");
+            assert!(first[of][..again[of].len()] == again[of], "{heads:?}: pieces change bits");
+        }
+    }
+}
+
+/// Where a row sees what comes after it, all of a text goes in one.
+#[test]
+fn long_texts_that_look_ahead_agree_with_the_specification() {
+    let text = tokens(600, N_IDS, 4);
+    let pages: Vec<u32> = (0..19).map(|i| (i * 7 + 3) % 19).collect();
+    for window in [None, Some(280)] {
+        let heads = Heads {
+            kv: KvDType::F16,
+            n_heads: 4,
+            n_kv_heads: 2,
+            head_dim: 32,
+            mask: Mask::Bidirectional,
+            window,
+            is_odd: true,
+        };
+        let capacity = Capacity { n_pages: 19, max_rows: 600, max_outputs: 600, ..CAPACITY };
+        let run = |backend| {
+            let mut executor = Executor::new(attention(heads), vec![backend], capacity).unwrap();
+            run_chunks(&mut executor, &text, &pages, &[600])
+        };
+        let off = distance(&run(scalar()), &run(gpu()));
+        assert!(off < 4.0 * FLOAT, "{window:?}: {off}");
+    }
+}
+
+/// Of ten thousand columns, with many equals among them: the same that a processor selects from the same rows.
+#[test]
+fn the_likeliest_are_selected_on_the_card() {
+    let (n_vocab, d) = (10_007, 8);
+    let mut b = GraphBuilder::new(KvLayout::uniform(0, KV)).unwrap();
+    let r = &mut Random(5);
+    let x = b.embed("embed", &r.tensor(DType::F32, &[N_IDS, d], 1.0), 1.0).unwrap();
+    let x = b.output_rows("output_rows", x).unwrap();
+    let few: Vec<f32> = (0..n_vocab * d).map(|_| (r.below(3) as f32) - 1.0).collect();
+    let logits = b.matmul("logits", x, &common::tensor(DType::F32, &[n_vocab, d], &few), None).unwrap();
+    let graph = b.finish(logits).unwrap();
+    let positions: Vec<u32> = (0..9).collect();
+    let ids = tokens(9, N_IDS, 3);
+    for outputs in [&[8][..], &[0, 3, 4, 7], &[]] {
+        let batch = Batch {
+            tokens: &ids,
+            positions: &positions,
+            sequence: &[0; 9],
+            page_tables: &[&PAGES],
+            window_tables: &[],
+            states: &[],
+            outputs,
+        };
+        for backend in [gpu(), scalar()] {
+            let mut executor = Executor::new(graph.clone(), vec![backend], CAPACITY).unwrap();
+            executor.run(&batch).unwrap();
+            let rows = executor.output().to_vec();
+            assert_eq!(rows.len(), outputs.len() * n_vocab);
+            // the last is more than a card selects
+            for k in [1, 2, 40, 104, 128, 1, 300] {
+                executor.bring_back(Returned::Likeliest(k));
+                executor.run(&batch).unwrap();
+                let expected: Vec<Likely> =
+                    rows.chunks(n_vocab).flat_map(|row| kernels::ops::likeliest::scalar(row, k)).collect();
+                assert_eq!(
+                    executor.likeliest(),
+                    expected,
+                    "{k} of {} {:?}",
+                    outputs.len(),
+                    executor.describe()
+                );
+                assert!(executor.output().is_empty());
+            }
+            executor.bring_back(Returned::Rows);
+            executor.run(&batch).unwrap();
+            assert!(executor.output() == rows && executor.likeliest().is_empty());
+        }
+    }
+}
+
+/// What is joined for a card computes what the specification does one by one.
+#[test]
+fn joined_kernels_agree_with_the_specification() {
+    let text = tokens(70, SMALL.n_vocab, 1);
+    for (kv, style) in [
+        (KvDType::F32, RopeStyle::Half),
+        (KvDType::F16, RopeStyle::Interleaved),
+        (KvDType::Q8_0, RopeStyle::Half),
+        (KvDType::Q4_0, RopeStyle::Interleaved),
+    ] {
+        let graph = model(Shape { kv, style, ..SMALL }, 5);
+        let run = |backend| {
+            let mut executor = Executor::new(graph.clone(), vec![backend], CAPACITY).unwrap();
+            let out = run_chunks(&mut executor, &text, &PAGES, &[50, 1, 1, 18]);
+            (out, executor.kv_page(0, PAGES[0]).unwrap().into_owned())
+        };
+        let ((expected, page), (found, own)) = (run(scalar()), run(gpu()));
+        let off = distance(&expected, &found);
+        assert!(off < 20.0 * of_kv(kv), "{kv:?}: {off}");
+        if kv == KvDType::F16 {
+            // the last bit of a half may fall either way
+            let differing = page.iter().zip(&own).filter(|(a, b)| a != b).count();
+            assert!(differing * 50 < page.len(), "{differing} of {}", page.len());
+        }
+    }
+}
+
+/// A token of llama-3.2-1b's layers, narrow: what a card is told for it. Queries, keys and their writing go together,
+/// and every sum with the norm after it.
+#[test]
+fn a_token_takes_few_kernels() {
+    let shape = Shape {
+        d: 64,
+        n_heads: 4,
+        n_kv_heads: 1,
+        head_dim: 16,
+        ffn: 64,
+        n_layers: 16,
+        kv: KvDType::F16,
+        ..SMALL
+    };
+    let mut executor = Executor::new(model(shape, 5), vec![gpu()], LONG).unwrap();
+    let pages: Vec<u32> = (0..20).collect();
+    let text = tokens(300, shape.n_vocab, 1);
+    run_chunks(&mut executor, &text[..60], &pages, &[60]);
+    let clock: Now = Arc::new(|| std::time::Duration::ZERO);
+    let mut of_token = |at: usize| {
+        executor.measure_by(Some(&clock));
+        let batch = Batch {
+            tokens: &text[at..=at],
+            positions: &[at as u32],
+            sequence: &[0],
+            page_tables: &[&pages],
+            window_tables: &[],
+            states: &[],
+            outputs: &[0],
+        };
+        executor.run(&batch).unwrap();
+        executor.effort()
+    };
+    let (short, long) = (of_token(60), of_token(299));
+    assert_eq!((short.n_runs, long.n_runs), (1, 1));
+    // 229 where each operation has a kernel of its own; attention over several chunks is two
+    assert!(short.n_kernels <= 197, "{}", short.n_kernels);
+    assert_eq!(long.n_kernels, short.n_kernels + 16);
+}
+
 #[test]
 fn chunks_and_pages_change_no_bit() {
     let r = &mut Random(7);

@@ -12,7 +12,7 @@ pub static ROWS: &[Setting] = &[
         key: "kv_aging",
         section: CONTEXTS,
         label: "Old parts of long contexts",
-        help: "Kept in 8-bit blocks they take about half the memory, and answers may differ a little. Only contexts of 16 or 32 bits on the processor age; on a graphics card they stay as they are.",
+        help: "Kept in 8-bit blocks they take about half the memory, and answers may differ a little. Only contexts of 16 or 32 bits age. A graphics card sets room for both kinds aside from the start.",
         kind: || {
             choice(&[
                 ("off", "Stay exact"),

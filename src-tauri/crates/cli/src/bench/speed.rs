@@ -1,7 +1,9 @@
 //! Tokens per second of a model: prompts and single tokens, at some depth of context.
 
+use std::sync::Arc;
+
 use api::{Result, resident};
-use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
+use engine::{Chunk, Effort, Model, Now, SequenceId, TokenId, Wanted};
 use io::{Clock, RealClock};
 use serde::Serialize;
 
@@ -56,6 +58,26 @@ impl Row {
         out::line(&format!(
             "{test:<8} depth {depth:<7} {median:>9.2} tok/s  ({min:.2} to {max:.2})  {gb_s:>6.2} GB/s{held}"
         ));
+    }
+}
+
+/// What a graphics card is told for each run of a test.
+#[derive(Debug, Serialize)]
+struct Told {
+    effort: String,
+    depth: usize,
+    kernels_per_run: u64,
+    /// Of the processor: sending inputs, encoding, submitting.
+    encoding_ms: f64,
+}
+
+impl Told {
+    fn show(&self, as_json: bool) {
+        if as_json {
+            return out::json(self);
+        }
+        let Self { kernels_per_run, encoding_ms, .. } = self;
+        out::line(&format!("  {kernels_per_run} kernels a run, told in {encoding_ms:.3} ms"));
     }
 }
 
@@ -134,6 +156,7 @@ impl Bench {
             }
             self.model.time_steps(false)?;
             profile.show(&test.name, depth, self.repeat, self.json);
+            self.effort(seq, test)?;
         }
         self.model.free(seq);
         Ok(())
@@ -153,6 +176,26 @@ impl Bench {
                 }
             };
         }
+        Ok(())
+    }
+
+    /// What a graphics card is told for each run, and how long the telling takes; nothing where there is none.
+    fn effort(&mut self, seq: SequenceId, test: &Test) -> Result<()> {
+        let clock = RealClock::new();
+        self.model.measure_by(Some(&(Arc::new(move || clock.monotonic()) as Now)));
+        for _ in 0..self.repeat {
+            self.once(seq, test, None)?;
+            self.back(seq, test.depth)?;
+        }
+        self.model.measure_by(None);
+        let Effort { n_runs, n_kernels, time } = self.model.effort();
+        if n_runs == 0 {
+            return Ok(());
+        }
+        let encoding_ms = time.as_secs_f64() * 1e3 / n_runs as f64;
+        let (effort, depth) = (test.name.clone(), test.depth);
+        let told = Told { effort, depth, kernels_per_run: n_kernels / n_runs, encoding_ms };
+        told.show(self.json);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Texts as vectors, by models that are made for it.
 
+use kernels::Returned;
+
 use super::{Chunk, Logits, Model, Wanted};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
@@ -66,7 +68,7 @@ impl Model {
             Pooling::Last => Wanted::Last,
         };
         let seq = self.new_sequence()?;
-        let vector = match self.forward_all(&[Chunk { seq, tokens, logits }], None) {
+        let vector = match self.forward_all(&[Chunk { seq, tokens, logits }], Returned::Rows, None) {
             Ok((states, _)) => pool(&states, pooling),
             Err(error) => Err(error),
         };

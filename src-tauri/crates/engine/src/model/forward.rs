@@ -1,6 +1,6 @@
 //! Batches of sequences through the executor: cut into runs, each with its rows, pages and states.
 
-use kernels::{Batch, Capacity, Executor, Interrupt, Observer, Retention};
+use kernels::{Batch, Capacity, Executor, Interrupt, Likely, Observer, Retention, Returned};
 
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model, Wanted};
 use crate::error::{EngineError, Result, guarded};
@@ -13,13 +13,14 @@ impl Model {
     /// Errors: unknown or repeated sequence, unknown token, no room (`request.context_full`): nothing has changed. A
     /// failed kernel, a panic, or a run that was given up: every sequence holds what it held before, or of it as much as `truncate` can go back to.
     pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
-        Ok(self.forward_with_tokenizer(batch)?.0)
+        self.answers()?;
+        Ok(self.forward_all(batch, Returned::Rows, None)?.0)
     }
 
     /// As `forward`, telling `observer` of each step after it ran.
     pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
         self.answers()?;
-        Ok(self.forward_all(batch, Some(observer))?.0)
+        Ok(self.forward_all(batch, Returned::Rows, Some(observer))?.0)
     }
 
     /// From here on observers are told of steps by the clock of the device, where it has one. Error: no memory.
@@ -27,19 +28,22 @@ impl Model {
         Ok(self.executor.time_steps(wanted)?)
     }
 
-    /// As `forward`, with the tokenizer beside the borrowed logits.
-    pub(crate) fn forward_with_tokenizer(
+    /// As `forward`, to draw tokens from: of each wanted row only the `n_likeliest` come back, or all. With the
+    /// tokenizer beside the borrowed logits.
+    pub(crate) fn forward_to_draw(
         &mut self,
         batch: &[Chunk<'_>],
+        n_likeliest: Option<usize>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.answers()?;
-        self.forward_all(batch, None)
+        self.forward_all(batch, n_likeliest.map_or(Returned::Rows, Returned::Likeliest), None)
     }
 
     /// As `forward`, whatever the model's output is.
     pub(super) fn forward_all(
         &mut self,
         batch: &[Chunk<'_>],
+        returned: Returned,
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
@@ -48,6 +52,7 @@ impl Model {
             *n_held = self.cache.tokens(chunk.seq)?.len();
         }
         let ran = loop {
+            self.executor.bring_back(returned);
             let error = match guarded(|| self.run_all(batch, &mut observer)) {
                 Ok(ran) => break ran,
                 Err(error) => error,
@@ -70,12 +75,17 @@ impl Model {
         if let Some(settling) = &mut self.settling {
             settling.begin();
         }
-        let data = match ran {
-            Ran::Nothing => &[],
-            Ran::Once => self.executor.output(),
-            Ran::Often => self.gathered.as_slice(),
+        let (data, likeliest): (&[f32], &[Likely]) = match ran {
+            Ran::Nothing => (&[], &[]),
+            Ran::Once => (self.executor.output(), self.executor.likeliest()),
+            Ran::Often => (&self.gathered.rows, &self.gathered.likeliest),
         };
-        Ok((Logits { data, width: self.spec.output_width() }, self.tokenizer.as_ref()))
+        let width = self.spec.output_width();
+        let n_likeliest = match returned {
+            Returned::Rows => None,
+            Returned::Likeliest(n) => Some(n.min(width)),
+        };
+        Ok((Logits { data, width, likeliest, n_likeliest }, self.tokenizer.as_ref()))
     }
 
     fn check(&self, batch: &[Chunk<'_>]) -> Result<()> {
@@ -103,7 +113,8 @@ impl Model {
     /// Cuts the batch into runs of the executor.
     fn run_all(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<Ran> {
         self.rows.clear();
-        self.gathered.clear();
+        self.gathered.rows.clear();
+        self.gathered.likeliest.clear();
         for chunk in batch {
             self.read_again(chunk.seq)?;
         }
@@ -122,7 +133,7 @@ impl Model {
                 let ages = self.rows.has(index) && self.cache.ages_at(n_held + i);
                 if ages || self.rows.is_full(capacity, wanted) {
                     self.run(batch, observer)?;
-                    self.gathered.extend_from_slice(self.executor.output());
+                    self.gather();
                     ran = Ran::Often;
                 }
                 self.rows.push(token, n_held + i, index, wanted);
@@ -135,10 +146,15 @@ impl Model {
         match ran {
             Ran::Nothing | Ran::Once => Ok(Ran::Once),
             Ran::Often => {
-                self.gathered.extend_from_slice(self.executor.output());
+                self.gather();
                 Ok(Ran::Often)
             }
         }
+    }
+
+    fn gather(&mut self) {
+        self.gathered.rows.extend_from_slice(self.executor.output());
+        self.gathered.likeliest.extend_from_slice(self.executor.likeliest());
     }
 
     /// The rows that have gathered through the executor. Afterwards their sequences hold them, and there are none.
@@ -230,6 +246,15 @@ enum Ran {
     Once,
     /// The logits of all runs were gathered.
     Often,
+}
+
+/// Logits of several runs, or the likeliest of them.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// (rows, width)
+    rows: Vec<f32>,
+    /// (rows, as many as were asked for)
+    likeliest: Vec<Likely>,
 }
 
 /// The rows of one run, in arrays that are filled again and again.

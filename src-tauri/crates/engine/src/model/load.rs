@@ -9,7 +9,7 @@ use kernels::{Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Kv
 use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
-use super::forward::Rows;
+use super::forward::{Gathered, Rows};
 use super::health::CardHealth;
 use super::relief::{self, CardTrouble, Relief};
 use super::room::{Asked, Room};
@@ -93,8 +93,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
     let n_devices = devices.len();
-    let may_age = kinds.iter().all(|kind| ages(*kind)) && !spec.looks_ahead();
-    let aging = if may_age { options.kv_aging } else { Aging::Off };
+    let aging = if spec.looks_ahead() { Aging::Off } else { options.kv_aging };
     let asked = Asked { graph: &graph, n_devices, spec: &spec, options, aging, n_ctx, n_weight_bytes };
     let Room { geometry, capacity } = asked.room()?;
     let executor = Executor::new(graph, devices, capacity)?;
@@ -119,19 +118,11 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         devices: executor.describe(),
         instead: None,
     };
-    let (rows, gathered, cache) = (Rows::default(), Vec::new(), KvCache::new(geometry));
+    let (rows, gathered, cache) = (Rows::default(), Gathered::default(), KvCache::new(geometry));
     let settling = may_move(options, &kinds).then(|| Settling::of(file.clone()));
     let source = Source::new(file, family, options.clone(), placed);
     progress(1.0);
     Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, settling, rows, gathered })
-}
-
-/// Whether a device reads contexts that are of two precisions. On a graphics card they stay whole in one.
-fn ages(kind: BackendKind) -> bool {
-    match kind {
-        BackendKind::Scalar | BackendKind::Cpu => true,
-        BackendKind::Gpu => false,
-    }
 }
 
 /// Whether weights may go to large pages: only the CPU reads them there.
@@ -205,7 +196,7 @@ impl Model {
         self.info.fingerprint = fingerprint;
         self.executor = executor;
         self.cache.clear();
-        self.gathered.clear();
+        self.gathered = Gathered::default();
         Ok(())
     }
 }

@@ -1,5 +1,8 @@
 //! The stages in their order, and the draw at the end.
 
+use kernels::Likely;
+use kernels::ops::likeliest::LARGEST_LOGIT;
+
 use super::exp::exp;
 use super::greedy::likeliest;
 use super::min_p::MinP;
@@ -17,14 +20,38 @@ pub struct Chain {
     candidates: Candidates,
     /// None draws nothing: the likeliest token is taken.
     rng: Option<Rng>,
+    needs: Needs,
+}
+
+/// What decides the draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// Every token may count.
+    All,
+    /// So many of the likeliest, and one for each of the last `last_n` tokens, which may become less likely.
+    Likeliest { n: usize, last_n: usize },
+}
+
+impl Needs {
+    /// A token that is likely enough yet was so before penalties too: only others can have lost by them.
+    fn of(sampling: &Sampling, penalty: Option<f32>, draws: bool) -> Self {
+        let last_n = penalty.map_or(0, |_| sampling.repeat_last_n as usize);
+        match (draws, sampling.top_k) {
+            _ if penalty.is_some_and(|penalty| penalty < 1.0) => Self::All,
+            (false, _) => Self::Likeliest { n: 1, last_n },
+            (true, 0) => Self::All,
+            (true, k) => Self::Likeliest { n: k as usize, last_n },
+        }
+    }
 }
 
 impl Chain {
     /// A value that makes no sense (NaN, a negative temperature) turns its stage off.
     pub fn new(sampling: &Sampling, n_vocab: usize) -> Self {
         let mut stages: Vec<Box<dyn Sampler>> = Vec::new();
-        let penalty = sampling.repeat_penalty;
-        if penalty.is_finite() && penalty > 0.0 && penalty != 1.0 && sampling.repeat_last_n > 0 {
+        let is_penalty = |penalty: &f32| penalty.is_finite() && *penalty > 0.0 && *penalty != 1.0;
+        let penalty = Some(sampling.repeat_penalty).filter(is_penalty).filter(|_| sampling.repeat_last_n > 0);
+        if let Some(penalty) = penalty {
             stages.push(Box::new(RepeatPenalty::new(penalty, sampling.repeat_last_n as usize, n_vocab)));
         }
         let draws = sampling.temperature > 0.0;
@@ -41,7 +68,16 @@ impl Chain {
             stages.push(Box::new(Temperature { temperature: sampling.temperature }));
         }
         let rng = draws.then(|| sampling.seed.map_or_else(Rng::unseeded, Rng::new));
-        Self { stages, candidates: Candidates::with_capacity(n_vocab), rng }
+        let needs = Needs::of(sampling, penalty, draws);
+        Self { stages, candidates: Candidates::with_capacity(n_vocab), rng, needs }
+    }
+
+    /// How many of the likeliest tokens decide what comes after a history of so many. None: every token may.
+    pub fn n_likeliest(&self, n_history: usize) -> Option<usize> {
+        match self.needs {
+            Needs::All => None,
+            Needs::Likeliest { n, last_n } => Some(n.saturating_add(last_n.min(n_history))),
+        }
     }
 
     /// The next token after `history` (oldest first). `logits`: `(n_vocab)`. NaN is never drawn, nor is a token
@@ -49,14 +85,29 @@ impl Chain {
     pub fn sample(&mut self, logits: &[f32], history: &[TokenId]) -> Option<TokenId> {
         let candidates = &mut self.candidates;
         candidates.items.clear();
-        candidates.n_sorted = 0;
         candidates.items.extend((0..).zip(logits).filter(|(_, l)| **l > f32::NEG_INFINITY).map(
             |(id, &l)| Candidate {
                 id,
                 // +∞ is the same as very likely, and differences stay numbers.
-                logit: l.min(f32::MAX / 4.0),
+                logit: l.min(LARGEST_LOGIT),
             },
         ));
+        candidates.n_sorted = 0;
+        self.finish(history)
+    }
+
+    /// The same of at least `n_likeliest` tokens, likeliest first, of equals the lowest id, all with finite logits.
+    pub fn sample_likeliest(&mut self, likeliest: &[Likely], history: &[TokenId]) -> Option<TokenId> {
+        let candidates = &mut self.candidates;
+        candidates.items.clear();
+        let candidate = |likely: &Likely| Candidate { id: likely.id, logit: likely.logit };
+        candidates.items.extend(likeliest.iter().map(candidate));
+        candidates.n_sorted = candidates.items.len();
+        self.finish(history)
+    }
+
+    fn finish(&mut self, history: &[TokenId]) -> Option<TokenId> {
+        let candidates = &mut self.candidates;
         for stage in &mut self.stages {
             stage.apply(candidates, history);
         }
@@ -189,6 +240,41 @@ mod tests {
         };
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));
+    }
+
+    /// Settings of all kinds, over logits with many equals among them.
+    #[test]
+    fn the_likeliest_decide_as_all_would() {
+        let n_vocab = 400;
+        let mut rng = Rng::new(5);
+        let mut row =
+            || -> Vec<f32> { (0..n_vocab).map(|_| (rng.next_u64() % 90) as f32 / 8.0 - 4.0).collect() };
+        let penalties = [(1.0, 64), (1.3, 8), (7.0, 64), (1.1, 0)];
+        for temperature in [0.0, 0.7, 2.0] {
+            for (top_k, top_p) in [(1, 1.0), (7, 0.9), (40, 0.5), (400, 1.0), (1000, 0.99)] {
+                for (repeat_penalty, repeat_last_n) in penalties {
+                    let (min_p, seed) = (0.02, Some(9));
+                    let sampling =
+                        Sampling { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed };
+                    let (mut whole, mut few) =
+                        (Chain::new(&sampling, n_vocab), Chain::new(&sampling, n_vocab));
+                    let mut history = Vec::new();
+                    for _ in 0..30 {
+                        let logits = row();
+                        let n = few.n_likeliest(history.len()).expect("no setting here looks at all tokens");
+                        let expected = whole.sample(&logits, &history);
+                        let likeliest = kernels::ops::likeliest::scalar(&logits, n);
+                        assert_eq!(few.sample_likeliest(&likeliest, &history), expected, "{sampling:?}");
+                        history.extend(expected);
+                        // what was likely is among the last as well
+                        history.push(likeliest[0].id);
+                    }
+                }
+            }
+        }
+        for sampling in [Sampling { top_k: 0, ..open() }, Sampling { repeat_penalty: 0.9, ..greedy() }] {
+            assert_eq!(Chain::new(&sampling, 9).n_likeliest(5), None, "{sampling:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::budget::BudgetWatch;
 use crate::error::{EngineError, Result};
 use crate::kv::cache::{SequenceId, context_full};
 use crate::kv::size::{REWIND, Rewind};
-use crate::model::{Chunk, Logits, Model, Wanted, nan_logits};
+use crate::model::{Chunk, Logits, Model, Row, Wanted, nan_logits};
 use crate::sampler::Chain;
 use crate::speculate::{Costs, DraftModel, Guesser, Guesses};
 use crate::stop::StopStrings;
@@ -223,6 +223,11 @@ impl Active {
         }
     }
 
+    /// How many of the likeliest tokens its sampler does with at any of the rows of its share. None: it looks at all.
+    pub fn n_likeliest(&self, share: &Share) -> Option<usize> {
+        self.chain.n_likeliest(self.history.len() + share.n_guesses)
+    }
+
     /// Draws as many tokens as there are guesses that come true, and one more; of the share's logits the first is
     /// `row`. Afterwards `n_done` counts what the sequence holds of the text, guesses that were wrong left out.
     pub fn take(
@@ -235,8 +240,8 @@ impl Active {
     ) -> Option<End> {
         self.n_right = 0;
         for at in 0..=share.n_guesses {
-            let end = match logits.row(row + at) {
-                Ok(logits) => self.draw(logits, tokenizer, n_ctx, sink),
+            let end = match logits.candidates(row + at) {
+                Ok(row) => self.draw(row, tokenizer, n_ctx, sink),
                 Err(error) => Some(End::Failed(error)),
             };
             if end.is_some() {
@@ -270,7 +275,7 @@ impl Active {
     /// Samples the next token and says whether it was the last.
     fn draw(
         &mut self,
-        logits: &[f32],
+        row: Row,
         tokenizer: Option<&Tokenizer>,
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
@@ -279,7 +284,11 @@ impl Active {
             return Some(End::Finished(Finish::Length));
         }
         let forced = self.budget.as_mut().and_then(BudgetWatch::forced);
-        let Some(drawn) = forced.or_else(|| self.chain.sample(logits, &self.history)) else {
+        let drawn = forced.or_else(|| match row {
+            Row::Whole(logits) => self.chain.sample(logits, &self.history),
+            Row::Likeliest(likeliest) => self.chain.sample_likeliest(likeliest, &self.history),
+        });
+        let Some(drawn) = drawn else {
             return Some(End::Failed(nan_logits()));
         };
         let token = self.request.script.get(self.n_generated).copied().unwrap_or(drawn);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use weights::DType;
 
 use super::{
-    CAPACITY, FLOAT, K, KV, N_VOCAB, Noise, PRODUCT, attention, compare_on, experts, finish, matrix,
-    products, recurrent, rope, row_by_row, with_batches,
+    BATCHES, FLOAT, K, KV, LONG, N_VOCAB, Noise, PRODUCT, attention, capacity, compare_on, experts, finish,
+    matrix, products, recurrent, rope, row_by_row, with_batches,
 };
 use crate::backend::{Backend, Retain};
 use crate::compare::farthest;
@@ -89,17 +89,25 @@ impl CardCheck {
                 return Ok(is_wrong.then(|| self.name()));
             }
         };
-        compare_on(&Arc::new(graph), &mut *make(), tolerance)
+        compare_on(&Arc::new(graph), &mut *make(), self.lengths(), tolerance)
+    }
+
+    /// Of the batches: where there is attention, the last of them go over more than one stretch of the context.
+    fn lengths(self) -> &'static [usize] {
+        match self {
+            Self::Attention(_) | Self::Layer(_) => &LONG,
+            Self::RowByRow | Self::Product(_) | Self::Recurrent | Self::Experts(_) => &BATCHES,
+        }
     }
 
     /// Whether the whole graph, run at once as a model's is, ends elsewhere than the reference.
     fn is_far_at_once(self, graph: &Arc<Graph>, device: &mut dyn Backend) -> Result<bool, KernelError> {
         let mut reference = Scalar::new();
         for backend in [&mut reference as &mut dyn Backend, &mut *device] {
-            backend.prepare(graph, DeviceId(0), CAPACITY, Retain::Needed)?;
+            backend.prepare(graph, DeviceId(0), capacity(self.lengths()), Retain::Needed)?;
         }
         let (n_nodes, output) = (graph.nodes().len(), graph.output());
-        with_batches(graph, &mut |batches| {
+        with_batches(graph, self.lengths(), &mut |batches| {
             for batch in batches {
                 for backend in [&mut reference as &mut dyn Backend, &mut *device] {
                     backend.begin(batch)?;

@@ -3,6 +3,7 @@
 
 use super::buffers::bytes_of;
 use super::device::Device;
+use super::splits::n_chunks;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, PAGE_LEN, Retention, RopeShape};
 use crate::ops::rope;
@@ -74,7 +75,7 @@ impl Inputs {
             self.rows = gpu.storage("rows", (self.words.len().next_power_of_two() * 4) as u64)?;
         }
         gpu.queue.write_buffer(&self.rows, 0, &bytes_of(&self.words));
-        let step = [batch.n_rows() as u32, batch.outputs.len() as u32, stride as u32, 0];
+        let step = [batch.n_rows() as u32, batch.outputs.len() as u32, stride as u32, n_chunks(batch)];
         gpu.queue.write_buffer(&self.step, 0, &bytes_of(&step));
         self.send_angles(gpu, batch);
         Ok(grown)

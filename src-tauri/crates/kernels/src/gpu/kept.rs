@@ -14,11 +14,32 @@ pub struct Kept {
     between: wgpu::Buffer,
 }
 
-/// The pages of one layer.
+/// The pages of one layer: those that are written token by token, and behind them those that have aged.
 pub struct Pages {
     pub buffer: wgpu::Buffer,
     pub layout: KvLayerLayout,
     pub page_bytes: u64,
+    /// pages that are written token by token: others have higher numbers
+    pub n_exact: u32,
+    /// of a page that has aged; None: the layer has none
+    pub aged_page_bytes: Option<u64>,
+}
+
+impl Pages {
+    /// Where aged pages begin. (bytes)
+    pub fn first_aged(&self) -> u64 {
+        self.page_bytes * u64::from(self.n_exact)
+    }
+
+    /// Where a page begins, and its length. (bytes)
+    pub fn place(&self, page: u32) -> (u64, u64) {
+        match self.aged_page_bytes {
+            Some(n_bytes) if page >= self.n_exact => {
+                (self.first_aged() + u64::from(page - self.n_exact) * n_bytes, n_bytes)
+            }
+            Some(_) | None => (u64::from(page) * self.page_bytes, self.page_bytes),
+        }
+    }
 }
 
 /// The states of one recurrent layer.
@@ -37,13 +58,8 @@ impl Kept {
     ) -> Result<Self, KernelError> {
         let mut pages = Vec::with_capacity(graph.kv().layers.len());
         for (layout, at) in graph.kv().layers.iter().zip(graph.kv_devices()) {
-            let page_bytes = layout.page_bytes() as u64;
-            let n_pages = capacity.pages(layout.retention()) as u64;
             pages.push(match *at == device {
-                true => {
-                    let buffer = gpu.storage("the context (KV cache)", page_bytes.saturating_mul(n_pages))?;
-                    Some(Pages { buffer, layout: *layout, page_bytes })
-                }
+                true => Some(new_pages(gpu, *layout, capacity)?),
                 false => None,
             });
         }
@@ -63,6 +79,7 @@ impl Kept {
         Ok(Self { pages, states, between: gpu.storage("copies", largest)? })
     }
 
+    /// The pages of a layer of this device.
     pub fn pages(&self, layer: usize) -> &Pages {
         self.pages[layer].as_ref().expect("the executor asks the device that a layer is on")
     }
@@ -74,6 +91,7 @@ impl Kept {
     /// All layers of a kind of one page into another.
     pub fn copy_page(&self, gpu: &Device, retention: Retention, from: u32, to: u32) {
         let pages = self.pages.iter().flatten().filter(|p| p.layout.retention() == retention);
+        // only what is written is ever copied
         self.copy(gpu, pages.map(|p| (&p.buffer, p.page_bytes)), from, to);
     }
 
@@ -99,4 +117,16 @@ impl Kept {
         }
         gpu.queue.submit([encoder.finish()]);
     }
+}
+
+fn new_pages(gpu: &Device, layout: KvLayerLayout, capacity: &Capacity) -> Result<Pages, KernelError> {
+    let page_bytes = layout.page_bytes() as u64;
+    let n_exact = capacity.pages(layout.retention());
+    let aged = layout.aged().filter(|_| capacity.n_aged_pages > 0);
+    let aged_page_bytes = aged.map(|layout| layout.page_bytes() as u64);
+    let aged_bytes = aged_page_bytes.unwrap_or(0).saturating_mul(capacity.n_aged_pages as u64);
+    let n_bytes = page_bytes.saturating_mul(n_exact as u64).saturating_add(aged_bytes);
+    let buffer = gpu.storage("the context (KV cache)", n_bytes)?;
+    let n_exact = u32::try_from(n_exact).unwrap_or(u32::MAX);
+    Ok(Pages { buffer, layout, page_bytes, n_exact, aged_page_bytes })
 }

@@ -17,14 +17,17 @@ mod buffers;
 mod device;
 mod inputs;
 mod kept;
+mod likeliest;
 mod matrices;
 mod nodes;
 #[allow(unsafe_code)] // what a driver compiled before, which only its driver can judge
 mod pipeline;
 mod products;
 mod program;
+mod results;
 mod sequences;
 mod shader;
+mod splits;
 mod timing;
 mod trust;
 mod tune;
@@ -35,17 +38,22 @@ pub use device::{AdapterInfo, AdapterKind, Device, adapters, pick};
 use buffers::{Constants, floats_of};
 use inputs::Inputs;
 use kept::Kept;
+use likeliest::Likeliest;
 use matrices::Matrices;
 use program::{Dispatch, Maker};
+use results::results;
+use splits::Splits;
 use timing::Timer;
 use tune::{Shapes, Tuner};
 use values::Values;
 
 use crate::backend::{Backend, BackendKind, Retain};
+use crate::effort::{Effort, Now};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, GpuFault, Moment};
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 use crate::interrupt::Interrupt;
+use crate::ops::likeliest::Likely;
 use crate::plan::fuse::{Fusion, Step, steps};
 use crate::plan::{Batch, Capacity, runs_of};
 use crate::profile::{Observer, Ran, Readable};
@@ -60,6 +68,9 @@ pub struct Gpu {
     is_checked: bool,
     tuner: Tuner,
     interrupt: Option<Interrupt>,
+    /// None: nobody asks for the effort
+    now: Option<Now>,
+    effort: Effort,
 }
 
 /// What `prepare` makes for one graph.
@@ -68,6 +79,7 @@ struct State {
     values: Values,
     inputs: Inputs,
     kept: Kept,
+    splits: Splits,
     matrices: Matrices,
     uniforms: Constants,
     vectors: Constants,
@@ -75,7 +87,10 @@ struct State {
     /// where observers want its clock
     timer: Option<Timer>,
     shapes: Shapes,
+    capacity: Capacity,
     retain: Retain,
+    /// columns of the output that come back; None: all
+    wanted: Option<usize>,
 }
 
 /// A stretch of nodes.
@@ -88,6 +103,8 @@ struct Program {
     results: Vec<ValueId>,
     /// where they are brought to be mapped
     readable: wgpu::Buffer,
+    /// selects from the graph's output, where that is among its values
+    likeliest: Option<Likeliest>,
 }
 
 /// Multiplications in one submission: some 50 ms of a slow card, so that no watchdog fires and the desktop moves.
@@ -102,12 +119,18 @@ impl Gpu {
     pub fn with_faults(device: Arc<Device>, faults: FaultPlan) -> Self {
         device.plan(&faults);
         let (is_checked, tuner) = (device.trust.is_asked(), Tuner::default());
-        Self { is_checked, gpu: device, state: None, faults, tuner, interrupt: None }
+        let (now, effort) = (None, Effort::default());
+        Self { is_checked, gpu: device, state: None, faults, tuner, interrupt: None, now, effort }
     }
 
     /// For what a card is checked or measured with.
     fn unchecked(device: Arc<Device>) -> Self {
         Self { is_checked: false, ..Self::new(device) }
+    }
+
+    /// Zero where nobody asks for the effort.
+    fn now(&self) -> Duration {
+        self.now.as_ref().map_or(Duration::ZERO, |now| now())
     }
 
     /// Before a submission: the fault that is due, as the card itself would have it.
@@ -148,19 +171,22 @@ impl State {
         retain: Retain,
     ) -> Result<Self, KernelError> {
         let all: Vec<Step> =
-            runs_of(graph, device).flat_map(|nodes| steps(graph, nodes, Fusion::Full)).collect();
+            runs_of(graph, device).flat_map(|nodes| steps(graph, nodes, Fusion::Card)).collect();
         let mut state = Self {
             graph: graph.clone(),
             values: Values::new(gpu, graph, device, &all, &capacity, retain)?,
             inputs: Inputs::new(gpu, graph, device, &capacity)?,
             kept: Kept::new(gpu, graph, device, &capacity)?,
+            splits: Splits::new(gpu, graph, device, &capacity)?,
             matrices: Matrices::default(),
             uniforms: Constants::new(gpu, wgpu::BufferUsages::UNIFORM),
             vectors: Constants::new(gpu, wgpu::BufferUsages::STORAGE),
             programs: Vec::new(),
             timer: None,
             shapes: Shapes::known(gpu, &gpu.trust.known(), graph),
+            capacity,
             retain,
+            wanted: None,
         };
         for nodes in runs_of(graph, device) {
             state.program(gpu, nodes)?;
@@ -180,24 +206,31 @@ impl State {
             inputs: &self.inputs,
             kept: &self.kept,
             shapes: &self.shapes,
+            splits: &self.splits,
             matrices: &mut self.matrices,
             uniforms: &mut self.uniforms,
             vectors: &mut self.vectors,
             made: Vec::new(),
         };
         let mut made = Vec::new();
-        for step in steps(&self.graph, nodes.clone(), Fusion::Full) {
+        for step in steps(&self.graph, nodes.clone(), Fusion::Card) {
             let first = maker.made.len();
             maker.step(&step)?;
             made.push((step, first..maker.made.len()));
         }
+        let output = self.graph.output();
+        let makes_output = nodes.clone().any(|i| self.graph.nodes()[i].output == Some(output));
+        let likeliest = match (self.retain, makes_output) {
+            (Retain::Needed, true) => Some(Likeliest::new(&mut maker, output, &self.capacity)?),
+            (Retain::Needed, false) | (Retain::All, _) => None,
+        };
         let dispatches = maker.made;
         gpu.check()?;
         let results = results(&self.graph, nodes.clone(), self.retain);
         let n_bytes = results.iter().map(|value| self.values.buffer(*value).size()).sum();
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let readable = gpu.buffer("results", n_bytes, usage)?;
-        self.programs.push(Program { nodes, dispatches, steps: made, results, readable });
+        self.programs.push(Program { nodes, dispatches, steps: made, results, readable, likeliest });
         Ok(self.programs.len() - 1)
     }
 
@@ -284,30 +317,22 @@ impl State {
         Ok(())
     }
 
-    /// Submits what is left of a program together with the way back of its results. Their bytes.
-    fn submit(&self, gpu: &Device, mut encoder: wgpu::CommandEncoder, at: usize, batch: &Batch) -> u64 {
-        let (program, mut at) = (&self.programs[at], 0);
-        for value in &program.results {
-            let n_bytes = self.n_bytes(*value, batch);
-            encoder.copy_buffer_to_buffer(self.values.buffer(*value), 0, &program.readable, at, n_bytes);
-            at += n_bytes;
-        }
-        gpu.queue.submit([encoder.finish()]);
-        at
-    }
-
     /// Results that are no numbers, as a broken kernel may leave them.
     fn spoil(&mut self, nodes: Range<usize>) {
         for value in results(&self.graph, nodes, self.retain) {
             self.values.mirror_of(value).fill(f32::NAN);
         }
+        self.programs.iter_mut().filter_map(|program| program.likeliest.as_mut()).for_each(Likeliest::spoil);
     }
 
     /// Logits that are no numbers are the card's fault, or the weights': the processor will tell which.
     fn check_output(&self, gpu: &Device, nodes: Range<usize>) -> Result<(), KernelError> {
         let output = self.graph.output();
         let is_here = nodes.into_iter().any(|i| self.graph.nodes()[i].output == Some(output));
-        match is_here && self.values.read_all(output).iter().any(|x| x.is_nan()) {
+        let mut selected = self.programs.iter().filter_map(|program| program.likeliest.as_ref());
+        let is_wrong =
+            self.values.read_all(output).iter().any(|x| x.is_nan()) || selected.any(Likeliest::has_nan);
+        match is_here && is_wrong {
             true => Err(gpu.error(GpuFault::Wrong, "its results are not numbers")),
             false => Ok(()),
         }
@@ -318,13 +343,14 @@ impl State {
         (batch.rows(value.rows) * value.width * size_of::<f32>()) as u64
     }
 
-    fn run(
+    /// Encodes and submits a stretch of nodes. Bytes of values that come back.
+    fn start(
         &mut self,
         gpu: &Arc<Device>,
         nodes: Range<usize>,
         batch: &Batch,
         observer: Option<Observer>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<u64, KernelError> {
         let at = self.program(gpu, nodes)?;
         let mut timer = self.timer.take_if(|_| observer.is_some());
         let left = match (observer, &mut timer) {
@@ -339,36 +365,22 @@ impl State {
             (None, _) => Self::encode(gpu, &self.programs[at].dispatches, batch),
         };
         self.timer = self.timer.take().or(timer);
-        let n_bytes = self.submit(gpu, left, at, batch);
-        if n_bytes == 0 {
-            return gpu.check();
-        }
-        let Self { programs, values, graph, .. } = self;
-        let program = &programs[at];
-        gpu.mapped(&program.readable, n_bytes, &mut |mapped| {
-            let mut rest = mapped;
-            for id in &program.results {
-                let value = graph.value(*id);
-                let len = batch.rows(value.rows) * value.width;
-                let (bytes, others) = rest.split_at(len * size_of::<f32>());
-                floats_of(bytes, values.mirror(*id, len));
-                rest = others;
-            }
-        })
+        Ok(self.submit(gpu, left, at, batch))
     }
-}
 
-/// What others read after a stretch of nodes: the output, what goes to another device, or all.
-fn results(graph: &Graph, nodes: Range<usize>, retain: Retain) -> Vec<ValueId> {
-    let copied = |value: ValueId| {
-        let copies = |op: &Op| matches!(op, Op::Copy { x } if *x == value);
-        graph.nodes().iter().any(|node| copies(&node.op))
-    };
-    let is_read = |value: &ValueId| match retain {
-        Retain::All => true,
-        Retain::Needed => *value == graph.output() || copied(*value),
-    };
-    nodes.filter_map(|i| graph.nodes()[i].output).filter(is_read).collect()
+    /// Kernels that a stretch of nodes was, as it was encoded.
+    fn n_kernels(
+        &mut self,
+        gpu: &Arc<Device>,
+        nodes: Range<usize>,
+        batch: &Batch,
+    ) -> Result<u64, KernelError> {
+        let at = self.program(gpu, nodes)?;
+        let runs = |dispatch: &&Dispatch| dispatch.of(batch).1.iter().all(|n| *n > 0);
+        let n_selecting = self.selects(at, batch).zip(self.programs[at].likeliest.as_ref());
+        let n_selecting = n_selecting.map_or(0, |(k, likeliest)| likeliest.n_stages(k));
+        Ok((self.programs[at].dispatches.iter().filter(runs).count() + n_selecting) as u64)
+    }
 }
 
 impl Backend for Gpu {
@@ -410,12 +422,13 @@ impl Backend for Gpu {
     }
 
     fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {
-        let gpu = self.gpu.clone();
+        let (gpu, start) = (self.gpu.clone(), self.now());
         let state = self.prepared_mut();
         if state.inputs.begin(&gpu, batch)? {
             // what was bound is not there any more
             state.programs.clear();
         }
+        self.effort.time += self.now().saturating_sub(start);
         gpu.check()
     }
 
@@ -429,8 +442,15 @@ impl Backend for Gpu {
             return Err(KernelError::Interrupted);
         }
         let (gpu, is_spoilt) = (self.gpu.clone(), self.fail_as_planned()?);
+        let start = self.now();
+        let n_bytes = self.prepared_mut().start(&gpu, nodes.clone(), batch, observer)?;
+        if self.now.is_some() {
+            let time = self.now().saturating_sub(start);
+            let n_kernels = self.prepared_mut().n_kernels(&gpu, nodes.clone(), batch)?;
+            self.effort = self.effort + Effort { n_runs: 1, n_kernels, time };
+        }
         let state = self.prepared_mut();
-        state.run(&gpu, nodes.clone(), batch, observer)?;
+        state.fetch(&gpu, nodes.clone(), batch, n_bytes)?;
         if is_spoilt {
             state.spoil(nodes.clone());
         }
@@ -452,6 +472,28 @@ impl Backend for Gpu {
         self.prepared().values.read(value, n_rows)
     }
 
+    fn measure_by(&mut self, now: Option<Now>) {
+        self.now = now;
+    }
+
+    fn effort(&mut self) -> Effort {
+        std::mem::take(&mut self.effort)
+    }
+
+    fn want_likeliest(&mut self, k: Option<usize>) {
+        self.prepared_mut().wanted = k;
+    }
+
+    fn likeliest(
+        &self,
+        output: ValueId,
+        (n_rows, n_columns): (usize, usize),
+        k: usize,
+        out: &mut Vec<Likely>,
+    ) {
+        self.prepared().likeliest(output, (n_rows, n_columns), k, out);
+    }
+
     fn write(&mut self, value: ValueId, data: &[f32]) {
         let gpu = self.gpu.clone();
         self.prepared_mut().values.write(&gpu, value, data);
@@ -459,13 +501,13 @@ impl Backend for Gpu {
 
     fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
         let pages = self.prepared().kept.pages(layer);
-        let at = u64::from(page) * pages.page_bytes;
-        Ok(Cow::Owned(self.gpu.read_back(&pages.buffer, at, pages.page_bytes)?))
+        let (at, n_bytes) = pages.place(page);
+        Ok(Cow::Owned(self.gpu.read_back(&pages.buffer, at, n_bytes)?))
     }
 
     fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
         let pages = self.prepared().kept.pages(layer);
-        self.gpu.queue.write_buffer(&pages.buffer, u64::from(page) * pages.page_bytes, bytes);
+        self.gpu.queue.write_buffer(&pages.buffer, pages.place(page).0, bytes);
         self.gpu.check()
     }
 

@@ -25,6 +25,14 @@ pub(super) fn act_words(act: Activation) -> [u32; 2] {
     }
 }
 
+/// 1: pairs are neighbours.
+pub(super) fn style_word(style: RopeStyle) -> u32 {
+    match style {
+        RopeStyle::Interleaved => 1,
+        RopeStyle::Half => 0,
+    }
+}
+
 pub(super) fn defined(defines: &'static [&'static str]) -> Variant {
     Variant { defines, weight: None }
 }
@@ -47,6 +55,7 @@ impl Maker<'_> {
         match step {
             Step::Node(i) => self.node(*i),
             Step::AddNorm { add, norm } => self.add_norm(*add, *norm),
+            Step::Rotate { q, k, write } => self.rotate(*q, *k, *write),
             Step::MatMuls { nodes, glu } | Step::Experts { nodes, glu } => {
                 nodes.iter().chain(glu).try_for_each(|i| self.node(*i))
             }
@@ -178,12 +187,8 @@ impl Maker<'_> {
 
     fn rope(&mut self, i: usize, x: ValueId, rope: &RopeShape, out: ValueId) -> Made {
         let n_pairs = rope.n_rot / 2;
-        let interleaved = match rope.style {
-            RopeStyle::Interleaved => 1,
-            RopeStyle::Half => 0,
-        };
         let [heads, dim, pairs] = [rope.n_heads, rope.head_dim, n_pairs].map(|n| n as u32);
-        let params = [heads, dim, pairs, interleaved, self.inputs.first_angle(i)];
+        let params = [heads, dim, pairs, style_word(rope.style), self.inputs.first_angle(i)];
         let extent = Extent::elements(rope.n_heads * (rope.head_dim - n_pairs), self.graph.value(out).rows);
         self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Angles, Value(out)], extent)
     }

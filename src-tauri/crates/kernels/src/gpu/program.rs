@@ -10,6 +10,7 @@ use super::kept::Kept;
 use super::matrices::Matrices;
 use super::pipeline::{Pipeline, Variant};
 use super::shader::Shader;
+use super::splits::{Splits, split};
 use super::tune::Shapes;
 use super::values::Values;
 use crate::error::KernelError;
@@ -36,6 +37,12 @@ pub enum PerRow {
     Once,
     /// one for so many rows
     Each(Rows, u32),
+    /// attention: one for `rows` rows that go through all chunks of positions, of which `limit` fit apart
+    Whole { rows: u32, limit: u32 },
+    /// the same where each chunk has workgroups of its own, in the second dimension: no row sees more than `most`
+    Chunks { most: u32, limit: u32 },
+    /// what merges those
+    Merge { limit: u32 },
 }
 
 impl Dispatch {
@@ -50,7 +57,7 @@ impl Dispatch {
     }
 
     /// The kernel for a batch, and its workgroups, which may be none.
-    fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
+    pub fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
         let [x, y] = self.groups;
         match (self.rows, &self.single) {
             (PerRow::Once, _) => (&self.pipeline, [x, y, 1]),
@@ -58,6 +65,18 @@ impl Dispatch {
                 (pipeline, [*x, *y, 1])
             }
             (PerRow::Each(rows, n), _) => (&self.pipeline, [x, y, (batch.rows(rows) as u32).div_ceil(n)]),
+            (PerRow::Whole { rows, limit }, _) => {
+                let n_tiles = (batch.n_rows() as u32).div_ceil(rows);
+                (&self.pipeline, [x, y, if split(batch, limit).is_some() { 0 } else { n_tiles }])
+            }
+            (PerRow::Chunks { most, limit }, _) => {
+                let n_chunks = split(batch, limit).unwrap_or(0).min(most);
+                (&self.pipeline, [x, n_chunks, batch.n_rows() as u32])
+            }
+            (PerRow::Merge { limit }, _) => {
+                let n_rows = batch.n_rows() as u32;
+                (&self.pipeline, [x, y, if split(batch, limit).is_some() { n_rows } else { 0 }])
+            }
         }
     }
 }
@@ -70,6 +89,7 @@ pub struct Maker<'a> {
     pub inputs: &'a Inputs,
     pub kept: &'a Kept,
     pub shapes: &'a Shapes,
+    pub splits: &'a Splits,
     pub matrices: &'a mut Matrices,
     pub uniforms: &'a mut Constants,
     pub vectors: &'a mut Constants,
@@ -113,6 +133,11 @@ impl Extent {
 }
 
 impl Maker<'_> {
+    /// Whether a kernel may be given so many buffers beside its parameters.
+    pub fn takes(&self, n_buffers: u32) -> bool {
+        self.gpu.limits.max_storage_buffers_per_shader_stage >= n_buffers
+    }
+
     /// Adds a kernel. `params` are its own, word by word.
     pub fn add(
         &mut self,

@@ -1,36 +1,157 @@
 //! Operations on what sequences keep as kernels of a card: pages of keys and values, recurrent states.
 
 use super::buffers::Span;
+use super::device::Device;
 use super::inputs;
-use super::nodes::{Made, act_words, defined, plain};
-use super::program::{Bound, Extent, Maker};
+use super::kept::Pages;
+use super::nodes::{Made, act_words, defined, plain, style_word};
+use super::program::{Bound, Extent, Maker, PerRow};
 use super::shader;
-use crate::graph::{AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Retention, Rows, ValueId};
+use crate::graph::{AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Op, Retention, Rows, ValueId};
+use crate::ops::attention::{CARD_QUERIES, CARD_QUERY_FLOATS, CHUNK, WIDE_BYTES, shader_defines};
 use crate::ops::{kv_write, short_conv};
 
 use Bound::Value;
 
+/// Lanes of a workgroup of attention: as in its WGSL, which has as many for the longest head.
+const ATTENTION_LANES: usize = 128;
+
 /// Positions that attention is taken to go over where submissions are cut.
 const TYPICAL_CONTEXT: usize = 2048;
+
+/// The queries of a workgroup.
+#[derive(Clone, Copy)]
+struct Tile {
+    is_wide: bool,
+    heads: usize,
+    rows: usize,
+}
+
+impl Tile {
+    fn queries(gpu: &Device, shape: &AttentionShape, wanted: usize) -> (bool, usize) {
+        let [wide, narrow] = CARD_QUERIES;
+        let fits = wide * shape.head_dim <= CARD_QUERY_FLOATS
+            && gpu.limits.max_compute_workgroup_storage_size >= WIDE_BYTES;
+        match wanted > narrow && fits {
+            true => (true, wide),
+            false => (false, narrow),
+        }
+    }
+
+    /// For a row that has a workgroup to itself.
+    fn of_a_row(gpu: &Device, shape: &AttentionShape) -> Self {
+        let group = shape.n_heads / shape.n_kv_heads;
+        let (is_wide, n) = Self::queries(gpu, shape, group);
+        Self { is_wide, heads: group.min(n), rows: 1 }
+    }
+
+    /// For as many rows as there is room for.
+    fn of_rows(gpu: &Device, shape: &AttentionShape) -> Self {
+        let group = shape.n_heads / shape.n_kv_heads;
+        let (is_wide, n) = Self::queries(gpu, shape, usize::MAX);
+        let heads = group.min(n);
+        Self { is_wide, heads, rows: n / heads }
+    }
+}
+
+/// Positions that go through the values at the same time: as many as there are lanes for, four elements each.
+fn strands(head_dim: usize) -> u32 {
+    let n = ATTENTION_LANES / head_dim.div_ceil(4);
+    1 << n.ilog2()
+}
+
+fn window_word(shape: &AttentionShape) -> u32 {
+    shape.window.map_or(0, |window| u32::try_from(window).unwrap_or(u32::MAX))
+}
+
+fn ahead_word(shape: &AttentionShape) -> u32 {
+    match shape.mask {
+        Mask::Causal => 0,
+        Mask::Bidirectional => 1,
+    }
+}
+
+/// Of the pages of a layer: heads, their length, words of a block and of a page, where rows' pages are.
+fn store_params(pages: &Pages) -> [u32; 5] {
+    let layout = pages.layout;
+    let section = match layout.retention() {
+        Retention::All => inputs::PAGES,
+        Retention::Window => inputs::WINDOW_PAGES,
+    };
+    let page_words = (pages.page_bytes / 4) as u32;
+    let n_heads = layout.n_kv_heads as u32;
+    [n_heads, layout.head_dim as u32, page_words / (2 * n_heads), page_words, section]
+}
 
 impl Maker<'_> {
     pub(super) fn kv_write(&mut self, i: usize, [k, v]: [ValueId; 2], layer: usize) -> Made {
         let pages = self.kept.pages(layer);
-        let layout = pages.layout;
-        let section = match layout.retention() {
-            Retention::All => inputs::PAGES,
-            Retention::Window => inputs::WINDOW_PAGES,
-        };
-        let page_words = (pages.page_bytes / 4) as u32;
-        let block_words = page_words / (2 * layout.n_kv_heads as u32);
         let bound = [Bound::Rows, Value(k), Value(v), Bound::Buffer(Span::whole(&pages.buffer))];
-        let params = [layout.n_kv_heads as u32, layout.head_dim as u32, block_words, page_words, section];
-        let extent = Extent::elements(2 * layout.n_kv_heads * layout.head_dim.div_ceil(32), Rows::Tokens);
-        let variant = defined(kv_write::shader_define(layout.dtype));
+        let extent = Extent::elements(kv_write::shader_lanes(&pages.layout), Rows::Tokens);
+        let variant = defined(kv_write::shader_define(pages.layout.dtype));
+        let params = store_params(pages);
         self.add(i, (&shader::KV_WRITE, variant), &params, &bound, extent)
     }
 
+    /// Keys and values into the store, and rotated on the way: keys, and queries beside them.
+    pub(super) fn rotate(&mut self, q: Option<usize>, k: usize, write: usize) -> Made {
+        let nodes = self.graph.nodes();
+        let (Op::KvWrite { v, layer, .. }, Op::Rope { x, rope }, Some(k_out)) =
+            (&nodes[write].op, &nodes[k].op, nodes[k].output)
+        else {
+            unreachable!("`fuse` joins a rotation with the writing of what it makes");
+        };
+        if !self.takes(8) {
+            return q.into_iter().chain([k, write]).try_for_each(|i| self.node(i));
+        }
+        let q = q.map(|q| match (&nodes[q].op, nodes[q].output) {
+            (Op::Rope { x, rope }, Some(out)) => (*x, out, rope.n_heads),
+            _ => unreachable!("`fuse` joins rotations"),
+        });
+        let pages = self.kept.pages(*layer);
+        let n_q_heads = q.map_or(0, |(_, _, n_heads)| n_heads);
+        let n_pairs = rope.n_rot / 2;
+        let of_rope = [n_q_heads as u32, n_pairs as u32, style_word(rope.style), self.inputs.first_angle(k)];
+        let params = [&store_params(pages)[..], &of_rope].concat();
+        let store = Bound::Buffer(Span::whole(&pages.buffer));
+        // where there are no queries nothing of theirs is touched
+        let spare = || Bound::Buffer(Span::whole(&self.splits.parts));
+        let (q_in, q_out) = q.map_or_else(|| (Bound::Rows, spare()), |(x, out, _)| (Value(x), Value(out)));
+        let bound = [Bound::Rows, Value(*x), Value(*v), store, Bound::Angles, q_in, Value(k_out), q_out];
+        let n_lanes = kv_write::shader_lanes(&pages.layout) + n_q_heads * (rope.head_dim - n_pairs);
+        let variant = defined(kv_write::shader_define(pages.layout.dtype));
+        let extent = Extent::elements(n_lanes, Rows::Tokens);
+        self.add(write, (&shader::ROTATE, variant), &params, &bound, extent)
+    }
+
+    /// Three kernels, of which a batch runs the first two or the last: see `splits`.
     pub(super) fn attention(&mut self, i: usize, q: ValueId, shape: &AttentionShape, out: ValueId) -> Made {
+        let limit = self.splits.limit;
+        let n_heads = shape.n_heads;
+        // as much ahead as behind, where a row looks ahead
+        let chunks = |window: usize| u32::try_from(window.saturating_mul(2) / CHUNK + 2).unwrap_or(u32::MAX);
+        let most = shape.window.map_or(u32::MAX, chunks);
+        let parts = || Bound::Buffer(Span::whole(&self.splits.parts));
+        let (bound, merged) = (parts(), parts());
+        self.attend(i, q, shape, Tile::of_a_row(self.gpu, shape), PerRow::Chunks { most, limit }, bound)?;
+        let flags = [u32::from(shape.sinks.is_some()), ahead_word(shape)];
+        let params = [n_heads as u32, shape.head_dim as u32, window_word(shape), flags[0], flags[1]];
+        let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
+        let extent = Extent { groups: [n_heads as u32, 1], rows: PerRow::Merge { limit }, cost: 0 };
+        self.add(i, (&shader::MERGE, plain()), &params, &[Bound::Rows, merged, sinks, Value(out)], extent)?;
+        let tile = Tile::of_rows(self.gpu, shape);
+        self.attend(i, q, shape, tile, PerRow::Whole { rows: tile.rows as u32, limit }, Value(out))
+    }
+
+    fn attend(
+        &mut self,
+        i: usize,
+        q: ValueId,
+        shape: &AttentionShape,
+        tile: Tile,
+        rows: PerRow,
+        out: Bound,
+    ) -> Made {
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
         let pages = self.kept.pages(shape.layer);
         let layout = pages.layout;
@@ -38,30 +159,40 @@ impl Maker<'_> {
             Retention::All => inputs::TABLES,
             Retention::Window => inputs::WINDOW_TABLES,
         };
-        let page_words = (pages.page_bytes / 4) as u32;
-        let kv = Bound::Buffer(Span::whole(&pages.buffer));
+        let is_part = matches!(rows, PerRow::Chunks { .. });
+        // of both ways counted once
+        let cost = if is_part { 0 } else { 2 * shape.n_heads * shape.head_dim * TYPICAL_CONTEXT } as u64;
+        let group = shape.n_heads / shape.n_kv_heads;
+        let blocks = group.div_ceil(tile.heads);
+        let words_of = |page_bytes: u64| (page_bytes / 4) as u32;
+        let per_block = 2 * layout.n_kv_heads as u32;
         let params = [
             shape.n_heads as u32,
-            (shape.n_heads / shape.n_kv_heads) as u32,
+            group as u32,
             shape.head_dim as u32,
             shape.n_kv_heads as u32,
-            page_words / (2 * layout.n_kv_heads as u32),
-            page_words,
+            words_of(pages.page_bytes) / per_block,
+            words_of(pages.page_bytes),
             section,
-            shape.window.map_or(0, |window| u32::try_from(window).unwrap_or(u32::MAX)),
+            window_word(shape),
             shape.scale.to_bits(),
             shape.softcap.unwrap_or(0.0).to_bits(),
             u32::from(shape.sinks.is_some()),
-            match shape.mask {
-                Mask::Causal => 0,
-                Mask::Bidirectional => 1,
-            },
+            ahead_word(shape),
+            tile.heads as u32,
+            blocks as u32,
+            tile.rows as u32,
+            strands(shape.head_dim),
+            u32::from(is_part),
+            pages.n_exact,
+            words_of(pages.first_aged()),
+            words_of(pages.aged_page_bytes.unwrap_or(0)) / per_block,
         ];
-        let bound = [Bound::Rows, Value(q), kv, sinks, Value(out)];
-        let variant = defined(kv_write::shader_define(layout.dtype));
-        let cost = (2 * shape.n_heads * shape.head_dim * TYPICAL_CONTEXT) as u64;
-        let extent = Extent { cost, ..Extent::groups(shape.n_heads, Rows::Tokens) };
-        self.add(i, (&shader::ATTENTION, variant), &params, &bound, extent)
+        let kv = Bound::Buffer(Span::whole(&pages.buffer));
+        let defines = shader_defines(layout.dtype, pages.aged_page_bytes.is_some(), tile.is_wide);
+        let extent = Extent { groups: [(shape.n_kv_heads * blocks) as u32, 1], rows, cost };
+        let bound = [Bound::Rows, Value(q), kv, sinks, out];
+        self.add(i, (&shader::ATTENTION, defined(defines)), &params, &bound, extent)
     }
 
     pub(super) fn short_conv(&mut self, i: usize, x: ValueId, conv: &ConvShape, out: ValueId) -> Made {

@@ -50,10 +50,13 @@ shaders! {
     GLU = "ops/glu", [Uniform, Uniform, Read, Read, Write];
     KV_WRITE = "ops/kv_write", [Uniform, Uniform, Read, Read, Read, Write];
     LAYER_NORM = "ops/layer_norm", [Uniform, Uniform, Read, Read, Read, Write];
+    LIKELIEST = "ops/likeliest", [Uniform, Uniform, Read, Read, Write];
     MATMUL = "matmul/generic", [Uniform, Uniform, Read, Read, Read, Write];
+    MERGE = "ops/attention/merge", [Uniform, Uniform, Read, Read, Read, Write];
     MOE_ROUTE = "ops/moe_route", [Uniform, Uniform, Read, Read, Write];
     OUTPUT_ROWS = "ops/output_rows", [Uniform, Uniform, Read, Read, Write];
     RMS_NORM = "ops/rms_norm", [Uniform, Uniform, Read, Read, Write];
+    ROTATE = "plan/rotate", [Uniform, Uniform, Read, Read, Read, Write, Read, Read, Write, Write];
     ROPE = "ops/rope", [Uniform, Uniform, Read, Read, Write];
     SCALE = "ops/scale", [Uniform, Uniform, Read, Read, Write];
     SHORT_CONV = "ops/short_conv", [Uniform, Uniform, Read, Read, Read, Read, Write, Write];
@@ -74,6 +77,7 @@ parts! {
     "dot" = "ops/dot";
     "exp" = "ops/exp";
     "kv_rows" = "ops/kv_rows";
+    "kv_write" = "ops/kv_write";
 }
 
 /// A number that another text of any shader changes.
@@ -225,7 +229,15 @@ mod tests {
                 "ops/scale" => &[&[], &["BY_POSITION"], &["BY_GATE"]],
                 "matmul/generic" => &[&[], &["WHOLE"], a, b, c],
                 "ops/activate" => &[&["MAIN"]],
-                "ops/attention" | "ops/kv_write" => &[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]],
+                "ops/kv_write" | "plan/rotate" => &[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]],
+                "ops/attention" => &[
+                    &["KV_F32"],
+                    &["KV_F16", "EIGHT"],
+                    &["KV_F16", "AGED"],
+                    &["KV_F32", "AGED", "EIGHT"],
+                    &["KV_Q8_0"],
+                    &["KV_Q4_0", "EIGHT"],
+                ],
                 _ => &[&[]],
             };
             let weights: Vec<_> = match shader.source.contains("#import weight") {

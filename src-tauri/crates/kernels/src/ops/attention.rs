@@ -3,17 +3,20 @@
 //! The fast path cuts positions into chunks at absolute multiples of `CHUNK`, takes a softmax in each, and merges
 //! the chunks in rising order: what is computed for a row depends on its position alone.
 
+mod merge;
 pub mod pages;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
 #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
 mod simd;
 
+pub use merge::{MERGE, Merge, Partial};
+
 use super::OpRow;
 use super::dot::{LANES, fold};
 use super::exp::exp;
 use crate::cpu::isa::{Mac, levels};
-use crate::graph::{AttentionShape, Mask};
+use crate::graph::{AttentionShape, KvDType, Mask};
 
 pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · scale) · v" };
 
@@ -26,6 +29,31 @@ pub fn visible(shape: &AttentionShape, position: usize, end: usize) -> std::ops:
     match shape.mask {
         Mask::Causal => start..position + 1,
         Mask::Bidirectional => start..shape.window.map_or(end, |w| position.saturating_add(w).min(end)),
+    }
+}
+
+/// Queries that a workgroup of a card takes through keys and values together: of the wide kernel and of the other one.
+pub const CARD_QUERIES: [usize; 2] = [8, 4];
+/// Floats of queries that a workgroup of a card has room for, and bytes that the wide kernel takes of it.
+pub const CARD_QUERY_FLOATS: usize = 2048;
+pub const WIDE_BYTES: u32 = 20_992;
+
+/// What the shader is compiled with: for pages that may have aged, and for eight queries at a time instead of four.
+pub fn shader_defines(dtype: KvDType, ages: bool, is_wide: bool) -> &'static [&'static str] {
+    match (dtype, ages, is_wide) {
+        (KvDType::F32, false, false) => &["KV_F32"],
+        (KvDType::F32, false, true) => &["KV_F32", "EIGHT"],
+        (KvDType::F32, true, false) => &["KV_F32", "AGED"],
+        (KvDType::F32, true, true) => &["KV_F32", "AGED", "EIGHT"],
+        (KvDType::F16, false, false) => &["KV_F16"],
+        (KvDType::F16, false, true) => &["KV_F16", "EIGHT"],
+        (KvDType::F16, true, false) => &["KV_F16", "AGED"],
+        (KvDType::F16, true, true) => &["KV_F16", "AGED", "EIGHT"],
+        // these have aged as far as they can
+        (KvDType::Q8_0, _, false) => &["KV_Q8_0"],
+        (KvDType::Q8_0, _, true) => &["KV_Q8_0", "EIGHT"],
+        (KvDType::Q4_0, _, false) => &["KV_Q4_0"],
+        (KvDType::Q4_0, _, true) => &["KV_Q4_0", "EIGHT"],
     }
 }
 
@@ -75,19 +103,6 @@ pub fn scalar(
     }
 }
 
-/// What a softmax over part of the positions leaves beside its weighted sum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Partial {
-    pub max: f32,
-    /// Σ e^(score − max)
-    pub sum: f32,
-}
-
-impl Partial {
-    /// Over no positions at all.
-    pub const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
-}
-
 /// scores (a multiple of 32; -inf where hidden) → e^(score − max) in place.
 pub type Softmax = fn(scores: &mut [f32]) -> Partial;
 
@@ -111,21 +126,6 @@ fn softmax<M: Mac>(scores: &mut [f32]) -> Partial {
 }
 
 levels!(pub SOFTMAX = softmax(scores: &mut [f32]) -> Partial);
-
-/// Joins a later part into an earlier one: `acc`, `part` (head_dim) are unnormalised weighted sums.
-pub type Merge = fn(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial;
-
-#[inline(always)]
-fn merge<M: Mac>(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial {
-    let max = if next.max > state.max { next.max } else { state.max };
-    let (old, new) = (exp::<M>(state.max - max), exp::<M>(next.max - max));
-    for (acc, part) in acc.iter_mut().zip(part) {
-        *acc = M::mac(*acc, old, part * new);
-    }
-    Partial { max, sum: M::mac(state.sum, old, next.sum * new) }
-}
-
-levels!(pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,20 @@
-// softmax(q·kᵀ · scale) · v of one query head of one row: a workgroup. Positions are cut at absolute multiples of
-// CHUNK, each chunk has a softmax of its own, and they are merged in rising order: what is computed depends on the
-// row's position alone.
-#define LANES 64u
+// softmax(q·kᵀ · scale) · v over paged keys and values. A workgroup has some queries of one KV head, in fours, that go
+// through keys and values together: the query heads that share the KV head, of one row or of several.
+//
+// Positions are cut at absolute multiples of CHUNK, each chunk has a softmax of its own, and they are merged in rising
+// order: here, or, where each chunk has a workgroup to itself, by `attention/merge.wgsl` in the same way. Within a chunk
+// the order of sums is one of positions alone. So what is computed for a row depends on nothing but its position.
+#define LANES 128u
 #define CHUNK 256u
-#define MAX_HEAD_DIM 512u
-// elements of a head that a lane sums up
-#define MAX_SUMS 8u
+// queries at a time, in fours
+#ifdef EIGHT
+#define FOURS 2u
+#else
+#define FOURS 1u
+#endif
+// lanes that a reduction goes through in between
+#define FEW 16u
 #import batch
-#import dot
 #import exp
 struct Params {
   n_heads: u32,
@@ -28,6 +35,19 @@ struct Params {
   has_sinks: u32,
   // 1: sees what comes after it too
   ahead: u32,
+  // query heads of a workgroup, and workgroups that share the heads of a KV head
+  heads: u32,
+  blocks: u32,
+  // rows of a workgroup
+  rows: u32,
+  // positions that go through the values at the same time: a power of two
+  strands: u32,
+  // 1: a chunk each, for `attention/merge.wgsl`
+  is_part: u32,
+  // pages from this one on have aged; where they lie, in words
+  n_exact: u32,
+  first_aged: u32,
+  aged_block_words: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 @group(0) @binding(2) var<storage, read> rows: array<u32>;
@@ -36,25 +56,48 @@ struct Params {
 @group(0) @binding(4) var<storage, read> kv: array<u32>;
 // (n_heads)
 @group(0) @binding(5) var<storage, read> sinks: array<f32>;
-// (tokens, n_heads, head_dim)
+// (tokens, n_heads, head_dim); of parts (tokens, n_heads, n_chunks, head_dim + 2): sums, largest score, total
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import kv_rows
 
-const HIDDEN = -3.4028234e38;
-var<workgroup> query: array<f32, MAX_HEAD_DIM>;
-var<workgroup> scores: array<f32, CHUNK>;
+const HIDDEN: f32 = -3.4028234e38;
+const N_QUERIES = 4u * FOURS;
+// head_dim · FOURS at most
+var<workgroup> query: array<vec4<f32>, 512>;
+// (FOURS, CHUNK); sums on their way between strands
+var<workgroup> scores: array<vec4<f32>, FOURS * CHUNK>;
+var<workgroup> lanes: array<vec4<f32>, FOURS * LANES>;
+var<workgroup> few: array<vec4<f32>, FOURS * FEW>;
 
-@compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let head = id.x;
-  let row = id.z;
-  let base = (row * p.n_heads + head) * p.head_dim;
-  let key_block = head / p.group * p.block_words;
-  let value_block = (p.n_kv_heads + head / p.group) * p.block_words;
+// where the workgroup is
+var<private> kv_head: u32;
+var<private> first_head: u32;
+var<private> first_row: u32;
+// of each query the positions that it sees: none where the last lies before the first
+var<private> firsts: array<vec4<u32>, FOURS>;
+var<private> lasts: array<vec4<u32>, FOURS>;
+// of all chunks so far
+var<private> most: array<vec4<f32>, FOURS>;
+var<private> total: array<vec4<f32>, FOURS>;
+// (FOURS, elements of this lane)
+var<private> sums: array<vec4<f32>, N_QUERIES>;
+
+fn row_of(i: u32) -> u32 {
+  return first_row + i / p.heads;
+}
+
+fn head_of(i: u32) -> u32 {
+  return first_head + i % p.heads;
+}
+
+fn is_query(i: u32) -> bool {
+  return i < p.heads * p.rows && row_of(i) < step.n_tokens && head_of(i) < (kv_head + 1u) * p.group;
+}
+
+// The first and the last position that a row sees.
+fn seen(row: u32) -> vec2<u32> {
   let position = rows[POSITIONS * step.stride + row];
-  let table = rows[p.tables * step.stride + row];
   let first = select(0u, position + 1u - min(p.window, position + 1u), p.window > 0u);
-  // of what is seen
   var last = position;
   if (p.ahead == 1u) {
     last = rows[ENDS * step.stride + row] - 1u;
@@ -62,74 +105,284 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       last = min(last, position + min(p.window - 1u, last - position));
     }
   }
-  for (var d = lane; d < p.head_dim; d += LANES) {
-    query[d] = q[base + d];
+  return vec2(first, last);
+}
+
+// Rows from `row` on that follow each other in one sequence.
+fn run_end(row: u32, end: u32) -> u32 {
+  var next = row + 1u;
+  while (next < end) {
+    let follows = rows[POSITIONS * step.stride + next] == rows[POSITIONS * step.stride + next - 1u] + 1u;
+    if (!follows || rows[p.tables * step.stride + next] != rows[p.tables * step.stride + row]) {
+      break;
+    }
+    next++;
   }
-  var sums: array<f32, MAX_SUMS>;
-  for (var i = 0u; i < MAX_SUMS; i++) {
-    sums[i] = 0.0;
+  return next;
+}
+
+fn element(i: u32, d: u32) -> f32 {
+  if (!is_query(i) || d >= p.head_dim) {
+    return 0.0;
   }
-  // of all chunks so far
-  var most = HIDDEN;
-  var total = 0.0;
-  if (p.has_sinks == 1u) {
-    most = sinks[head];
-    total = 1.0;
+  return q[(row_of(i) * p.n_heads + head_of(i)) * p.head_dim + d];
+}
+
+fn begin(lane: u32) {
+  for (var at = lane; at < (p.head_dim + 3u) / 4u * 4u * FOURS; at += LANES) {
+    let d = at / FOURS;
+    let i = at % FOURS * 4u;
+    query[at] = vec4(element(i, d), element(i + 1u, d), element(i + 2u, d), element(i + 3u, d));
+  }
+  for (var v = 0u; v < FOURS; v++) {
+    most[v] = vec4<f32>(HIDDEN);
+    total[v] = vec4<f32>();
+    if (p.has_sinks == 1u && p.is_part == 0u) {
+      for (var c = 0u; c < 4u; c++) {
+        most[v][c] = sinks[min(head_of(4u * v + c), p.n_heads - 1u)];
+      }
+      total[v] = vec4<f32>(1.0);
+    }
+  }
+  for (var i = 0u; i < N_QUERIES; i++) {
+    sums[i] = vec4<f32>();
+  }
+}
+
+// Queries of the rows `row..end` see their positions, others none.
+fn look(row: u32, end: u32) {
+  for (var i = 0u; i < N_QUERIES; i++) {
+    let its_row = row_of(i);
+    var span = vec2<u32>(1u, 0u);
+    if (is_query(i) && its_row >= row && its_row < end) {
+      span = seen(its_row);
+    }
+    firsts[i / 4u][i % 4u] = span.x;
+    lasts[i / 4u][i % 4u] = span.y;
+  }
+}
+
+fn is_seen(v: u32, position: u32) -> vec4<bool> {
+  return (vec4<u32>(position) >= firsts[v]) & (vec4<u32>(position) <= lasts[v]);
+}
+
+fn scored(v: u32, position: u32, product: vec4<f32>) -> vec4<f32> {
+  var score = product * p.scale;
+  if (p.cap > 0.0) {
+    score = vec4(soft_cap(score.x, p.cap), soft_cap(score.y, p.cap), soft_cap(score.z, p.cap), soft_cap(score.w, p.cap));
+  }
+  return select(vec4<f32>(HIDDEN), score, is_seen(v, position));
+}
+
+// The block of this KV head, keys or values, in the page where a position lies.
+fn block_at(table: u32, position: u32, is_value: bool) -> u32 {
+  let page = rows[table + position / PAGE_LEN];
+  let block = kv_head + select(0u, p.n_kv_heads, is_value);
+#ifdef AGED
+  if (page >= p.n_exact) {
+    return p.first_aged + ((page - p.n_exact) * 2u * p.n_kv_heads + block) * p.aged_block_words;
+  }
+#endif
+  return page * p.page_words + block * p.block_words;
+}
+
+fn keys_of(block: u32, slot: u32, d: u32) -> Keys {
+#ifdef AGED
+  if (block >= p.first_aged) {
+    return keys_of_bytes(block, p.head_dim, slot, d);
+  }
+#endif
+  return keys_at(block, p.head_dim, slot, d);
+}
+
+fn values_of(block: u32, slot: u32, d: u32) -> vec4<f32> {
+#ifdef AGED
+  if (block >= p.first_aged) {
+    return values_of_bytes(block, p.head_dim, slot, d);
+  }
+#endif
+  return values_at(block, p.head_dim, slot, d);
+}
+
+// The scores of the positions `low..high` of a chunk, as shares: into `scores`. The largest score and the sum of shares
+// of each query.
+fn weigh(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, 2u * FOURS> {
+  let j = chunk + 2u * lane;
+  var even: array<vec4<f32>, FOURS>;
+  var odd: array<vec4<f32>, FOURS>;
+  for (var v = 0u; v < FOURS; v++) {
+    even[v] = vec4<f32>();
+    odd[v] = vec4<f32>();
+  }
+  if (j + 1u >= low && j < high) {
+    let block = block_at(table, j, false);
+    for (var d = 0u; d < p.head_dim; d += 4u) {
+      let keys = keys_of(block, j % PAGE_LEN, d);
+      for (var v = 0u; v < FOURS; v++) {
+        for (var e = 0u; e < 4u; e++) {
+          let four = query[(d + e) * FOURS + v];
+          even[v] = fma(four, vec4<f32>(keys.even[e]), even[v]);
+          odd[v] = fma(four, vec4<f32>(keys.odd[e]), odd[v]);
+        }
+      }
+    }
+  }
+  for (var v = 0u; v < FOURS; v++) {
+    even[v] = scored(v, j, even[v]);
+    odd[v] = scored(v, j + 1u, odd[v]);
+    lanes[v * LANES + lane] = max(even[v], odd[v]);
   }
   workgroupBarrier();
-  for (var chunk = first / CHUNK * CHUNK; chunk <= last; chunk += CHUNK) {
-    var chunk_most = HIDDEN;
-    for (var i = lane; i < CHUNK; i += LANES) {
-      let j = chunk + i;
-      var score = HIDDEN;
-      if (j >= first && j <= last) {
-        let block = rows[table + j / PAGE_LEN] * p.page_words + key_block;
-        var sum = 0.0;
-        for (var d = 0u; d < p.head_dim; d++) {
-          sum = fma(query[d], key_at(block, p.head_dim, j % PAGE_LEN, d), sum);
-        }
-        score = sum * p.scale;
-        if (p.cap > 0.0) {
-          score = soft_cap(score, p.cap);
-        }
-      }
-      scores[i] = score;
-      chunk_most = max(chunk_most, score);
+  if (lane < FEW * FOURS) {
+    let at = lane / FEW * LANES + lane % FEW;
+    var largest = lanes[at];
+    for (var i = FEW; i < LANES; i += FEW) {
+      largest = max(largest, lanes[at + i]);
     }
-    chunk_most = max_lanes(lane, chunk_most);
-    var chunk_total = 0.0;
-    for (var i = lane; i < CHUNK; i += LANES) {
-      let j = chunk + i;
-      let e = select(0.0, exp(scores[i] - chunk_most), j >= first && j <= last);
-      scores[i] = e;
-      chunk_total += e;
-    }
-    chunk_total = sum_lanes(lane, chunk_total);
-    let now = max(most, chunk_most);
-    let old = exp(most - now);
-    let new_ = exp(chunk_most - now);
-    total = fma(total, old, chunk_total * new_);
-    most = now;
-    let origin = max(first, chunk);
-    let to = min(last + 1u, chunk + CHUNK);
-    for (var i = 0u; i < MAX_SUMS; i++) {
-      let d = lane + i * LANES;
-      if (d < p.head_dim) {
-        var sum = 0.0;
-        for (var j = origin; j < to; j++) {
-          let block = rows[table + j / PAGE_LEN] * p.page_words + value_block;
-          sum = fma(scores[j - chunk], value_at(block, p.head_dim, j % PAGE_LEN, d), sum);
-        }
-        sums[i] = fma(sums[i], old, sum * new_);
-      }
-    }
-    // the next chunk's scores wait until these have been read
-    workgroupBarrier();
+    few[lane] = largest;
   }
-  for (var i = 0u; i < MAX_SUMS; i++) {
-    let d = lane + i * LANES;
-    if (d < p.head_dim) {
-      out[base + d] = sums[i] / total;
+  workgroupBarrier();
+  var found: array<vec4<f32>, 2u * FOURS>;
+  for (var v = 0u; v < FOURS; v++) {
+    var largest = few[v * FEW];
+    for (var i = 1u; i < FEW; i++) {
+      largest = max(largest, few[v * FEW + i]);
     }
+    found[v] = largest;
+    let one = select(vec4<f32>(), exp(even[v] - largest), is_seen(v, j));
+    let two = select(vec4<f32>(), exp(odd[v] - largest), is_seen(v, j + 1u));
+    scores[v * CHUNK + 2u * lane] = one;
+    scores[v * CHUNK + 2u * lane + 1u] = two;
+    lanes[v * LANES + lane] = one + two;
+  }
+  workgroupBarrier();
+  if (lane < FEW * FOURS) {
+    let at = lane / FEW * LANES + lane % FEW;
+    var sum = lanes[at];
+    for (var i = FEW; i < LANES; i += FEW) {
+      sum += lanes[at + i];
+    }
+    few[lane] = sum;
+  }
+  workgroupBarrier();
+  for (var v = 0u; v < FOURS; v++) {
+    var sum = few[v * FEW];
+    for (var i = 1u; i < FEW; i++) {
+      sum += few[v * FEW + i];
+    }
+    found[FOURS + v] = sum;
+  }
+  return found;
+}
+
+// The values of a chunk summed by the shares in `scores`; what the lanes of the first strand return counts.
+fn sum_up(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, N_QUERIES> {
+  var part: array<vec4<f32>, N_QUERIES>;
+  for (var i = 0u; i < N_QUERIES; i++) {
+    part[i] = vec4<f32>();
+  }
+  let n_lanes = (p.head_dim + 3u) / 4u;
+  let strand = lane / n_lanes;
+  let d = lane % n_lanes * 4u;
+  if (strand < p.strands) {
+    let ahead = (strand + p.strands - (low - chunk) % p.strands) % p.strands;
+    for (var j = low + ahead; j < high; j += p.strands) {
+      let value = values_of(block_at(table, j, true), j % PAGE_LEN, d);
+      for (var v = 0u; v < FOURS; v++) {
+        let share = scores[v * CHUNK + j - chunk];
+        for (var e = 0u; e < 4u; e++) {
+          part[4u * v + e] = fma(share, vec4<f32>(value[e]), part[4u * v + e]);
+        }
+      }
+    }
+  }
+  for (var half = p.strands / 2u; half > 0u; half /= 2u) {
+    // shares, or an earlier half, have been read
+    workgroupBarrier();
+    if (strand >= half && strand < 2u * half) {
+      for (var i = 0u; i < N_QUERIES; i++) {
+        scores[i * (LANES / 2u) + lane - half * n_lanes] = part[i];
+      }
+    }
+    workgroupBarrier();
+    if (strand < half) {
+      for (var i = 0u; i < N_QUERIES; i++) {
+        part[i] += scores[i * (LANES / 2u) + lane];
+      }
+    }
+  }
+  return part;
+}
+
+fn attend(lane: u32, table: u32, chunk: u32, low: u32, high: u32) {
+  let found = weigh(lane, table, chunk, low, high);
+  let part = sum_up(lane, table, chunk, low, high);
+  for (var v = 0u; v < FOURS; v++) {
+    // of queries that see nothing of the chunk all stays as it is
+    let stays = found[FOURS + v] == vec4<f32>();
+    let now = max(most[v], found[v]);
+    let old = exp(most[v] - now);
+    let new_ = exp(found[v] - now);
+    total[v] = select(fma(total[v], old, found[FOURS + v] * new_), total[v], stays);
+    for (var e = 0u; e < 4u; e++) {
+      let i = 4u * v + e;
+      sums[i] = select(fma(sums[i], old, part[i] * new_), sums[i], stays);
+    }
+    most[v] = select(now, most[v], stays);
+  }
+}
+
+fn finish(lane: u32, part: u32) {
+  for (var i = 0u; i < N_QUERIES; i++) {
+    if (!is_query(i)) {
+      continue;
+    }
+    let v = i / 4u;
+    let c = i % 4u;
+    let at = row_of(i) * p.n_heads + head_of(i);
+    let base = select(at * p.head_dim, (at * step.n_chunks + part) * (p.head_dim + 2u), p.is_part == 1u);
+    for (var e = 0u; e < 4u; e++) {
+      let d = 4u * lane + e;
+      if (d < p.head_dim) {
+        out[base + d] = select(sums[4u * v + e][c] / total[v][c], sums[4u * v + e][c], p.is_part == 1u);
+      }
+    }
+    if (p.is_part == 1u && lane == 0u) {
+      out[base + p.head_dim] = most[v][c];
+      out[base + p.head_dim + 1u] = total[v][c];
+    }
+  }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  kv_head = id.x / p.blocks;
+  first_head = kv_head * p.group + id.x % p.blocks * p.heads;
+  first_row = id.z * p.rows;
+  begin(lane);
+  workgroupBarrier();
+  let end = min(first_row + p.rows, step.n_tokens);
+  var is_empty = true;
+  for (var row = first_row; row < end;) {
+    let next = run_end(row, end);
+    look(row, next);
+    let first = seen(row).x;
+    let last = seen(next - 1u).y;
+    let table = rows[p.tables * step.stride + row];
+    var chunk = first / CHUNK;
+    var until = last / CHUNK + 1u;
+    if (p.is_part == 1u) {
+      chunk += id.y;
+      until = min(until, chunk + 1u);
+    }
+    for (; chunk < until; chunk++) {
+      let start = chunk * CHUNK;
+      attend(lane, table, start, max(first, start), min(last + 1u, start + CHUNK));
+      is_empty = false;
+    }
+    row = next;
+  }
+  if (!is_empty && lane < (p.head_dim + 3u) / 4u) {
+    finish(lane, id.y);
   }
 }

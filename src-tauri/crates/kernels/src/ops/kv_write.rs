@@ -51,6 +51,15 @@ pub fn aged(layout: KvLayerLayout) -> Option<KvLayerLayout> {
     (is_shorter && layout.head_dim.is_multiple_of(block_len(aged.dtype))).then_some(aged)
 }
 
+/// Lanes of the shader for a row of a layer: as many as it has pieces of keys and of values.
+pub fn shader_lanes(layout: &KvLayerLayout) -> usize {
+    let of_piece = match layout.dtype {
+        KvDType::F32 | KvDType::F16 => 2,
+        KvDType::Q8_0 | KvDType::Q4_0 => BLOCK_LEN,
+    };
+    2 * layout.n_kv_heads * layout.head_dim.div_ceil(of_piece)
+}
+
 /// What the shaders of pages are compiled with.
 pub fn shader_define(dtype: KvDType) -> &'static [&'static str] {
     match dtype {

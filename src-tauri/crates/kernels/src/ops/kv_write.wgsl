@@ -1,5 +1,12 @@
-// store[position] = (k, v): a lane for each 32 elements of a head, keys or values. Neighbouring slots of keys share
-// words, so that words are put together from bits: each lane touches its own alone.
+// store[position] = (k, v): a lane for each LEN elements of a head, keys or values. Neighbouring slots of keys share
+// words, so that words are put together from bits: each lane touches its own alone. For `plan/rotate.wgsl` keys are
+// rotated on their way, and queries beside them.
+#ifdef KV_Q8_0
+#define QUANTS
+#endif
+#ifdef KV_Q4_0
+#define QUANTS
+#endif
 #import batch
 struct Params {
   n_heads: u32,
@@ -9,6 +16,16 @@ struct Params {
   page_words: u32,
   // PAGES or WINDOW_PAGES
   pages: u32,
+#ifdef ROTATES
+  // query heads; 0: queries stay as they are
+  n_q_heads: u32,
+  // pairs of a head that turn
+  n_pairs: u32,
+  // 1: pairs (2i, 2i + 1), 0: (i, i + n_pairs)
+  interleaved: u32,
+  // where this rotation's angles begin
+  first_angle: u32,
+#endif
 }
 @group(0) @binding(1) var<uniform> p: Params;
 @group(0) @binding(2) var<storage, read> rows: array<u32>;
@@ -17,7 +34,81 @@ struct Params {
 @group(0) @binding(4) var<storage, read> v: array<f32>;
 @group(0) @binding(5) var<storage, read_write> kv: array<atomic<u32>>;
 
+#ifdef ROTATES
+// (tokens, n_pairs) cosine and sine
+@group(0) @binding(6) var<storage, read> angles: array<vec2<f32>>;
+// (tokens, n_q_heads, head_dim)
+@group(0) @binding(7) var<storage, read> q: array<f32>;
+// (tokens, n_heads, head_dim) rotated
+@group(0) @binding(8) var<storage, read_write> k_out: array<f32>;
+@group(0) @binding(9) var<storage, read_write> q_out: array<f32>;
+
+// Where the pair of an element is, and whether it is the second of it. None: it stays.
+fn is_turned(d: u32) -> bool {
+  return d < 2u * p.n_pairs;
+}
+fn pair_of(d: u32) -> u32 {
+  return select(d % p.n_pairs, d / 2u, p.interleaved == 1u);
+}
+fn one_of(pair: u32) -> u32 {
+  return select(pair, 2u * pair, p.interleaved == 1u);
+}
+fn two_of(pair: u32) -> u32 {
+  return one_of(pair) + select(p.n_pairs, 1u, p.interleaved == 1u);
+}
+fn angle_of(row: u32, pair: u32) -> vec2<f32> {
+  return angles[p.first_angle + row * p.n_pairs + pair];
+}
+fn key(row: u32, origin: u32, d: u32) -> f32 {
+  if (!is_turned(d)) {
+    return k[origin + d];
+  }
+  let pair = pair_of(d);
+  let turn = angle_of(row, pair);
+  let a = k[origin + one_of(pair)];
+  let b = k[origin + two_of(pair)];
+  return select(a * turn.x - b * turn.y, a * turn.y + b * turn.x, d == two_of(pair));
+}
+// A lane for each pair of a query head, then one for each of the elements that stay.
+fn turn_query(row: u32, at: u32) {
+  let per_head = p.head_dim - p.n_pairs;
+  if (at >= p.n_q_heads * per_head) {
+    return;
+  }
+  let origin = (row * p.n_q_heads + at / per_head) * p.head_dim;
+  let i = at % per_head;
+  if (i >= p.n_pairs) {
+    q_out[origin + p.n_pairs + i] = q[origin + p.n_pairs + i];
+    return;
+  }
+  let turn = angle_of(row, i);
+  let a = q[origin + one_of(i)];
+  let b = q[origin + two_of(i)];
+  q_out[origin + one_of(i)] = a * turn.x - b * turn.y;
+  q_out[origin + two_of(i)] = a * turn.y + b * turn.x;
+}
+#else
+fn key(row: u32, origin: u32, d: u32) -> f32 {
+  return k[origin + d];
+}
+#endif
+
+fn element(is_value: bool, row: u32, origin: u32, d: u32) -> f32 {
+  if (is_value) {
+    return v[origin + d];
+  }
+  let x = key(row, origin, d);
+#ifdef ROTATES
+  k_out[origin + d] = x;
+#endif
+  return x;
+}
+
+#ifdef QUANTS
 const LEN = 32u;
+#else
+const LEN = 2u;
+#endif
 
 fn put(word: u32, shift: u32, n_bits: u32, bits: u32) {
   let mask = ((1u << n_bits) - 1u) << shift;
@@ -48,13 +139,6 @@ fn half_of(x: f32) -> u32 {
   let even = (size >> 13u) & 1u;
   return sign | ((size - 0x38000000u + 0xfffu + even) >> 13u);
 }
-
-#ifdef KV_Q8_0
-#define QUANTS
-#endif
-#ifdef KV_Q4_0
-#define QUANTS
-#endif
 
 #ifdef QUANTS
 var<private> x: array<f32, LEN>;
@@ -135,7 +219,11 @@ fn scale_of() -> f32 {
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let n_pieces = (p.head_dim + LEN - 1u) / LEN;
-  if (id.x >= 2u * p.n_heads * n_pieces) {
+  let n_lanes = 2u * p.n_heads * n_pieces;
+  if (id.x >= n_lanes) {
+#ifdef ROTATES
+    turn_query(id.z, id.x - n_lanes);
+#endif
     return;
   }
   let is_value = id.x % 2u == 1u;
@@ -147,7 +235,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let origin = (id.z * p.n_heads + head) * p.head_dim;
 #ifdef QUANTS
   for (var i = 0u; i < LEN; i++) {
-    x[i] = select(k[origin + first + i], v[origin + first + i], is_value);
+    x[i] = element(is_value, id.z, origin, first + i);
   }
   let exact = scale_of();
   let scale = half_of(exact);
@@ -168,7 +256,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #ifdef QUANTS
     let y = x[i] * inverse;
 #else
-    let y = select(k[origin + d], v[origin + d], is_value);
+    let y = element(is_value, id.z, origin, d);
 #endif
 #ifdef KV_F32
     let at = select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value);

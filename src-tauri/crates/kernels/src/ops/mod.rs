@@ -18,6 +18,7 @@ pub mod glu;
 pub mod kv_rows;
 pub mod kv_write;
 pub mod layer_norm;
+pub mod likeliest;
 pub mod moe_route;
 pub mod output_rows;
 pub mod panel;

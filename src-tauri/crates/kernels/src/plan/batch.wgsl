@@ -4,6 +4,8 @@ struct Step {
   n_outputs: u32,
   // length of a section
   stride: u32,
+  // chunks of attention of the longest context
+  n_chunks: u32,
 }
 @group(0) @binding(0) var<uniform> step: Step;
 

@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
+use super::rotate::{is_ready, rotation};
 use crate::graph::{Graph, Node, Op};
 
 /// Most products in one step: q, k, v and room to spare; a fixed number, so that a step needs no allocation.
 pub const MAX_PRODUCTS: usize = 8;
 
-/// One thing the CPU does between two barriers. Numbers are indices into `Graph::nodes`.
+/// One thing a device does between two barriers. Numbers are indices into `Graph::nodes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Node(usize),
@@ -22,6 +23,12 @@ pub enum Step {
     MatMuls {
         nodes: Vec<usize>,
         glu: Option<usize>,
+    },
+    /// keys rotated on their way into the store, and queries of the same rotation beside them
+    Rotate {
+        q: Option<usize>,
+        k: usize,
+        write: usize,
     },
     /// a product of experts, or two of one x under one route that `glu` joins
     Experts {
@@ -36,6 +43,7 @@ impl Step {
         match self {
             Self::Node(i) => *i,
             Self::AddNorm { norm, .. } => *norm,
+            Self::Rotate { write, .. } => *write,
             Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
                 glu.unwrap_or(nodes[nodes.len() - 1])
             }
@@ -47,6 +55,7 @@ impl Step {
         match self {
             Self::Node(i) => *i,
             Self::AddNorm { add, .. } => *add,
+            Self::Rotate { q, k, .. } => q.unwrap_or(*k),
             Self::MatMuls { nodes, .. } | Self::Experts { nodes, .. } => nodes[0],
         }
     }
@@ -56,6 +65,7 @@ impl Step {
         match self {
             Self::Node(i) => vec![*i],
             Self::AddNorm { add, norm } => vec![*add, *norm],
+            Self::Rotate { q, k, write } => q.iter().copied().chain([*k, *write]).collect(),
             Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
                 nodes.iter().chain(glu).copied().collect()
             }
@@ -67,7 +77,10 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fusion {
     None,
+    /// what pays on a CPU
     Full,
+    /// what saves a card kernels, besides
+    Card,
 }
 
 /// The steps of a stretch of nodes on one device.
@@ -75,12 +88,18 @@ pub fn steps(graph: &Graph, range: Range<usize>, fusion: Fusion) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut done = vec![false; range.len()];
     for i in range.clone() {
-        if std::mem::replace(&mut done[i - range.start], true) {
+        if done[i - range.start] {
             continue;
         }
         let step = match fusion {
             Fusion::None => Step::Node(i),
             Fusion::Full => step_at(graph, i, range.end),
+            Fusion::Card => match rotation(graph, i, &range) {
+                Some(step) if is_ready(graph, &step, range.start, &done) => step,
+                // together with the writing, at last
+                Some(_) => continue,
+                None => step_at(graph, i, range.end),
+            },
         };
         for node in step.nodes() {
             done[node - range.start] = true;

@@ -142,7 +142,7 @@ export const rows: Catalogue['settings'] = {
   },
   kv_aging: {
     label: 'Alte Teile langer Kontexte',
-    help: 'In 8-Bit-Blöcken brauchen sie etwa den halben Speicher, und Antworten können ein wenig abweichen. Nur Kontexte in 16 oder 32 Bit auf dem Prozessor altern; auf einer Grafikkarte bleiben sie, wie sie sind.',
+    help: 'In 8-Bit-Blöcken brauchen sie etwa den halben Speicher, und Antworten können ein wenig abweichen. Nur Kontexte in 16 oder 32 Bit altern. Eine Grafikkarte hält von Anfang an Platz für beide Arten frei.',
     options: {
       off: 'Bleiben genau',
       pressure: 'Altern, bevor ein Kontext den Speicher verlassen muss',

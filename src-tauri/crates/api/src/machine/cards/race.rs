@@ -115,8 +115,8 @@ fn rates(file: &Arc<WeightFile>, options: &LoadOptions, clock: &dyn Clock) -> Re
         }
         let end = clock.monotonic();
         model.truncate(seq, 0)?;
-        if let Some(error) = model.take_fault() {
-            return Err(Error::from(error));
+        if let Some(trouble) = model.take_trouble() {
+            return Err(Error::from(trouble.error));
         }
         // the first makes what later ones find
         if round > 0 {

@@ -1,0 +1,114 @@
+//! What comes back of a run: values that are read from outside, and of the output only its likeliest columns where no
+//! more is asked for.
+
+use std::ops::Range;
+
+use super::State;
+use super::buffers::floats_of;
+use super::device::Device;
+use crate::backend::Retain;
+use crate::error::KernelError;
+use crate::graph::{Graph, Op, ValueId};
+use crate::ops::likeliest::{Likely, of_rows};
+use crate::plan::Batch;
+
+/// What others read after a stretch of nodes: the output, what goes to another device, or all.
+pub fn results(graph: &Graph, nodes: Range<usize>, retain: Retain) -> Vec<ValueId> {
+    let copied = |value: ValueId| {
+        let copies = |op: &Op| matches!(op, Op::Copy { x } if *x == value);
+        graph.nodes().iter().any(|node| copies(&node.op))
+    };
+    let is_read = |value: &ValueId| match retain {
+        Retain::All => true,
+        Retain::Needed => *value == graph.output() || copied(*value),
+    };
+    nodes.filter_map(|i| graph.nodes()[i].output).filter(is_read).collect()
+}
+
+impl State {
+    /// How many columns of the output a program selects itself; None: all come back, if it makes them.
+    pub(super) fn selects(&self, at: usize, batch: &Batch) -> Option<usize> {
+        let likeliest = self.programs[at].likeliest.as_ref();
+        self.wanted.filter(|k| likeliest.is_some_and(|selects| selects.can(*k, batch.outputs.len())))
+    }
+
+    /// The values of a program that come back as they are.
+    pub(super) fn coming(&self, at: usize, batch: &Batch) -> Vec<ValueId> {
+        let selects = self.selects(at, batch).is_some();
+        let output = self.graph.output();
+        let comes = |value: &ValueId| !(selects && *value == output);
+        self.programs[at].results.iter().copied().filter(comes).collect()
+    }
+
+    /// Of the last run, selected here or on the card.
+    pub(super) fn likeliest(
+        &self,
+        output: ValueId,
+        (n_rows, n_columns): (usize, usize),
+        k: usize,
+        out: &mut Vec<Likely>,
+    ) {
+        let mut selects = self.programs.iter().filter_map(|program| program.likeliest.as_ref());
+        match selects.find(|likeliest| likeliest.can(k, n_rows)) {
+            Some(likeliest) => likeliest.read(k, out),
+            None => of_rows(&self.values.read_all(output)[..n_rows * n_columns], n_columns, k, out),
+        }
+    }
+
+    /// Submits what is left of a program together with the way back of its results. Their bytes.
+    pub(super) fn submit(
+        &self,
+        gpu: &Device,
+        mut encoder: wgpu::CommandEncoder,
+        at: usize,
+        batch: &Batch,
+    ) -> u64 {
+        let (program, coming) = (&self.programs[at], self.coming(at, batch));
+        let n_outputs = batch.outputs.len();
+        if let (Some(k), Some(likeliest)) = (self.selects(at, batch), &program.likeliest)
+            && n_outputs > 0
+        {
+            likeliest.encode(gpu, &mut encoder, k, n_outputs);
+        }
+        let mut at = 0;
+        for value in &coming {
+            let n_bytes = self.n_bytes(*value, batch);
+            encoder.copy_buffer_to_buffer(self.values.buffer(*value), 0, &program.readable, at, n_bytes);
+            at += n_bytes;
+        }
+        gpu.queue.submit([encoder.finish()]);
+        at
+    }
+
+    /// Waits for what was submitted of a stretch of nodes, and takes what comes back.
+    pub(super) fn fetch(
+        &mut self,
+        gpu: &Device,
+        nodes: Range<usize>,
+        batch: &Batch,
+        n_bytes: u64,
+    ) -> Result<(), KernelError> {
+        let at = self.programs.iter().position(|program| program.nodes == nodes);
+        let at = at.expect("what was submitted has a program");
+        let (selects, coming) = (self.selects(at, batch), self.coming(at, batch));
+        let Self { programs, values, graph, .. } = self;
+        let program = &mut programs[at];
+        if let (Some(k), Some(likeliest)) = (selects, &mut program.likeliest) {
+            values.mirror(graph.output(), 0);
+            likeliest.fetch(gpu, k, batch.outputs.len())?;
+        }
+        if n_bytes == 0 {
+            return gpu.check();
+        }
+        gpu.mapped(&program.readable, n_bytes, &mut |mapped| {
+            let mut rest = mapped;
+            for id in &coming {
+                let value = graph.value(*id);
+                let len = batch.rows(value.rows) * value.width;
+                let (bytes, others) = rest.split_at(len * size_of::<f32>());
+                floats_of(bytes, values.mirror(*id, len));
+                rest = others;
+            }
+        })
+    }
+}
