@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::features::{Used, Uses};
 use super::pipeline::Pipelines;
 use crate::backends::{Card, absent};
 use crate::error::KernelError;
@@ -73,9 +74,6 @@ const FEATURES: [(wgpu::Features, &str); 4] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps"),
     (wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, "cooperative matrices"),
 ];
-
-/// Those that a device is opened with.
-const USED: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features::TIMESTAMP_QUERY);
 
 /// Answers of the native backends are there at once: nothing to wait for.
 fn now<F: Future>(future: F) -> F::Output {
@@ -161,8 +159,19 @@ pub struct Device {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
+    pub(super) used: Used,
     pub(super) pipelines: Pipelines,
     faults: Faults,
+}
+
+/// Leave to use what wgpu has not finished, where that was asked for.
+fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
+    match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+        // SAFETY: wgpu asks that we know that these features may have holes. They are off unless somebody asks for them,
+        // and then our own shaders alone use them.
+        true => unsafe { wgpu::ExperimentalFeatures::enabled() },
+        false => wgpu::ExperimentalFeatures::disabled(),
+    }
 }
 
 /// How long a card may take over one submission: far longer than any should, so that only what hangs is given up.
@@ -171,14 +180,24 @@ const PATIENCE: Duration = Duration::from_secs(120);
 impl Device {
     /// Errors: there is none that is wanted, or it can't be opened.
     pub fn open(card: &Card) -> Result<Arc<Self>, KernelError> {
+        Self::open_using(card, Uses::default())
+    }
+
+    /// With a say in what kernels use of it. Errors: as `open`.
+    pub fn open_using(card: &Card, uses: Uses) -> Result<Arc<Self>, KernelError> {
         let Some((info, adapter)) = found().into_iter().find(|(info, _)| is_wanted(info, card)) else {
             return Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12"));
         };
-        let limits = adapter.limits();
+        let mut limits = adapter.limits();
+        if let Some(piece_bytes) = uses.piece_bytes {
+            limits.max_storage_buffer_binding_size = limits.max_storage_buffer_binding_size.min(piece_bytes);
+        }
+        let features = uses.wanted(&adapter);
         let (device, queue) = now(adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("inglenook"),
-            required_features: adapter.features() & USED,
+            required_features: features,
             required_limits: limits.clone(),
+            experimental_features: experimental(features),
             ..wgpu::DeviceDescriptor::default()
         }))
         .map_err(|error| absent(&format!("{} could not be opened: {error}", info.name)))?;
@@ -197,11 +216,17 @@ impl Device {
             wgpu::DeviceLostReason::Destroyed => {}
             wgpu::DeviceLostReason::Unknown => noted.note(GpuFault::Lost, message),
         });
-        Ok(Arc::new(Self { info, device, queue, limits, pipelines: Pipelines::default(), faults }))
+        let used = Used::new(features, info.subgroup[0]);
+        Ok(Arc::new(Self { info, device, queue, limits, used, pipelines: Pipelines::default(), faults }))
     }
 
     pub fn info(&self) -> &AdapterInfo {
         &self.info
+    }
+
+    /// What kernels use of its features.
+    pub fn used(&self) -> Used {
+        self.used
     }
 
     /// As an error of this card.

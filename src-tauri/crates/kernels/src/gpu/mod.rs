@@ -14,10 +14,13 @@ use weights::TensorView;
 mod buffers;
 #[allow(unsafe_code)] // how much memory there is, which only the driver below wgpu tells
 mod device;
+mod features;
+mod gated;
 mod inputs;
 mod kept;
 mod matrices;
 mod nodes;
+#[allow(unsafe_code)] // shaders without what ends their loops by force
 mod pipeline;
 mod products;
 mod program;
@@ -26,6 +29,7 @@ mod shader;
 mod values;
 
 pub use device::{AdapterInfo, AdapterKind, Device, adapters, is_wanted};
+pub use features::{Used, Uses};
 
 use buffers::{Constants, floats_of};
 use inputs::Inputs;
@@ -98,7 +102,7 @@ impl Gpu {
     pub fn check(&mut self, graph: &Graph) -> Result<(), KernelError> {
         let make =
             || -> Box<dyn Backend> { Box::new(Self { is_trusted: true, ..Self::new(self.gpu.clone()) }) };
-        match check::wrong_on(&make, &InUse::of(graph))? {
+        match check::wrong_on(&make, &InUse::of(graph), self.gpu.used().halves)? {
             None => self.is_trusted = true,
             Some(kernel) => return Err(self.gpu.error(GpuFault::Wrong, kernel)),
         }
@@ -169,6 +173,7 @@ impl State {
             uniforms: &mut self.uniforms,
             vectors: &mut self.vectors,
             made: Vec::new(),
+            grouped: None,
         };
         let mut made = Vec::new();
         for step in steps(&self.graph, nodes.clone(), Fusion::Full) {
@@ -192,10 +197,9 @@ impl State {
         let mut rest = dispatches;
         while !rest.is_empty() {
             let mut cost = 0;
-            let n_rows = batch.n_rows() as u64;
             let fits = |dispatch: &&Dispatch| {
                 let before = cost;
-                cost += dispatch.cost * n_rows;
+                cost += dispatch.cost_of(batch);
                 before == 0 || cost <= SUBMITTED
             };
             let n = rest.iter().take_while(fits).count();
@@ -331,7 +335,8 @@ impl Backend for Gpu {
 
     fn describe(&self) -> String {
         let info = self.gpu.info();
-        format!("{} ({})", info.name, info.api)
+        let facts = [vec![info.api.as_str()], self.gpu.used().names()].concat();
+        format!("{} ({})", info.name, facts.join(", "))
     }
 
     /// Stays where it is until the graph is known: experts lie together.

@@ -26,7 +26,7 @@ pub(super) fn act_words(act: Activation) -> [u32; 2] {
 }
 
 pub(super) fn defined(defines: &'static [&'static str]) -> Variant {
-    Variant { defines, weight: None }
+    Variant { defines, ..Variant::default() }
 }
 
 /// (width) with its offset, 1 where there is none.
@@ -47,6 +47,7 @@ impl Maker<'_> {
         match step {
             Step::Node(i) => self.node(*i),
             Step::AddNorm { add, norm } => self.add_norm(*add, *norm),
+            Step::MatMuls { nodes, glu: Some(glu) } => self.gated(nodes, *glu),
             Step::MatMuls { nodes, glu } | Step::Experts { nodes, glu } => {
                 nodes.iter().chain(glu).try_for_each(|i| self.node(*i))
             }

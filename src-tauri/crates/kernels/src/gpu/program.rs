@@ -13,14 +13,13 @@ use super::shader::Shader;
 use super::values::Values;
 use crate::error::KernelError;
 use crate::graph::{Graph, Rows, ValueId};
+use crate::ops::expert_groups::most_tiles;
 use crate::plan::Batch;
 
 /// One kernel with its operands.
 pub struct Dispatch {
     pub pipeline: Arc<Pipeline>,
     pub bound: wgpu::BindGroup,
-    /// what runs instead where there is one row, and its workgroups in the first two dimensions
-    pub single: Option<(Arc<Pipeline>, [u32; 2])>,
     /// workgroups in the first two dimensions
     pub groups: [u32; 2],
     pub rows: PerRow,
@@ -35,18 +34,37 @@ pub enum PerRow {
     Once,
     /// one for so many rows
     Each(Rows, u32),
+    /// one for so many rows, and the kernel only runs where rows are from `least` to `most`
+    Between { rows: Rows, least: usize, most: usize, each: u32 },
+    /// of a kernel that only runs where there are `least` tokens: tiles of `each` of their slots, `n_used` of a token,
+    /// which are shared out over experts
+    Tiles { least: usize, n_used: usize, n_experts: usize, each: u32 },
 }
 
 impl Dispatch {
     /// The kernel for a batch, and its workgroups, which may be none.
     pub fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
         let [x, y] = self.groups;
-        match (self.rows, &self.single) {
-            (PerRow::Once, _) => (&self.pipeline, [x, y, 1]),
-            (PerRow::Each(rows, _), Some((pipeline, [x, y]))) if batch.rows(rows) == 1 => {
-                (pipeline, [*x, *y, 1])
-            }
-            (PerRow::Each(rows, n), _) => (&self.pipeline, [x, y, (batch.rows(rows) as u32).div_ceil(n)]),
+        let z = match self.rows {
+            PerRow::Once => 1,
+            PerRow::Each(rows, each) => (batch.rows(rows) as u32).div_ceil(each),
+            PerRow::Between { rows, least, most, each } => match batch.rows(rows) {
+                n if (least..=most).contains(&n) => (n as u32).div_ceil(each),
+                _ => 0,
+            },
+            PerRow::Tiles { least, n_used, n_experts, each } => match batch.n_rows() {
+                n if n >= least => most_tiles(n * n_used, n_experts, each as usize) as u32,
+                _ => 0,
+            },
+        };
+        (&self.pipeline, [x, y, z])
+    }
+
+    /// Multiplications in a batch, about.
+    pub fn cost_of(&self, batch: &Batch) -> u64 {
+        match self.of(batch) {
+            (_, [_, _, 0]) => 0,
+            _ => self.cost * batch.n_rows() as u64,
         }
     }
 }
@@ -62,6 +80,8 @@ pub struct Maker<'a> {
     pub uniforms: &'a mut Constants,
     pub vectors: &'a mut Constants,
     pub made: Vec<Dispatch>,
+    /// the route whose slots were last grouped by expert, and the lists of them
+    pub grouped: Option<(ValueId, wgpu::Buffer)>,
 }
 
 /// What is bound after the step and the parameters.
@@ -129,19 +149,7 @@ impl Maker<'_> {
             entries: &entries,
         });
         let Extent { groups, rows, cost } = extent;
-        self.made.push(Dispatch { pipeline, bound, single: None, groups, rows, cost });
-        Ok(())
-    }
-
-    /// Another kernel, of the same operands, for the last one where there is one row.
-    pub fn single(
-        &mut self,
-        (shader, variant): (&'static Shader, Variant),
-        groups: [u32; 2],
-    ) -> Result<(), KernelError> {
-        let pipeline = self.gpu.pipeline(shader, variant)?;
-        let last = self.made.last_mut().expect("a kernel was added before the one for one row");
-        last.single = Some((pipeline, groups));
+        self.made.push(Dispatch { pipeline, bound, groups, rows, cost });
         Ok(())
     }
 
