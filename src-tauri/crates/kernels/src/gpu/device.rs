@@ -167,8 +167,8 @@ pub struct Device {
 /// Leave to use what wgpu has not finished, where that was asked for.
 fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
     match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
-        // SAFETY: wgpu asks that we know that these features may have holes. They are off unless somebody asks for them,
-        // and then our own shaders alone use them.
+        // SAFETY: wgpu asks that we know that these features may have holes. They are off unless somebody asks for
+        // them, and then our own shaders alone use them.
         true => unsafe { wgpu::ExperimentalFeatures::enabled() },
         false => wgpu::ExperimentalFeatures::disabled(),
     }

@@ -10,8 +10,8 @@ use crate::matmul::strands::STRANDS;
 pub struct Uses {
     /// lanes that hand each other numbers without memory
     pub subgroups: bool,
-    /// operands of all products rounded to half precision: tiles take half the memory. Numbers are off by as much, so it
-    /// is not used unless it's asked for
+    /// operands of all products rounded to half precision: tiles take half the memory. Numbers are off by as much, so
+    /// it is not used unless it's asked for
     pub halves: bool,
     /// tiles of halves by cooperative matrices of the card. They add up in an order of its own, so that a row's bits
     /// depend on how many rows there are; and they are an experiment of wgpu's. Not used unless it's asked for

@@ -1,5 +1,5 @@
-//! Operations with matrices as kernels of a card: for each part that a matrix is in, one for each number of rows that is
-//! best computed in a way of its own. All of them give a row the same bits.
+//! Operations with matrices as kernels of a card: for each part that a matrix is in, one for each number of rows that
+//! is best computed in a way of its own. All of them give a row the same bits, but for cooperative matrices.
 
 use super::buffers::Span;
 use super::inputs;

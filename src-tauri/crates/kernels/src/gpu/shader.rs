@@ -1,8 +1,8 @@
 //! Shaders as text: the table of them, and what makes one WGSL module of several files. Knows no device.
 //!
 //! Lines that begin with `#` are ours: `#import NAME` puts in a part once, `#define NAME [VALUE]` sets a name for the
-//! whole text after it, `#ifdef`, `#ifndef`, `#else` and `#endif` choose lines, `#repeat NAME COUNT` to `#end` puts lines
-//! in COUNT times with NAME as the number of each, so that what belongs in registers is named by constants.
+//! whole text after it, `#ifdef`, `#ifndef`, `#else` and `#endif` choose lines, `#repeat NAME COUNT` to `#end` puts
+//! lines in COUNT times with NAME as the number of each, so that what belongs in registers is named by constants.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,6 +1,6 @@
 // A tile of products as `tile.wgsl` has it, by matrices of 16 by 16 that the lanes of a subgroup hold together. Four
-// subgroups of 32 lanes take a quarter of the tile each: TILE_ROWS and TILE_OUTPUTS are 64. The card adds up in an order
-// of its own.
+// subgroups of 32 lanes take a quarter of the tile each: TILE_ROWS and TILE_OUTPUTS are 64. The card adds up in an
+// order of its own.
 const NOTHING = 0xffffffffu;
 // halves of a row of the tile: a block, and eight so that lanes meet different banks of memory
 const PITCH = 40u;

@@ -1,6 +1,6 @@
 //! How weights lie in a card's memory: each row by itself, integers in order and apart from their scales, so that
-//! a lane reads 32 elements in whole loads of four words. A file of WGSL per format decodes them; formats without one are brought
-//! to halves when they are uploaded, so that every format with a codec can be computed with.
+//! a lane reads 32 elements in whole loads of four words. A file of WGSL per format decodes them; formats without one
+//! are brought to halves when they are uploaded, so that every format with a codec can be computed with.
 
 use half::f16;
 use weights::DType;

@@ -1,5 +1,5 @@
-// x · W[expert]ᵀ + bias[expert] for each expert that a token goes to: slot by slot, or, of many tokens, in tiles of rows
-// that go to one expert. Sums run as `matmul/strands.rs` says.
+// x · W[expert]ᵀ + bias[expert] for each expert that a token goes to: slot by slot, or, of many tokens, in tiles of
+// rows that go to one expert. Sums run as `matmul/strands.rs` says.
 #ifdef HALVES
 enable f16;
 #endif
