@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
+#[path = "gpu/products.rs"]
+mod products;
 
 use std::sync::{Arc, OnceLock};
 

@@ -143,7 +143,8 @@ impl LoadedModel {
             let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
             scheduler.draft_with(draft_model, &model)?;
         }
-        let notices = machine.into_iter().chain(placed.notice.clone()).chain(card::loaded(&mut model)).collect();
+        let notices =
+            machine.into_iter().chain(placed.notice.clone()).chain(card::loaded(&mut model)).collect();
         let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::features::{Used, Uses};
 use super::pipeline::Pipelines;
 use super::trust::Trust;
 use crate::backends::{Card, Check, absent};
@@ -75,10 +76,6 @@ const FEATURES: [(wgpu::Features, &str); 4] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps"),
     (wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, "cooperative matrices"),
 ];
-
-/// Those that a device is opened with.
-const USED: wgpu::Features =
-    wgpu::Features::SUBGROUP.union(wgpu::Features::TIMESTAMP_QUERY).union(wgpu::Features::PIPELINE_CACHE);
 
 /// Answers of the native backends are there at once: nothing to wait for.
 fn now<F: Future>(future: F) -> F::Output {
@@ -168,11 +165,22 @@ pub struct Device {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
+    pub(super) used: Used,
     pub(super) pipelines: Pipelines,
     pub(super) trust: Trust,
     faults: Faults,
     /// what a test wants of it
     planned: OnceLock<FaultPlan>,
+}
+
+/// Leave to use what wgpu has not finished, where that was asked for.
+fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
+    match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+        // SAFETY: wgpu asks that we know that these features may have holes. They are off unless somebody asks for
+        // them, and then our own shaders alone use them.
+        true => unsafe { wgpu::ExperimentalFeatures::enabled() },
+        false => wgpu::ExperimentalFeatures::disabled(),
+    }
 }
 
 /// How long a card may take over one submission: far longer than any should, so that only what hangs is given up.
@@ -184,18 +192,32 @@ impl Device {
         Self::open_with(card, &Notebook::default(), Check::Cards)
     }
 
+    /// With a say in what kernels use of it, and nothing known. Errors: as `open_with`.
+    pub fn open_using(card: &Card, uses: Uses) -> Result<Arc<Self>, KernelError> {
+        Self::open_as(card, uses, &Notebook::default(), Check::Cards)
+    }
+
     /// Errors: there is none that is wanted, or it can't be opened.
     pub fn open_with(card: &Card, known: &Notebook, check: Check) -> Result<Arc<Self>, KernelError> {
+        Self::open_as(card, Uses::default(), known, check)
+    }
+
+    fn open_as(card: &Card, uses: Uses, known: &Notebook, check: Check) -> Result<Arc<Self>, KernelError> {
         let (infos, mut adapters): (Vec<_>, Vec<_>) = found().into_iter().unzip();
         let Some(at) = pick(&infos, card) else {
             return Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12"));
         };
         let (info, adapter) = (infos[at].clone(), adapters.swap_remove(at));
-        let limits = adapter.limits();
+        let mut limits = adapter.limits();
+        if let Some(piece_bytes) = uses.piece_bytes {
+            limits.max_storage_buffer_binding_size = limits.max_storage_buffer_binding_size.min(piece_bytes);
+        }
+        let features = uses.wanted(&adapter);
         let (device, queue) = now(adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("inglenook"),
-            required_features: adapter.features() & USED,
+            required_features: features,
             required_limits: limits.clone(),
+            experimental_features: experimental(features),
             ..wgpu::DeviceDescriptor::default()
         }))
         .map_err(|error| absent(&format!("{} could not be opened: {error}", info.name)))?;
@@ -214,14 +236,20 @@ impl Device {
             wgpu::DeviceLostReason::Destroyed => {}
             wgpu::DeviceLostReason::Unknown => noted.note(GpuFault::Lost, message),
         });
+        let used = Used::new(features, info.subgroup[0]);
         let trust = Trust::new(&info, known, check);
         let pipelines = Pipelines::new(&device, trust.known().pipelines.as_deref());
         let planned = OnceLock::new();
-        Ok(Arc::new(Self { info, device, queue, limits, pipelines, trust, faults, planned }))
+        Ok(Arc::new(Self { info, device, queue, limits, used, pipelines, trust, faults, planned }))
     }
 
     pub fn info(&self) -> &AdapterInfo {
         &self.info
+    }
+
+    /// What kernels use of its features.
+    pub fn used(&self) -> Used {
+        self.used
     }
 
     /// As an error of this card.

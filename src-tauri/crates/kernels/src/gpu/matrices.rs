@@ -7,13 +7,14 @@ use std::thread;
 use super::buffers::Upload;
 use super::device::Device;
 use crate::error::KernelError;
-use crate::matmul::packed::{Packing, packing};
+use crate::matmul::packed::{ALIGN_WORDS, Packing, packing};
 use crate::tensor::Tensor;
 
 /// A matrix, or those of several experts one after another.
 pub struct Matrix {
     pub packing: &'static Packing,
-    pub row_words: usize,
+    /// of a row, in fours of words
+    pub row_quads: usize,
     pub parts: Vec<Part>,
 }
 
@@ -26,26 +27,41 @@ pub struct Part {
 
 /// Those of one graph: a matrix that several nodes use is there once.
 #[derive(Default)]
-pub struct Matrices(HashMap<(usize, usize), usize>, Vec<Matrix>);
+pub struct Matrices {
+    places: HashMap<(usize, usize), usize>,
+    all: Vec<Matrix>,
+    /// of what products find out on their way, and need no longer than for one layer
+    scratch: Option<wgpu::Buffer>,
+}
 
 /// Words that are packed before they are sent.
 const PIECE_WORDS: usize = 4 << 20;
 
 impl Matrices {
     pub fn get(&self, at: usize) -> &Matrix {
-        &self.1[at]
+        &self.all[at]
     }
 
     /// Where the matrix of `tensors` is, which are of one format and shape; brought there if it isn't yet.
     pub fn put(&mut self, gpu: &Device, tensors: &[Tensor]) -> Result<usize, KernelError> {
         // the bytes of a file stay where they are while the graph holds them
         let key = (tensors[0].bytes().as_ptr().addr(), tensors.len());
-        if let Some(at) = self.0.get(&key) {
+        if let Some(at) = self.places.get(&key) {
             return Ok(*at);
         }
-        self.1.push(upload(gpu, tensors)?);
-        self.0.insert(key, self.1.len() - 1);
-        Ok(self.1.len() - 1)
+        self.all.push(upload(gpu, tensors)?);
+        self.places.insert(key, self.all.len() - 1);
+        Ok(self.all.len() - 1)
+    }
+
+    /// Memory that all layers use in turn; a larger one where that isn't enough.
+    pub fn scratch(&mut self, gpu: &Device, n_bytes: u64) -> Result<wgpu::Buffer, KernelError> {
+        let buffer = match self.scratch.take().filter(|buffer| buffer.size() >= n_bytes) {
+            Some(buffer) => buffer,
+            None => gpu.storage("lists of experts", n_bytes)?,
+        };
+        self.scratch = Some(buffer.clone());
+        Ok(buffer)
     }
 }
 
@@ -74,7 +90,7 @@ fn upload(gpu: &Device, tensors: &[Tensor]) -> Result<Matrix, KernelError> {
         parts.push(Part { buffer, first, n_rows });
     }
     up.finish()?;
-    Ok(Matrix { packing, row_words, parts })
+    Ok(Matrix { packing, row_quads: row_words / ALIGN_WORDS, parts })
 }
 
 /// Rows `first..first + n` of all tensors one after another: (n, row_words)

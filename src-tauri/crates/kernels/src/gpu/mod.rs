@@ -15,12 +15,14 @@ use weights::TensorView;
 mod buffers;
 #[allow(unsafe_code)] // how much memory there is, which only the driver below wgpu tells
 mod device;
+mod features;
+mod gated;
 mod inputs;
 mod kept;
 mod likeliest;
 mod matrices;
 mod nodes;
-#[allow(unsafe_code)] // what a driver compiled before, which only its driver can judge
+#[allow(unsafe_code)] // what a driver compiled before, and shaders without what ends their loops by force
 mod pipeline;
 mod products;
 mod program;
@@ -34,6 +36,7 @@ mod tune;
 mod values;
 
 pub use device::{AdapterInfo, AdapterKind, Device, adapters, pick};
+pub use features::{Used, Uses};
 
 use buffers::{Constants, floats_of};
 use inputs::Inputs;
@@ -211,6 +214,7 @@ impl State {
             uniforms: &mut self.uniforms,
             vectors: &mut self.vectors,
             made: Vec::new(),
+            grouped: None,
         };
         let mut made = Vec::new();
         for step in steps(&self.graph, nodes.clone(), Fusion::Card) {
@@ -240,10 +244,9 @@ impl State {
         let mut rest = dispatches;
         while !rest.is_empty() {
             let mut cost = 0;
-            let n_rows = batch.n_rows() as u64;
             let fits = |dispatch: &&Dispatch| {
                 let before = cost;
-                cost += dispatch.cost * n_rows;
+                cost += dispatch.cost_of(batch);
                 before == 0 || cost <= SUBMITTED
             };
             let n = rest.iter().take_while(fits).count();
@@ -390,7 +393,8 @@ impl Backend for Gpu {
 
     fn describe(&self) -> String {
         let info = self.gpu.info();
-        format!("{} ({})", info.name, info.api)
+        let facts = [vec![info.api.as_str()], self.gpu.used().names()].concat();
+        format!("{} ({})", info.name, facts.join(", "))
     }
 
     /// Stays where it is until the graph is known: experts lie together.

@@ -34,7 +34,7 @@ pub(super) fn style_word(style: RopeStyle) -> u32 {
 }
 
 pub(super) fn defined(defines: &'static [&'static str]) -> Variant {
-    Variant { defines, weight: None }
+    Variant { defines, ..Variant::default() }
 }
 
 /// (width) with its offset, 1 where there is none.
@@ -56,6 +56,7 @@ impl Maker<'_> {
             Step::Node(i) => self.node(*i),
             Step::AddNorm { add, norm } => self.add_norm(*add, *norm),
             Step::Rotate { q, k, write } => self.rotate(*q, *k, *write),
+            Step::MatMuls { nodes, glu: Some(glu) } => self.gated(nodes, *glu),
             Step::MatMuls { nodes, glu } | Step::Experts { nodes, glu } => {
                 nodes.iter().chain(glu).try_for_each(|i| self.node(*i))
             }

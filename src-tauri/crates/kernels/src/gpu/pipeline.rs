@@ -4,18 +4,39 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::Device;
-use super::shader::{Access, Shader, expand};
+use super::shader::{Access, Define, Shader, expand};
 use crate::error::KernelError;
 use crate::fault::GpuFault;
 use crate::matmul::packed::Packing;
+use crate::matmul::strands::Sizes;
 
 /// What there is of one shader.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Variant {
     /// names that are set
     pub defines: &'static [&'static str],
     /// how its weights lie
     pub weight: Option<&'static Packing>,
+    /// numbers by name: the shapes of workgroups and tiles
+    pub sizes: Sizes,
+}
+
+impl Variant {
+    /// What its text is made with.
+    pub fn defines(&self) -> impl Iterator<Item = Define<'static>> {
+        let names = self.defines.iter().map(|name| (*name, None));
+        names.chain(self.sizes.iter().map(|(name, size)| (*name, Some(*size))))
+    }
+
+    /// Tells it from the others of its shader.
+    pub fn name(&self, shader: &Shader) -> String {
+        let weight = self.weight.map_or("", |packing| packing.name);
+        let mut name = [&[shader.name, weight], self.defines].concat().join(" ");
+        for (size, n) in &self.sizes {
+            name += &format!(" {size}={n}");
+        }
+        name
+    }
 }
 
 /// A kernel, ready to run.
@@ -58,8 +79,7 @@ impl Device {
         shader: &'static Shader,
         variant: Variant,
     ) -> Result<Arc<Pipeline>, KernelError> {
-        let weight = variant.weight.map_or("", |packing| packing.name);
-        let name = [&[shader.name, weight], variant.defines].concat().join(" ");
+        let name = variant.name(shader);
         let mut made = self.pipelines.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipeline) = made.get(&name) {
             return Ok(pipeline.clone());
@@ -70,7 +90,8 @@ impl Device {
     }
 
     fn compile(&self, name: &str, shader: &Shader, variant: Variant) -> Result<Pipeline, KernelError> {
-        let source = expand(shader.source, variant.defines, variant.weight.map(|packing| packing.source))
+        let defines: Vec<Define> = self.used.defines().into_iter().chain(variant.defines()).collect();
+        let source = expand(shader.source, &defines, variant.weight.map(|packing| packing.source))
             .map_err(|message| self.error(GpuFault::Invalid, format!("{name}: {message}")))?;
         let entries: Vec<wgpu::BindGroupLayoutEntry> =
             (0..).zip(shader.bindings).map(|(binding, access)| layout_entry(binding, *access)).collect();
@@ -83,10 +104,13 @@ impl Device {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(name),
             source: wgpu::ShaderSource::Wgsl(source.into()),
-        });
+        };
+        // SAFETY: every loop of ours counts up to a constant or to a size that the host gives, so all of them end; what
+        // they reach into is still checked.
+        let module = unsafe { self.device.create_shader_module_trusted(descriptor, CHECKS) };
         let compute = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(name),
             layout: Some(&whole),
@@ -103,6 +127,10 @@ impl Device {
         Ok(Pipeline { compute, layout })
     }
 }
+
+/// Counters that end loops by force keep drivers from unrolling them.
+const CHECKS: wgpu::ShaderRuntimeChecks =
+    wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
 
 fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
     let ty = match access {

@@ -1,4 +1,5 @@
-//! Operations with matrices as kernels of a card: one for each part that a matrix is in.
+//! Operations with matrices as kernels of a card: for each part that a matrix is in, one for each number of rows that
+//! is best computed in a way of its own. All of them give a row the same bits, but for cooperative matrices.
 
 use super::buffers::Span;
 use super::inputs;
@@ -6,17 +7,39 @@ use super::nodes::Made;
 use super::pipeline::Variant;
 use super::program::{Bound, Extent, Maker, PerRow};
 use super::shader;
+use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
 use crate::matmul::packed::Packing;
+use crate::matmul::strands::{self, BLOCK, Lanes};
+use crate::matmul::tile::{self, By, Tile};
+use crate::ops::expert_groups::Groups;
 use crate::tensor::Tensor;
 
 use Bound::Value;
 
-/// Outputs of one workgroup of products, and rows that share a decoded weight: as in the WGSL.
-const OUTPUTS: usize = 4;
-const ROWS: u32 = 8;
-/// Elements that are decoded together: rows of a whole number of them are read in fours.
-const SEGMENT: usize = 16;
+/// Outputs of an expert go slot by slot with the shape that one row has.
+const SLOT: Lanes = strands::ONE_ROW;
+
+/// A part of a matrix on the card.
+pub(super) struct Part {
+    pub span: Span,
+    /// its first row of the matrix, and how many there are
+    pub first: u32,
+    pub n_rows: u32,
+    /// fours of words of a row
+    pub row_quads: u32,
+    pub packing: &'static Packing,
+}
+
+/// Names that are set where rows of x are whole blocks, and where workgroups have tiles.
+pub(super) fn defines(k: usize, tiled: Option<By>) -> &'static [&'static str] {
+    let names: [&[&str]; 2] = match tiled {
+        None => [&[], &["WHOLE"]],
+        Some(By::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
+        Some(By::Matrices) => [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]],
+    };
+    names[usize::from(k.is_multiple_of(BLOCK))]
+}
 
 impl Maker<'_> {
     pub(super) fn embed(&mut self, i: usize, table: &Tensor, scale: f32, by: Lookup, out: ValueId) -> Made {
@@ -27,23 +50,49 @@ impl Maker<'_> {
             Lookup::First => inputs::NO_SECTION,
         };
         let k = table.n_cols();
-        for part in 0..self.matrices.get(at).parts.len() {
-            let (weight, first, n_rows, row_words, packing) = self.part(at, part);
-            let params = [k as u32, row_words, first, n_rows, section, scale.to_bits()];
-            let bound = [Bound::Rows, weight, Value(out)];
-            let variant = Variant { defines: &[], weight: Some(packing) };
-            let extent = Extent::elements(k.div_ceil(16), Rows::Tokens);
+        for part in self.parts(at) {
+            let params = [k as u32, part.row_quads, part.first, part.n_rows, section, scale.to_bits()];
+            let bound = [Bound::Rows, Bound::Buffer(part.span), Value(out)];
+            let variant = Variant { weight: Some(part.packing), ..Variant::default() };
+            let extent = Extent::elements(k.div_ceil(BLOCK), Rows::Tokens);
             self.add(i, (&shader::EMBED, variant), &params, &bound, extent)?;
         }
         Ok(())
     }
 
-    /// A part of a matrix: its rows, where they begin, how many, words of each, how they lie.
-    fn part(&self, at: usize, part: usize) -> (Bound, u32, u32, u32, &'static Packing) {
+    fn parts(&self, at: usize) -> Vec<Part> {
         let matrix = self.matrices.get(at);
-        let part = &matrix.parts[part];
-        let bound = Bound::Buffer(Span::whole(&part.buffer));
-        (bound, part.first as u32, part.n_rows as u32, matrix.row_words as u32, matrix.packing)
+        let part = |part: &super::matrices::Part| Part {
+            span: Span::whole(&part.buffer),
+            first: part.first as u32,
+            n_rows: part.n_rows as u32,
+            row_quads: matrix.row_quads as u32,
+            packing: matrix.packing,
+        };
+        matrix.parts.iter().map(part).collect()
+    }
+
+    /// So many workgroups in two dimensions, as one is limited.
+    pub(super) fn flat(&self, n: usize) -> [u32; 2] {
+        let most = self.gpu.limits.max_compute_workgroups_per_dimension;
+        let y = (n as u32).div_ceil(most).max(1);
+        [(n as u32).div_ceil(y), y]
+    }
+
+    /// The first tile that the card can have; None: there is none.
+    fn tile(&self, tiles: &[Tile]) -> Option<Tile> {
+        let (limits, used) = (&self.gpu.limits, self.gpu.used());
+        let lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let fits = |tile: &&Tile| {
+            let is_possible = match tile.by {
+                By::Lanes => true,
+                By::Matrices => used.matrices,
+            };
+            is_possible
+                && tile.lanes() <= lanes
+                && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
+        };
+        tiles.iter().find(fits).copied()
     }
 
     pub(super) fn matmul(
@@ -55,39 +104,50 @@ impl Maker<'_> {
         out: ValueId,
     ) -> Made {
         let at = self.matrices.put(self.gpu, std::slice::from_ref(weight))?;
+        let parts = self.parts(at);
+        self.product(i, x, [weight.n_rows(), weight.n_cols()], &parts, bias, out, 1)
+    }
+
+    /// With the parts of a matrix of shape [n_out, k], where there are `least` rows or more.
+    #[allow(clippy::too_many_arguments)] // a node's operands one by one
+    pub(super) fn product(
+        &mut self,
+        i: usize,
+        x: ValueId,
+        [n_out, k]: [usize; 2],
+        parts: &[Part],
+        bias: Option<&Tensor>,
+        out: ValueId,
+        least: usize,
+    ) -> Made {
         let rows = self.graph.value(out).rows;
-        let [n_out, k] = [weight.n_rows(), weight.n_cols()];
-        for part in 0..self.matrices.get(at).parts.len() {
-            let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
-            let bias_bound = self.vector(&bias_floats)?;
-            let (weight, first, n_rows, row_words, packing) = self.part(at, part);
+        let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
+        let tile = self.tile(&[tile::COOPERATIVE, tile::LARGE, tile::SMALL]);
+        let few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
+        for part in parts {
+            let lanes = [(self.shapes.of(part.packing).lanes, 1, 1), (strands::FEW_ROWS, 2, few)];
+            let has_bias = u32::from(bias.is_some());
             let of_outputs = u32::from(rows == Rows::Outputs);
-            let params =
-                [k as u32, n_out as u32, row_words, first, n_rows, u32::from(bias.is_some()), of_outputs];
-            let bound = [Value(x), weight, bias_bound, Value(out)];
-            let is_whole = k.is_multiple_of(SEGMENT);
-            let variant = |defines| Variant { defines, weight: Some(packing) };
-            let extent = Extent {
-                groups: self.flat((n_rows as usize).div_ceil(OUTPUTS)),
-                rows: PerRow::Each(rows, ROWS),
-                cost: (n_out * k) as u64,
+            let Part { first, n_rows, row_quads, packing, .. } = *part;
+            let params = [k as u32, n_out as u32, row_quads, first, n_rows, has_bias, of_outputs];
+            let weight = Bound::Buffer(part.span.clone());
+            let bound = [Value(x), weight, self.vector(&bias_floats)?, Value(out)];
+            let mut way = |sizes, tiled, per_group: usize, rows| {
+                let variant = Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
+                let groups = self.flat((n_rows as usize).div_ceil(per_group));
+                let extent = Extent { groups, rows, cost: u64::from(n_rows) * k as u64 };
+                self.add(i, (&shader::MATMUL, variant), &params, &bound, extent)
             };
-            let defines: &[&str] = if is_whole { &["WHOLE"] } else { &[] };
-            self.add(i, (&shader::MATMUL, variant(defines)), &params, &bound, extent)?;
-            if is_whole {
-                let shape = self.shapes.of(packing);
-                let groups = self.flat((n_rows as usize).div_ceil(shape.n_outputs()));
-                self.single((&shader::MATMUL, variant(shape.defines)), groups)?;
+            for (lanes, from, most) in lanes.iter().filter(|(_, _, most)| *most >= least) {
+                let rows = PerRow::Between { rows, least: *from, most: *most, each: lanes.rows };
+                way(lanes.sizes(), None, lanes.outputs_of_group(), rows)?;
+            }
+            if let Some(tile) = tile {
+                let rows = PerRow::Between { rows, least: few + 1, most: usize::MAX, each: tile.rows };
+                way(tile.sizes(), Some(tile.by), tile.outputs as usize, rows)?;
             }
         }
         Ok(())
-    }
-
-    /// So many workgroups in two dimensions, as one is limited.
-    fn flat(&self, n: usize) -> [u32; 2] {
-        let most = self.gpu.limits.max_compute_workgroups_per_dimension;
-        let y = (n as u32).div_ceil(most).max(1);
-        [(n as u32).div_ceil(y), y]
     }
 
     pub(super) fn expert_matmul(
@@ -102,22 +162,63 @@ impl Maker<'_> {
         let [n_out, k] = [experts.weights[0].n_rows(), experts.weights[0].n_cols()];
         let n_used = self.graph.value(route).width / 2;
         let parted = u32::from(self.graph.value(x).width != k);
-        for part in 0..self.matrices.get(at).parts.len() {
-            let bias = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
-            let bias = self.vector(&bias)?;
-            let (weight, first, n_rows, row_words, packing) = self.part(at, part);
+        let bias_floats = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
+        let tile = self.tile(&[tile::COOPERATIVE, tile::SMALL]);
+        let few = if tile.is_some() { tile::FEW_TOKENS } else { usize::MAX };
+        for part in self.parts(at) {
             let has_bias = u32::from(experts.bias.is_some());
             let [n, used] = [n_experts as u32, n_used as u32];
-            let params = [k as u32, n_out as u32, row_words, n, used, first, n_rows, has_bias, parted];
-            let bound = [Value(x), Value(route), weight, bias, Value(out)];
-            let extent = Extent {
-                groups: [n_out.div_ceil(OUTPUTS) as u32, used],
-                rows: PerRow::Each(Rows::Tokens, 1),
-                cost: (n_used * n_out * k) as u64,
-            };
-            let variant = Variant { defines: &[], weight: Some(packing) };
-            self.add(i, (&shader::EXPERT_MATMUL, variant), &params, &bound, extent)?;
+            let Part { first, n_rows, row_quads, packing, span } = part;
+            let params = [k as u32, n_out as u32, row_quads, n, used, first, n_rows, has_bias, parted];
+            let weight = Bound::Buffer(span);
+            let mut bound = [Value(x), Value(route), weight, self.vector(&bias_floats)?, Value(out)];
+            let variant = |tiled, sizes| Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
+            let cost = (n_used * n_out * k) as u64;
+            let groups = [n_out.div_ceil(SLOT.outputs_of_group()) as u32, used];
+            let rows = PerRow::Between { rows: Rows::Tokens, least: 1, most: few, each: 1 };
+            let slots = variant(None, SLOT.sizes());
+            let extent = Extent { groups, rows, cost };
+            self.add(i, (&shader::EXPERT_MATMUL, slots), &params, &bound, extent)?;
+            if let Some(tile) = tile {
+                bound[1] = self.grouped(i, route, n_experts, tile)?;
+                let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
+                let rows = PerRow::Tiles { least: few + 1, n_used, n_experts, each: tile.rows };
+                let tiled = variant(Some(tile.by), tile.sizes());
+                let extent = Extent { groups, rows, cost };
+                self.add(i, (&shader::EXPERT_MATMUL, tiled), &params, &bound, extent)?;
+            }
         }
         Ok(())
+    }
+
+    /// The slots of a route's tokens in tiles by expert. Products of one route share them: they follow one another.
+    fn grouped(
+        &mut self,
+        i: usize,
+        route: ValueId,
+        n_experts: usize,
+        tile: Tile,
+    ) -> Result<Bound, KernelError> {
+        if let Some((of, buffer)) = &self.grouped
+            && *of == route
+        {
+            return Ok(Bound::Buffer(Span::whole(buffer)));
+        }
+        let n_used = self.graph.value(route).width / 2;
+        // a buffer may be longer than the route that is in it
+        let n_tokens = self.values.buffer(route).size() as usize / (2 * n_used * size_of::<f32>());
+        let lists = Groups::new(n_tokens * n_used, n_experts, tile.rows as usize);
+        let buffer = self.matrices.scratch(self.gpu, (lists.n_words * size_of::<u32>()) as u64)?;
+        let params =
+            [n_experts, n_used, tile.rows as usize, lists.list, lists.starts].map(|word| word as u32);
+        let bound = [Value(route), Bound::Buffer(Span::whole(&buffer))];
+        let least = tile::FEW_TOKENS + 1;
+        // one workgroup for all rows there are
+        let rows = PerRow::Between { rows: Rows::Tokens, least, most: usize::MAX, each: u32::MAX };
+        let variant = Variant { defines: &["MAIN"], ..Variant::default() };
+        let extent = Extent { groups: [1, 1], rows, cost: 0 };
+        self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bound, extent)?;
+        self.grouped = Some((route, buffer.clone()));
+        Ok(Bound::Buffer(Span::whole(&buffer)))
     }
 }

@@ -15,14 +15,13 @@ use super::tune::Shapes;
 use super::values::Values;
 use crate::error::KernelError;
 use crate::graph::{Graph, Rows, ValueId};
+use crate::ops::expert_groups::most_tiles;
 use crate::plan::Batch;
 
 /// One kernel with its operands.
 pub struct Dispatch {
     pub pipeline: Arc<Pipeline>,
     pub bound: wgpu::BindGroup,
-    /// what runs instead where there is one row, and its workgroups in the first two dimensions
-    pub single: Option<(Arc<Pipeline>, [u32; 2])>,
     /// workgroups in the first two dimensions
     pub groups: [u32; 2],
     pub rows: PerRow,
@@ -43,6 +42,11 @@ pub enum PerRow {
     Chunks { most: u32, limit: u32 },
     /// what merges those
     Merge { limit: u32 },
+    /// one for so many rows, and the kernel only runs where rows are from `least` to `most`
+    Between { rows: Rows, least: usize, most: usize, each: u32 },
+    /// of a kernel that only runs where there are `least` tokens: tiles of `each` of their slots, `n_used` of a token,
+    /// which are shared out over experts
+    Tiles { least: usize, n_used: usize, n_experts: usize, each: u32 },
 }
 
 impl Dispatch {
@@ -59,24 +63,33 @@ impl Dispatch {
     /// The kernel for a batch, and its workgroups, which may be none.
     pub fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
         let [x, y] = self.groups;
-        match (self.rows, &self.single) {
-            (PerRow::Once, _) => (&self.pipeline, [x, y, 1]),
-            (PerRow::Each(rows, _), Some((pipeline, [x, y]))) if batch.rows(rows) == 1 => {
-                (pipeline, [*x, *y, 1])
-            }
-            (PerRow::Each(rows, n), _) => (&self.pipeline, [x, y, (batch.rows(rows) as u32).div_ceil(n)]),
-            (PerRow::Whole { rows, limit }, _) => {
-                let n_tiles = (batch.n_rows() as u32).div_ceil(rows);
-                (&self.pipeline, [x, y, if split(batch, limit).is_some() { 0 } else { n_tiles }])
-            }
-            (PerRow::Chunks { most, limit }, _) => {
-                let n_chunks = split(batch, limit).unwrap_or(0).min(most);
-                (&self.pipeline, [x, n_chunks, batch.n_rows() as u32])
-            }
-            (PerRow::Merge { limit }, _) => {
-                let n_rows = batch.n_rows() as u32;
-                (&self.pipeline, [x, y, if split(batch, limit).is_some() { n_rows } else { 0 }])
-            }
+        let n_rows = batch.n_rows() as u32;
+        let [y, z] = match self.rows {
+            PerRow::Once => [y, 1],
+            PerRow::Each(rows, each) => [y, (batch.rows(rows) as u32).div_ceil(each)],
+            PerRow::Between { rows, least, most, each } => match batch.rows(rows) {
+                n if (least..=most).contains(&n) => [y, (n as u32).div_ceil(each)],
+                _ => [y, 0],
+            },
+            PerRow::Tiles { least, n_used, n_experts, each } => match batch.n_rows() {
+                n if n >= least => [y, most_tiles(n * n_used, n_experts, each as usize) as u32],
+                _ => [y, 0],
+            },
+            PerRow::Whole { rows, limit } => match split(batch, limit) {
+                Some(_) => [y, 0],
+                None => [y, n_rows.div_ceil(rows)],
+            },
+            PerRow::Chunks { most, limit } => [split(batch, limit).unwrap_or(0).min(most), n_rows],
+            PerRow::Merge { limit } => [y, split(batch, limit).map_or(0, |_| n_rows)],
+        };
+        (&self.pipeline, [x, y, z])
+    }
+
+    /// Multiplications in a batch, about.
+    pub fn cost_of(&self, batch: &Batch) -> u64 {
+        match self.of(batch) {
+            (_, [x, y, z]) if x * y * z == 0 => 0,
+            _ => self.cost * batch.n_rows() as u64,
         }
     }
 }
@@ -94,6 +107,8 @@ pub struct Maker<'a> {
     pub uniforms: &'a mut Constants,
     pub vectors: &'a mut Constants,
     pub made: Vec<Dispatch>,
+    /// the route whose slots were last grouped by expert, and the lists of them
+    pub grouped: Option<(ValueId, wgpu::Buffer)>,
 }
 
 /// What is bound after the step and the parameters.
@@ -166,19 +181,7 @@ impl Maker<'_> {
             entries: &entries,
         });
         let Extent { groups, rows, cost } = extent;
-        self.made.push(Dispatch { pipeline, bound, single: None, groups, rows, cost });
-        Ok(())
-    }
-
-    /// Another kernel, of the same operands, for the last one where there is one row.
-    pub fn single(
-        &mut self,
-        (shader, variant): (&'static Shader, Variant),
-        groups: [u32; 2],
-    ) -> Result<(), KernelError> {
-        let pipeline = self.gpu.pipeline(shader, variant)?;
-        let last = self.made.last_mut().expect("a kernel was added before the one for one row");
-        last.single = Some((pipeline, groups));
+        self.made.push(Dispatch { pipeline, bound, groups, rows, cost });
         Ok(())
     }
 

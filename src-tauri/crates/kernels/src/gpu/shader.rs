@@ -1,7 +1,8 @@
 //! Shaders as text: the table of them, and what makes one WGSL module of several files. Knows no device.
 //!
 //! Lines that begin with `#` are ours: `#import NAME` puts in a part once, `#define NAME [VALUE]` sets a name for the
-//! whole text after it, `#ifdef`, `#ifndef`, `#else` and `#endif` choose lines.
+//! whole text after it, `#ifdef`, `#ifndef`, `#else` and `#endif` choose lines, `#repeat NAME COUNT` to `#end` puts
+//! lines in COUNT times with NAME as the number of each, so that what belongs in registers is named by constants.
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,8 +46,10 @@ shaders! {
     COLUMNS = "ops/columns", [Uniform, Uniform, Read, Write];
     DELTA_NET = "ops/delta_net", [Uniform, Uniform, Read, Read, Read, Read, Read, Write, Write];
     EMBED = "ops/embed", [Uniform, Uniform, Read, Read, Write];
+    EXPERT_GROUPS = "ops/expert_groups", [Uniform, Uniform, Read, Write];
     EXPERT_MATMUL = "ops/expert_matmul", [Uniform, Uniform, Read, Read, Read, Read, Write];
     EXPERT_SUM = "ops/expert_sum", [Uniform, Uniform, Read, Read, Write];
+    GATED = "matmul/gated", [Uniform, Uniform, Read, Read, Write, Write, Write];
     GLU = "ops/glu", [Uniform, Uniform, Read, Read, Write];
     KV_WRITE = "ops/kv_write", [Uniform, Uniform, Read, Read, Read, Write];
     LAYER_NORM = "ops/layer_norm", [Uniform, Uniform, Read, Read, Read, Write];
@@ -74,10 +77,14 @@ parts! {
     "activate" = "ops/activate";
     "batch" = "plan/batch";
     "blocks32" = "matmul/blocks32";
+    "cooperative" = "matmul/cooperative";
     "dot" = "ops/dot";
     "exp" = "ops/exp";
+    "expert_groups" = "ops/expert_groups";
     "kv_rows" = "ops/kv_rows";
     "kv_write" = "ops/kv_write";
+    "strands" = "matmul/strands";
+    "tile" = "matmul/tile";
 }
 
 /// A number that another text of any shader changes.
@@ -93,16 +100,19 @@ pub fn fingerprint() -> u64 {
 /// What `weight` is when a shader imports it.
 const WEIGHT: &str = "weight";
 
+/// A name that is set, and the number that it stands for.
+pub type Define<'a> = (&'a str, Option<u32>);
+
 /// The module of `source`, with `defines` set before its first line and `weight` as the part of that name.
-/// Errors: a part that there isn't, an `#endif` too many or too few.
+/// Errors: a part that there isn't, an `#endif` or `#end` too many or too few, a count that is no number.
 pub fn expand(
     source: &'static str,
-    defines: &[&str],
+    defines: &[Define],
     weight: Option<&'static str>,
 ) -> Result<String, String> {
     let mut text = Text { weight, ..Text::default() };
-    for name in defines {
-        text.defines.insert((*name).to_owned(), None);
+    for (name, value) in defines {
+        text.defines.insert((*name).to_owned(), value.map(|n| format!("{n}u")));
     }
     text.add(source)?;
     match text.chosen.is_empty() {
@@ -122,14 +132,40 @@ struct Text {
 }
 
 impl Text {
-    fn add(&mut self, source: &'static str) -> Result<(), String> {
-        for line in source.lines() {
+    fn add(&mut self, source: &str) -> Result<(), String> {
+        self.add_lines(&source.lines().collect::<Vec<_>>())
+    }
+
+    fn add_lines(&mut self, lines: &[&str]) -> Result<(), String> {
+        let mut rest = lines;
+        while let [line, after @ ..] = rest {
+            rest = after;
             match line.trim_start().strip_prefix('#') {
+                Some(order) if order.starts_with(REPEAT) => {
+                    let len = len_of_repeated(after).ok_or("a #repeat without its #end")?;
+                    if self.is_on() {
+                        self.repeat(&order[REPEAT.len()..], &after[..len])?;
+                    }
+                    rest = &after[len + 1..];
+                }
                 Some(order) => self.obey(order)?,
                 None if self.is_on() => self.copy(line),
                 None => {}
             }
         }
+        Ok(())
+    }
+
+    /// `order` is a name and how often.
+    fn repeat(&mut self, order: &str, lines: &[&str]) -> Result<(), String> {
+        let (name, count) = order.trim().split_once(' ').ok_or("a #repeat without a count")?;
+        let value = self.defines.get(count).cloned().flatten();
+        let number = value.as_deref().unwrap_or(count).trim_end_matches('u').parse::<u32>();
+        for n in 0..number.map_err(|_| format!("{count} is no number"))? {
+            self.defines.insert(name.to_owned(), Some(format!("{n}u")));
+            self.add_lines(lines)?;
+        }
+        self.defines.remove(name);
         Ok(())
     }
 
@@ -185,6 +221,22 @@ impl Text {
     }
 }
 
+const REPEAT: &str = "repeat ";
+
+/// Lines before the `#end` of what is repeated.
+fn len_of_repeated(lines: &[&str]) -> Option<usize> {
+    let mut depth = 0;
+    lines.iter().position(|line| {
+        let order = line.trim_start().strip_prefix('#').unwrap_or("").trim_end();
+        depth += usize::from(order.starts_with(REPEAT));
+        if order == "end" && depth > 0 {
+            depth -= 1;
+            return false;
+        }
+        order == "end"
+    })
+}
+
 fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -193,8 +245,14 @@ fn is_of_word(c: char) -> bool {
 mod tests {
     use wgpu::naga;
 
+    use super::super::features::Used;
+    use super::super::pipeline::Variant;
     use super::super::tune::SHAPES;
     use super::*;
+    use crate::matmul::gated::PAIRS;
+    use crate::matmul::packed::{ALL, Packing};
+    use crate::matmul::strands::{self, Sizes};
+    use crate::matmul::tile;
 
     #[test]
     fn lines_are_chosen_and_names_replaced() {
@@ -202,52 +260,97 @@ mod tests {
             "#define N 4u\n#ifdef A\na N;\n#ifdef B\nb\n#else\nc\n#endif\n#else\nd NN N_\n#endif\ne(N)";
         for (defines, expected) in [
             (&[][..], "d NN N_\ne(4u)\n"),
-            (&["A"], "a 4u;\nc\ne(4u)\n"),
-            (&["A", "B"], "a 4u;\nb\ne(4u)\n"),
-            (&["B"], "d NN N_\ne(4u)\n"),
+            (&[("A", None)], "a 4u;\nc\ne(4u)\n"),
+            (&[("A", None), ("B", None)], "a 4u;\nb\ne(4u)\n"),
+            (&[("B", None)], "d NN N_\ne(4u)\n"),
         ] {
             assert_eq!(expand(source, defines, None).as_deref(), Ok(expected), "{defines:?}");
         }
     }
 
     #[test]
+    fn lines_are_repeated() {
+        let source = "#repeat I N\n#repeat J 2\na[I][J]\n#end\nI\n#end\nI J";
+        let twice = "a[0u][0u]\na[0u][1u]\n0u\na[1u][0u]\na[1u][1u]\n1u\nI J\n";
+        assert_eq!(expand(source, &[("N", Some(2))], None).as_deref(), Ok(twice));
+        let off = "#ifdef A\n#repeat I M\nI\n#end\n#endif\nb";
+        assert_eq!(expand(off, &[], None).as_deref(), Ok("b\n"));
+    }
+
+    #[test]
     fn parts_come_once_and_mistakes_are_named() {
         let twice = expand("#import batch\n#import batch\n", &[], None).unwrap();
         assert_eq!(twice.matches("struct Step").count(), 1);
-        for wrong in ["#import nothing", "#ifdef A", "#endif", "#else", "#pragma once", "#import weight"] {
+        for wrong in [
+            "#import nothing",
+            "#ifdef A",
+            "#endif",
+            "#else",
+            "#pragma once",
+            "#import weight",
+            "#repeat I 2\n",
+            "#repeat I N\n#end",
+            "#end",
+        ] {
             assert!(expand(wrong, &[], None).is_err(), "{wrong}");
         }
         assert_eq!(expand("#import weight", &[], Some("w")).as_deref(), Ok("w\n"));
     }
 
-    /// Every module that a device may be given: (name, source, bindings).
+    /// Names and numbers that a shader is made with.
+    fn variants(shader: &Shader) -> Vec<(&'static [&'static str], Sizes)> {
+        let plain =
+            |all: &[&'static [&'static str]]| all.iter().map(|names| (*names, Sizes::new())).collect();
+        match shader.name {
+            "ops/scale" => plain(&[&[], &["BY_POSITION"], &["BY_GATE"]]),
+            "ops/activate" | "ops/expert_groups" => plain(&[&["MAIN"]]),
+            "ops/kv_write" | "plan/rotate" => plain(&[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]]),
+            "ops/attention" => plain(&[
+                &["KV_F32"],
+                &["KV_F16", "EIGHT"],
+                &["KV_F16", "AGED"],
+                &["KV_F32", "AGED", "EIGHT"],
+                &["KV_Q8_0"],
+                &["KV_Q4_0", "EIGHT"],
+            ]),
+            "matmul/generic" => vec![
+                (&["WHOLE"], SHAPES[0].lanes.sizes()),
+                (&["WHOLE"], SHAPES[1].lanes.sizes()),
+                (&["WHOLE"], SHAPES[2].lanes.sizes()),
+                (&[], strands::FEW_ROWS.sizes()),
+                (&["WHOLE", "TILED"], tile::LARGE.sizes()),
+                (&["TILED"], tile::SMALL.sizes()),
+                (&["TILED", "COOPERATIVE", "WHOLE"], tile::COOPERATIVE.sizes()),
+            ],
+            "matmul/gated" => vec![(&["WHOLE"], PAIRS.sizes()), (&[], PAIRS.sizes())],
+            "ops/expert_matmul" => vec![
+                (&["WHOLE"], strands::ONE_ROW.sizes()),
+                (&[], strands::ONE_ROW.sizes()),
+                (&["WHOLE", "TILED"], tile::SMALL.sizes()),
+                (&["TILED"], tile::SMALL.sizes()),
+                (&["TILED", "COOPERATIVE"], tile::COOPERATIVE.sizes()),
+            ],
+            _ => plain(&[&[]]),
+        }
+    }
+
+    /// Every module that a device may be given, with subgroups of no, eight and 32 lanes: (name, source, bindings).
     fn modules() -> Vec<(String, String, &'static [Access])> {
         let mut modules = Vec::new();
         for shader in SHADERS {
-            let [a, b, c] = SHAPES.each_ref().map(|shape| shape.defines);
-            let variants: &[&[&str]] = match shader.name {
-                "ops/scale" => &[&[], &["BY_POSITION"], &["BY_GATE"]],
-                "matmul/generic" => &[&[], &["WHOLE"], a, b, c],
-                "ops/activate" => &[&["MAIN"]],
-                "ops/kv_write" | "plan/rotate" => &[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]],
-                "ops/attention" => &[
-                    &["KV_F32"],
-                    &["KV_F16", "EIGHT"],
-                    &["KV_F16", "AGED"],
-                    &["KV_F32", "AGED", "EIGHT"],
-                    &["KV_Q8_0"],
-                    &["KV_Q4_0", "EIGHT"],
-                ],
-                _ => &[&[]],
+            let weights: Vec<Option<&Packing>> = match shader.source.contains("#import weight") {
+                true => ALL.iter().map(|packing| Some(*packing)).collect(),
+                false => vec![None],
             };
-            let weights: Vec<_> = match shader.source.contains("#import weight") {
-                true => ALL.iter().map(|packing| (packing.name, Some(packing.source))).collect(),
-                false => vec![("", None)],
-            };
-            for defines in variants {
-                for (weight, source) in &weights {
-                    let name = format!("{} {defines:?} {weight}", shader.name);
-                    let module = expand(shader.source, defines, *source).expect(&name);
+            for (defines, sizes) in variants(shader) {
+                for (weight, shuffles) in weights.iter().flat_map(|weight| [0, 3, 5].map(|n| (*weight, n))) {
+                    let variant = Variant { defines, weight, sizes: sizes.clone() };
+                    let matrices = defines.contains(&"COOPERATIVE");
+                    let used = Used { shuffles, halves: shuffles == 5 || matrices, matrices };
+                    let name = format!("{} {used:?}", variant.name(shader));
+                    let defines: Vec<Define> = used.defines().into_iter().chain(variant.defines()).collect();
+                    let source = weight.map(|packing| packing.source);
+                    let module = expand(shader.source, &defines, source).expect(&name);
                     modules.push((name, module, shader.bindings));
                 }
             }
@@ -258,6 +361,11 @@ mod tests {
     /// What each module declares is what its row says: index by index, nothing more and nothing less.
     #[test]
     fn shaders_are_valid_and_bind_what_their_rows_say() {
+        use naga::valid::Capabilities;
+        let capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
+            | Capabilities::SHADER_FLOAT16
+            | Capabilities::SUBGROUP
+            | Capabilities::COOPERATIVE_MATRIX;
         let mut wrong = Vec::new();
         for (name, source, bindings) in modules() {
             let module = match naga::front::wgsl::parse_str(&source) {
@@ -268,9 +376,7 @@ mod tests {
                 }
             };
             let flags = naga::valid::ValidationFlags::all();
-            let valid =
-                naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32)
-                    .validate(&module);
+            let valid = naga::valid::Validator::new(flags, capabilities).validate(&module);
             wrong.extend(valid.err().map(|error| format!("{name}: {}", error.emit_to_string(&source))));
             let mut found = vec![None; bindings.len()];
             for (_, global) in module.global_variables.iter() {

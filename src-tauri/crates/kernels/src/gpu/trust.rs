@@ -89,7 +89,7 @@ impl Gpu {
             if known.right.contains(&check.name()) {
                 continue;
             }
-            if let Some(kernel) = check.run(&make)? {
+            if let Some(kernel) = check.run(&make, self.gpu.used().halves)? {
                 self.gpu.trust.note(|known| known.wrong = Some(kernel.clone()));
                 return Err(self.gpu.error(GpuFault::Wrong, kernel));
             }

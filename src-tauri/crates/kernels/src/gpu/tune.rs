@@ -14,33 +14,28 @@ use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Op};
 use crate::known::Known;
 use crate::matmul::packed::{Packing, packing};
+use crate::matmul::strands::{Lanes, ONE_ROW};
 use crate::plan::{Batch, Capacity};
 use crate::tensor::Tensor;
 
 /// A workgroup of the products of one row.
 pub(super) struct Shape {
     pub name: &'static str,
-    pub lanes: u32,
-    /// as the shader knows it
-    pub defines: &'static [&'static str],
+    pub lanes: Lanes,
 }
 
 /// The first is taken where nothing is known.
 pub(super) static SHAPES: [Shape; 3] = [
-    Shape { name: "64 lanes", lanes: 64, defines: &["WHOLE", "ONE_ROW"] },
-    Shape { name: "128 lanes", lanes: 128, defines: &["WHOLE", "ONE_ROW", "LANES_128"] },
-    Shape { name: "256 lanes", lanes: 256, defines: &["WHOLE", "ONE_ROW", "LANES_256"] },
+    Shape { name: "64 lanes", lanes: ONE_ROW },
+    Shape { name: "128 lanes", lanes: Lanes { lanes: 128, ..ONE_ROW } },
+    Shape { name: "256 lanes", lanes: Lanes { lanes: 256, ..ONE_ROW } },
 ];
 
 impl Shape {
-    /// Sixteen lanes have two outputs together.
-    pub fn n_outputs(&self) -> usize {
-        (self.lanes / 16 * 2) as usize
-    }
-
     /// Whether a card can have it.
     fn fits(&self, limits: &wgpu::Limits) -> bool {
-        self.lanes <= limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)
+        self.lanes.lanes
+            <= limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)
     }
 }
 
@@ -219,10 +214,8 @@ mod tests {
     #[test]
     fn shapes_are_told_apart() {
         for (i, shape) in SHAPES.iter().enumerate() {
-            assert!(
-                SHAPES[..i].iter().all(|other| other.name != shape.name && other.defines != shape.defines)
-            );
-            assert_eq!(shape.n_outputs() * 8, shape.lanes as usize);
+            let is_other = |other: &Shape| other.name != shape.name && other.lanes != shape.lanes;
+            assert!(SHAPES[..i].iter().all(is_other));
         }
     }
 }

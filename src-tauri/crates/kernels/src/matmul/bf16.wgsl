@@ -1,14 +1,20 @@
-// A row is k upper halves of floats, to a whole number of 16.
-fn uppers4(a: u32, b: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>(vec4(a << 16u, a & 0xffff0000u, b << 16u, b & 0xffff0000u));
+// A row is k upper halves of floats, to a whole number of 32.
+fn uppers4(words: vec2<u32>) -> vec4<f32> {
+  let low = words << vec2(16u);
+  let high = words & vec2(0xffff0000u);
+  return bitcast<vec4<f32>>(vec4(low.x, high.x, low.y, high.y));
 }
 
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let at = row + segment * 8u;
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let at = row + block * 4u;
   return array(
-    uppers4(w[at], w[at + 1u]),
-    uppers4(w[at + 2u], w[at + 3u]),
-    uppers4(w[at + 4u], w[at + 5u]),
-    uppers4(w[at + 6u], w[at + 7u]),
+    uppers4(w[at].xy),
+    uppers4(w[at].zw),
+    uppers4(w[at + 1u].xy),
+    uppers4(w[at + 1u].zw),
+    uppers4(w[at + 2u].xy),
+    uppers4(w[at + 2u].zw),
+    uppers4(w[at + 3u].xy),
+    uppers4(w[at + 3u].zw),
   );
 }

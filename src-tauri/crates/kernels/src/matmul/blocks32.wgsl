@@ -1,15 +1,20 @@
-// Integers and scales out of words, as all block formats have them.
-fn half_in(words: u32, at: u32) -> f32 {
-  let pair = unpack2x16float(w[words + at / 2u]);
+// Integers and scales out of words, as all block formats have them. `row` is where a row begins, in fours of words;
+// places in it are counted in words, halves or bytes from the word `first` on.
+fn word(row: u32, at: u32) -> u32 {
+  return w[row + at / 4u][at % 4u];
+}
+
+fn half_in(row: u32, first: u32, at: u32) -> f32 {
+  let pair = unpack2x16float(word(row, first + at / 2u));
   return select(pair.x, pair.y, at % 2u == 1u);
 }
 
-fn byte_in(words: u32, at: u32) -> u32 {
-  return extractBits(w[words + at / 4u], at % 4u * 8u, 8u);
+fn byte_in(row: u32, first: u32, at: u32) -> u32 {
+  return extractBits(word(row, first + at / 4u), at % 4u * 8u, 8u);
 }
 
-fn signed_in(words: u32, at: u32) -> f32 {
-  return f32(extractBits(i32(w[words + at / 4u]), at % 4u * 8u, 8u));
+fn signed_in(row: u32, first: u32, at: u32) -> f32 {
+  return f32(extractBits(i32(word(row, first + at / 4u)), at % 4u * 8u, 8u));
 }
 
 // Four nibbles of a word, from bit `shift` on.

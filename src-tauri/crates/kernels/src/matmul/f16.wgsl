@@ -1,14 +1,18 @@
-// A row is k halves, to a whole number of 16. Formats without a file of their own come as this one, too.
-fn halves4(a: u32, b: u32) -> vec4<f32> {
-  return vec4(unpack2x16float(a), unpack2x16float(b));
+// A row is k halves, to a whole number of 32. Formats without a file of their own come as this one, too.
+fn halves4(words: vec2<u32>) -> vec4<f32> {
+  return vec4(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let at = row + segment * 8u;
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let at = row + block * 4u;
   return array(
-    halves4(w[at], w[at + 1u]),
-    halves4(w[at + 2u], w[at + 3u]),
-    halves4(w[at + 4u], w[at + 5u]),
-    halves4(w[at + 6u], w[at + 7u]),
+    halves4(w[at].xy),
+    halves4(w[at].zw),
+    halves4(w[at + 1u].xy),
+    halves4(w[at + 1u].zw),
+    halves4(w[at + 2u].xy),
+    halves4(w[at + 2u].zw),
+    halves4(w[at + 3u].xy),
+    halves4(w[at + 3u].zw),
   );
 }

@@ -1,23 +1,30 @@
 // A row: a nibble for each element, in order, then a half for each 32. Nibbles are indices.
 #import blocks32
-fn codes4(q: vec4<u32>) -> vec4<f32> {
-  // −127 −104 −83 −65, −49 −35 −22 −10, 1 13 25 38, 53 69 89 113: a signed byte each
-  var codes = array(0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u);
-  var found = vec4<f32>();
-  for (var i = 0u; i < 4u; i++) {
-    found[i] = f32(extractBits(i32(codes[q[i] / 4u]), q[i] % 4u * 8u, 8u));
-  }
-  return found;
+// −127 −104 −83 −65, −49 −35 −22 −10, 1 13 25 38, 53 69 89 113: a signed byte each
+const CODES = vec4(0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u);
+
+fn code(q: u32) -> f32 {
+  let low = select(CODES.x, CODES.y, (q & 4u) != 0u);
+  let high = select(CODES.z, CODES.w, (q & 4u) != 0u);
+  return f32(extractBits(i32(select(low, high, q >= 8u)), q % 4u * 8u, 8u));
 }
 
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let scale = half_in(row + p.k / 8u, segment / 2u);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn codes4(word: u32, shift: u32, scale: f32) -> vec4<f32> {
+  let q = nibbles4(word, shift);
+  return vec4(code(q.x), code(q.y), code(q.z), code(q.w)) * scale;
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let scale = half_in(row, p.k / 8u, block);
+  let q = w[row + block];
   return array(
-    codes4(nibbles4(a, 0u)) * scale,
-    codes4(nibbles4(a, 16u)) * scale,
-    codes4(nibbles4(b, 0u)) * scale,
-    codes4(nibbles4(b, 16u)) * scale,
+    codes4(q.x, 0u, scale),
+    codes4(q.x, 16u, scale),
+    codes4(q.y, 0u, scale),
+    codes4(q.y, 16u, scale),
+    codes4(q.z, 0u, scale),
+    codes4(q.z, 16u, scale),
+    codes4(q.w, 0u, scale),
+    codes4(q.w, 16u, scale),
   );
 }

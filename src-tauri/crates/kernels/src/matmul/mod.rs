@@ -11,11 +11,19 @@ use crate::cpu::isa::IsaLevel;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 mod arm;
+#[cfg(feature = "gpu")]
+pub mod cooperative;
+#[cfg(feature = "gpu")]
+pub mod gated;
 pub mod generic;
 #[allow(unsafe_code)] // that octets are plain numbers
 pub mod octets;
 #[cfg(feature = "gpu")]
 pub mod packed;
+#[cfg(feature = "gpu")]
+pub mod strands;
+#[cfg(feature = "gpu")]
+pub mod tile;
 #[cfg(test)]
 mod twins;
 

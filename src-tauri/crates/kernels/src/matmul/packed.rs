@@ -1,18 +1,19 @@
 //! How weights lie in a card's memory: each row by itself, integers in order and apart from their scales, so that
-//! a lane reads 16 elements as whole words. A file of WGSL per format decodes them; formats without one are brought
-//! to halves when they are uploaded, so that every format with a codec can be computed with.
+//! a lane reads 32 elements in whole loads of four words. A file of WGSL per format decodes them; formats without one
+//! are brought to halves when they are uploaded, so that every format with a codec can be computed with.
 
 use half::f16;
 use weights::DType;
 use weights::quant::q4_k::scale_min;
 
+use super::strands::BLOCK;
 use crate::tensor::Tensor;
 
 /// One way of lying.
 pub struct Packing {
     /// of the WGSL that decodes it
     pub name: &'static str,
-    /// declares `weights16(row, segment)`
+    /// declares `weights32(row, block)`
     pub source: &'static str,
     /// words of a row of k elements
     words: fn(k: usize) -> usize,
@@ -33,10 +34,10 @@ macro_rules! packing {
     };
 }
 
-static F32: Packing = packing!("f32", |k| k.next_multiple_of(SEGMENT), Pack::Row(plain));
-static F16: Packing = packing!("f16", |k| k.next_multiple_of(SEGMENT) / 2, Pack::Row(plain));
-static BF16: Packing = packing!("bf16", |k| k.next_multiple_of(SEGMENT) / 2, Pack::Row(plain));
-static HALVES: Packing = packing!("f16", |k| k.next_multiple_of(SEGMENT) / 2, Pack::Halves);
+static F32: Packing = packing!("f32", |k| k.next_multiple_of(BLOCK), Pack::Row(plain));
+static F16: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, Pack::Row(plain));
+static BF16: Packing = packing!("bf16", |k| k.next_multiple_of(BLOCK) / 2, Pack::Row(plain));
+static HALVES: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, Pack::Halves);
 static Q8_0: Packing = packing!("q8_0", |k| k / 4 + (k / 32).div_ceil(2), Pack::Row(q8_0));
 static Q4_0: Packing = packing!("q4_0", |k| k / 8 + (k / 32).div_ceil(2), Pack::Row(q4_0));
 static Q4_1: Packing = packing!("q4_1", |k| k / 8 + k / 32, Pack::Row(q4_1));
@@ -52,10 +53,8 @@ static IQ4_NL: Packing = packing!("iq4_nl", |k| k / 8 + (k / 32).div_ceil(2), Pa
 pub static ALL: [&Packing; 13] =
     [&F32, &F16, &BF16, &Q8_0, &Q4_0, &Q4_1, &Q5_0, &Q5_1, &Q4_K, &Q5_K, &Q6_K, &MXFP4, &IQ4_NL];
 
-/// Elements that are decoded together.
-const SEGMENT: usize = 16;
 /// Rows start at a multiple of so many words: what a card loads at once.
-const ALIGN_WORDS: usize = 4;
+pub const ALIGN_WORDS: usize = 4;
 
 /// How a format lies in a card's memory.
 pub fn packing(dtype: DType) -> &'static Packing {

@@ -1,13 +1,20 @@
 // A row: a nibble for each element, in order, then a half for each 32.
 #import blocks32
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let scale = half_in(row + p.k / 8u, segment / 2u);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn less8(word: u32, shift: u32, scale: f32) -> vec4<f32> {
+  return (vec4<f32>(nibbles4(word, shift)) - 8.0) * scale;
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let scale = half_in(row, p.k / 8u, block);
+  let q = w[row + block];
   return array(
-    (vec4<f32>(nibbles4(a, 0u)) - 8.0) * scale,
-    (vec4<f32>(nibbles4(a, 16u)) - 8.0) * scale,
-    (vec4<f32>(nibbles4(b, 0u)) - 8.0) * scale,
-    (vec4<f32>(nibbles4(b, 16u)) - 8.0) * scale,
+    less8(q.x, 0u, scale),
+    less8(q.x, 16u, scale),
+    less8(q.y, 0u, scale),
+    less8(q.y, 16u, scale),
+    less8(q.z, 0u, scale),
+    less8(q.z, 16u, scale),
+    less8(q.w, 0u, scale),
+    less8(q.w, 16u, scale),
   );
 }

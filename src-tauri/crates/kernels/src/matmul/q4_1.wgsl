@@ -1,13 +1,20 @@
 // A row: a nibble for each element, in order, then for each 32 the halves of scale and minimum.
 #import blocks32
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let both = unpack2x16float(w[row + p.k / 8u + segment / 2u]);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn scaled4(word: u32, shift: u32, both: vec2<f32>) -> vec4<f32> {
+  return fma(vec4<f32>(nibbles4(word, shift)), vec4(both.x), vec4(both.y));
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let both = unpack2x16float(word(row, p.k / 8u + block));
+  let q = w[row + block];
   return array(
-    vec4<f32>(nibbles4(a, 0u)) * both.x + both.y,
-    vec4<f32>(nibbles4(a, 16u)) * both.x + both.y,
-    vec4<f32>(nibbles4(b, 0u)) * both.x + both.y,
-    vec4<f32>(nibbles4(b, 16u)) * both.x + both.y,
+    scaled4(q.x, 0u, both),
+    scaled4(q.x, 16u, both),
+    scaled4(q.y, 0u, both),
+    scaled4(q.y, 16u, both),
+    scaled4(q.z, 0u, both),
+    scaled4(q.z, 16u, both),
+    scaled4(q.w, 0u, both),
+    scaled4(q.w, 16u, both),
   );
 }

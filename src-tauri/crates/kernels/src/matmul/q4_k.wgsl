@@ -1,18 +1,26 @@
 // A row: a nibble for each element, in order, then five words for each 256: eight bytes of scales, eight of minima,
 // the halves of their factors.
 #import blocks32
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let block = row + p.k / 8u + segment / 16u * 5u;
-  let group = segment / 2u % 8u;
-  let factors = unpack2x16float(w[block + 4u]);
-  let scale = factors.x * f32(byte_in(block, group));
-  let least = factors.y * f32(byte_in(block + 2u, group));
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn scaled4(word: u32, shift: u32, both: vec2<f32>) -> vec4<f32> {
+  return fma(vec4<f32>(nibbles4(word, shift)), vec4(both.x), vec4(both.y));
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let header = p.k / 8u + block / 8u * 5u;
+  let group = block % 8u;
+  let factors = unpack2x16float(word(row, header + 4u));
+  let scale = factors.x * f32(byte_in(row, header, group));
+  let least = factors.y * f32(byte_in(row, header + 2u, group));
+  let both = vec2(scale, -least);
+  let q = w[row + block];
   return array(
-    vec4<f32>(nibbles4(a, 0u)) * scale - least,
-    vec4<f32>(nibbles4(a, 16u)) * scale - least,
-    vec4<f32>(nibbles4(b, 0u)) * scale - least,
-    vec4<f32>(nibbles4(b, 16u)) * scale - least,
+    scaled4(q.x, 0u, both),
+    scaled4(q.x, 16u, both),
+    scaled4(q.y, 0u, both),
+    scaled4(q.y, 16u, both),
+    scaled4(q.z, 0u, both),
+    scaled4(q.z, 16u, both),
+    scaled4(q.w, 0u, both),
+    scaled4(q.w, 16u, both),
   );
 }

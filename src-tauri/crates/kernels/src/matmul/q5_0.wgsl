@@ -1,14 +1,21 @@
 // A row: a nibble for each element, in order, a word of fifth bits for each 32, a half for each 32.
 #import blocks32
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let scale = half_in(row + p.k / 8u + p.k / 32u, segment / 2u);
-  let high = w[row + p.k / 8u + segment / 2u] >> (segment % 2u * 16u);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn less16(word: u32, shift: u32, high: u32, scale: f32) -> vec4<f32> {
+  return (vec4<f32>(nibbles4(word, shift) | fifths4(high)) - 16.0) * scale;
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let scale = half_in(row, p.k / 8u + p.k / 32u, block);
+  let high = word(row, p.k / 8u + block);
+  let q = w[row + block];
   return array(
-    (vec4<f32>(nibbles4(a, 0u) | fifths4(high)) - 16.0) * scale,
-    (vec4<f32>(nibbles4(a, 16u) | fifths4(high >> 4u)) - 16.0) * scale,
-    (vec4<f32>(nibbles4(b, 0u) | fifths4(high >> 8u)) - 16.0) * scale,
-    (vec4<f32>(nibbles4(b, 16u) | fifths4(high >> 12u)) - 16.0) * scale,
+    less16(q.x, 0u, high, scale),
+    less16(q.x, 16u, high >> 4u, scale),
+    less16(q.y, 0u, high >> 8u, scale),
+    less16(q.y, 16u, high >> 12u, scale),
+    less16(q.z, 0u, high >> 16u, scale),
+    less16(q.z, 16u, high >> 20u, scale),
+    less16(q.w, 0u, high >> 24u, scale),
+    less16(q.w, 16u, high >> 28u, scale),
   );
 }

@@ -1,14 +1,21 @@
 // A row: a nibble for each element, in order, a word of fifth bits for each 32, halves of scale and minimum.
 #import blocks32
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let both = unpack2x16float(w[row + p.k / 8u + p.k / 32u + segment / 2u]);
-  let high = w[row + p.k / 8u + segment / 2u] >> (segment % 2u * 16u);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn scaled4(word: u32, shift: u32, high: u32, both: vec2<f32>) -> vec4<f32> {
+  return fma(vec4<f32>(nibbles4(word, shift) | fifths4(high)), vec4(both.x), vec4(both.y));
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let both = unpack2x16float(word(row, p.k / 8u + p.k / 32u + block));
+  let high = word(row, p.k / 8u + block);
+  let q = w[row + block];
   return array(
-    vec4<f32>(nibbles4(a, 0u) | fifths4(high)) * both.x + both.y,
-    vec4<f32>(nibbles4(a, 16u) | fifths4(high >> 4u)) * both.x + both.y,
-    vec4<f32>(nibbles4(b, 0u) | fifths4(high >> 8u)) * both.x + both.y,
-    vec4<f32>(nibbles4(b, 16u) | fifths4(high >> 12u)) * both.x + both.y,
+    scaled4(q.x, 0u, high, both),
+    scaled4(q.x, 16u, high >> 4u, both),
+    scaled4(q.y, 0u, high >> 8u, both),
+    scaled4(q.y, 16u, high >> 12u, both),
+    scaled4(q.z, 0u, high >> 16u, both),
+    scaled4(q.z, 16u, high >> 20u, both),
+    scaled4(q.w, 0u, high >> 24u, both),
+    scaled4(q.w, 16u, high >> 28u, both),
   );
 }

@@ -1,19 +1,27 @@
 // A row: a nibble for each element, in order, a word of fifth bits for each 32, then five words for each 256 as in
 // q4_k.
 #import blocks32
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let block = row + p.k / 8u + p.k / 32u + segment / 16u * 5u;
-  let group = segment / 2u % 8u;
-  let factors = unpack2x16float(w[block + 4u]);
-  let scale = factors.x * f32(byte_in(block, group));
-  let least = factors.y * f32(byte_in(block + 2u, group));
-  let high = w[row + p.k / 8u + segment / 2u] >> (segment % 2u * 16u);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn scaled4(word: u32, shift: u32, high: u32, both: vec2<f32>) -> vec4<f32> {
+  return fma(vec4<f32>(nibbles4(word, shift) | fifths4(high)), vec4(both.x), vec4(both.y));
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let header = p.k / 8u + p.k / 32u + block / 8u * 5u;
+  let group = block % 8u;
+  let factors = unpack2x16float(word(row, header + 4u));
+  let scale = factors.x * f32(byte_in(row, header, group));
+  let least = factors.y * f32(byte_in(row, header + 2u, group));
+  let both = vec2(scale, -least);
+  let high = word(row, p.k / 8u + block);
+  let q = w[row + block];
   return array(
-    vec4<f32>(nibbles4(a, 0u) | fifths4(high)) * scale - least,
-    vec4<f32>(nibbles4(a, 16u) | fifths4(high >> 4u)) * scale - least,
-    vec4<f32>(nibbles4(b, 0u) | fifths4(high >> 8u)) * scale - least,
-    vec4<f32>(nibbles4(b, 16u) | fifths4(high >> 12u)) * scale - least,
+    scaled4(q.x, 0u, high, both),
+    scaled4(q.x, 16u, high >> 4u, both),
+    scaled4(q.y, 0u, high >> 8u, both),
+    scaled4(q.y, 16u, high >> 12u, both),
+    scaled4(q.z, 0u, high >> 16u, both),
+    scaled4(q.z, 16u, high >> 20u, both),
+    scaled4(q.w, 0u, high >> 24u, both),
+    scaled4(q.w, 16u, high >> 28u, both),
   );
 }

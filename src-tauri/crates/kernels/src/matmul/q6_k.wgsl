@@ -5,16 +5,27 @@ fn uppers4(bits: u32) -> vec4<u32> {
   return ((vec4(bits) >> vec4(0u, 2u, 4u, 6u)) & vec4(3u)) << vec4(4u);
 }
 
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let high = w[row + p.k / 8u + segment];
-  let scales = row + p.k / 8u + p.k / 16u;
-  let scale = half_in(scales + p.k / 64u, segment / 16u) * signed_in(scales, segment);
-  let a = w[row + segment * 2u];
-  let b = w[row + segment * 2u + 1u];
+fn less32(word: u32, shift: u32, high: u32, scale: f32) -> vec4<f32> {
+  return (vec4<f32>(nibbles4(word, shift) | uppers4(high)) - 32.0) * scale;
+}
+
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let uppers = p.k / 8u + block * 2u;
+  let scales = p.k / 8u + p.k / 16u;
+  let factor = half_in(row, scales + p.k / 64u, block / 8u);
+  let low = factor * signed_in(row, scales, block * 2u);
+  let high = factor * signed_in(row, scales, block * 2u + 1u);
+  let first = word(row, uppers);
+  let second = word(row, uppers + 1u);
+  let q = w[row + block];
   return array(
-    (vec4<f32>(nibbles4(a, 0u) | uppers4(high)) - 32.0) * scale,
-    (vec4<f32>(nibbles4(a, 16u) | uppers4(high >> 8u)) - 32.0) * scale,
-    (vec4<f32>(nibbles4(b, 0u) | uppers4(high >> 16u)) - 32.0) * scale,
-    (vec4<f32>(nibbles4(b, 16u) | uppers4(high >> 24u)) - 32.0) * scale,
+    less32(q.x, 0u, first, low),
+    less32(q.x, 16u, first >> 8u, low),
+    less32(q.y, 0u, first >> 16u, low),
+    less32(q.y, 16u, first >> 24u, low),
+    less32(q.z, 0u, second, high),
+    less32(q.z, 16u, second >> 8u, high),
+    less32(q.w, 0u, second >> 16u, high),
+    less32(q.w, 16u, second >> 24u, high),
   );
 }

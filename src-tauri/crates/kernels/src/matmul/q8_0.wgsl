@@ -5,13 +5,18 @@ fn bytes4(word: u32, scale: f32) -> vec4<f32> {
   return vec4<f32>(q) * scale;
 }
 
-fn weights16(row: u32, segment: u32) -> array<vec4<f32>, 4> {
-  let scale = half_in(row + p.k / 4u, segment / 2u);
-  let at = row + segment * 4u;
+fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+  let scale = half_in(row, p.k / 4u, block);
+  let a = w[row + block * 2u];
+  let b = w[row + block * 2u + 1u];
   return array(
-    bytes4(w[at], scale),
-    bytes4(w[at + 1u], scale),
-    bytes4(w[at + 2u], scale),
-    bytes4(w[at + 3u], scale),
+    bytes4(a.x, scale),
+    bytes4(a.y, scale),
+    bytes4(a.z, scale),
+    bytes4(a.w, scale),
+    bytes4(b.x, scale),
+    bytes4(b.y, scale),
+    bytes4(b.z, scale),
+    bytes4(b.w, scale),
   );
 }

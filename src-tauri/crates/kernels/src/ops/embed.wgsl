@@ -1,8 +1,9 @@
-// Rows of a table times a factor, a lane for each 16 elements.
+// Rows of a table times a factor, a lane for each 32 elements.
 #import batch
 struct Params {
   k: u32,
-  row_words: u32,
+  // fours of words of a row
+  row_quads: u32,
   // rows of the table that are in this part
   first: u32,
   n_rows: u32,
@@ -12,7 +13,7 @@ struct Params {
 }
 @group(0) @binding(1) var<uniform> p: Params;
 @group(0) @binding(2) var<storage, read> rows: array<u32>;
-@group(0) @binding(3) var<storage, read> w: array<u32>;
+@group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
 // (tokens, k)
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 #import weight
@@ -23,12 +24,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (p.by != NO_SECTION) {
     row = rows[p.by * step.stride + id.z];
   }
-  if (id.x * 16u >= p.k || row < p.first || row - p.first >= p.n_rows) {
+  if (id.x * 32u >= p.k || row < p.first || row - p.first >= p.n_rows) {
     return;
   }
-  var part = weights16((row - p.first) * p.row_words, id.x);
-  for (var i = 0u; i < 16u; i++) {
-    let at = id.x * 16u + i;
+  var part = weights32((row - p.first) * p.row_quads, id.x);
+  for (var i = 0u; i < 32u; i++) {
+    let at = id.x * 32u + i;
     if (at < p.k) {
       out[id.z * p.k + at] = part[i / 4u][i % 4u] * p.scale;
     }

@@ -1,11 +1,18 @@
-// x · W[expert]ᵀ + bias[expert] for each expert that a token goes to. Sums run as in `generic.wgsl`.
-#define STRANDS 16u
-#define N_OUTPUTS 4u
+// x · W[expert]ᵀ + bias[expert] for each expert that a token goes to: slot by slot, or, of many tokens, in tiles of
+// rows that go to one expert. Sums run as `matmul/strands.rs` says.
+#ifdef HALVES
+enable f16;
+#endif
+#ifdef COOPERATIVE
+enable wgpu_cooperative_matrix;
+#endif
 #import batch
+#import expert_groups
 struct Params {
   k: u32,
   n_out: u32,
-  row_words: u32,
+  // fours of words of a row
+  row_quads: u32,
   n_experts: u32,
   n_used: u32,
   // rows of all experts' matrices, one after another, that are in this part
@@ -17,56 +24,138 @@ struct Params {
 }
 @group(0) @binding(1) var<uniform> p: Params;
 // (tokens, in) or (tokens, n_used, in)
+#ifdef WHOLE
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+#else
 @group(0) @binding(2) var<storage, read> x: array<f32>;
+#endif
+#ifdef TILED
+// as `expert_groups.wgsl` leaves them
+@group(0) @binding(3) var<storage, read> groups: array<u32>;
+#else
 // (tokens, 2, n_used)
 @group(0) @binding(3) var<storage, read> route: array<f32>;
-@group(0) @binding(4) var<storage, read> w: array<u32>;
+#endif
+@group(0) @binding(4) var<storage, read> w: array<vec4<u32>>;
 // (n_experts, out)
 @group(0) @binding(5) var<storage, read> bias: array<f32>;
 // (tokens, n_used, out)
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import weight
+#import strands
 
-var<workgroup> pieces: array<f32, 64>;
+// Whether this part has an output of an expert, which is a row of all their matrices.
+fn is_here(output: u32, row: u32) -> bool {
+  return output < p.n_out && row >= p.first && row - p.first < p.n_rows;
+}
 
-@compute @workgroup_size(64)
-fn main(
-  @builtin(workgroup_id) id: vec3<u32>,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let strand = lane % STRANDS;
-  let token = id.z;
-  let slot = id.y;
-  let output = id.x * N_OUTPUTS + lane / STRANDS;
-  let wanted = route[token * 2u * p.n_used + slot];
-  // what is no expert becomes one: a comparison that fails for what is no number
-  let expert = select(0u, min(u32(clamp(wanted, 0.0, 65535.0)), p.n_experts - 1u), wanted >= 0.0);
+// `slot` is one of all tokens'.
+fn write(slot: u32, output: u32, row: u32, sum: f32) {
+  var y = sum;
+  if (p.has_bias == 1u) {
+    y += bias[row];
+  }
+  out[slot * p.n_out + output] = y;
+}
+
+fn x_of(slot: u32) -> u32 {
+  return select(slot / p.n_used, slot, p.parted == 1u);
+}
+
+#ifdef TILED
+#ifdef COOPERATIVE
+#import cooperative
+#else
+#import tile
+#endif
+var<private> first_output: u32;
+var<private> expert: u32;
+var<private> list: u32;
+var<private> n_slots: u32;
+
+fn weight_row(o: u32) -> u32 {
+  let row = expert * p.n_out + first_output + o;
+  return select(NOTHING, (row - p.first) * p.row_quads, is_here(first_output + o, row));
+}
+
+fn x_row(r: u32) -> u32 {
+  if (r >= n_slots) {
+    return NOTHING;
+  }
+  return x_of(groups[list + r]);
+}
+
+fn put(r: u32, o: u32, sum: f32) {
+  let output = first_output + o;
   let row = expert * p.n_out + output;
-  let is_here = output < p.n_out && row >= p.first && row - p.first < p.n_rows;
-  var sum = 0.0;
-  if (is_here) {
-    let origin = select(token, token * p.n_used + slot, p.parted == 1u) * p.k;
-    for (var segment = strand; segment * 16u < p.k; segment += STRANDS) {
-      var part = weights16((row - p.first) * p.row_words, segment);
-      let n = min(16u, p.k - segment * 16u);
-      for (var i = 0u; i < n; i++) {
-        sum = fma(part[i / 4u][i % 4u], x[origin + segment * 16u + i], sum);
-      }
-    }
-  }
-  pieces[lane] = sum;
-  workgroupBarrier();
-  for (var n = STRANDS / 2u; n > 0u; n /= 2u) {
-    if (strand < n) {
-      pieces[lane] += pieces[lane + n];
-    }
-    workgroupBarrier();
-  }
-  if (is_here && strand == 0u) {
-    var y = pieces[lane];
-    if (p.has_bias == 1u) {
-      y += bias[row];
-    }
-    out[(token * p.n_used + slot) * p.n_out + output] = y;
+  if (r < n_slots && is_here(output, row)) {
+    write(groups[list + r], output, row, sum);
   }
 }
+
+@compute @workgroup_size(LANES)
+fn main(
+  @builtin(workgroup_id) id: vec3<u32>,
+#ifdef COOPERATIVE
+  @builtin(subgroup_id) subgroup: u32,
+#endif
+  @builtin(local_invocation_index) lane: u32,
+) {
+  if (id.z >= groups[0]) {
+    return;
+  }
+  let tile = TILES + id.z * WORDS_OF_TILE;
+  expert = groups[tile];
+  list = groups[tile + 1u];
+  n_slots = groups[tile + 2u];
+  first_output = id.x * TILE_OUTPUTS;
+#ifdef COOPERATIVE
+  subgroup_ = subgroup;
+#endif
+  products(lane);
+}
+#else
+@compute @workgroup_size(LANES)
+fn main(
+  @builtin(workgroup_id) id: vec3<u32>,
+#ifdef SUBGROUPS
+  @builtin(subgroup_id) subgroup: u32,
+  @builtin(subgroup_size) subgroup_len: u32,
+  @builtin(subgroup_invocation_id) in_subgroup: u32,
+#else
+  @builtin(local_invocation_index) lane: u32,
+#endif
+) {
+#ifdef SUBGROUPS
+  let lane = subgroup * subgroup_len + in_subgroup;
+#endif
+  let strand = lane % STRANDS;
+  let output = (id.x * (LANES / STRANDS) + lane / STRANDS) * LANE_OUTPUTS;
+  let slot = id.z * p.n_used + id.y;
+  let row = expert_of(route[id.z * 2u * p.n_used + id.y], p.n_experts) * p.n_out + output;
+  let x_at = x_of(slot);
+  var sums: array<f32, SUMS>;
+  var parts: array<array<vec4<f32>, 8>, LANE_OUTPUTS>;
+  for (var block = strand; block * 32u < p.k; block += STRANDS) {
+#repeat O LANE_OUTPUTS
+    if (is_here(output + O, row + O)) {
+      parts[O] = weights32((row + O - p.first) * p.row_quads, block);
+    }
+#end
+#repeat Q 8
+    {
+      let x = x_quad(x_at, block * 8u + Q);
+#repeat O LANE_OUTPUTS
+      sums[O] = multiplied(sums[O], operand(parts[O][Q]), x);
+#end
+    }
+#end
+  }
+  add_strands(lane, &sums);
+#repeat O LANE_OUTPUTS
+  if (strand == O && is_here(output + O, row + O)) {
+    write(slot, output + O, row + O, sums[O]);
+  }
+#end
+}
+#endif

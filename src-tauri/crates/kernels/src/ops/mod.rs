@@ -12,6 +12,8 @@ pub mod delta_net;
 pub mod dot;
 pub mod embed;
 pub mod exp;
+#[cfg(feature = "gpu")]
+pub mod expert_groups;
 pub mod expert_matmul;
 pub mod expert_sum;
 pub mod glu;

@@ -1,0 +1,94 @@
+//! What of a card's features kernels use: asked for when it is opened, and told to every shader by name, which has
+//! a way with each and one without.
+
+use super::shader::Define;
+use crate::matmul::cooperative::{LANES, SIDE};
+use crate::matmul::strands::STRANDS;
+
+/// What kernels may use, where a card has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses {
+    /// lanes that hand each other numbers without memory
+    pub subgroups: bool,
+    /// operands of all products rounded to half precision: tiles take half the memory. Numbers are off by as much, so
+    /// it is not used unless it's asked for
+    pub halves: bool,
+    /// tiles of halves by cooperative matrices of the card. They add up in an order of its own, so that a row's bits
+    /// depend on how many rows there are; and they are an experiment of wgpu's. Not used unless it's asked for
+    pub matrices: bool,
+    /// the largest piece of memory that a kernel is given; None: what the card allows
+    pub piece_bytes: Option<u64>,
+}
+
+impl Default for Uses {
+    fn default() -> Self {
+        Self { subgroups: true, halves: false, matrices: false, piece_bytes: None }
+    }
+}
+
+impl Uses {
+    /// What to ask a card for.
+    pub(super) fn wanted(&self, adapter: &wgpu::Adapter) -> wgpu::Features {
+        let mut wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+        wanted.set(wgpu::Features::SUBGROUP, self.subgroups);
+        wanted.set(wgpu::Features::SHADER_F16, self.halves);
+        let matrices = self.subgroups && self.halves && self.matrices && has_matrices(adapter);
+        wanted.set(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, matrices);
+        wanted & adapter.features()
+    }
+}
+
+/// Whether a card has those that `matmul/cooperative.wgsl` is written for, of halves into floats, held by 32 lanes.
+fn has_matrices(adapter: &wgpu::Adapter) -> bool {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    let info = adapter.get_info();
+    let fits = |m: &wgpu::CooperativeMatrixProperties| {
+        [m.m_size, m.n_size, m.k_size] == [SIDE; 3] && (m.ab_type, m.cr_type) == (F16, F32)
+    };
+    [info.subgroup_min_size, info.subgroup_max_size] == [LANES; 2]
+        && adapter.cooperative_matrix_properties().iter().any(fits)
+}
+
+/// What kernels use of one card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// steps of lanes at distance 1, 2, 4 … that stay within any of its subgroups; 0: it has none, or may not
+    pub shuffles: u32,
+    pub halves: bool,
+    pub matrices: bool,
+}
+
+impl Used {
+    /// With `features`, on a card whose subgroups have `least` lanes or more.
+    pub(super) fn new(features: wgpu::Features, least: u32) -> Self {
+        let shuffles = match features.contains(wgpu::Features::SUBGROUP) {
+            true => least.clamp(1, STRANDS).ilog2(),
+            false => 0,
+        };
+        Self {
+            shuffles,
+            halves: features.contains(wgpu::Features::SHADER_F16),
+            matrices: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
+        }
+    }
+
+    /// By the names that people know them by.
+    pub fn names(&self) -> Vec<&'static str> {
+        let names =
+            [(self.shuffles > 0, "subgroups"), (self.halves, "f16"), (self.matrices, "cooperative matrices")];
+        names.into_iter().filter(|(is_used, _)| *is_used).map(|(_, name)| name).collect()
+    }
+
+    /// What shaders are told: SUBGROUPS and how many steps they can take with them, PIECES where memory has to do
+    /// the rest, HALVES.
+    pub(super) fn defines(&self) -> Vec<Define<'static>> {
+        let all = [
+            (true, ("STRANDS", Some(STRANDS))),
+            (true, ("SHUFFLES", Some(self.shuffles))),
+            (self.shuffles > 0, ("SUBGROUPS", None)),
+            (self.shuffles < STRANDS.ilog2(), ("PIECES", None)),
+            (self.halves, ("HALVES", None)),
+        ];
+        all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, define)| define).collect()
+    }
+}

@@ -1,0 +1,77 @@
+// act(x · Gᵀ) · (x · Uᵀ) of one row, where the rows of U follow those of G in one matrix. Sums run as in
+// `generic.wgsl`, so that gate and up, which are written too, are what its kernels give.
+#ifdef HALVES
+enable f16;
+#endif
+#import batch
+#import activate
+struct Params {
+  k: u32,
+  // rows of one of the two
+  n_out: u32,
+  // fours of words of a row
+  row_quads: u32,
+  act: u32,
+  limit: f32,
+}
+@group(0) @binding(1) var<uniform> p: Params;
+// (1, k)
+#ifdef WHOLE
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+#else
+@group(0) @binding(2) var<storage, read> x: array<f32>;
+#endif
+@group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
+// (1, n_out), each
+@group(0) @binding(4) var<storage, read_write> gate: array<f32>;
+@group(0) @binding(5) var<storage, read_write> up: array<f32>;
+@group(0) @binding(6) var<storage, read_write> out: array<f32>;
+#import weight
+#import strands
+
+@compute @workgroup_size(LANES)
+fn main(
+  @builtin(workgroup_id) id: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+#ifdef SUBGROUPS
+  @builtin(subgroup_id) subgroup: u32,
+  @builtin(subgroup_size) subgroup_len: u32,
+  @builtin(subgroup_invocation_id) in_subgroup: u32,
+#else
+  @builtin(local_invocation_index) lane: u32,
+#endif
+) {
+#ifdef SUBGROUPS
+  let lane = subgroup * subgroup_len + in_subgroup;
+#endif
+  let strand = lane % STRANDS;
+  let output = (flat(id, groups) * (LANES / STRANDS) + lane / STRANDS) * LANE_PAIRS;
+  // what is not there is computed as the last one is, and not written
+  let last = p.n_out - 1u;
+  var sums: array<f32, SUMS>;
+  var parts: array<array<vec4<f32>, 8>, SUMS>;
+  for (var block = strand; block * 32u < p.k; block += STRANDS) {
+#repeat O LANE_PAIRS
+    parts[O * 2u] = weights32(min(output + O, last) * p.row_quads, block);
+    parts[O * 2u + 1u] = weights32((p.n_out + min(output + O, last)) * p.row_quads, block);
+#end
+#repeat Q 8
+    {
+      let x = x_quad(0u, block * 8u + Q);
+#repeat S SUMS
+      sums[S] = multiplied(sums[S], operand(parts[S][Q]), x);
+#end
+    }
+#end
+  }
+  add_strands(lane, &sums);
+#repeat O LANE_PAIRS
+  if (strand == O && output + O <= last) {
+    let g = sums[O * 2u];
+    let u = sums[O * 2u + 1u];
+    gate[output + O] = g;
+    up[output + O] = u;
+    out[output + O] = gated(g, u, p.act, p.limit);
+  }
+#end
+}

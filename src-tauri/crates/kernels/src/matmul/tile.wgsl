@@ -1,0 +1,88 @@
+// A tile of products: TILE_OUTPUTS rows of the matrix by TILE_ROWS rows of x, of which every lane has LANE_OUTPUTS by
+// four. Weights are decoded once for all rows of the tile. What imports it says which rows they are: `weight_row`,
+// `x_row` (NOTHING: none), and takes the sums: `put`. Additions run as `strands.rs` says.
+const NOTHING = 0xffffffffu;
+// lanes beside one another in a row, and rows of lanes
+const N_BESIDE = TILE_OUTPUTS / LANE_OUTPUTS;
+const N_BELOW = TILE_ROWS / 4u;
+// quads of a row of the tile: eight, and one so that lanes meet different banks of memory
+const PITCH = 9u;
+// sums of strands that wait for others: one for each halving, and the last
+const WAITING = 6u;
+var<workgroup> tile_w: array<Quad, TILE_OUTPUTS * PITCH>;
+var<workgroup> tile_x: array<Quad, TILE_ROWS * PITCH>;
+
+// Thirty-two elements of all rows into the tile.
+fn bring(lane: u32, block: u32) {
+  for (var o = lane; o < TILE_OUTPUTS; o += LANES) {
+    let row = weight_row(o);
+    var part: array<vec4<f32>, 8>;
+    if (row != NOTHING) {
+      part = weights32(row, block);
+    }
+#repeat Q 8
+    tile_w[o * PITCH + Q] = operand(part[Q]);
+#end
+  }
+  for (var i = lane; i < TILE_ROWS * 8u; i += LANES) {
+    let row = x_row(i / 8u);
+    var quad = Quad();
+    if (row != NOTHING) {
+      quad = x_quad(row, block * 8u + i % 8u);
+    }
+    tile_x[i / 8u * PITCH + i % 8u] = quad;
+  }
+}
+
+fn x_in(row: u32, quad: u32) -> vec4<f32> {
+  return vec4<f32>(tile_x[row * PITCH + quad]);
+}
+
+fn products(lane: u32) {
+  let beside = lane % N_BESIDE;
+  let below = lane / N_BESIDE;
+  // of four rows each
+  var sums: array<vec4<f32>, LANE_OUTPUTS>;
+  var waiting: array<vec4<f32>, LANE_OUTPUTS * WAITING>;
+  for (var strand = 0u; strand < STRANDS; strand++) {
+#repeat O LANE_OUTPUTS
+    sums[O] = vec4<f32>();
+#end
+    for (var block = strand; block * 32u < p.k; block += STRANDS) {
+      workgroupBarrier();
+      bring(lane, block);
+      workgroupBarrier();
+      for (var quad = 0u; quad < 8u; quad++) {
+        let x = transpose(mat4x4<f32>(
+          x_in(below, quad),
+          x_in(below + N_BELOW, quad),
+          x_in(below + N_BELOW * 2u, quad),
+          x_in(below + N_BELOW * 3u, quad),
+        ));
+#repeat O LANE_OUTPUTS
+        {
+          let w = vec4<f32>(tile_w[(beside + O * N_BESIDE) * PITCH + quad]);
+          let two = fma(vec4(w.y), x[1], fma(vec4(w.x), x[0], sums[O]));
+          sums[O] = fma(vec4(w.w), x[3], fma(vec4(w.z), x[2], two));
+        }
+#end
+      }
+    }
+    // a strand meets those before it as lanes would meet: in pairs, pairs of pairs …
+    var level = 0u;
+    for (var n = strand; n % 2u == 1u; n /= 2u) {
+#repeat O LANE_OUTPUTS
+      sums[O] += waiting[level * LANE_OUTPUTS + O];
+#end
+      level++;
+    }
+#repeat O LANE_OUTPUTS
+    waiting[level * LANE_OUTPUTS + O] = sums[O];
+#end
+  }
+#repeat O LANE_OUTPUTS
+#repeat R 4
+  put(below + N_BELOW * R, beside + O * N_BESIDE, sums[O][R]);
+#end
+#end
+}
