@@ -266,13 +266,8 @@ export class ChatState {
     }
     if (this.temporary) this.#answerCalls();
     // What tools bring belongs to the same answer.
-    if (
-      this.place !== null &&
-      !this.answering &&
-      !this.asking &&
-      !(this.temporary && calls(this.live))
-    )
-      this.#hooks.ended?.(this.place, this.live);
+    const goesOn = this.answering || this.asking || (this.temporary && calls(this.live));
+    if (this.place !== null && !goesOn) this.#hooks.ended?.(this.place, this.live);
   }
 
   #leave(): void {
