@@ -48,6 +48,7 @@ const WIRE = new Set([
     'About',
     'Models',
     'Tools',
+    'Graphics cards',
     'Long conversations',
   ],
 ]);

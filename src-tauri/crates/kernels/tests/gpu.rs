@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
+#[path = "gpu/effort.rs"]
+mod effort;
 #[path = "gpu/products.rs"]
 mod products;
 
@@ -351,46 +353,6 @@ fn joined_kernels_agree_with_the_specification() {
     }
 }
 
-/// A token of llama-3.2-1b's layers, narrow: what a card is told for it. Queries, keys and their writing go together,
-/// and every sum with the norm after it.
-#[test]
-fn a_token_takes_few_kernels() {
-    let shape = Shape {
-        d: 64,
-        n_heads: 4,
-        n_kv_heads: 1,
-        head_dim: 16,
-        ffn: 64,
-        n_layers: 16,
-        kv: KvDType::F16,
-        ..SMALL
-    };
-    let mut executor = Executor::new(model(shape, 5), vec![gpu()], LONG).unwrap();
-    let pages: Vec<u32> = (0..20).collect();
-    let text = tokens(300, shape.n_vocab, 1);
-    run_chunks(&mut executor, &text[..60], &pages, &[60]);
-    let clock: Now = Arc::new(|| std::time::Duration::ZERO);
-    let mut of_token = |at: usize| {
-        executor.measure_by(Some(&clock));
-        let batch = Batch {
-            tokens: &text[at..=at],
-            positions: &[at as u32],
-            sequence: &[0],
-            page_tables: &[&pages],
-            window_tables: &[],
-            states: &[],
-            outputs: &[0],
-        };
-        executor.run(&batch).unwrap();
-        executor.effort()
-    };
-    let (short, long) = (of_token(60), of_token(299));
-    assert_eq!((short.n_runs, long.n_runs), (1, 1));
-    // 229 where each operation has a kernel of its own; attention over several chunks is two
-    assert!(short.n_kernels <= 197, "{}", short.n_kernels);
-    assert_eq!(long.n_kernels, short.n_kernels + 16);
-}
-
 #[test]
 fn chunks_and_pages_change_no_bit() {
     let r = &mut Random(7);
@@ -432,42 +394,6 @@ fn batch_mates_change_no_bit() {
         }
     }
     assert!(alone == together);
-}
-
-/// By its own clock, told of after the run; the results are as without.
-#[test]
-fn a_card_tells_when_each_step_ran() {
-    let graph = common::mixed::model(Mixed { kv: KvDType::F16, ..MIXED }, 5);
-    let text = tokens(40, N_VOCAB, 3);
-    let positions: Vec<u32> = (0..40).collect();
-    let batch = Batch {
-        tokens: &text,
-        positions: &positions,
-        sequence: &[0; 40],
-        page_tables: &[&PAGES],
-        window_tables: &[],
-        states: &[2],
-        outputs: &[38, 39],
-    };
-    let mut executor = Executor::new(graph, vec![gpu()], CAPACITY).unwrap();
-    let mut all = Vec::new();
-    for is_timed in [false, true, false] {
-        executor.time_steps(is_timed).unwrap();
-        let (mut steps, mut spans) = (Vec::new(), Vec::new());
-        let mut observe = |ran: &Ran| {
-            steps.push((ran.name().to_owned(), ran.cost()));
-            spans.extend(ran.span());
-        };
-        executor.run_observed(&batch, Some(&mut observe)).unwrap();
-        assert_eq!(spans.len(), if is_timed { steps.len() } else { 0 });
-        assert!(spans.iter().all(|span| span.start <= span.end));
-        assert!(spans.is_sorted_by_key(|span| span.start), "one after another: {spans:?}");
-        if let (Some(first), Some(last)) = (spans.first(), spans.last()) {
-            assert!(first.start.is_zero() && !last.end.is_zero(), "{spans:?}");
-        }
-        all.push((steps, executor.output().to_vec()));
-    }
-    assert!(all[0] == all[1] && all[0] == all[2]);
 }
 
 /// The bytes of a page mean the same on a card as on the processor.

@@ -22,6 +22,7 @@ mod kept;
 mod likeliest;
 mod matrices;
 mod nodes;
+mod observed;
 #[allow(unsafe_code)] // what a driver compiled before, and shaders without what ends their loops by force
 mod pipeline;
 mod products;
@@ -38,7 +39,7 @@ mod values;
 pub use device::{AdapterInfo, AdapterKind, Device, adapters, pick};
 pub use features::{Used, Uses};
 
-use buffers::{Constants, floats_of};
+use buffers::Constants;
 use inputs::Inputs;
 use kept::Kept;
 use likeliest::Likeliest;
@@ -54,12 +55,12 @@ use crate::backend::{Backend, BackendKind, Retain};
 use crate::effort::{Effort, Now};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, GpuFault, Moment};
-use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
+use crate::graph::{DeviceId, Graph, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::likeliest::Likely;
 use crate::plan::fuse::{Fusion, Step, steps};
 use crate::plan::{Batch, Capacity, runs_of};
-use crate::profile::{Observer, Ran, Readable};
+use crate::profile::{Observer, Readable};
 use crate::tensor::Tensor;
 
 /// One card for one executor.
@@ -261,63 +262,6 @@ impl State {
             }
         }
         encoder
-    }
-
-    /// Step by step, each waited for: `observe` hears of it when it is done, and sees the queries of attention.
-    fn run_observed(
-        &mut self,
-        gpu: &Device,
-        at: usize,
-        batch: &Batch,
-        observe: Observer,
-    ) -> Result<(), KernelError> {
-        for (step, range) in &self.programs[at].steps {
-            let encoder = Self::encode(gpu, &self.programs[at].dispatches[range.clone()], batch);
-            gpu.queue.submit([encoder.finish()]);
-            gpu.wait()?;
-            if let Step::Node(i) = step
-                && let Op::Attention { q, .. } = &self.graph.nodes()[*i].op
-            {
-                let n_bytes = self.n_bytes(*q, batch);
-                let bytes = gpu.read_back(self.values.buffer(*q), 0, n_bytes)?;
-                floats_of(&bytes, self.values.mirror(*q, n_bytes as usize / size_of::<f32>()));
-            }
-            observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: None });
-        }
-        Ok(())
-    }
-
-    /// All steps, told of with their times when they are done.
-    fn run_timed(
-        &self,
-        gpu: &Device,
-        timer: &mut Timer,
-        at: usize,
-        batch: &Batch,
-        observe: Observer,
-    ) -> Result<(), KernelError> {
-        timer.begin();
-        let (program, n_rows) = (&self.programs[at], batch.n_rows() as u64);
-        for steps in program.steps.chunks(timing::STEPS) {
-            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            let mut cost = 0;
-            for (i, (_, range)) in steps.iter().enumerate() {
-                let dispatches = &program.dispatches[range.clone()];
-                cost += dispatches.iter().map(|dispatch| dispatch.cost * n_rows).sum::<u64>();
-                if cost > SUBMITTED {
-                    cost = 0;
-                    gpu.queue.submit([encoder.finish()]);
-                    encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                }
-                let mut pass = encoder.begin_compute_pass(&timer.around(i));
-                dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch));
-            }
-            let spans = timer.take(gpu, encoder, steps.len())?;
-            for ((step, _), span) in steps.iter().zip(spans) {
-                observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: Some(span) });
-            }
-        }
-        Ok(())
     }
 
     /// Results that are no numbers, as a broken kernel may leave them.

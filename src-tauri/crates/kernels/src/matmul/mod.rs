@@ -16,6 +16,9 @@ pub mod cooperative;
 #[cfg(feature = "gpu")]
 pub mod gated;
 pub mod generic;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // what has a way of its own is asked for it as any other
+mod levels;
 #[allow(unsafe_code)] // that octets are plain numbers
 pub mod octets;
 #[cfg(feature = "gpu")]

@@ -1,0 +1,70 @@
+//! Runs that somebody looks at, step by step: what each step left, or how long it took.
+
+use super::buffers::floats_of;
+use super::device::Device;
+use super::timing::{self, Timer};
+use super::{SUBMITTED, State};
+use crate::error::KernelError;
+use crate::graph::Op;
+use crate::plan::Batch;
+use crate::plan::fuse::Step;
+use crate::profile::{Observer, Ran};
+
+impl State {
+    /// Step by step, each waited for: `observe` hears of it when it is done, and sees the queries of attention.
+    pub(super) fn run_observed(
+        &mut self,
+        gpu: &Device,
+        at: usize,
+        batch: &Batch,
+        observe: Observer,
+    ) -> Result<(), KernelError> {
+        for (step, range) in &self.programs[at].steps {
+            let encoder = Self::encode(gpu, &self.programs[at].dispatches[range.clone()], batch);
+            gpu.queue.submit([encoder.finish()]);
+            gpu.wait()?;
+            if let Step::Node(i) = step
+                && let Op::Attention { q, .. } = &self.graph.nodes()[*i].op
+            {
+                let n_bytes = self.n_bytes(*q, batch);
+                let bytes = gpu.read_back(self.values.buffer(*q), 0, n_bytes)?;
+                floats_of(&bytes, self.values.mirror(*q, n_bytes as usize / size_of::<f32>()));
+            }
+            observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: None });
+        }
+        Ok(())
+    }
+
+    /// All steps, told of with their times when they are done.
+    pub(super) fn run_timed(
+        &self,
+        gpu: &Device,
+        timer: &mut Timer,
+        at: usize,
+        batch: &Batch,
+        observe: Observer,
+    ) -> Result<(), KernelError> {
+        timer.begin();
+        let program = &self.programs[at];
+        for steps in program.steps.chunks(timing::STEPS) {
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut cost = 0;
+            for (i, (_, range)) in steps.iter().enumerate() {
+                let dispatches = &program.dispatches[range.clone()];
+                cost += dispatches.iter().map(|dispatch| dispatch.cost_of(batch)).sum::<u64>();
+                if cost > SUBMITTED {
+                    cost = 0;
+                    gpu.queue.submit([encoder.finish()]);
+                    encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                }
+                let mut pass = encoder.begin_compute_pass(&timer.around(i));
+                dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch));
+            }
+            let spans = timer.take(gpu, encoder, steps.len())?;
+            for ((step, _), span) in steps.iter().zip(spans) {
+                observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: Some(span) });
+            }
+        }
+        Ok(())
+    }
+}
