@@ -1,7 +1,7 @@
 //! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
 //! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
 
-use kernels::KvDType;
+use kernels::{BackendKind, KvDType};
 
 use super::health::CardHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
@@ -79,13 +79,32 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<Relief> {
         return Some(Relief::Kv(kv));
     }
     let of = spec.layers.len();
-    let Devices::Gpu { layers } = options.devices else { return None };
-    let on_card = layers.unwrap_or(of).min(of) / 2;
-    if on_card * LEAST_OF_LAYERS < of || on_card == 0 {
+    let (devices, on_card) = with_half_the_layers(&options.devices, of)?;
+    if on_card * LEAST_OF_LAYERS < of {
         return None;
     }
-    options.devices = Devices::Gpu { layers: Some(on_card) };
+    options.devices = devices;
     Some(Relief::Layers { on_card, of })
+}
+
+/// Each card with half of its layers, the processor with the others; how many the cards have then. None: there is no
+/// card, or one would have none.
+fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
+    match devices {
+        Devices::Auto | Devices::Scalar | Devices::Cpu => None,
+        Devices::Gpu { layers } => {
+            let on_card = layers.unwrap_or(of).min(of) / 2;
+            (on_card > 0).then_some((Devices::Gpu { layers: Some(on_card) }, on_card))
+        }
+        Devices::Split(parts) => {
+            let cards = parts.iter().filter(|(kind, _)| *kind == BackendKind::Gpu);
+            let halves: Vec<_> = cards.map(|(kind, n)| (*kind, n / 2)).collect();
+            let on_card = halves.iter().map(|(_, n)| n).sum();
+            let is_whole = !halves.is_empty() && halves.iter().all(|(_, n)| *n > 0);
+            let rest = std::iter::once((BackendKind::Cpu, of - on_card));
+            is_whole.then(|| (Devices::Split(halves.into_iter().chain(rest).collect()), on_card))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +144,27 @@ mod tests {
             LoadOptions { devices: Devices::Cpu, ..asked.clone() },
             "nothing is spared there"
         );
+    }
+
+    #[test]
+    fn several_cards_are_spared_alike() {
+        let split = |parts: &[(BackendKind, usize)]| Devices::Split(parts.to_vec());
+        let (card, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
+        for (before, after) in [
+            (split(&[(card, 16)]), Some((split(&[(card, 8), (cpu, 8)]), 8))),
+            (split(&[(card, 8), (card, 5), (cpu, 3)]), Some((split(&[(card, 4), (card, 2), (cpu, 10)]), 6))),
+            (split(&[(card, 15), (card, 1)]), None),
+            (split(&[(cpu, 16)]), None),
+            (Devices::Cpu, None),
+        ] {
+            assert_eq!(with_half_the_layers(&before, 16), after, "{before:?}");
+        }
+        let model = small("llama-3.2-1b", 16);
+        let mut options = LoadOptions { devices: split(&[(card, 16)]), ..LoadOptions::default() };
+        let (asked, health) = (options.clone(), CardHealth::default().or_own());
+        let mut full = || next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+        let last = std::iter::from_fn(|| Some(full())).take(7).last();
+        assert_eq!((last, options.devices), (Some(Relief::Cpu), Devices::Cpu));
     }
 
     #[test]
