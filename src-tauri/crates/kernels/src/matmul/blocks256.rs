@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
 use super::octets::{self, Octet256, Octets};
 use super::panel::{Ahead, Format, Token};
+use super::sums256::{biased_sums, finish_octet, scaled_sums};
 
 const LEN: usize = 256;
 /// Groups of 32 elements: what one register of activations holds.
-const GROUPS: usize = 8;
+pub const GROUPS: usize = 8;
 /// Sums of 16 activations in a block.
 pub const SUMS: usize = 16;
 
@@ -73,6 +74,8 @@ pub trait Block256 {
     /// Whether the two halves of 32 elements have scales of their own.
     const SCALES_BY_16: bool;
     const OFFSET: Offset;
+    /// Of the stored integers, in magnitude.
+    const LARGEST: i32;
 
     /// Scales, offsets and factors of a block.
     ///
@@ -100,17 +103,17 @@ pub trait Take<L: Lanes> {
     unsafe fn group(&mut self, group: usize, integers: [L::I; 8]);
 }
 
-/// acc + four products in each lane.
+/// acc + four products in each lane, for `Lanes::widen` to end.
 ///
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn add_dot<L: Lanes>(offset: Offset, acc: L::I, w: L::I, a: L::I) -> L::I {
+pub unsafe fn add_dot<L: Lanes>(offset: Offset, acc: L::I, w: L::I, a: L::I) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         match offset {
-            Offset::Signed => L::dot_signed(acc, w, a),
-            Offset::Minima | Offset::Four | Offset::ThirtyTwo => L::dot(acc, w, a),
+            Offset::Signed => L::dot_short_signed(acc, w, a),
+            Offset::Minima | Offset::Four | Offset::ThirtyTwo => L::dot_short(acc, w, a),
         }
     }
 }
@@ -141,7 +144,8 @@ impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
             let a = L::repeat32(self.q.as_ptr().add(group * 32).cast());
             let mut dots = integers;
             for dot in &mut dots {
-                *dot = add_dot::<L>(self.offset, L::zero(), *dot, a);
+                let short = add_dot::<L>(self.offset, L::zero(), *dot, a);
+                *dot = L::widen(L::zero(), short);
             }
             let (first, second) = L::reduce(dots);
             let scaled = if self.by_16 {
@@ -158,14 +162,14 @@ impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
 #[repr(C, align(64))] // a register each, never across two cache lines
 pub struct Turned<L> {
     /// (groups, 8, rows): four bytes each
-    w: [[[i32; MAX_ROWS]; 8]; GROUPS],
-    /// (16 elements, rows)
-    scales: [[i32; MAX_ROWS]; SUMS],
+    pub w: [[[i32; MAX_ROWS]; 8]; GROUPS],
+    /// (16 elements, rows), as `Lanes::multiplier` makes them
+    pub scales: [[i32; MAX_ROWS]; SUMS],
     /// (pairs of 16 elements, rows)
-    offsets: [[i32; MAX_ROWS]; SUMS / 2],
+    pub offsets: [[i32; MAX_ROWS]; SUMS / 2],
     /// (rows)
-    factor: [f32; MAX_ROWS],
-    offset_factor: [f32; MAX_ROWS],
+    pub factor: [f32; MAX_ROWS],
+    pub offset_factor: [f32; MAX_ROWS],
     lanes: PhantomData<L>,
 }
 
@@ -190,7 +194,7 @@ impl<L: Lanes> Take<L> for Turned<L> {
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn finish<B: Block256, L: Lanes>(
+pub unsafe fn finish<B: Block256, L: Lanes>(
     acc: L::F,
     (sum, minima): (L::I, L::I),
     (factor, minima_factor): (L::F, L::F),
@@ -213,7 +217,7 @@ unsafe fn finish<B: Block256, L: Lanes>(
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn take_off<B: Block256, L: Lanes>(sum: L::I, offset: L::I) -> L::I {
+pub unsafe fn take_off<B: Block256, L: Lanes>(sum: L::I, offset: L::I) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         match B::OFFSET {
@@ -303,7 +307,7 @@ impl<B: Block256> Format for Blocks256<B> {
         unsafe {
             let header = B::header::<L>(rows, offset);
             for (to, scale) in turned.scales.iter_mut().zip(header.scales) {
-                L::store(to.as_mut_ptr(), scale);
+                L::store(to.as_mut_ptr(), L::multiplier(scale));
             }
             for (to, offset) in turned.offsets.iter_mut().zip(header.offsets) {
                 L::store(to.as_mut_ptr(), offset);
@@ -326,30 +330,11 @@ impl<B: Block256> Format for Blocks256<B> {
         // SAFETY: the caller's: each token has the activations, scales and sums of this block; arrays of `MAX_ROWS`
         // hold any register.
         unsafe {
-            let mut sums = [L::zero(); T];
-            for group in 0..GROUPS {
-                for half in 0..2 {
-                    let mut dots = [L::zero(); T];
-                    // Without scales by 16 both halves add into one.
-                    let columns = match (B::SCALES_BY_16, half) {
-                        (true, _) => half * 4..half * 4 + 4,
-                        (false, 0) => 0..8,
-                        (false, _) => continue,
-                    };
-                    for j in columns {
-                        let w = L::load(turned.w[group][j].as_ptr());
-                        for t in 0..T {
-                            let at = block * LEN + group * 32 + j * 4;
-                            let a = tokens[t].q.as_ptr().add(at).cast::<i32>().read_unaligned();
-                            dots[t] = add_dot::<L>(B::OFFSET, dots[t], w, L::splat(a));
-                        }
-                    }
-                    let scale = L::load(turned.scales[group * 2 + half].as_ptr());
-                    for t in 0..T {
-                        sums[t] = L::add(sums[t], L::mul(dots[t], scale));
-                    }
-                }
-            }
+            let q = |group: usize, j: usize, t: usize| {
+                let at = block * LEN + group * 32 + j * 4;
+                tokens[t].q.as_ptr().add(at).cast::<i32>().read_unaligned()
+            };
+            let [sums] = scaled_sums::<B, L, T, 1>([turned], q);
             let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
             for t in 0..T {
                 let (n_pairs, pairs) = pairs::<B>(&tokens[t].sums.as_chunks::<12>().0[block]);
@@ -376,94 +361,15 @@ impl<B: Block256> Format for Blocks256<B> {
         let octet = &octet[0];
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
         unsafe {
-            let mut sums = [[L::zero(); T]; P];
-            for group in 0..GROUPS {
-                let mut dots = [[L::zero(); T]; P];
-                for half in 0..2 {
-                    for t in 0..T {
-                        let bias = bias::<B, L>(octet.sums[group * 2 + half].get_unchecked(first + t));
-                        for p in 0..P {
-                            // Without scales by 16 both halves add into one.
-                            let anew = half == 0 || B::SCALES_BY_16;
-                            dots[p][t] = if anew { bias } else { L::add(dots[p][t], bias) };
-                        }
-                    }
-                    for j in half * 4..half * 4 + 4 {
-                        let w = turned.map(|turned| L::load(turned.w[group][j].as_ptr()));
-                        for t in 0..T {
-                            let a = L::splat(*octet.q[group][j].get_unchecked(first + t));
-                            for p in 0..P {
-                                dots[p][t] = add_dot::<L>(B::OFFSET, dots[p][t], w[p], a);
-                            }
-                        }
-                    }
-                    if half == 1 || B::SCALES_BY_16 {
-                        let which = if B::SCALES_BY_16 { half } else { 0 };
-                        for p in 0..P {
-                            let scale = L::load(turned[p].scales[group * 2 + which].as_ptr());
-                            for t in 0..T {
-                                sums[p][t] = L::add(sums[p][t], L::mul(dots[p][t], scale));
-                            }
-                        }
-                    }
-                }
-            }
+            let sums = if L::SHORT_SUMS {
+                let q = |group: usize, j: usize, t: usize| *octet.q[group][j].get_unchecked(first + t);
+                scaled_sums::<B, L, T, P>(turned, q)
+            } else {
+                biased_sums::<B, L, T, P>(turned, octet, first)
+            };
             for p in 0..P {
                 finish_octet::<B, L, T>(turned[p], octet, first, &sums[p], accs[p]);
             }
-        }
-    }
-}
-
-/// Adds a block's sums of `T` tokens of an octet to `accs`.
-///
-/// # Safety
-/// As for `Format::octet`.
-#[inline(always)]
-unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize>(
-    turned: &Turned<L>,
-    octet: &Octet256,
-    first: usize,
-    sums: &[L::I; T],
-    accs: &mut [[f32; MAX_ROWS]],
-) {
-    // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
-    unsafe {
-        let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
-        let mut minima = [L::zero(); T];
-        if B::OFFSET == Offset::Minima {
-            let pairs: &[[i32; octets::LEN]] =
-                if B::SCALES_BY_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
-            for (offset, pairs) in turned.offsets.iter().zip(pairs) {
-                let offset = L::load(offset.as_ptr());
-                for t in 0..T {
-                    let pair = L::splat(*pairs.get_unchecked(first + t));
-                    minima[t] = L::dot_pairs(minima[t], offset, pair);
-                }
-            }
-        }
-        for t in 0..T {
-            let (acc, scale) = (L::load_f(accs[t].as_ptr()), *octet.scales.get_unchecked(first + t));
-            let acc = finish::<B, L>(acc, (sums[t], minima[t]), factors, L::splat_f(scale));
-            L::store_f(accs[t].as_mut_ptr(), acc);
-        }
-    }
-}
-
-/// What the dot product with 16 elements begins with so that their offset is taken off, given the sum of the
-/// activations times −32.
-///
-/// # Safety
-/// As for `Lanes`.
-#[inline(always)]
-unsafe fn bias<B: Block256, L: Lanes>(sum: &i32) -> L::I {
-    // SAFETY: the caller's.
-    unsafe {
-        match B::OFFSET {
-            Offset::Four => L::shift_right_signed::<3>(L::splat(*sum)),
-            Offset::ThirtyTwo => L::splat(*sum),
-            Offset::Signed if L::SIGNED_BIAS == 128 => L::shift_left::<2>(L::splat(*sum)),
-            Offset::Signed | Offset::Minima => L::zero(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::lanes::{Lanes, MAX_ROWS, RowPointers, short_run};
 use super::octets::{self, Octet32, Octets};
 use super::panel::{Ahead, Format, Token};
 
@@ -14,6 +14,10 @@ const STRETCH: usize = 8;
 /// What distinguishes such a format.
 pub trait Block32 {
     const BYTES: usize;
+    /// Of the stored integers, in magnitude.
+    const LARGEST: i32;
+    /// Whether the integers are signed and went through `Lanes::signed`.
+    const SIGNED: bool = false;
 
     /// The scale of each row: an f16 at the beginning, unless a format says otherwise.
     ///
@@ -53,11 +57,16 @@ pub trait Block32 {
     /// As for `integers`.
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I;
 
-    /// acc + four products in each lane.
-    ///
-    /// # Safety
-    /// As for `Lanes`.
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I;
+}
+
+/// acc + four products in each lane, for `Lanes::widen` to end.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn add_dot<B: Block32, L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
+    // SAFETY: the caller's.
+    unsafe { if B::SIGNED { L::dot_short_signed(acc, w, a) } else { L::dot_short(acc, w, a) } }
 }
 
 /// What `dots` does for a format whose integers must be arranged first.
@@ -71,7 +80,8 @@ pub unsafe fn dot_integers<B: Block32, L: Lanes>(rows: &RowPointers, offset: usi
         let mut dots = B::integers::<L>(rows, offset);
         let a = L::repeat32(q.as_ptr().cast());
         for dot in &mut dots {
-            *dot = B::dot::<L>(L::zero(), *dot, a);
+            let short = add_dot::<B, L>(L::zero(), *dot, a);
+            *dot = L::widen(L::zero(), short);
         }
         let (first, second) = L::reduce(dots);
         L::add(first, second)
@@ -181,13 +191,9 @@ impl<B: Block32> Format for Blocks32<B> {
                 for t in 0..T {
                     dots[t] = L::splat(-B::offset::<L>() * *tokens[t].sums.get_unchecked(at));
                 }
-                for j in 0..8 {
-                    let w = L::load(turned.w[block][j].as_ptr());
-                    for t in 0..T {
-                        let a = tokens[t].q.as_ptr().add(at * LEN + j * 4).cast::<i32>().read_unaligned();
-                        dots[t] = B::dot::<L>(dots[t], w, L::splat(a));
-                    }
-                }
+                let q =
+                    |j: usize, t: usize| tokens[t].q.as_ptr().add(at * LEN + j * 4).cast::<i32>().read_unaligned();
+                dots = add_block::<B, L, T, 1>([turned], block, q, [dots])[0];
                 let scale = L::load_f(turned.scales[block].as_ptr());
                 for t in 0..T {
                     let scale = L::mul_f(scale, L::splat_f(*tokens[t].scales.get_unchecked(at)));
@@ -233,15 +239,8 @@ impl<B: Block32> Format for Blocks32<B> {
                         dots[p][t] = bias;
                     }
                 }
-                for j in 0..8 {
-                    let w = turned.map(|turned| L::load(turned.w[block][j].as_ptr()));
-                    for t in 0..T {
-                        let a = L::splat(*octet.q[j].get_unchecked(first + t));
-                        for p in 0..P {
-                            dots[p][t] = B::dot::<L>(dots[p][t], w[p], a);
-                        }
-                    }
-                }
+                let q = |j: usize, t: usize| *octet.q[j].get_unchecked(first + t);
+                dots = add_block::<B, L, T, P>(turned, block, q, dots);
                 for p in 0..P {
                     let row_scale = L::load_f(turned[p].scales[block].as_ptr());
                     for t in 0..T {
@@ -266,6 +265,42 @@ impl<B: Block32> Format for Blocks32<B> {
                 }
             }
         }
+    }
+}
+
+/// `dots` + the products of `T` tokens with a turned block of each panel; `q` gives four activations of a token.
+///
+/// # Safety
+/// As for `Format::tokens`.
+#[inline(always)]
+unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
+    turned: [&Turned<L>; P],
+    block: usize,
+    q: impl Fn(usize, usize) -> i32,
+    mut dots: [[L::I; T]; P],
+) -> [[L::I; T]; P] {
+    let run = const { short_run::<L>(B::LARGEST, 8) };
+    // SAFETY: the caller's.
+    unsafe {
+        for from in 0..8 / run {
+            let mut shorts = if L::SHORT_SUMS { [[L::zero(); T]; P] } else { dots };
+            for j in from * run..from * run + run {
+                let w = turned.map(|turned| L::load(turned.w[block][j].as_ptr()));
+                for t in 0..T {
+                    let a = L::splat(q(j, t));
+                    for p in 0..P {
+                        shorts[p][t] = add_dot::<B, L>(shorts[p][t], w[p], a);
+                    }
+                }
+            }
+            for p in 0..P {
+                for t in 0..T {
+                    let wide = if L::SHORT_SUMS { L::widen(dots[p][t], shorts[p][t]) } else { shorts[p][t] };
+                    dots[p][t] = wide;
+                }
+            }
+        }
+        dots
     }
 }
 

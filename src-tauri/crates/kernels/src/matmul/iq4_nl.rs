@@ -14,6 +14,8 @@ struct Iq4Nl;
 
 impl Block32 for Iq4Nl {
     const BYTES: usize = 18;
+    const LARGEST: i32 = 127;
+    const SIGNED: bool = true;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {
@@ -37,12 +39,6 @@ impl Block32 for Iq4Nl {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot_signed(acc, w, a) }
     }
 }
 

@@ -19,6 +19,7 @@ impl Block256 for Iq4Xs {
     const BYTES: usize = 136;
     const SCALES_BY_16: bool = false;
     const OFFSET: Offset = Offset::Signed;
+    const LARGEST: i32 = 127;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

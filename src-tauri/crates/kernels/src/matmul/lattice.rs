@@ -28,6 +28,7 @@ impl<F: Lattice> Block256 for OfLattice<F> {
     const BYTES: usize = F::BYTES;
     const SCALES_BY_16: bool = F::SCALES_BY_16;
     const OFFSET: Offset = Offset::Signed;
+    const LARGEST: i32 = 127;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

@@ -26,6 +26,7 @@ const SHIFTED: [i8; 16] = {
 
 impl Block32 for MxFp4 {
     const BYTES: usize = 17;
+    const LARGEST: i32 = 24;
 
     /// 2^(e − 128) as a product of two normal floats, so that the smallest come out as subnormals.
     #[inline(always)]
@@ -62,12 +63,6 @@ impl Block32 for MxFp4 {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's; `q` has 32 bytes.
         unsafe { L::dot_codes(rows, offset + 1, q.as_ptr().cast(), L::table(&SHIFTED)) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot(acc, w, a) }
     }
 }
 

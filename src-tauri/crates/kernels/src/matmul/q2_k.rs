@@ -19,6 +19,7 @@ impl Block256 for Q2K {
     const BYTES: usize = 84;
     const SCALES_BY_16: bool = true;
     const OFFSET: Offset = Offset::Minima;
+    const LARGEST: i32 = 3;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

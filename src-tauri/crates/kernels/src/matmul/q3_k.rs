@@ -19,6 +19,7 @@ impl Block256 for Q3K {
     const BYTES: usize = 110;
     const SCALES_BY_16: bool = true;
     const OFFSET: Offset = Offset::Four;
+    const LARGEST: i32 = 7;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

@@ -13,6 +13,7 @@ struct Q40;
 
 impl Block32 for Q40 {
     const BYTES: usize = 18;
+    const LARGEST: i32 = 15;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {
@@ -29,12 +30,6 @@ impl Block32 for Q40 {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's; `q` has 32 bytes.
         unsafe { L::dot_nibbles(rows, offset + 2, q.as_ptr().cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot(acc, w, a) }
     }
 }
 

@@ -13,6 +13,7 @@ struct Q41;
 
 impl Block32 for Q41 {
     const BYTES: usize = 20;
+    const LARGEST: i32 = 15;
     const HAS_MINIMUM: bool = true;
 
     #[inline(always)]
@@ -36,12 +37,6 @@ impl Block32 for Q41 {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's; `q` has 32 bytes.
         unsafe { L::dot_nibbles(rows, offset + 4, q.as_ptr().cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot(acc, w, a) }
     }
 }
 

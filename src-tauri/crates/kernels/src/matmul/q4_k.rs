@@ -15,6 +15,7 @@ impl Block256 for Q4K {
     const BYTES: usize = 144;
     const SCALES_BY_16: bool = false;
     const OFFSET: Offset = Offset::Minima;
+    const LARGEST: i32 = 15;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

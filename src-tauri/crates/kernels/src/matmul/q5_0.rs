@@ -31,6 +31,7 @@ pub unsafe fn five_bits<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8
 
 impl Block32 for Q50 {
     const BYTES: usize = 22;
+    const LARGEST: i32 = 31;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {
@@ -47,12 +48,6 @@ impl Block32 for Q50 {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot(acc, w, a) }
     }
 }
 

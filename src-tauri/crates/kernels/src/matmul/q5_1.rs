@@ -14,6 +14,7 @@ struct Q51;
 
 impl Block32 for Q51 {
     const BYTES: usize = 24;
+    const LARGEST: i32 = 31;
     const HAS_MINIMUM: bool = true;
 
     #[inline(always)]
@@ -37,12 +38,6 @@ impl Block32 for Q51 {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot(acc, w, a) }
     }
 }
 

@@ -18,6 +18,7 @@ impl Block256 for Q5K {
     const BYTES: usize = 176;
     const SCALES_BY_16: bool = false;
     const OFFSET: Offset = Offset::Minima;
+    const LARGEST: i32 = 31;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

@@ -19,6 +19,7 @@ impl Block256 for Q6K {
     const BYTES: usize = 210;
     const SCALES_BY_16: bool = true;
     const OFFSET: Offset = Offset::ThirtyTwo;
+    const LARGEST: i32 = 63;
 
     #[inline(always)]
     unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {

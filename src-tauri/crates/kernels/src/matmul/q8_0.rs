@@ -13,6 +13,8 @@ struct Q80;
 
 impl Block32 for Q80 {
     const BYTES: usize = 34;
+    const LARGEST: i32 = 128;
+    const SIGNED: bool = true;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {
@@ -35,12 +37,6 @@ impl Block32 for Q80 {
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
-    }
-
-    #[inline(always)]
-    unsafe fn dot<L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
-        // SAFETY: the caller's.
-        unsafe { L::dot_signed(acc, w, a) }
     }
 }
 

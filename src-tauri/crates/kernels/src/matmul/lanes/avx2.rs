@@ -61,7 +61,8 @@ impl<const VNNI: bool> Ymm<VNNI> {
 impl<const VNNI: bool> Lanes for Ymm<VNNI> {
     const ROWS: usize = 8;
     const TOKENS: usize = 4;
-    const PANELS: usize = 1;
+    const PANELS: usize = 2;
+    const SHORT_SUMS: bool = !VNNI;
     const SIGNED_BIAS: i32 = 0;
     type I = __m256i;
     type F = __m256;
@@ -131,6 +132,36 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             }
             let pairs = _mm256_maddubs_epi16(w, a);
             _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        }
+        fn dot_short(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            if VNNI {
+                return Self::dot(acc, w, a);
+            }
+            _mm256_add_epi16(acc, _mm256_maddubs_epi16(w, a))
+        }
+        fn dot_short_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+            if VNNI {
+                return Self::dot_signed(acc, w, a);
+            }
+            _mm256_add_epi16(acc, _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)))
+        }
+        fn widen(acc: __m256i, short: __m256i) -> __m256i {
+            if VNNI {
+                return _mm256_add_epi32(acc, short);
+            }
+            _mm256_add_epi32(acc, _mm256_madd_epi16(short, _mm256_set1_epi16(1)))
+        }
+        fn multiplier(scale: __m256i) -> __m256i {
+            if VNNI {
+                return scale;
+            }
+            _mm256_blend_epi16::<0b1010_1010>(scale, _mm256_slli_epi32::<16>(scale))
+        }
+        fn widen_scaled(acc: __m256i, short: __m256i, multiplier: __m256i) -> __m256i {
+            if VNNI {
+                return _mm256_add_epi32(acc, _mm256_mullo_epi32(short, multiplier));
+            }
+            _mm256_add_epi32(acc, _mm256_madd_epi16(short, multiplier))
         }
         fn dot_pairs(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
             if VNNI {

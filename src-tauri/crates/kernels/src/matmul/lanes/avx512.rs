@@ -70,6 +70,7 @@ impl Lanes for Zmm {
     const ROWS: usize = 16;
     const TOKENS: usize = 8;
     const PANELS: usize = 2;
+    const SHORT_SUMS: bool = false;
     const SIGNED_BIAS: i32 = 128;
     type I = __m512i;
     type F = __m512;

@@ -28,6 +28,8 @@ pub trait Lanes {
     const TOKENS: usize;
     /// Registers' worth of rows that it multiplies with each activation that it has loaded: one or two.
     const PANELS: usize;
+    /// Whether products of bytes are added up as i16 first, as no instruction adds four of them to 32 bits.
+    const SHORT_SUMS: bool;
     /// What `signed` adds to each weight byte; a dot product is too large by this times the sum of the activations.
     const SIGNED_BIAS: i32;
     type I: Copy;
@@ -80,6 +82,36 @@ pub trait Lanes {
     unsafe fn signed(w: Self::I) -> Self::I;
     /// As `dot` for any weight bytes that went through `signed`.
     unsafe fn dot_signed(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
+    /// acc + the same dot product, which `widen` ends: where `SHORT_SUMS`, in two parts of 16 bits that have room for
+    /// `short_run` of them.
+    #[inline(always)]
+    unsafe fn dot_short(acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        // SAFETY: the caller's.
+        unsafe { Self::dot(acc, w, a) }
+    }
+    /// As `dot_short` of `dot_signed`.
+    #[inline(always)]
+    unsafe fn dot_short_signed(acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        // SAFETY: the caller's.
+        unsafe { Self::dot_signed(acc, w, a) }
+    }
+    /// acc + what `dot_short` came to.
+    #[inline(always)]
+    unsafe fn widen(acc: Self::I, short: Self::I) -> Self::I {
+        // SAFETY: the caller's.
+        unsafe { Self::add(acc, short) }
+    }
+    /// A scale within i16 made fit for `widen_scaled`.
+    #[inline(always)]
+    unsafe fn multiplier(scale: Self::I) -> Self::I {
+        scale
+    }
+    /// acc + what `dot_short` came to times a `multiplier`.
+    #[inline(always)]
+    unsafe fn widen_scaled(acc: Self::I, short: Self::I, multiplier: Self::I) -> Self::I {
+        // SAFETY: the caller's.
+        unsafe { Self::add(acc, Self::mul(short, multiplier)) }
+    }
     /// acc + the dot product of the two i16 in each lane.
     unsafe fn dot_pairs(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
 
@@ -101,6 +133,17 @@ pub trait Lanes {
     unsafe fn transpose(rows: [Self::I; 8]) -> [Self::I; 8];
     /// From the arrangement of `rows32`: lane r is the sum of the first (second) four lanes of row r.
     unsafe fn reduce(rows: [Self::I; 8]) -> (Self::I, Self::I);
+}
+
+/// How many dot products of weight bytes up to `largest` in magnitude are added before `Lanes::widen`: a power of two
+/// up to `most`, itself one.
+pub const fn short_run<L: Lanes>(largest: i32, most: usize) -> usize {
+    let room = if L::SHORT_SUMS { i16::MAX as usize / (2 * 127 * largest as usize) } else { most };
+    let mut run = most;
+    while run > room {
+        run /= 2;
+    }
+    run
 }
 
 /// Gives every function the attributes and the safety argument that all of them share.

@@ -93,6 +93,7 @@ impl<const DOT: bool> Neon<DOT> {
 impl<const DOT: bool> Lanes for Neon<DOT> {
     const ROWS: usize = 8;
     const PANELS: usize = 1;
+    const SHORT_SUMS: bool = false;
     const TOKENS: usize = 4;
     const SIGNED_BIAS: i32 = 0;
     type I = Integers;
