@@ -3,7 +3,7 @@
 import os
 
 from hands import Bus, answer_dialog, hold_over, let_go, press_close, windows
-from room import COMPOSER, answered, ask
+from room import ANSWER, COMPOSER, ROW, answered, ask, use_slow_model, watch_growth
 from webdriver import until, wait_gone
 
 TITLE = "Inglenook"
@@ -118,4 +118,29 @@ def without_a_tray_a_closed_window_ends_the_program(room):
     pids = window.tree()
     press_close(room.display, TITLE)
     assert wait_gone(pids, 30), "the program has ended"
+    window.close()
+
+
+def closing_in_mid_answer_is_asked_about(room):
+    """Whoever closes the window while an answer is written is asked once; closed again, it closes."""
+    window = room.open()
+    use_slow_model(room, window)
+    ask(window, "Tell me a long story.")
+    watch_growth(window, 2)
+    press_close(room.display, TITLE)
+    until(lambda: window.exists('[data-testid="closing-finish"]'), "the page asks")
+    room.look(window, "closing")
+    window.press("Escape")
+    until(lambda: not window.exists('[data-testid="closing-finish"]'), "the question is gone")
+    watch_growth(window, 1)
+    press_close(room.display, TITLE)
+    until(lambda: window.exists('[data-testid="closing-finish"]'), "it is asked anew")
+    pids = window.tree()
+    press_close(room.display, TITLE)
+    assert wait_gone(pids, 30), "the program has ended"
+    window.close()
+    window = room.open()
+    until(lambda: window.count(ROW) == 1, "the conversation is there")
+    window.click(ROW + " button")
+    until(lambda: window.count(ANSWER + '[data-state="interrupted"]') == 1, "what was written is kept")
     window.close()

@@ -20,6 +20,7 @@ from habits import (
 )
 from measure import cpu_s
 from outside import (
+    closing_in_mid_answer_is_asked_about,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
     without_a_panel_a_closed_window_ends_the_program,
@@ -295,6 +296,7 @@ SCENARIOS = [
     the_page_is_fenced_in,
     killed_in_mid_answer,
     closed_in_mid_answer,
+    closing_in_mid_answer_is_asked_about,
     an_idle_window_costs_nothing,
 ]
 
