@@ -8,12 +8,14 @@ const COMMANDS: &[&str] = &[
     "pick_file",
     "pick_folder",
     "pick_save",
-    "open_data_dir",
+    "open_dir",
     "set_zoom",
     "notify",
     "watch_drops",
     "watch_asked",
     "set_tray",
+    "watch_closing",
+    "close_window",
 ];
 
 fn main() {

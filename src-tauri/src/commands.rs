@@ -189,10 +189,22 @@ pub async fn pick_save(window: tauri::WebviewWindow, name: String) -> Result<Opt
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
 }
 
-/// Shows the data folder in the system's file manager.
+/// A folder of ours.
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dir {
+    Data,
+    Log,
+}
+
+/// Shows a folder of ours in the system's file manager.
 #[tauri::command]
-pub async fn open_data_dir(app: State<'_, Held>) -> Result<(), ErrorInfo> {
-    let dir = app.app()?.app_info().data_dir;
+pub async fn open_dir(app: State<'_, Held>, which: Dir) -> Result<(), ErrorInfo> {
+    let info = app.app()?.app_info();
+    let dir = match which {
+        Dir::Data => info.data_dir,
+        Dir::Log => info.log_dir,
+    };
     blocking(move || show_folder(&dir)).await
 }
 

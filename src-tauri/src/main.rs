@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
+mod closing;
 mod commands;
+mod lean;
 mod notify;
 mod place;
 mod tray;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         eprintln!("There is no display here. In a terminal, `nook chat` needs none.");
         return ExitCode::from(2);
     }
+    lean::begin(std::env::args_os());
     let opened = api::OneWindow::take(data_dir.clone(), &asked).and_then(|taken| match taken {
         api::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
         api::Taken::Raised => Ok(None),

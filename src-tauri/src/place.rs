@@ -63,7 +63,8 @@ pub fn keep_of(window: &WebviewWindow) {
     });
 }
 
-fn keep(window: &WebviewWindow) -> tauri::Result<()> {
+/// Keeps it as it is now.
+pub fn keep(window: &WebviewWindow) -> tauri::Result<()> {
     if window.is_minimized()? {
         return Ok(());
     }

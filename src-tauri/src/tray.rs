@@ -12,7 +12,7 @@ use api::asked::Asked;
 use api::types::ErrorInfo;
 
 use crate::commands::Asks;
-use crate::window;
+use crate::{closing, window};
 
 const ID: &str = "tray";
 const SHOW: &str = "show";
@@ -143,6 +143,7 @@ fn chosen(app: &AppHandle, event: MenuEvent) {
             app.state::<Asks>().tell(vec![Asked::NewChat { text: String::new() }]);
             window::raise(app);
         }
+        QUIT if closing::waits(app) => window::raise(app),
         QUIT => app.exit(0),
         _ => {}
     }

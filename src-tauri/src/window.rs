@@ -5,7 +5,7 @@ use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
 use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 
 use crate::commands::{self, Asks, Drop, Drops, Held};
-use crate::{place, tray};
+use crate::{closing, place, tray};
 
 /// Shows the window, and in it what was asked, until it is closed; then running turns end with what they have written
 /// saved. `only` is held for as long.
@@ -15,6 +15,7 @@ pub fn run(app: api::App, mut only: api::OneWindow, asked: Vec<Asked>) -> tauri:
         .manage(Drops::default())
         .manage(Asks::default())
         .manage(tray::Wanted::default())
+        .manage(closing::Closing::default())
         .invoke_handler(tauri::generate_handler![
             commands::call,
             commands::watch_turn,
@@ -23,12 +24,14 @@ pub fn run(app: api::App, mut only: api::OneWindow, asked: Vec<Asked>) -> tauri:
             commands::pick_file,
             commands::pick_folder,
             commands::pick_save,
-            commands::open_data_dir,
+            commands::open_dir,
             commands::set_zoom,
             commands::notify,
             commands::watch_drops,
             commands::watch_asked,
             commands::set_tray,
+            closing::watch_closing,
+            closing::close_window,
         ])
         .setup(|shell| open(shell).map_err(Into::into))
         .build(tauri::generate_context!())?;
@@ -72,7 +75,7 @@ fn open(shell: &tauri::App) -> tauri::Result<()> {
         .build()?;
     place::keep_of(&window);
     take_files(&window);
-    hide_to_tray(&window);
+    stay_open(&window);
     Ok(())
 }
 
@@ -95,12 +98,14 @@ fn take_files(window: &WebviewWindow) {
     });
 }
 
-/// With an icon beside the clock the window is only hidden; answers and downloads go on.
-fn hide_to_tray(window: &WebviewWindow) {
-    let hidden = window.clone();
+/// With an icon beside the clock the window is only hidden: answers and downloads go on. Without one, whoever closes it
+/// in the middle of an answer is asked.
+fn stay_open(window: &WebviewWindow) {
+    let kept = window.clone();
     window.on_window_event(move |event| {
         let WindowEvent::CloseRequested { api, .. } = event else { return };
-        if tray::keeps_running(hidden.app_handle()) && hidden.hide().is_ok() {
+        let is_hidden = tray::keeps_running(kept.app_handle()) && kept.hide().is_ok();
+        if is_hidden || closing::waits(kept.app_handle()) {
             api.prevent_close();
         }
     });

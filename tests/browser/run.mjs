@@ -6,6 +6,7 @@ import { axeFindsNothingGrave, fourTimesAsLargeItStillWorks } from './access.mjs
 import { nothingThatAModelWritesRunsOrLeaves } from './attacks.mjs';
 import { aDiagramIsDrawnFromItsSource } from './diagram.mjs';
 import { filesGoWithMessages } from './files.mjs';
+import { whatIsAtHandWorks } from './habits.mjs';
 import { keysAloneReachEverything, keysAloneWorkFilesAndTools } from './keys.mjs';
 import { languagesChangeAtOnce, rightToLeftIsMirrored } from './languages.mjs';
 import { aLongAnswerStreamsSmoothly, messagesQueueWhileOneIsAnswered, twoThousandMessagesOpenAndScroll } from './long.mjs';
@@ -119,6 +120,7 @@ const ON_STAND_IN = [
   messagesQueueWhileOneIsAnswered,
   aLongAnswerStreamsSmoothly,
   axeFindsNothingGrave,
+  whatIsAtHandWorks,
   keysAloneReachEverything,
   keysAloneWorkFilesAndTools,
   fourTimesAsLargeItStillWorks,

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { KEY, ROOT, assert, browse, byId, look } from './place.mjs';
+import { KEY, ROOT, assert, browse, byId, look, until } from './place.mjs';
 
 /** Calls `echo` first, and says what came of it then; while it is held, an answer that said all doesn't end. */
 function model() {
@@ -65,6 +65,15 @@ export async function aTemporaryChatHasToolsAndResources(origin, server) {
     await page.locator(byId('resource-attach')).click();
     await page.locator(byId('files')).getByText(/tokens/).waitFor({ timeout: 60_000 });
 
+    // What a server has words for, behind a slash: chosen by keys, filled in, put into the message box and not sent.
+    await page.locator(byId('composer')).fill('/greet');
+    await page.locator(byId('slash-prompt')).waitFor({ timeout: 30_000 });
+    await look(page, 'slash-menu');
+    await page.locator(byId('composer')).press('Enter');
+    await page.locator(`${byId('prompt-argument')}[data-name="who"]`).fill('Ada');
+    await page.locator(byId('prompt-put')).click();
+    await until(page, () => document.querySelector('[data-testid="composer"]').value === 'Greet Ada in a warm tone.');
+
     await page.locator(byId('composer')).fill('Use the tool.');
     await page.keyboard.press('Enter');
     const card = page.locator(byId('tool-card'));
@@ -119,8 +128,7 @@ export async function aToolIsAddedAllowedAndAnswered(origin, server) {
     await page.locator(byId('announcer')).getByText('wants to call echo').waitFor({ state: 'attached' });
     await look(page, 'tool-asks');
     // By keys alone.
-    await page.locator(byId('tool-allow_once')).focus();
-    await page.keyboard.press('Enter');
+    await page.keyboard.press('Control+Alt+Enter');
     const transcript = page.getByRole('region', { name: 'Conversation' });
     await transcript.getByText('It said: from the tool').waitFor({ timeout: 30_000 });
     await card.and(page.locator('[data-state="done"]')).waitFor();

@@ -5,14 +5,11 @@ import ctypes
 import json
 import os
 import subprocess
-import sys
 import time
 
-from webdriver import end, until
+from webdriver import PYTHON, end, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Debian's: it knows the packages python3-gi and gir1.2-gtk-3.0, another one may not.
-PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 DELETE, PROTOCOLS, CLIENT_MESSAGE = b"WM_DELETE_WINDOW", b"WM_PROTOCOLS", 33
 
 

@@ -3,7 +3,7 @@
 import os
 
 from hands import Bus, answer_dialog, hold_over, let_go, press_close, windows
-from room import COMPOSER, answered, ask
+from room import ANSWER, COMPOSER, PROGRAM, ROW, answered, ask, use_slow_model, watch_growth
 from webdriver import until, wait_gone
 
 TITLE = "Inglenook"
@@ -118,4 +118,43 @@ def without_a_tray_a_closed_window_ends_the_program(room):
     pids = window.tree()
     press_close(room.display, TITLE)
     assert wait_gone(pids, 30), "the program has ended"
+    window.close()
+
+
+def without_a_card_the_web_view_paints_itself(room):
+    """The program has begun anew with what tells the web view so; to everybody else it is as it was started."""
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    of = lambda name: open(f"/proc/{window.program_pid()}/{name}", "rb").read().rstrip(b"\0\n").split(b"\0")
+    has_card = os.path.isdir("/dev/dri") and any(it.startswith("renderD") for it in os.listdir("/dev/dri"))
+    is_told = b"WEBKIT_DISABLE_DMABUF_RENDERER=1" in of("environ")
+    assert is_told != has_card, f"told: {is_told}, a card: {has_card}"
+    name, called = os.path.basename(PROGRAM).encode(), of("cmdline")
+    assert of("comm") == [name[:15]], of("comm")
+    assert os.path.basename(called[0]) == name and called[1] == b"--data-dir", called
+    window.close()
+
+
+def closing_in_mid_answer_is_asked_about(room):
+    """Whoever closes the window while an answer is written is asked once; closed again, it closes."""
+    window = room.open()
+    use_slow_model(room, window)
+    ask(window, "Tell me a long story.")
+    watch_growth(window, 2)
+    press_close(room.display, TITLE)
+    until(lambda: window.exists('[data-testid="closing-finish"]'), "the page asks")
+    room.look(window, "closing")
+    window.press("Escape")
+    until(lambda: not window.exists('[data-testid="closing-finish"]'), "the question is gone")
+    watch_growth(window, 1)
+    press_close(room.display, TITLE)
+    until(lambda: window.exists('[data-testid="closing-finish"]'), "it is asked anew")
+    pids = window.tree()
+    press_close(room.display, TITLE)
+    assert wait_gone(pids, 30), "the program has ended"
+    window.close()
+    window = room.open()
+    until(lambda: window.count(ROW) == 1, "the conversation is there")
+    window.click(ROW + " button")
+    until(lambda: window.count(ANSWER + '[data-state="interrupted"]') == 1, "what was written is kept")
     window.close()

@@ -20,8 +20,10 @@ from habits import (
 )
 from measure import cpu_s
 from outside import (
+    closing_in_mid_answer_is_asked_about,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
+    without_a_card_the_web_view_paints_itself,
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
 )
@@ -290,11 +292,13 @@ SCENARIOS = [
     what_the_desktop_asks_is_shown_in_the_one_window,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
+    without_a_card_the_web_view_paints_itself,
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
     the_page_is_fenced_in,
     killed_in_mid_answer,
     closed_in_mid_answer,
+    closing_in_mid_answer_is_asked_about,
     an_idle_window_costs_nothing,
 ]
 

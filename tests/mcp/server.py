@@ -49,6 +49,29 @@ RESOURCES = [
 TEMPLATES = [{"uriTemplate": "note://named/{name}", "name": "A note by its name", "mimeType": "text/plain"}]
 
 
+PROMPTS = [
+    {"name": "greet", "title": "Greet somebody", "description": "In a tone.",
+     "arguments": [{"name": "who", "required": True}, {"name": "tone", "description": "Warm, if none is given."}]},
+    {"name": "plain", "description": "Asks for the news."},
+    {"name": "dialogue", "description": "A question with an answer before it."},
+    {"name": "picture", "description": "Has a part that is no text."},
+]
+
+
+def prompt(name, arguments):
+    """The messages of a prompt; None where there is no such thing."""
+    says = lambda role, text: {"role": role, "content": {"type": "text", "text": text}}
+    if name == "greet" and "who" in arguments:
+        return [says("user", f"Greet {arguments['who']} in a {arguments.get('tone', 'warm')} tone.")]
+    if name == "plain":
+        return [says("user", "What is new?")]
+    if name == "dialogue":
+        return [says("user", "Ready?"), says("assistant", "Yes."), says("user", "Then go.")]
+    if name == "picture":
+        return [{"role": "user", "content": {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}}]
+    return None
+
+
 class Server:
     def __init__(self, flags):
         self.flags = flags
@@ -138,7 +161,8 @@ class Server:
                 time.sleep(3600)
             result = {
                 "protocolVersion": self.flags.revision,
-                "capabilities": {"tools": {"listChanged": True}} | ({} if self.flags.no_resources else {"resources": {}}),
+                "capabilities": {"tools": {"listChanged": True}} | ({} if self.flags.no_resources else {"resources": {}})
+                | ({} if self.flags.no_prompts else {"prompts": {}}),
                 "serverInfo": {"name": "tests", "version": "1"},
             }
         elif method == "ping":
@@ -154,6 +178,13 @@ class Server:
             result = contents and {"contents": contents}
             if result is None:
                 error = {"code": -32002, "message": "Resource not found"}
+        elif method == "prompts/list" and not self.flags.no_prompts:
+            result = self.page(message, "prompts", PROMPTS)
+        elif method == "prompts/get" and not self.flags.no_prompts:
+            messages = prompt(message["params"]["name"], message["params"].get("arguments") or {})
+            result = messages and {"messages": messages}
+            if result is None:
+                error = {"code": -32602, "message": "Unknown prompt, or an argument is missing"}
         elif method == "tools/call":
             result = self.call(message["params"]["name"], message["params"].get("arguments") or {}, request, say)
             if result is None:
@@ -258,6 +289,7 @@ def main():
     parser.add_argument("--page", type=int, default=100, help="tools of a page of the list")
     parser.add_argument("--no-resources", action="store_true")
     parser.add_argument("--no-templates", action="store_true")
+    parser.add_argument("--no-prompts", action="store_true")
     parser.add_argument("--revision", default=REVISION)
     parser.add_argument("--deaf", action="store_true", help="never answers the greeting")
     parser.add_argument("--chatty", action="store_true", help="prints a greeting that is no message")

@@ -61,6 +61,14 @@ fn what_servers_offer_is_listed_and_read() {
     let read = |uri: &str| home.json(&["tools", "read", "lab", uri])["text"].clone();
     assert_eq!(read("note://today"), "# Today\n\nFeed the fox.\n");
     assert_eq!(read("note://named/ann"), "A note called ann.");
+    let prompts = home.json(&["tools", "prompts", "lab"]);
+    assert_eq!(
+        (&prompts[0]["name"], &prompts[0]["arguments"][0]["required"]),
+        (&json!("greet"), &json!(true))
+    );
+    let greeting = home.json(&["tools", "prompt", "lab", "greet", "who=Ada"]);
+    assert_eq!(greeting["text"], "Greet Ada in a warm tone.");
+    assert_eq!(home.error(&["tools", "prompt", "lab", "greet", "Ada"]).1["code"], "tools.argument");
     let (code, error) = home.error(&["tools", "read", "lab", "note://picture"]);
     assert_eq!((code, &error["code"]), (3, &json!("tools.binary")), "{error}");
 }

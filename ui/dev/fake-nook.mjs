@@ -118,10 +118,12 @@ const CALLS = {
   search: () => ({ titles: [], messages: [] }),
   text_scan: (a) => (/[\u200b-\u200f\u202a-\u202e\u2060-\u2064]/.test(a.text) ? [{ type: 'hidden', at: 0, count: 1, names: ['U+202E'] }] : []),
   draft_count: (a) => ({ tokens: 40 + Math.ceil(a.text.length / 4), context_limit: 8192, can_think_or_not: true, attachments: (a.attachments ?? []).map((id) => ({ id, tokens: 120, tokens_whole: 120, whole: true })) }),
+  context_parts: (a) => ({ before: a.conversation ? 1200 : 160, system: 64, tools: 96, files: a.conversation ? 310 : 0 }),
   attachment_add: ({ name, base64 }) => attached(name, Buffer.from(base64, 'base64')),
   attachment_remove: () => null,
   attachment_text: ({ id }) => ({ attachment: files.get(id).info, text: files.get(id).text, start: 0, total: files.get(id).text.length }),
   kv_stats: () => KV,
+  machine_memory: () => ({ ours_bytes: 1_420_000_000, free_bytes: 9_900_000_000, total_bytes: 16_700_000_000 }),
   message_tokens: (a) => {
     const it = [...conversations.values()].flatMap((c) => c.messages).find((m) => m.id === a.message);
     const words = it.text.match(/\s*\S+/g) ?? [];

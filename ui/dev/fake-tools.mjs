@@ -24,6 +24,15 @@ const PLUGINS = [
   plugin('broken', 'broken', { version: '', error: error('plugin.manifest', 'plugin.toml of "broken" has no name.', 'Add name = "…" to it.') }),
 ];
 
+const argument = (name, description, required = false) => ({ name, title: name, description, required });
+const PROMPTS = {
+  t1: [
+    { name: 'summarise', title: 'Summarise a note', description: 'What a note says, in a few sentences.', arguments: [argument('path', 'Within the folders that are allowed.', true), argument('sentences', 'Three, if nothing is said.')] },
+    { name: 'tidy', title: 'Tidy my notes', description: 'Looks for notes that say the same and for links that lead nowhere.', arguments: [] },
+  ],
+  t3: [{ name: 'plan_day', title: 'Plan the day', description: '', arguments: [] }],
+};
+
 export function toolCalls(publish) {
   let servers = [...SERVERS];
   let plugins = [...PLUGINS];
@@ -46,6 +55,8 @@ export function toolCalls(publish) {
       if (a.tool === undefined || a.tool === null) return put({ ...it, allowed: a.allowed });
       return put({ ...it, tools: it.tools.map((one) => (one.name === a.tool ? { ...one, enabled: a.enabled ?? one.enabled, allowed: a.allowed ?? one.allowed } : one)) });
     },
+    tool_prompts: (a) => PROMPTS[a.id] ?? [],
+    tool_prompt: (a) => ({ text: `${a.name}: ${Object.values(a.arguments).join(', ')}` }),
     plugins_list: () => plugins,
     plugin_switch: (a) => { plugins = plugins.map((it) => (it.folder === a.name ? { ...it, enabled: a.enabled, changed: false } : it)); return plugins; },
   };

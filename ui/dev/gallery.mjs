@@ -73,6 +73,15 @@ const VIEWS = {
     await page.getByText('What is an inglenook?').first().click();
     await id(page, 'message-assistant').waitFor();
   },
+  slash: async (page) => {
+    await id(page, 'composer').pressSequentially('/');
+    await id(page, 'slash-menu').waitFor();
+  },
+  'slash-form': async (page) => {
+    await id(page, 'composer').pressSequentially('/summ');
+    await id(page, 'slash-prompt').click();
+    await id(page, 'prompt-form').waitFor();
+  },
   context: async (page) => {
     await first(page);
     await id(page, 'context-ring').click();

@@ -58,6 +58,29 @@ describe('what servers of tools offer', () => {
 });
 
 describe('files of a draft', () => {
+  it('are told by their names once the application has them no more', async () => {
+    const backend = new FakeBackend();
+    backend.on('attachment_add', ({ name }) => attachment(name, { name }));
+    const attached = new Attached(backend);
+    await attached.addFile('c', new File(['a'], 'here.md'));
+    await attached.addFile(null, new File(['b'], 'gone.md'));
+    await attached.check();
+    expect(attached.isReady('c') && attached.isReady(null)).toBe(true);
+    backend.on('attachment_text', ({ id }) => {
+      if (id === 'gone.md')
+        throw new BackendError({ code: 'session.not_found', message: '', remedy: '' });
+      return { attachment: attachment(id), text: 'a', start: 0, total: 1 };
+    });
+    await attached.check();
+    expect(attached.of('c').map((it) => [it.name, it.state])).toEqual([['here.md', 'ready']]);
+    expect(attached.of(null).map((it) => [it.name, it.state, it.error?.code])).toEqual([
+      ['gone.md', 'failed', 'attachment.gone'],
+    ]);
+    expect(attached.files(null)).toEqual([]);
+    attached.forget(null);
+    attached.forget('c');
+  });
+
   it('are read by the application, and removed there when they are removed here', async () => {
     const backend = new FakeBackend();
     const sent: string[] = [];

@@ -7,6 +7,9 @@ const counted = (over: Partial<Counted>): Counted => ({
   used: 300,
   limit: 1000,
   system: 40,
+  tools: 0,
+  files: 0,
+  drafted: 0,
   before: 240,
   longest: 0,
   ...over,
@@ -25,6 +28,11 @@ describe('the parts of a context', () => {
       { longest: 9000 },
       'system 40, history 200, message 60, answer 700',
     ],
+    [
+      'tools and files',
+      { tools: 30, files: 50, drafted: 20 },
+      'system 40, tools 30, files 70, history 120, message 40, answer 700',
+    ],
     ['no draft', { before: 300 }, 'system 40, history 260, answer 700'],
     ['nobody says how much it holds', { limit: 0 }, 'system 40, history 200, message 60'],
     ['more than it holds', { used: 1200, before: 240 }, 'system 40, history 200, message 960'],
@@ -38,19 +46,18 @@ describe('the parts of a context', () => {
 });
 
 describe('their counts', () => {
-  const asked = { conversation: 'c', model: null, system: 'Be brief.' };
+  const asked = { conversation: 'c', model: null, options: null };
+  const counts = { before: 107, system: 9, tools: 20, files: 0 };
 
-  it('leave the markup around an empty question out', async () => {
+  it('are asked for once, and the last question counts', async () => {
     const backend = new FakeBackend();
-    backend.on('draft_count', ({ conversation, text }) => ({
-      tokens: (conversation === null ? 7 : 107) + text.length,
-      context_limit: 100,
-      can_think_or_not: false,
-      attachments: [],
-    }));
+    backend.on('context_parts', ({ conversation }) =>
+      conversation === 'c' ? counts : { ...counts, before: 0 },
+    );
     const state = new ContextParts(backend);
-    await state.ask(asked);
-    expect(state.counts).toEqual({ system: 9, before: 107 });
+    await Promise.all([state.ask({ ...asked, conversation: null }), state.ask(asked)]);
+    expect(state.counts).toEqual(counts);
+    expect(backend.called).toEqual(['context_parts', 'context_parts']);
   });
 
   it('are missing where they cannot be had', async () => {

@@ -78,6 +78,7 @@ calls! {
     "send": SendArgs => TurnStarted, |app, args| app.send(args);
     "temporary_send": TemporaryArgs => TurnArgs, |app, args| app.temporary_send(args);
     "draft_count": DraftArgs => DraftCount, |app, args| app.draft_count(&args);
+    "context_parts": DraftArgs => ContextParts, |app, args| app.context_parts(&args);
     "retry": RetryArgs => TurnStarted, |app, args| app.retry(&args.conversation);
     "turn_cancel": TurnArgs => (), |app, args| app.turn_cancel(&args.turn);
     "conversation_prefetch": IdArgs => (), |app, args| app.conversation_prefetch(&args.id);
@@ -86,6 +87,7 @@ calls! {
     "checkpoint_restore": IdArgs => ConversationSummary, |app, args| app.checkpoint_restore(&args.id);
     "checkpoint_remove": IdArgs => (), |app, args| app.checkpoint_remove(&args.id);
     "kv_stats": NoArgs => KvInfo, |app, _| app.kv_stats();
+    "machine_memory": NoArgs => MemoryInfo, |app, _| Ok(app.machine_memory());
     "models_list": NoArgs => Vec<ModelEntry>, |app, _| app.models_list();
     "model_add": PathArgs => ModelEntry, |app, args| app.model_add(&args.path);
     "model_verify": IdArgs => ModelVerified, |app, args| app.model_verify(&args.id);
@@ -122,6 +124,8 @@ calls! {
     "tool_decide": ToolDecideArgs => (), |app, args| app.tool_decide(&args);
     "tool_resources": IdArgs => ToolResources, |app, args| app.tool_resources(&args.id);
     "tool_resource_attach": ToolResourceArgs => Attachment, |app, args| app.tool_resource_attach(&args.id, &args.uri);
+    "tool_prompts": IdArgs => Vec<ToolPrompt>, |app, args| app.tool_prompts(&args.id);
+    "tool_prompt": ToolPromptArgs => ToolPromptText, |app, args| app.tool_prompt(&args);
     "tool_stop": MessageArgs => (), |app, args| app.tool_stop(&args.message);
     "plugins_list": NoArgs => Vec<PluginInfo>, |app, _| app.plugins_list();
     "plugin_switch": PluginSwitchArgs => Vec<PluginInfo>, |app, args| app.plugin_switch(&args);

@@ -128,6 +128,7 @@ pub fn stats(finished: &Finished) -> TurnStats {
         prefill_tok_s: finished.prefill_tok_s,
         decode_tok_s: finished.decode_tok_s,
         is_about: finished.is_about,
+        thought_ms: 0.0,
         answered_by: finished.answered_by.clone(),
     }
 }

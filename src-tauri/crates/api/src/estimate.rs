@@ -49,7 +49,14 @@ pub struct Speeds {
     /// The same of models that caches hold between two tokens.
     #[serde(default)]
     pub cached: BTreeMap<String, f64>,
-    /// Seconds that a layer takes beside its weights: work that is handed out and waited for, norms, rotations.
+    #[serde(flatten)]
+    pub beside: Beside,
+}
+
+/// What a token costs beside its weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Seconds of a layer: work that is handed out and waited for, norms, rotations.
     pub layer_s: f64,
     /// Seconds for one value of a query against one position.
     pub attended_s: f64,
@@ -178,8 +185,8 @@ pub fn tok_s(sizes: &Sizes, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> 
     let depth = depth as usize;
     // heads that share keys compute on what was read once: whichever takes longer hides the other
     let read = sizes.kv_read(depth, kv.dtype()) as f64 / speeds.of_context()?;
-    seconds += read.max(sizes.attended(depth) as f64 * speeds.attended_s);
-    seconds += sizes.n_layers() as f64 * speeds.layer_s;
+    seconds += read.max(sizes.attended(depth) as f64 * speeds.beside.attended_s);
+    seconds += sizes.n_layers() as f64 * speeds.beside.layer_s;
     (seconds > 0.0).then(|| 1.0 / seconds)
 }
 

@@ -97,8 +97,8 @@ use running_turn::{Had, Place, Turn};
 pub use served::Served;
 pub use session::compress as strategies;
 use spawn::spawn;
-pub use tools::{CallStop, Offer};
-use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, TurnEventKind};
+pub use tools::{CallStop, Offer, prompt_arguments};
+use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, MemoryInfo, TurnEventKind};
 use worker::protocol::{Counted, Embedded, Facts, KvStats, Loaded, WorkerEvent, WorkerRequest};
 
 /// Events that a slow watcher of the application may fall behind before it has to look anew.
@@ -399,6 +399,20 @@ impl App {
 
     pub fn dirs(&self) -> &Dirs {
         &self.running.dirs
+    }
+
+    /// Whether an answer is being written.
+    pub fn is_answering(&self) -> bool {
+        self.shared().state().n_open() > 0
+    }
+
+    /// How much memory there is, and how much of it is ours.
+    pub fn machine_memory(&self) -> MemoryInfo {
+        MemoryInfo {
+            ours_bytes: resident::program_bytes(),
+            free_bytes: resident::free_bytes(),
+            total_bytes: resident::total_bytes(),
+        }
     }
 
     pub fn app_info(&self) -> AppInfo {

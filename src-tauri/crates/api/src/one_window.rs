@@ -30,8 +30,7 @@ impl OneWindow {
         let folder = Dirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
         let (lock, bell) = (folder.join("window.lock"), folder.join("window.bell"));
-        if !FileLock::is_held(&lock)? {
-            let _lock = FileLock::create(&lock)?;
+        if let Some(_lock) = FileLock::try_take(&lock)? {
             return Ok(Taken::First(Self { _lock, bell: bell::Bell::hang(&bell) }));
         }
         if bell::ring(&bell, asked) {

@@ -49,6 +49,8 @@ struct Growing {
     turn: Arc<Turn>,
     answer: Answer,
     calls: Vec<ToolCall>,
+    /// When its reasoning began, and the last time that there was more of it.
+    thought: Option<(Duration, Duration)>,
     /// The user has been told that it isn't saved.
     complained: bool,
 }
@@ -59,7 +61,20 @@ impl Growing {
             Some(had) => Answer::with(&had.text, &had.reasoning, &had.ids, &had.fingerprint),
             None => Answer::default(),
         };
-        Self { turn, answer, calls: Vec::new(), complained: false }
+        Self { turn, answer, calls: Vec::new(), thought: None, complained: false }
+    }
+
+    /// More of the answer; what must be told before.
+    fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str, now: Duration) -> Option<TurnEventKind> {
+        if !reasoning.is_empty() {
+            self.thought = Some((self.thought.map_or(now, |(from, _)| from), now));
+        }
+        self.answer.push(id, text, reasoning)
+    }
+
+    /// Whole milliseconds; 0 where nothing was thought.
+    fn thought_ms(&self) -> f64 {
+        self.thought.map_or(0.0, |(from, to)| to.saturating_sub(from).as_millis() as f64)
     }
 }
 
@@ -202,7 +217,7 @@ impl Pump<'_> {
             self.growing.insert(id.into(), Growing::new(turn));
         }
         let Some(growing) = self.growing.get_mut(id) else { return };
-        let turn = &growing.turn;
+        let (turn, now) = (Arc::clone(&growing.turn), self.shared.clock.monotonic());
         match step {
             Step::Queued { position } => turn.tell(TurnEventKind::Queued { position }),
             Step::Loading { fraction } => turn.tell(TurnEventKind::Loading { fraction }),
@@ -231,12 +246,12 @@ impl Pump<'_> {
                 }
             }
             Step::Token { id, text, reasoning } => {
-                if let Some(before) = growing.answer.push(Some(id), &text, &reasoning) {
+                if let Some(before) = growing.push(Some(id), &text, &reasoning, now) {
                     turn.tell(before);
                 }
             }
             Step::Rest { text, reasoning } => {
-                if let Some(before) = growing.answer.push(None, &text, &reasoning) {
+                if let Some(before) = growing.push(None, &text, &reasoning, now) {
                     turn.tell(before);
                 }
             }
@@ -260,7 +275,8 @@ impl Pump<'_> {
     }
 
     fn done(&mut self, id: &str, finished: Finished) {
-        let stats = convert::stats(&finished);
+        let mut stats = convert::stats(&finished);
+        stats.thought_ms = self.growing.get(id).map_or(0.0, Growing::thought_ms);
         let state = match stats.finish {
             Finish::Cancelled => MessageState::Stopped,
             Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull | Finish::TimeUp => {
@@ -284,7 +300,9 @@ impl Pump<'_> {
 
     /// Saves a turn's end, then tells it.
     fn end(&mut self, id: &str, last: TurnEventKind, fill: impl FnOnce(Owed) -> Owed) {
-        let Some(Growing { turn, mut answer, calls, complained }) = self.growing.remove(id) else { return };
+        let Some(Growing { turn, mut answer, calls, complained, .. }) = self.growing.remove(id) else {
+            return;
+        };
         while let Some(event) = answer.take_untold() {
             turn.tell(event);
         }

@@ -78,6 +78,18 @@ pub fn used_bytes() -> Option<u64> {
     Some(system.process(pid)?.memory())
 }
 
+/// As `used_bytes`, of this process and those of the same program that it has started. None: the system doesn't say.
+pub fn program_bytes() -> Option<u64> {
+    let mut system = System::new().ok()?;
+    let me = sysinfo::get_current_pid().ok()?;
+    let kind = ProcessRefreshKind::nothing().with_memory();
+    system.refresh_processes_specifics(ProcessesToUpdate::All, false, kind);
+    let this = system.process(me)?;
+    let is_ours = |it: &&sysinfo::Process| it.parent() == Some(me) && it.name() == this.name();
+    let workers: u64 = system.processes().values().filter(is_ours).map(sysinfo::Process::memory).sum();
+    Some(this.memory() + workers)
+}
+
 fn this_process(system: &mut System) -> Option<Pid> {
     let pid = sysinfo::get_current_pid().ok()?;
     let kind = ProcessRefreshKind::nothing().with_memory();
@@ -123,6 +135,7 @@ mod tests {
     fn the_system_says_how_much_is_free_and_used() {
         assert!(free_bytes().is_none_or(|free| free > 0));
         assert!(used_bytes().is_none_or(|used| used > 0));
+        assert!(program_bytes().is_none_or(|used| used > 0));
         assert!(!may_settle(u64::MAX));
     }
 }

@@ -25,9 +25,9 @@ mod tree;
 
 pub use attachments::*;
 pub use connections::{ConnectionInfo, ConnectionPurpose, ConnectionsArgs};
-pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier};
+pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier, MemoryInfo};
 pub use downloads::*;
-pub use draft::{DraftArgs, DraftCount};
+pub use draft::{ContextParts, DraftArgs, DraftCount};
 pub use library::*;
 pub use look::{Looked, PickArgs, TokenShare};
 pub use plugins::*;
@@ -368,6 +368,10 @@ pub struct TurnStats {
     pub ttft_ms: f64,
     pub prefill_tok_s: f64,
     pub decode_tok_s: f64,
+    /// From the first token of its reasoning to the last; 0 where it had none.
+    #[serde(default)]
+    #[ts(optional, as = "Option<f64>")]
+    pub thought_ms: f64,
     /// The counts of tokens are estimates.
     #[serde(default)]
     #[ts(optional, as = "Option<bool>")]

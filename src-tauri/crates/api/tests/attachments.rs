@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use api::App;
 use api::types::{
-    Attachment, AttachmentKind, DraftArgs, DraftCount, ExportFormat, Message, SearchArgs, SendArgs, Source,
-    TurnEventKind, TurnStarted, TurnStats,
+    Attachment, AttachmentKind, ConversationOptions, DraftArgs, DraftCount, ExportFormat, Message,
+    SearchArgs, SendArgs, Source, TurnEventKind, TurnStarted, TurnStats,
 };
 use common::{Home, found_in};
 use serde_json::json;
@@ -280,4 +280,39 @@ fn a_file_goes_for_good_with_its_message() {
     assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
     drop(app);
     assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_context_is_told_by_its_parts() {
+    let home = Home::new("attach-parts");
+    let app = open(&home, 1024);
+    let options = ConversationOptions { system_prompt: Some("Answer briefly.".into()), ..Default::default() };
+    let fresh = DraftArgs { options: Some(options.clone()), ..DraftArgs::default() };
+    let parts = app.context_parts(&fresh).unwrap();
+    assert!(parts.system > 0 && parts.before == parts.system, "{parts:?}");
+    assert_eq!((parts.tools, parts.files), (0, 0));
+
+    // What the first message costs counts the system prompt that it will be sent with.
+    let file = attach(&app, "plan.md", "# Plan\n\nAdd a model, then ask it.\n");
+    let text = "What is the plan?";
+    let first = DraftArgs { text: text.into(), attachments: vec![file.id.clone()], ..fresh };
+    let counted = app.draft_count(&first).unwrap();
+    let args = SendArgs {
+        text: text.into(),
+        attachments: vec![file.id],
+        options: Some(options),
+        ..SendArgs::default()
+    };
+    let started = app.send(args).unwrap();
+    let events: Vec<_> = app.watch_turn(&started.turn, 0).unwrap().flatten().collect();
+    let Some(TurnEventKind::Done { stats }) = events.last().map(|event| &event.kind) else {
+        panic!("{events:?}")
+    };
+    assert_eq!(stats.prompt_tokens, counted.tokens);
+
+    let conversation = Some(started.conversation);
+    let then = app.context_parts(&DraftArgs { conversation, ..DraftArgs::default() }).unwrap();
+    let cost = counted.attachments[0].tokens;
+    assert_eq!(then.system, parts.system);
+    assert!(then.files.abs_diff(cost) <= 3 && then.before > then.system + then.files, "{then:?} {cost}");
 }

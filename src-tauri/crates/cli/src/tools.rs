@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use api::types::{
-    PluginInfo, PluginSwitchArgs, ToolResources, ToolServerAddArgs, ToolServerInfo, ToolServerSpec,
-    ToolServerState, ToolServerUpdateArgs,
+    PluginInfo, PluginSwitchArgs, ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolResources,
+    ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerState, ToolServerUpdateArgs,
 };
 use api::{App, Error, Result};
 use clap::{Args, Subcommand};
@@ -59,6 +59,17 @@ pub enum ToolsVerb {
     Read {
         id: String,
         uri: String,
+    },
+    /// What a server has words for
+    Prompts {
+        id: String,
+    },
+    /// Print a prompt of a server, filled in; `nook run --prompt "$(nook tools prompt …)"` asks it
+    Prompt {
+        id: String,
+        name: String,
+        /// What it asks for, NAME=VALUE
+        arguments: Vec<String>,
     },
     On {
         id: String,
@@ -139,6 +150,15 @@ pub fn tools(global: &Global, args: ToolsArgs) -> Result<()> {
             let text = app.tool_resource_text(&id, &uri)?;
             if global.json { out::json(&json!({ "uri": uri, "text": text })) } else { out::text(&text) }
         }
+        ToolsVerb::Prompts { id } => {
+            let offered = app.tool_prompts(&id)?;
+            if global.json { out::json(&offered) } else { prompt_lines(&offered) }
+        }
+        ToolsVerb::Prompt { id, name, arguments } => {
+            let arguments = api::prompt_arguments(&arguments)?;
+            let prompt = app.tool_prompt(&ToolPromptArgs { id, name, arguments })?;
+            if global.json { out::json(&prompt) } else { out::text(&prompt.text) }
+        }
         ToolsVerb::On { id } => show(switch(id, true)?),
         ToolsVerb::Off { id } => show(switch(id, false)?),
         ToolsVerb::Rm { id } => {
@@ -201,6 +221,20 @@ fn resource_lines(offered: &ToolResources) {
     }
     if offered.resources.is_empty() && offered.templates.is_empty() {
         out::log("it offers nothing to be read");
+    }
+}
+
+fn prompt_lines(offered: &[ToolPrompt]) {
+    for it in offered {
+        let argument = |it: &ToolPromptArgument| match it.required {
+            true => format!(" {}=…", it.name),
+            false => format!(" [{}=…]", it.name),
+        };
+        out::line(&format!("{}{}", it.name, it.arguments.iter().map(argument).collect::<String>()));
+        it.description.lines().take(1).for_each(|line| out::line(&format!("    {line}")));
+    }
+    if offered.is_empty() {
+        out::log("it has no prompts");
     }
 }
 

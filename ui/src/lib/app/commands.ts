@@ -1,4 +1,5 @@
 /** What each command does, whether a key, the palette or a button gives it. */
+import type { ToolDecision } from '../backend/bindings';
 import { commandFor, isMac, isTyping, type CommandId } from '../shared/keys';
 import type { Inglenook } from './inglenook.svelte';
 import { zoom } from './zoom';
@@ -32,6 +33,18 @@ const inChat =
     const { id } = app.chat;
     if (id !== null) work(app, id);
     return id !== null;
+  };
+
+/** For the call that asks for leave. */
+const decides =
+  (decision: ToolDecision): Command =>
+  (app) => {
+    const { asking, shown } = app.chat;
+    const message = shown.at(-1);
+    if (app.ui.view !== 'chat' || !asking || !message) return false;
+    const args = { message: message.id, call: asking.id, decision };
+    void app.attempt(() => app.backend.call('tool_decide', args));
+    return true;
   };
 
 const COMMANDS: Record<CommandId, Command> = {
@@ -93,6 +106,12 @@ const COMMANDS: Record<CommandId, Command> = {
     const code = lastCode(app.chat.shown.map((it) => it.text));
     if (code !== null) void app.copy(code);
   }),
+  // Always used up: a browser would print the page as it stands, most of the chat undrawn.
+  print: always((app) => {
+    if (app.ui.view === 'chat' && app.chat.shown.length > 0) app.ui.printing = true;
+  }),
+  'tool-allow': decides('allow_once'),
+  'tool-deny': decides('deny'),
   rename: inChat((app, id) => {
     app.ui.sidebar = true;
     app.ui.renaming = id;

@@ -4,7 +4,6 @@
  */
 import { asErrorInfo, type Backend } from '../backend/backend';
 import { copyText } from '../shared/clipboard';
-import { shortened } from '../shared/format';
 import type * as api from '../backend/bindings';
 import { Toasts, type Action } from '../shared/toasts.svelte';
 import { ChatState } from '../state/chat.svelte';
@@ -21,6 +20,7 @@ import { LibraryState } from '../state/library.svelte';
 import { ModelsState } from '../state/models.svelte';
 import { ScanState } from '../state/scan.svelte';
 import { PresetsState } from '../state/presets.svelte';
+import { PromptsState } from '../state/prompts.svelte';
 import { SearchState } from '../state/search.svelte';
 import { SettingsState } from '../state/settings.svelte';
 import { TEMPORARY } from '../state/temporary';
@@ -59,6 +59,7 @@ export class Inglenook {
   readonly models: ModelsState;
   readonly scan: ScanState;
   readonly presets: PresetsState;
+  readonly prompts: PromptsState;
   readonly own: OwnOptions;
   readonly search: SearchState;
   /** As `search`, for the palette. */
@@ -109,6 +110,7 @@ export class Inglenook {
     this.models = new ModelsState(backend);
     this.scan = new ScanState(backend);
     this.presets = new PresetsState(backend);
+    this.prompts = new PromptsState(backend);
     this.own = new OwnOptions(backend, this.chat, this.presets);
     this.search = new SearchState(backend);
     this.finder = new SearchState(backend);
@@ -128,6 +130,8 @@ export class Inglenook {
     const open = sessionStorage.getItem(OPEN_KEY);
     if (open && this.conversations.find(open)) await this.chat.open(open);
     const never = new AbortController().signal;
+    const closing = () => (this.ui.closing = 'asked');
+    void this.backend.watchClosing?.(closing, never).catch(() => undefined);
     // A window that nobody can ask for anything is a window still.
     await this.backend.watchAsked?.((asked) => show(this, asked), never).catch(() => undefined);
   }
@@ -172,20 +176,8 @@ export class Inglenook {
     void this.attempt(() => this.trash.load());
   }
 
-  async deleteConversation(id: string): Promise<void> {
-    const title = shortened(this.conversations.find(id)?.title ?? t('common.chat'));
-    await this.attempt(async () => {
-      await this.conversations.remove(id);
-      if (this.chat.id === id) this.newChat();
-      const action = this.undo(() => this.conversations.restore(id));
-      this.toasts.show({
-        text: t('chat.deleted', { title }),
-        tone: 'plain',
-        action,
-      });
-    });
-  }
-
+  readonly deleteConversation = (id: string) => keeping.deleteConversation(this, id);
+  readonly print = (id: string) => keeping.print(this, id);
   readonly addFolder = (inside: string | null = null) => keeping.addFolder(this, inside);
   readonly openMessage = (id: string, message: string) => keeping.openMessage(this, id, message);
   readonly branchOff = (message: string) => keeping.branchOff(this, message);
@@ -247,6 +239,8 @@ export class Inglenook {
       this.info = info;
       this.failure = null;
       applySettings(this);
+      void this.attached.check();
+      void this.instruments.weigh();
     } catch (thrown) {
       this.failure = asErrorInfo(thrown);
     }
@@ -255,7 +249,7 @@ export class Inglenook {
   #apply(event: api.AppEvent): void {
     const first = [this.conversations, this.chat, this.folders, this.trash, this.models];
     const then = [this.downloads, this.library, this.presets, this.settings, this.tools];
-    const all = [...first, ...then, this.queued, this.#notifier];
+    const all = [...first, ...then, this.queued, this.instruments, this.#notifier];
     all.forEach((it) => it.apply(event));
     if (event.type === 'notice') this.#say(event.error);
     if (event.type === 'setting_changed') applySettings(this);

@@ -1,7 +1,26 @@
 /** Messages, models, presets and settings where they need more than their own store. */
 import type { ModelEntry, Preset, SettingRow } from '../backend/bindings';
 import type { Inglenook } from './inglenook.svelte';
+import { shortened } from '../shared/format';
 import { t } from '../i18n';
+
+/** Into the trash; it can be had back at once. */
+export async function deleteConversation(app: Inglenook, id: string): Promise<void> {
+  const title = shortened(app.conversations.find(id)?.title ?? t('common.chat'));
+  await app.attempt(async () => {
+    await app.conversations.remove(id);
+    if (app.chat.id === id) app.newChat();
+    const action = app.undo(() => app.conversations.restore(id));
+    app.toasts.show({ text: t('chat.deleted', { title }), tone: 'plain', action });
+  });
+}
+
+/** Printed from the page, so that it has to be on it. */
+export async function print(app: Inglenook, id: string): Promise<void> {
+  app.ui.showChat();
+  await app.chat.open(id);
+  app.ui.printing = app.chat.id === id && app.chat.shown.length > 0;
+}
 
 /** The preset after the one in use, round and round. */
 export async function nextPreset(app: Inglenook): Promise<void> {

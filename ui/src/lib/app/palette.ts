@@ -28,7 +28,10 @@ const RECENT = 5;
 const MOST_OF_A_KIND = 7;
 
 /** Those that make no sense from here. */
-const HIDDEN: readonly CommandId[] = ['palette', 'edit-last', 'focus-composer', 'stop', 'chat'];
+const HIDDEN: readonly CommandId[] = [
+  ...(['palette', 'edit-last', 'focus-composer', 'stop', 'chat'] as const),
+  ...(['tool-allow', 'tool-deny'] as const),
+];
 
 export function items(app: Inglenook): Item[] {
   const mac = isMac();

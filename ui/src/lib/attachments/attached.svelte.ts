@@ -104,6 +104,26 @@ export class Attached {
       void this.#backend.call('attachment_remove', { id: gone.file.id }).catch(() => undefined);
   }
 
+  /** Whether the application still has them: one that was started anew has not, and each chip says so by its name. */
+  async check(): Promise<void> {
+    const kept = [...this.#chosen].flatMap(([key, list]) =>
+      list.map((chosen) => ({ key, chosen })),
+    );
+    await Promise.all(
+      kept.map(async ({ key, chosen }) => {
+        if (chosen.file === null) return;
+        try {
+          await this.#backend.call('attachment_text', { id: chosen.file.id, at: null });
+        } catch (thrown) {
+          // Who can't be reached may have it still.
+          if (asErrorInfo(thrown).code.startsWith('ui.')) return;
+          const error = { code: 'attachment.gone', message: t('files.gone'), remedy: '' };
+          this.#change(key, chosen.key, { state: 'failed', file: null, error });
+        }
+      }),
+    );
+  }
+
   /** They went with a message. */
   forget(conversation: string | null): void {
     this.#set(conversation, []);
@@ -133,27 +153,30 @@ export class Attached {
     try {
       const file = await read();
       const { name, bytes } = file;
-      this.#change(conversation, key, { name, bytes, state: 'ready', file });
+      this.#change(keyOf(conversation), key, { name, bytes, state: 'ready', file });
     } catch (thrown) {
-      this.#change(conversation, key, { state: 'failed', error: asErrorInfo(thrown) });
+      this.#change(keyOf(conversation), key, { state: 'failed', error: asErrorInfo(thrown) });
     }
     return key;
   }
 
-  #change(conversation: string | null, key: number, change: Partial<Chosen>): void {
-    const list = this.of(conversation);
-    this.#set(
-      conversation,
+  #change(place: string, key: number, change: Partial<Chosen>): void {
+    const list = this.#chosen.get(place) ?? [];
+    this.#put(
+      place,
       list.map((it) => (it.key === key ? { ...it, ...change } : it)),
     );
   }
 
   #set(conversation: string | null, chosen: readonly Chosen[]): void {
-    const key = keyOf(conversation);
-    this.#chosen.set(key, chosen);
+    this.#put(keyOf(conversation), chosen);
+  }
+
+  #put(place: string, chosen: readonly Chosen[]): void {
+    this.#chosen.set(place, chosen);
     const files = chosen.flatMap((it) => it.file ?? []);
-    if (files.length === 0) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify(files));
+    if (files.length === 0) sessionStorage.removeItem(place);
+    else sessionStorage.setItem(place, JSON.stringify(files));
   }
 }
 

@@ -3,6 +3,15 @@ import type { Inglenook } from '../app/inglenook.svelte';
 import { t } from '../i18n';
 import { insert, pasted } from './paste';
 
+/** Pastes that are to stand in the message box whatever they are: the browser's own key for text as it is. */
+export const isRawPaste = (
+  event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'altKey'>,
+): boolean =>
+  event.key.toLowerCase() === 'v' &&
+  (event.ctrlKey || event.metaKey) &&
+  event.shiftKey &&
+  !event.altKey;
+
 export function takePaste(app: Inglenook, event: ClipboardEvent): void {
   const taken = pasted(event.clipboardData);
   const { id } = app.chat;

@@ -55,7 +55,8 @@ export interface Backend {
   pickFile?(kind: 'import' | 'backup' | 'attach'): Promise<string | null>;
   /** Where to write a file. Null: the user changed their mind. */
   pickSave?(name: string): Promise<string | null>;
-  openDataDir?(): Promise<void>;
+  /** Shows a folder of ours in the system's file manager. */
+  openDir?(which: 'data' | 'log'): Promise<void>;
   /** As `pickModelFile`, for a folder. */
   pickFolder?(): Promise<string | null>;
   /** Hands on what files are held over the window, and let go, until `signal` fires. */
@@ -68,23 +69,29 @@ export interface Backend {
   notify?(title: string, text: string): Promise<void>;
   /** Puts an icon beside the clock, or takes it away (null). Absent where there is no window of ours. */
   setTray?(labels: TrayLabels | null): Promise<void>;
+  /** Tells that the window is to be closed while an answer is being written, until `signal` fires. */
+  watchClosing?(onAsked: () => void, signal: AbortSignal): Promise<void>;
+  /** What the user said to that: the program ends, or goes on. */
+  closeWindow?(close: boolean): Promise<void>;
   /** Opens an address outside, after the user was shown it. Absent where that isn't possible. */
   openLink?(url: string): void;
 }
 
 export class BackendError extends Error {
-  readonly code: string;
-  readonly remedy: string;
+  readonly info: ErrorInfo;
 
   constructor(info: ErrorInfo) {
     super(info.message);
     this.name = 'BackendError';
-    this.code = info.code;
-    this.remedy = info.remedy;
+    this.info = info;
   }
 
-  get info(): ErrorInfo {
-    return { code: this.code, message: this.message, remedy: this.remedy };
+  get code(): string {
+    return this.info.code;
+  }
+
+  get remedy(): string {
+    return this.info.remedy;
   }
 }
 

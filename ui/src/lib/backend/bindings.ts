@@ -343,7 +343,11 @@ model?: string | null,
 /**
  * Files of the draft, by their ids.
  */
-attachments?: Array<string>, };
+attachments?: Array<string>, 
+/**
+ * What a conversation that is about to begin will have of its own; one that is there has its options.
+ */
+options?: ConversationOptions | null, };
 
 /**
  * What sending a draft would cost.
@@ -358,6 +362,10 @@ tokens: number, context_limit: number,
  */
 can_think_or_not: boolean, 
 /**
+ * The model knows grades of effort, such as `low`.
+ */
+has_efforts?: boolean, 
+/**
  * The count is an estimate: the vocabulary is elsewhere.
  */
 is_about?: boolean, 
@@ -365,6 +373,23 @@ is_about?: boolean,
  * Of each file of the draft.
  */
 attachments: Array<AttachmentCost>, };
+
+/**
+ * What a prompt consists of before the draft, in tokens. What is left of `before` is what was said.
+ */
+export type ContextParts = { 
+/**
+ * The whole prompt without the draft; none where a conversation is about to begin.
+ */
+before: number, system: number, 
+/**
+ * Descriptions of the tools that the model is told of.
+ */
+tools: number, 
+/**
+ * Of earlier messages, as far as the model is shown them.
+ */
+files: number, };
 
 export type TurnStarted = { turn: string, conversation: string, user_message: string, assistant_message: string, };
 
@@ -390,6 +415,10 @@ drafted_tokens: number,
  * Those of them that came true.
  */
 accepted_tokens: number, context_tokens: number, context_limit: number, load_ms: number, ttft_ms: number, prefill_tok_s: number, decode_tok_s: number, 
+/**
+ * From the first token of its reasoning to the last; 0 where it had none.
+ */
+thought_ms?: number, 
 /**
  * The counts of tokens are estimates.
  */
@@ -462,6 +491,19 @@ contexts: number, pages: KvPool, window_pages: KvPool, states: KvPool,
  * Of those that keep everything, in fewer bits.
  */
 aged_pages: KvPool, };
+
+/**
+ * Main memory, as the system counts it. Absent: it doesn't say.
+ */
+export type MemoryInfo = { 
+/**
+ * Of this program and its workers; pages of models that are mapped count, though they can be let go.
+ */
+ours_bytes: number | null, 
+/**
+ * What other programs could still have.
+ */
+free_bytes: number | null, total_bytes: number | null, };
 
 export type KvTier = { bytes: number, budget_bytes: number, hit_tokens: number, };
 
@@ -1528,6 +1570,36 @@ export type ToolResourceArgs = {
 id: string, uri: string, };
 
 /**
+ * A question that a server has words for.
+ */
+export type ToolPrompt = { 
+/**
+ * What it is asked for by.
+ */
+name: string, 
+/**
+ * What people call it.
+ */
+title: string, description: string, arguments: Array<ToolPromptArgument>, };
+
+/**
+ * Something that whoever asks has to say.
+ */
+export type ToolPromptArgument = { name: string, title: string, description: string, required: boolean, };
+
+export type ToolPromptArgs = { 
+/**
+ * Of the server.
+ */
+id: string, name: string, 
+/**
+ * By name.
+ */
+arguments: { [key in string]: string }, };
+
+export type ToolPromptText = { text: string, };
+
+/**
  * What a connection was made for.
  */
 export type ConnectionPurpose = "answer" | "model_list" | "count" | "search" | "download" | "catalogue" | "tool";
@@ -1604,6 +1676,7 @@ export type Calls = {
   send: { args: SendArgs; result: TurnStarted };
   temporary_send: { args: TemporaryArgs; result: TurnArgs };
   draft_count: { args: DraftArgs; result: DraftCount };
+  context_parts: { args: DraftArgs; result: ContextParts };
   retry: { args: RetryArgs; result: TurnStarted };
   turn_cancel: { args: TurnArgs; result: null };
   conversation_prefetch: { args: IdArgs; result: null };
@@ -1612,6 +1685,7 @@ export type Calls = {
   checkpoint_restore: { args: IdArgs; result: ConversationSummary };
   checkpoint_remove: { args: IdArgs; result: null };
   kv_stats: { args: NoArgs; result: KvInfo };
+  machine_memory: { args: NoArgs; result: MemoryInfo };
   models_list: { args: NoArgs; result: Array<ModelEntry> };
   model_add: { args: PathArgs; result: ModelEntry };
   model_verify: { args: IdArgs; result: ModelVerified };
@@ -1648,6 +1722,8 @@ export type Calls = {
   tool_decide: { args: ToolDecideArgs; result: null };
   tool_resources: { args: IdArgs; result: ToolResources };
   tool_resource_attach: { args: ToolResourceArgs; result: Attachment };
+  tool_prompts: { args: IdArgs; result: Array<ToolPrompt> };
+  tool_prompt: { args: ToolPromptArgs; result: ToolPromptText };
   tool_stop: { args: MessageArgs; result: null };
   plugins_list: { args: NoArgs; result: Array<PluginInfo> };
   plugin_switch: { args: PluginSwitchArgs; result: Array<PluginInfo> };

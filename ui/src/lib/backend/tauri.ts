@@ -90,8 +90,8 @@ export class TauriBackend implements Backend {
     return invoked('pick_model_file', {});
   }
 
-  openDataDir(): Promise<void> {
-    return invoked('open_data_dir', {});
+  openDir(which: 'data' | 'log'): Promise<void> {
+    return invoked('open_dir', { which });
   }
 
   pickFolder(): Promise<string | null> {
@@ -114,6 +114,14 @@ export class TauriBackend implements Backend {
 
   setTray(labels: TrayLabels | null): Promise<void> {
     return invoked('set_tray', { labels });
+  }
+
+  watchClosing(onAsked: () => void, signal: AbortSignal): Promise<void> {
+    return invoked('watch_closing', { channel: channelFor<null>(onAsked, signal) });
+  }
+
+  closeWindow(close: boolean): Promise<void> {
+    return invoked('close_window', { close });
   }
 
   notify(title: string, text: string): Promise<void> {

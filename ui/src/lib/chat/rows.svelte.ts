@@ -15,6 +15,10 @@ const NEAR_PX = 20;
 export class Rows {
   /** The end is followed while it grows, until the reader scrolls up. */
   following = $state(true);
+  /** Everything is drawn, for paper. */
+  all = $state(false);
+  /** Being at the end is no reason to follow it. */
+  still = false;
 
   readonly #heights = new Heights();
   readonly #rows: () => readonly RowKey[];
@@ -34,6 +38,7 @@ export class Rows {
     void this.#measured;
     const heights = this.#heights;
     heights.setRows(this.#rows());
+    if (this.all) return { first: 0, end: this.#rows().length, before: 0, after: 0 };
     const most = Math.max(0, heights.total - this.#view);
     const top = this.following ? most : Math.min(this.#top, most);
     const beyond = this.#view * BEYOND;
@@ -106,7 +111,7 @@ export class Rows {
     const top = scroller.scrollTop;
     const left = scroller.scrollHeight - scroller.clientHeight - top;
     // Only an upward move lets go: growth alone also widens the distance to the end.
-    if (left <= NEAR_PX) this.following = true;
+    if (left <= NEAR_PX) this.following ||= !this.still;
     else if (top < this.#lastTop) this.following = false;
     this.#lastTop = top;
     this.#top = top;

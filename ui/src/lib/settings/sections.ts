@@ -41,6 +41,7 @@ export const PANELS = [
 const GROUPS = {
   Look: 'look',
   Writing: 'writing',
+  Reading: 'reading',
   Answers: 'answers',
   Thinking: 'thinking',
   Guarding: 'guarding',

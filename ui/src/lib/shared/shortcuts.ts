@@ -9,6 +9,9 @@ export type CommandId =
   | 'edit-last'
   | 'copy-answer'
   | 'copy-code'
+  | 'print'
+  | 'tool-allow'
+  | 'tool-deny'
   | 'options'
   | 'next-preset'
   | 'instruments'
@@ -53,6 +56,9 @@ export const SHORTCUTS: readonly Shortcut[] = [
     ['edit-last', 'ArrowUp'],
     ['copy-answer', 'Mod+Shift+C'],
     ['copy-code', 'Mod+Shift+;'],
+    ['print', 'Mod+P'],
+    ['tool-allow', 'Mod+Alt+Enter'],
+    ['tool-deny', 'Mod+Alt+Backspace'],
     ['options', 'Mod+Shift+B'],
     ['next-preset', 'Mod+J'],
     ['instruments', 'Mod+I'],

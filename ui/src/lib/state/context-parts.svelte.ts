@@ -1,19 +1,20 @@
 /**
- * What of a prompt is the system prompt and what is the conversation so far, counted by the application. Asked for
- * when someone looks; an answer to an older question is dropped.
+ * What a prompt consists of before the draft, counted by the application. Asked for when someone looks; an answer to an
+ * older question is dropped.
  */
 import type { Backend } from '../backend/backend';
+import type { ContextParts as Counts, ConversationOptions } from '../backend/bindings';
 
 export interface Asked {
   readonly conversation: string | null;
   readonly model: string | null;
-  /** What stands before the conversation, for the model alone. */
-  readonly system: string;
+  /** What a chat that has no message yet will have of its own. */
+  readonly options: ConversationOptions | null;
 }
 
 export class ContextParts {
   /** Null: not known. */
-  counts = $state.raw<{ readonly system: number; readonly before: number } | null>(null);
+  counts = $state.raw<Counts | null>(null);
 
   readonly #backend: Backend;
   #question = 0;
@@ -22,19 +23,11 @@ export class ContextParts {
     this.#backend = backend;
   }
 
-  async ask({ conversation, model, system }: Asked): Promise<void> {
+  async ask(asked: Asked): Promise<void> {
     const question = ++this.#question;
-    const count = async (of: string | null, text: string) => {
-      const { tokens } = await this.#backend.call('draft_count', { conversation: of, model, text });
-      return tokens;
-    };
-    try {
-      // The markup around an empty question belongs to no part of it.
-      const before = await count(conversation, '');
-      const words = system === '' ? 0 : (await count(null, system)) - (await count(null, ''));
-      if (question === this.#question) this.counts = { system: words, before };
-    } catch {
-      if (question === this.#question) this.counts = null;
-    }
+    const counts = await this.#backend
+      .call('context_parts', { ...asked, text: '' })
+      .catch(() => null);
+    if (question === this.#question) this.counts = counts;
   }
 }

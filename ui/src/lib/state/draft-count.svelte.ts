@@ -3,7 +3,7 @@
  * last key, one question at a time; an answer to an older question is dropped.
  */
 import { asErrorInfo, type Backend } from '../backend/backend';
-import type { Attachment, DraftCount, ErrorInfo } from '../backend/bindings';
+import type { Attachment, ConversationOptions, DraftCount, ErrorInfo } from '../backend/bindings';
 
 const PAUSE_MS = 150;
 
@@ -13,6 +13,8 @@ export interface Draft {
   readonly model: string | null;
   /** Files that would go with it. */
   readonly attachments?: string[];
+  /** What a chat that has no message yet will have of its own. */
+  readonly options?: ConversationOptions | null;
 }
 
 export class DraftCountState {

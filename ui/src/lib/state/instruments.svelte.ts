@@ -4,7 +4,7 @@
  * while someone looks and something happens.
  */
 import type { Backend } from '../backend/backend';
-import type { KvInfo, TurnStats } from '../backend/bindings';
+import type { AppEvent, KvInfo, MemoryInfo, TurnStats } from '../backend/bindings';
 import { isOver, type LiveTurn } from './fold';
 
 /** A point of a curve stands for at least so much time. */
@@ -22,7 +22,13 @@ export class InstrumentsState {
   prefill = $state.raw<Curve>([]);
   /** Bytes that contexts take in memory. */
   memory = $state.raw<Curve>([]);
+  /** Bytes of main memory that the program takes. */
+  ours = $state.raw<Curve>([]);
+  /** Shares of prompts that were not computed again, by turn. */
+  hits = $state.raw<Curve>([]);
   kv = $state.raw<KvInfo | null>(null);
+  /** Of the whole computer. Null: not asked for yet, or nobody says. */
+  machine = $state.raw<MemoryInfo | null>(null);
   /** Of the last turn that was watched to its end. */
   last = $state.raw<TurnStats | null>(null);
 
@@ -63,7 +69,9 @@ export class InstrumentsState {
   ended(turn: LiveTurn): void {
     this.last = turn.stats ?? this.last;
     this.#before = null;
-    if (this.open) void this.ask();
+    const { prompt_tokens: all = 0, reused_tokens: again = 0 } = turn.stats ?? {};
+    if (all > 0) this.hits = grown(this.hits, again / all);
+    void (this.open ? this.ask() : this.weigh());
   }
 
   async ask(): Promise<void> {
@@ -74,6 +82,20 @@ export class InstrumentsState {
       // Figures that can't be had are shown as missing.
       this.kv = null;
     }
+    await this.weigh();
+    const ours = this.machine?.ours_bytes ?? null;
+    if (ours !== null) this.ours = grown(this.ours, ours);
+  }
+
+  /** Asks how full the computer's memory is: when something has changed it, never by the clock. */
+  async weigh(): Promise<void> {
+    this.machine = await this.#backend.call('machine_memory', {}).catch(() => null);
+  }
+
+  apply(event: AppEvent): void {
+    if (event.type !== 'model_changed') return;
+    const { state } = event.model.state;
+    if (state === 'ready' || state === 'unloaded') void this.weigh();
   }
 }
 

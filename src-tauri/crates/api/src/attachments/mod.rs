@@ -26,6 +26,7 @@ use crate::guard::{self, Finding};
 use crate::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
 use crate::{App, State};
 pub(crate) use meaning::Meanings;
+pub(crate) use plan::Ground;
 use plan::Planned;
 use read::{Kind, Problem};
 pub(crate) use search::Searching;
@@ -266,16 +267,13 @@ impl App {
         if files.is_empty() && !conversation.map(has_files).transpose()?.unwrap_or(false) {
             return Ok(Planned::default());
         }
-        let mut ground = self.ground(conversation, args.model.as_deref())?;
-        if let Some(own) = args.options.as_ref().filter(|_| conversation.is_none()) {
-            ground.system.clone_from(&own.system_prompt);
-        }
+        let ground = self.ground(conversation, args.model.as_deref(), args.options.as_ref())?;
         self.plan(&ground, &args.text, files)
     }
 
     /// What the files of a message become when it is written anew. None: nothing is to be given.
     pub(crate) fn plan_edit(&self, conversation: &str, message: &str, text: &str) -> Result<Option<Planned>> {
-        let mut ground = self.ground(Some(conversation), None)?;
+        let mut ground = self.ground(Some(conversation), None, None)?;
         let before = ground.branch.iter().position(|it| it.row.id == message);
         let rows = match before {
             Some(at) => ground.branch.drain(at..).next().map(|it| it.attached.files).unwrap_or_default(),
@@ -296,7 +294,7 @@ impl App {
         question: &str,
         ids: &[String],
     ) -> Result<AttachedPrompt> {
-        let ground = self.ground(None, model)?;
+        let ground = self.ground(None, model, None)?;
         let planned = self.plan(&ground, question, &self.pending(ids)?)?;
         let text = given::message(&planned.blocks, question);
         let Attached { files, passages } = planned.given.attached;

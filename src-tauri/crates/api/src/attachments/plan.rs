@@ -12,7 +12,7 @@ use super::{Document, MOST_COUNTS, given};
 use crate::App;
 use crate::chat::{history, with_question, with_system};
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::{AttachmentCost, AttachmentKind};
+use crate::types::{AttachmentCost, AttachmentKind, ConversationOptions};
 use crate::worker::protocol::{
     ChatOptions, Compression, CountRequest, Counted, LoadSpec, ModelRef, PromptMessage,
 };
@@ -64,11 +64,19 @@ pub(crate) struct Planned {
 }
 
 impl App {
-    /// `conversation`: the one that is asked in; None: a new one.
-    pub(crate) fn ground(&self, conversation: Option<&str>, model: Option<&str>) -> Result<Ground> {
+    /// `conversation`: the one that is asked in; None: a new one, which will have `fresh` of its own.
+    pub(crate) fn ground(
+        &self,
+        conversation: Option<&str>,
+        model: Option<&str>,
+        fresh: Option<&ConversationOptions>,
+    ) -> Result<Ground> {
         let model = self.model_of(model, conversation)?;
         let responder = self.responder(&model)?;
-        let options = conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_default();
+        let options = match conversation {
+            Some(id) => self.options_of(id)?,
+            None => fresh.cloned().unwrap_or_default(),
+        };
         let tools = self.tools_offer(Some(&options))?.definitions();
         let asked = ChatOptions { tools, ..ChatOptions::default() };
         let (load, chat) = (self.load_spec_for(&responder)?, self.chat_options(&model, asked)?);

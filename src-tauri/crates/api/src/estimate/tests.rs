@@ -78,13 +78,13 @@ fn tokens_cost_more_than_their_weights() {
     let (sizes, mut here) = (sizes("llama-3.2-1b", "q4_k_m"), here(16 * GB, 40.0));
     let seconds = |here: &Here, depth| 1.0 / tok_s(&sizes, &here.speeds, Kv::F16, depth).unwrap();
     let of_weights = seconds(&here, 1000);
-    here.speeds.layer_s = 1e-5;
+    here.speeds.beside.layer_s = 1e-5;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
     // computing on keys and values counts where it takes longer than reading them
     let read = sizes.kv_read(1000, Kv::F16.dtype()) as f64 / 40e9;
-    here.speeds.attended_s = 0.5 * read / sizes.attended(1000) as f64;
+    here.speeds.beside.attended_s = 0.5 * read / sizes.attended(1000) as f64;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
-    here.speeds.attended_s *= 4.0;
+    here.speeds.beside.attended_s *= 4.0;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5 - read).abs() < 1e-9);
 }
 

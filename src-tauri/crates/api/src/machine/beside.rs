@@ -11,6 +11,7 @@ use io::Clock;
 use weights::{SharedBytes, WeightFile};
 
 use crate::error::Result;
+use crate::estimate::Beside;
 
 /// Positions that a token attends to where attention is measured.
 const DEEP: usize = 512;
@@ -18,14 +19,6 @@ const DEEP: usize = 512;
 /// Tokens of a round, and rounds; the best counts, since whatever disturbs only slows.
 const TOKENS: usize = 16;
 const ROUNDS: usize = 4;
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Beside {
-    /// Seconds of a layer.
-    pub layer_s: f64,
-    /// Seconds for one value of a query against one position.
-    pub attended_s: f64,
-}
 
 /// Errors: no memory.
 pub fn measure(options: &LoadOptions, clock: &dyn Clock) -> Result<Beside> {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
 
 use super::Machine;
-use super::beside::{self, Beside};
+use super::beside;
 use crate::error::Result;
 use crate::estimate::Speeds as Known;
 
@@ -88,7 +88,7 @@ impl<'a> Speeds<'a> {
         let entry = self.read().into_iter().find(|entry| entry.key == self.key);
         let mut known = entry.map(|entry| entry.speeds).unwrap_or_default();
         let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
-        if !is_time(known.layer_s) || !is_time(known.attended_s) {
+        if !is_time(known.beside.layer_s) || !is_time(known.beside.attended_s) {
             return Known::default();
         }
         for speeds in [&mut known.formats, &mut known.cached] {
@@ -114,8 +114,7 @@ impl<'a> Speeds<'a> {
     pub fn learn(&self, formats: &[&'static str], options: &LoadOptions, clock: &dyn Clock) -> Result<()> {
         let mut speeds = self.known();
         if speeds.formats.is_empty() {
-            Beside { layer_s: speeds.layer_s, attended_s: speeds.attended_s } =
-                beside::measure(options, clock)?;
+            speeds.beside = beside::measure(options, clock)?;
         }
         for (format, mix) in MEASURABLE.iter().filter(|(name, _)| formats.contains(name)) {
             let speed = measure(format, layers(mix)?, &speeds, options, clock)?;
@@ -169,7 +168,7 @@ fn measure(
         model.truncate(seq, 0)?;
     }
     let seconds = (best.as_secs_f64() / f64::from(TOKENS)).max(1e-9);
-    let beside = known.layer_s * sizes.n_layers() as f64;
+    let beside = known.beside.layer_s * sizes.n_layers() as f64;
     // where hardly anything is left, something disturbed what was measured of layers without weights
     let of_weights = (seconds - beside).max(seconds * 0.5);
     Ok(share(format, &sizes, &known.formats, of_weights))
@@ -264,7 +263,7 @@ mod tests {
         speeds.learn(&["Q4_0"], &options, &RealClock::new()).unwrap();
         assert!(
             speeds.known().formats["Q4_0"] > 1e6
-                && speeds.known().layer_s > 0.0
+                && speeds.known().beside.layer_s > 0.0
                 && speeds.unknown(["Q4_0"]).is_empty()
         );
         machine.few_threads = 2;

@@ -1,5 +1,5 @@
 //! A client of the Model Context Protocol (revision 2025-06-18): JSON-RPC 2.0 with a server that is a child process or
-//! behind an address. Only what is used of it: the greeting, tools and resources, and what a server may say meanwhile.
+//! behind an address. Only what is used of it: the greeting, tools, resources and prompts, and what a server may say meanwhile.
 //!
 //! Plain threads wait here, each for one answer and never longer than it was told to. Written by hand, not over the
 //! official `rmcp`: that one reads lines of any length, has its own HTTP connections beside our gate, and knows far more
@@ -8,6 +8,7 @@
 mod core;
 mod descendants;
 mod http;
+mod prompts;
 mod resources;
 mod stdio;
 
@@ -51,19 +52,20 @@ pub struct Client {
     transport: Transport,
     /// By what it said when it was greeted.
     has_resources: bool,
+    has_prompts: bool,
 }
 
 impl Client {
     /// Starts a process and greets it.
     pub fn launch(launch: &Launch, core: Arc<Core>) -> Result<Self> {
         let transport = Transport::Stdio(Stdio::start(launch, &core)?);
-        Self { core, transport, has_resources: false }.greeted()
+        Self { core, transport, has_resources: false, has_prompts: false }.greeted()
     }
 
     /// Greets a server behind an address.
     pub fn reach(http: Http, core: Arc<Core>) -> Result<Self> {
         let transport = Transport::Http(Arc::new(http));
-        Self { core, transport, has_resources: false }.greeted()
+        Self { core, transport, has_resources: false, has_prompts: false }.greeted()
     }
 
     fn greeted(mut self) -> Result<Self> {
@@ -80,6 +82,7 @@ impl Client {
             return Err(Error::input("tools.revision", message, remedy));
         }
         self.has_resources = said["capabilities"]["resources"].is_object();
+        self.has_prompts = said["capabilities"]["prompts"].is_object();
         if let Transport::Http(http) = &self.transport {
             http.agreed(revision);
         }

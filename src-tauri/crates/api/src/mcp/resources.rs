@@ -45,7 +45,7 @@ impl Client {
     }
 
     /// A list that comes in pages; `key` holds those of each.
-    fn pages(&self, method: &str, key: &str, most: usize) -> Result<Vec<Value>> {
+    pub(super) fn pages(&self, method: &str, key: &str, most: usize) -> Result<Vec<Value>> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..MOST_PAGES {
             let params = cursor.as_ref().map_or(json!({}), |cursor| json!({ "cursor": cursor }));

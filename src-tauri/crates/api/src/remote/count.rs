@@ -66,6 +66,8 @@ pub fn draft(shared: &Shared, request: &CountRequest) -> Counted {
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
         context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
         can_think_or_not: shared.kind_of(&request.model).is_some_and(ServerKind::takes_kwargs),
+        // Whether a model behind another server knows such grades nobody says.
+        has_efforts: false,
         is_about: true,
         texts: request.texts.iter().map(|text| of_text(text, about.ratio)).collect(),
     }

@@ -8,7 +8,7 @@ use super::{Setting, cards, contexts, downloads, library, limits, network, tools
 const SECTIONS: &[(&str, &[&str])] = &[
     ("General", &["General"]),
     ("Appearance", &["Look"]),
-    ("Chat", &["Writing", "Answers", "Thinking", "Guarding", "Files"]),
+    ("Chat", &["Writing", "Reading", "Answers", "Thinking", "Guarding", "Files"]),
     ("Tools", &["Tools"]),
     ("Models & storage", &["Models", "Downloads"]),
     ("Hardware", &["Machine", "Graphics cards"]),

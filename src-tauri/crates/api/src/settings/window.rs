@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use super::{GENERAL, Setting, choice, integer};
+use super::{GENERAL, Setting, THINKING, choice, integer};
 use crate::types::SettingKind;
 
 const LOOK: &str = "Look";
 const WRITING: &str = "Writing";
+const READING: &str = "Reading";
 
 pub static ROWS: &[Setting] = &[
     Setting {
@@ -41,6 +42,30 @@ pub static ROWS: &[Setting] = &[
         help: "The other combination breaks the line.",
         kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on a Mac)")]),
         default: || json!("enter"),
+    },
+    Setting {
+        key: "wide",
+        section: LOOK,
+        label: "Wide conversations",
+        help: "As wide as the window, instead of lines that are easy to read.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "follow",
+        section: READING,
+        label: "Follow answers",
+        help: "The page goes along while an answer is written, until you scroll up. Off: it stays where you read.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "thinking_open",
+        section: THINKING,
+        label: "Show thinking",
+        help: "What models think stands open above their answers, instead of folded away.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
     },
     Setting {
         key: "notify",

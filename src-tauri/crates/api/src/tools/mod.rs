@@ -8,6 +8,7 @@ mod decide;
 mod kept;
 mod offer;
 mod outcome;
+mod prompts;
 mod resources;
 mod rounds;
 mod servers;
@@ -26,6 +27,7 @@ use crate::types::{AppEvent, ToolServerState};
 use crate::{Environment, Shared};
 use kept::{Kept, Secrets, listed};
 pub use offer::Offer;
+pub use prompts::arguments as prompt_arguments;
 pub(crate) use rounds::{Next, Round, stopped, told};
 
 /// Connections wait most of the time.

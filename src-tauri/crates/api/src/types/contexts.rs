@@ -81,3 +81,16 @@ pub struct KvPool {
     /// Share of the places ever used that is free now.
     pub fragmentation: f64,
 }
+
+/// Main memory, as the system counts it. Absent: it doesn't say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct MemoryInfo {
+    /// Of this program and its workers; pages of models that are mapped count, though they can be let go.
+    #[ts(type = "number | null")]
+    pub ours_bytes: Option<u64>,
+    /// What other programs could still have.
+    #[ts(type = "number | null")]
+    pub free_bytes: Option<u64>,
+    #[ts(type = "number | null")]
+    pub total_bytes: Option<u64>,
+}

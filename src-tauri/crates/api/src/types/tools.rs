@@ -221,3 +221,39 @@ pub struct ToolResourceArgs {
     pub id: String,
     pub uri: String,
 }
+
+/// A question that a server has words for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ToolPrompt {
+    /// What it is asked for by.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    pub description: String,
+    pub arguments: Vec<ToolPromptArgument>,
+}
+
+/// Something that whoever asks has to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ToolPromptArgument {
+    pub name: String,
+    pub title: String,
+    pub description: String,
+    pub required: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct ToolPromptArgs {
+    /// Of the server.
+    pub id: String,
+    pub name: String,
+    /// By name.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ToolPromptText {
+    pub text: String,
+}

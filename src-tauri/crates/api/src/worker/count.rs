@@ -71,6 +71,7 @@ impl Counter {
             tokens: clamp(tokens),
             context_limit: clamp(limit),
             can_think_or_not: source.contains("enable_thinking"),
+            has_efforts: source.contains("reasoning_effort"),
             is_about: false,
             texts: request.texts.iter().map(of_text).collect(),
         })

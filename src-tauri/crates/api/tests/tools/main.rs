@@ -6,6 +6,7 @@
 #[path = "../remote/fake.rs"]
 mod fake;
 mod home;
+mod prompts;
 mod resources;
 mod rounds;
 mod servers;

@@ -198,6 +198,7 @@ mod tests {
             prefill_tok_s: 1.0,
             decode_tok_s: 1.0,
             is_about: false,
+            thought_ms: 0.0,
             answered_by: None,
         };
         vec![

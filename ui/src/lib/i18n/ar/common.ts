@@ -28,6 +28,7 @@ export const common: Messages['common'] = {
   none: 'لا شيء',
   of: '{part} من {whole}',
   off: 'متوقف',
+  open_log: 'فتح السجل',
   or: 'أو',
   remove: 'إزالة',
   rename: 'إعادة التسمية',

@@ -8,6 +8,7 @@ export const files: Messages['files'] = {
   drop_about: 'تُرفق النصوص والشيفرة وملفات PDF و CSV برسالتك، وتُقرأ ملفات تصدير المحادثات.',
   let_go: 'أفلته لإرفاقه',
 
+  gone: 'لم يعد هنا: أرفقه مجددا.',
   reading: 'تجري القراءة…',
   text: 'نص',
   markdown: 'Markdown',

@@ -12,6 +12,8 @@ export const instruments: Messages['instruments'] = {
   contexts_ready: 'سياقات جاهزة',
   in_memory: 'في الذاكرة',
   memory: 'الذاكرة',
+  ours: 'هذا البرنامج',
+  all_programs: 'البرامج كلها',
   disk: 'القرص',
   pages: 'الصفحات',
   aged_pages: 'صفحات ببتات أقل',

@@ -128,6 +128,8 @@ export const models: Messages['models'] = {
   embeds: 'تضمينات',
   embeds_help: 'يحوّل النصوص إلى متجهات يُعثر بها على مقاطع من الملفات الطويلة، ولا يجيب.',
   unload: 'إخراجه من الذاكرة',
+  unload_of: 'إخراج {name} من الذاكرة',
+  details_of: 'تفاصيل {name} وتحميله',
   remove: 'إزالته من القائمة',
   default: 'افتراضي',
   how_loaded: 'كيف يُحمَّل',

@@ -35,6 +35,7 @@ export const settings: Messages['settings'] = {
 
   group_look: 'الشكل',
   group_writing: 'الكتابة',
+  group_reading: 'القراءة',
   group_answers: 'الإجابات',
   group_thinking: 'التفكير',
   group_guarding: 'الحماية',

@@ -18,6 +18,13 @@ export const shell: Messages['shell'] = {
   settings: 'الإعدادات',
   in_use: 'قيد الاستخدام',
 
+  closing: 'ما زالت إجابة قيد الكتابة',
+  closing_about: 'إن أغلقت الآن بقيت إلى حيث كُتبت. أو تنغلق النافذة من تلقاء نفسها حين تكتمل.',
+  closing_now: 'إيقاف وإغلاق',
+  closing_finish: 'إكمالها ثم الإغلاق',
+  closing_stay: 'البقاء مفتوحا',
+  closing_waits: 'ينغلق Inglenook حين تكتمل الإجابة.',
+
   tray_show: 'إظهار Inglenook',
   tray_quit: 'إنهاء',
 

@@ -2,6 +2,9 @@ import type { Messages } from '../types';
 
 export const sidebar: Messages['sidebar'] = {
   conversations: 'المحادثات',
+  width: 'عرض الشريط الجانبي',
+  memory: 'الذاكرة',
+  memory_of: '{taken} من {total} من الذاكرة تشغلها البرامج كلها',
   search: 'بحث',
   search_all: 'البحث في كل الرسائل',
   pinned: 'المثبّتة',
@@ -30,6 +33,7 @@ export const sidebar: Messages['sidebar'] = {
   export_md: 'Markdown للقراءة',
   export_json: 'JSON بكل النُّسخ',
 
+  export_print: 'طباعة أو PDF',
   results: 'نتائج البحث',
   results_none: 'لم يوجد شيء',
   results_count: {

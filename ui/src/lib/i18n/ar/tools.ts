@@ -96,8 +96,13 @@ export const tools: Messages['tools'] = {
 
   for_chat: 'الأدوات',
   for_chat_none: 'لا خادم أدوات قيد التشغيل.',
+  choose: 'أدوات هذه المحادثة…',
   manage: 'خوادم الأدوات…',
   as_settings: 'كما تقول الإعدادات',
+
+  prompts: 'أسئلة خوادم الأدوات',
+  prompt_optional: 'اختياري',
+  prompt_put: 'وضعها في الرسالة',
 
   plugins: 'الإضافات',
   plugins_about:

@@ -28,6 +28,7 @@ export const common: Messages['common'] = {
   none: 'Keine',
   of: '{part} von {whole}',
   off: 'Aus',
+  open_log: 'Protokoll öffnen',
   or: 'oder',
   remove: 'Entfernen',
   rename: 'Umbenennen',

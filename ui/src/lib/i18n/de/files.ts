@@ -9,6 +9,7 @@ export const files: Messages['files'] = {
     'Text, Code, PDF und CSV gehen mit deiner Nachricht; Exporte von Unterhaltungen werden eingelesen.',
   let_go: 'Loslassen, um es anzuhängen',
 
+  gone: 'Nicht mehr da: bitte noch einmal anhängen.',
   reading: 'Wird gelesen …',
   text: 'Text',
   markdown: 'Markdown',

@@ -12,6 +12,8 @@ export const instruments: Messages['instruments'] = {
   contexts_ready: 'Bereitgehaltene Kontexte',
   in_memory: 'Im Speicher',
   memory: 'Speicher',
+  ours: 'Dieses Programm',
+  all_programs: 'Alle Programme',
   disk: 'Platte',
   pages: 'Seiten',
   aged_pages: 'Seiten in weniger Bit',

@@ -111,6 +111,8 @@ export const models: Messages['models'] = {
   embeds_help:
     'Macht Vektoren aus Texten, mit denen Stellen in langen Dateien gefunden werden. Es antwortet nicht.',
   unload: 'Aus dem Speicher nehmen',
+  unload_of: '{name} aus dem Speicher nehmen',
+  details_of: 'Einzelheiten und Laden von {name}',
   remove: 'Von der Liste nehmen',
   default: 'Standard',
   how_loaded: 'Wie es geladen wird',

@@ -199,6 +199,18 @@ export const rows: Catalogue['settings'] = {
     help: 'Die andere Kombination bricht die Zeile um.',
     options: { enter: 'Eingabe', mod_enter: 'Strg+Eingabe (⌘+Eingabe am Mac)' },
   },
+  wide: {
+    label: 'Breite Unterhaltungen',
+    help: 'So breit wie das Fenster statt in Zeilen, die sich gut lesen.',
+  },
+  follow: {
+    label: 'Antworten folgen',
+    help: 'Die Seite geht mit, während eine Antwort entsteht, bis du nach oben scrollst. Aus: Sie bleibt, wo du liest.',
+  },
+  thinking_open: {
+    label: 'Nachdenken zeigen',
+    help: 'Was Modelle überlegen, steht offen über ihren Antworten statt zusammengefaltet.',
+  },
   notify: {
     label: 'Sagen, wenn eine lange Antwort fertig ist',
     help: 'Durch eine Benachrichtigung, wenn das Fenster nicht vorn ist und die Antwort zehn Sekunden oder länger brauchte.',

@@ -36,6 +36,7 @@ export const settings: Messages['settings'] = {
 
   group_look: 'Anblick',
   group_writing: 'Schreiben',
+  group_reading: 'Lesen',
   group_answers: 'Antworten',
   group_thinking: 'Nachdenken',
   group_guarding: 'Schutz',

@@ -18,6 +18,14 @@ export const shell: Messages['shell'] = {
   settings: 'Einstellungen',
   in_use: 'in Gebrauch',
 
+  closing: 'Eine Antwort entsteht noch',
+  closing_about:
+    'Schließt du jetzt, bleibt sie so weit, wie sie ist. Oder das Fenster schließt sich von selbst, sobald sie fertig ist.',
+  closing_now: 'Anhalten und schließen',
+  closing_finish: 'Fertig schreiben, dann schließen',
+  closing_stay: 'Offen bleiben',
+  closing_waits: 'Inglenook schließt sich, wenn die Antwort fertig ist.',
+
   tray_show: 'Inglenook zeigen',
   tray_quit: 'Beenden',
 

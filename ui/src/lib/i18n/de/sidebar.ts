@@ -2,6 +2,9 @@ import type { Messages } from '../types';
 
 export const sidebar: Messages['sidebar'] = {
   conversations: 'Unterhaltungen',
+  width: 'Breite der Seitenleiste',
+  memory: 'Speicher',
+  memory_of: '{taken} von {total} Speicher belegt, von allen Programmen',
   search: 'Suchen',
   search_all: 'Alle Nachrichten durchsuchen',
   pinned: 'Angeheftet',
@@ -30,6 +33,7 @@ export const sidebar: Messages['sidebar'] = {
   export_md: 'Markdown, zum Lesen',
   export_json: 'JSON, mit allen Fassungen',
 
+  export_print: 'Drucken, oder PDF',
   results: 'Suchergebnisse',
   results_none: 'Nichts gefunden',
   results_count: { one: '{n} Nachricht gefunden', other: '{n} Nachrichten gefunden' },

@@ -74,8 +74,13 @@ export const tools: Messages['tools'] = {
 
   for_chat: 'Werkzeuge',
   for_chat_none: 'Kein Werkzeugserver ist eingeschaltet.',
+  choose: 'Werkzeuge dieser Unterhaltung…',
   manage: 'Werkzeugserver …',
   as_settings: 'Wie die Einstellungen sagen',
+
+  prompts: 'Fragen von Werkzeugservern',
+  prompt_optional: 'nach Belieben',
+  prompt_put: 'In die Nachricht',
 
   plugins: 'Plugins',
   plugins_about:

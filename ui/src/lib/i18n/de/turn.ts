@@ -9,6 +9,8 @@ export const turn: Messages['turn'] = {
     'Ist er voll, werden ältere Nachrichten gefaltet: Das Modell liest sie nicht mehr Wort für Wort. Für dich bleiben sie hier.',
   fold_now: 'Ältere Nachrichten jetzt falten',
   part_system: 'Systemprompt',
+  part_tools: 'Werkzeuge',
+  part_files: 'Dateien',
   part_history: 'Unterhaltung bisher',
   part_message: 'Diese Nachricht',
   part_answer: 'Platz für die Antwort',
@@ -36,6 +38,7 @@ export const turn: Messages['turn'] = {
   thinking_for: 'Denkt nach … {time}',
   thought_for: 'Hat {time} nachgedacht',
   thought: 'Hat darüber nachgedacht',
+  calls: { one: '{n} Werkzeug', other: '{n} Werkzeuge' },
 
   failed_remedy: 'Versuch es noch einmal; deine Nachricht bleibt.',
   stopped: 'Du hast diese Antwort angehalten.',
@@ -46,6 +49,11 @@ export const turn: Messages['turn'] = {
     'Endete, als die Zeit um war, die für eine Antwort gesetzt ist. Was geschrieben war, steht hier.',
   context_full:
     'Der Kontext ist voll: {tokens} von {limit} Token. Ein neuer Chat beginnt mit einem leeren.',
+  use_model: 'Mit {name} antworten',
+  larger_context: 'Größerer Kontext…',
+  smaller_context: 'Kleinerer Kontext…',
+  other_model: 'Anderes Modell…',
+  to_offline: 'Offline-Betrieb…',
   go_on: 'Weiterschreiben',
 
   end_stop: 'das Modell war fertig',

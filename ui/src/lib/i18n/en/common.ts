@@ -27,6 +27,7 @@ export const common = {
   none: 'None',
   of: '{part} of {whole}',
   off: 'Off',
+  open_log: 'Open the log',
   or: 'or',
   remove: 'Remove',
   rename: 'Rename',

@@ -7,6 +7,7 @@ export const files = {
   drop_about: 'Text, code, PDF and CSV go with your message; exports of conversations are read in.',
   let_go: 'Let go to attach it',
 
+  gone: 'Not here any more: attach it again.',
   reading: 'Reading…',
   text: 'Text',
   markdown: 'Markdown',

@@ -11,6 +11,8 @@ export const instruments = {
   contexts_ready: 'Contexts kept ready',
   in_memory: 'In memory',
   memory: 'Memory',
+  ours: 'This program',
+  all_programs: 'All programs',
   disk: 'Disk',
   pages: 'Pages',
   aged_pages: 'Pages in fewer bits',

@@ -109,6 +109,8 @@ export const models = {
   embeds_help:
     'Makes vectors of texts, by which passages of long files are found. It does not answer.',
   unload: 'Out of memory',
+  unload_of: 'Take {name} out of memory',
+  details_of: 'Details and loading of {name}',
   remove: 'Remove from the list',
   default: 'default',
   how_loaded: 'How it is loaded',

@@ -37,6 +37,7 @@ export const settings = {
 
   group_look: 'Look',
   group_writing: 'Writing',
+  group_reading: 'Reading',
   group_answers: 'Answers',
   group_thinking: 'Thinking',
   group_guarding: 'Guarding',

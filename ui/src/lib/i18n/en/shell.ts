@@ -17,6 +17,14 @@ export const shell = {
   settings: 'Settings',
   in_use: 'in use',
 
+  closing: 'An answer is still being written',
+  closing_about:
+    'Close now and it is kept as far as it is written. Or the window closes by itself once it is done.',
+  closing_now: 'Stop and close',
+  closing_finish: 'Finish it, then close',
+  closing_stay: 'Stay open',
+  closing_waits: 'Inglenook closes when the answer is done.',
+
   tray_show: 'Show Inglenook',
   tray_quit: 'Quit',
 

@@ -1,6 +1,9 @@
 /** The sidebar and the trash. */
 export const sidebar = {
   conversations: 'Conversations',
+  width: 'Width of the sidebar',
+  memory: 'Memory',
+  memory_of: '{taken} of {total} of memory in use by all programs',
   search: 'Search',
   search_all: 'Search all messages',
   pinned: 'Pinned',
@@ -29,6 +32,7 @@ export const sidebar = {
   export_md: 'Markdown, to read',
   export_json: 'JSON, with every version',
 
+  export_print: 'Print, or PDF',
   results: 'Search results',
   results_none: 'Nothing found',
   results_count: { one: '{n} message found', other: '{n} messages found' },

@@ -70,8 +70,13 @@ export const tools = {
 
   for_chat: 'Tools',
   for_chat_none: 'No server of tools is switched on.',
+  choose: 'Tools of this chat…',
   manage: 'Tool servers…',
   as_settings: 'As the settings say',
+
+  prompts: 'Prompts of tool servers',
+  prompt_optional: 'if you like',
+  prompt_put: 'Put into the message',
 
   plugins: 'Plugins',
   plugins_about:

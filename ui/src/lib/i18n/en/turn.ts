@@ -8,6 +8,8 @@ export const turn = {
     'When it is full, older messages are folded: the model no longer reads them word for word. They stay here for you.',
   fold_now: 'Fold older messages now',
   part_system: 'System prompt',
+  part_tools: 'Tools',
+  part_files: 'Files',
   part_history: 'Conversation so far',
   part_message: 'This message',
   part_answer: 'Room for the answer',
@@ -35,6 +37,7 @@ export const turn = {
   thinking_for: 'Thinking… {time}',
   thought_for: 'Thought for {time}',
   thought: 'Thought about it',
+  calls: { one: '{n} tool', other: '{n} tools' },
 
   failed_remedy: 'Try again; your message is kept.',
   stopped: 'You stopped this answer.',
@@ -43,6 +46,11 @@ export const turn = {
   time_up: 'Ended when the time was up that is set for an answer. What was written is here.',
   context_full:
     'The context is full: {tokens} of {limit} tokens. A new chat starts with an empty one.',
+  use_model: 'Answer with {name}',
+  larger_context: 'Larger context…',
+  smaller_context: 'Smaller context…',
+  other_model: 'Another model…',
+  to_offline: 'Offline mode…',
   go_on: 'Continue',
 
   end_stop: 'the model was done',

@@ -28,6 +28,7 @@ export const common: Messages['common'] = {
   none: 'なし',
   of: '{part} / {whole}',
   off: 'オフ',
+  open_log: 'ログを開く',
   or: 'または',
   remove: '取り除く',
   rename: '名前を変更',

@@ -9,6 +9,7 @@ export const files: Messages['files'] = {
     'テキスト、コード、PDF、CSV はメッセージに添えます。会話のエクスポートは読み込みます。',
   let_go: '放すと添付します',
 
+  gone: 'もうありません。もう一度添付してください。',
   reading: '読み取り中…',
   text: 'テキスト',
   markdown: 'Markdown',

@@ -12,6 +12,8 @@ export const instruments: Messages['instruments'] = {
   contexts_ready: '保持しているコンテキスト',
   in_memory: 'メモリ内',
   memory: 'メモリ',
+  ours: 'このプログラム',
+  all_programs: 'すべてのプログラム',
   disk: 'ディスク',
   pages: 'ページ',
   aged_pages: 'ビット数を減らしたページ',

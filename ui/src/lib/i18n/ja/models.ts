@@ -110,6 +110,8 @@ export const models: Messages['models'] = {
   embeds: '埋め込み',
   embeds_help: '文からベクトルを作り、長いファイルの中の箇所を探します。答えることはできません。',
   unload: 'メモリから降ろす',
+  unload_of: '{name} をメモリから出す',
+  details_of: '{name} の詳細と読み込み',
   remove: '一覧から外す',
   default: '既定',
   how_loaded: '読み込み方',

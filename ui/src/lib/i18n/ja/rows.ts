@@ -203,6 +203,15 @@ export const rows: Catalogue['settings'] = {
     help: 'もう一方の組み合わせは改行になります。',
     options: { enter: 'Enter', mod_enter: 'Ctrl+Enter（Mac では ⌘+Enter）' },
   },
+  wide: { label: '幅の広い会話', help: 'ウィンドウの幅いっぱいに表示します。' },
+  follow: {
+    label: '回答に追従する',
+    help: '回答が書かれる間、上へスクロールするまでページが追いかけます。オフなら読んでいる位置にとどまります。',
+  },
+  thinking_open: {
+    label: '思考を開いて表示',
+    help: 'モデルの思考を折りたたまず、回答の上に開いて表示します。',
+  },
   notify: {
     label: '長い回答が終わったら知らせる',
     help: 'ウィンドウが前面になく、回答に 10 秒以上かかったときに通知します。',

@@ -36,6 +36,7 @@ export const settings: Messages['settings'] = {
 
   group_look: '見た目',
   group_writing: '入力',
+  group_reading: '閲覧',
   group_answers: '回答',
   group_thinking: '思考',
   group_guarding: '保護',

@@ -18,6 +18,14 @@ export const shell: Messages['shell'] = {
   settings: '設定',
   in_use: '使用中',
 
+  closing: '回答をまだ書いています',
+  closing_about:
+    '今閉じると、書かれたところまでが残ります。書き終わってから自動で閉じることもできます。',
+  closing_now: '停止して閉じる',
+  closing_finish: '書き終えてから閉じる',
+  closing_stay: '開いたままにする',
+  closing_waits: '回答が終わると Inglenook は閉じます。',
+
   tray_show: 'Inglenookを表示',
   tray_quit: '終了',
 

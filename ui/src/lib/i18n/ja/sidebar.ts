@@ -2,6 +2,9 @@ import type { Messages } from '../types';
 
 export const sidebar: Messages['sidebar'] = {
   conversations: '会話',
+  width: 'サイドバーの幅',
+  memory: 'メモリ',
+  memory_of: 'メモリ {total} のうち {taken} を全プログラムが使用中',
   search: '検索',
   search_all: 'すべてのメッセージを検索',
   pinned: 'ピン留め',
@@ -30,6 +33,7 @@ export const sidebar: Messages['sidebar'] = {
   export_md: 'Markdown（読むため）',
   export_json: 'JSON（すべての版を含む）',
 
+  export_print: '印刷、または PDF',
   results: '検索結果',
   results_none: '何も見つかりません',
   results_count: { other: '{n} 件のメッセージが見つかりました' },

@@ -71,8 +71,13 @@ export const tools: Messages['tools'] = {
 
   for_chat: 'ツール',
   for_chat_none: 'オンになっているツールサーバーはありません。',
+  choose: 'このチャットのツール…',
   manage: 'ツールサーバー…',
   as_settings: '設定に従う',
+
+  prompts: 'ツールサーバーのプロンプト',
+  prompt_optional: '任意',
+  prompt_put: 'メッセージに入れる',
 
   plugins: 'プラグイン',
   plugins_about:

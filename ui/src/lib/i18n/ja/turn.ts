@@ -9,6 +9,8 @@ export const turn: Messages['turn'] = {
     'いっぱいになると古いメッセージはたたまれ、モデルは一語一句は読まなくなります。あなたにはここに残ります。',
   fold_now: '古いメッセージを今たたむ',
   part_system: 'システムプロンプト',
+  part_tools: 'ツール',
+  part_files: 'ファイル',
   part_history: 'これまでの会話',
   part_message: 'このメッセージ',
   part_answer: '回答の余地',
@@ -36,6 +38,7 @@ export const turn: Messages['turn'] = {
   thinking_for: '考えています… {time}',
   thought_for: '{time}考えました',
   thought: '考えました',
+  calls: { other: 'ツール {n} 件' },
 
   failed_remedy: 'もう一度試してください。メッセージは残っています。',
   stopped: 'あなたがこの回答を止めました。',
@@ -44,6 +47,11 @@ export const turn: Messages['turn'] = {
   time_up: '回答の制限時間が来て終わりました。書かれた分がここにあります。',
   context_full:
     'コンテキストがいっぱいです：{limit} トークン中 {tokens}。新しいチャットなら空から始められます。',
+  use_model: '{name} で回答',
+  larger_context: 'コンテキストを広げる…',
+  smaller_context: 'コンテキストを狭める…',
+  other_model: '別のモデル…',
+  to_offline: 'オフラインモード…',
   go_on: '続ける',
 
   end_stop: 'モデルが書き終えたため',

@@ -27,6 +27,9 @@ pub struct Counted {
     pub context_limit: u32,
     /// The model's template knows `enable_thinking`.
     pub can_think_or_not: bool,
+    /// It knows `reasoning_effort`.
+    #[serde(default)]
+    pub has_efforts: bool,
     pub is_about: bool,
     /// Of `texts`, in order.
     #[serde(default)]

@@ -1,0 +1,91 @@
+//! Closing the window while an answer is being written: the page is asked once what shall become of it. Whoever closes
+//! it again, or has a page that doesn't listen, is not asked.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use api::types::ErrorInfo;
+use tauri::ipc::Channel;
+use tauri::{AppHandle, Manager, State, WebviewWindow};
+
+use crate::commands::Held;
+use crate::place;
+
+#[derive(Default)]
+pub struct Closing(Mutex<Question>);
+
+#[derive(Default)]
+struct Question {
+    /// Whom to ask.
+    page: Option<Channel<()>>,
+    is_asked: bool,
+}
+
+impl Closing {
+    fn question(&self) -> MutexGuard<'_, Question> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Question {
+    /// Whether the page was asked just now.
+    fn ask(&mut self) -> bool {
+        let is_told = !self.is_asked && self.page.as_ref().is_some_and(|page| page.send(()).is_ok());
+        self.is_asked |= is_told;
+        is_told
+    }
+}
+
+/// Whether the window shall stay for now: its user is being asked.
+pub fn waits(shell: &AppHandle) -> bool {
+    let app = shell.state::<Held>().app();
+    app.is_ok_and(|app| app.is_answering()) && shell.state::<Closing>().question().ask()
+}
+
+/// Who is asked: the page that said so last.
+#[tauri::command]
+pub async fn watch_closing(closing: State<'_, Closing>, channel: Channel<()>) -> Result<(), ErrorInfo> {
+    *closing.question() = Question { page: Some(channel), is_asked: false };
+    Ok(())
+}
+
+/// What the user said: the program ends now, or goes on.
+#[tauri::command]
+pub async fn close_window(
+    window: WebviewWindow,
+    closing: State<'_, Closing>,
+    close: bool,
+) -> Result<(), ErrorInfo> {
+    if close {
+        // A place that can't be had, or kept, costs nothing but the place.
+        let _ = place::keep(&window);
+        window.app_handle().exit(0);
+    } else {
+        closing.question().is_asked = false;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_page_that_listens_is_asked_once() {
+        assert!(!Question::default().ask());
+        let n_asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&n_asked);
+        let page = Channel::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        let mut question = Question { page: Some(page), is_asked: false };
+        assert!(question.ask());
+        assert!(!question.ask());
+        question.is_asked = false;
+        assert!(question.ask());
+        assert_eq!(n_asked.load(Ordering::Relaxed), 2);
+    }
+}
