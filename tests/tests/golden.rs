@@ -166,29 +166,45 @@ fn gguf_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
     for name in names(&dir).into_iter().filter(|name| name.ends_with(".gguf")) {
         let format = name.split('.').nth(1).unwrap().to_owned();
         let (dir, path) = (dir.clone(), dir.join(&name));
-        let exact = format!("ref.{format}.exact");
-        {
-            let (dir, path, exact) = (dir.clone(), path.clone(), exact.clone());
-            lines.push(Line::new(family, "GGUF", format.clone(), move || {
-                let load = |n_ctx| judge::load(&path, float_devices(), n_ctx);
-                judge::exactly(&load, &cases(&dir, &exact), tolerance, is_mixture)
-            }));
-        }
-        if float_devices() != Devices::Scalar {
-            continue; // the processor is measured where nothing else is asked for
-        }
-        lines.push(Line::new(family, "GGUF, cpu", format.clone(), move || {
-            let mut model = judge::load(&path, Devices::Cpu, N_CTX)?;
-            let exact = cases(&dir, &exact);
-            match theirs(&dir, &format).filter(|_| is_mixture) {
-                Some(theirs) => judge::noise_of_mixture(&mut model, &exact, &theirs),
-                None => {
-                    let theirs = npy(&dir.join(format!("ref.{format}.llamacpp.last.npy")));
-                    judge::noise(&mut model, &exact, &theirs)
-                }
-            }
+        // the processor is measured where nothing else is asked for
+        let noise = match float_devices() == Devices::Scalar {
+            true => noise_line(family, &dir, &format, "cpu", |path| judge::load(path, Devices::Cpu, N_CTX)),
+            false => halved_line(family, &dir, &format),
+        };
+        lines.push(Line::new(family, "GGUF", format.clone(), move || {
+            let load = |n_ctx| judge::load(&path, float_devices(), n_ctx);
+            judge::exactly(&load, &cases(&dir, &format!("ref.{format}.exact")), tolerance, is_mixture)
         }));
+        lines.push(noise);
     }
+}
+
+/// The error of a GGUF beside that of llama.cpp with quantised activations.
+fn noise_line(
+    family: &str,
+    dir: &Path,
+    format: &str,
+    on: &str,
+    load: impl Fn(&Path) -> Result<engine::Model, String> + Send + Sync + 'static,
+) -> Line {
+    let (dir, format, is_mixture) = (dir.to_owned(), format.to_owned(), MIXTURES.contains(&family));
+    let path = dir.join(format!("{family}.{format}.gguf"));
+    Line::new(family, "GGUF, noise", format!("{format}, {on}"), move || {
+        let mut model = load(&path)?;
+        let exact = cases(&dir, &format!("ref.{format}.exact"));
+        match theirs(&dir, &format).filter(|_| is_mixture) {
+            Some(theirs) => judge::noise_of_mixture(&mut model, &exact, &theirs),
+            None => {
+                let theirs = npy(&dir.join(format!("ref.{format}.llamacpp.last.npy")));
+                judge::noise(&mut model, &exact, &theirs)
+            }
+        }
+    })
+}
+
+/// The same of a card whose products have operands of half precision.
+fn halved_line(family: &str, dir: &Path, format: &str) -> Line {
+    noise_line(family, dir, format, "gpu, f16", |path| judge::load_halved(path, N_CTX))
 }
 
 /// A few of the small models on a graphics card, or on software that plays one: `make gpu-full` has all of them there.
@@ -196,7 +212,14 @@ fn gguf_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
 fn a_card_gives_the_same_answers() {
     const ON_A_CARD: [&str; 3] = ["llama", "gpt_oss", "qwen3_5"];
     let root = inglenook_tests::workspace_root().join("tests/reference/families");
+    /// The first is in the project's own set too.
+    const IN_HALVES: [(&str, &str); 3] = [("llama", "q8_0"), ("llama", "q4_k_m"), ("gpt_oss", "mxfp4_moe")];
     let mut lines = Vec::new();
+    let n_here = if inglenook_tests::reference_is_small() { 1 } else { IN_HALVES.len() };
+    for (family, format) in &IN_HALVES[..n_here] {
+        let dir = inglenook_tests::reference_dir().join("logits").join(family);
+        lines.push(halved_line(family, &dir, format));
+    }
     for family in ON_A_CARD {
         let dir = root.join(family);
         lines.push(Line::new(family, "safetensors", "bf16, gpu", move || {

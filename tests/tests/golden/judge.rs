@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::convert::{self, Formats};
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Precision, Wanted};
 use weights::{SharedBytes, WeightFile};
 
 use super::reference::{Case, Theirs};
@@ -25,7 +25,15 @@ pub type Verdict = Result<String, String>;
 
 /// With room for `n_ctx` tokens: what some models compute depends on it.
 pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String> {
-    load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, n_ctx)
+    load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, Precision::Auto, n_ctx)
+}
+
+/// On a graphics card whose products have operands of half precision.
+pub fn load_halved(path: &Path, n_ctx: usize) -> Result<Model, String> {
+    let file = WeightFile::open(path).map_err(|e| e.to_string())?;
+    let mut model = load_file(file, Devices::Gpu { layers: None }, Precision::F16, n_ctx)?;
+    let given_up = model.take_trouble().map(|trouble| trouble.error.to_string());
+    given_up.map_or(Ok(model), Err)
 }
 
 /// A folder as the GGUF that our converter makes of it.
@@ -36,12 +44,18 @@ pub fn load_converted(dir: &Path, n_ctx: usize) -> Result<Model, String> {
     let planned = convert::plan(&source, &formats, Some(1)).map_err(|e| e.to_string())?;
     planned.write(&mut bytes).map_err(|e| e.to_string())?;
     let file = WeightFile::from_bytes("converted.gguf", SharedBytes::from_vec(bytes));
-    load_file(file.map_err(|e| e.to_string())?, Devices::Scalar, n_ctx)
+    load_file(file.map_err(|e| e.to_string())?, Devices::Scalar, Precision::Auto, n_ctx)
 }
 
-fn load_file(file: WeightFile, devices: Devices, n_ctx: usize) -> Result<Model, String> {
+fn load_file(
+    file: WeightFile,
+    devices: Devices,
+    card_precision: Precision,
+    n_ctx: usize,
+) -> Result<Model, String> {
     let options = LoadOptions {
         devices,
+        card_precision,
         kv: KvDType::F32,
         ctx: Some(n_ctx),
         threads: Some(1),

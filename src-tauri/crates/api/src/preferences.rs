@@ -15,7 +15,9 @@ use crate::limits::{Limits, Preset};
 use crate::machine::{self, Numa, cards};
 use crate::settings::{self, DEFAULT_CONTEXT, Setting};
 use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
-use crate::worker::protocol::{Backend, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
+use crate::worker::protocol::{
+    Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate,
+};
 use crate::{App, Running, quantized};
 
 /// What a door's flags say instead of the settings, for this process.
@@ -24,6 +26,7 @@ pub struct Overrides {
     pub backend: Option<Backend>,
     /// Layers on graphics cards. None: as many as fit.
     pub gpu_layers: Option<usize>,
+    pub gpu_precision: Option<CardPrecision>,
     /// Graphics cards, by number or a part of their name. Empty: as the settings say.
     pub gpu_devices: Vec<String>,
     pub threads: Option<usize>,
@@ -246,11 +249,13 @@ impl App {
         };
         let numa = serde_json::from_value(value("numa")?).unwrap_or_default();
         let backend = serde_json::from_value(value("backend")?).unwrap_or_default();
+        let precision = serde_json::from_value(value("gpu_precision")?).unwrap_or_default();
         let stretch = value("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
         Ok(LoadSpec {
             backend: overrides.backend.unwrap_or(backend),
             cards: cards::Asked {
                 layers: overrides.gpu_layers.or(whole("gpu_layers")?),
+                precision: overrides.gpu_precision.unwrap_or(precision),
                 memory: number("gpu_memory")?.map(|mb| mb * MB),
                 devices: match overrides.gpu_devices.is_empty() {
                     true => cards::listed(value("gpu_devices")?.as_str().unwrap_or_default()),

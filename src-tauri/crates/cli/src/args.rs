@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use api::limits::Preset;
 use api::machine::Numa;
 use api::process::Place;
-use api::worker::protocol::{Backend, Kv, Speculate};
+use api::worker::protocol::{Backend, CardPrecision, Kv, Speculate};
 use api::{AppConfig, DATA_DIR_VARIABLE, Environment, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand};
 use engine::RopeScaling;
@@ -18,7 +18,7 @@ mod texts;
 mod values;
 
 pub use texts::{DetokenizeArgs, EmbedArgs, TextArgs, TokenizeArgs};
-pub use values::{BackendArg, GpuLayers, KvArg, NumaArg, PresetArg, SpeculateArg, aging};
+pub use values::{BackendArg, GpuLayers, GpuPrecisionArg, KvArg, NumaArg, PresetArg, SpeculateArg, aging};
 
 /// Inglenook in the terminal: language models on your own computer.
 #[derive(Debug, Parser)]
@@ -66,6 +66,9 @@ pub struct Global {
     /// Layers on graphics cards, the others on the processor [default: as many as fit]
     #[arg(long, global = true, value_name = "N|all|auto")]
     pub gpu_layers: Option<GpuLayers>,
+    /// What graphics cards make of the operands of products: floats, halves, or halves for their tensor cores
+    #[arg(long, global = true, value_enum)]
+    pub gpu_precision: Option<GpuPrecisionArg>,
     /// Which graphics cards, by number or a part of their name, as `nook devices` lists them; layers are shared out
     /// among them by their memory
     #[arg(long, global = true, value_name = "CARD,…", value_delimiter = ',')]
@@ -145,6 +148,7 @@ impl Global {
             overrides: Overrides {
                 backend: self.names_backend().then(|| self.backend()),
                 gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
+                gpu_precision: self.gpu_precision.map(CardPrecision::from),
                 gpu_devices: self.device.clone(),
                 threads: self.threads.map(|n| n as usize),
                 affinity: self.affinity.then_some(true),

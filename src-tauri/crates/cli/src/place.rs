@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use api::machine::cards::{self, Cards, Finder};
 use api::machine::{self, Asked, Machine, Numa, Recall};
-use api::worker::protocol::{Backend, Kv, Location, Quantize};
+use api::worker::protocol::{Backend, CardPrecision, Kv, Location, Quantize};
 use api::worker::{card_told, not_here};
 use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, resident, starter};
 use engine::tokenizer::Tokenizer;
@@ -114,6 +114,7 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
 pub fn asked_of_cards(global: &Global) -> Result<cards::Asked> {
     Ok(cards::Asked {
         layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
+        precision: global.gpu_precision.map(CardPrecision::from).unwrap_or_default(),
         memory: None,
         devices: global.device.clone(),
         cache: Some(Dirs::resolve(global.app_config()?.data_dir)?.cache),

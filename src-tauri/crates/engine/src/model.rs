@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, Effort, Executor, FaultPlan, Interrupt, KvDType, Notebook, Now, Resident};
+use kernels::{
+    BackendKind, Effort, Executor, FaultPlan, Interrupt, KvDType, Notebook, Now, Precision, Resident,
+};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -69,6 +71,8 @@ pub struct LoadOptions {
     pub devices: Devices,
     /// Which graphics cards, where some are asked for: one for each in turn. None: any, for all of them.
     pub cards: Vec<Card>,
+    /// Of their products. What a card hasn't, or errs in, it does without, with a notice.
+    pub card_precision: Precision,
     /// What is known of cards, and where what is found out of them goes.
     pub known: Notebook,
     /// Whether their kernels are checked.
@@ -138,6 +142,7 @@ impl Default for LoadOptions {
         Self {
             devices: Devices::Auto,
             cards: Vec::new(),
+            card_precision: Precision::default(),
             known: Notebook::default(),
             check: Check::default(),
             faults: FaultPlan::default(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use kernels::ops::attention::parts;
 use kernels::ops::kv_write::block_len;
 use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN};
 use serde::{Deserialize, Serialize};
@@ -138,7 +139,8 @@ impl Sizes {
         let context = (u128::from(needs.context) * layers.len() as u128).div_ceil(all as u128) as u64;
         let before = if layers.start == 0 { self.before_layers } else { 0 };
         let behind = if layers.end == all { self.behind_layers } else { 0 };
-        Some(weights + before + behind + context + needs.activations)
+        let parts = parts::held_bytes(self.n_heads, self.head_dim, n_ctx);
+        Some(weights + before + behind + context + needs.activations + parts)
     }
 
     /// How many of the first layers fit into so many bytes. None: the layers' sizes are not known.
@@ -319,7 +321,9 @@ mod tests {
         assert_eq!(parts, sizes.weights, "nothing is tied there");
         let needs = sizes.needs(n_ctx, kv);
         let all = sizes.first_layers(32, n_ctx, kv).unwrap();
-        assert_eq!(all, needs.weights + needs.context + needs.activations);
+        let parts = parts::held_bytes(32, 128, n_ctx);
+        assert_eq!(all, needs.weights + needs.context + needs.activations + parts);
+        assert_eq!(parts, 8 * 32 * 32 * 130 * 4, "of eight rows, by 32 chunks and 32 heads");
         let check = |bytes: u64, expected: usize| {
             assert_eq!(sizes.layers_within(bytes, n_ctx, kv), Some(expected), "{bytes}");
         };

@@ -5,6 +5,7 @@ use crate::cpu::{Cpu, CpuOptions};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, GpuFault};
 use crate::known::Notebook;
+use crate::precision::Precision;
 use crate::scalar::Scalar;
 
 /// Which graphics card.
@@ -46,6 +47,8 @@ pub enum Check {
 pub struct BackendOptions {
     pub cpu: CpuOptions,
     pub card: Card,
+    /// of a card's products
+    pub precision: Precision,
     /// of tests
     pub faults: FaultPlan,
     /// what is known of cards, and where what is found out goes
@@ -100,7 +103,8 @@ fn probe_gpu(options: &BackendOptions) -> Result<(), KernelError> {
 
 #[cfg(feature = "gpu")]
 fn open_gpu(options: &BackendOptions) -> Result<Box<dyn Backend>, KernelError> {
-    let device = crate::gpu::Device::open_with(&options.card, &options.known, options.check)?;
+    let BackendOptions { card, precision, known, check, .. } = options;
+    let device = crate::gpu::Device::open_with(card, *precision, known, *check)?;
     Ok(Box::new(crate::gpu::Gpu::with_faults(device, options.faults.clone())))
 }
 

@@ -1,6 +1,7 @@
 //! Runs two backends over one graph, node by node, and names the first node where they differ. After each node the
 //! second backend is given the first one's result, so that every node is judged by itself.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Retain};
@@ -30,9 +31,26 @@ pub fn compare(
     batches: &[Batch],
     tolerance: f32,
 ) -> Result<Option<Difference>, KernelError> {
+    compare_after(graph, [a, b], capacity, (&[], batches), tolerance)
+}
+
+/// As `compare`, after batches of which only the keys and values count: nothing behind their last writing is computed.
+pub(crate) fn compare_after(
+    graph: &Arc<Graph>,
+    [a, b]: [&mut dyn Backend; 2],
+    capacity: Capacity,
+    (before, batches): (&[Batch], &[Batch]),
+    tolerance: f32,
+) -> Result<Option<Difference>, KernelError> {
     let device = DeviceId(0);
     a.prepare(graph, device, capacity, Retain::All)?;
     b.prepare(graph, device, capacity, Retain::All)?;
+    for batch in before {
+        for backend in [&mut *a, &mut *b] {
+            backend.begin(batch)?;
+            backend.run(until_written(graph), batch, None)?;
+        }
+    }
     for batch in batches {
         a.begin(batch)?;
         b.begin(batch)?;
@@ -49,6 +67,12 @@ pub fn compare(
         }
     }
     Ok(None)
+}
+
+/// The nodes up to the last writing of keys and values.
+pub(crate) fn until_written(graph: &Graph) -> Range<usize> {
+    let written = graph.nodes().iter().rposition(|node| matches!(node.op, Op::KvWrite { .. }));
+    0..written.map_or(0, |at| at + 1)
 }
 
 fn differ(node: &str, op: &Op, a: &[f32], b: &[f32], tolerance: f32) -> Option<Difference> {

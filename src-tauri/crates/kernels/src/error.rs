@@ -59,6 +59,7 @@ impl KernelError {
                 GpuFault::Invalid => "kernels.gpu_invalid",
                 GpuFault::TimeOut => "kernels.gpu_time_out",
                 GpuFault::Wrong => "kernels.gpu_wrong",
+                GpuFault::Precision => "kernels.gpu_precision",
             },
         }
     }
@@ -83,6 +84,9 @@ impl KernelError {
                 GpuFault::Lost | GpuFault::TimeOut => "Try again; a newer driver may help.",
                 GpuFault::Invalid | GpuFault::Wrong => {
                     "Compute on the processor, and please report this with the message."
+                }
+                GpuFault::Precision => {
+                    "Choose f32 for graphics cards, in the settings or by --gpu-precision."
                 }
             }
             .into(),

@@ -20,6 +20,8 @@ pub enum GpuFault {
     TimeOut,
     /// it computes something else than the reference does
     Wrong,
+    /// it can't multiply in the precision that is asked for, or does it wrongly
+    Precision,
 }
 
 impl fmt::Display for GpuFault {
@@ -31,6 +33,7 @@ impl fmt::Display for GpuFault {
             Self::Invalid => "refused a command",
             Self::TimeOut => "did not answer in time",
             Self::Wrong => "computes wrong results",
+            Self::Precision => "can't multiply in the precision that is asked for",
         })
     }
 }

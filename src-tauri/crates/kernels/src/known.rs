@@ -23,6 +23,8 @@ pub struct Known {
     pub right: BTreeSet<String>,
     /// a kernel that computes something else than its reference does
     pub wrong: Option<String>,
+    /// the same of a precision that can be done without, by its name
+    pub imprecise: BTreeMap<String, String>,
     /// the fastest shape of a kernel, by the kernel's name
     pub tuned: BTreeMap<String, String>,
     /// kernels as its driver compiled them, which only that driver reads

@@ -18,8 +18,10 @@ use crate::profile::Observer;
 mod batch;
 pub(crate) mod fuse;
 pub(crate) mod layout;
+mod norm_rotate;
 pub(crate) mod resident;
 mod rotate;
+mod sandwich;
 mod states;
 
 pub use batch::Batch;

@@ -23,7 +23,7 @@ use weights::WeightFile;
 
 use super::Recall;
 use crate::error::{Error, ErrorKind, Result};
-use crate::worker::protocol::Backend;
+use crate::worker::protocol::{Backend, CardPrecision};
 
 pub use find::Finder;
 pub use parts::room;
@@ -37,6 +37,9 @@ pub struct Asked {
     pub layers: Option<usize>,
     /// Bytes of each one's memory that a model may take. None: most of it.
     pub memory: Option<u64>,
+    /// Of their products.
+    #[serde(default)]
+    pub precision: CardPrecision,
     /// Which, by their number or a part of their name. Empty: the best.
     pub devices: Vec<String>,
     /// Folder of what drivers compiled. None: it isn't kept.
@@ -82,6 +85,7 @@ impl Cards<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
     pub fn place(&self, backend: Backend, file: &WeightFile, options: &mut LoadOptions) -> Result<Placed> {
+        options.card_precision = self.asked.precision.of_products();
         let is_small = file.len_bytes() < LEAST_BYTES && !self.finder.software;
         let choice = match backend {
             Backend::Cpu | Backend::Scalar => Choice::default(),

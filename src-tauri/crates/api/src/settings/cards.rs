@@ -35,6 +35,21 @@ pub static ROWS: &[Setting] = &[
         default: || Value::Null,
     },
     Setting {
+        key: "gpu_precision",
+        section: CARDS,
+        label: "Precision of graphics cards",
+        help: "Floats are the most exact. Halves may read prompts faster, with far less error than the processor's integers; tensor cores faster still, but then an answer depends a little on what is read beside it. What a card lacks or does wrongly it does without.",
+        kind: || {
+            choice(&[
+                ("auto", "Floats"),
+                ("f32", "Always floats"),
+                ("f16", "Halves"),
+                ("matrices", "Halves by tensor cores (experimental)"),
+            ])
+        },
+        default: || json!("auto"),
+    },
+    Setting {
         key: "gpu_devices",
         section: CARDS,
         label: "Which graphics cards",

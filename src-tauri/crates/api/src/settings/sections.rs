@@ -45,6 +45,7 @@ pub const AT_LOAD: &[&str] = &[
     "backend",
     "gpu_layers",
     "gpu_memory",
+    "gpu_precision",
     "gpu_devices",
     "resident_budget",
     "large_pages",

@@ -53,6 +53,28 @@ pub enum Backend {
     Scalar,
 }
 
+/// What becomes of the operands of a graphics card's products: `kernels::Precision`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CardPrecision {
+    #[default]
+    Auto,
+    F32,
+    F16,
+    Matrices,
+}
+
+impl CardPrecision {
+    pub fn of_products(self) -> engine::Precision {
+        match self {
+            Self::Auto => engine::Precision::Auto,
+            Self::F32 => engine::Precision::F32,
+            Self::F16 => engine::Precision::F16,
+            Self::Matrices => engine::Precision::Matrices,
+        }
+    }
+}
+
 /// How tokens are guessed ahead.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use api::limits::Preset;
 use api::machine::Numa;
-use api::worker::protocol::{Kv, Speculate};
+use api::worker::protocol::{CardPrecision, Kv, Speculate};
 use clap::ValueEnum;
 use engine::kv::aging::Aging;
 
@@ -41,6 +41,25 @@ impl FromStr for GpuLayers {
             "auto" => Ok(Self(None)),
             "all" => Ok(Self(Some(usize::MAX))),
             number => number.parse().map(|n| Self(Some(n))).map_err(|_| "a number, all or auto".to_owned()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GpuPrecisionArg {
+    Auto,
+    F32,
+    F16,
+    Matrices,
+}
+
+impl From<GpuPrecisionArg> for CardPrecision {
+    fn from(precision: GpuPrecisionArg) -> Self {
+        match precision {
+            GpuPrecisionArg::Auto => Self::Auto,
+            GpuPrecisionArg::F32 => Self::F32,
+            GpuPrecisionArg::F16 => Self::F16,
+            GpuPrecisionArg::Matrices => Self::Matrices,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use kernels::backends::{BackendOptions, Card};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, KvDType, Retention, Tensor};
+use kernels::{
+    Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, KvDType, Precision, Retention, Tensor,
+};
 use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
@@ -282,6 +284,7 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
 /// A device of each kind; cards in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
     let LoadOptions { threads, few_threads, isa, cpus, resident, cards, faults, known, check, .. } = options;
+    let precision = options.card_precision;
     let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
     let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
     let mut cards = cards.iter();
@@ -291,7 +294,7 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
             card = cards.next().unwrap_or(&card).clone();
         }
         let (cpu, faults, known) = (cpu.clone(), faults.clone(), known.clone());
-        let options = BackendOptions { cpu, card: card.clone(), faults, known, check: *check };
+        let options = BackendOptions { cpu, card: card.clone(), precision, faults, known, check: *check };
         Ok(kernels::backends::open(kind, &options)?)
     };
     kinds.iter().map(open).collect()
@@ -310,6 +313,11 @@ fn identity(
         Some(level) => Some(level),
         None => Some(IsaLevel::from_env()?),
     };
+    let mut backends = format!("{layer_kinds:?} {level:?}");
+    let precision = options.card_precision.in_use();
+    if precision != Precision::F32 && layer_kinds.contains(&BackendKind::Gpu) {
+        backends += precision.name();
+    }
     let layers = &executor.graph().kv().layers;
     let mut bytes = PieceBytes { page: 0, window_page: 0, ..PieceBytes::of(executor.graph().kv()) };
     for layout in layers {
@@ -323,7 +331,7 @@ fn identity(
     Ok(Identity {
         model: xxh64(fingerprint.as_bytes()),
         spec: xxh64(format!("{spec:?}").as_bytes()),
-        backends: xxh64(format!("{layer_kinds:?} {level:?}").as_bytes()),
+        backends: xxh64(backends.as_bytes()),
         kv: xxh64(format!("{precisions:?}").as_bytes()),
         bytes,
     })

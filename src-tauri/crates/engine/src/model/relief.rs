@@ -1,7 +1,7 @@
 //! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
 //! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
 
-use kernels::{BackendKind, KvDType};
+use kernels::{BackendKind, KvDType, Precision};
 
 use super::health::CardHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
@@ -19,6 +19,8 @@ pub enum Relief {
     Rows(usize),
     /// keys and values are stored in fewer bits
     Kv(KvDType),
+    /// it multiplies in a precision that less can go wrong with
+    Precision(Precision),
     /// it has fewer layers, the processor the others
     Layers { on_card: usize, of: usize },
     /// the processor computes
@@ -53,8 +55,22 @@ pub(super) fn next(
         "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, Relief::Cpu)),
         "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.failed() => Relief::Anew,
         "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, Relief::CpuForSession),
+        "kernels.gpu_precision" | "kernels.gpu_wrong" => {
+            safer(error, options).unwrap_or_else(|| cpu(options, asked, Relief::Cpu))
+        }
         _ => cpu(options, asked, Relief::Cpu),
     }
+}
+
+/// Results that are no numbers may be those of halves, which end at 65,504: floats are tried before the processor.
+/// None: there are floats already.
+fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<Relief> {
+    let next = match error.code() {
+        "kernels.gpu_precision" => options.card_precision.in_use().safer()?,
+        _ => options.card_precision.in_use().safer().map(|_| Precision::F32)?,
+    };
+    options.card_precision = next;
+    Some(Relief::Precision(next))
 }
 
 /// The processor has what the card was spared.
@@ -168,10 +184,33 @@ mod tests {
     }
 
     #[test]
+    fn a_precision_that_errs_gives_way_to_a_safer_one() {
+        let model = small("llama-3.2-1b", 2);
+        for (asked, code, expected) in [
+            (Precision::Matrices, "kernels.gpu_precision", vec![Precision::F16, Precision::F32]),
+            (Precision::F16, "kernels.gpu_precision", vec![Precision::F32]),
+            (Precision::Matrices, "kernels.gpu_wrong", vec![Precision::F32]),
+            (Precision::Auto, "kernels.gpu_wrong", vec![]),
+        ] {
+            let devices = Devices::Gpu { layers: None };
+            let asked = LoadOptions { devices, card_precision: asked, ..LoadOptions::default() };
+            let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+            for precision in expected {
+                let relief = next(&error(code), &mut options, &asked, &health, model.spec());
+                assert_eq!((relief, options.card_precision), (Relief::Precision(precision), precision));
+                assert_eq!(options.devices, asked.devices);
+            }
+            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), Relief::Cpu);
+        }
+    }
+
+    #[test]
     fn what_a_smaller_part_would_not_help_goes_to_the_processor() {
         let model = small("llama-3.2-1b", 2);
         let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
-        for code in ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong"] {
+        for code in
+            ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong", "kernels.gpu_precision"]
+        {
             let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
             assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), Relief::Cpu);
             assert_eq!(options.devices, Devices::Cpu);

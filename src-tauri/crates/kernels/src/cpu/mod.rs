@@ -265,10 +265,11 @@ fn run_step(
     let cx = &mut Context { kernels, team, memory, batch };
     let i = match step {
         Step::Node(i) => *i,
-        Step::AddNorm { add, norm } => return rows::add_norm(cx, graph, *add, *norm),
-        Step::Rotate { q, k, write } => {
-            let mut nodes = q.iter().chain([k, write]);
-            return nodes.try_for_each(|i| run_step(kernels, team, state, batch, graph, &Step::Node(*i)));
+        Step::AddNorm { before: None, add, norm } => return rows::add_norm(cx, graph, *add, *norm),
+        // of cards
+        Step::AddNorm { before: Some(_), .. } | Step::Rotate { .. } => {
+            let mut nodes = step.nodes().into_iter();
+            return nodes.try_for_each(|i| run_step(kernels, team, state, batch, graph, &Step::Node(i)));
         }
         Step::MatMuls { nodes, glu } => return products.run(cx, graph, nodes, *glu),
         Step::Experts { nodes, glu } => return experts.run(cx, graph, nodes, *glu),

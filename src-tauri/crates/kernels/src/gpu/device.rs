@@ -13,6 +13,7 @@ use crate::backends::{Card, Check, absent};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, Faults, GpuFault, Moment};
 use crate::known::Notebook;
+use crate::precision::Precision;
 
 /// What kind of thing computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,7 +190,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 impl Device {
     /// As `open_with`, with nothing known.
     pub fn open(card: &Card) -> Result<Arc<Self>, KernelError> {
-        Self::open_with(card, &Notebook::default(), Check::Cards)
+        Self::open_using(card, Uses::default())
     }
 
     /// With a say in what kernels use of it, and nothing known. Errors: as `open_with`.
@@ -197,9 +198,14 @@ impl Device {
         Self::open_as(card, uses, &Notebook::default(), Check::Cards)
     }
 
-    /// Errors: there is none that is wanted, or it can't be opened.
-    pub fn open_with(card: &Card, known: &Notebook, check: Check) -> Result<Arc<Self>, KernelError> {
-        Self::open_as(card, Uses::default(), known, check)
+    /// Errors: there is none that is wanted, it can't be opened, or hasn't that precision.
+    pub fn open_with(
+        card: &Card,
+        precision: Precision,
+        known: &Notebook,
+        check: Check,
+    ) -> Result<Arc<Self>, KernelError> {
+        Self::open_as(card, Uses { precision, ..Uses::default() }, known, check)
     }
 
     fn open_as(card: &Card, uses: Uses, known: &Notebook, check: Check) -> Result<Arc<Self>, KernelError> {
@@ -212,7 +218,10 @@ impl Device {
         if let Some(piece_bytes) = uses.piece_bytes {
             limits.max_storage_buffer_binding_size = limits.max_storage_buffer_binding_size.min(piece_bytes);
         }
-        let features = uses.wanted(&adapter);
+        let features = uses.wanted(&adapter).map_err(|message| {
+            let (fault, adapter) = (GpuFault::Precision, info.name.clone());
+            KernelError::Gpu { fault, adapter, message: format!("{}: {message}", uses.precision.name()) }
+        })?;
         let (device, queue) = now(adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("inglenook"),
             required_features: features,

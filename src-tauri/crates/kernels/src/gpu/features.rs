@@ -4,37 +4,45 @@
 use super::shader::Define;
 use crate::matmul::cooperative::{LANES, SIDE};
 use crate::matmul::strands::STRANDS;
+use crate::precision::Precision;
 
 /// What kernels may use, where a card has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uses {
     /// lanes that hand each other numbers without memory
     pub subgroups: bool,
-    /// operands of all products rounded to half precision: tiles take half the memory. Numbers are off by as much, so
-    /// it is not used unless it's asked for
-    pub halves: bool,
-    /// tiles of halves by cooperative matrices of the card. They add up in an order of its own, so that a row's bits
-    /// depend on how many rows there are; and they are an experiment of wgpu's. Not used unless it's asked for
-    pub matrices: bool,
+    /// of products: a card that hasn't what is asked for here is not opened
+    pub precision: Precision,
     /// the largest piece of memory that a kernel is given; None: what the card allows
     pub piece_bytes: Option<u64>,
 }
 
 impl Default for Uses {
     fn default() -> Self {
-        Self { subgroups: true, halves: false, matrices: false, piece_bytes: None }
+        Self { subgroups: true, precision: Precision::default(), piece_bytes: None }
     }
 }
 
 impl Uses {
-    /// What to ask a card for.
-    pub(super) fn wanted(&self, adapter: &wgpu::Adapter) -> wgpu::Features {
+    /// What to ask a card for. Errors: what of the precision it hasn't.
+    pub(super) fn wanted(&self, adapter: &wgpu::Adapter) -> Result<wgpu::Features, &'static str> {
+        let here = adapter.features();
         let mut wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
         wanted.set(wgpu::Features::SUBGROUP, self.subgroups);
-        wanted.set(wgpu::Features::SHADER_F16, self.halves);
-        let matrices = self.subgroups && self.halves && self.matrices && has_matrices(adapter);
+        let (halves, matrices) = match self.precision.in_use() {
+            Precision::Auto | Precision::F32 => (false, false),
+            Precision::F16 => (true, false),
+            Precision::Matrices => (true, true),
+        };
+        if halves && !here.contains(wgpu::Features::SHADER_F16) {
+            return Err("it has no half precision");
+        }
+        if matrices && !(self.subgroups && has_matrices(adapter)) {
+            return Err("it has no cooperative matrices of 16 by 16 halves that 32 lanes hold");
+        }
+        wanted.set(wgpu::Features::SHADER_F16, halves);
         wanted.set(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, matrices);
-        wanted & adapter.features()
+        Ok(wanted & here)
     }
 }
 
@@ -45,7 +53,9 @@ fn has_matrices(adapter: &wgpu::Adapter) -> bool {
     let fits = |m: &wgpu::CooperativeMatrixProperties| {
         [m.m_size, m.n_size, m.k_size] == [SIDE; 3] && (m.ab_type, m.cr_type) == (F16, F32)
     };
-    [info.subgroup_min_size, info.subgroup_max_size] == [LANES; 2]
+    let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP;
+    adapter.features().contains(needed)
+        && [info.subgroup_min_size, info.subgroup_max_size] == [LANES; 2]
         && adapter.cooperative_matrix_properties().iter().any(fits)
 }
 
@@ -69,6 +79,14 @@ impl Used {
             shuffles,
             halves: features.contains(wgpu::Features::SHADER_F16),
             matrices: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
+        }
+    }
+
+    pub fn precision(&self) -> Precision {
+        match (self.halves, self.matrices) {
+            (false, _) => Precision::F32,
+            (true, false) => Precision::F16,
+            (true, true) => Precision::Matrices,
         }
     }
 

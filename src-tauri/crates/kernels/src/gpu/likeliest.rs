@@ -1,6 +1,6 @@
 //! Only the likeliest columns of the output come back, instead of all: selected on the card, stage after stage.
 
-use super::buffers::{Span, bytes_of};
+use super::buffers::Span;
 use super::device::Device;
 use super::nodes::plain;
 use super::program::{Bound, Dispatch, Extent, Maker};
@@ -25,7 +25,6 @@ pub struct Likeliest {
     stages: Vec<Dispatch>,
     /// what the stages leave, by turns: (rows, entries, rank and column)
     buffers: [wgpu::Buffer; 2],
-    wanted: wgpu::Buffer,
     readable: wgpu::Buffer,
     n_columns: usize,
     most_rows: usize,
@@ -56,7 +55,6 @@ impl Likeliest {
             gpu.storage("candidates", n_bytes(first))?,
             gpu.storage("candidates", n_bytes(first.div_ceil(SEGMENT) * MOST))?,
         ];
-        let wanted = gpu.storage("number of candidates", 4)?;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let readable = gpu.buffer("candidates", n_bytes(MOST), usage)?;
         let node = maker.graph.nodes().iter().position(|node| node.output == Some(output));
@@ -68,13 +66,13 @@ impl Likeliest {
                 _ => Bound::Buffer(Span::whole(&buffers[(stage - 1) % 2])),
             };
             let to = Bound::Buffer(Span::whole(&buffers[stage % 2]));
-            let bound = [Bound::Buffer(Span::whole(&wanted)), from, to];
+            let bound = [from, to];
             let params = [n_columns as u32, stage as u32];
             let extent = Extent::groups(1, Rows::Outputs);
             maker.add(node, (&shader::LIKELIEST, plain()), &params, &bound, extent)?;
         }
         let stages = maker.made.split_off(n_before);
-        Ok(Self { stages, buffers, wanted, readable, n_columns, most_rows, found: Vec::new() })
+        Ok(Self { stages, buffers, readable, n_columns, most_rows, found: Vec::new() })
     }
 
     /// Whether `k` of each of so many rows can be selected here.
@@ -87,9 +85,8 @@ impl Likeliest {
         groups(self.n_columns, k).len()
     }
 
-    /// Adds what selects `k` of each row, and brings them to where they are read.
-    pub fn encode(&self, gpu: &Device, encoder: &mut wgpu::CommandEncoder, k: usize, n_rows: usize) {
-        gpu.queue.write_buffer(&self.wanted, 0, &bytes_of(&[k as u32]));
+    /// Adds what selects `k` of each row, as the inputs say, and brings them to where they are read.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, k: usize, n_rows: usize) {
         let groups = groups(self.n_columns, k);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for (stage, n_groups) in self.stages.iter().zip(&groups) {

@@ -30,6 +30,7 @@ mod program;
 mod results;
 mod sequences;
 mod shader;
+mod shapes;
 mod splits;
 mod timing;
 mod trust;
@@ -46,9 +47,10 @@ use likeliest::Likeliest;
 use matrices::Matrices;
 use program::{Dispatch, Maker};
 use results::results;
+use shapes::Shapes;
 use splits::Splits;
 use timing::Timer;
-use tune::{Shapes, Tuner};
+use tune::Tuner;
 use values::Values;
 
 use crate::backend::{Backend, BackendKind, Retain};
@@ -103,12 +105,21 @@ struct Program {
     dispatches: Vec<Dispatch>,
     /// which of them each step is
     steps: Vec<(Step, Range<usize>)>,
-    /// values that are read from outside after it
+    /// values that are read from outside after it, the graph's output last
     results: Vec<ValueId>,
+    makes_output: bool,
     /// where they are brought to be mapped
     readable: wgpu::Buffer,
     /// selects from the graph's output, where that is among its values
     likeliest: Option<Likeliest>,
+}
+
+impl Program {
+    /// The values that come back as they are; `selects`: how many columns of the output are selected instead.
+    fn coming(&self, selects: Option<usize>) -> &[ValueId] {
+        let is_less = selects.is_some() && self.makes_output;
+        &self.results[..self.results.len() - usize::from(is_less)]
+    }
 }
 
 /// Multiplications in one submission: some 50 ms of a slow card, so that no watchdog fires and the desktop moves.
@@ -175,7 +186,7 @@ impl State {
         retain: Retain,
     ) -> Result<Self, KernelError> {
         let all: Vec<Step> =
-            runs_of(graph, device).flat_map(|nodes| steps(graph, nodes, Fusion::Card)).collect();
+            runs_of(graph, device).flat_map(|nodes| steps(graph, nodes, Fusion::Card(retain))).collect();
         let mut state = Self {
             graph: graph.clone(),
             values: Values::new(gpu, graph, device, &all, &capacity, retain)?,
@@ -218,7 +229,7 @@ impl State {
             grouped: None,
         };
         let mut made = Vec::new();
-        for step in steps(&self.graph, nodes.clone(), Fusion::Card) {
+        for step in steps(&self.graph, nodes.clone(), Fusion::Card(self.retain)) {
             let first = maker.made.len();
             maker.step(&step)?;
             made.push((step, first..maker.made.len()));
@@ -231,11 +242,13 @@ impl State {
         };
         let dispatches = maker.made;
         gpu.check()?;
-        let results = results(&self.graph, nodes.clone(), self.retain);
+        let mut results = results(&self.graph, nodes.clone(), self.retain);
+        results.sort_by_key(|value| *value == output);
         let n_bytes = results.iter().map(|value| self.values.buffer(*value).size()).sum();
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let readable = gpu.buffer("results", n_bytes, usage)?;
-        self.programs.push(Program { nodes, dispatches, steps: made, results, readable, likeliest });
+        let steps = made;
+        self.programs.push(Program { nodes, dispatches, steps, results, makes_output, readable, likeliest });
         Ok(self.programs.len() - 1)
     }
 
@@ -253,7 +266,8 @@ impl State {
             let n = rest.iter().take_while(fits).count();
             let (now, later) = rest.split_at(n);
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            now.iter().for_each(|dispatch| dispatch.go(&mut pass, batch));
+            let mut last = None;
+            now.iter().for_each(|dispatch| dispatch.go(&mut pass, batch, &mut last));
             drop(pass);
             rest = later;
             if !rest.is_empty() {
@@ -323,7 +337,7 @@ impl State {
         batch: &Batch,
     ) -> Result<u64, KernelError> {
         let at = self.program(gpu, nodes)?;
-        let runs = |dispatch: &&Dispatch| dispatch.of(batch).1.iter().all(|n| *n > 0);
+        let runs = |dispatch: &&Dispatch| dispatch.of(batch).iter().all(|n| *n > 0);
         let n_selecting = self.selects(at, batch).zip(self.programs[at].likeliest.as_ref());
         let n_selecting = n_selecting.map_or(0, |(k, likeliest)| likeliest.n_stages(k));
         Ok((self.programs[at].dispatches.iter().filter(runs).count() + n_selecting) as u64)
@@ -372,7 +386,7 @@ impl Backend for Gpu {
     fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {
         let (gpu, start) = (self.gpu.clone(), self.now());
         let state = self.prepared_mut();
-        if state.inputs.begin(&gpu, batch)? {
+        if state.inputs.begin(&gpu, batch, state.wanted.unwrap_or(0))? {
             // what was bound is not there any more
             state.programs.clear();
         }

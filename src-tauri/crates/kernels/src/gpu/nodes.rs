@@ -8,7 +8,7 @@ use crate::graph::{Activation, Columns, Op, RopeShape, RopeStyle, Routing, Value
 use crate::plan::fuse::Step;
 use crate::tensor::Tensor;
 
-use Bound::{Angles, Value};
+use Bound::Value;
 
 pub(super) type Made = Result<(), KernelError>;
 
@@ -38,7 +38,7 @@ pub(super) fn defined(defines: &'static [&'static str]) -> Variant {
 }
 
 /// (width) with its offset, 1 where there is none.
-fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) -> Vec<f32> {
+pub(super) fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) -> Vec<f32> {
     match weight {
         Some(weight) => weight.decode().iter().map(|w| w + offset).collect(),
         None => vec![1.0; width],
@@ -54,8 +54,9 @@ impl Maker<'_> {
     pub fn step(&mut self, step: &Step) -> Made {
         match step {
             Step::Node(i) => self.node(*i),
-            Step::AddNorm { add, norm } => self.add_norm(*add, *norm),
-            Step::Rotate { q, k, write } => self.rotate(*q, *k, *write),
+            Step::AddNorm { before: None, add, norm } => self.add_norm(*add, *norm),
+            Step::AddNorm { before: Some(before), add, norm } => self.sandwich(*before, *add, *norm),
+            Step::Rotate { norms, q, k, write } => self.rotate(step, norms, *q, [*k, *write]),
             Step::MatMuls { nodes, glu: Some(glu) } => self.gated(nodes, *glu),
             Step::MatMuls { nodes, glu } | Step::Experts { nodes, glu } => {
                 nodes.iter().chain(glu).try_for_each(|i| self.node(*i))
@@ -77,6 +78,28 @@ impl Maker<'_> {
         let bound = [Value(*a), Value(*b), weight, Value(sum), Value(out)];
         let extent = Extent::groups(1, self.graph.value(out).rows);
         self.add(norm, (&shader::ADD_NORM, plain()), &[*width as u32, eps.to_bits()], &bound, extent)
+    }
+
+    fn sandwich(&mut self, before: usize, add: usize, norm: usize) -> Made {
+        let nodes = self.graph.nodes();
+        let (Op::RmsNorm { x, weight: first, offset: first_offset, eps: first_eps, width }, Op::Add { a, b }) =
+            (&nodes[before].op, &nodes[add].op)
+        else {
+            unreachable!("`fuse` joins a norm with an addition");
+        };
+        let Op::RmsNorm { weight, offset, eps, .. } = &nodes[norm].op else {
+            unreachable!("`fuse` pairs an addition with a norm");
+        };
+        let (Some(sum), Some(out)) = (nodes[add].output, nodes[norm].output) else {
+            unreachable!("additions and norms have values");
+        };
+        let other = if nodes[before].output == Some(*a) { *b } else { *a };
+        let weight = self.vector(&norm_weight(weight.as_ref(), *offset, *width))?;
+        let first = self.vector(&norm_weight(first.as_ref(), *first_offset, *width))?;
+        let bound = [Value(other), Value(*x), weight, Value(sum), Value(out), first];
+        let params = [*width as u32, eps.to_bits(), first_eps.to_bits()];
+        let extent = Extent::groups(1, self.graph.value(out).rows);
+        self.add(norm, (&shader::SANDWICH, plain()), &params, &bound, extent)
     }
 
     /// One node.
@@ -191,7 +214,7 @@ impl Maker<'_> {
         let [heads, dim, pairs] = [rope.n_heads, rope.head_dim, n_pairs].map(|n| n as u32);
         let params = [heads, dim, pairs, style_word(rope.style), self.inputs.first_angle(i)];
         let extent = Extent::elements(rope.n_heads * (rope.head_dim - n_pairs), self.graph.value(out).rows);
-        self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Angles, Value(out)], extent)
+        self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Bound::Rows, Value(out)], extent)
     }
 
     fn columns(&mut self, i: usize, x: ValueId, columns: Columns, out: ValueId) -> Made {

@@ -58,7 +58,8 @@ impl State {
                     encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                 }
                 let mut pass = encoder.begin_compute_pass(&timer.around(i));
-                dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch));
+                let mut last = None;
+                dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch, &mut last));
             }
             let spans = timer.take(gpu, encoder, steps.len())?;
             for ((step, _), span) in steps.iter().zip(spans) {

@@ -122,10 +122,12 @@ impl Maker<'_> {
     ) -> Made {
         let rows = self.graph.value(out).rows;
         let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
-        let tile = self.tile(&[tile::COOPERATIVE, tile::LARGE, tile::SMALL]);
+        // all parts lie alike
+        let tuned = parts.first().map_or(tile::LARGE, |part| self.shapes.tile(part.packing));
+        let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
         let few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
         for part in parts {
-            let lanes = [(self.shapes.of(part.packing).lanes, 1, 1), (strands::FEW_ROWS, 2, few)];
+            let lanes = [(self.shapes.one_row(part.packing), 1, 1), (strands::FEW_ROWS, 2, few)];
             let has_bias = u32::from(bias.is_some());
             let of_outputs = u32::from(rows == Rows::Outputs);
             let Part { first, n_rows, row_quads, packing, .. } = *part;

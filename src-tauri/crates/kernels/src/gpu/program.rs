@@ -10,8 +10,8 @@ use super::kept::Kept;
 use super::matrices::Matrices;
 use super::pipeline::{Pipeline, Variant};
 use super::shader::Shader;
-use super::splits::{Splits, split};
-use super::tune::Shapes;
+use super::shapes::Shapes;
+use super::splits::{Split, Splits};
 use super::values::Values;
 use crate::error::KernelError;
 use crate::graph::{Graph, Rows, ValueId};
@@ -36,12 +36,12 @@ pub enum PerRow {
     Once,
     /// one for so many rows
     Each(Rows, u32),
-    /// attention: one for `rows` rows that go through all chunks of positions, of which `limit` fit apart
-    Whole { rows: u32, limit: u32 },
+    /// attention: one for `rows` rows that go through all chunks of positions
+    Whole { rows: u32, split: Split },
     /// the same where each chunk has workgroups of its own, in the second dimension: no row sees more than `most`
-    Chunks { most: u32, limit: u32 },
+    Chunks { most: u32, split: Split },
     /// what merges those
-    Merge { limit: u32 },
+    Merge { split: Split },
     /// one for so many rows, and the kernel only runs where rows are from `least` to `most`
     Between { rows: Rows, least: usize, most: usize, each: u32 },
     /// of a kernel that only runs where there are `least` tokens: tiles of `each` of their slots, `n_used` of a token,
@@ -50,18 +50,25 @@ pub enum PerRow {
 }
 
 impl Dispatch {
-    /// Into a pass, unless it has nothing to do.
-    pub fn go(&self, pass: &mut wgpu::ComputePass, batch: &Batch) {
-        let (pipeline, [x, y, z]) = self.of(batch);
+    /// Into a pass, unless it has nothing to do. `last`: the kernel that the pass was told of last.
+    pub fn go<'a>(
+        &'a self,
+        pass: &mut wgpu::ComputePass,
+        batch: &Batch,
+        last: &mut Option<&'a Arc<Pipeline>>,
+    ) {
+        let [x, y, z] = self.of(batch);
         if x * y * z > 0 {
-            pass.set_pipeline(&pipeline.compute);
+            if last.replace(&self.pipeline).is_none_or(|last| !Arc::ptr_eq(last, &self.pipeline)) {
+                pass.set_pipeline(&self.pipeline.compute);
+            }
             pass.set_bind_group(0, &self.bound, &[]);
             pass.dispatch_workgroups(x, y, z);
         }
     }
 
-    /// The kernel for a batch, and its workgroups, which may be none.
-    pub fn of(&self, batch: &Batch) -> (&Pipeline, [u32; 3]) {
+    /// Its workgroups for a batch, which may be none.
+    pub fn of(&self, batch: &Batch) -> [u32; 3] {
         let [x, y] = self.groups;
         let n_rows = batch.n_rows() as u32;
         let [y, z] = match self.rows {
@@ -75,20 +82,20 @@ impl Dispatch {
                 n if n >= least => [y, most_tiles(n * n_used, n_experts, each as usize) as u32],
                 _ => [y, 0],
             },
-            PerRow::Whole { rows, limit } => match split(batch, limit) {
+            PerRow::Whole { rows, split } => match split.chunks(batch) {
                 Some(_) => [y, 0],
                 None => [y, n_rows.div_ceil(rows)],
             },
-            PerRow::Chunks { most, limit } => [split(batch, limit).unwrap_or(0).min(most), n_rows],
-            PerRow::Merge { limit } => [y, split(batch, limit).map_or(0, |_| n_rows)],
+            PerRow::Chunks { most, split } => [split.chunks(batch).unwrap_or(0).min(most), n_rows],
+            PerRow::Merge { split } => [y, split.chunks(batch).map_or(0, |_| n_rows)],
         };
-        (&self.pipeline, [x, y, z])
+        [x, y, z]
     }
 
     /// Multiplications in a batch, about.
     pub fn cost_of(&self, batch: &Batch) -> u64 {
         match self.of(batch) {
-            (_, [x, y, z]) if x * y * z == 0 => 0,
+            [x, y, z] if x * y * z == 0 => 0,
             _ => self.cost * batch.n_rows() as u64,
         }
     }
@@ -114,7 +121,6 @@ pub struct Maker<'a> {
 /// What is bound after the step and the parameters.
 pub enum Bound {
     Rows,
-    Angles,
     Value(ValueId),
     Buffer(Span),
 }
@@ -164,10 +170,9 @@ impl Maker<'_> {
     ) -> Result<(), KernelError> {
         let pipeline = self.gpu.pipeline(shader, variant)?;
         let params = self.uniforms.put(params)?;
-        let mut spans = vec![Span::whole(&self.inputs.step), params];
+        let mut spans = vec![self.inputs.step(), params];
         spans.extend(bound.iter().map(|bound| match bound {
-            Bound::Rows => Span::whole(&self.inputs.rows),
-            Bound::Angles => Span::whole(&self.inputs.angles),
+            Bound::Rows => self.inputs.rows(),
             Bound::Value(value) => Span::whole(self.values.buffer(*value)),
             Bound::Buffer(span) => span.clone(),
         }));

@@ -32,14 +32,6 @@ impl State {
         self.wanted.filter(|k| likeliest.is_some_and(|selects| selects.can(*k, batch.outputs.len())))
     }
 
-    /// The values of a program that come back as they are.
-    pub(super) fn coming(&self, at: usize, batch: &Batch) -> Vec<ValueId> {
-        let selects = self.selects(at, batch).is_some();
-        let output = self.graph.output();
-        let comes = |value: &ValueId| !(selects && *value == output);
-        self.programs[at].results.iter().copied().filter(comes).collect()
-    }
-
     /// Of the last run, selected here or on the card.
     pub(super) fn likeliest(
         &self,
@@ -63,15 +55,15 @@ impl State {
         at: usize,
         batch: &Batch,
     ) -> u64 {
-        let (program, coming) = (&self.programs[at], self.coming(at, batch));
+        let (program, selects) = (&self.programs[at], self.selects(at, batch));
         let n_outputs = batch.outputs.len();
-        if let (Some(k), Some(likeliest)) = (self.selects(at, batch), &program.likeliest)
+        if let (Some(k), Some(likeliest)) = (selects, &program.likeliest)
             && n_outputs > 0
         {
-            likeliest.encode(gpu, &mut encoder, k, n_outputs);
+            likeliest.encode(&mut encoder, k, n_outputs);
         }
         let mut at = 0;
-        for value in &coming {
+        for value in program.coming(selects) {
             let n_bytes = self.n_bytes(*value, batch);
             encoder.copy_buffer_to_buffer(self.values.buffer(*value), 0, &program.readable, at, n_bytes);
             at += n_bytes;
@@ -90,7 +82,7 @@ impl State {
     ) -> Result<(), KernelError> {
         let at = self.programs.iter().position(|program| program.nodes == nodes);
         let at = at.expect("what was submitted has a program");
-        let (selects, coming) = (self.selects(at, batch), self.coming(at, batch));
+        let selects = self.selects(at, batch);
         let Self { programs, values, graph, .. } = self;
         let program = &mut programs[at];
         if let (Some(k), Some(likeliest)) = (selects, &mut program.likeliest) {
@@ -100,9 +92,10 @@ impl State {
         if n_bytes == 0 {
             return gpu.check();
         }
-        gpu.mapped(&program.readable, n_bytes, &mut |mapped| {
+        let (readable, coming) = (&program.readable, program.coming(selects));
+        gpu.mapped(readable, n_bytes, &mut |mapped| {
             let mut rest = mapped;
-            for id in &coming {
+            for id in coming {
                 let value = graph.value(*id);
                 let len = batch.rows(value.rows) * value.width;
                 let (bytes, others) = rest.split_at(len * size_of::<f32>());

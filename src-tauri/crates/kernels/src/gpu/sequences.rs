@@ -4,12 +4,14 @@ use super::buffers::Span;
 use super::device::Device;
 use super::inputs;
 use super::kept::Pages;
-use super::nodes::{Made, act_words, defined, plain, style_word};
+use super::nodes::{Made, act_words, defined, norm_weight, plain, style_word};
 use super::program::{Bound, Extent, Maker, PerRow};
 use super::shader;
+use super::splits::Split;
 use crate::graph::{AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Op, Retention, Rows, ValueId};
 use crate::ops::attention::{CARD_QUERIES, CARD_QUERY_FLOATS, CHUNK, WIDE_BYTES, shader_defines};
 use crate::ops::{kv_write, short_conv};
+use crate::plan::fuse::Step;
 
 use Bound::Value;
 
@@ -93,54 +95,93 @@ impl Maker<'_> {
         self.add(i, (&shader::KV_WRITE, variant), &params, &bound, extent)
     }
 
-    /// Keys and values into the store, and rotated on the way: keys, and queries beside them.
-    pub(super) fn rotate(&mut self, q: Option<usize>, k: usize, write: usize) -> Made {
+    /// Keys and values into the store, and rotated on the way: keys, and queries beside them; normed before that, where
+    /// `norms` are there.
+    pub(super) fn rotate(
+        &mut self,
+        step: &Step,
+        norms: &[usize],
+        q: Option<usize>,
+        [k, write]: [usize; 2],
+    ) -> Made {
         let nodes = self.graph.nodes();
         let (Op::KvWrite { v, layer, .. }, Op::Rope { x, rope }, Some(k_out)) =
             (&nodes[write].op, &nodes[k].op, nodes[k].output)
         else {
             unreachable!("`fuse` joins a rotation with the writing of what it makes");
         };
-        if !self.takes(8) {
-            return q.into_iter().chain([k, write]).try_for_each(|i| self.node(i));
+        if !self.takes(if norms.is_empty() { 7 } else { 8 }) {
+            return step.nodes().into_iter().try_for_each(|i| self.node(i));
         }
         let q = q.map(|q| match (&nodes[q].op, nodes[q].output) {
-            (Op::Rope { x, rope }, Some(out)) => (*x, out, rope.n_heads),
+            (Op::Rope { x, rope }, Some(out)) => (self.before(norms, *x), out, rope.n_heads),
             _ => unreachable!("`fuse` joins rotations"),
         });
         let pages = self.kept.pages(*layer);
         let n_q_heads = q.map_or(0, |(_, _, n_heads)| n_heads);
         let n_pairs = rope.n_rot / 2;
         let of_rope = [n_q_heads as u32, n_pairs as u32, style_word(rope.style), self.inputs.first_angle(k)];
-        let params = [&store_params(pages)[..], &of_rope].concat();
+        let mut params = [&store_params(pages)[..], &of_rope].concat();
         let store = Bound::Buffer(Span::whole(&pages.buffer));
         // where there are no queries nothing of theirs is touched
         let spare = || Bound::Buffer(Span::whole(&self.splits.parts));
         let (q_in, q_out) = q.map_or_else(|| (Bound::Rows, spare()), |(x, out, _)| (Value(x), Value(out)));
-        let bound = [Bound::Rows, Value(*x), Value(*v), store, Bound::Angles, q_in, Value(k_out), q_out];
-        let n_lanes = kv_write::shader_lanes(&pages.layout) + n_q_heads * (rope.head_dim - n_pairs);
+        let x = Value(self.before(norms, *x));
+        let mut bound = vec![Bound::Rows, x, Value(*v), store, q_in, Value(k_out), q_out];
         let variant = defined(kv_write::shader_define(pages.layout.dtype));
-        let extent = Extent::elements(n_lanes, Rows::Tokens);
-        self.add(write, (&shader::ROTATE, variant), &params, &bound, extent)
+        if norms.is_empty() {
+            let n_lanes = kv_write::shader_lanes(&pages.layout) + n_q_heads * (rope.head_dim - n_pairs);
+            let extent = Extent::elements(n_lanes, Rows::Tokens);
+            return self.add(write, (&shader::ROTATE, variant), &params, &bound, extent);
+        }
+        let extent = Extent::groups(n_q_heads + 2 * rope.n_heads, Rows::Tokens);
+        let (weights, eps) = self.weights_of(norms, rope.head_dim);
+        params.push(eps.to_bits());
+        bound.push(self.vector(&weights)?);
+        self.add(write, (&shader::NORM_ROTATE, variant), &params, &bound, extent)
+    }
+
+    /// What a norm among `norms` makes `value` of; itself where none does.
+    fn before(&self, norms: &[usize], value: ValueId) -> ValueId {
+        let nodes = self.graph.nodes();
+        let made = norms.iter().find(|norm| nodes[**norm].output == Some(value));
+        made.map_or(value, |norm| match &nodes[*norm].op {
+            Op::RmsNorm { x, .. } => *x,
+            _ => unreachable!("`fuse` joins norms"),
+        })
+    }
+
+    /// (2, width) of queries and of keys, which are the last; their epsilon
+    fn weights_of(&self, norms: &[usize], width: usize) -> (Vec<f32>, f32) {
+        let weights = norms.iter().map(|norm| match &self.graph.nodes()[*norm].op {
+            Op::RmsNorm { weight, offset, eps, .. } => (norm_weight(weight.as_ref(), *offset, width), *eps),
+            _ => unreachable!("`fuse` joins norms"),
+        });
+        let (mut weights, all_eps): (Vec<_>, Vec<_>) = weights.unzip();
+        if let [_] = weights[..] {
+            // there are no queries
+            weights.insert(0, vec![0.0; width]);
+        }
+        (weights.concat(), all_eps[0])
     }
 
     /// Three kernels, of which a batch runs the first two or the last: see `splits`.
     pub(super) fn attention(&mut self, i: usize, q: ValueId, shape: &AttentionShape, out: ValueId) -> Made {
-        let limit = self.splits.limit;
+        let split = Split { from: self.shapes.split_from(), limit: self.splits.limit };
         let n_heads = shape.n_heads;
         // as much ahead as behind, where a row looks ahead
         let chunks = |window: usize| u32::try_from(window.saturating_mul(2) / CHUNK + 2).unwrap_or(u32::MAX);
         let most = shape.window.map_or(u32::MAX, chunks);
         let parts = || Bound::Buffer(Span::whole(&self.splits.parts));
         let (bound, merged) = (parts(), parts());
-        self.attend(i, q, shape, Tile::of_a_row(self.gpu, shape), PerRow::Chunks { most, limit }, bound)?;
+        self.attend(i, q, shape, Tile::of_a_row(self.gpu, shape), PerRow::Chunks { most, split }, bound)?;
         let flags = [u32::from(shape.sinks.is_some()), ahead_word(shape)];
         let params = [n_heads as u32, shape.head_dim as u32, window_word(shape), flags[0], flags[1]];
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
-        let extent = Extent { groups: [n_heads as u32, 1], rows: PerRow::Merge { limit }, cost: 0 };
+        let extent = Extent { groups: [n_heads as u32, 1], rows: PerRow::Merge { split }, cost: 0 };
         self.add(i, (&shader::MERGE, plain()), &params, &[Bound::Rows, merged, sinks, Value(out)], extent)?;
         let tile = Tile::of_rows(self.gpu, shape);
-        self.attend(i, q, shape, tile, PerRow::Whole { rows: tile.rows as u32, limit }, Value(out))
+        self.attend(i, q, shape, tile, PerRow::Whole { rows: tile.rows as u32, split }, Value(out))
     }
 
     fn attend(

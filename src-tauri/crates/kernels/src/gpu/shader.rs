@@ -53,14 +53,16 @@ shaders! {
     GLU = "ops/glu", [Uniform, Uniform, Read, Read, Write];
     KV_WRITE = "ops/kv_write", [Uniform, Uniform, Read, Read, Read, Write];
     LAYER_NORM = "ops/layer_norm", [Uniform, Uniform, Read, Read, Read, Write];
-    LIKELIEST = "ops/likeliest", [Uniform, Uniform, Read, Read, Write];
+    LIKELIEST = "ops/likeliest", [Uniform, Uniform, Read, Write];
     MATMUL = "matmul/generic", [Uniform, Uniform, Read, Read, Read, Write];
     MERGE = "ops/attention/merge", [Uniform, Uniform, Read, Read, Read, Write];
     MOE_ROUTE = "ops/moe_route", [Uniform, Uniform, Read, Read, Write];
+    NORM_ROTATE = "plan/norm_rotate", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write, Read];
     OUTPUT_ROWS = "ops/output_rows", [Uniform, Uniform, Read, Read, Write];
     RMS_NORM = "ops/rms_norm", [Uniform, Uniform, Read, Read, Write];
-    ROTATE = "plan/rotate", [Uniform, Uniform, Read, Read, Read, Write, Read, Read, Write, Write];
+    ROTATE = "plan/rotate", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write];
     ROPE = "ops/rope", [Uniform, Uniform, Read, Read, Write];
+    SANDWICH = "plan/sandwich", [Uniform, Uniform, Read, Read, Read, Write, Write, Read];
     SCALE = "ops/scale", [Uniform, Uniform, Read, Read, Write];
     SHORT_CONV = "ops/short_conv", [Uniform, Uniform, Read, Read, Read, Read, Write, Write];
     SOFTCAP = "ops/softcap", [Uniform, Uniform, Read, Write];
@@ -75,6 +77,7 @@ macro_rules! parts {
 
 parts! {
     "activate" = "ops/activate";
+    "add_norm" = "plan/fuse";
     "batch" = "plan/batch";
     "blocks32" = "matmul/blocks32";
     "cooperative" = "matmul/cooperative";
@@ -247,7 +250,7 @@ mod tests {
 
     use super::super::features::Used;
     use super::super::pipeline::Variant;
-    use super::super::tune::SHAPES;
+    use super::super::shapes::{ONE_ROWS, TILES};
     use super::*;
     use crate::matmul::gated::PAIRS;
     use crate::matmul::packed::{ALL, Packing};
@@ -304,7 +307,9 @@ mod tests {
         match shader.name {
             "ops/scale" => plain(&[&[], &["BY_POSITION"], &["BY_GATE"]]),
             "ops/activate" | "ops/expert_groups" => plain(&[&["MAIN"]]),
-            "ops/kv_write" | "plan/rotate" => plain(&[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]]),
+            "ops/kv_write" | "plan/rotate" | "plan/norm_rotate" => {
+                plain(&[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]])
+            }
             "ops/attention" => plain(&[
                 &["KV_F32"],
                 &["KV_F16", "EIGHT"],
@@ -314,12 +319,13 @@ mod tests {
                 &["KV_Q4_0", "EIGHT"],
             ]),
             "matmul/generic" => vec![
-                (&["WHOLE"], SHAPES[0].lanes.sizes()),
-                (&["WHOLE"], SHAPES[1].lanes.sizes()),
-                (&["WHOLE"], SHAPES[2].lanes.sizes()),
+                (&["WHOLE"], ONE_ROWS[0].1.sizes()),
+                (&["WHOLE"], ONE_ROWS[1].1.sizes()),
+                (&["WHOLE"], ONE_ROWS[2].1.sizes()),
                 (&[], strands::FEW_ROWS.sizes()),
-                (&["WHOLE", "TILED"], tile::LARGE.sizes()),
-                (&["TILED"], tile::SMALL.sizes()),
+                (&["WHOLE", "TILED"], TILES[0].1.sizes()),
+                (&["WHOLE", "TILED"], TILES[1].1.sizes()),
+                (&["TILED"], TILES[2].1.sizes()),
                 (&["TILED", "COOPERATIVE", "WHOLE"], tile::COOPERATIVE.sizes()),
             ],
             "matmul/gated" => vec![(&["WHOLE"], PAIRS.sizes()), (&[], PAIRS.sizes())],

@@ -5,6 +5,7 @@ use super::device::Device;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, PAGE_LEN, Retention};
 use crate::ops::attention::CHUNK;
+use crate::ops::attention::parts::{MOST_ROWS, most_parts, part_bytes};
 use crate::plan::{Batch, Capacity};
 
 /// What chunks leave until they are merged; layer after layer uses it.
@@ -15,12 +16,6 @@ pub struct Splits {
     pub limit: u32,
 }
 
-/// Rows that keep a card busy by themselves.
-const MOST_ROWS: usize = 8;
-
-/// Beyond one row of the longest context, no more than this is taken.
-const MOST_BYTES: usize = 32 << 20;
-
 impl Splits {
     pub fn new(
         gpu: &Device,
@@ -29,15 +24,13 @@ impl Splits {
         capacity: &Capacity,
     ) -> Result<Self, KernelError> {
         let of_node = |op: &Op| match op {
-            Op::Attention { attention, .. } => attention.n_heads * (attention.head_dim + 2),
+            Op::Attention { attention, .. } => part_bytes(attention.n_heads, attention.head_dim),
             _ => 0,
         };
         let nodes = graph.nodes().iter().filter(|node| node.device == device);
-        let n_bytes = nodes.map(|node| of_node(&node.op)).max().unwrap_or(0) * size_of::<f32>();
+        let n_bytes = nodes.map(|node| of_node(&node.op)).max().unwrap_or(0);
         // no table is longer than there are pages
-        let most_chunks = (capacity.all_pages(Retention::All) * PAGE_LEN).div_ceil(CHUNK);
-        let fits = MOST_BYTES.checked_div(n_bytes).unwrap_or(0);
-        let limit = (MOST_ROWS * most_chunks).min(fits.max(most_chunks));
+        let limit = most_parts(n_bytes, capacity.all_pages(Retention::All) * PAGE_LEN);
         let parts = gpu.storage("parts of attention", (limit * n_bytes) as u64)?;
         Ok(Self { parts, limit: limit as u32 })
     }
@@ -48,9 +41,21 @@ pub fn n_chunks(batch: &Batch) -> u32 {
     batch.positions.iter().max().map_or(0, |last| last / CHUNK as u32 + 1)
 }
 
-/// How many chunks have workgroups of their own. None: rows go through all of theirs.
-pub fn split(batch: &Batch, limit: u32) -> Option<u32> {
-    let n_rows = batch.n_rows();
-    let n = n_chunks(batch);
-    (n_rows <= MOST_ROWS && n > 1 && n.saturating_mul(n_rows as u32) <= limit).then_some(n)
+/// Where chunks have workgroups of their own.
+#[derive(Clone, Copy)]
+pub struct Split {
+    /// chunks of a context from which on
+    pub from: u32,
+    /// rows times chunks that fit
+    pub limit: u32,
+}
+
+impl Split {
+    /// How many of a batch. None: rows go through all of theirs.
+    pub fn chunks(self, batch: &Batch) -> Option<u32> {
+        let n_rows = batch.n_rows();
+        let n = n_chunks(batch);
+        let fits = n.saturating_mul(n_rows as u32) <= self.limit;
+        (n_rows <= MOST_ROWS && n >= self.from && fits).then_some(n)
+    }
 }

@@ -80,21 +80,38 @@ impl Gpu {
     /// Whether the kernels that a graph uses compute on this card what their specification says; what was found right
     /// or wrong before is believed. Errors: the first that doesn't.
     pub fn check(&self, graph: &Graph) -> Result<(), KernelError> {
-        let known = self.gpu.trust.known();
+        let (known, precision) = (self.gpu.trust.known(), self.gpu.used().precision());
         if let Some(kernel) = known.wrong {
             return Err(self.gpu.error(GpuFault::Wrong, kernel));
         }
+        if let Some(kernel) = known.imprecise.get(precision.name()) {
+            return Err(self.imprecise(kernel));
+        }
         let make = || -> Box<dyn Backend> { Box::new(Self::unchecked(Arc::clone(&self.gpu))) };
         for check in CardCheck::of(graph) {
-            if known.right.contains(&check.name()) {
+            let name = check.name(precision);
+            if known.right.contains(&name) {
                 continue;
             }
-            if let Some(kernel) = check.run(&make, self.gpu.used().halves)? {
-                self.gpu.trust.note(|known| known.wrong = Some(kernel.clone()));
-                return Err(self.gpu.error(GpuFault::Wrong, kernel));
+            match check.run(&make, precision)? {
+                None => self.gpu.trust.note(|known| _ = known.right.insert(name)),
+                // the same without it is another check
+                Some(kernel) if check.depends_on(precision) => {
+                    let (at, wrong) = (precision.name().to_owned(), kernel.clone());
+                    self.gpu.trust.note(|known| _ = known.imprecise.insert(at, wrong));
+                    return Err(self.imprecise(&kernel));
+                }
+                Some(kernel) => {
+                    self.gpu.trust.note(|known| known.wrong = Some(kernel.clone()));
+                    return Err(self.gpu.error(GpuFault::Wrong, kernel));
+                }
             }
-            self.gpu.trust.note(|known| _ = known.right.insert(check.name()));
         }
         Ok(())
+    }
+
+    fn imprecise(&self, kernel: &str) -> KernelError {
+        let message = format!("{} gives wrong results: {kernel}", self.gpu.used().precision().name());
+        self.gpu.error(GpuFault::Precision, message)
     }
 }

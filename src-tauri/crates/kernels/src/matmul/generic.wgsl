@@ -92,17 +92,9 @@ fn main(
 fn main(
   @builtin(workgroup_id) id: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-#ifdef SUBGROUPS
-  @builtin(subgroup_id) subgroup: u32,
-  @builtin(subgroup_size) subgroup_len: u32,
-  @builtin(subgroup_invocation_id) in_subgroup: u32,
-#else
-  @builtin(local_invocation_index) lane: u32,
-#endif
+  LANE_BUILTINS,
 ) {
-#ifdef SUBGROUPS
-  let lane = subgroup * subgroup_len + in_subgroup;
-#endif
+  let lane = LANE;
   let strand = lane % STRANDS;
   let output = (flat(id, groups) * (LANES / STRANDS) + lane / STRANDS) * LANE_OUTPUTS;
   let row = id.z * LANE_ROWS;

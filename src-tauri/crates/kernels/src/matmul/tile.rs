@@ -36,6 +36,9 @@ pub const LARGE: Tile = Tile { outputs: 128, rows: 64, lane_outputs: 8, by: By::
 /// Of cards with less memory for a workgroup, and of experts, to whom few rows of a batch go.
 pub const SMALL: Tile = Tile { outputs: 64, rows: 32, lane_outputs: 4, by: By::Lanes };
 
+/// Of prompts on cards that have work for more workgroups than large tiles give them.
+pub const SQUARE: Tile = Tile { outputs: 64, rows: 64, lane_outputs: 4, by: By::Lanes };
+
 /// Of cooperative matrices: four subgroups of 32 lanes have a quarter each, of two by two matrices.
 pub const COOPERATIVE: Tile = Tile { outputs: 64, rows: 64, lane_outputs: 8, by: By::Matrices };
 
@@ -76,7 +79,7 @@ mod tests {
 
     #[test]
     fn tiles_are_shared_out_evenly() {
-        for tile in [LARGE, SMALL, COOPERATIVE] {
+        for tile in [LARGE, SQUARE, SMALL, COOPERATIVE] {
             assert!(tile.outputs.is_multiple_of(tile.lane_outputs) && tile.rows.is_multiple_of(LANE_ROWS));
             // the least that every card must offer: the small one fits everywhere
             assert!(tile.lanes() <= 256);

@@ -5,6 +5,7 @@
 
 mod merge;
 pub mod pages;
+pub mod parts;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
 #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll

@@ -12,8 +12,9 @@
 #else
 #define FOURS 1u
 #endif
-// lanes that a reduction goes through in between
+// lanes that a reduction goes through in between, and how many each of them takes together
 #define FEW 16u
+#define NEIGHBOURS 8u
 #import batch
 #import exp
 struct Params {
@@ -66,8 +67,15 @@ const N_QUERIES = 4u * FOURS;
 var<workgroup> query: array<vec4<f32>, 512>;
 // (FOURS, CHUNK); sums on their way between strands
 var<workgroup> scores: array<vec4<f32>, FOURS * CHUNK>;
+#ifdef SUBGROUPS
+const N_PARTS = LANES >> SHUFFLES;
+// by turns, so that none is written while another lane still reads it
+var<workgroup> maxima: array<vec4<f32>, FOURS * N_PARTS>;
+var<workgroup> totals: array<vec4<f32>, FOURS * N_PARTS>;
+#else
 var<workgroup> lanes: array<vec4<f32>, FOURS * LANES>;
 var<workgroup> few: array<vec4<f32>, FOURS * FEW>;
+#endif
 
 // where the workgroup is
 var<private> kv_head: u32;
@@ -204,6 +212,113 @@ fn values_of(block: u32, slot: u32, d: u32) -> vec4<f32> {
   return values_at(block, p.head_dim, slot, d);
 }
 
+// Of each query the largest of what lanes have, and the sum: neighbours meet, then pairs of them, and so on, in either
+// way. What lanes wrote before is seen by all of them afterwards.
+#ifdef SUBGROUPS
+fn largest_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
+  var found = mine;
+  for (var v = 0u; v < FOURS; v++) {
+#repeat STEP SHUFFLES
+    found[v] = max(found[v], subgroupShuffleXor(found[v], 1u << STEP));
+#end
+    if (lane % (1u << SHUFFLES) == 0u) {
+      maxima[v * N_PARTS + (lane >> SHUFFLES)] = found[v];
+    }
+  }
+  workgroupBarrier();
+  for (var v = 0u; v < FOURS; v++) {
+    for (var i = 0u; i < N_PARTS; i++) {
+      found[v] = max(found[v], maxima[v * N_PARTS + i]);
+    }
+  }
+  return found;
+}
+
+fn sum_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
+  var found = mine;
+  for (var v = 0u; v < FOURS; v++) {
+#repeat STEP SHUFFLES
+    found[v] += subgroupShuffleXor(found[v], 1u << STEP);
+#end
+    if (lane % (1u << SHUFFLES) == 0u) {
+      totals[v * N_PARTS + (lane >> SHUFFLES)] = found[v];
+    }
+  }
+  workgroupBarrier();
+  for (var v = 0u; v < FOURS; v++) {
+    var parts: array<vec4<f32>, N_PARTS>;
+    for (var i = 0u; i < N_PARTS; i++) {
+      parts[i] = totals[v * N_PARTS + i];
+    }
+    for (var n = 1u; n < N_PARTS; n *= 2u) {
+      for (var i = 0u; i < N_PARTS; i += 2u * n) {
+        parts[i] += parts[i + n];
+      }
+    }
+    found[v] = parts[0];
+  }
+  return found;
+}
+#else
+fn largest_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
+  var found = mine;
+  for (var v = 0u; v < FOURS; v++) {
+    lanes[v * LANES + lane] = mine[v];
+  }
+  workgroupBarrier();
+  if (lane < FEW * FOURS) {
+    let at = lane / FEW * LANES + lane % FEW * NEIGHBOURS;
+    var largest = lanes[at];
+    for (var i = 1u; i < NEIGHBOURS; i++) {
+      largest = max(largest, lanes[at + i]);
+    }
+    few[lane] = largest;
+  }
+  workgroupBarrier();
+  for (var v = 0u; v < FOURS; v++) {
+    for (var i = 0u; i < FEW; i++) {
+      found[v] = max(found[v], few[v * FEW + i]);
+    }
+  }
+  return found;
+}
+
+fn sum_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
+  var found = mine;
+  for (var v = 0u; v < FOURS; v++) {
+    lanes[v * LANES + lane] = mine[v];
+  }
+  workgroupBarrier();
+  if (lane < FEW * FOURS) {
+    let at = lane / FEW * LANES + lane % FEW * NEIGHBOURS;
+    var parts: array<vec4<f32>, NEIGHBOURS>;
+    for (var i = 0u; i < NEIGHBOURS; i++) {
+      parts[i] = lanes[at + i];
+    }
+    for (var n = 1u; n < NEIGHBOURS; n *= 2u) {
+      for (var i = 0u; i < NEIGHBOURS; i += 2u * n) {
+        parts[i] += parts[i + n];
+      }
+    }
+    few[lane] = parts[0];
+  }
+  workgroupBarrier();
+  for (var v = 0u; v < FOURS; v++) {
+    var parts: array<vec4<f32>, FEW>;
+    for (var i = 0u; i < FEW; i++) {
+      parts[i] = few[v * FEW + i];
+    }
+    for (var n = 1u; n < FEW; n *= 2u) {
+      for (var i = 0u; i < FEW; i += 2u * n) {
+        parts[i] += parts[i + n];
+      }
+    }
+    found[v] = parts[0];
+  }
+  return found;
+}
+#endif
+
 // The scores of the positions `low..high` of a chunk, as shares: into `scores`. The largest score and the sum of shares
 // of each query.
 fn weigh(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, 2u * FOURS> {
@@ -227,50 +342,25 @@ fn weigh(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f
       }
     }
   }
+  var mine: array<vec4<f32>, FOURS>;
   for (var v = 0u; v < FOURS; v++) {
     even[v] = scored(v, j, even[v]);
     odd[v] = scored(v, j + 1u, odd[v]);
-    lanes[v * LANES + lane] = max(even[v], odd[v]);
+    mine[v] = max(even[v], odd[v]);
   }
-  workgroupBarrier();
-  if (lane < FEW * FOURS) {
-    let at = lane / FEW * LANES + lane % FEW;
-    var largest = lanes[at];
-    for (var i = FEW; i < LANES; i += FEW) {
-      largest = max(largest, lanes[at + i]);
-    }
-    few[lane] = largest;
-  }
-  workgroupBarrier();
-  var found: array<vec4<f32>, 2u * FOURS>;
+  let largest = largest_of(lane, mine);
   for (var v = 0u; v < FOURS; v++) {
-    var largest = few[v * FEW];
-    for (var i = 1u; i < FEW; i++) {
-      largest = max(largest, few[v * FEW + i]);
-    }
-    found[v] = largest;
-    let one = select(vec4<f32>(), exp(even[v] - largest), is_seen(v, j));
-    let two = select(vec4<f32>(), exp(odd[v] - largest), is_seen(v, j + 1u));
+    let one = select(vec4<f32>(), exp(even[v] - largest[v]), is_seen(v, j));
+    let two = select(vec4<f32>(), exp(odd[v] - largest[v]), is_seen(v, j + 1u));
     scores[v * CHUNK + 2u * lane] = one;
     scores[v * CHUNK + 2u * lane + 1u] = two;
-    lanes[v * LANES + lane] = one + two;
+    mine[v] = one + two;
   }
-  workgroupBarrier();
-  if (lane < FEW * FOURS) {
-    let at = lane / FEW * LANES + lane % FEW;
-    var sum = lanes[at];
-    for (var i = FEW; i < LANES; i += FEW) {
-      sum += lanes[at + i];
-    }
-    few[lane] = sum;
-  }
-  workgroupBarrier();
+  let sum = sum_of(lane, mine);
+  var found: array<vec4<f32>, 2u * FOURS>;
   for (var v = 0u; v < FOURS; v++) {
-    var sum = few[v * FEW];
-    for (var i = 1u; i < FEW; i++) {
-      sum += few[v * FEW + i];
-    }
-    found[FOURS + v] = sum;
+    found[v] = largest[v];
+    found[FOURS + v] = sum[v];
   }
   return found;
 }
@@ -355,7 +445,8 @@ fn finish(lane: u32, part: u32) {
 }
 
 @compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
+  let lane = LANE;
   kv_head = id.x / p.blocks;
   first_head = kv_head * p.group + id.x % p.blocks * p.heads;
   first_row = id.z * p.rows;

@@ -37,7 +37,8 @@ fn softplus(x: f32) -> f32 {
 }
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
+  let lane = LANE;
   let head = id.x;
   let k_head = select(head / (p.n_v_heads / p.n_k_heads), head % p.n_k_heads, p.tiled == 1u);
   let n_keys = p.n_k_heads * p.k_dim;

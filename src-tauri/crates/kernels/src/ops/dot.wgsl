@@ -1,11 +1,54 @@
-// Sums and maxima over a workgroup of LANES, in an order that depends on nothing but LANES. Every lane calls.
+// Sums and maxima over a workgroup of LANES: neighbours meet, then pairs of them, and so on, so that a sum is the same
+// number whoever hands it on. Lanes of a subgroup do without memory. Every lane calls; what lanes wrote before into the
+// memory of the workgroup is seen by all of them afterwards.
+#ifdef SUBGROUPS
+const N_PARTS = LANES >> SHUFFLES;
+var<workgroup> parts_: array<f32, N_PARTS>;
+
+fn bring(lane: u32, value: f32) {
+  // what was there has been read by all
+  workgroupBarrier();
+  if (lane % (1u << SHUFFLES) == 0u) {
+    parts_[lane >> SHUFFLES] = value;
+  }
+  workgroupBarrier();
+}
+
+fn sum_lanes(lane: u32, value: f32) -> f32 {
+  var sum = value;
+#repeat STEP SHUFFLES
+  sum += subgroupShuffleXor(sum, 1u << STEP);
+#end
+  bring(lane, sum);
+  var parts = parts_;
+  for (var n = 1u; n < N_PARTS; n *= 2u) {
+    for (var i = 0u; i < N_PARTS; i += 2u * n) {
+      parts[i] += parts[i + n];
+    }
+  }
+  return parts[0];
+}
+
+fn max_lanes(lane: u32, value: f32) -> f32 {
+  var most = value;
+#repeat STEP SHUFFLES
+  most = max(most, subgroupShuffleXor(most, 1u << STEP));
+#end
+  bring(lane, most);
+  most = parts_[0];
+  for (var i = 1u; i < N_PARTS; i++) {
+    most = max(most, parts_[i]);
+  }
+  return most;
+}
+#else
 var<workgroup> lanes_: array<f32, LANES>;
 
 fn sum_lanes(lane: u32, value: f32) -> f32 {
   lanes_[lane] = value;
   workgroupBarrier();
-  for (var n = LANES / 2u; n > 0u; n /= 2u) {
-    if (lane < n) {
+  for (var n = 1u; n < LANES; n *= 2u) {
+    if (lane % (2u * n) == 0u) {
       lanes_[lane] += lanes_[lane + n];
     }
     workgroupBarrier();
@@ -18,8 +61,8 @@ fn sum_lanes(lane: u32, value: f32) -> f32 {
 fn max_lanes(lane: u32, value: f32) -> f32 {
   lanes_[lane] = value;
   workgroupBarrier();
-  for (var n = LANES / 2u; n > 0u; n /= 2u) {
-    if (lane < n) {
+  for (var n = 1u; n < LANES; n *= 2u) {
+    if (lane % (2u * n) == 0u) {
       lanes_[lane] = max(lanes_[lane], lanes_[lane + n]);
     }
     workgroupBarrier();
@@ -28,3 +71,4 @@ fn max_lanes(lane: u32, value: f32) -> f32 {
   workgroupBarrier();
   return most;
 }
+#endif

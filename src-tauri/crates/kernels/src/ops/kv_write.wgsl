@@ -1,6 +1,6 @@
 // store[position] = (k, v): a lane for each LEN elements of a head, keys or values. Neighbouring slots of keys share
 // words, so that words are put together from bits: each lane touches its own alone. For `plan/rotate.wgsl` keys are
-// rotated on their way, and queries beside them.
+// rotated on their way, and queries beside them; for `plan/norm_rotate.wgsl` normed before, a workgroup for each head.
 #ifdef KV_Q8_0
 #define QUANTS
 #endif
@@ -8,6 +8,10 @@
 #define QUANTS
 #endif
 #import batch
+#ifdef NORMED
+#define LANES 128u
+#import dot
+#endif
 struct Params {
   n_heads: u32,
   head_dim: u32,
@@ -23,8 +27,11 @@ struct Params {
   n_pairs: u32,
   // 1: pairs (2i, 2i + 1), 0: (i, i + n_pairs)
   interleaved: u32,
-  // where this rotation's angles begin
+  // pairs that a row has before those of this rotation
   first_angle: u32,
+#endif
+#ifdef NORMED
+  eps: f32,
 #endif
 }
 @group(0) @binding(1) var<uniform> p: Params;
@@ -35,13 +42,32 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> kv: array<atomic<u32>>;
 
 #ifdef ROTATES
-// (tokens, n_pairs) cosine and sine
-@group(0) @binding(6) var<storage, read> angles: array<vec2<f32>>;
 // (tokens, n_q_heads, head_dim)
-@group(0) @binding(7) var<storage, read> q: array<f32>;
+@group(0) @binding(6) var<storage, read> q: array<f32>;
 // (tokens, n_heads, head_dim) rotated
-@group(0) @binding(8) var<storage, read_write> k_out: array<f32>;
-@group(0) @binding(9) var<storage, read_write> q_out: array<f32>;
+@group(0) @binding(7) var<storage, read_write> k_out: array<f32>;
+@group(0) @binding(8) var<storage, read_write> q_out: array<f32>;
+
+#ifdef NORMED
+// (2, head_dim) with their offsets: of queries, of keys
+@group(0) @binding(9) var<storage, read> norms: array<f32>;
+// of the workgroup's head: 1 / √(mean(x²) + eps)
+var<private> factor: f32;
+
+fn key_at(origin: u32, d: u32) -> f32 {
+  return k[origin + d] * factor * norms[p.head_dim + d];
+}
+fn query_at(origin: u32, d: u32) -> f32 {
+  return q[origin + d] * factor * norms[d];
+}
+#else
+fn key_at(origin: u32, d: u32) -> f32 {
+  return k[origin + d];
+}
+fn query_at(origin: u32, d: u32) -> f32 {
+  return q[origin + d];
+}
+#endif
 
 // Where the pair of an element is, and whether it is the second of it. None: it stays.
 fn is_turned(d: u32) -> bool {
@@ -57,33 +83,29 @@ fn two_of(pair: u32) -> u32 {
   return one_of(pair) + select(p.n_pairs, 1u, p.interleaved == 1u);
 }
 fn angle_of(row: u32, pair: u32) -> vec2<f32> {
-  return angles[p.first_angle + row * p.n_pairs + pair];
+  // (tokens, n_pairs) cosine and sine
+  let at = step.angles + 2u * (p.first_angle * step.n_tokens + row * p.n_pairs + pair);
+  return vec2(bitcast<f32>(rows[at]), bitcast<f32>(rows[at + 1u]));
 }
 fn key(row: u32, origin: u32, d: u32) -> f32 {
   if (!is_turned(d)) {
-    return k[origin + d];
+    return key_at(origin, d);
   }
   let pair = pair_of(d);
   let turn = angle_of(row, pair);
-  let a = k[origin + one_of(pair)];
-  let b = k[origin + two_of(pair)];
+  let a = key_at(origin, one_of(pair));
+  let b = key_at(origin, two_of(pair));
   return select(a * turn.x - b * turn.y, a * turn.y + b * turn.x, d == two_of(pair));
 }
-// A lane for each pair of a query head, then one for each of the elements that stay.
-fn turn_query(row: u32, at: u32) {
-  let per_head = p.head_dim - p.n_pairs;
-  if (at >= p.n_q_heads * per_head) {
-    return;
-  }
-  let origin = (row * p.n_q_heads + at / per_head) * p.head_dim;
-  let i = at % per_head;
+// Of a query head that begins at `origin` a pair, or, after those, an element that stays.
+fn turn_query(row: u32, origin: u32, i: u32) {
   if (i >= p.n_pairs) {
-    q_out[origin + p.n_pairs + i] = q[origin + p.n_pairs + i];
+    q_out[origin + p.n_pairs + i] = query_at(origin, p.n_pairs + i);
     return;
   }
   let turn = angle_of(row, i);
-  let a = q[origin + one_of(i)];
-  let b = q[origin + two_of(i)];
+  let a = query_at(origin, one_of(i));
+  let b = query_at(origin, two_of(i));
   q_out[origin + one_of(i)] = a * turn.x - b * turn.y;
   q_out[origin + two_of(i)] = a * turn.y + b * turn.x;
 }
@@ -216,26 +238,15 @@ fn scale_of() -> f32 {
 }
 #endif
 
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let n_pieces = (p.head_dim + LEN - 1u) / LEN;
-  let n_lanes = 2u * p.n_heads * n_pieces;
-  if (id.x >= n_lanes) {
-#ifdef ROTATES
-    turn_query(id.z, id.x - n_lanes);
-#endif
-    return;
-  }
-  let is_value = id.x % 2u == 1u;
-  let head = id.x / 2u / n_pieces;
-  let first = id.x / 2u % n_pieces * LEN;
-  let slot = rows[POSITIONS * step.stride + id.z] % PAGE_LEN;
-  let page = rows[p.pages * step.stride + id.z];
+// LEN elements of a head from `first` on, keys or values, into the store.
+fn store(row: u32, head: u32, is_value: bool, first: u32) {
+  let slot = rows[POSITIONS * step.stride + row] % PAGE_LEN;
+  let page = rows[p.pages * step.stride + row];
   let block = page * p.page_words + (head + select(0u, p.n_heads, is_value)) * p.block_words;
-  let origin = (id.z * p.n_heads + head) * p.head_dim;
+  let origin = (row * p.n_heads + head) * p.head_dim;
 #ifdef QUANTS
   for (var i = 0u; i < LEN; i++) {
-    x[i] = element(is_value, id.z, origin, first + i);
+    x[i] = element(is_value, row, origin, first + i);
   }
   let exact = scale_of();
   let scale = half_of(exact);
@@ -256,7 +267,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #ifdef QUANTS
     let y = x[i] * inverse;
 #else
-    let y = element(is_value, id.z, origin, d);
+    let y = element(is_value, row, origin, d);
 #endif
 #ifdef KV_F32
     let at = select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value);
@@ -281,3 +292,63 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #endif
   }
 }
+
+fn n_pieces() -> u32 {
+  return (p.head_dim + LEN - 1u) / LEN;
+}
+
+#ifdef NORMED
+// Of an element of a head: of queries, of keys; values are not normed.
+fn element_of(is_query: bool, origin: u32, d: u32) -> f32 {
+  if (is_query) {
+    return q[origin + d];
+  }
+  return k[origin + d];
+}
+
+// Heads of queries, then of keys, then of values. The sums of squares run as in `ops/rms_norm.wgsl`.
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
+  let lane = LANE;
+  let row = id.z;
+  let is_query = id.x < p.n_q_heads;
+  let is_value = id.x >= p.n_q_heads + p.n_heads;
+  let of_store = (id.x - p.n_q_heads) % p.n_heads;
+  let head = select(of_store, id.x, is_query);
+  let origin = (row * select(p.n_heads, p.n_q_heads, is_query) + head) * p.head_dim;
+  var sum = 0.0;
+  if (!is_value) {
+    for (var d = lane; d < p.head_dim; d += LANES) {
+      let v = element_of(is_query, origin, d);
+      sum = fma(v, v, sum);
+    }
+  }
+  factor = 1.0 / sqrt(sum_lanes(lane, sum) / f32(p.head_dim) + p.eps);
+  if (is_query) {
+    for (var i = lane; i < p.head_dim - p.n_pairs; i += LANES) {
+      turn_query(row, origin, i);
+    }
+    return;
+  }
+  for (var piece = lane; piece < n_pieces(); piece += LANES) {
+    store(row, head, is_value, piece * LEN);
+  }
+}
+#else
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let n_lanes = 2u * p.n_heads * n_pieces();
+  if (id.x >= n_lanes) {
+#ifdef ROTATES
+    let at = id.x - n_lanes;
+    let per_head = p.head_dim - p.n_pairs;
+    if (at < p.n_q_heads * per_head) {
+      turn_query(id.z, (id.z * p.n_q_heads + at / per_head) * p.head_dim, at % per_head);
+    }
+#endif
+    return;
+  }
+  let piece = id.x / 2u;
+  store(id.z, piece / n_pieces(), id.x % 2u == 1u, piece % n_pieces() * LEN);
+}
+#endif

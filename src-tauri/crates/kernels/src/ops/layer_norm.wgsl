@@ -14,7 +14,8 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> out: array<f32>;
 
 @compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
+  let lane = LANE;
   let base = id.z * p.width;
   var sum = 0.0;
   for (var i = lane; i < p.width; i += LANES) {

@@ -9,12 +9,10 @@ struct Params {
   stage: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
-// (1) how many are wanted of a row
-@group(0) @binding(2) var<storage, read> wanted: array<u32>;
 // of the first stage (rows, n_columns) the bits of floats; of others (rows, entries, 2) ranks and columns
-@group(0) @binding(3) var<storage, read> x: array<u32>;
+@group(0) @binding(2) var<storage, read> x: array<u32>;
 // (rows, stretches · wanted, 2) ranks and columns
-@group(0) @binding(4) var<storage, read_write> out: array<u32>;
+@group(0) @binding(3) var<storage, read_write> out: array<u32>;
 
 var<workgroup> ranks: array<u32, SEGMENT>;
 var<workgroup> columns: array<u32, SEGMENT>;
@@ -38,7 +36,7 @@ fn rank(bits: u32) -> u32 {
 fn n_entries() -> u32 {
   var n = p.n_columns;
   for (var i = 0u; i < p.stage; i++) {
-    n = (n + SEGMENT - 1u) / SEGMENT * wanted[0];
+    n = (n + SEGMENT - 1u) / SEGMENT * step.n_wanted;
   }
   return n;
 }
@@ -81,8 +79,8 @@ fn main(
     }
   }
   workgroupBarrier();
-  let first = (id.z * groups.x + id.x) * wanted[0];
-  for (var i = lane; i < wanted[0]; i += LANES) {
+  let first = (id.z * groups.x + id.x) * step.n_wanted;
+  for (var i = lane; i < step.n_wanted; i += LANES) {
     out[2u * (first + i)] = ranks[i];
     out[2u * (first + i) + 1u] = columns[i];
   }

@@ -42,7 +42,8 @@ fn first_of(base: u32, a: u32, b: u32) -> u32 {
 }
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
+  let lane = LANE;
   let base = id.z * p.n_experts;
   let to = id.z * 2u * p.n_used;
   var most = -3.4028234e38;

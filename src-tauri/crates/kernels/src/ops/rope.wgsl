@@ -7,14 +7,13 @@ struct Params {
   n_pairs: u32,
   // 1: pairs (2i, 2i + 1), 0: (i, i + n_pairs)
   interleaved: u32,
-  // where this rotation's angles begin
+  // pairs that a row has before those of this rotation
   first: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 // (tokens, n_heads, head_dim)
 @group(0) @binding(2) var<storage, read> x: array<f32>;
-// (tokens, n_pairs) cosine and sine
-@group(0) @binding(3) var<storage, read> angles: array<vec2<f32>>;
+@group(0) @binding(3) var<storage, read> rows: array<u32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
 // A lane for each pair of a head, then one for each of the elements that stay.
@@ -31,7 +30,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     out[at] = x[at];
     return;
   }
-  let turn = angles[p.first + id.z * p.n_pairs + i];
+  // (tokens, n_pairs) cosine and sine
+  let at = step.angles + 2u * (p.first * step.n_tokens + id.z * p.n_pairs + i);
+  let turn = vec2(bitcast<f32>(rows[at]), bitcast<f32>(rows[at + 1u]));
   let one = head + select(i, 2u * i, p.interleaved == 1u);
   let two = one + select(p.n_pairs, 1u, p.interleaved == 1u);
   let a = x[one];

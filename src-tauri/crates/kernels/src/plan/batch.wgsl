@@ -6,6 +6,11 @@ struct Step {
   stride: u32,
   // chunks of attention of the longest context
   n_chunks: u32,
+  // where angles begin in `rows`
+  angles: u32,
+  // columns that are selected of a row of the output
+  n_wanted: u32,
+  spare: vec2<u32>,
 }
 @group(0) @binding(0) var<uniform> step: Step;
 
@@ -30,3 +35,12 @@ const PAGE_LEN = 32u;
 fn flat(id: vec3<u32>, groups: vec3<u32>) -> u32 {
   return id.y * groups.x + id.x;
 }
+
+// What tells a lane its number in the workgroup, and the number: lanes of a subgroup are neighbours.
+#ifdef SUBGROUPS
+#define LANE_BUILTINS @builtin(subgroup_id) g_: u32, @builtin(subgroup_size) n_: u32, @builtin(subgroup_invocation_id) i_: u32
+#define LANE g_ * n_ + i_
+#else
+#define LANE_BUILTINS @builtin(local_invocation_index) lane_: u32
+#define LANE lane_
+#endif

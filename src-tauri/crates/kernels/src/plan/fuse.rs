@@ -1,10 +1,12 @@
 //! Which nodes run together. Products of one input share its quantised form and one parallel region; a residual sum
 //! and the norm of it share one pass; a gated unit is finished where its two products are still in cache.
-//! Every value is still written, so that a fused plan can be compared with an unfused one.
+//! Every value is still written, so that a fused plan can be compared with an unfused one, but where a card says so.
 
 use std::ops::Range;
 
 use super::rotate::{is_ready, rotation};
+use super::sandwich::sandwich;
+use crate::backend::Retain;
 use crate::graph::{Graph, Node, Op};
 
 /// Most products in one step: q, k, v and room to spare; a fixed number, so that a step needs no allocation.
@@ -14,8 +16,9 @@ pub const MAX_PRODUCTS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Node(usize),
-    /// norm(a + b), with the sum kept
+    /// norm(a + b), with the sum kept; with `before` one of the two is normed first, which nobody sees then
     AddNorm {
+        before: Option<usize>,
         add: usize,
         norm: usize,
     },
@@ -24,8 +27,10 @@ pub enum Step {
         nodes: Vec<usize>,
         glu: Option<usize>,
     },
-    /// keys rotated on their way into the store, and queries of the same rotation beside them
+    /// keys rotated on their way into the store, and queries of the same rotation beside them; `norms` of the heads of
+    /// each come before, whose own values nobody sees then
     Rotate {
+        norms: Vec<usize>,
         q: Option<usize>,
         k: usize,
         write: usize,
@@ -54,8 +59,8 @@ impl Step {
     pub fn first(&self) -> usize {
         match self {
             Self::Node(i) => *i,
-            Self::AddNorm { add, .. } => *add,
-            Self::Rotate { q, k, .. } => q.unwrap_or(*k),
+            Self::AddNorm { before, add, .. } => before.unwrap_or(*add),
+            Self::Rotate { norms, q, k, .. } => norms.first().copied().or(*q).unwrap_or(*k),
             Self::MatMuls { nodes, .. } | Self::Experts { nodes, .. } => nodes[0],
         }
     }
@@ -64,8 +69,12 @@ impl Step {
     pub fn nodes(&self) -> Vec<usize> {
         match self {
             Self::Node(i) => vec![*i],
-            Self::AddNorm { add, norm } => vec![*add, *norm],
-            Self::Rotate { q, k, write } => q.iter().copied().chain([*k, *write]).collect(),
+            Self::AddNorm { before, add, norm } => before.iter().copied().chain([*add, *norm]).collect(),
+            Self::Rotate { norms, q, k, write } => {
+                let mut nodes: Vec<usize> = norms.iter().chain(q).copied().chain([*k, *write]).collect();
+                nodes.sort_unstable();
+                nodes
+            }
             Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
                 nodes.iter().chain(glu).copied().collect()
             }
@@ -79,8 +88,8 @@ pub enum Fusion {
     None,
     /// what pays on a CPU
     Full,
-    /// what saves a card kernels, besides
-    Card,
+    /// what saves a card kernels, besides; where all values stay readable, all are written
+    Card(Retain),
 }
 
 /// The steps of a stretch of nodes on one device.
@@ -94,11 +103,11 @@ pub fn steps(graph: &Graph, range: Range<usize>, fusion: Fusion) -> Vec<Step> {
         let step = match fusion {
             Fusion::None => Step::Node(i),
             Fusion::Full => step_at(graph, i, range.end),
-            Fusion::Card => match rotation(graph, i, &range) {
+            Fusion::Card(retain) => match rotation(graph, i, &range, retain) {
                 Some(step) if is_ready(graph, &step, range.start, &done) => step,
                 // together with the writing, at last
                 Some(_) => continue,
-                None => step_at(graph, i, range.end),
+                None => sandwich(graph, i, &range, retain).unwrap_or_else(|| step_at(graph, i, range.end)),
             },
         };
         for node in step.nodes() {
@@ -116,7 +125,7 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
             Some(Node { op: Op::RmsNorm { x, width, .. }, .. })
                 if nodes[i].output == Some(*x) && graph.value(*x).width == *width =>
             {
-                Step::AddNorm { add: i, norm: i + 1 }
+                Step::AddNorm { before: None, add: i, norm: i + 1 }
             }
             _ => Step::Node(i),
         },

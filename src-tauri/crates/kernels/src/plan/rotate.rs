@@ -3,12 +3,14 @@
 use std::ops::Range;
 
 use super::fuse::Step;
+use super::norm_rotate::norms_of;
+use crate::backend::Retain;
 use crate::graph::{Graph, Op, RopeShape, ValueId};
 
 /// The rotation and writing that node `i` is part of, if they may wait for each other.
-pub fn rotation(graph: &Graph, i: usize, range: &Range<usize>) -> Option<Step> {
+pub fn rotation(graph: &Graph, i: usize, range: &Range<usize>, retain: Retain) -> Option<Step> {
     let nodes = graph.nodes();
-    let (Op::Rope { .. } | Op::KvWrite { .. }) = &nodes[i].op else { return None };
+    let (Op::RmsNorm { .. } | Op::Rope { .. } | Op::KvWrite { .. }) = &nodes[i].op else { return None };
     let write = (i..range.end).find(|at| matches!(nodes[*at].op, Op::KvWrite { .. }))?;
     let Op::KvWrite { k: rotated, layer, .. } = nodes[write].op else { return None };
     let rope_of = |at: usize| match &nodes[at].op {
@@ -32,8 +34,10 @@ pub fn rotation(graph: &Graph, i: usize, range: &Range<usize>) -> Option<Step> {
     let is_same = |other: &RopeShape| *other == RopeShape { n_heads: other.n_heads, ..rope.clone() };
     let q = (range.start..k).rfind(|at| matches!(nodes[*at].op, Op::Rope { .. } | Op::KvWrite { .. }));
     let q = q.filter(|q| rope_of(*q).is_some_and(is_same) && is_free(nodes[*q].output, q + 1..write));
-    let is_part = i == k || i == write || q == Some(i);
-    is_part.then_some(Step::Rotate { q, k, write })
+    let ropes: Vec<usize> = q.into_iter().chain([k]).collect();
+    let norms = norms_of(graph, &ropes, range, retain);
+    let is_part = i == k || i == write || q == Some(i) || norms.contains(&i);
+    is_part.then_some(Step::Rotate { norms, q, k, write })
 }
 
 /// Whether all that a step reads and doesn't make itself is there.

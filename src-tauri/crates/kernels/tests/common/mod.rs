@@ -68,6 +68,8 @@ pub struct Shape {
     /// layers on device 0; the others on device 1
     pub n_first: usize,
     pub style: RopeStyle,
+    /// heads of queries and keys are normed, and what attention adds
+    pub norms: bool,
 }
 
 pub const SMALL: Shape = Shape {
@@ -85,6 +87,7 @@ pub const SMALL: Shape = Shape {
     retention: Retention::All,
     n_first: usize::MAX,
     style: RopeStyle::Half,
+    norms: false,
 };
 
 /// A decoder of that shape; equal seeds give equal weights.
@@ -92,6 +95,16 @@ pub fn model(shape: Shape, seed: u64) -> Graph {
     model_of(shape, &mut Random(seed), &mut |r, rows, cols| {
         r.tensor(shape.dtype, &[rows, cols], 1.0 / (cols as f32).sqrt())
     })
+}
+
+/// The heads of x, normed where the shape says so.
+fn normed_heads(b: &mut GraphBuilder, shape: Shape, name: String, x: ValueId) -> ValueId {
+    if !shape.norms {
+        return x;
+    }
+    let weight: Vec<f32> = (0..shape.head_dim).map(|i| 0.8 + 0.1 * ((i + name.len()) % 5) as f32).collect();
+    let weight = tensor(DType::F32, &[shape.head_dim], &weight);
+    b.rms_norm_groups(name, x, Some(&weight), 0.25, 1e-6, shape.head_dim).unwrap()
 }
 
 /// As `model`, with matrices (rows, cols) from wherever they come.
@@ -126,9 +139,11 @@ pub fn model_of(
         x = b.copy(format!("{layer}.copy"), x).unwrap();
         let h = b.rms_norm(format!("{layer}.norm"), x, &norm, 1e-5).unwrap();
         let q = b.matmul(format!("{layer}.q"), h, &m(n_heads * head_dim, d), None).unwrap();
+        let q = normed_heads(&mut b, shape, format!("{layer}.q_norm"), q);
         let q = b.rope(format!("{layer}.q_rope"), q, &rope(n_heads)).unwrap();
         let bias = tensor(DType::F32, &[n_kv_heads * head_dim], &vec![0.25; n_kv_heads * head_dim]);
         let k = b.matmul(format!("{layer}.k"), h, &m(n_kv_heads * head_dim, d), Some(&bias)).unwrap();
+        let k = normed_heads(&mut b, shape, format!("{layer}.the_k_norm"), k);
         let k = b.rope(format!("{layer}.k_rope"), k, &rope(n_kv_heads)).unwrap();
         let v = b.matmul(format!("{layer}.v"), h, &m(n_kv_heads * head_dim, d), None).unwrap();
         b.kv_write(format!("{layer}.kv"), k, v, layer).unwrap();
@@ -147,6 +162,7 @@ pub fn model_of(
         };
         let a = b.attention(format!("{layer}.attention"), q, attention).unwrap();
         let a = b.matmul(format!("{layer}.o"), a, &m(d, n_heads * head_dim), None).unwrap();
+        let a = if shape.norms { b.rms_norm("post_norm", a, &norm, 1e-6).unwrap() } else { a };
         x = b.add(format!("{layer}.add"), x, a).unwrap();
         let h = b.rms_norm(format!("{layer}.ffn_norm"), x, &norm, 1e-5).unwrap();
         let gate = b.matmul(format!("{layer}.gate"), h, &m(ffn, d), None).unwrap();

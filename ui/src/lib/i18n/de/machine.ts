@@ -17,6 +17,16 @@ export const machine: Catalogue['settings'] = {
     help: 'In Megabyte: was ein Modell von jeder nehmen darf.',
     absent: 'das meiste',
   },
+  gpu_precision: {
+    label: 'Genauigkeit von Grafikkarten',
+    help: 'Gleitkommazahlen sind am genauesten. Halbe lesen Eingaben womöglich schneller, mit weit kleinerem Fehler als die Ganzzahlen des Prozessors; Tensorkerne noch schneller, nur hängt eine Antwort dann ein wenig davon ab, was neben ihr gelesen wird. Was eine Karte nicht kann oder falsch macht, lässt sie weg.',
+    options: {
+      auto: 'Gleitkommazahlen',
+      f32: 'Immer Gleitkommazahlen',
+      f16: 'Halbe',
+      matrices: 'Halbe auf Tensorkernen (ein Versuch)',
+    },
+  },
   gpu_devices: {
     label: 'Welche Grafikkarten',
     help: 'Nummern oder Teile von Namen, wie `nook devices` sie nennt, ein Komma zwischen zweien. Schichten werden nach ihrem Speicher auf sie verteilt.',

@@ -31,6 +31,9 @@ pub fn told(trouble: &CardTrouble) -> Error {
             "The graphics card is short of memory: the context is kept in 8 bits, which costs hardly any quality"
                 .to_owned()
         }
+        Relief::Precision(precision) => {
+            format!("The graphics card does without the precision that was chosen: it multiplies in {}", precision.name())
+        }
         Relief::Layers { on_card, of } => format!(
             "The graphics card is short of memory: it computes {on_card} of {of} layers, the processor the others"
         ),
@@ -48,7 +51,7 @@ pub fn told(trouble: &CardTrouble) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use engine::KvDType;
+    use engine::{KvDType, Precision};
 
     use super::*;
 
@@ -60,6 +63,7 @@ mod tests {
             Relief::Rows(64),
             Relief::Kv(KvDType::Q8_0),
             Relief::Layers { on_card: 4, of: 32 },
+            Relief::Precision(Precision::F32),
             Relief::Cpu,
             Relief::CpuForSession,
         ];

@@ -1,0 +1,4 @@
+// Queries and keys normed head by head as in `ops/rms_norm.wgsl`, then rotated and stored as in `plan/rotate.wgsl`.
+#define ROTATES
+#define NORMED
+#import kv_write
