@@ -116,7 +116,9 @@ pub fn asked_of_cards(global: &Global) -> Result<cards::Asked> {
         layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
         memory: None,
         devices: global.device.clone(),
+        spread: global.gpu_spread.map(cards::Spread::from).unwrap_or_default(),
         cache: Some(Dirs::resolve(global.app_config()?.data_dir)?.cache),
+        fault: None,
     })
 }
 

@@ -46,6 +46,7 @@ pub const AT_LOAD: &[&str] = &[
     "gpu_layers",
     "gpu_memory",
     "gpu_devices",
+    "gpu_spread",
     "resident_budget",
     "large_pages",
     "context_memory",
