@@ -19,6 +19,7 @@ import { InstrumentsState } from '../state/instruments.svelte';
 import { LookState } from '../state/look.svelte';
 import { LibraryState } from '../state/library.svelte';
 import { ModelsState } from '../state/models.svelte';
+import { ProfileState } from '../state/profile.svelte';
 import { ScanState } from '../state/scan.svelte';
 import { PresetsState } from '../state/presets.svelte';
 import { SearchState } from '../state/search.svelte';
@@ -59,6 +60,7 @@ export class Inglenook {
   readonly models: ModelsState;
   readonly scan: ScanState;
   readonly presets: PresetsState;
+  readonly profile: ProfileState;
   readonly own: OwnOptions;
   readonly search: SearchState;
   /** As `search`, for the palette. */
@@ -93,6 +95,7 @@ export class Inglenook {
       moved: (turn, nowMs) => this.instruments.see(turn, nowMs),
       ended: (place, turn) => {
         this.instruments.ended(turn);
+        this.profile.ended();
         this.queued.ended(place, turn);
       },
     });
@@ -109,6 +112,7 @@ export class Inglenook {
     this.models = new ModelsState(backend);
     this.scan = new ScanState(backend);
     this.presets = new PresetsState(backend);
+    this.profile = new ProfileState(backend);
     this.own = new OwnOptions(backend, this.chat, this.presets);
     this.search = new SearchState(backend);
     this.finder = new SearchState(backend);
