@@ -65,6 +65,12 @@ const SCREENS = {
     await page.keyboard.press('Control+i');
     await page.locator(byId('hit-rate')).waitFor();
   },
+  profile: async (page) => {
+    const measure = page.locator(byId('profile-switch'));
+    if (!(await measure.isChecked())) await measure.click();
+    await page.locator(byId('profile-reading')).locator('summary').click();
+    await page.locator(byId('profile-trace')).scrollIntoViewIfNeeded();
+  },
   models: async (page) => {
     await page.keyboard.press('Control+i');
     await page.locator(byId('model-picker')).click();

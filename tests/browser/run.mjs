@@ -11,6 +11,7 @@ import { keysAloneReachEverything, keysAloneWorkFilesAndTools } from './keys.mjs
 import { languagesChangeAtOnce, rightToLeftIsMirrored } from './languages.mjs';
 import { aLongAnswerStreamsSmoothly, messagesQueueWhileOneIsAnswered, twoThousandMessagesOpenAndScroll } from './long.mjs';
 import { ANSWERED, KEEP, KEY, assert, browse, byId, look, serve } from './place.mjs';
+import { anAnswerSaysWhereItsTimeGoes } from './profile.mjs';
 import { aTemporaryChatHasToolsAndResources, aToolIsAddedAllowedAndAnswered } from './tools.mjs';
 
 // ---- the scenarios ----
@@ -115,6 +116,7 @@ const ON_SERVER = [
   filesGoWithMessages,
   aToolIsAddedAllowedAndAnswered,
   aTemporaryChatHasToolsAndResources,
+  anAnswerSaysWhereItsTimeGoes,
 ];
 const ON_STAND_IN = [
   messagesQueueWhileOneIsAnswered,

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use api::machine::cards::{FaultKind, PlannedFault};
 use api::process::{ARGUMENT, Place, Program};
-use api::types::{ErrorInfo, Finish, TurnEventKind};
-use api::worker::protocol::Prompt;
-use api::{App, AppConfig, GenerateArgs, SamplingArgs};
+use api::types::{ErrorInfo, Finish, SendArgs, TurnEventKind};
+use api::worker::protocol::{Backend, Prompt};
+use api::{App, AppConfig, GenerateArgs, Overrides, SamplingArgs};
 use inglenook_tests::nook;
 
 /// Longer than any test takes.
@@ -264,5 +265,50 @@ fn a_worker_ends_with_its_application() {
     {
         assert!(start.elapsed() < Duration::from_secs(20), "the worker outlives its application");
         std::thread::yield_now();
+    }
+}
+
+/// The same application with this failure of its card to come, in the process that computes.
+fn with_fault(home: &Home, worker: Place, fault: Option<PlannedFault>) -> App {
+    let overrides = Overrides { backend: Some(Backend::Gpu), gpu_fault: fault, ..Overrides::default() };
+    let config = AppConfig { data_dir: Some(home.0.clone()), worker, overrides, ..AppConfig::default() };
+    App::open(config).expect("it opens")
+}
+
+/// A message in a new chat, and its answer.
+fn chat(app: &App) -> Seen {
+    let args = SendArgs { text: "How do I add a model?".into(), ..SendArgs::default() };
+    let started = app.send(args).expect("it is taken");
+    follow(app, &started.turn, &mut |_| {})
+}
+
+#[test]
+fn a_card_that_fails_in_the_worker_costs_no_word() {
+    let home = Home::new("card");
+    let app = with_fault(&home, home.worker("", FOREVER), None);
+    for (key, value) in [("max_tokens", 40), ("temperature", 0), ("threads", 1)] {
+        app.settings_set(key, &value.into()).expect("a number");
+    }
+    app.settings_set("titles", &false.into()).expect("a switch");
+    let expected = chat(&app);
+    assert!(expected.notices.is_empty() && expected.ids.len() > 10, "{:?}", expected.notices);
+    drop(app);
+    for (kind, code) in [
+        (FaultKind::Lost, "kernels.gpu_lost"),
+        (FaultKind::Memory, "kernels.gpu_memory"),
+        (FaultKind::Invalid, "kernels.gpu_invalid"),
+        (FaultKind::TimeOut, "kernels.gpu_time_out"),
+        (FaultKind::Wrong, "kernels.gpu_wrong"),
+    ] {
+        let fault = PlannedFault { kind, before: 8, n_times: 1 };
+        let app = with_fault(&home, home.worker("", FOREVER), Some(fault));
+        let seen = chat(&app);
+        assert_eq!((&seen.ids, &seen.text), (&expected.ids, &expected.text), "{kind:?}");
+        assert!(matches!(seen.end, Some(Ok(_))), "{kind:?}: {:?}", seen.end);
+        let told: Vec<&str> = seen.notices.iter().map(|notice| &*notice.code).collect();
+        assert_eq!(told, [code], "{kind:?}: said once");
+        // the next answer knows nothing of it
+        let next = chat(&app);
+        assert_eq!((&next.text, next.notices.len()), (&expected.text, 0), "{kind:?}: {:?}", next.notices);
     }
 }

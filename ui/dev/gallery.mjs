@@ -96,6 +96,14 @@ const VIEWS = {
     await id(page, 'answer-edit').click();
     await id(page, 'edit-text').waitFor();
   },
+  instruments: async (page) => {
+    await first(page);
+    await page.keyboard.press('Control+i');
+    const measure = id(page, 'profile-switch');
+    if (!(await measure.isChecked())) await measure.click();
+    await id(page, 'profile-writing').waitFor();
+    await id(page, 'profile-trace').scrollIntoViewIfNeeded();
+  },
   'chat-de': speaking('de', first),
   'chat-ja': speaking('ja', first),
   'chat-ar': speaking('ar', first),

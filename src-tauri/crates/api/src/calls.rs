@@ -88,6 +88,9 @@ calls! {
     "checkpoint_remove": IdArgs => (), |app, args| app.checkpoint_remove(&args.id);
     "kv_stats": NoArgs => KvInfo, |app, _| app.kv_stats();
     "machine_memory": NoArgs => MemoryInfo, |app, _| Ok(app.machine_memory());
+    "profile": NoArgs => ProfileInfo, |app, _| Ok(app.profile());
+    "profile_switch": ProfileSwitchArgs => ProfileInfo, |app, args| Ok(app.profile_switch(args.on));
+    "profile_trace": ProfileTraceArgs => Exported, |app, args| app.profile_trace(args.path.as_deref());
     "models_list": NoArgs => Vec<ModelEntry>, |app, _| app.models_list();
     "model_add": PathArgs => ModelEntry, |app, args| app.model_add(&args.path);
     "model_verify": IdArgs => ModelVerified, |app, args| app.model_verify(&args.id);

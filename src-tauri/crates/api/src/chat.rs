@@ -255,6 +255,7 @@ impl App {
             compression: None,
             had: None,
             keeping: Some(self.keeping()?),
+            profile: self.is_profiling(),
         };
         let (system, default) = (options.system_prompt.clone(), self.default_strategy()?);
         Ok(Next { offer: Arc::new(offer), request, system, default, round: 0 })

@@ -77,6 +77,7 @@ impl App {
             let part = self.ask_embedding(EmbedRequest { model, load, kind, texts })?;
             all.tokens = all.tokens.saturating_add(part.tokens);
             all.vectors.extend(part.vectors);
+            part.notices.into_iter().for_each(|error| self.shared().notice(error.info));
         }
         Ok(all)
     }

@@ -103,6 +103,7 @@ impl App {
             compression: None,
             had: None,
             keeping: Some(self.keeping()?),
+            profile: self.is_profiling(),
         })))?;
         Ok(turn)
     }

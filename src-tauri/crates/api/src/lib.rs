@@ -51,6 +51,8 @@ mod plugins;
 mod preferences;
 mod presets;
 pub mod process;
+pub mod profile;
+mod profiled;
 mod pump;
 pub mod quantized;
 mod remote;
@@ -221,6 +223,8 @@ struct State {
     stores: HashMap<u64, Sender<Result<Option<Vec<String>>>>>,
     /// Who waits for figures of contexts.
     kv_stats: HashMap<u64, Sender<KvStats>>,
+    /// Where the time of answers went.
+    profiles: profiled::Profiles,
     /// Bytes that stored contexts may take.
     disk_budget: u64,
     /// A context could not be stored, and the user knows.
@@ -291,6 +295,7 @@ impl State {
             fits: HashMap::new(),
             stores: HashMap::new(),
             kv_stats: HashMap::new(),
+            profiles: profiled::Profiles::default(),
             disk_budget: 0,
             store_failed: false,
             n_asked: 0,

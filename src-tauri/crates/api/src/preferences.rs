@@ -29,6 +29,9 @@ pub struct Overrides {
     pub gpu_precision: Option<CardPrecision>,
     /// Graphics cards, by number or a part of their name. Empty: as the settings say.
     pub gpu_devices: Vec<String>,
+    pub gpu_spread: Option<cards::Spread>,
+    /// of tests
+    pub gpu_fault: Option<cards::PlannedFault>,
     pub threads: Option<usize>,
     pub affinity: Option<bool>,
     pub numa: Option<Numa>,
@@ -250,6 +253,7 @@ impl App {
         let numa = serde_json::from_value(value("numa")?).unwrap_or_default();
         let backend = serde_json::from_value(value("backend")?).unwrap_or_default();
         let precision = serde_json::from_value(value("gpu_precision")?).unwrap_or_default();
+        let spread = serde_json::from_value(value("gpu_spread")?).unwrap_or_default();
         let stretch = value("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
         Ok(LoadSpec {
             backend: overrides.backend.unwrap_or(backend),
@@ -261,7 +265,9 @@ impl App {
                     true => cards::listed(value("gpu_devices")?.as_str().unwrap_or_default()),
                     false => overrides.gpu_devices.clone(),
                 },
+                spread: overrides.gpu_spread.unwrap_or(spread),
                 cache: Some(self.running.dirs.cache.clone()),
+                fault: overrides.gpu_fault,
             },
             machine: machine::Asked {
                 folder: Some(self.running.dirs.data.clone()),

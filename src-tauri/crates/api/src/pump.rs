@@ -173,6 +173,7 @@ impl Pump<'_> {
                 self.shared.checkpoints(*told);
             }
             WorkerEvent::Ran(ran) => self.shared.ran(&ran),
+            WorkerEvent::Profiled(found) => self.shared.state().profiles.found(*found),
             WorkerEvent::Stored { request, outcome } => {
                 let asked = self.shared.state().stores.remove(&request);
                 // Whoever asked may have gone.

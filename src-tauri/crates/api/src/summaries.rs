@@ -123,6 +123,7 @@ impl Shared {
             bounds: Default::default(),
             compression: None,
             keeping: None,
+            profile: false,
         })))
     }
 

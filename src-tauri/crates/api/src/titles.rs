@@ -111,6 +111,7 @@ impl Shared {
             compression: None,
             bounds: Default::default(),
             keeping: None,
+            profile: false,
         })))
     }
 

@@ -17,6 +17,7 @@ use ts_rs::TS;
 
 mod plugins;
 mod presets;
+mod profile;
 mod remote;
 mod sending;
 mod settings;
@@ -32,6 +33,7 @@ pub use library::*;
 pub use look::{Looked, PickArgs, TokenShare};
 pub use plugins::*;
 pub use presets::*;
+pub use profile::*;
 pub use remote::*;
 pub use sending::SendArgs;
 pub use settings::*;

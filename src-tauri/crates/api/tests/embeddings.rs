@@ -4,9 +4,10 @@
 
 use std::task::{Context, Poll, Waker};
 
+use api::machine::cards::{self, FaultKind, PlannedFault};
 use api::types::{AppEvent, SendArgs, SettingKind, Source, TurnEventKind};
-use api::worker::protocol::EmbedAs;
-use api::{App, Watch};
+use api::worker::protocol::{Backend, EmbedAs};
+use api::{App, AppConfig, Overrides, Watch};
 use common::Home;
 use serde_json::json;
 use weights::DType;
@@ -225,4 +226,46 @@ fn models_are_offered_for_what_they_are_made_for() {
     let last = app.watch_turn(&started.turn, 0).unwrap().flatten().last().unwrap();
     let TurnEventKind::Failed { error } = last.kind else { panic!("{last:?}") };
     assert_eq!(error.code, "model.embeds_only", "{error:?}");
+}
+
+/// Vectors of the texts, and what the user was told meanwhile.
+fn vectors(app: &App, id: &str) -> (Vec<Vec<f32>>, Vec<String>) {
+    let mut events = app.watch_app();
+    let texts = ["a hound", "the canine", "some bread"].map(str::to_owned);
+    let vectors = app.embed(id, EmbedAs::Text, &texts).unwrap().vectors;
+    (vectors, notices(&mut events))
+}
+
+#[test]
+fn a_graphics_card_makes_vectors_too() {
+    let home = Home::new("embeddings-card");
+    let (app, id) = open(&home);
+    let (expected, told) = vectors(&app, &id);
+    assert!(told.is_empty(), "{told:?}");
+    drop(app);
+    let on = |fault: Option<PlannedFault>, card: &str| {
+        let overrides = Overrides {
+            backend: Some(Backend::Gpu),
+            gpu_devices: cards::listed(card),
+            gpu_fault: fault,
+            ..Overrides::default()
+        };
+        let config = AppConfig { data_dir: Some(home.0.clone()), overrides, ..AppConfig::default() };
+        vectors(&App::open(config).unwrap(), &id)
+    };
+    // one that is lost was there, and the vectors are made all the same
+    let lost = PlannedFault { kind: FaultKind::Lost, before: 1, n_times: 1 };
+    let plain: &[&str] = &[];
+    for (fault, card, expected_told) in [
+        (None, "", plain),
+        (Some(lost), "", &["kernels.gpu_lost"]),
+        (None, "no such card", &["kernels.gpu_absent"]),
+    ] {
+        let (found, told) = on(fault, card);
+        assert_eq!(told, expected_told, "{fault:?} {card}");
+        for (a, b) in found.iter().zip(&expected) {
+            let cosine: f32 = a.iter().zip(b).map(|(x, y)| x * y).sum();
+            assert!((cosine - 1.0).abs() < 1e-4, "{fault:?} {card}: {cosine}");
+        }
+    }
 }

@@ -43,6 +43,7 @@ fn generate(turn: &str) -> WorkerRequest {
         compression: None,
         had: None,
         keeping: None,
+        profile: false,
     }))
 }
 
@@ -73,6 +74,7 @@ fn the_worker_runs_over_a_pipe() {
             | WorkerEvent::Embedded { .. }
             | WorkerEvent::Fitted { .. }
             | WorkerEvent::Stored { .. }
+            | WorkerEvent::Profiled(_)
             | WorkerEvent::KvStats { .. } => {
                 panic!("nobody asked")
             }

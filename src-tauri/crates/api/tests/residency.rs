@@ -92,6 +92,7 @@ impl Bench {
                 resume: None,
                 bounds: Bounds::default(),
                 keeping: Some(Keeping { unload_after_s: Some(60), ..Keeping::default() }),
+                profile: false,
             })))
             .unwrap();
     }

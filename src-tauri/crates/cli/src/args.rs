@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use api::limits::Preset;
 use api::machine::Numa;
+use api::machine::cards::Spread;
 use api::process::Place;
 use api::worker::protocol::{Backend, CardPrecision, Kv, Speculate};
 use api::{AppConfig, DATA_DIR_VARIABLE, Environment, LogTo, Overrides, Result};
@@ -18,7 +19,9 @@ mod texts;
 mod values;
 
 pub use texts::{DetokenizeArgs, EmbedArgs, TextArgs, TokenizeArgs};
-pub use values::{BackendArg, GpuLayers, GpuPrecisionArg, KvArg, NumaArg, PresetArg, SpeculateArg, aging};
+pub use values::{
+    BackendArg, GpuLayers, GpuPrecisionArg, KvArg, NumaArg, PresetArg, SpeculateArg, SpreadArg, aging,
+};
 
 /// Inglenook in the terminal: language models on your own computer.
 #[derive(Debug, Parser)]
@@ -69,10 +72,13 @@ pub struct Global {
     /// What graphics cards make of the operands of products: floats, halves, or halves for their tensor cores
     #[arg(long, global = true, value_enum)]
     pub gpu_precision: Option<GpuPrecisionArg>,
-    /// Which graphics cards, by number or a part of their name, as `nook devices` lists them; layers are shared out
-    /// among them by their memory
+    /// Which graphics cards, by number or a part of their name, as `nook devices` lists them
     #[arg(long, global = true, value_name = "CARD,…", value_delimiter = ',')]
     pub device: Vec<String>,
+    /// What several graphics cards have: the whole model each, or some of its layers, shared out by their memory
+    /// [default: the whole model where it fits]
+    #[arg(long, global = true, value_enum)]
+    pub gpu_spread: Option<SpreadArg>,
     /// Keep at most so many bytes of weights in memory, and read the rest from disk as it is needed; K, M, G follow
     /// the number [default: all, or what the machine has room for]
     #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
@@ -150,6 +156,8 @@ impl Global {
                 gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
                 gpu_precision: self.gpu_precision.map(CardPrecision::from),
                 gpu_devices: self.device.clone(),
+                gpu_spread: self.gpu_spread.map(Spread::from),
+                gpu_fault: None,
                 threads: self.threads.map(|n| n as usize),
                 affinity: self.affinity.then_some(true),
                 numa: self.numa.map(Numa::from),

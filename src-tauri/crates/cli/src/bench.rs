@@ -11,25 +11,24 @@ mod profile;
 mod resume;
 mod speed;
 mod sustained;
-mod trace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use api::profile::Trace;
 use api::worker::protocol::Kv;
 use api::{Dirs, Error, ErrorKind, Result};
 use clap::{Args, ValueEnum};
 use engine::arch;
 use engine::spec::Role;
 use engine::speculate::DEFAULT_DRAFT;
-use io::RealClock;
+use io::{Io, RealClock, RealIo};
 use weights::WeightFile;
 
 use crate::args::Global;
 use crate::place;
 use made_up::made_up;
 use speed::Bench;
-use trace::Trace;
 
 use kernels::GROUPS;
 
@@ -143,7 +142,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
     let (clock, json) = (RealClock::new(), global.json);
     model.settle();
-    let trace = args.trace.as_ref().map(|_| Trace::default());
+    let trace = args.trace.as_ref().map(|_| Trace::of(usize::MAX));
     let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, trace, json };
     if let (Some(seconds), BenchTest::Speed) = (args.sustained, args.test) {
         return sustained::sustained(&mut bench, seconds);
@@ -169,7 +168,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         }
     }
     match (&args.trace, bench.trace.take()) {
-        (Some(path), Some(trace)) => trace.save(path),
+        (Some(path), Some(trace)) => Ok(RealIo.write_atomic(path, trace.to_json().as_bytes())?),
         (Some(_), None) | (None, _) => Ok(()),
     }
 }

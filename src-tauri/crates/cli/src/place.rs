@@ -117,7 +117,9 @@ pub fn asked_of_cards(global: &Global) -> Result<cards::Asked> {
         precision: global.gpu_precision.map(CardPrecision::from).unwrap_or_default(),
         memory: None,
         devices: global.device.clone(),
+        spread: global.gpu_spread.map(cards::Spread::from).unwrap_or_default(),
         cache: Some(Dirs::resolve(global.app_config()?.data_dir)?.cache),
+        fault: None,
     })
 }
 

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{
-    BackendKind, Effort, Executor, FaultPlan, Interrupt, KvDType, Notebook, Now, Precision, Resident,
-};
+use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -33,10 +31,13 @@ pub(crate) mod forward;
 pub mod health;
 mod load;
 mod logits;
+mod pass;
 mod recover;
 mod relief;
+pub(crate) mod replica;
 mod room;
 mod settle;
+mod several;
 mod tune;
 
 pub use context::{RopeScaling, narrow};
@@ -45,6 +46,7 @@ pub use health::CardHealth;
 pub use logits::Logits;
 pub(crate) use logits::{Row, nan_logits};
 pub use relief::{CardTrouble, Relief};
+use replica::{Gathered, Replica};
 pub use room::Needs;
 pub(crate) use room::{FIXED_BYTES, TOKEN_BYTES};
 
@@ -63,6 +65,8 @@ pub enum Devices {
     },
     /// So many layers on each device, in order; together all of the model's.
     Split(Vec<(BackendKind, usize)>),
+    /// All layers on each of these: sequences are spread over them, and where a card fails the others go on.
+    Replicas(Vec<BackendKind>),
 }
 
 /// How to load.
@@ -223,13 +227,15 @@ pub struct Model {
     pub(crate) tokenizer: Option<Tokenizer>,
     /// A template that doesn't compile fails whoever asks for it, not the load.
     pub(crate) template: Result<Option<ChatTemplate>>,
-    pub(crate) executor: Executor,
+    /// the same weights on devices of their own; at least one
+    pub(crate) replicas: Vec<Replica>,
     pub(crate) cache: KvCache,
     pub(crate) identity: snapshot::Identity,
     source: load::Source,
     settling: Option<settle::Settling>,
-    rows: forward::Rows,
-    gathered: forward::Gathered,
+    /// what a run may be given up by
+    interrupt: Interrupt,
+    gathered: Gathered,
 }
 
 impl Model {
@@ -251,29 +257,20 @@ impl Model {
 
     /// Runs may be given up when this is asked, as far as `allow_interrupts` says.
     pub fn interrupt_by(&mut self, interrupt: Interrupt) {
-        self.rows.interrupt = interrupt;
-    }
-
-    /// What devices are told is counted and timed by this clock from here on; None: no more.
-    pub fn measure_by(&mut self, now: Option<&Now>) {
-        self.executor.measure_by(now);
-    }
-
-    /// What devices were told since this was last asked: of those that don't compute by themselves.
-    pub fn effort(&mut self) -> Effort {
-        self.executor.effort()
+        self.interrupt = interrupt;
     }
 
     /// Whether runs from here on may be given up.
     pub(crate) fn allow_interrupts(&mut self, allowed: bool) {
-        let Self { executor, rows, .. } = self;
-        executor.interrupt_by(allowed.then_some(&rows.interrupt));
+        let Self { replicas, interrupt, .. } = self;
+        let interrupt = allowed.then_some(&*interrupt);
+        replicas.iter_mut().for_each(|replica| replica.executor.interrupt_by(interrupt));
     }
 
     /// From here on batches with this token fail.
     #[cfg(test)]
-    pub(crate) fn poison(&mut self, token: TokenId, how: forward::Poison) {
-        self.rows.poison = Some((token, how));
+    pub(crate) fn poison(&mut self, token: TokenId, how: replica::Poison) {
+        self.replicas.iter_mut().for_each(|replica| replica.poison = Some((token, how)));
     }
 
     pub fn spec(&self) -> &ModelSpec {
@@ -299,14 +296,14 @@ impl Model {
         self.cache.n_ctx()
     }
 
-    /// Rows of one run of the executor.
+    /// Rows of one run of a replica.
     pub fn max_rows(&self) -> usize {
-        self.executor.capacity().max_rows
+        self.replicas[0].executor.capacity().max_rows
     }
 
-    /// Rows of logits that one run of the executor leaves.
+    /// Rows of logits that one run leaves.
     pub fn max_outputs(&self) -> usize {
-        self.executor.capacity().max_outputs
+        self.replicas[0].executor.capacity().max_outputs
     }
 
     /// An empty sequence. Error `kv.too_many_sequences`.
@@ -435,7 +432,7 @@ impl Model {
 
     /// The bytes of such a piece. Error `snapshot.moved`: the sequence holds it no more.
     pub fn piece(&self, seq: SequenceId, piece: &Piece) -> Result<Vec<u8>> {
-        snapshot::write(&self.identity, &self.cache, &self.executor, seq, piece)
+        snapshot::write(&self.identity, &self.cache, self.executor(seq)?, seq, piece)
     }
 
     /// By what names pieces are stored that lead along `tokens`.
@@ -471,7 +468,8 @@ impl Model {
         head: Option<&[u8]>,
         read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
     ) -> Result<SequenceId> {
-        let Self { identity, cache, executor, .. } = self;
+        let Self { identity, cache, replicas, .. } = self;
+        let executor = &mut replicas[cache.next_home()].executor;
         snapshot::restore(identity, cache, executor, tokens, head, read)
     }
 

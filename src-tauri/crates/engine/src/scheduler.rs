@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use kernels::KernelError;
+use kernels::Observer;
 use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
@@ -14,16 +14,18 @@ use crate::budget::ReasoningBudget;
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::SequenceId;
 use crate::kv::size::Rewind;
-use crate::model::{CardTrouble, Chunk, Model, Wanted};
+use crate::model::{CardTrouble, Model, Wanted};
 use crate::sampler::Sampling;
 use crate::speculate::{Base, Candidate, Costs, DraftModel, Plan, Speculation};
 
 mod active;
 mod pace;
 mod room;
+mod run;
+mod spread;
 
 use active::{Active, End, Share};
-use pace::{LEAST_ROWS, Pace};
+use pace::Pace;
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -214,17 +216,27 @@ impl Scheduler {
 
     /// One batch through the model; returns whether work is left.
     pub fn step(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
+        self.step_observed(model, sink, None)
+    }
+
+    /// As `step`, telling `observer` of each step of the model's plan after it ran; of a draft model's it isn't told.
+    pub fn step_observed(
+        &mut self,
+        model: &mut Model,
+        sink: &mut dyn FnMut(u64, GenEvent),
+        observer: Option<Observer>,
+    ) -> bool {
         self.end_cancelled(model, sink);
         self.admit(model, sink);
         let mut shares = std::mem::take(&mut self.shares);
-        self.share_out(model.max_rows(), &mut shares);
+        self.share_out(model, &mut shares);
         self.make_room(model, &mut shares);
         let failed = self.draft(model, &mut shares);
         self.n_rows = shares.iter().map(|share| share.n_tokens + share.n_guesses).sum();
         if !failed.is_empty() {
             self.end(model, failed, sink);
         } else if !shares.is_empty() {
-            self.run(model, &shares, sink);
+            self.run(model, &shares, sink, observer);
         }
         self.shares = shares;
         self.n_in_flight() > 0
@@ -268,6 +280,7 @@ impl Scheduler {
             let id = request.id;
             match guarded(|| Active::new(request, model)) {
                 Ok(mut active) => {
+                    self.settle(model, active.sequence);
                     let (done, total) = (active.n_done, active.request.prompt.len());
                     sink(id, GenEvent::Prefill { done: done.min(total), total });
                     let end = guarded(|| Ok(active.go_on(model.tokenizer(), model.n_ctx(), sink)));
@@ -279,41 +292,6 @@ impl Scheduler {
                 }
                 Err(error) => sink(id, GenEvent::Failed(error)),
             }
-        }
-    }
-
-    /// Who takes part in the next batch: everyone who decodes, then prompts while there are rows, as many for each.
-    /// After a batch that failed its requests go one by one, until it is seen whose fault it was.
-    fn share_out(&self, max_rows: usize, shares: &mut Vec<Share>) {
-        shares.clear();
-        let suspect =
-            self.suspects.iter().find_map(|id| self.active.iter().position(|a| a.request.id == *id));
-        let takes_part = |index: usize| suspect.is_none_or(|suspect| suspect == index);
-        let active = || self.active.iter().enumerate().filter(|(index, _)| takes_part(*index));
-        let mut n_free = max_rows;
-        let mut give = |index: usize, active: &Active, most: usize| {
-            let n_left = active.history.len() - active.n_done;
-            let n_tokens = n_left.min(most).min(n_free).min(active.n_to_keep());
-            n_free -= n_tokens;
-            let wanted = if n_tokens == n_left { Wanted::Last } else { Wanted::None };
-            if n_tokens > 0 {
-                shares.push(Share { index, n_tokens, n_guesses: 0, wanted });
-            }
-            n_tokens
-        };
-        let (mut n_answers, mut n_readers) = (0, 0);
-        for (index, active) in active() {
-            match active.reads() {
-                true => n_readers += 1,
-                false => n_answers += usize::from(give(index, active, LEAST_ROWS) > 0),
-            }
-        }
-        let mut n_rows = self.pace.rows(n_answers > 0, max_rows);
-        for (index, active) in active().filter(|(_, active)| active.reads()) {
-            // what one leaves of its part is the next one's
-            let part = (n_rows / n_readers).max(LEAST_ROWS).min(n_rows);
-            n_rows -= give(index, active, part);
-            n_readers -= 1;
         }
     }
 
@@ -344,7 +322,8 @@ impl Scheduler {
             }
             n_by_model += active.n_guessed_by_model();
         }
-        let n_free = (model.max_rows() - n_rows).min(model.max_outputs().saturating_sub(shares.len()));
+        let n_free =
+            model.max_rows().saturating_sub(n_rows).min(model.max_outputs().saturating_sub(shares.len()));
         let recomputes = model.rewind() == Rewind::Nowhere;
         plan.choose(Base { n_rows, n_texts: shares.len(), n_free, recomputes }, costs);
         for (share, &n) in shares.iter_mut().zip(&plan.lengths) {
@@ -356,137 +335,6 @@ impl Scheduler {
         let n_rows = shares.iter().map(|share| share.n_tokens + share.n_guesses).sum();
         self.n_decoded = (n_by_model == 0).then_some(n_rows);
         failed
-    }
-
-    fn run(&mut self, model: &mut Model, shares: &[Share], sink: &mut dyn FnMut(u64, GenEvent)) {
-        let mut chunks = [Chunk { seq: SequenceId(0), tokens: &[], logits: Wanted::None }; MAX_ACTIVE];
-        for (chunk, share) in chunks.iter_mut().zip(shares) {
-            *chunk = self.active[share.index].chunk(share);
-        }
-        let n_ctx = model.n_ctx();
-        let allowed = self.may_be_given_up(model, shares);
-        model.allow_interrupts(allowed);
-        let n_likeliest = self.n_likeliest(shares, model.spec().n_vocab);
-        let (logits, tokenizer) = match model.forward_to_draw(&chunks[..shares.len()], n_likeliest) {
-            Ok(ran) => ran,
-            Err(error) => return self.failed(model, shares, error, sink),
-        };
-        self.gave_up = false;
-        let ids = shares.iter().map(|share| self.active[share.index].request.id);
-        self.suspects.retain(|suspect| !ids.clone().any(|id| id == *suspect));
-        let (mut ended, mut to_keep) = (Vec::new(), Vec::new());
-        let mut row = 0;
-        for share in shares {
-            let active = &mut self.active[share.index];
-            let (id, decoded) = (active.request.id, active.decodes());
-            if share.n_tokens == active.n_to_keep() {
-                to_keep.push(active.sequence);
-            }
-            active.n_done += share.n_tokens;
-            if !decoded {
-                let total = active.request.prompt.len();
-                sink(id, GenEvent::Prefill { done: active.n_done.min(total), total });
-            }
-            if share.wanted == Wanted::Last {
-                let end = guarded(|| Ok(active.take(share, (&logits, row), tokenizer, n_ctx, sink)));
-                let end = end.unwrap_or_else(|error| Some(End::Failed(error)));
-                ended.extend(end.map(|end| (share.index, end)));
-                row += 1 + share.n_guesses;
-            }
-        }
-        for sequence in to_keep {
-            // what isn't kept is computed again
-            _ = model.keep(sequence);
-        }
-        let Self { active, costs, draft_model, .. } = self;
-        for active in shares.iter().map(|share| &active[share.index]).filter(|active| active.decodes()) {
-            // the prompt can be gone back through now
-            _ = model.let_pass(active.sequence);
-        }
-        let guess_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
-        for share in shares {
-            active[share.index].settle(share, model, costs, guess_cost);
-        }
-        self.end(model, ended, sink);
-    }
-
-    /// How many of the likeliest tokens all samplers of a batch do with. None: some look at every token.
-    fn n_likeliest(&self, shares: &[Share], n_vocab: usize) -> Option<usize> {
-        let draws = shares.iter().filter(|share| share.wanted != Wanted::None);
-        let mut most = 1;
-        for share in draws {
-            most = most.max(self.active[share.index].n_likeliest(share)?);
-        }
-        (most < n_vocab).then_some(most)
-    }
-
-    /// A run that is given up costs what it had computed, no more; never two in a row, so that whoever asks and takes
-    /// back all the time holds up nobody. Where layers have a state, that is so only for sequences that are marked: all
-    /// of a run have to be, and are where some of them read, which takes long, or have guesses anyway.
-    fn may_be_given_up(&self, model: &mut Model, shares: &[Share]) -> bool {
-        match model.rewind() {
-            _ if self.gave_up => false,
-            Rewind::Anywhere | Rewind::Near => true,
-            Rewind::Nowhere => {
-                let sequence = |share: &Share| self.active[share.index].sequence;
-                let reads = shares.iter().any(|share| self.active[share.index].reads());
-                let unmarked = || shares.iter().filter(|share| share.n_guesses == 0);
-                let all = unmarked().next().is_none()
-                    || reads && unmarked().all(|share| model.mark(sequence(share)));
-                if !all {
-                    unmarked().for_each(|share| model.unmark(sequence(share)));
-                }
-                all
-            }
-        }
-    }
-
-    /// A batch failed, or was given up. Of several requests it isn't known whose fault that was: each is tried alone.
-    fn failed(
-        &mut self,
-        model: &mut Model,
-        shares: &[Share],
-        error: EngineError,
-        sink: &mut dyn FnMut(u64, GenEvent),
-    ) {
-        let is_given_up = error.code() == KernelError::Interrupted.code();
-        if is_given_up {
-            self.gave_up = true;
-            // how long it took says nothing of its rows
-            (self.n_rows, self.n_decoded) = (0, None);
-        }
-        if let ([share], false) = (shares, is_given_up) {
-            self.suspects.retain(|id| *id != self.active[share.index].request.id);
-            return self.end(model, vec![(share.index, End::Failed(error))], sink);
-        }
-        for share in shares {
-            let active = &mut self.active[share.index];
-            model.unmark(active.sequence);
-            active.n_done = model.len(active.sequence).unwrap_or(0).min(active.n_done);
-            if !is_given_up {
-                self.suspects.push(active.request.id);
-            }
-        }
-    }
-
-    /// Takes those that ended out of the active ones, in order.
-    fn end(&mut self, model: &mut Model, ended: Vec<(usize, End)>, sink: &mut dyn FnMut(u64, GenEvent)) {
-        let mut ended = ended;
-        ended.sort_by_key(|(index, _)| *index);
-        let mut leaving = Vec::with_capacity(ended.len());
-        for (index, end) in ended.into_iter().rev() {
-            leaving.push((self.active.remove(index), end));
-        }
-        for (active, end) in leaving.into_iter().rev() {
-            match end {
-                End::Finished(finish) => active.end(model, finish, sink),
-                End::Failed(error) => {
-                    let id = active.request.id;
-                    active.release(model);
-                    sink(id, GenEvent::Failed(error));
-                }
-            }
-        }
     }
 }
 

@@ -80,6 +80,8 @@ struct Planned {
     left: AtomicU64,
     /// faults to come
     n_times: AtomicU64,
+    /// that there were, planned for or not
+    n_submissions: AtomicU64,
 }
 
 /// What a card is asked for.
@@ -108,8 +110,23 @@ impl FaultPlan {
 
     fn new(at: Moment, every: u64, fault: GpuFault, n_times: u64) -> Self {
         let left = if n_times > 0 { every + 1 } else { 0 };
-        let [left, n_times] = [left, n_times].map(AtomicU64::new);
-        Self(Some(Arc::new(Planned { at, fault, every, left, n_times })))
+        let [left, n_times, n_submissions] = [left, n_times, 0].map(AtomicU64::new);
+        Self(Some(Arc::new(Planned { at, fault, every, left, n_times, n_submissions })))
+    }
+
+    /// Nothing goes wrong; what cards are asked for is counted.
+    pub fn none_but_counted() -> Self {
+        Self::new(Moment::Submission, 0, GpuFault::Lost, 0)
+    }
+
+    /// Submissions of all cards that were opened with it.
+    pub fn n_submissions(&self) -> u64 {
+        self.0.as_ref().map_or(0, |planned| planned.n_submissions.load(Ordering::Relaxed))
+    }
+
+    /// Cards that are open with it, and whoever else has it; 1: only who asks.
+    pub fn n_holders(&self) -> usize {
+        self.0.as_ref().map_or(1, Arc::strong_count)
     }
 
     /// Whether all of it has happened.
@@ -119,7 +136,13 @@ impl FaultPlan {
 
     /// Counts a moment of a card's work. The fault, if this is its time.
     pub(crate) fn next(&self, moment: Moment) -> Option<GpuFault> {
-        let planned = self.0.as_ref().filter(|planned| planned.at == moment)?;
+        let planned = self.0.as_ref()?;
+        if moment == Moment::Submission {
+            planned.n_submissions.fetch_add(1, Ordering::Relaxed);
+        }
+        if planned.at != moment {
+            return None;
+        }
         let before = planned.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         if before != Ok(1) {
             return None;

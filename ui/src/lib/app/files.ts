@@ -7,6 +7,7 @@ import type { Toasts } from '../shared/toasts.svelte';
 import { t, told } from '../i18n';
 
 const BACKUP_NAME = 'inglenook-backup.db';
+const TRACE_NAME = 'inglenook-trace.json';
 
 export class Files {
   readonly #backend: Backend;
@@ -39,6 +40,20 @@ export class Files {
       const path = await this.#backend.pickSave(name);
       if (!path) return;
       await this.#backend.call('preset_export', { id, path });
+      this.#say(t('chat.saved_as', { path }));
+    });
+  }
+
+  /** The steps of the answer that was measured last, for viewers of traces. */
+  saveTrace(): Promise<void> {
+    return this.#attempt(async () => {
+      if (!this.#backend.pickSave) {
+        const { name, text } = await this.#backend.call('profile_trace', {});
+        return download(name, text);
+      }
+      const path = await this.#backend.pickSave(TRACE_NAME);
+      if (!path) return;
+      await this.#backend.call('profile_trace', { path });
       this.#say(t('chat.saved_as', { path }));
     });
   }

@@ -18,6 +18,7 @@ import { InstrumentsState } from '../state/instruments.svelte';
 import { LookState } from '../state/look.svelte';
 import { LibraryState } from '../state/library.svelte';
 import { ModelsState } from '../state/models.svelte';
+import { ProfileState } from '../state/profile.svelte';
 import { ScanState } from '../state/scan.svelte';
 import { PresetsState } from '../state/presets.svelte';
 import { PromptsState } from '../state/prompts.svelte';
@@ -60,6 +61,7 @@ export class Inglenook {
   readonly scan: ScanState;
   readonly presets: PresetsState;
   readonly prompts: PromptsState;
+  readonly profile: ProfileState;
   readonly own: OwnOptions;
   readonly search: SearchState;
   /** As `search`, for the palette. */
@@ -94,6 +96,7 @@ export class Inglenook {
       moved: (turn, nowMs) => this.instruments.see(turn, nowMs),
       ended: (place, turn) => {
         this.instruments.ended(turn);
+        this.profile.ended();
         this.queued.ended(place, turn);
       },
     });
@@ -111,6 +114,7 @@ export class Inglenook {
     this.scan = new ScanState(backend);
     this.presets = new PresetsState(backend);
     this.prompts = new PromptsState(backend);
+    this.profile = new ProfileState(backend);
     this.own = new OwnOptions(backend, this.chat, this.presets);
     this.search = new SearchState(backend);
     this.finder = new SearchState(backend);

@@ -521,6 +521,18 @@ shared: number,
 fragmentation: number, };
 
 /**
+ * What a model computed for.
+ */
+export type ProfilePhase = "reading" | "writing";
+
+export type ProfileRow = { op: string, what: string, on_card: boolean, calls: number, ms: number, share: number, bytes: number, gb_s: number | null, };
+export type ProfilePart = { phase: ProfilePhase, ms: number, rows: Array<ProfileRow>, };
+export type ProfiledAnswer = { model: string, parts: Array<ProfilePart>, n_left_out: number, };
+export type ProfileInfo = { is_on: boolean, answer: ProfiledAnswer | null, };
+export type ProfileSwitchArgs = { on: boolean, };
+export type ProfileTraceArgs = { path?: string, };
+
+/**
  * A token of an answer.
  */
 export type Looked = { token: TokenShare, 
@@ -1686,6 +1698,9 @@ export type Calls = {
   checkpoint_remove: { args: IdArgs; result: null };
   kv_stats: { args: NoArgs; result: KvInfo };
   machine_memory: { args: NoArgs; result: MemoryInfo };
+  profile: { args: NoArgs; result: ProfileInfo };
+  profile_switch: { args: ProfileSwitchArgs; result: ProfileInfo };
+  profile_trace: { args: ProfileTraceArgs; result: Exported };
   models_list: { args: NoArgs; result: Array<ModelEntry> };
   model_add: { args: PathArgs; result: ModelEntry };
   model_verify: { args: IdArgs; result: ModelVerified };

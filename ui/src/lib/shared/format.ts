@@ -91,6 +91,12 @@ export function seconds(ms: number): string {
   return time(ms / 1000, 'second', ms < 9_950 ? 2 : 0);
 }
 
+/** What was measured, to as many places as say something. */
+export function millis(ms: number): string {
+  if (ms >= 999.5) return seconds(ms);
+  return time(ms, 'millisecond', ms < 1 ? 3 : ms < 99.95 ? 1 : 0);
+}
+
 export const percent = (fraction: number): string =>
   number(fraction, { style: 'percent', ...fixed(0) });
 

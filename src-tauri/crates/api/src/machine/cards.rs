@@ -6,6 +6,7 @@
 
 mod find;
 mod parts;
+mod planned;
 mod race;
 mod record;
 
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use engine::sizes::Sizes;
 use engine::{Devices, LoadOptions};
-use io::{Clock, Io};
+use io::{Clock, Io, RealIo};
 use kernels::backends::{Card, Check};
 use kernels::gpu::{AdapterInfo, pick};
 use kernels::{CardKey, Known, Notebook};
@@ -27,6 +28,7 @@ use crate::worker::protocol::{Backend, CardPrecision};
 
 pub use find::Finder;
 pub use parts::room;
+pub use planned::{FaultKind, PlannedFault};
 pub use race::{Measured, Rates};
 use record::Record;
 
@@ -42,8 +44,26 @@ pub struct Asked {
     pub precision: CardPrecision,
     /// Which, by their number or a part of their name. Empty: the best.
     pub devices: Vec<String>,
+    #[serde(default)]
+    pub spread: Spread,
     /// Folder of what drivers compiled. None: it isn't kept.
     pub cache: Option<PathBuf>,
+    /// of tests
+    #[serde(default)]
+    pub fault: Option<PlannedFault>,
+}
+
+/// What several graphics cards have of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// each the whole of it where it is known to fit, else layers of it
+    #[default]
+    Auto,
+    /// some layers each
+    Layers,
+    /// each the whole of it: sequences are spread over them
+    Copies,
 }
 
 /// Where looks are taken, and what is known of it kept.
@@ -81,6 +101,13 @@ const LEAST_BYTES: u64 = 64 << 20;
 /// Looks at cards that never came to an end, from which on none is taken.
 const MOST_UNFINISHED: u32 = 2;
 
+impl<'a> Cards<'a> {
+    /// For models that are loaded so.
+    pub fn of(machine: &'a super::Asked, asked: &'a Asked, clock: &'a dyn Clock) -> Self {
+        Self { io: &RealIo, clock, folder: machine.folder.as_deref(), asked, finder: Finder::SYSTEM }
+    }
+}
+
 impl Cards<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
@@ -93,6 +120,7 @@ impl Cards<'_> {
             Backend::Auto => self.choose(Recall::Remember, options),
             Backend::Gpu => self.named(),
         };
+        options.faults = self.asked.fault.map_or_else(|| options.faults.clone(), PlannedFault::plan);
         if choice.cards.is_empty() {
             // a card that is asked for and not there is told by whoever opens it
             options.devices = match backend {
@@ -117,12 +145,18 @@ impl Cards<'_> {
         Ok(Placed { notice, known, before, keys, is_marked, why: choice.why })
     }
 
-    /// Where nobody names them, more than one only where one is not enough.
+    /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
+    /// not enough.
     fn parts(&self, choice: &Choice, sizes: &Sizes, options: &LoadOptions) -> parts::Parts {
         let chosen: Vec<&Chosen> = choice.cards.iter().collect();
+        if let Some(copies) = parts::copies(&chosen, sizes, self.asked, options) {
+            return copies;
+        }
         let first = parts::share_out(&chosen[..1], sizes, self.asked, options);
         let is_enough = self.asked.devices.is_empty() && first.n_layers() >= sizes.layer_weights.len();
-        if is_enough { first } else { parts::share_out(&chosen, sizes, self.asked, options) }
+        let mut parts = if is_enough { first } else { parts::share_out(&chosen, sizes, self.asked, options) };
+        parts.lacks_copies = self.asked.spread == Spread::Copies && chosen.len() > 1;
+        parts
     }
 
     /// What `auto` takes: cards in the order of their kinds, the first that is faster than the processor, with those

@@ -121,7 +121,7 @@ impl Flights {
             | WorkerEvent::KvStats { request, .. } => {
                 self.questions.remove(request)?;
             }
-            WorkerEvent::Checkpoints(_) | WorkerEvent::Ran(_) => {}
+            WorkerEvent::Checkpoints(_) | WorkerEvent::Ran(_) | WorkerEvent::Profiled(_) => {}
         }
         Some(event)
     }

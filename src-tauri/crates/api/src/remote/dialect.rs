@@ -232,6 +232,7 @@ mod tests {
             resume: None,
             bounds: Default::default(),
             keeping: None,
+            profile: false,
         }
     }
 

@@ -53,8 +53,22 @@ pub static ROWS: &[Setting] = &[
         key: "gpu_devices",
         section: CARDS,
         label: "Which graphics cards",
-        help: "Numbers or parts of names, as `nook devices` lists them, with a comma between two. Layers are shared out among them by their memory.",
+        help: "Numbers or parts of names, as `nook devices` lists them, with a comma between two.",
         kind: || SettingKind::Text { placeholder: "the best there is".into() },
         default: || json!(""),
+    },
+    Setting {
+        key: "gpu_spread",
+        section: CARDS,
+        label: "Several graphics cards",
+        help: "Where each has the whole model, chats are spread over them: those that are answered at the same time come sooner, and where one fails the others go on. Shared layers let larger models fit.",
+        kind: || {
+            choice(&[
+                ("auto", "Whole models where they fit"),
+                ("layers", "Share a model's layers"),
+                ("copies", "The whole model on each"),
+            ])
+        },
+        default: || json!("auto"),
     },
 ];

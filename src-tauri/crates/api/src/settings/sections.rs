@@ -47,6 +47,7 @@ pub const AT_LOAD: &[&str] = &[
     "gpu_memory",
     "gpu_precision",
     "gpu_devices",
+    "gpu_spread",
     "resident_budget",
     "large_pages",
     "context_memory",

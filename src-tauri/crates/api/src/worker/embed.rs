@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use engine::{LoadOptions, Model};
+use engine::{CardHealth, LoadOptions, Model};
 use io::{Clock, RealIo};
 
-use super::model::devices;
+use super::model::{card, devices};
 use super::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef};
 use super::{Worker, WorkerEvent, bring, guarded};
 use crate::error::{Error, Result};
+use crate::machine::cards::{self, Spread};
 use crate::machine::{self, Recall};
 use crate::resident;
 
@@ -32,11 +33,11 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    fn begin(clock: Arc<dyn Clock>) -> Result<Self> {
+    fn begin(clock: Arc<dyn Clock>, card_health: CardHealth) -> Result<Self> {
         let (jobs, asked) = mpsc::channel();
         let (tell, heard) = mpsc::channel();
         let thread = std::thread::Builder::new().name("inglenook-embed".into());
-        let begun = thread.spawn(move || work(&asked, &tell, &*clock));
+        let begun = thread.spawn(move || work(&asked, &tell, (&*clock, &card_health)));
         begun.map_err(|error| bring::no_thread(&error))?;
         Ok(Self { jobs, heard, model: String::new(), open: Vec::new() })
     }
@@ -46,7 +47,7 @@ impl Worker<'_> {
     pub fn embed(&mut self, request: u64, embed: EmbedRequest) {
         let embedding = match self.embedding.take() {
             Some(embedding) => Ok(embedding),
-            None => Embedding::begin(self.clock.clone()),
+            None => Embedding::begin(self.clock.clone(), self.card_health.clone()),
         };
         let sent = embedding.and_then(|mut embedding| {
             embedding.model.clone_from(&embed.model.id);
@@ -106,10 +107,16 @@ struct Embedder {
     reference: ModelRef,
     load: LoadSpec,
     model: Model,
+    /// What the user should know and wasn't told.
+    notices: Vec<Error>,
 }
 
 /// Until nobody asks any more.
-fn work(asked: &Receiver<(u64, EmbedRequest)>, tell: &Sender<(u64, Result<Embedded>)>, clock: &dyn Clock) {
+fn work(
+    asked: &Receiver<(u64, EmbedRequest)>,
+    tell: &Sender<(u64, Result<Embedded>)>,
+    session: (&dyn Clock, &CardHealth),
+) {
     let mut kept: Option<Embedder> = None;
     loop {
         let job = match &kept {
@@ -130,7 +137,7 @@ fn work(asked: &Receiver<(u64, EmbedRequest)>, tell: &Sender<(u64, Result<Embedd
         let outcome = guarded(|| {
             let mut embedder = match ready {
                 Some(embedder) => embedder,
-                None => Embedder::load(embed.model.clone(), embed.load.clone(), clock)?,
+                None => Embedder::load(embed.model.clone(), embed.load.clone(), session)?,
             };
             let embedded = embedder.embed(embed.kind, &embed.texts);
             Ok((embedder, embedded))
@@ -146,7 +153,11 @@ fn work(asked: &Receiver<(u64, EmbedRequest)>, tell: &Sender<(u64, Result<Embedd
 }
 
 impl Embedder {
-    fn load(reference: ModelRef, load: LoadSpec, clock: &dyn Clock) -> Result<Self> {
+    fn load(
+        reference: ModelRef,
+        load: LoadSpec,
+        (clock, card_health): (&dyn Clock, &CardHealth),
+    ) -> Result<Self> {
         let file = super::open(&reference.location)?;
         let mut options = LoadOptions {
             devices: devices(&load),
@@ -157,6 +168,7 @@ impl Embedder {
             max_sequences: 1,
             kept_bytes: 0,
             memory: load.memory.or_else(resident::free_bytes),
+            card_health: card_health.clone(),
             ..LoadOptions::default()
         };
         match load.backend {
@@ -165,9 +177,16 @@ impl Embedder {
             }
             Backend::Scalar => {}
         }
-        let model = Model::load(Arc::new(file), &options, &mut |_| {})?;
+        // one text after the other: a second card with the whole model would have nothing to do
+        let asked = cards::Asked { spread: Spread::Layers, ..load.cards.clone() };
+        let cards = cards::Cards::of(&load.machine, &asked, clock);
+        let placed = cards.place(load.backend, &file, &mut options)?;
+        let loaded = Model::load(Arc::new(file), &options, &mut |_| {});
+        cards.keep(&placed, loaded.is_ok());
+        let mut model = loaded?;
         model.can_embed()?;
-        Ok(Self { reference, load, model })
+        let notices = placed.notice.into_iter().chain(card::loaded(&mut model)).collect();
+        Ok(Self { reference, load, model, notices })
     }
 
     fn embed(&mut self, kind: EmbedAs, texts: &[String]) -> Result<Embedded> {
@@ -182,6 +201,9 @@ impl Embedder {
             embedded.tokens = embedded.tokens.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
             embedded.vectors.push(self.model.embed(&ids)?);
         }
+        embedded.notices = std::mem::take(&mut self.notices);
+        let troubles = std::iter::from_fn(|| self.model.take_trouble());
+        embedded.notices.extend(troubles.map(|trouble| card::told(&trouble)));
         Ok(embedded)
     }
 }

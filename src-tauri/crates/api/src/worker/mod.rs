@@ -346,6 +346,9 @@ impl Worker<'_> {
                 Ok(())
             });
             let ran = ran::of(&self.models[index], &steps, self.models.len() == 1);
+            // before the ends of their turns
+            let found = self.models[index].take_profiled();
+            found.into_iter().for_each(|found| self.say(WorkerEvent::Profiled(Box::new(found))));
             for (turn, step) in steps {
                 self.tell(&turn, step);
             }

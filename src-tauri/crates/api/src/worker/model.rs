@@ -2,6 +2,7 @@
 
 pub mod card;
 pub mod look;
+mod profiling;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,14 +24,15 @@ use super::guarded;
 use super::prompt::{Vocabulary, no_vocabulary};
 use super::protocol::{
     Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, Location, ModelKv, ModelRef,
-    PrefetchRequest, Prompt, Step,
+    PrefetchRequest, Profiled, Prompt, Step,
 };
 use super::running::{Context, Running, Times};
 use crate::civil;
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::cards::{Cards, Finder, Placed};
+use crate::machine::cards::{Cards, Placed};
 use crate::machine::{self, Recall};
 use crate::{quantized, resident};
+use profiling::Profiling;
 
 /// Contexts beside those of turns that are being answered; more are brought back from files.
 const MAX_IDLE: usize = 16;
@@ -50,6 +52,9 @@ pub struct LoadedModel {
     next_number: u64,
     /// What the user should know about the machine; told once.
     notices: Vec<Error>,
+    /// None: no turn wants to know where its time goes.
+    profiling: Option<Profiling>,
+    found: Vec<Profiled>,
     /// When it was asked or answered last, and how long after that it leaves memory. None: never.
     used: Duration,
     unload_after: Option<Duration>,
@@ -88,12 +93,6 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     }
 }
 
-/// Graphics cards for models that are loaded so.
-fn cards<'a>(load: &'a LoadSpec, clock: &'a dyn Clock) -> Cards<'a> {
-    let (folder, asked) = (load.machine.folder.as_deref(), &load.cards);
-    Cards { io: &RealIo, clock, folder, asked, finder: Finder::SYSTEM }
-}
-
 impl LoadedModel {
     pub fn load(
         reference: ModelRef,
@@ -121,7 +120,7 @@ impl LoadedModel {
             }
             Backend::Scalar => None,
         };
-        let cards = cards(&load, clock);
+        let cards = Cards::of(&load.machine, &load.cards, clock);
         let backend = match (&reference.location, load.backend) {
             // it has answered before a card is opened
             (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
@@ -157,6 +156,8 @@ impl LoadedModel {
             placed: Some(placed),
             next_number: 0,
             notices,
+            profiling: None,
+            found: Vec::new(),
             used: clock.monotonic(),
             unload_after: None,
             n_taken: 0,
@@ -234,6 +235,7 @@ impl LoadedModel {
         }
         request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
         let (turn, bounds) = (request.turn, request.bounds);
+        let profile = request.profile.then(|| turn.clone());
         let mut running = Running::new(number, turn, splitter, &prepared.format, times, bounds);
         let fingerprint = &self.model.info().fingerprint;
         let began = match self.model.tokenizer() {
@@ -241,6 +243,7 @@ impl LoadedModel {
             None => return Err(no_vocabulary(&self.reference.id)),
         };
         self.running.push(running);
+        profile.into_iter().for_each(|turn| self.profile_turn(number, &turn, clock));
         let mut steps = vec![began];
         steps.extend(folded.map(|folded| Step::Compacted { folded }));
         steps.extend(self.notices(prepared.notices).map(|error| Step::Notice { error }));
@@ -359,7 +362,7 @@ impl LoadedModel {
             false
         });
         if !is_left {
-            cards(&self.load, clock).keep(placed, true);
+            Cards::of(&self.load.machine, &self.load.cards, clock).keep(placed, true);
             self.placed = None;
         }
         is_left
@@ -408,9 +411,7 @@ impl LoadedModel {
         let read = self.read_some();
         events.extend(read.map(|(number, event)| (number, event, clock.monotonic())));
         let start = clock.monotonic();
-        self.scheduler.step(&mut self.model, &mut |number, event| {
-            events.push((number, event, clock.monotonic()));
-        });
+        self.run_batch(clock, &mut |number, event| events.push((number, event, clock.monotonic())));
         self.used = clock.monotonic();
         self.scheduler.took(self.used.saturating_sub(start).as_secs_f32());
         while let Some(trouble) = self.model.take_trouble().or_else(|| self.scheduler.take_trouble()) {
@@ -452,6 +453,7 @@ impl LoadedModel {
         self.contexts.at(clock.monotonic());
         for (number, done) in over {
             self.contexts.ended(&mut self.model, number, done.as_ref());
+            self.profiled(number);
         }
         for (index, number) in self.scheduler.waiting().enumerate() {
             if let Ok(at) = self.running.binary_search_by_key(&number, |running| running.number) {

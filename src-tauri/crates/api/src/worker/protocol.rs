@@ -7,6 +7,7 @@ mod embed;
 mod facts;
 mod load;
 mod look;
+mod profiled;
 
 use engine::speculate::Speculation;
 use engine::{Finish, Sampling};
@@ -22,6 +23,7 @@ pub use embed::{EmbedAs, EmbedRequest, Embedded};
 pub use facts::{Facts, Ran};
 pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};
+pub use profiled::Profiled;
 
 /// Where a model's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,6 +244,9 @@ pub struct GenerateRequest {
     /// None: as the request before.
     #[serde(default)]
     pub keeping: Option<Keeping>,
+    /// It is told where its time goes.
+    #[serde(default)]
+    pub profile: bool,
 }
 
 /// Where an answer stood when the worker that wrote it was lost.
@@ -354,6 +359,8 @@ pub enum WorkerEvent {
     Checkpoints(Box<Checkpoints>),
     /// A turn ended that says what its model takes.
     Ran(Ran),
+    /// A turn is about to end that wanted to know where its time goes.
+    Profiled(Box<Profiled>),
     /// Names of the files that lead to the end of the context; None: it is not in memory.
     Stored {
         request: u64,

@@ -34,6 +34,7 @@ fn generate(turn: &str) -> WorkerRequest {
         compression: None,
         had: None,
         keeping: None,
+        profile: false,
     }))
 }
 

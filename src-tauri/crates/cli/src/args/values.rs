@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use api::limits::Preset;
 use api::machine::Numa;
+use api::machine::cards::Spread;
 use api::worker::protocol::{CardPrecision, Kv, Speculate};
 use clap::ValueEnum;
 use engine::kv::aging::Aging;
@@ -77,6 +78,24 @@ impl From<SpeculateArg> for Speculate {
             SpeculateArg::Off => Self::Off,
             SpeculateArg::Lookup => Self::Lookup,
             SpeculateArg::Draft => Self::Draft,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SpreadArg {
+    /// The whole model where it fits, else layers
+    Auto,
+    Layers,
+    Copies,
+}
+
+impl From<SpreadArg> for Spread {
+    fn from(spread: SpreadArg) -> Self {
+        match spread {
+            SpreadArg::Auto => Self::Auto,
+            SpreadArg::Layers => Self::Layers,
+            SpreadArg::Copies => Self::Copies,
         }
     }
 }

@@ -1,15 +1,8 @@
-//! Where the time of a test goes: time, bytes and arithmetic of each operation, steps of all layers that do the same
-//! taken together. The clock is read between steps, outside of them; of a graphics card it is the card's own, and
-//! nothing is waited for between steps.
+//! Where the time of a test goes, as rows of JSON or a table: each operation's time, bytes and arithmetic.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
-use io::Clock;
-use kernels::{Cost, Ran};
+use api::profile::{Operation, Phase, Profile, Sums};
 use serde::Serialize;
 
-use super::trace::{Line, Trace};
 use crate::{out, text};
 
 /// One operation of a test.
@@ -32,85 +25,24 @@ struct Row {
     gops: f64,
 }
 
-/// Steps that do the same.
-#[derive(Debug, Default, Clone, Copy)]
-struct Sums {
-    calls: u64,
-    time: Duration,
-    cost: Cost,
+/// A test as it is shown.
+pub struct Shown<'a> {
+    pub test: &'a str,
+    pub depth: usize,
+    pub n_repetitions: u32,
+    pub phase: Phase,
 }
 
-/// Gathers over repetitions.
-pub struct Profile<'a> {
-    clock: &'a dyn Clock,
-    steps: HashMap<(&'static str, String), Sums>,
-    /// When the run began.
-    began: Duration,
-    /// When the last step ended, or was told of.
-    last: Duration,
-    /// When the steps began that a card tells of at their end.
-    of_card: Duration,
-    total: Duration,
-    /// Of these runs, if that is wanted.
-    pub trace: Option<Trace>,
-}
-
-impl<'a> Profile<'a> {
-    pub fn new(clock: &'a dyn Clock) -> Self {
-        let now = clock.monotonic();
-        let (steps, total) = (HashMap::new(), Duration::ZERO);
-        Self { clock, steps, began: now, last: now, of_card: now, total, trace: None }
-    }
-
-    /// A run begins after something that isn't counted.
-    pub fn begin(&mut self) {
-        self.began = self.clock.monotonic();
-        (self.last, self.of_card) = (self.began, self.began);
-    }
-
-    /// A step has run since the last one, or since `begin`; or it is one of several that a card ran since then.
-    pub fn ran(&mut self, ran: &Ran) {
-        let now = self.clock.monotonic();
-        self.total += now - self.last;
-        let (line, start, end) = match ran.span() {
-            None => (Line::Processor, self.last, now),
-            Some(span) => {
-                if span.start.is_zero() {
-                    self.of_card = self.last;
-                }
-                (Line::Card, self.of_card + span.start, self.of_card + span.end)
-            }
-        };
-        let sums = self.steps.entry((ran.operation(), ran.what())).or_default();
-        let cost = sums.cost + ran.cost();
-        *sums = Sums { calls: sums.calls + 1, time: sums.time + (end - start), cost };
-        if let Some(trace) = &mut self.trace {
-            trace.step(line, ran, start, end);
-        }
-        self.last = self.clock.monotonic();
-    }
-
-    /// The run is done: what came after the last step is nobody's.
-    pub fn end(&mut self, test: &str) {
-        let now = self.clock.monotonic();
-        self.total += now - self.last;
-        if let Some(trace) = &mut self.trace {
-            trace.run(test, self.began, now);
-        }
-    }
-
+impl Shown<'_> {
     /// Rows of JSON, or a table; the operation that took longest comes first.
-    pub fn show(self, test: &str, depth: usize, n_repetitions: u32, as_json: bool) {
-        let n = f64::from(n_repetitions.max(1));
-        let total = self.total.as_secs_f64().max(1e-9);
-        let counted: Duration = self.steps.values().map(|sums| sums.time).sum();
-        let rest = Sums { calls: 1, time: self.total.saturating_sub(counted), cost: Cost::default() };
-        let steps = self.steps.into_iter().chain([(("rest", "between steps".to_owned()), rest)]);
-        let row = |((op, what), Sums { calls, time, cost })| {
+    pub fn show(&self, profile: &Profile, as_json: bool) {
+        let n = f64::from(self.n_repetitions.max(1));
+        let total = profile.total(self.phase).as_secs_f64().max(1e-9);
+        let row = |Operation { op, what, sums: Sums { calls, time, cost }, .. }| {
             let seconds = time.as_secs_f64().max(1e-9);
             Row {
-                profile: test.to_owned(),
-                depth,
+                profile: self.test.to_owned(),
+                depth: self.depth,
                 op,
                 what,
                 calls: calls as f64 / n,
@@ -123,8 +55,7 @@ impl<'a> Profile<'a> {
                 gops: cost.ops as f64 / seconds / 1e9,
             }
         };
-        let mut rows: Vec<Row> = steps.map(row).collect();
-        rows.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.what.cmp(&b.what)));
+        let rows: Vec<Row> = profile.operations(self.phase).into_iter().map(row).collect();
         match as_json {
             true => rows.iter().for_each(out::json),
             false => out::text(&table(&rows)),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use api::profile::{Phase, Profile, Trace};
 use api::{Result, resident};
 use engine::{Chunk, Effort, Model, Now, SequenceId, TokenId, Wanted};
 use io::{Clock, RealClock};
 use serde::Serialize;
 
-use super::profile::Profile;
-use super::trace::Trace;
+use super::profile::Shown;
 use crate::{out, text};
 
 /// One test, one line.
@@ -104,6 +104,12 @@ struct Test {
     at_once: usize,
 }
 
+impl Test {
+    fn phase(&self) -> Phase {
+        if self.at_once > 1 { Phase::Reading } else { Phase::Writing }
+    }
+}
+
 /// Tokens that are computed where the rest are copies.
 const COMPUTED: usize = 1024;
 
@@ -145,17 +151,18 @@ impl Bench {
             .show(self.json);
         if self.profile {
             let clock = RealClock::new();
-            let mut profile = Profile::new(&clock);
-            profile.trace = self.trace.take().map(Trace::next);
+            let mut profile = Profile::traced(self.trace.take().map(Trace::next));
             self.model.time_steps(true)?;
             for _ in 0..self.repeat {
-                self.once(seq, test, Some(&mut profile))?;
+                self.once(seq, test, Some((&clock, &mut profile)))?;
                 // one repetition is enough to look at
                 self.trace = self.trace.take().or(profile.trace.take());
                 self.back(seq, depth)?;
             }
             self.model.time_steps(false)?;
-            profile.show(&test.name, depth, self.repeat, self.json);
+            let (name, n_repetitions) = (&test.name, self.repeat);
+            let shown = Shown { test: name, depth, n_repetitions, phase: test.phase() };
+            shown.show(&profile, self.json);
             self.effort(seq, test)?;
         }
         self.model.free(seq);
@@ -163,15 +170,20 @@ impl Bench {
     }
 
     /// All tokens of a test.
-    fn once(&mut self, seq: SequenceId, test: &Test, mut profile: Option<&mut Profile>) -> Result<()> {
+    fn once(
+        &mut self,
+        seq: SequenceId,
+        test: &Test,
+        mut profile: Option<(&RealClock, &mut Profile)>,
+    ) -> Result<()> {
         for tokens in test.tokens.chunks(test.at_once) {
             let chunk = [Chunk { seq, tokens, logits: Wanted::Last }];
             match &mut profile {
                 None => self.model.forward(&chunk)?,
-                Some(profile) => {
-                    profile.begin();
-                    let logits = self.model.forward_observed(&chunk, &mut |ran| profile.ran(ran))?;
-                    profile.end(&test.name);
+                Some((clock, profile)) => {
+                    profile.begin(*clock);
+                    let logits = self.model.forward_observed(&chunk, &mut |ran| profile.ran(*clock, ran))?;
+                    profile.end(*clock, &test.name, test.phase());
                     logits
                 }
             };

@@ -19,6 +19,7 @@ use crate::error::{EngineError, Result};
 use crate::model::forget::Forgotten;
 
 mod age;
+mod home;
 mod lost;
 mod mark;
 mod room;
@@ -57,6 +58,8 @@ pub struct Usage {
 #[derive(Debug)]
 struct Sequence {
     tokens: Vec<TokenId>,
+    /// the replica of the model that has its pages and slots
+    home: usize,
     /// of the layers that keep everything
     pages: Pages,
     aged: Aged,
@@ -91,6 +94,7 @@ pub struct KvCache {
     geometry: Geometry,
     sequences: BTreeMap<SequenceId, Sequence>,
     next_id: u64,
+    n_homes: usize,
     /// Counts what is kept, so that the oldest can be told.
     n_ever_kept: u64,
     pages: Pool,
@@ -105,6 +109,7 @@ impl KvCache {
             geometry,
             sequences: BTreeMap::new(),
             next_id: 1,
+            n_homes: 1,
             n_ever_kept: 0,
             pages: Pool::with_aged(geometry.n_pages(), geometry.n_aged_pages()),
             window_pages: Pool::new(geometry.n_window_pages()),
@@ -114,7 +119,7 @@ impl KvCache {
 
     /// Forgets every sequence. No id is given twice.
     pub fn clear(&mut self) {
-        *self = Self { next_id: self.next_id, ..Self::new(self.geometry) };
+        *self = Self { next_id: self.next_id, n_homes: self.n_homes, ..Self::new(self.geometry) };
     }
 
     pub fn geometry(&self) -> &Geometry {
@@ -162,6 +167,7 @@ impl KvCache {
         let n_window_pages = self.geometry.window.map_or(0, |_| n_pages);
         let sequence = Sequence {
             tokens: Vec::with_capacity(self.geometry.n_ctx),
+            home: self.next_home(),
             pages: Pages::with_capacity(n_pages),
             aged: Aged::default(),
             window: Pages::with_capacity(n_window_pages),
@@ -184,6 +190,7 @@ impl KvCache {
         let Self { sequences, pages, window_pages, states, .. } = self;
         if let Some(sequence) = sequences.get(&id) {
             twin.tokens.extend_from_slice(&sequence.tokens);
+            twin.home = sequence.home;
             twin.aged.clone_from(&sequence.aged);
             twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
             let window = &sequence.window;

@@ -2,6 +2,7 @@
 
 use super::Model;
 use super::forward::turn;
+use super::replica::Fault;
 use crate::error::Result;
 use crate::kv::aging::{Aged, Aging};
 use crate::kv::cache::SequenceId;
@@ -16,17 +17,17 @@ impl Model {
             Aging::Pressure => {}
         }
         let Some(aged) = self.cache.age_one() else { return false };
-        if let Err(error) = turn(&mut self.executor, &aged) {
+        if let Err(Fault { at, error }) = turn(&mut self.replicas, &aged) {
             // what a card took with it is read again; kernels of the CPU copy without error: were it otherwise, what
             // is held would be lost
-            if !error.is_of_gpu() || self.recover(error, &[]).is_err() {
+            if !error.is_of_gpu() || self.recover(error, at, &[]).is_err() {
                 self.cache.clear();
                 return false;
             }
         }
         for page in aged.given_up {
             // one that stays only takes memory
-            _ = self.executor.kv_let_go(page);
+            self.replicas.iter_mut().for_each(|replica| _ = replica.executor.kv_let_go(page));
         }
         true
     }

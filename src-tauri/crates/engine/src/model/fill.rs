@@ -14,7 +14,7 @@ impl Model {
     ///
     /// Errors: a sequence of no whole pages, runs shorter than a page, no room.
     pub fn fill_with_copies(&mut self, seq: SequenceId, n: usize) -> Result<()> {
-        let Self { cache, executor, .. } = self;
+        let Self { cache, replicas, .. } = self;
         let n_held = cache.tokens(seq)?.len();
         let n_runs_pages = cache.geometry().max_rows / PAGE_LEN;
         if n_held == 0 || !n_held.is_multiple_of(PAGE_LEN) || n_runs_pages == 0 {
@@ -34,7 +34,8 @@ impl Model {
         while at < n {
             let step = (n - at).min(n_runs_pages * PAGE_LEN);
             let aged = cache.age_due(seq)?;
-            turn(executor, &aged)?;
+            turn(replicas, &aged).map_err(|fault| fault.error)?;
+            let executor = &mut replicas[cache.home(seq)?].executor;
             cache.reserve(seq, step)?;
             for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {
                 let pages = cache.pages(seq)?;

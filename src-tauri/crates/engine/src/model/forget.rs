@@ -157,12 +157,15 @@ impl Model {
                     *round = Round::Forgets { asked, pages: Vec::new() };
                 }
             }
-            Round::Forgets { asked, pages } if pages.len() < self.executor.graph().kv().layers.len() => {
+            Round::Forgets { asked, pages } if pages.len() < self.graph().kv().layers.len() => {
                 pages.push(self.without_forgotten(seq, pages.len(), asked, forget)?);
             }
             Round::Forgets { pages, .. } => {
                 let held = stand_ins(self.cache.tokens(seq)?, forget);
-                let state = self.cache.state(seq)?.map(|slot| self.executor.state(slot)).transpose()?;
+                let state = match self.cache.state(seq)? {
+                    Some(slot) => Some(self.executor(seq)?.state(slot)?),
+                    None => None,
+                };
                 self.refill(seq, &held, pages, state.as_deref())?;
                 text.splice(..forget.n_most, held);
                 *n_held = forget.n_keep;
@@ -252,15 +255,15 @@ impl Model {
         asked: &[Asked],
         forget: Forget,
     ) -> Result<Vec<Vec<u8>>> {
-        let (layout, n) = (self.executor.graph().kv().layers[layer], self.len(seq)?);
+        let (layout, n) = (self.graph().kv().layers[layer], self.len(seq)?);
         let table = match layout.retention() {
             Retention::All => self.cache.pages(seq)?,
             Retention::Window => self.cache.window_pages(seq)?.table(),
         };
         let first = table.iter().position(|&page| page != kernels::NO_PAGE).unwrap_or(0);
-        let mut bytes = Vec::with_capacity(table.len() - first);
+        let (executor, mut bytes) = (self.executor(seq)?, Vec::with_capacity(table.len() - first));
         for &page in &table[first..] {
-            bytes.push((self.executor.kv_layout(layer, page), self.executor.kv_page(layer, page)?));
+            bytes.push((executor.kv_layout(layer, page), executor.kv_page(layer, page)?));
         }
         // (positions from `first` pages on)
         let pages = bytes.iter().map(|(layout, page)| (*layout, &**page));
@@ -278,7 +281,7 @@ impl Model {
 
     /// How the keys of a layer were turned; None: they were not.
     fn rope_of(&self, layer: usize) -> Option<RopeShape> {
-        let nodes = self.executor.graph().nodes();
+        let nodes = self.graph().nodes();
         let key = nodes.iter().find_map(|node| match &node.op {
             Op::KvWrite { k, layer: of, .. } if *of == layer => Some(*k),
             _ => None,
@@ -305,17 +308,19 @@ impl Model {
             self.cache.reserve(seq, tokens.len())?;
             self.cache.commit(seq, tokens)?;
         }
+        let Self { cache, replicas, .. } = self;
+        let executor = &mut replicas[cache.home(seq)?].executor;
         for (layer, pages) in pages.iter().enumerate() {
-            let table = match self.executor.graph().kv().layers[layer].retention() {
-                Retention::All => self.cache.pages(seq)?,
-                Retention::Window => self.cache.window_pages(seq)?.table(),
+            let table = match executor.graph().kv().layers[layer].retention() {
+                Retention::All => cache.pages(seq)?,
+                Retention::Window => cache.window_pages(seq)?.table(),
             };
             for (&page, bytes) in table.iter().zip(pages).filter(|(page, _)| **page != kernels::NO_PAGE) {
-                self.executor.kv_write_page(layer, page, bytes)?;
+                executor.kv_write_page(layer, page, bytes)?;
             }
         }
-        if let (Some(slot), Some(state)) = (self.cache.state(seq)?, state) {
-            self.executor.write_state(slot, state)?;
+        if let (Some(slot), Some(state)) = (cache.state(seq)?, state) {
+            executor.write_state(slot, state)?;
         }
         Ok(())
     }

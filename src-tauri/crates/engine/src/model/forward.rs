@@ -1,10 +1,12 @@
-//! Batches of sequences through the executor: cut into runs, each with its rows, pages and states.
+//! Batches of sequences through the executors of a model's replicas: cut into runs, each with its rows, pages and states.
 
-use kernels::{Batch, Capacity, Executor, Interrupt, Likely, Observer, Retention, Returned};
+use kernels::{Executor, Likely, Observer, Retention, Returned};
 
-use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model, Wanted};
+use super::pass::Pass;
+use super::replica::{self, Fault, Replica};
+use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model};
 use crate::error::{EngineError, Result, guarded};
-use crate::kv::cache::{Copies, SequenceId, Turning};
+use crate::kv::cache::{Copies, Turning};
 use crate::tokenizer::Tokenizer;
 
 impl Model {
@@ -25,7 +27,7 @@ impl Model {
 
     /// From here on observers are told of steps by the clock of the device, where it has one. Error: no memory.
     pub fn time_steps(&mut self, wanted: bool) -> Result<()> {
-        Ok(self.executor.time_steps(wanted)?)
+        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.time_steps(wanted))?)
     }
 
     /// As `forward`, to draw tokens from: of each wanted row only the `n_likeliest` come back, or all. With the
@@ -34,9 +36,10 @@ impl Model {
         &mut self,
         batch: &[Chunk<'_>],
         n_likeliest: Option<usize>,
+        observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.answers()?;
-        self.forward_all(batch, n_likeliest.map_or(Returned::Rows, Returned::Likeliest), None)
+        self.forward_all(batch, n_likeliest.map_or(Returned::Rows, Returned::Likeliest), observer)
     }
 
     /// As `forward`, whatever the model's output is.
@@ -47,37 +50,38 @@ impl Model {
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
-        let mut n_before = [0; MAX_BATCH_SEQUENCES];
-        for (n_held, chunk) in n_before.iter_mut().zip(batch) {
-            *n_held = self.cache.tokens(chunk.seq)?.len();
-        }
+        let mut pass = Pass::of(batch, &self.cache)?;
+        self.gathered.clear();
         let ran = loop {
-            self.executor.bring_back(returned);
-            let error = match guarded(|| self.run_all(batch, &mut observer)) {
-                Ok(ran) => break ran,
-                Err(error) => error,
+            self.replicas.iter_mut().for_each(|replica| replica.executor.bring_back(returned));
+            let fault = match guarded(|| Ok(self.run_all(&mut pass, &mut observer))) {
+                Ok(Ok(ran)) => break ran,
+                Ok(Err(fault)) => fault,
+                Err(error) => Fault { at: 0, error },
             };
-            if error.is_of_gpu() {
-                let back_to: Vec<(SequenceId, usize)> =
-                    batch.iter().map(|chunk| chunk.seq).zip(n_before).collect();
+            if fault.error.is_of_gpu() {
+                let back_to = pass.at(fault.at, &self.cache);
                 // ends on the CPU at last, which has no such errors
-                self.recover(error, &back_to)?;
+                self.recover(fault.error, fault.at, &back_to)?;
                 continue;
             }
-            for (index, (chunk, &n_held)) in batch.iter().zip(&n_before).enumerate() {
-                match self.rows.has(index) {
+            for (index, (chunk, &n_held)) in batch.iter().zip(&pass.n_before).enumerate() {
+                match self.replicas.iter().any(|replica| replica.rows.has(index)) {
                     true => self.cache.revert(chunk.seq, n_held)?,
                     false => self.cache.truncate(chunk.seq, n_held)?,
                 };
             }
-            return Err(error);
+            return Err(fault.error);
         };
         if let Some(settling) = &mut self.settling {
             settling.begin();
         }
         let (data, likeliest): (&[f32], &[Likely]) = match ran {
             Ran::Nothing => (&[], &[]),
-            Ran::Once => (self.executor.output(), self.executor.likeliest()),
+            Ran::Once(at) => {
+                let executor = &self.replicas[at].executor;
+                (executor.output(), executor.likeliest())
+            }
             Ran::Often => (&self.gathered.rows, &self.gathered.likeliest),
         };
         let width = self.spec.output_width();
@@ -110,114 +114,107 @@ impl Model {
         Ok(())
     }
 
-    /// Cuts the batch into runs of the executor.
-    fn run_all(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<Ran> {
-        self.rows.clear();
-        self.gathered.rows.clear();
-        self.gathered.likeliest.clear();
-        for chunk in batch {
+    /// Cuts what is left of the batch into runs, of each replica those of its sequences; replicas run at the same time.
+    fn run_all(
+        &mut self,
+        pass: &mut Pass<'_>,
+        observer: &mut Option<Observer>,
+    ) -> std::result::Result<Ran, Fault> {
+        self.replicas.iter_mut().for_each(|replica| replica.rows.clear());
+        pass.begin(&self.cache).map_err(|error| Fault { at: 0, error })?;
+        for (_, chunk) in pass.batch.iter().enumerate().filter(|(index, _)| !pass.is_taken(*index)) {
             self.read_again(chunk.seq)?;
         }
-        let capacity = self.executor.capacity();
         let mut ran = Ran::Nothing;
-        for (index, chunk) in batch.iter().enumerate() {
-            let n_held = self.cache.tokens(chunk.seq)?.len();
-            for (i, &token) in chunk.tokens.iter().enumerate() {
-                let wanted = match chunk.logits {
-                    Wanted::None => false,
-                    Wanted::Last => i + 1 == chunk.tokens.len(),
-                    Wanted::Tail(n) => i + n >= chunk.tokens.len(),
-                    Wanted::All => true,
-                };
-                // what ages does so between runs: rows on either side see other pages
-                let ages = self.rows.has(index) && self.cache.ages_at(n_held + i);
-                if ages || self.rows.is_full(capacity, wanted) {
-                    self.run(batch, observer)?;
-                    self.gather();
-                    ran = Ran::Often;
+        loop {
+            let (mut n_runs, mut last) = (0, 0);
+            for at in 0..self.replicas.len() {
+                if self.fill(pass, at)? {
+                    (n_runs, last) = (n_runs + 1, at);
                 }
-                self.rows.push(token, n_held + i, index, wanted);
             }
-        }
-        if self.rows.tokens.is_empty() {
-            return Ok(ran);
-        }
-        self.run(batch, observer)?;
-        match ran {
-            Ran::Nothing | Ran::Once => Ok(Ran::Once),
-            Ran::Often => {
-                self.gather();
-                Ok(Ran::Often)
+            if n_runs == 0 {
+                return Ok(if pass.is_gathered { Ran::Often } else { ran });
             }
+            pass.is_gathered |= n_runs > 1 || !pass.is_all_taken();
+            replica::run(&mut self.replicas, (n_runs, &self.cache), pass.batch, observer);
+            self.commit(pass)?;
+            ran = Ran::Once(last);
         }
     }
 
-    fn gather(&mut self) {
-        self.gathered.rows.extend_from_slice(self.executor.output());
-        self.gathered.likeliest.extend_from_slice(self.executor.likeliest());
+    /// Rows for the next run of a replica, and room for them. False: it has nothing to do.
+    fn fill(&mut self, pass: &mut Pass<'_>, at: usize) -> std::result::Result<bool, Fault> {
+        self.take_rows(pass, at).map_err(|error| Fault { at, error })?;
+        let Self { cache, replicas, .. } = self;
+        for place in 0.. {
+            let Some((index, n)) = replicas[at].rows.members().nth(place) else { break };
+            let seq = pass.batch[index].seq;
+            let aged = cache.age_due(seq).map_err(|error| Fault { at, error })?;
+            turn(replicas, &aged)?;
+            let copies = cache.reserve(seq, n);
+            let copied = copies.and_then(|copies| make_copies(&mut replicas[at].executor, &copies));
+            copied.map_err(|error| Fault { at, error })?;
+        }
+        Ok(!replicas[at].rows.tokens.is_empty())
     }
 
-    /// The rows that have gathered through the executor. Afterwards their sequences hold them, and there are none.
-    fn run(&mut self, batch: &[Chunk<'_>], observer: &mut Option<Observer>) -> Result<()> {
-        let Self { cache, executor, rows, .. } = self;
-        for (index, n) in rows.members() {
-            let aged = cache.age_due(batch[index].seq)?;
-            turn(executor, &aged)?;
-            make_copies(executor, &cache.reserve(batch[index].seq, n)?)?;
-        }
-        let mut tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
-        let mut window_tables: [&[u32]; MAX_BATCH_SEQUENCES] = [&[]; MAX_BATCH_SEQUENCES];
-        let mut states = [0; MAX_BATCH_SEQUENCES];
-        let (mut n_sequences, mut n_states) = (0, 0);
-        for (at, (index, _)) in rows.members().enumerate() {
-            let seq = batch[index].seq;
-            tables[at] = cache.pages(seq)?;
-            window_tables[at] = cache.window_pages(seq)?.table();
-            n_sequences = at + 1;
-            if let Some(slot) = cache.state(seq)? {
-                states[at] = slot;
-                n_states = at + 1;
+    /// Tokens of its sequences, until its run is full or one has to wait for what ages before it.
+    fn take_rows(&mut self, pass: &mut Pass<'_>, at: usize) -> Result<()> {
+        let Self { cache, replicas, .. } = self;
+        let Replica { executor, rows, .. } = &mut replicas[at];
+        for (index, chunk) in pass.batch.iter().enumerate() {
+            if cache.home(chunk.seq)? != at {
+                continue;
+            }
+            while let Some(&token) = chunk.tokens.get(pass.n_taken[index]) {
+                let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.wanted(index));
+                // what ages does so between runs: rows on either side see other pages
+                let ages = rows.has(index) && cache.ages_at(position);
+                if ages || rows.is_full(executor.capacity(), row.is_some()) {
+                    return Ok(());
+                }
+                rows.push(token, position, index, row);
+                pass.n_taken[index] += 1;
             }
         }
-        let n_windows = cache.geometry().window.map_or(0, |_| n_sequences);
-        let batch_of_rows = Batch {
-            tokens: &rows.tokens,
-            positions: &rows.positions,
-            sequence: &rows.sequence,
-            page_tables: &tables[..n_sequences],
-            window_tables: &window_tables[..n_windows],
-            states: &states[..n_states],
-            outputs: &rows.outputs,
-        };
-        // spelled out: a reborrow of an Option<&mut dyn> with a shorter life
-        let observer: Option<Observer> = match observer {
-            Some(observe) => Some(&mut **observe),
-            None => None,
-        };
-        executor.run_observed(&batch_of_rows, observer)?;
-        #[cfg(test)]
-        if let Some((token, poison)) = rows.poison
-            && rows.tokens.contains(&token)
-        {
-            match poison {
-                Poison::Fails => return Err(EngineError::new("kernels.panicked", "a poisoned token", "")),
-                Poison::Panics => panic!("token {token} is poisoned"),
-            }
-        }
-        let mut n_done = 0;
-        for (index, n) in rows.members() {
-            cache.commit(batch[index].seq, &rows.tokens[n_done..n_done + n])?;
-            n_done += n;
-        }
-        rows.clear();
         Ok(())
+    }
+
+    /// What ran belongs to its sequences from here on. The first fault of a replica.
+    fn commit(&mut self, pass: &Pass<'_>) -> std::result::Result<(), Fault> {
+        let Self { cache, replicas, gathered, .. } = self;
+        let mut first = None;
+        for (at, replica) in replicas.iter_mut().enumerate() {
+            let mut failed = replica.failed.take();
+            if failed.is_none() {
+                let mut n_done = 0;
+                for (index, n) in replica.rows.members() {
+                    let tokens = &replica.rows.tokens[n_done..n_done + n];
+                    if let Err(error) = cache.commit(pass.batch[index].seq, tokens) {
+                        failed.get_or_insert(error);
+                    }
+                    n_done += n;
+                }
+                // of one that had no rows the last run's output is there still
+                if pass.is_gathered && !replica.rows.tokens.is_empty() {
+                    gathered.take(replica, pass.n_rows);
+                }
+                replica.rows.clear();
+            }
+            first = first.or(failed.map(|error| Fault { at, error }));
+        }
+        first.map_or(Ok(()), Err)
     }
 }
 
-/// Fills the pages that have aged.
-pub(super) fn turn(executor: &mut Executor, aged: &Turning) -> Result<()> {
+/// Fills the pages that have aged: on every replica, since sequences on several may hold them.
+pub(super) fn turn(replicas: &mut [Replica], aged: &Turning) -> std::result::Result<(), Fault> {
     for &(from, to) in &aged.to_fill {
-        executor.kv_age_page(from, to)?;
+        for (at, replica) in replicas.iter_mut().enumerate() {
+            let filled = replica.executor.kv_age_page(from, to);
+            filled.map_err(|error| Fault { at, error: error.into() })?;
+        }
     }
     Ok(())
 }
@@ -237,83 +234,13 @@ pub(super) fn make_copies(executor: &mut Executor, copies: &Copies) -> Result<()
     Ok(())
 }
 
-/// How a batch went through the executor, and with that where its logits are.
+/// How a batch went through, and with that where its logits are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ran {
     /// There were no tokens.
     Nothing,
-    /// The logits are the executor's output.
-    Once,
+    /// The logits are the output of a replica's executor.
+    Once(usize),
     /// The logits of all runs were gathered.
     Often,
-}
-
-/// Logits of several runs, or the likeliest of them.
-#[derive(Debug, Default)]
-pub(super) struct Gathered {
-    /// (rows, width)
-    rows: Vec<f32>,
-    /// (rows, as many as were asked for)
-    likeliest: Vec<Likely>,
-}
-
-/// The rows of one run, in arrays that are filled again and again.
-#[derive(Debug, Default)]
-pub(super) struct Rows {
-    tokens: Vec<u32>,
-    positions: Vec<u32>,
-    /// index into `members`
-    sequence: Vec<u32>,
-    outputs: Vec<u32>,
-    /// chunks that have rows here: their place in the batch, and how many
-    members: Vec<(usize, usize)>,
-    /// what a run may be given up by
-    pub(super) interrupt: Interrupt,
-    /// a batch that has it fails
-    #[cfg(test)]
-    pub(super) poison: Option<(u32, Poison)>,
-}
-
-/// How a batch with the poisoned token fails.
-#[cfg(test)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Poison {
-    Fails,
-    Panics,
-}
-
-impl Rows {
-    fn clear(&mut self) {
-        let Self { tokens, positions, sequence, outputs, members, .. } = self;
-        for rows in [tokens, positions, sequence, outputs] {
-            rows.clear();
-        }
-        members.clear();
-    }
-
-    fn is_full(&self, capacity: Capacity, wanted: bool) -> bool {
-        self.tokens.len() == capacity.max_rows || wanted && self.outputs.len() == capacity.max_outputs
-    }
-
-    fn members(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.members.iter().copied()
-    }
-
-    fn has(&self, index: usize) -> bool {
-        self.members.iter().any(|(member, _)| *member == index)
-    }
-
-    /// Rows of a chunk come together.
-    fn push(&mut self, token: u32, position: usize, index: usize, wanted: bool) {
-        match self.members.last_mut() {
-            Some((last, n)) if *last == index => *n += 1,
-            Some(_) | None => self.members.push((index, 1)),
-        }
-        if wanted {
-            self.outputs.push(self.tokens.len() as u32);
-        }
-        self.tokens.push(token);
-        self.positions.push(u32::try_from(position).expect("the context is shorter than 2^32 tokens"));
-        self.sequence.push(self.members.len() as u32 - 1);
-    }
 }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use kernels::backends::{BackendOptions, Card};
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, KvDType, Precision, Retention, Tensor,
+    Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Interrupt, KvDType, Precision, Retention,
+    Tensor,
 };
 use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
-use super::forward::{Gathered, Rows};
 use super::health::CardHealth;
 use super::relief::{self, CardTrouble, Relief};
+use super::replica::{Gathered, Replica};
 use super::room::{Asked, Room};
 use super::settle::Settling;
-use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo};
+use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, several};
 use crate::adapter::Addition;
 use crate::arch::{self, Family, Fit, Placed};
 use crate::decoder::{self, LowRank, Placement, Weights};
@@ -51,6 +52,10 @@ pub(super) fn load(
         match load_on(file.clone(), &options, progress) {
             Err(error) if error.is_of_gpu() => {
                 let spec = arch::spec(&file, arch::find(&file)?)?;
+                if let Some(relief) = several::without(&mut options, 0, spec.layers.len()) {
+                    troubles.push_back(CardTrouble { error, relief });
+                    continue;
+                }
                 let relief = relief::next(&error, &mut options, asked, &health, &spec);
                 if matches!(relief, Relief::Cpu | Relief::CpuForSession) {
                     instead = Some(error);
@@ -64,6 +69,7 @@ pub(super) fn load(
     model.info.instead = instead;
     (model.source.asked, model.source.health) = (asked.clone(), health);
     model.source.troubles = troubles;
+    model.add_replicas()?;
     Ok(model)
 }
 
@@ -120,11 +126,25 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         devices: executor.describe(),
         instead: None,
     };
-    let (rows, gathered, cache) = (Rows::default(), Gathered::default(), KvCache::new(geometry));
+    let (replicas, gathered, cache) =
+        (vec![Replica::new(executor)], Gathered::default(), KvCache::new(geometry));
+    let interrupt = Interrupt::default();
     let settling = may_move(options, &kinds).then(|| Settling::of(file.clone()));
     let source = Source::new(file, family, options.clone(), placed);
     progress(1.0);
-    Ok(Model { spec, info, tokenizer, template, executor, cache, identity, source, settling, rows, gathered })
+    Ok(Model {
+        spec,
+        info,
+        tokenizer,
+        template,
+        replicas,
+        cache,
+        identity,
+        source,
+        settling,
+        interrupt,
+        gathered,
+    })
 }
 
 /// Whether weights may go to large pages: only the CPU reads them there.
@@ -150,7 +170,8 @@ pub(super) struct Source {
 
 /// A model's weights on devices of their own, with what its checkpoints are known by there.
 pub(super) struct Moved {
-    pub executor: Executor,
+    /// of each replica
+    pub executors: Vec<Executor>,
     pub identity: Identity,
 }
 
@@ -162,14 +183,34 @@ impl Source {
     }
 
     /// The weights on the devices that the options name.
-    pub fn executor(
+    pub fn executors(
         &self,
         spec: &ModelSpec,
         capacity: Capacity,
         n_weight_bytes: u64,
         fingerprint: &str,
     ) -> Result<Moved> {
-        let Self { options, placed, additions, .. } = self;
+        let n_layers = spec.layers.len();
+        let (mut executors, mut identity) = (Vec::new(), None);
+        for at in 0..several::n_replicas(&self.options) {
+            let options = several::alone(&self.options, at, n_layers);
+            let (executor, own) = self.executor(&options, spec, (capacity, n_weight_bytes), fingerprint)?;
+            executors.push(executor);
+            identity.get_or_insert(own);
+        }
+        let identity = identity.expect("a model has at least one replica");
+        Ok(Moved { executors, identity })
+    }
+
+    /// The same on those of one replica, which `options` name.
+    pub fn executor(
+        &self,
+        options: &LoadOptions,
+        spec: &ModelSpec,
+        (capacity, n_weight_bytes): (Capacity, u64),
+        fingerprint: &str,
+    ) -> Result<(Executor, Identity)> {
+        let Self { placed, additions, .. } = self;
         let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
         let devices = backends(&kinds, options)?;
         let progress = &mut |_| {};
@@ -179,7 +220,7 @@ impl Source {
         let executor = Executor::new(graph, devices, capacity)?;
         let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
         let identity = identity(fingerprint, spec, &layer_kinds, options, &executor)?;
-        Ok(Moved { executor, identity })
+        Ok((executor, identity))
     }
 }
 
@@ -188,15 +229,15 @@ impl Model {
     /// nothing has changed.
     pub(super) fn rebuild(&mut self, additions: &[Addition], fingerprint: String) -> Result<()> {
         let before = std::mem::replace(&mut self.source.additions, additions.to_vec());
-        let (capacity, n_weight_bytes) = (self.executor.capacity(), self.info.n_weight_bytes);
-        let moved = self.source.executor(&self.spec, capacity, n_weight_bytes, &fingerprint);
+        let (capacity, n_weight_bytes) = (self.replicas[0].executor.capacity(), self.info.n_weight_bytes);
+        let moved = self.source.executors(&self.spec, capacity, n_weight_bytes, &fingerprint);
         if moved.is_err() {
             self.source.additions = before;
         }
-        let Moved { executor, identity } = moved?;
+        let Moved { executors, identity } = moved?;
         self.identity = identity;
         self.info.fingerprint = fingerprint;
-        self.executor = executor;
+        self.replicas = executors.into_iter().map(Replica::new).collect();
         self.cache.clear();
         self.gathered = Gathered::default();
         Ok(())
@@ -254,7 +295,7 @@ fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
-/// The device of each layer, and the kind of each device.
+/// The device of each layer, and the kind of each device; of replicas those of the first.
 fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<BackendKind>)> {
     match devices {
         Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
@@ -264,6 +305,10 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
             let parts = [(BackendKind::Gpu, on_card), (BackendKind::Cpu, n_layers - on_card)];
             let parts = parts.into_iter().filter(|(_, n)| *n > 0).collect();
             placement(&Devices::Split(parts), n_layers)
+        }
+        Devices::Replicas(kinds) => {
+            let first = kinds.first().map(|kind| (*kind, n_layers));
+            placement(&Devices::Split(first.into_iter().collect()), n_layers)
         }
         Devices::Split(parts) => {
             let n_given = parts.iter().try_fold(0usize, |sum, (_, n)| sum.checked_add(*n));

@@ -1,32 +1,41 @@
 //! What follows when a graphics card fails while it works: the weights go to a new device, to less of it, or to the CPU,
 //! and what sequences held is read again there before it is needed next. Answers go on where they were.
 
-use kernels::Batch;
+use kernels::{Batch, Executor};
 
 use super::forget::STAND_IN;
 use super::forward::{make_copies, turn};
 use super::load::Moved;
 use super::relief::{self, CardTrouble, Relief};
+use super::replica::{Fault, Replica};
 use super::{LoadOptions, Model};
 use crate::error::{EngineError, Result};
-use crate::kv::cache::{Again, SequenceId};
+use crate::kv::cache::{Again, KvCache, Next, SequenceId};
 use crate::kv::size::KvBytes;
 
 impl Model {
-    /// Moves the model away from a card that failed with `error`. Afterwards every sequence is what it was, those of
-    /// `back_to` without tokens beyond so many; they are read again as they are needed.
+    /// Moves the model away from a card that failed with `error`: the replica `at` is left out where there are others.
+    /// Afterwards every sequence is what it was, those of `back_to` without tokens beyond so many; they are read again as
+    /// they are needed.
     ///
     /// Errors: what the CPU can't do either.
-    pub(super) fn recover(&mut self, error: EngineError, back_to: &[(SequenceId, usize)]) -> Result<()> {
-        self.cache.lose(back_to);
+    pub(super) fn recover(
+        &mut self,
+        error: EngineError,
+        at: usize,
+        back_to: &[(SequenceId, usize)],
+    ) -> Result<()> {
+        self.cache.lose(at, back_to);
+        if self.replicas.len() > 1 {
+            self.leave_out(at, error);
+            return Ok(());
+        }
         let (mut error, mut told) = (error, Vec::<CardTrouble>::new());
         let moved = loop {
+            let max_rows = Some(self.max_rows());
             let source = &mut self.source;
-            let mut options = LoadOptions {
-                max_rows: Some(self.executor.capacity().max_rows),
-                kv_aging: self.info.kv_aging,
-                ..source.options.clone()
-            };
+            let mut options =
+                LoadOptions { max_rows, kv_aging: self.info.kv_aging, ..source.options.clone() };
             let relief = relief::next(&error, &mut options, &source.asked, &source.health, &self.spec);
             // what was tried in vain needs no telling
             told.retain(|it| it.relief != Relief::Anew);
@@ -47,7 +56,7 @@ impl Model {
 
     /// The same weights by other options. Sequences keep their places, in which nothing stands.
     fn move_to(&mut self, options: LoadOptions) -> Result<()> {
-        let mut capacity = self.executor.capacity();
+        let mut capacity = self.replicas[0].executor.capacity();
         let rows = options.max_rows.unwrap_or(self.cache.geometry().max_rows);
         if !self.spec.looks_ahead() {
             capacity.max_rows = rows.min(self.cache.geometry().max_rows);
@@ -55,13 +64,14 @@ impl Model {
         }
         self.source.options = options;
         let n_weight_bytes = self.info.n_weight_bytes;
-        let Moved { executor, identity } =
-            self.source.executor(&self.spec, capacity, n_weight_bytes, &self.info.fingerprint)?;
-        self.info.devices = executor.describe();
-        self.info.kv_bytes = KvBytes::of(executor.graph().kv(), self.cache.geometry());
+        let Moved { executors, identity } =
+            self.source.executors(&self.spec, capacity, n_weight_bytes, &self.info.fingerprint)?;
+        self.replicas = executors.into_iter().map(Replica::new).collect();
+        self.info.devices = self.describe();
+        self.info.kv_bytes = KvBytes::of(self.graph().kv(), self.cache.geometry());
         self.info.kv_bytes_per_token = identity.bytes.page / kernels::PAGE_LEN as u64;
         self.info.kv_fixed_bytes = self.info.kv_bytes.fixed() / self.cache.geometry().max_sequences as u64;
-        (self.executor, self.identity) = (executor, identity);
+        self.identity = identity;
         Ok(())
     }
 
@@ -70,51 +80,63 @@ impl Model {
     /// Errors: it has forgotten a part of its text, which can't be read again (`kv.forgotten`), or there is no room for
     /// what had aged (`kv.memory_full`): the sequence is empty then. Others, those of devices among them: it is lost as
     /// before.
-    pub(super) fn read_again(&mut self, id: SequenceId) -> Result<()> {
-        let Some(again) = self.cache.begin_again(id)? else { return Ok(()) };
+    pub(super) fn read_again(&mut self, id: SequenceId) -> std::result::Result<(), Fault> {
+        let at = self.cache.home(id).unwrap_or(0);
+        let own = |error| Fault { at, error };
+        let Some(again) = self.cache.begin_again(id).map_err(own)? else { return Ok(()) };
         let read = match again.tokens.iter().any(|token| *token >= STAND_IN) {
-            true => Err(forgotten()),
-            false => self.read_all(id, &again),
+            true => Err(own(forgotten())),
+            false => self.read_all(id, &again, at),
         };
         match read {
-            Ok(()) => self.cache.end_again(id, &again),
-            Err(error) => {
+            Ok(()) => self.cache.end_again(id, &again).map_err(own),
+            Err(fault) => {
                 self.cache.give_back(id, again);
-                if matches!(error.code(), "kv.forgotten" | "kv.memory_full") {
-                    self.cache.truncate(id, 0)?;
+                if matches!(fault.error.code(), "kv.forgotten" | "kv.memory_full") {
+                    self.cache.truncate(id, 0).map_err(own)?;
                 }
-                Err(error)
+                Err(fault)
             }
         }
     }
 
-    fn read_all(&mut self, id: SequenceId, again: &Again) -> Result<()> {
-        let Self { cache, executor, .. } = self;
-        let most = executor.capacity().max_rows;
-        let zeros = vec![0; most];
-        while let Some(next) = cache.next_again(id, again, most)? {
-            turn(executor, &next.turning)?;
-            make_copies(executor, &next.copies)?;
-            if next.n == 0 {
-                continue;
-            }
-            let start = cache.tokens(id)?.len();
-            let positions: Vec<u32> = (start as u32..).take(next.n).collect();
-            let window = cache.window_pages(id)?.table();
-            let (window_tables, state) = (cache.geometry().window.map(|_| window), cache.state(id)?);
-            executor.run(&Batch {
-                tokens: &again.tokens[start..start + next.n],
-                positions: &positions,
-                sequence: &zeros[..next.n],
-                page_tables: &[cache.pages(id)?],
-                window_tables: window_tables.as_slice(),
-                states: state.as_slice(),
-                outputs: &[],
-            })?;
-            cache.commit_again(id, again, next.n)?;
+    fn read_all(&mut self, id: SequenceId, again: &Again, at: usize) -> std::result::Result<(), Fault> {
+        let own = |error| Fault { at, error };
+        let Self { cache, replicas, .. } = self;
+        let most = replicas[at].executor.capacity().max_rows;
+        while let Some(next) = cache.next_again(id, again, most).map_err(own)? {
+            turn(replicas, &next.turning)?;
+            read_next(cache, &mut replicas[at].executor, (id, again), &next).map_err(own)?;
         }
         Ok(())
     }
+}
+
+/// A run of a sequence that is read again.
+fn read_next(
+    cache: &mut KvCache,
+    executor: &mut Executor,
+    (id, again): (SequenceId, &Again),
+    next: &Next,
+) -> Result<()> {
+    make_copies(executor, &next.copies)?;
+    if next.n == 0 {
+        return Ok(());
+    }
+    let start = cache.tokens(id)?.len();
+    let positions: Vec<u32> = (start as u32..).take(next.n).collect();
+    let window = cache.window_pages(id)?.table();
+    let (window_tables, state) = (cache.geometry().window.map(|_| window), cache.state(id)?);
+    executor.run(&Batch {
+        tokens: &again.tokens[start..start + next.n],
+        positions: &positions,
+        sequence: &vec![0; next.n],
+        page_tables: &[cache.pages(id)?],
+        window_tables: window_tables.as_slice(),
+        states: state.as_slice(),
+        outputs: &[],
+    })?;
+    cache.commit_again(id, again, next.n)
 }
 
 fn forgotten() -> EngineError {

@@ -23,6 +23,8 @@ pub enum Relief {
     Precision(Precision),
     /// it has fewer layers, the processor the others
     Layers { on_card: usize, of: usize },
+    /// it is left out: so many others, which have the whole model too, go on
+    Others(usize),
     /// the processor computes
     Cpu,
     /// and will until the program starts again
@@ -107,7 +109,7 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<Relief> {
 /// card, or one would have none.
 fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
     match devices {
-        Devices::Auto | Devices::Scalar | Devices::Cpu => None,
+        Devices::Auto | Devices::Scalar | Devices::Cpu | Devices::Replicas(_) => None,
         Devices::Gpu { layers } => {
             let on_card = layers.unwrap_or(of).min(of) / 2;
             (on_card > 0).then_some((Devices::Gpu { layers: Some(on_card) }, on_card))

@@ -171,8 +171,8 @@ impl Asked<'_> {
 impl super::Model {
     /// Bytes of the values of one run that leaves one row of logits.
     pub(crate) fn activation_bytes(&self) -> u64 {
-        let capacity = Capacity { max_outputs: 1, ..self.executor.capacity() };
-        kernels::arena_bytes(self.executor.graph(), DeviceId(0), &capacity)
+        let capacity = Capacity { max_outputs: 1, ..self.replicas[0].executor.capacity() };
+        kernels::arena_bytes(self.graph(), DeviceId(0), &capacity)
     }
 }
 

@@ -11,6 +11,11 @@ impl Model {
     ///
     /// Errors: a device that failed. The next run says so too, where that matters.
     pub fn tune(&mut self, now: &dyn Fn() -> Duration) -> Result<bool> {
-        Ok(self.executor.tune(now)?)
+        for replica in &mut self.replicas {
+            if replica.executor.tune(now)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -1,6 +1,7 @@
 //! A request in flight: what of it is computed, and how a token of it is drawn.
 
-use super::{Done, Finish, GenEvent, LEAST_ROWS, Request};
+use super::pace::LEAST_ROWS;
+use super::{Done, Finish, GenEvent, Request};
 use crate::TokenId;
 use crate::budget::BudgetWatch;
 use crate::error::{EngineError, Result};

@@ -1,7 +1,8 @@
 //! Who gives way where the cache has fewer pages than its requests need: the youngest pauses, and comes back when
 //! there is room again. Its answer is the same; what it held is computed anew.
 
-use super::{Active, GenEvent, LEAST_ROWS, Scheduler, Share};
+use super::pace::LEAST_ROWS;
+use super::{Active, GenEvent, Scheduler, Share};
 use crate::model::Model;
 use crate::speculate::DEFAULT_DRAFT;
 
@@ -12,7 +13,7 @@ impl Scheduler {
             return false;
         }
         let mut shares = Vec::new();
-        self.share_out(model.max_rows(), &mut shares);
+        self.share_out(model, &mut shares);
         self.n_pages(model, &shares) > model.n_free_pages()
             || self.next_length().is_some_and(|n| !self.has_room(model, n) && !self.active.is_empty())
     }

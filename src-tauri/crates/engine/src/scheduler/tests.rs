@@ -7,9 +7,9 @@ use weights::{SharedBytes, WeightFile};
 
 use super::active::PANICS;
 use super::*;
-use crate::model::forward::Poison;
+use crate::model::replica::Poison;
 use crate::shape::{self, Shape};
-use crate::{Interrupt, LoadOptions};
+use crate::{BackendKind, Devices, Interrupt, LoadOptions};
 
 const POISON: TokenId = 599;
 
@@ -19,13 +19,17 @@ pub(crate) fn model() -> Model {
 
 /// A published shape made small: its windows, sinks, norms and experts are as they are.
 pub(crate) fn small(name: &str, n_layers: u32) -> Model {
+    small_on(name, n_layers, Devices::Auto)
+}
+
+fn small_on(name: &str, n_layers: u32, devices: Devices) -> Model {
+    let options = LoadOptions { devices, threads: Some(1), ctx: Some(128), ..LoadOptions::default() };
     let shape = *shape::find(name).unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     let shape = Shape { n_layers, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();
     shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
     let file = WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap();
-    let options = LoadOptions { threads: Some(1), ctx: Some(128), ..LoadOptions::default() };
     Model::load(Arc::new(file), &options, &mut |_| {}).unwrap()
 }
 
@@ -140,5 +144,25 @@ fn a_run_that_is_given_up_costs_nobody_a_token() {
             _ => assert_eq!((&ids, &end), (whole, whole_end), "request {id}"),
         }
     }
+    assert_eq!(model.kv_usage().n_pages, 0);
+}
+
+/// Requests go where least is to be done, and a batch reads of each replica as much as of one.
+#[test]
+fn requests_are_spread_over_replicas() {
+    let alone = run(&mut model(), requests());
+    let mut model = small_on("llama-3.2-1b", 2, Devices::Replicas(vec![BackendKind::Cpu; 2]));
+    let mut scheduler = Scheduler::new();
+    let held = model.new_sequence().unwrap();
+    assert_eq!(model.replica_of(held), 0, "a context that nobody asks");
+    requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
+    let mut outcomes = Outcomes::new();
+    let mut sink = |id: u64, event: GenEvent| take(&mut outcomes, id, event);
+    assert!(scheduler.step(&mut model, &mut sink));
+    let at: Vec<usize> = scheduler.active.iter().map(|active| model.replica_of(active.sequence)).collect();
+    let n_first = at.iter().filter(|at| **at == 0).count();
+    assert!(at.len() > 2 && n_first.abs_diff(at.len() - n_first) <= 1, "{at:?}");
+    while scheduler.step(&mut model, &mut sink) {}
+    assert_eq!(outcomes, alone);
     assert_eq!(model.kv_usage().n_pages, 0);
 }

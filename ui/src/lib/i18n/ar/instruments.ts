@@ -27,6 +27,17 @@ export const instruments: Messages['instruments'] = {
   plot_none: '{label}: لا شيء بعد',
   plot: '{label}: الآن {now}، والأعلى {most}',
 
+  time: 'أين يذهب الوقت',
+  time_measure: 'قياس الإجابات',
+  time_hint: 'من الإجابة التالية. يكلّف ذلك قليلًا من السرعة.',
+  time_none: 'ستُقاس الإجابة التالية.',
+  time_reading: 'القراءة: {time}',
+  time_writing: 'الكتابة: {time}',
+  time_rest: 'بين العمليات',
+  time_card: 'بطاقة الرسوميات',
+  trace: 'الحفظ كملف تتبّع Chrome',
+  trace_cut: '{n} من الخطوات لم يتّسع لها ملف التتبّع.',
+
   tokens: 'رمزًا رمزًا',
   tokens_reading: 'تُقرأ الإجابة من جديد',
   tokens_about: 'كلما كان الرمز أدفأ لونًا قلّت ثقة النموذج. اختر واحدًا لترى ما خطر له غيره.',

@@ -27,6 +27,17 @@ export const instruments: Messages['instruments'] = {
   plot_none: '{label}: noch nichts',
   plot: '{label}: jetzt {now}, höchstens {most}',
 
+  time: 'Wohin die Zeit geht',
+  time_measure: 'Antworten messen',
+  time_hint: 'Ab der nächsten Antwort. Es kostet etwas Geschwindigkeit.',
+  time_none: 'Die nächste Antwort wird gemessen.',
+  time_reading: 'Lesen: {time}',
+  time_writing: 'Schreiben: {time}',
+  time_rest: 'Zwischen den Operationen',
+  time_card: 'Grafikkarte',
+  trace: 'Als Chrome-Trace speichern',
+  trace_cut: '{n} Schritte hatten im Trace keinen Platz.',
+
   tokens: 'Token für Token',
   tokens_reading: 'Die Antwort wird noch einmal gelesen',
   tokens_about:

@@ -29,8 +29,17 @@ export const machine: Catalogue['settings'] = {
   },
   gpu_devices: {
     label: 'Welche Grafikkarten',
-    help: 'Nummern oder Teile von Namen, wie `nook devices` sie nennt, ein Komma zwischen zweien. Schichten werden nach ihrem Speicher auf sie verteilt.',
+    help: 'Nummern oder Teile von Namen, wie `nook devices` sie nennt, ein Komma zwischen zweien.',
     placeholder: 'die beste, die da ist',
+  },
+  gpu_spread: {
+    label: 'Mehrere Grafikkarten',
+    help: 'Wo jede das ganze Modell hat, werden Chats auf sie verteilt: Was gleichzeitig beantwortet wird, kommt eher, und fällt eine aus, machen die anderen weiter. Mit geteilten Schichten passen größere Modelle.',
+    options: {
+      auto: 'Ganze Modelle, wo sie passen',
+      layers: 'Schichten eines Modells teilen',
+      copies: 'Das ganze Modell auf jeder',
+    },
   },
   context_store_every: {
     label: 'Kontexte speichern',

@@ -26,6 +26,17 @@ export const instruments = {
   plot_none: '{label}: nothing yet',
   plot: '{label}: now {now}, highest {most}',
 
+  time: 'Where the time goes',
+  time_measure: 'Measure answers',
+  time_hint: 'From the next answer on. It costs a little speed.',
+  time_none: 'The next answer is measured.',
+  time_reading: 'Reading: {time}',
+  time_writing: 'Writing: {time}',
+  time_rest: 'Between operations',
+  time_card: 'graphics card',
+  trace: 'Save as a Chrome trace',
+  trace_cut: '{n} steps had no room in the trace.',
+
   tokens: 'Token by token',
   tokens_reading: 'Reading the answer again',
   tokens_about:

@@ -27,6 +27,17 @@ export const instruments: Messages['instruments'] = {
   plot_none: '{label}：まだありません',
   plot: '{label}：現在 {now}、最高 {most}',
 
+  time: '時間の内訳',
+  time_measure: '回答を計測する',
+  time_hint: '次の回答から計測します。少し遅くなります。',
+  time_none: '次の回答を計測します。',
+  time_reading: '読む：{time}',
+  time_writing: '書く：{time}',
+  time_rest: '演算と演算の間',
+  time_card: 'グラフィックカード',
+  trace: 'Chrome トレースとして保存',
+  trace_cut: '{n} ステップはトレースに入りきりませんでした。',
+
   tokens: 'トークンごとに見る',
   tokens_reading: '回答を読み直しています',
   tokens_about: '色が暖かいトークンほど、モデルは迷っていました。選ぶと、ほかの候補が見られます。',

@@ -29,8 +29,17 @@ export const machine: Catalogue['settings'] = {
   },
   gpu_devices: {
     label: '使うグラフィックカード',
-    help: '`nook devices` が挙げる番号か名前の一部をコンマで区切ります。層はメモリに応じて分けられます。',
+    help: '`nook devices` が挙げる番号か名前の一部をコンマで区切ります。',
     placeholder: 'いちばんよいもの',
+  },
+  gpu_spread: {
+    label: '複数のグラフィックカード',
+    help: 'それぞれがモデル全体を持つときは、チャットがカードに振り分けられます。同時に答えるものが早くなり、一枚が失敗してもほかのカードが続けます。層を分けると、より大きなモデルが収まります。',
+    options: {
+      auto: '収まるならモデル全体',
+      layers: 'モデルの層を分ける',
+      copies: 'それぞれにモデル全体',
+    },
   },
   context_store_every: {
     label: 'コンテキストの保存',

@@ -1,5 +1,5 @@
-//! How many layers each card gets: in proportion to what they have room for, as many as fit; the others stay with the
-//! processor.
+//! How many layers each card gets: all, where the whole model fits several; else in proportion to what they have room
+//! for, as many as fit. The others stay with the processor.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use engine::{BackendKind, Devices, LoadOptions};
 use kernels::backends::Card;
 use kernels::gpu::{AdapterInfo, AdapterKind};
 
-use super::{Asked, Choice, Chosen};
+use super::{Asked, Choice, Chosen, Spread};
 use crate::error::{Error, ErrorKind};
 use crate::resident;
 use crate::settings::DEFAULT_CONTEXT;
@@ -42,6 +42,10 @@ pub struct Parts {
     /// of the model; 0: not known
     all: usize,
     asked: Option<usize>,
+    /// each card has the same layers, which are all
+    are_copies: bool,
+    /// Copies are asked for, and the model doesn't fit two of the cards.
+    pub lacks_copies: bool,
     /// Bytes that contexts may take in all, and states to go back to, so that no card has more than it has room for.
     contexts: Option<u64>,
     kept: Option<u64>,
@@ -60,7 +64,31 @@ pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &Loa
     };
     let (contexts, kept) = fit.left(&ranges);
     let cards = chosen.iter().zip(&ranges).map(|(card, range)| (card.at, range.len())).collect();
-    Parts { cards, all: sizes.layer_weights.len(), asked: asked.layers, contexts, kept }
+    let lacks_copies = asked.spread == Spread::Copies && chosen.len() > 1;
+    let (all, asked, are_copies) = (sizes.layer_weights.len(), asked.layers, false);
+    Parts { cards, all, asked, are_copies, lacks_copies, contexts, kept }
+}
+
+/// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
+/// wants that. Where that is nobody's wish, what a card has room for has to be known.
+pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOptions) -> Option<Parts> {
+    let all = sizes.layer_weights.len();
+    let has_known_room = |card: &Chosen| room(&card.info, asked.memory).is_some();
+    let may = |card: &&&Chosen| match asked.spread {
+        Spread::Auto => has_known_room(card),
+        Spread::Layers => false,
+        Spread::Copies => true,
+    };
+    let alone = |card: &&Chosen| share_out(&[*card], sizes, asked, options);
+    let parts: Vec<Parts> =
+        chosen.iter().filter(may).map(alone).filter(|parts| parts.n_layers() == all).collect();
+    if all == 0 || parts.len() < 2 {
+        return None;
+    }
+    let contexts = parts.iter().filter_map(|parts| parts.contexts).min();
+    let kept = parts.iter().filter_map(|parts| parts.kept).min();
+    let cards = parts.iter().flat_map(|parts| parts.cards.iter().copied()).collect();
+    Some(Parts { cards, all, asked: asked.layers, are_copies: true, lacks_copies: false, contexts, kept })
 }
 
 struct Fit<'a> {
@@ -127,11 +155,12 @@ impl Parts {
             options.devices = Devices::Gpu { layers: self.asked };
             return;
         }
-        let rest = self.all - self.n_layers();
+        let rest = self.all.saturating_sub(self.n_layers());
         let on_cards = used.iter().map(|(_, n)| (BackendKind::Gpu, *n));
         let rest = Some((BackendKind::Cpu, rest)).filter(|(_, n)| *n > 0);
         options.devices = match used.is_empty() {
             true => Devices::Cpu,
+            false if self.are_copies => Devices::Replicas(vec![BackendKind::Gpu; used.len()]),
             false => Devices::Split(on_cards.chain(rest).collect()),
         };
         if let Some(contexts) = self.contexts {
@@ -140,8 +169,14 @@ impl Parts {
         options.kept_bytes = options.kept_bytes.min(self.kept.unwrap_or(u64::MAX));
     }
 
-    /// Where cards were chosen, and not one layer fits.
+    /// Where cards were chosen, and not one layer fits, or not the whole model where that is asked for.
     pub fn notice(&self, choice: &Choice) -> Option<Error> {
+        if self.n_layers() > 0 && self.lacks_copies {
+            let message =
+                "The whole model doesn't fit into two of the graphics cards: they don't each have a copy.";
+            let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
+            return Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy));
+        }
         if self.n_layers() > 0 || self.all == 0 || self.asked == Some(0) {
             return None;
         }
@@ -248,6 +283,46 @@ mod tests {
     }
 
     #[test]
+    fn each_card_that_has_room_gets_a_copy() {
+        let copies = |memory: &[Option<u64>], spread: Spread, layers: Option<usize>| {
+            let info = |n: &Option<u64>| info(AdapterKind::Discrete, n.map(|n| n * GB));
+            let cards = memory.iter().enumerate().map(|(at, n)| Chosen { at, info: info(n) });
+            let cards: Vec<Chosen> = cards.collect();
+            let cards: Vec<&Chosen> = cards.iter().collect();
+            let options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
+            let asked = Asked { layers, spread, ..Asked::default() };
+            super::copies(&cards, &sizes(), &asked, &options).map(|parts| {
+                let mut options = options.clone();
+                parts.apply(&mut options);
+                let cards = options.cards.iter().map(|card| match card {
+                    Card::Nth(at) => *at,
+                    Card::Any | Card::Hardware | Card::Named(_) => panic!("cards have numbers: {card:?}"),
+                });
+                let cards: Vec<usize> = cards.collect();
+                assert_eq!(options.devices, Devices::Replicas(vec![BackendKind::Gpu; cards.len()]));
+                (cards, options.kv_bytes)
+            })
+        };
+        let (both, contexts) = copies(&[Some(24), Some(12)], Spread::Auto, None).unwrap();
+        assert_eq!(both, [0, 1]);
+        let (_, of_one) = copies(&[Some(12), Some(12)], Spread::Auto, None).unwrap();
+        assert_eq!(contexts, of_one, "no card has more contexts than the smallest has room for");
+        let (all, _) = copies(&[Some(24), Some(4), Some(24)], Spread::Auto, None).unwrap();
+        assert_eq!(all, [0, 2], "the one in the middle has no room");
+        let (unknown, _) = copies(&[None, Some(24)], Spread::Copies, None).unwrap();
+        assert_eq!(unknown, [0, 1], "whoever asks, gets");
+        for (memory, spread, layers) in [
+            (&[Some(24), Some(24)][..], Spread::Layers, None),
+            (&[Some(24), Some(24)], Spread::Auto, Some(20)),
+            (&[Some(24), None], Spread::Auto, None),
+            (&[Some(24), Some(4)], Spread::Copies, None),
+            (&[Some(24)], Spread::Copies, None),
+        ] {
+            assert_eq!(copies(memory, spread, layers), None, "{memory:?} {spread:?} {layers:?}");
+        }
+    }
+
+    #[test]
     fn what_is_not_known_counts_as_enough() {
         let card = Chosen { at: 3, info: info(AdapterKind::Discrete, None) };
         let mut options = LoadOptions::default();
@@ -267,5 +342,11 @@ mod tests {
         let parts = share_out(&[&card], &sizes(), &Asked::default(), &LoadOptions::default());
         let notice = parts.notice(&choice).unwrap();
         assert!(notice.message().contains("Card X") && notice.code() == "kernels.gpu_memory", "{notice}");
+        let large = Chosen { at: 1, info: info(AdapterKind::Discrete, Some(24 * GB)) };
+        for (spread, is_told) in [(Spread::Auto, false), (Spread::Copies, true)] {
+            let asked = Asked { spread, ..Asked::default() };
+            let parts = share_out(&[&large, &card], &sizes(), &asked, &LoadOptions::default());
+            assert_eq!(parts.notice(&choice).is_some(), is_told, "{spread:?}");
+        }
     }
 }

@@ -170,9 +170,10 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
     let folder = TestFolder::new();
     let file = std::sync::Arc::new(speeds::few_layers("q4_0").unwrap());
     let alone = asked(folder.path());
-    let twice = Asked { devices: vec!["0".into(), "0".into()], ..alone.clone() };
+    let copies = Asked { devices: vec!["0".into(), "0".into()], ..alone.clone() };
+    let layers = Asked { spread: Spread::Layers, ..copies.clone() };
     let mut texts = Vec::new();
-    for asked in [&alone, &twice] {
+    for (asked, n_replicas) in [(&alone, 1), (&layers, 1), (&copies, 2)] {
         let cards = cards(folder.path(), asked, SOFTWARE);
         let mut options = processor();
         let placed = cards.place(Backend::Gpu, &file, &mut options).unwrap();
@@ -184,10 +185,11 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
         let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
         assert_eq!((model.info().instead.clone(), &placed.notice), (None, &None));
         assert_eq!(model.info().devices.len(), asked.devices.len().max(1), "{:?}", model.info().devices);
+        assert_eq!(model.n_replicas(), n_replicas);
         cards.keep(&placed, true);
         texts.push(greedy(&mut model, 24));
     }
-    assert_eq!(texts[0], texts[1], "two cards say what one says");
+    assert!(texts.iter().all(|text| *text == texts[0]), "two cards say what one says: {texts:?}");
     let right = kept(folder.path())["cards"][0]["right"].clone();
     assert!(right.as_array().unwrap().contains(&json!("product of Q4_0")), "{right}");
     assert_eq!(kept(folder.path())["unfinished"], 0);

@@ -37,6 +37,10 @@ pub fn told(trouble: &CardTrouble) -> Error {
         Relief::Layers { on_card, of } => format!(
             "The graphics card is short of memory: it computes {on_card} of {of} layers, the processor the others"
         ),
+        Relief::Others(n) => {
+            let others = if n == 1 { "the other goes".to_owned() } else { format!("the other {n} go") };
+            format!("One of the graphics cards failed and is left out: {others} on, and the answer without a loss")
+        }
         Relief::Cpu => {
             "The graphics card can't go on; the processor does, and the answer goes on without a loss".to_owned()
         }
@@ -64,6 +68,8 @@ mod tests {
             Relief::Kv(KvDType::Q8_0),
             Relief::Layers { on_card: 4, of: 32 },
             Relief::Precision(Precision::F32),
+            Relief::Others(1),
+            Relief::Others(2),
             Relief::Cpu,
             Relief::CpuForSession,
         ];

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{LoadSpec, ModelRef};
+use crate::error::Error;
 
 /// What a text is, for models that are told so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,4 +33,7 @@ pub struct Embedded {
     pub vectors: Vec<Vec<f32>>,
     /// Tokens of all texts, with what goes around each.
     pub tokens: u32,
+    /// What the user should know though nothing failed.
+    #[serde(default)]
+    pub notices: Vec<Error>,
 }

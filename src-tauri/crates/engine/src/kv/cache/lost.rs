@@ -58,10 +58,11 @@ impl Lost {
 }
 
 impl KvCache {
-    /// Nothing stands in any page or slot any more. The sequences of `back_to` drop tokens beyond so many.
-    pub fn lose(&mut self, back_to: &[(SequenceId, usize)]) {
+    /// Nothing stands any more in any page or slot of the replica `home`. The sequences of `back_to` drop tokens beyond
+    /// so many.
+    pub fn lose(&mut self, home: usize, back_to: &[(SequenceId, usize)]) {
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
-        for (id, sequence) in sequences {
+        for (id, sequence) in sequences.iter_mut().filter(|(_, sequence)| sequence.home == home) {
             let to = back_to.iter().find(|(other, _)| other == id).map(|(_, n)| *n);
             let n = to.unwrap_or(usize::MAX).min(sequence.tokens.len());
             let mut lost = sequence.lost.take().unwrap_or_default();
@@ -108,7 +109,8 @@ impl KvCache {
         if self.geometry.window.is_some() || self.geometry.recurrent || !sequence.aged.is_exact() {
             return 0;
         }
-        let others = self.sequences.values().filter(|other| other.lost.is_none() && other.aged.is_exact());
+        let is_there = |other: &&Sequence| other.lost.is_none() && other.home == sequence.home;
+        let others = self.sequences.values().filter(is_there).filter(|other| other.aged.is_exact());
         let n_same = |other: &Sequence| {
             let both = sequence.pages.table().iter().zip(other.pages.table());
             let n_pages = both.take_while(|(own, other)| own == other).count();

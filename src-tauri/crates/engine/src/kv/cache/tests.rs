@@ -22,7 +22,7 @@ fn geometry(n_ctx: usize, max_sequences: usize) -> Geometry {
     }
 }
 
-fn full(n_ctx: usize, max_sequences: usize) -> KvCache {
+pub(super) fn full(n_ctx: usize, max_sequences: usize) -> KvCache {
     KvCache::new(geometry(n_ctx, max_sequences))
 }
 

@@ -52,18 +52,18 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
 
 /// What a device that failed leaves: nothing that means anything.
 fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
-    model.cache.lose(back_to);
-    let capacity = model.executor.capacity();
-    for layer in 0..model.executor.graph().kv().layers.len() {
-        let retention = model.executor.graph().kv().layers[layer].retention();
+    model.cache.lose(0, back_to);
+    let capacity = model.replicas[0].executor.capacity();
+    for layer in 0..model.replicas[0].executor.graph().kv().layers.len() {
+        let retention = model.replicas[0].executor.graph().kv().layers[layer].retention();
         for page in 0..capacity.all_pages(retention) as u32 {
-            let n_bytes = model.executor.kv_layout(layer, page).page_bytes();
-            model.executor.kv_write_page(layer, page, &vec![0x25; n_bytes]).unwrap();
+            let n_bytes = model.replicas[0].executor.kv_layout(layer, page).page_bytes();
+            model.replicas[0].executor.kv_write_page(layer, page, &vec![0x25; n_bytes]).unwrap();
         }
     }
-    let n_floats: usize = model.executor.graph().kv().states.iter().sum();
+    let n_floats: usize = model.replicas[0].executor.graph().kv().states.iter().sum();
     for slot in 0..capacity.n_states as u32 {
-        model.executor.write_state(slot, &vec![0x25; 4 * n_floats]).unwrap();
+        model.replicas[0].executor.write_state(slot, &vec![0x25; 4 * n_floats]).unwrap();
     }
 }
 
@@ -210,5 +210,5 @@ fn a_context_that_has_forgotten_is_lost_alone() {
     let failed = model.forward(&[Chunk { seq: a, tokens: &[1], logits: Wanted::Last }]).err().unwrap();
     assert_eq!((failed.code(), model.len(a).unwrap()), ("kv.forgotten", 0));
     assert!(read(&mut model, &[(b, &[3])]) == expected);
-    assert_eq!(model.executor.graph().kv().layers[0].retention(), Retention::All);
+    assert_eq!(model.replicas[0].executor.graph().kv().layers[0].retention(), Retention::All);
 }

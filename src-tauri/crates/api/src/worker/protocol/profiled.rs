@@ -1,0 +1,13 @@
+//! Where the time of a turn went.
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::ProfiledAnswer;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profiled {
+    pub turn: String,
+    pub answer: ProfiledAnswer,
+    /// JSON in the "Trace Event Format" of Chrome.
+    pub trace: String,
+}

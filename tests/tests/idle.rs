@@ -1,0 +1,86 @@
+//! An idle computer: a model that is loaded on a graphics card and asked nothing tells it nothing; without a model no card
+//! is open, and nothing of its memory taken.
+
+use std::sync::Arc;
+
+use engine::{Devices, FaultPlan, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler};
+use weights::WeightFile;
+
+/// What a worker does that nobody asks anything.
+const N_ROUNDS: usize = 200;
+
+fn request() -> Request {
+    Request {
+        id: 1,
+        prompt: vec![1, 9, 17, 4],
+        sequence: None,
+        sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+        max_tokens: Some(8),
+        stop: Vec::new(),
+        ignore_eos: true,
+        marks: Vec::new(),
+        budget: None,
+        speculation: None,
+        script: Vec::new(),
+        resumed: Vec::new(),
+    }
+}
+
+fn answer(model: &mut Model, scheduler: &mut Scheduler) -> Vec<u32> {
+    let mut ids = Vec::new();
+    scheduler.submit(request()).unwrap();
+    let mut sink = |_: u64, event: GenEvent| match event {
+        GenEvent::Token { id, .. } => ids.push(id),
+        GenEvent::Failed(error) => panic!("{error}"),
+        GenEvent::Prefill { .. } | GenEvent::Done(_) => {}
+    };
+    while scheduler.step(model, &mut sink) {}
+    ids
+}
+
+#[test]
+fn nothing_is_asked_of_a_card_unasked() {
+    let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
+    let file = Arc::new(WeightFile::open(&dir).unwrap());
+    let watch = FaultPlan::none_but_counted();
+    assert_eq!(watch.n_holders(), 1, "no card is open");
+    let load = || {
+        let options = LoadOptions {
+            devices: Devices::Gpu { layers: None },
+            faults: watch.clone(),
+            ctx: Some(128),
+            threads: Some(1),
+            max_sequences: 2,
+            ..LoadOptions::default()
+        };
+        Model::load(file.clone(), &options, &mut |_| {}).unwrap()
+    };
+    let mut model = load();
+    assert!(
+        watch.n_holders() > 1 && !model.info().devices[0].starts_with("cpu"),
+        "{:?}",
+        model.info().devices
+    );
+    let mut scheduler = Scheduler::new();
+    let first = answer(&mut model, &mut scheduler);
+    // shapes of kernels are looked for while nothing is asked, until all are known
+    while model.tune(&|| std::time::Duration::ZERO).unwrap() {}
+    let n_before = watch.n_submissions();
+    assert!(n_before > 0, "an answer is work");
+    for _ in 0..N_ROUNDS {
+        let is_left = scheduler.step(&mut model, &mut |_, event| panic!("nobody asked: {event:?}"));
+        assert!(!is_left && !model.tune(&|| std::time::Duration::ZERO).unwrap());
+        assert!(!scheduler.lacks_room(&model) && !model.age_some());
+        assert_eq!((model.take_trouble(), model.kv_usage().n_pages), (None, 0));
+    }
+    assert_eq!(watch.n_submissions(), n_before, "{N_ROUNDS} idle rounds");
+    assert_eq!(answer(&mut model, &mut scheduler), first);
+    assert!(watch.n_submissions() > n_before);
+
+    drop(model);
+    assert_eq!(watch.n_holders(), 1, "the card is closed with the model");
+    let n_before = watch.n_submissions();
+    let mut model = load();
+    assert_eq!(answer(&mut model, &mut Scheduler::new()), first, "opened anew");
+    assert!(watch.n_submissions() > n_before);
+}
