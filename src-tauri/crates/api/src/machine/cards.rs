@@ -150,8 +150,7 @@ impl Cards<'_> {
         }
         let first = parts::share_out(&chosen[..1], sizes, self.asked, options);
         let is_enough = self.asked.devices.is_empty() && first.n_layers() >= sizes.layer_weights.len();
-        let mut parts =
-            if is_enough { first } else { parts::share_out(&chosen, sizes, self.asked, options) };
+        let mut parts = if is_enough { first } else { parts::share_out(&chosen, sizes, self.asked, options) };
         parts.lacks_copies = self.asked.spread == Spread::Copies && chosen.len() > 1;
         parts
     }

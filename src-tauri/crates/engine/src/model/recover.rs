@@ -34,11 +34,8 @@ impl Model {
         let moved = loop {
             let max_rows = Some(self.max_rows());
             let source = &mut self.source;
-            let mut options = LoadOptions {
-                max_rows,
-                kv_aging: self.info.kv_aging,
-                ..source.options.clone()
-            };
+            let mut options =
+                LoadOptions { max_rows, kv_aging: self.info.kv_aging, ..source.options.clone() };
             let relief = relief::next(&error, &mut options, &source.asked, &source.health, &self.spec);
             // what was tried in vain needs no telling
             told.retain(|it| it.relief != Relief::Anew);
