@@ -525,12 +525,74 @@ fragmentation: number, };
  */
 export type ProfilePhase = "reading" | "writing";
 
-export type ProfileRow = { op: string, what: string, on_card: boolean, calls: number, ms: number, share: number, bytes: number, gb_s: number | null, };
+/**
+ * An operation, of all layers together.
+ */
+export type ProfileRow = { 
+/**
+ * "matmul"; "rest": what no operation took.
+ */
+op: string, 
+/**
+ * "attention.q+k+v Q4_K 2048→3072"
+ */
+what: string, 
+/**
+ * A graphics card computed it, and told how long by its own clock; else the processor did.
+ */
+on_card: boolean, calls: number, ms: number, 
+/**
+ * Of the phase's time, between 0 and 1.
+ */
+share: number, 
+/**
+ * Read and written by all calls: weights, keys and values once each.
+ */
+bytes: number, 
+/**
+ * None: nothing is read that counts.
+ */
+gb_s: number | null, };
+
+/**
+ * What took longest comes first.
+ */
 export type ProfilePart = { phase: ProfilePhase, ms: number, rows: Array<ProfileRow>, };
-export type ProfiledAnswer = { model: string, parts: Array<ProfilePart>, n_left_out: number, };
-export type ProfileInfo = { is_on: boolean, answer: ProfiledAnswer | null, };
+
+/**
+ * Of one answer, or of several that were written together.
+ */
+export type ProfiledAnswer = { 
+/**
+ * Library id of the model.
+ */
+model: string, 
+/**
+ * Phases without any work are left out.
+ */
+parts: Array<ProfilePart>, 
+/**
+ * Steps for which the trace had no room.
+ */
+n_left_out: number, };
+
+export type ProfileInfo = { 
+/**
+ * Answers that are asked for from now on are measured.
+ */
+is_on: boolean, 
+/**
+ * The last one that was.
+ */
+answer: ProfiledAnswer | null, };
+
 export type ProfileSwitchArgs = { on: boolean, };
-export type ProfileTraceArgs = { path?: string, };
+
+export type ProfileTraceArgs = { 
+/**
+ * A file that it is written to. None: it comes back as a text.
+ */
+path?: string, };
 
 /**
  * A token of an answer.

@@ -1,3 +1,5 @@
+//! Time that no step took, and traces with an end.
+
 use io::ManualClock;
 use serde_json::Value;
 

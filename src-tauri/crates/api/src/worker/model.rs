@@ -211,7 +211,6 @@ impl LoadedModel {
         let number = self.next_number;
         self.next_number += 1;
         let times = Times::new(arrived, loading, clock.monotonic());
-        self.contexts.at(clock.monotonic());
         self.begins(times.submitted, request.keeping.as_ref());
         let conversation = request.conversation.as_deref();
         let asked = Request {
@@ -235,7 +234,6 @@ impl LoadedModel {
         }
         request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
         let (turn, bounds) = (request.turn, request.bounds);
-        let profile = request.profile.then(|| turn.clone());
         let mut running = Running::new(number, turn, splitter, &prepared.format, times, bounds);
         let fingerprint = &self.model.info().fingerprint;
         let began = match self.model.tokenizer() {
@@ -243,7 +241,7 @@ impl LoadedModel {
             None => return Err(no_vocabulary(&self.reference.id)),
         };
         self.running.push(running);
-        profile.into_iter().for_each(|turn| self.profile_turn(number, &turn, clock));
+        self.profile_turn((request.profile, number), clock);
         let mut steps = vec![began];
         steps.extend(folded.map(|folded| Step::Compacted { folded }));
         steps.extend(self.notices(prepared.notices).map(|error| Step::Notice { error }));
@@ -264,6 +262,7 @@ impl LoadedModel {
     /// A turn begins: what becomes of its context afterwards, and of the model when nobody asks it any more.
     fn begins(&mut self, now: Duration, keeping: Option<&Keeping>) {
         self.used = now;
+        self.contexts.at(now);
         if let Some(keeping) = keeping {
             self.contexts.keep_as(keeping);
             self.unload_after = keeping.unload_after_s.map(Duration::from_secs);

@@ -126,9 +126,6 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         devices: executor.describe(),
         instead: None,
     };
-    let (replicas, gathered, cache) =
-        (vec![Replica::new(executor)], Gathered::default(), KvCache::new(geometry));
-    let interrupt = Interrupt::default();
     let settling = may_move(options, &kinds).then(|| Settling::of(file.clone()));
     let source = Source::new(file, family, options.clone(), placed);
     progress(1.0);
@@ -137,13 +134,13 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         info,
         tokenizer,
         template,
-        replicas,
-        cache,
+        replicas: vec![Replica::new(executor)],
+        cache: KvCache::new(geometry),
         identity,
         source,
         settling,
-        interrupt,
-        gathered,
+        interrupt: Interrupt::default(),
+        gathered: Gathered::default(),
     })
 }
 

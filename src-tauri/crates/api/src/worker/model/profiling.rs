@@ -19,7 +19,9 @@ pub struct Profiling {
 
 impl LoadedModel {
     /// A turn wants to know. Those that are written together share what is found.
-    pub(super) fn profile_turn(&mut self, number: u64, turn: &str, clock: &dyn Clock) {
+    pub(super) fn profile_turn(&mut self, (is_wanted, number): (bool, u64), clock: &dyn Clock) {
+        let running = self.running.iter().find(|running| is_wanted && running.number == number);
+        let Some(turn) = running.map(|running| running.turn.clone()) else { return };
         if self.profiling.is_none() {
             self.time_steps(true);
         }
@@ -27,7 +29,7 @@ impl LoadedModel {
             let trace = Trace::of(MOST_EVENTS).since(clock.monotonic());
             Profiling { turns: Vec::new(), profile: Profile::traced(Some(trace)) }
         };
-        self.profiling.get_or_insert_with(begin).turns.push((number, turn.to_owned()));
+        self.profiling.get_or_insert_with(begin).turns.push((number, turn));
     }
 
     /// One batch of the scheduler.
