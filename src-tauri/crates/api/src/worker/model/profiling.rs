@@ -104,5 +104,5 @@ fn part(profile: &Profile, phase: Phase) -> Option<ProfilePart> {
         Phase::Reading => ProfilePhase::Reading,
         Phase::Writing => ProfilePhase::Writing,
     };
-    (total > 0.0).then(|| ProfilePart { phase, ms: total * 1e3, rows })
+    (total > 0.0).then_some(ProfilePart { phase, ms: total * 1e3, rows })
 }
