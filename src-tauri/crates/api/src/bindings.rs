@@ -18,7 +18,8 @@ fn declaration<T: TS>(config: &Config) -> String {
 
 /// Every type that crosses an edge.
 fn declarations(config: &Config) -> Vec<String> {
-    [talking(config), keeping(config), library(config), getting(config), elsewhere(config)].concat()
+    [talking(config), measuring(config), keeping(config), library(config), getting(config), elsewhere(config)]
+        .concat()
 }
 
 fn talking(config: &Config) -> Vec<String> {
@@ -73,6 +74,15 @@ fn talking(config: &Config) -> Vec<String> {
         CheckpointArgs,
         CheckpointsArgs,
         CheckpointInfo,
+    ]
+}
+
+/// What is measured, looked at and told unasked; chats that are kept nowhere.
+fn measuring(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
         KvInfo,
         MemoryInfo,
         KvTier,
