@@ -5,6 +5,7 @@ import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fitOf, hubCalls } from './fake-hub.mjs';
+import { PROFILE_CALLS } from './fake-profile.mjs';
 import { toolCalls } from './fake-tools.mjs';
 import { ANSWERS, MODELS, NO_OPTIONS, SETTINGS, STORED, summary } from './fake-data.mjs';
 
@@ -102,15 +103,7 @@ async function write(it, answer, turn, prompt, quiet) {
 const pool = { places: 4096, held: 1210, shared: 310, fragmentation: 0.08 };
 const KV = { turns: 14, prompt_tokens: 41_200, hit_rate: 0.81, memory: { bytes: 412_000_000, budget_bytes: 1_000_000_000, hit_tokens: 28_100 }, shared_tokens: 4_100, disk: { bytes: 1_300_000_000, budget_bytes: 8_000_000_000, hit_tokens: 5_270 }, files: 41, pinned_bytes: 0, contexts: 6, pages: pool, aged_pages: { ...pool, held: 0 }, window_pages: { ...pool, held: 0 }, states: { ...pool, held: 0 } };
 
-/** Where the time of an answer went; switched on, it is there at once. */
-const STEPS = [['matmul', 'ffn.gate+up Q4_K 2048→16384', 0.44, 18.9e9], ['matmul', 'ffn.down Q6_K 8192→2048', 0.24, 12.4e9], ['attention', 'attention', 0.14, 1.2e9], ['matmul', 'attention.q+k+v Q4_K+Q6_K 2048→3072', 0.1, 4.6e9], ['rms_norm', 'attention_norm', 0.03, 0.1e9]];
-const part = (phase, ms) => ({ phase, ms, rows: [...STEPS.map(([op, what, share, bytes]) => ({ op, what, on_card: op !== 'rms_norm', calls: 16 * 42, ms: share * ms, share, bytes, gb_s: bytes / (share * ms) / 1e6 })), { op: 'rest', what: 'between steps', on_card: false, calls: 1, ms: 0.05 * ms, share: 0.05, bytes: 0, gb_s: null }] });
-const PROFILE = { is_on: false, answer: null };
-
 const CALLS = {
-  profile: () => PROFILE,
-  profile_switch: ({ on }) => Object.assign(PROFILE, { is_on: on, answer: on ? { model: 'starter', parts: [part('reading', 240), part('writing', 1180)], n_left_out: 1200 } : null }),
-  profile_trace: () => ({ name: 'inglenook-trace.json', text: JSON.stringify({ traceEvents: [], displayTimeUnit: 'ms' }) }),
   app_info: () => ({ version: '0.1.0', data_dir: '/home/ada/.local/share/inglenook', log_dir: '/home/ada/.local/share/inglenook/logs', cores: 8, isa: 'avx2' }),
   conversations_list: () => [...conversations.values()].map((it) => it.summary).sort((a, b) => b.updated_ms - a.updated_ms),
   conversation_get: (a) => get(a.id),
@@ -205,7 +198,7 @@ const CALLS = {
   model_settings: () => settings.filter((it) => it.at_load),
   model_setting_set: (a) => settings.filter((it) => it.at_load).map((it) => (it.key === a.key && a.value !== null ? { ...it, value: a.value } : it)),
 };
-const HUB_CALLS = { ...hubCalls(publish, models), ...toolCalls(publish) };
+const HUB_CALLS = { ...hubCalls(publish, models), ...toolCalls(publish), ...PROFILE_CALLS };
 
 function stream(response, request) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
