@@ -1,15 +1,16 @@
-//! Formats of one scale and 32 small integers: value = scale · (stored − offset) or scale · stored + minimum. They differ in where the scale and
-//! the integers lie and in how 32 of them come into a register.
+//! Formats of one scale and 32 small integers: value = scale · (stored − offset) or scale · stored + minimum. They
+//! differ in where the scale and the integers lie and in how 32 of them come into a register.
 
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers, short_run};
 use super::octets::{self, Octet32, Octets};
 use super::panel::{Ahead, Format, Token};
+use super::sums32;
 
 pub const LEN: usize = 32;
 /// Blocks turned at once: 4 KB of weights beside the tokens' activations in the first-level cache.
-const STRETCH: usize = 8;
+pub const STRETCH: usize = 8;
 
 /// What distinguishes such a format.
 pub trait Block32 {
@@ -56,7 +57,6 @@ pub trait Block32 {
     /// # Safety
     /// As for `integers`.
     unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I;
-
 }
 
 /// acc + four products in each lane, for `Lanes::widen` to end.
@@ -64,7 +64,7 @@ pub trait Block32 {
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn add_dot<B: Block32, L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
+pub unsafe fn add_dot<B: Block32, L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
     // SAFETY: the caller's.
     unsafe { if B::SIGNED { L::dot_short_signed(acc, w, a) } else { L::dot_short(acc, w, a) } }
 }
@@ -92,11 +92,11 @@ pub unsafe fn dot_integers<B: Block32, L: Lanes>(rows: &RowPointers, offset: usi
 #[repr(C, align(64))] // a register each, never across two cache lines
 pub struct Turned<L> {
     /// (blocks, 8, rows): four bytes each
-    w: [[[i32; MAX_ROWS]; 8]; STRETCH],
+    pub w: [[[i32; MAX_ROWS]; 8]; STRETCH],
     /// (blocks, rows)
-    scales: [[f32; MAX_ROWS]; STRETCH],
+    pub scales: [[f32; MAX_ROWS]; STRETCH],
     /// (blocks, rows)
-    minima: [[f32; MAX_ROWS]; STRETCH],
+    pub minima: [[f32; MAX_ROWS]; STRETCH],
     lanes: PhantomData<L>,
 }
 
@@ -223,6 +223,10 @@ impl<B: Block32> Format for Blocks32<B> {
     ) {
         assert!(octet.len() <= STRETCH && first + T <= octets::LEN);
         assert!(accs.iter().all(|accs| accs.len() == T));
+        if L::SHORT_SUMS {
+            // SAFETY: the caller's.
+            return unsafe { sums32::add_octet::<B, L, T, P>(turned, octet, first, accs) };
+        }
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
         unsafe {
             let mut acc = [[L::zero_f(); T]; P];
@@ -310,7 +314,7 @@ unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn bias<B: Block32, L: Lanes>(sum: i32) -> L::I {
+pub unsafe fn bias<B: Block32, L: Lanes>(sum: i32) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         let sum = L::splat(sum);

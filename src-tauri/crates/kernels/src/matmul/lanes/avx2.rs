@@ -46,6 +46,33 @@ impl<const VNNI: bool> Ymm<VNNI> {
             _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
         }
 
+        /// As `sum4` of pairs of i16 that stay within 2¹⁵ when two are added.
+        fn sum4_short(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m256i {
+            let pair = |a, b| _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+            let wide = |a| _mm256_madd_epi16(a, _mm256_set1_epi16(1));
+            let (ab, cd) = (wide(pair(a, b)), wide(pair(c, d)));
+            _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
+        }
+
+        /// 16 bytes of four rows and of four more as 32 integers within 0..=32, low nibbles first, times 32 activations.
+        fn dots32(rows: [__m256i; 4], a: *const u8, integers: impl Fn(__m256i) -> __m256i) -> __m256i {
+            let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
+            let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));
+            let mask = _mm256_set1_epi8(15);
+            let mut dots = rows;
+            for i in 0..4 {
+                let low = integers(_mm256_and_si256(rows[i], mask));
+                let high = integers(_mm256_and_si256(_mm256_srli_epi32::<4>(rows[i]), mask));
+                let dot = Self::dot_short(_mm256_setzero_si256(), low, first);
+                dots[i] = Self::dot_short(dot, high, second);
+            }
+            // Eight products of 32 · 127 at most are less than 2¹⁵.
+            match VNNI {
+                true => Self::sum4(dots[0], dots[1], dots[2], dots[3]),
+                false => Self::sum4_short(dots[0], dots[1], dots[2], dots[3]),
+            }
+        }
+
         /// The low (high) 128 bits of two registers.
         fn even(a: __m256i, b: __m256i) -> __m256i { _mm256_permute2x128_si256::<0x20>(a, b) }
         fn odd(a: __m256i, b: __m256i) -> __m256i { _mm256_permute2x128_si256::<0x31>(a, b) }
@@ -182,7 +209,8 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             let shifts = _mm256_setr_epi64x(0, 0, 4, 4);
             let mask = _mm256_set1_epi8(15);
             let mut out = [_mm256_setzero_si256(); 8];
-            for i in 0..8 {                let both = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i].add(offset).cast()));
+            for i in 0..8 {
+                let both = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i].add(offset).cast()));
                 out[i] = _mm256_and_si256(_mm256_srlv_epi64(both, shifts), mask);
             }
             out
@@ -204,29 +232,10 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             out
         }
         fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> __m256i {
-            let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
-            let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));
-            let mask = _mm256_set1_epi8(15);
-            let mut dots = Self::halves4(rows, offset);
-            for i in 0..4 {
-                let (low, high) = (dots[i], _mm256_srli_epi32::<4>(dots[i]));
-                let dot = Self::dot(_mm256_setzero_si256(), _mm256_and_si256(low, mask), first);
-                dots[i] = Self::dot(dot, _mm256_and_si256(high, mask), second);
-            }
-            Self::sum4(dots[0], dots[1], dots[2], dots[3])
+            Self::dots32(Self::halves4(rows, offset), a, |nibbles| nibbles)
         }
         fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: __m256i) -> __m256i {
-            let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
-            let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));
-            let mask = _mm256_set1_epi8(15);
-            let mut dots = Self::halves4(rows, offset);
-            for i in 0..4 {
-                let low = _mm256_and_si256(dots[i], mask);
-                let high = _mm256_and_si256(_mm256_srli_epi32::<4>(dots[i]), mask);
-                let dot = Self::dot(_mm256_setzero_si256(), Self::lookup(table, low), first);
-                dots[i] = Self::dot(dot, Self::lookup(table, high), second);
-            }
-            Self::sum4(dots[0], dots[1], dots[2], dots[3])
+            Self::dots32(Self::halves4(rows, offset), a, |nibbles| Self::lookup(table, nibbles))
         }
         fn columns16(rows: &RowPointers, offset: usize) -> [__m256i; 4] {
             Self::transpose4(Self::halves4(rows, offset))

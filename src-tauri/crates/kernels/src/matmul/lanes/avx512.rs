@@ -128,7 +128,8 @@ impl Lanes for Zmm {
         }
         fn rows32(rows: &RowPointers, offset: usize) -> [__m512i; 8] {
             let mut out = [_mm512_setzero_si512(); 8];
-            for i in 0..8 {                let low = _mm256_loadu_si256(rows[i].add(offset).cast());
+            for i in 0..8 {
+                let low = _mm256_loadu_si256(rows[i].add(offset).cast());
                 let high = _mm256_loadu_si256(rows[i + 8].add(offset).cast());
                 out[i] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
             }
@@ -138,7 +139,8 @@ impl Lanes for Zmm {
             let shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
             let mask = _mm512_set1_epi8(15);
             let mut out = [_mm512_setzero_si512(); 8];
-            for i in 0..8 {                let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i].add(offset).cast()));
+            for i in 0..8 {
+                let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i].add(offset).cast()));
                 let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(rows[i + 8].add(offset).cast()));
                 let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
                 out[i] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), mask);

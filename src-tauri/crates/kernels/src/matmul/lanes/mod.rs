@@ -125,7 +125,7 @@ pub trait Lanes {
     unsafe fn bits32(rows: &RowPointers, offset: usize) -> [Self::I; 8];
     /// The dot product of 16 bytes of each row as 32 nibbles, low ones first, with the 32 activations at `a`.
     unsafe fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> Self::I;
-    /// As `dot_nibbles`, with what `table` says in place of each nibble.
+    /// As `dot_nibbles`, with what `table` says in place of each nibble: at most 32.
     unsafe fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: Self::I) -> Self::I;
     /// 16 bytes of each row: register j, lane r is bytes 4j..4j+4 of row r.
     unsafe fn columns16(rows: &RowPointers, offset: usize) -> [Self::I; 4];
