@@ -50,14 +50,14 @@ fit: nook ## what "will it run here?" foretells, beside what it takes; SHAPES=na
 	@for shape in $(subst $(comma), ,$(or $(SHAPES),llama-3.2-1b:q4_k_m llama-3.2-1b:q8_0 smollm3-3b:q4_k_m)); do \
 		echo "── $$shape"; target/release/nook bench --test fit --shape $$shape --prompt 64 --gen 32 || exit 1; done
 
-peers: built-peers ## us and other engines by turns on the same files; ONLY=shape:mix TESTS=pp512,tg,load,… ROUNDS=n
+peers: built-peers ## us and other engines by turns on the same files; ONLY=shape:mix TESTS=pp512,… ENGINES=llama.cpp ROUNDS=n
 	@python3 tests/peers/run.py $(PEERS_CHOICE)
 
 peers-all: built-peers ## the same for every shape in every common mix
 	@python3 tests/peers/run.py --all $(PEERS_CHOICE)
 
 PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-	$(if $(THREADS),--threads $(THREADS))
+	$(if $(THREADS),--threads $(THREADS)) $(if $(ENGINES),--engines $(ENGINES))
 
 # Their flags lie in the folder, for the processor at hand: cargo finds them only from within.
 built-peers: nook

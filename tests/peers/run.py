@@ -226,6 +226,15 @@ def extra_engines(named, threads):
         yield LlamaBench(name, program, threads)
 
 
+def chosen_peers(peers, named):
+    """Those that are named, all where none is."""
+    names = named.split(",") if named else [peer.name for peer in peers]
+    unknown = set(names) - {peer.name for peer in peers}
+    if unknown:
+        raise SystemExit(f"no such engine: {', '.join(sorted(unknown))}; of {', '.join(peer.name for peer in peers)}")
+    return [peer for peer in peers if peer.name in names]
+
+
 def physical_cores():
     """Cores, threads that share one counted once."""
     try:
@@ -243,6 +252,7 @@ def arguments():
     parser.add_argument("--all", action="store_true", help="every shape in every common mix")
     parser.add_argument("--only", help="files: NAME:MIX,NAME:MIX")
     parser.add_argument("--tests", default=",".join(TESTS), help="of " + ",".join(TESTS))
+    parser.add_argument("--engines", help="of the peers only these: llama.cpp,candle and what PEERS_EXTRA names")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=physical_cores())
     parser.add_argument("--table", action="store_true", help="only show what there is")
@@ -259,10 +269,11 @@ def main():
     machine = Machine(os.path.join(BUILT, "peer-machine"), options.threads)
     kept = os.path.join(ROOT, "target/peers/kept")
     os.makedirs(kept, exist_ok=True)
-    engines = [ours, LlamaCpp(os.path.join(BUILT, "peer-llama"), options.threads, kept)]
-    engines.append(Candle(os.path.join(BUILT, "peer-candle"), options.threads))
+    llama_cpp = LlamaCpp(os.path.join(BUILT, "peer-llama"), options.threads, kept)
+    engines = [ours, llama_cpp, Candle(os.path.join(BUILT, "peer-candle"), options.threads)]
     engines += extra_engines(os.environ.get("PEERS_EXTRA", ""), options.threads)
-    run_id = "-".join([engine.version for engine in engines[:2]] + [str(options.threads)])
+    engines = engines[:1] + chosen_peers(engines[1:], options.engines)
+    run_id = "-".join([ours.version, llama_cpp.version, str(options.threads)])
     results = report.Results(RESULTS, run_id)
     driver = Driver(engines, machine, results)
     if options.all:
