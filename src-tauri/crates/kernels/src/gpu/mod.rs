@@ -462,15 +462,12 @@ impl Backend for Gpu {
     }
 
     fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
-        let pages = self.prepared().kept.pages(layer);
-        let (at, n_bytes) = pages.place(page);
-        Ok(Cow::Owned(self.gpu.read_back(&pages.buffer, at, n_bytes)?))
+        Ok(Cow::Owned(self.prepared().kept.read_page(&self.gpu, layer, page)?))
     }
 
     fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
-        let pages = self.prepared().kept.pages(layer);
-        self.gpu.queue.write_buffer(&pages.buffer, pages.place(page).0, bytes);
-        self.gpu.check()
+        let gpu = self.gpu.clone();
+        self.prepared_mut().write_page(&gpu, layer, page, bytes)
     }
 
     fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
