@@ -47,7 +47,13 @@ const SCREENS = {
     await page.keyboard.press('Escape');
     await page.locator(byId('message-menu')).last().click();
   },
+  once: async (page) => {
+    await page.locator(byId('regenerate-once')).click();
+    await page.locator(byId('answer-once')).waitFor();
+  },
   tokens: async (page) => {
+    await page.keyboard.press('Escape');
+    await page.locator(byId('message-menu')).last().click();
     await page.locator(byId('message-tokens')).click();
     await page.locator(byId('alternatives')).waitFor();
   },

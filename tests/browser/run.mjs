@@ -3,9 +3,11 @@
 
 import { mkdirSync } from 'node:fs';
 import { axeFindsNothingGrave, fourTimesAsLargeItStillWorks } from './access.mjs';
+import { anAnswerIsMadeWithOtherSettings } from './again.mjs';
 import { nothingThatAModelWritesRunsOrLeaves } from './attacks.mjs';
 import { aDiagramIsDrawnFromItsSource } from './diagram.mjs';
 import { filesGoWithMessages } from './files.mjs';
+import { foldersLieInFolders } from './folders.mjs';
 import { whatIsAtHandWorks } from './habits.mjs';
 import { keysAloneReachEverything, keysAloneWorkFilesAndTools } from './keys.mjs';
 import { languagesChangeAtOnce, rightToLeftIsMirrored } from './languages.mjs';
@@ -111,6 +113,8 @@ const ON_SERVER = [
   thePolicyStands,
   withoutTheKeyNothingIsShown,
   anotherTokenIsTaken,
+  anAnswerIsMadeWithOtherSettings,
+  foldersLieInFolders,
   nothingThatAModelWritesRunsOrLeaves,
   twoThousandMessagesOpenAndScroll,
   filesGoWithMessages,

@@ -1,4 +1,5 @@
-//! Layers on two graphics cards: the same text as on one. One adapter, opened twice, is two cards.
+//! Layers on two graphics cards: the same text as on one. One adapter, opened twice, is two cards. And what is told
+//! while a model goes into a card's memory.
 
 use std::sync::Arc;
 
@@ -43,4 +44,31 @@ fn layers_on_two_cards_say_what_they_say_on_one() {
         let parts = vec![(gpu, first), (gpu, n_layers - first)];
         assert_eq!(answer(&file, Devices::Split(parts), 2), one, "{first} layers on the first");
     }
+}
+
+/// Weights are read, and then they go to the card: both are told, layer by layer, and never back.
+#[test]
+fn the_way_into_a_card_is_told() {
+    let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
+    let file = Arc::new(WeightFile::open(&dir).unwrap());
+    let n_layers = engine::sizes::Sizes::of(&file).unwrap().layer_weights.len();
+    let told = |devices| {
+        let options = LoadOptions {
+            devices,
+            ctx: Some(128),
+            threads: Some(1),
+            max_sequences: 1,
+            ..LoadOptions::default()
+        };
+        let mut told = Vec::new();
+        Model::load(file.clone(), &options, &mut |share| told.push(share)).unwrap();
+        assert!(told.is_sorted() && told.first() == Some(&0.0) && told.last() == Some(&1.0), "{told:?}");
+        told.dedup();
+        let read = told.iter().filter(|share| (0.05..0.4).contains(*share)).count();
+        let brought = told.iter().filter(|share| (0.4..0.9).contains(*share)).count();
+        [read > n_layers, brought > n_layers]
+    };
+    assert_eq!(told(Devices::Gpu { layers: None }), [true, true]);
+    let halves = vec![(BackendKind::Gpu, n_layers / 2), (BackendKind::Cpu, n_layers - n_layers / 2)];
+    assert!(told(Devices::Split(halves))[0]);
 }

@@ -1,6 +1,7 @@
 //! Chat templates against what Jinja in Python makes of them: the same text, or an error of the same kind.
 
 use engine::Result;
+use engine::skills::{Skills, Thinking};
 use engine::template::{ChatTemplate, RenderInput, Rendered};
 use inglenook_tests::reference_dir;
 use serde_json::{Map, Value};
@@ -51,6 +52,34 @@ fn every_case_renders_as_in_python() {
     }
     println!("templates: {} of {n} cases", n - wrong.len());
     assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What published templates tell of their models.
+#[test]
+fn templates_tell_what_their_models_can_do() {
+    use Thinking::{Always, Graded, Never, Switched};
+    let cases = [
+        ("ByteDance-Seed-OSS", true, Always),
+        // a shortened one: it writes tools into no prompt
+        ("HuggingFaceTB-SmolLM3-3B", false, Switched),
+        ("Kimi-K2-Thinking", true, Always),
+        ("Qwen-Qwen2.5-7B-Instruct", true, Never),
+        ("Qwen-Qwen3-0.6B", true, Switched),
+        ("Qwen3-Coder", true, Never),
+        ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", false, Always),
+        ("google-gemma-2-2b-it", false, Never),
+        ("ibm-granite-granite-4.0", true, Never),
+        ("meta-llama-Llama-3.2-3B-Instruct", true, Never),
+        ("microsoft-Phi-3.5-mini-instruct", false, Never),
+        ("mistralai-Ministral-3-14B-Reasoning-2512", true, Always),
+        ("openai-gpt-oss-120b", true, Graded),
+    ];
+    for (name, tools, thinking) in cases {
+        let path = reference_dir().join("templates/jinja").join(format!("{name}.jinja"));
+        let source = std::fs::read_to_string(&path).expect(name);
+        let told = Skills::told_by(&ChatTemplate::from_source(&source).expect(name));
+        assert_eq!(told, Skills { tools, thinking }, "{name}");
+    }
 }
 
 /// The words of every message are known in (nearly) every rendering, so that nothing typed there is markup.

@@ -83,9 +83,9 @@ export const STORED = (now) => [
 ];
 
 export const MODELS = [
-  { id: 'starter', name: 'Starter', source: 'built_in', path: null, bytes: 12_400_000, architecture: 'llama', parameters: 11_300_000, dtype: 'Q8_0', context_length: 2048, state: { state: 'ready' } },
-  { id: 'm2', name: 'Llama 3.2 3B Instruct', source: 'file', path: '/home/ada/models/Llama-3.2-3B-Instruct-Q4_K_M.gguf', bytes: 2_019_377_696, architecture: 'llama', parameters: 3_212_749_888, dtype: 'Q4_K', context_length: 131_072, state: { state: 'unloaded' } },
-  { id: 'm3', name: 'SmolLM3 3B', source: 'file', path: '/home/ada/models/SmolLM3-Q8_0.gguf', bytes: 3_275_574_624, architecture: 'smollm3', parameters: 3_075_098_624, dtype: 'Q8_0', context_length: 65_536, state: { state: 'loading', fraction: 0.43 } },
+  { id: 'starter', name: 'Starter', source: 'built_in', path: null, bytes: 12_400_000, architecture: 'llama', parameters: 11_300_000, dtype: 'Q8_0', context_length: 2048, skills: { tools: false, thinking: 'never' }, state: { state: 'ready' } },
+  { id: 'm2', name: 'Llama 3.2 3B Instruct', source: 'file', path: '/home/ada/models/Llama-3.2-3B-Instruct-Q4_K_M.gguf', bytes: 2_019_377_696, architecture: 'llama', parameters: 3_212_749_888, dtype: 'Q4_K', context_length: 131_072, skills: { tools: true, thinking: 'never' }, state: { state: 'unloaded' } },
+  { id: 'm3', name: 'SmolLM3 3B', source: 'file', path: '/home/ada/models/SmolLM3-Q8_0.gguf', bytes: 3_275_574_624, architecture: 'smollm3', parameters: 3_075_098_624, dtype: 'Q8_0', context_length: 65_536, skills: { tools: true, thinking: 'switched' }, state: { state: 'loading', fraction: 0.43 } },
   { id: 'm4', name: 'Old experiment', source: 'file', path: '/mnt/usb/old.gguf', bytes: 44_000_000, architecture: 'llama', parameters: 42_000_000, dtype: 'F16', context_length: 1024, state: { state: 'unusable', error: { code: 'weights.missing', message: '/mnt/usb/old.gguf is not there.', remedy: 'Plug the drive in, or remove the entry.' } } },
 ];
 
@@ -113,6 +113,7 @@ export const SETTINGS = [
   row('threads', 'Hardware', 'Machine', 'Threads', 'How many threads compute.', { kind: 'integer', min: 1, max: 64, absent: 'one per fast core' }, null),
   row('offline', 'Privacy & network', 'Network', 'Stay offline', 'No connection is made, to anywhere.', { kind: 'toggle' }, false),
   row('shortcuts', 'Shortcuts', 'Shortcuts', 'Shortcuts', 'Keys of commands where they differ.', { kind: 'keys' }, {}),
+  row('limit_concurrent', 'Local server', 'Limits', 'Answers at once', 'More of them wait.', { kind: 'integer', min: 1, max: 64, absent: null }, 1),
   row('data_dir', 'Data', 'Data', 'Data folder', 'Changed by --data-dir or INGLENOOK_DATA_DIR.', { kind: 'read_only' }, '/home/ada/.local/share/inglenook'),
 ];
 

@@ -29,7 +29,8 @@ const fail = (status, code, message, remedy) => Object.assign(new Error(message)
 const conversations = new Map(STORED(Date.now()).map((it) => [it.summary.id, it]));
 const trash = new Map();
 const models = MODELS.map((it) => ({ ...it, files: 1, disk_bytes: it.bytes, fit: fitOf(it.bytes) }));
-const folders = [{ id: 'f1', name: 'House' }];
+const folders = [{ id: 'f1', name: 'House', parent: null }, { id: 'f2', name: 'Kitchen', parent: 'f1' }];
+const SERVER = { state: 'running', ports: [8642] };
 const settings = SETTINGS.map((it) => ({ ...it, value: it.default }));
 let presets = [{ id: 'p1', name: 'Plain talk', options: { system_prompt: 'Answer plainly and briefly.', temperature: 0.2, top_k: null, top_p: null, min_p: null, repeat_penalty: null, seed: null, max_tokens: null, preset: null }, compression: null }];
 const turns = new Map();
@@ -85,7 +86,7 @@ async function write(it, answer, turn, prompt, quiet) {
     }
   }
   const tokens = turn.events.reduce((sum, it) => sum + (it.kind.ids?.length ?? 0), 0);
-  const stats = { finish: turn.cancelled ? 'cancelled' : 'stop', prompt_tokens: 3000, reused_tokens: 120, generated_tokens: tokens, drafted_tokens: 0, accepted_tokens: 0, context_tokens: 3000 + tokens, context_limit: 8192, load_ms: 100, ttft_ms: 310, prefill_tok_s: 812.4, decode_tok_s: 42.1 };
+  const stats = { finish: turn.cancelled ? 'cancelled' : 'stop', prompt_tokens: 3000, reused_tokens: 120, generated_tokens: tokens, drafted_tokens: 0, accepted_tokens: 0, context_tokens: 3000 + tokens, context_limit: 8192, load_ms: 100, ttft_ms: 310, prefill_tok_s: 812.4, decode_tok_s: 42.1, once: turn.once ?? null };
   it.summary.active_turn = null;
   it.summary.updated_ms = Date.now();
   if (script.fails && !turn.cancelled) {
@@ -113,8 +114,10 @@ const CALLS = {
   conversation_options: (a) => { const it = get(a.id); it.options = a.options; changed(it); return it.summary; },
   trash_list: () => [...trash.values()].map((it) => ({ ...it.summary, deleted_ms: Date.now() })),
   folders_list: () => folders,
-  folder_add: (a) => { const folder = { id: id(), name: a.name }; folders.push(folder); publish({ type: 'folder_changed', folder }); return folder; },
+  folder_add: (a) => { const folder = { id: id(), name: a.name, parent: a.parent ?? null }; folders.push(folder); publish({ type: 'folder_changed', folder }); return folder; },
   folder_rename: (a) => { const folder = folders.find((it) => it.id === a.id); folder.name = a.name; publish({ type: 'folder_changed', folder }); return folder; },
+  folder_move: (a) => { const folder = folders.find((it) => it.id === a.id); folder.parent = a.parent; publish({ type: 'folder_changed', folder }); return folder; },
+  server_state: () => SERVER,
   folder_remove: (a) => { folders.splice(folders.findIndex((it) => it.id === a.id), 1); publish({ type: 'folder_removed', id: a.id }); return null; },
   search: () => ({ titles: [], messages: [] }),
   text_scan: (a) => (/[\u200b-\u200f\u202a-\u202e\u2060-\u2064]/.test(a.text) ? [{ type: 'hidden', at: 0, count: 1, names: ['U+202E'] }] : []),
@@ -147,6 +150,7 @@ const CALLS = {
     const it = [...conversations.values()].find((c) => c.messages.some((m) => m.id === a.message));
     const old = it.messages.pop();
     const started = begin(it, it.messages.at(-1).text);
+    turns.get(started.turn).once = a.once ?? null;
     Object.assign(it.messages.at(-1), { version: old.versions + 1, versions: old.versions + 1 });
     return started;
   },

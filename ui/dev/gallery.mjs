@@ -96,6 +96,12 @@ const VIEWS = {
     await id(page, 'answer-edit').click();
     await id(page, 'edit-text').waitFor();
   },
+  once: async (page) => {
+    await first(page);
+    await page.locator('[data-testid="message-menu"]').last().click();
+    await id(page, 'regenerate-once').click();
+    await id(page, 'once-temperature').fill('1.2');
+  },
   instruments: async (page) => {
     await first(page);
     await page.keyboard.press('Control+i');
@@ -159,6 +165,13 @@ const VIEWS = {
     await tab('servers')(page);
     await id(page, 'endpoint-add').click();
   },
+  'local-server': section('Local server'),
+  'once-ar': speaking('ar', async (page) => {
+    await first(page);
+    await page.locator('[data-testid="message-menu"]').last().click();
+    await id(page, 'regenerate-once').click();
+  }),
+  'picker-ar': speaking('ar', press('Control+Shift+M')),
   shortcuts: section('Shortcuts'),
   privacy: section('Privacy & network'),
   about: section('About'),

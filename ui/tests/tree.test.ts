@@ -12,7 +12,7 @@ const summary = (id: string, over: Partial<ConversationSummary> = {}): Conversat
   ...conversation(id, null, []).summary,
   ...over,
 });
-const folder = (id: string): Folder => ({ id, name: id });
+const folder = (id: string): Folder => ({ id, name: id, parent: null });
 
 describe('the list', () => {
   it('has each conversation in one place', () => {
@@ -26,7 +26,7 @@ describe('the list', () => {
     const shown = arrange(list, [folder('f'), folder('g')], 2);
     const ids = (of: readonly ConversationSummary[]) => of.map((it) => it.id).join('');
     expect(ids(shown.pinned)).toBe('b');
-    expect(shown.folders.map((it) => [it.folder.id, ids(it.conversations)])).toEqual([
+    expect([...shown.inside].map(([id, list]) => [id, ids(list)])).toEqual([
       ['f', 'ec'],
       ['g', ''],
     ]);

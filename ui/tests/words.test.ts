@@ -31,7 +31,7 @@ const NAMES = new Set([
     'Alt',
   ],
   ...['Control', 'Meta', 'Mod', 'Semicolon', 'Quote', 'Comma', 'Period', 'Slash', 'Minus', 'Equal'],
-  ...['Files', 'Inglenook', 'Esc', 'Ctrl', 'OpenAI', 'Ollama', 'Inglenook … (…)'],
+  ...['Files', 'Inglenook', 'Esc', 'Ctrl', 'OpenAI', 'Ollama', 'Inglenook … (…)', 'nook serve'],
   ...['INPUT', 'TEXTAREA', 'SELECT'],
 ]);
 const NAME =

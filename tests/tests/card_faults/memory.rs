@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use engine::kv::aging::Aging;
 use engine::shape::{self, Shape};
 use engine::{Devices, FaultPlan, GpuFault, KvDType, LoadOptions, Model, Relief};
 use weights::{SharedBytes, WeightFile};
@@ -31,8 +32,13 @@ const LADDER: [Relief; 5] = [
 const N_TOKENS: usize = 30;
 
 fn answer(model: &mut Model) -> Vec<u32> {
+    answer_to(model, 70)
+}
+
+/// To a prompt of so many tokens.
+fn answer_to(model: &mut Model, n: u32) -> Vec<u32> {
     let seq = model.new_sequence().unwrap();
-    let (mut tokens, mut ids) = ((0..70u32).map(|i| i * 37 % 500).collect::<Vec<u32>>(), Vec::new());
+    let (mut tokens, mut ids) = ((0..n).map(|i| i * 37 % 500).collect::<Vec<u32>>(), Vec::new());
     for _ in 0..N_TOKENS {
         tokens = vec![next(model, seq, &tokens)];
         ids.extend(&tokens);
@@ -83,6 +89,32 @@ fn no_allocation_may_fail_a_load() {
         at += if wants_all() { 1 } else { 7 };
     }
     assert!(at > 7, "{at} allocations are no model");
+}
+
+/// Wherever memory is asked for before and while a context ages: what has aged needs more as it comes.
+#[test]
+fn no_allocation_may_fail_a_context_that_ages() {
+    let file = file();
+    let ages =
+        |plan: &FaultPlan| LoadOptions { kv_aging: Aging::After(256), ctx: Some(1024), ..options(plan) };
+    // a stretch ages in the prompt, one in the answer
+    let n_prompt = 768 - N_TOKENS as u32 / 2;
+    let expected = answer_to(&mut load(&file, &ages(&FaultPlan::default())), n_prompt);
+    let (mut at, mut n_loaded) = (0, 0);
+    loop {
+        let plan = FaultPlan::full_at(at, 1);
+        let mut model = load(&file, &ages(&plan));
+        let is_loaded = !plan.is_over();
+        let found = answer_to(&mut model, n_prompt);
+        if !plan.is_over() {
+            break;
+        }
+        n_loaded += usize::from(is_loaded);
+        assert_eq!(reliefs(&mut model), LADDER[..1], "allocation {at}");
+        assert!(is_on_card(&model) && found == expected, "allocation {at}");
+        at += if wants_all() { 7 } else { 31 };
+    }
+    assert!(n_loaded > 0, "{at} allocations are no context that ages");
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn measuring(config: &Config) -> Vec<String> {
     }
     all![
         KvInfo,
+        ServerState,
         MemoryInfo,
         KvTier,
         KvPool,
@@ -122,8 +123,10 @@ fn keeping(config: &Config) -> Vec<String> {
         PinArgs,
         MoveArgs,
         Folder,
-        NameArgs,
+        FolderAddArgs,
         FolderNameArgs,
+        FolderMoveArgs,
+        Once,
         SearchArgs,
         SearchResult,
         TitleHit,
@@ -151,6 +154,8 @@ fn library(config: &Config) -> Vec<String> {
         ErrorAction,
         ModelSource,
         ModelState,
+        ModelSkills,
+        Thinking,
         ModelEntry,
         FitVerdict,
         FitNeeds,

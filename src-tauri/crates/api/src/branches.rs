@@ -4,7 +4,7 @@ use session::{MessageState, NewTurn, Role, TokenLog};
 
 use crate::chat::{Responder, check_message};
 use crate::error::{Error, Result};
-use crate::types::{AppEvent, ConversationSummary, Finish, TurnStarted, TurnStats};
+use crate::types::{AppEvent, ConversationSummary, Finish, RegenerateArgs, TurnStarted, TurnStats};
 use crate::{App, Had, title};
 
 impl App {
@@ -24,10 +24,12 @@ impl App {
         self.changed(|state| Ok(state.session.rewrite_answer(message, text)?))
     }
 
-    /// Another version of any answer, by another model if one is named.
-    pub fn message_regenerate(&self, message: &str, model: Option<&str>) -> Result<TurnStarted> {
-        let conversation = self.conversation_of(message)?;
-        self.start(Some(&conversation), model, NewTurn::Again { message }, None)
+    /// Another version of any answer, by another model if one is named, and with other settings for it alone.
+    pub fn message_regenerate(&self, args: &RegenerateArgs) -> Result<TurnStarted> {
+        let conversation = self.conversation_of(&args.message)?;
+        let new = NewTurn::Again { message: &args.message };
+        let once = args.once.clone().unwrap_or_default();
+        self.start_once(&conversation, args.model.as_deref(), new, once)
     }
 
     /// An answer that was stopped, interrupted or cut goes on from exactly the tokens it has.

@@ -52,8 +52,9 @@ calls! {
     "trash_list": NoArgs => Vec<ConversationSummary>, |app, _| app.trash_list();
     "trash_empty": NoArgs => Count, |app, _| app.trash_empty();
     "folders_list": NoArgs => Vec<Folder>, |app, _| app.folders_list();
-    "folder_add": NameArgs => Folder, |app, args| app.folder_add(&args.name);
+    "folder_add": FolderAddArgs => Folder, |app, args| app.folder_add(&args.name, args.parent.as_deref());
     "folder_rename": FolderNameArgs => Folder, |app, args| app.folder_rename(&args.id, &args.name);
+    "folder_move": FolderMoveArgs => Folder, |app, args| app.folder_move(&args.id, args.parent.as_deref());
     "folder_remove": IdArgs => (), |app, args| app.folder_remove(&args.id);
     "export": ExportArgs => Exported, |app, args| app.export(args.id.as_deref(), args.format);
     "export_name": ExportArgs => FileName, |app, args| app.export_name(args.id.as_deref(), args.format);
@@ -64,7 +65,7 @@ calls! {
     "data_restore": PathArgs => Restored, |app, args| app.data_restore(&args.path);
     "search": SearchArgs => SearchResult, |app, args| app.search(&args);
     "message_edit": EditArgs => TurnStarted, |app, args| app.message_edit(&args.message, &args.text);
-    "message_regenerate": RegenerateArgs => TurnStarted, |app, args| app.message_regenerate(&args.message, args.model.as_deref());
+    "message_regenerate": RegenerateArgs => TurnStarted, |app, args| app.message_regenerate(&args);
     "message_continue": MessageArgs => TurnStarted, |app, args| app.message_continue(&args.message);
     "answer_edit": EditArgs => ConversationSummary, |app, args| app.answer_edit(&args.message, &args.text);
     "message_choose": ChooseArgs => ConversationSummary, |app, args| app.message_choose(&args.message, args.version);
@@ -88,6 +89,7 @@ calls! {
     "checkpoint_remove": IdArgs => (), |app, args| app.checkpoint_remove(&args.id);
     "kv_stats": NoArgs => KvInfo, |app, _| app.kv_stats();
     "machine_memory": NoArgs => MemoryInfo, |app, _| Ok(app.machine_memory());
+    "server_state": NoArgs => ServerState, |app, _| app.server_state();
     "profile": NoArgs => ProfileInfo, |app, _| Ok(app.profile());
     "profile_switch": ProfileSwitchArgs => ProfileInfo, |app, args| Ok(app.profile_switch(args.on));
     "profile_trace": ProfileTraceArgs => Exported, |app, args| app.profile_trace(args.path.as_deref());

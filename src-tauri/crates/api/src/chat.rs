@@ -13,7 +13,7 @@ use crate::feed::Watch;
 use crate::title;
 use crate::tools::Next;
 use crate::types::{
-    AppEvent, Conversation, ConversationOptions, ConversationSummary, FoldStrategy, Message, SendArgs,
+    AppEvent, Conversation, ConversationOptions, ConversationSummary, FoldStrategy, Message, Once, SendArgs,
     ToolCall, TurnEvent, TurnStarted,
 };
 use crate::worker::protocol::{
@@ -51,6 +51,8 @@ struct Own {
     options: ConversationOptions,
     json: Option<String>,
     compression: Option<FoldStrategy>,
+    /// For the answer that begins now, and no other.
+    once: Once,
 }
 
 impl Own {
@@ -146,7 +148,7 @@ impl App {
         let own = args.options.filter(|_| conversation.is_none());
         let json = own.as_ref().map(|own| self.options_json(own)).transpose()?.flatten();
         let compression = args.compression.filter(|_| conversation.is_none());
-        let own = Own { options: own.unwrap_or_default(), json, compression };
+        let own = Own { options: own.unwrap_or_default(), json, compression, ..Own::default() };
         let started = self.start_with(conversation, args.model.as_deref(), new, None, own)?;
         self.sent(&args.attachments);
         Ok(started)
@@ -177,6 +179,17 @@ impl App {
         self.start_with(conversation, model, new, had, Own::default())
     }
 
+    /// `once`: what this answer alone is asked for otherwise.
+    pub(crate) fn start_once(
+        &self,
+        conversation: &str,
+        model: Option<&str>,
+        new: NewTurn,
+        once: Once,
+    ) -> Result<TurnStarted> {
+        self.start_with(Some(conversation), model, new, None, Own { once, ..Own::default() })
+    }
+
     /// `own`: what the conversation is given of its own if it begins with this.
     fn start_with(
         &self,
@@ -192,7 +205,7 @@ impl App {
         let options =
             conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_else(|| own.options.clone());
         let partial = had.as_ref().and_then(|had| had.message(&responder));
-        let next = self.next(&model, responder, &options)?;
+        let next = self.next_once(&model, responder, options, own.once.clone())?;
         // What is called there is overtaken.
         conversation.into_iter().for_each(|id| self.shared().stop_rounds_in(id));
         let mut state = self.shared().state();
@@ -258,7 +271,7 @@ impl App {
             profile: self.is_profiling(),
         };
         let (system, default) = (options.system_prompt.clone(), self.default_strategy()?);
-        Ok(Next { offer: Arc::new(offer), request, system, default, round: 0 })
+        Ok(Next { offer: Arc::new(offer), request, system, default, round: 0, once: None })
     }
 
     /// Ends a turn before its next token; what was written stays. One that has ended is left alone.

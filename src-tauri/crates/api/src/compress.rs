@@ -241,6 +241,7 @@ impl App {
             chat: self.chat_options(&model, ChatOptions { tools, ..ChatOptions::default() })?,
             max_tokens: self.max_tokens()?,
             default,
+            once: None,
             next: None,
         })
     }

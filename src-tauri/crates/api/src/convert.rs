@@ -62,7 +62,7 @@ pub fn options(json: Option<String>) -> ConversationOptions {
 }
 
 pub fn folder(row: FolderRow) -> Folder {
-    Folder { id: row.id, name: row.name }
+    Folder { id: row.id, name: row.name, parent: row.parent }
 }
 
 pub fn hit(hit: Hit) -> MessageHit {
@@ -130,5 +130,6 @@ pub fn stats(finished: &Finished) -> TurnStats {
         is_about: finished.is_about,
         thought_ms: 0.0,
         answered_by: finished.answered_by.clone(),
+        once: None,
     }
 }

@@ -1,5 +1,7 @@
 //! Keeping conversations in order: folders, pins, options of their own, and finding what was said.
 
+use session::Emptied;
+
 use crate::error::{Error, Result};
 use crate::generate::SamplingArgs;
 use crate::types::{
@@ -81,9 +83,10 @@ impl App {
         Ok(rows.into_iter().map(convert::folder).collect())
     }
 
-    pub fn folder_add(&self, name: &str) -> Result<Folder> {
+    /// In another folder, or (None) in none.
+    pub fn folder_add(&self, name: &str, parent: Option<&str>) -> Result<Folder> {
         let name = named(name)?;
-        let row = self.shared().state().session.add_folder(&name)?;
+        let row = self.shared().state().session.add_folder(&name, parent)?;
         Ok(self.told_folder(convert::folder(row)))
     }
 
@@ -93,12 +96,21 @@ impl App {
         Ok(self.told_folder(convert::folder(row)))
     }
 
-    /// Its conversations stay.
+    /// Into another folder, or (None) out of any, with all that lies in it.
+    pub fn folder_move(&self, id: &str, parent: Option<&str>) -> Result<Folder> {
+        let row = self.shared().state().session.move_folder(id, parent)?;
+        Ok(self.told_folder(convert::folder(row)))
+    }
+
+    /// What lies in it stays, and lies where it lay.
     pub fn folder_remove(&self, id: &str) -> Result<()> {
         let mut state = self.shared().state();
-        let rows = state.session.remove_folder(id)?;
-        let inside: Result<Vec<_>> = rows.into_iter().map(|row| state.summary(row)).collect();
+        let Emptied { folders, conversations } = state.session.remove_folder(id)?;
+        let inside: Result<Vec<_>> = conversations.into_iter().map(|row| state.summary(row)).collect();
         drop(state);
+        for folder in folders {
+            self.told_folder(convert::folder(folder));
+        }
         for conversation in inside? {
             self.shared().tell(AppEvent::ConversationChanged { conversation });
         }

@@ -43,6 +43,7 @@ mod look;
 pub mod machine;
 mod mcp;
 pub mod messages;
+mod once;
 mod one_window;
 mod own_settings;
 mod place;
@@ -61,6 +62,7 @@ pub mod resident;
 mod running_turn;
 mod scan;
 mod served;
+mod serving;
 pub mod settings;
 mod spawn;
 pub mod starter;
@@ -97,6 +99,7 @@ pub use place::WindowPlace;
 pub use preferences::{Overrides, template_file};
 use running_turn::{Had, Place, Turn};
 pub use served::Served;
+pub use serving::Serving;
 pub use session::compress as strategies;
 use spawn::spawn;
 pub use tools::{CallStop, Offer, prompt_arguments};
@@ -350,6 +353,7 @@ impl App {
         let AppConfig { data_dir, overrides, log, worker, hub: access, environment, others, keychain } =
             config;
         let dirs = Dirs::resolve(data_dir)?;
+        serving::forget_dead(&dirs.data, &*io);
         let (session, notices) = Session::open(&dirs.data, &*io, Arc::clone(&clock))?;
         let logging = match log {
             LogTo::Nowhere => None,

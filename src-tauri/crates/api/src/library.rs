@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use engine::sizes::Sizes;
+use engine::skills::Skills;
 use session::ModelRow;
 
 use crate::chat::Responder;
 use crate::error::{Error, Result};
 use crate::estimate::Here;
 use crate::starter;
-use crate::types::{AppEvent, ErrorInfo, ModelEntry, ModelSource, ModelState};
+use crate::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
 use crate::worker::protocol::{Facts, Loaded, Location, ModelRef, WorkerRequest};
 use crate::{App, Shared, State, places};
 
@@ -153,6 +154,7 @@ impl Shared {
             fit,
             remote: None,
             embeds: false,
+            skills: Some(skills_of(facts.skills)),
         })
     }
 
@@ -181,6 +183,8 @@ impl Shared {
             fit,
             remote: None,
             embeds: row.sizes.as_deref().is_some_and(embeds),
+            // What another version kept otherwise is as if nobody had looked.
+            skills: row.skills.as_deref().and_then(|json| serde_json::from_str(json).ok()),
         }
     }
 }
@@ -211,8 +215,19 @@ pub(crate) fn row_of(facts: Facts) -> ModelRow {
         disk_bytes: signed(facts.disk_bytes),
         fingerprint: facts.fingerprint,
         sizes: serde_json::to_string(&facts.sizes).ok(),
+        skills: serde_json::to_string(&skills_of(facts.skills)).ok(),
         ..ModelRow::default()
     }
+}
+
+fn skills_of(skills: Skills) -> ModelSkills {
+    let thinking = match skills.thinking {
+        engine::skills::Thinking::Never => Thinking::Never,
+        engine::skills::Thinking::Always => Thinking::Always,
+        engine::skills::Thinking::Switched => Thinking::Switched,
+        engine::skills::Thinking::Graded => Thinking::Graded,
+    };
+    ModelSkills { tools: skills.tools, thinking }
 }
 
 /// By what is kept of a model's sizes.

@@ -278,6 +278,7 @@ impl Pump<'_> {
     fn done(&mut self, id: &str, finished: Finished) {
         let mut stats = convert::stats(&finished);
         stats.thought_ms = self.growing.get(id).map_or(0.0, Growing::thought_ms);
+        stats.once = self.shared.state().setups.get(id).and_then(|setup| setup.once.clone());
         let state = match stats.finish {
             Finish::Cancelled => MessageState::Stopped,
             Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull | Finish::TimeUp => {

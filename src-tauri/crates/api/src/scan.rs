@@ -47,7 +47,28 @@ impl App {
             let rows = self.shared().state().session.models()?;
             folders.push(ModelFolder { models: count_below(&rows, &text), path: text, source, error: None });
         }
+        self.complete_named()?;
         Ok(Scan { folders, models: self.models_list()? })
+    }
+
+    /// Files that the user named lie in no folder that is looked through: what an earlier version did not ask of them is
+    /// asked now. One that has changed since waits for its loading.
+    fn complete_named(&self) -> Result<()> {
+        let rows = self.shared().state().session.models()?.into_iter();
+        for row in rows.filter(|row| row.root.is_none() && row.skills.is_none() && row.problem.is_none()) {
+            let path = Path::new(&row.path);
+            if row.stamp.is_empty() || places::stamp(path) != row.stamp {
+                continue;
+            }
+            let Ok(facts) = worker::guarded(|| worker::glance(&Location::Path(row.path.clone()))) else {
+                continue;
+            };
+            let row = ModelRow { skills: row_of(facts).skills, ..row };
+            self.shared().state().session.put_model(&row)?;
+            let model = self.shared().entry(row, &self.shared().here());
+            self.shared().tell(AppEvent::ModelChanged { model });
+        }
+        Ok(())
     }
 
     /// Folders that are looked through, without looking.
@@ -116,9 +137,7 @@ impl App {
             there.insert(text);
             let row = known.iter().find(|row| row.path == text);
             let stamp = places::stamp(path);
-            if row
-                .is_some_and(|row| row.removed_ms.is_some() || (row.stamp == stamp && !row.stamp.is_empty()))
-            {
+            if row.is_some_and(|row| row.removed_ms.is_some() || is_known(row, &stamp)) {
                 continue;
             }
             if row.is_none() && !seen.is_new_place(path) {
@@ -224,6 +243,11 @@ impl Seen {
     fn is_new_content(&mut self, fingerprint: &str, bytes: u64) -> bool {
         self.contents.insert((fingerprint.to_owned(), bytes))
     }
+}
+
+/// Whether all is known of a file that has this stamp now. What an earlier version looked at lacks what a model can do.
+fn is_known(row: &ModelRow, stamp: &str) -> bool {
+    row.stamp == stamp && !stamp.is_empty() && (row.skills.is_some() || row.problem.is_some())
 }
 
 fn count_below(rows: &[ModelRow], root: &str) -> u32 {

@@ -10,7 +10,7 @@ use session::compress::Strategy;
 use crate::compress::Asker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::Next;
-use crate::types::FoldStrategy;
+use crate::types::{FoldStrategy, Once};
 use crate::worker::protocol::{
     ChatOptions, Fitted, GenerateRequest, LoadSpec, ModelRef, Prompt, Step, SummaryText, Wanted,
     WorkerRequest,
@@ -27,6 +27,8 @@ pub(crate) struct Setup {
     pub max_tokens: Option<usize>,
     /// Where the conversation chooses none.
     pub default: FoldStrategy,
+    /// What the answer alone was asked for otherwise.
+    pub once: Option<Once>,
     /// What calls of tools are answered with.
     pub next: Option<Box<Next>>,
 }
@@ -136,6 +138,7 @@ impl Shared {
             chat: request.chat.clone(),
             max_tokens: request.max_tokens,
             default: FoldStrategy::Summary,
+            once: None,
             next: None,
         };
         let job = Job::new(&setup.conversation, wanted, Reason::Turn(request));

@@ -20,6 +20,7 @@ mod presets;
 mod profile;
 mod remote;
 mod sending;
+mod serving;
 mod settings;
 mod tools;
 mod tree;
@@ -36,6 +37,7 @@ pub use presets::*;
 pub use profile::*;
 pub use remote::*;
 pub use sending::SendArgs;
+pub use serving::ServerState;
 pub use settings::*;
 pub use temporary::{TemporaryArgs, TemporaryMessage};
 pub use tools::*;
@@ -382,6 +384,10 @@ pub struct TurnStats {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub answered_by: Option<String>,
+    /// What it was asked for otherwise than the other answers of its conversation.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub once: Option<Once>,
 }
 
 // ---- what happens beside turns ----

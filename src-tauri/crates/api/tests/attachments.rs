@@ -8,7 +8,7 @@ use api::types::{
     Attachment, AttachmentKind, ConversationOptions, DraftArgs, DraftCount, ExportFormat, Message,
     SearchArgs, SendArgs, Source, TurnEventKind, TurnStarted, TurnStats,
 };
-use common::{Home, found_in};
+use common::{Home, again, found_in};
 use serde_json::json;
 
 mod common;
@@ -148,8 +148,8 @@ fn a_file_that_is_too_long_is_searched_and_its_passages_are_the_sources() {
     assert!(later[3].sources.iter().all(|source| !sources.contains(source)), "not twice");
 
     // Another answer to the same question has the same sources.
-    let again = app.message_regenerate(&later[1].id, None).unwrap();
-    assert!(app.watch_turn(&again.turn, 0).unwrap().flatten().count() > 0);
+    let other = app.message_regenerate(&again(&later[1].id)).unwrap();
+    assert!(app.watch_turn(&other.turn, 0).unwrap().flatten().count() > 0);
     assert_eq!(messages(&app, &id)[1].sources, sources);
     // The question written anew asks for something else of the same file.
     let edited = app.message_edit(&kept[0].id, "What does paragraph 11 say?").unwrap();

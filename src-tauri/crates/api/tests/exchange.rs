@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use api::types::{Conversation, ConversationOptions, ExportFormat, Message, Role, SendArgs, TurnStarted};
+use api::types::{
+    Conversation, ConversationOptions, ExportFormat, Message, RegenerateArgs, Role, SendArgs, TurnStarted,
+};
 use api::{App, AppConfig};
 use serde_json::{Value, json};
 
@@ -68,8 +70,9 @@ fn grown(app: &App) -> String {
     let id = first.conversation.clone();
     say(app, Some(&id), "And more?");
     end(app, &app.message_edit(&first.user_message, "Tell me of bears").unwrap());
-    end(app, &app.message_regenerate(&first.assistant_message, None).unwrap());
-    let folder = app.folder_add("Animals").unwrap();
+    let again = RegenerateArgs { message: first.assistant_message, ..RegenerateArgs::default() };
+    end(app, &app.message_regenerate(&again).unwrap());
+    let folder = app.folder_add("Animals", None).unwrap();
     app.conversation_move(&id, Some(&folder.id)).unwrap();
     app.conversation_pin(&id, true).unwrap();
     let options =

@@ -3,14 +3,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use api::places::Root;
 use api::types::{
-    AppEvent, FitArgs, FitFacts, FitVerdict, ImportArgs, ImportHow, ModelSource, ModelState, SendArgs,
+    AppEvent, FitArgs, FitFacts, FitVerdict, ImportArgs, ImportHow, ModelSkills, ModelSource, ModelState,
+    SendArgs, Thinking,
 };
 use api::{App, AppConfig};
 use engine::shape::{self, Shape};
+use io::{RealClock, RealIo};
 use serde_json::json;
+use session::{ModelRow, Session};
 
 /// A folder of its own, removed at the end.
 struct Home(PathBuf);
@@ -81,6 +85,34 @@ fn ids(app: &App) -> Vec<String> {
 
 fn import(app: &App, path: &Path, how: ImportHow) -> api::Result<api::types::ModelEntry> {
     app.model_import(&ImportArgs { path: text(path), how })
+}
+
+/// Rows of before have a blank where a model's skills are kept: a file that has not changed is asked once more.
+#[test]
+fn what_an_earlier_version_did_not_ask_of_a_file_is_asked_at_the_next_look() {
+    let home = Home::new("skills");
+    home.model("mine/found.gguf", 1);
+    let app = home.open();
+    app.model_folder_add(&text(&home.at("mine"))).unwrap();
+    app.model_add(&text(&home.model("elsewhere/named.gguf", 2))).unwrap();
+    let skills = |app: &App| {
+        let models = app.models_list().unwrap().into_iter().filter(|entry| entry.id != "starter");
+        models.map(|entry| (entry.id, entry.skills)).collect::<Vec<_>>()
+    };
+    let none = Some(ModelSkills { tools: false, thinking: Thinking::Never });
+    let known = [("found".to_owned(), none), ("named".to_owned(), none)];
+    assert_eq!(skills(&app), known);
+    drop(app);
+    let (mut before, _) = Session::open(&home.at("data"), &RealIo, Arc::new(RealClock::default())).unwrap();
+    for row in before.models().unwrap() {
+        assert!(row.skills.is_some(), "{row:?}");
+        before.put_model(&ModelRow { skills: None, ..row }).unwrap();
+    }
+    drop(before);
+    let app = home.open();
+    assert!(skills(&app).iter().all(|(_, skills)| skills.is_none()));
+    app.models_scan().unwrap();
+    assert_eq!(skills(&app), known);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::time::Duration;
 use api::limits::Bounds;
 use api::types::ErrorAction;
 use api::worker::protocol::{
-    ChatOptions, GenerateRequest, Keeping, LoadSpec, Loaded, Location, ModelRef, Prompt, Step, WorkerEvent,
-    WorkerRequest,
+    Backend, ChatOptions, GenerateRequest, Keeping, LoadSpec, Loaded, Location, ModelRef, Prompt, Step,
+    WorkerEvent, WorkerRequest,
 };
 use api::worker::{self, End};
 use engine::shape::{self, Shape};
@@ -70,10 +70,12 @@ impl Bench {
     }
 
     fn ask(&self, turn: &str, model: &ModelRef, max_tokens: usize) {
-        let load = LoadSpec {
-            machine: api::machine::Asked { threads: Some(1), ..Default::default() },
-            ..LoadSpec::default()
-        };
+        self.ask_of(turn, model, max_tokens, LoadSpec::default());
+    }
+
+    fn ask_of(&self, turn: &str, model: &ModelRef, max_tokens: usize, load: LoadSpec) {
+        let machine = api::machine::Asked { threads: Some(1), ..Default::default() };
+        let load = LoadSpec { machine, ..load };
         self.requests
             .send(WorkerRequest::Generate(Box::new(GenerateRequest {
                 turn: turn.into(),
@@ -215,6 +217,41 @@ fn a_model_that_nobody_asks_leaves_memory() {
     bench.until(|event| matches!(event, WorkerEvent::Model { id, state: Loaded::Unloaded } if id == "a"));
     bench.ask("2", &a, 2);
     assert!(is_loading(&bench.ended("2"), "a"), "asked again, it comes again");
+    bench.end();
+}
+
+/// Of the software that plays a card: it has some for each time that it is open.
+#[cfg(target_os = "linux")]
+fn n_card_threads() -> usize {
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    let names = std::fs::read_dir("/proc/self/task").unwrap().filter_map(name);
+    names.filter(|name| name.starts_with("llvmpipe-")).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_card_is_open_only_while_a_model_is_there() {
+    let bench = Bench::new("card");
+    let a = bench.model("a");
+    let cards = api::machine::cards::Asked { devices: vec!["llvmpipe".into()], ..Default::default() };
+    let load = LoadSpec { backend: Backend::Gpu, cards, ..LoadSpec::default() };
+    assert_eq!(n_card_threads(), 0, "nobody has asked anything");
+    for (turn, request) in [("1", 1), ("2", 2)] {
+        bench.ask_of(turn, &a, 2, load.clone());
+        bench.ended(turn);
+        assert!(n_card_threads() > 0, "Mesa's software plays the card: `make setup` brings it");
+        bench.clock.advance(Duration::from_secs(61));
+        bench.requests.send(WorkerRequest::KvStats { request }).unwrap();
+        bench.until(|event| matches!(event, WorkerEvent::Model { id, state: Loaded::Unloaded } if id == "a"));
+        // the event may come before the last of the model has gone
+        let start = std::time::Instant::now();
+        while n_card_threads() > 0 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the card is still open");
+            std::thread::yield_now();
+        }
+    }
     bench.end();
 }
 

@@ -8,7 +8,7 @@ use api::types::{
     ConversationOptions, Finish, Message, MessageState, SearchArgs, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted, TurnStats,
 };
-use common::{Home, found_in};
+use common::{Home, again, found_in};
 use serde_json::json;
 
 mod common;
@@ -63,13 +63,13 @@ fn messages_are_edited_and_answered_again_and_every_version_stays() {
     assert!(app.message_choose(&edited.user_message, None).unwrap().revision > changed.revision);
     assert_eq!(texts(&app, &id), after);
 
-    let again = app.message_regenerate(&first.assistant_message, None).unwrap();
-    end(&app, &again);
+    let other = app.message_regenerate(&again(&first.assistant_message)).unwrap();
+    end(&app, &other);
     assert_eq!(texts(&app, &id), before[..2], "the same question at temperature 0");
     assert_eq!(messages(&app, &id)[1].versions, 2);
-    app.message_delete(&again.assistant_message).unwrap();
+    app.message_delete(&other.assistant_message).unwrap();
     assert_eq!(texts(&app, &id), before);
-    app.message_restore(&again.assistant_message).unwrap();
+    app.message_restore(&other.assistant_message).unwrap();
     assert_eq!(texts(&app, &id), before[..2]);
     let fork = app.message_fork(&first.assistant_message).unwrap();
     assert_eq!(texts(&app, &fork.id), before[..2]);
@@ -174,8 +174,8 @@ fn conversations_have_options_of_their_own() {
     };
     app.conversation_set_options(&id, &options).unwrap();
     assert_eq!(app.conversation_get(&id).unwrap().options, options);
-    let again = app.message_regenerate(&first.user_message, None).unwrap();
-    let stats = stats(&end(&app, &again));
+    let other = app.message_regenerate(&again(&first.user_message)).unwrap();
+    let stats = stats(&end(&app, &other));
     assert!(stats.prompt_tokens > n_before && stats.generated_tokens <= 3, "{stats:?}");
     let hot = ConversationOptions { temperature: Some(9.0), ..ConversationOptions::default() };
     assert!(app.conversation_set_options(&id, &hot).unwrap_err().message().contains("0 to 2"));

@@ -21,6 +21,7 @@ pub mod sampler;
 pub mod scheduler;
 pub mod shape;
 pub mod sizes;
+pub mod skills;
 pub mod spec;
 pub mod speculate;
 pub mod stop;

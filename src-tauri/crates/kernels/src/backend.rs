@@ -36,6 +36,9 @@ pub enum Retain {
     All,
 }
 
+/// Hears how many bytes are done.
+pub type Told<'a> = &'a mut dyn FnMut(u64);
+
 /// One device with everything it keeps for one executor: plans, activations, and the KV pages of its layers.
 ///
 /// Order of calls: `upload` any time; `prepare` once; then for each batch `begin`, and `write`, `run`, `read` as the
@@ -57,6 +60,18 @@ pub trait Backend: Send {
         capacity: Capacity,
         retain: Retain,
     ) -> Result<(), KernelError>;
+
+    /// The same; a device with memory of its own tells how many bytes of weights it has brought there so far.
+    fn prepare_telling(
+        &mut self,
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        capacity: Capacity,
+        retain: Retain,
+        _told: Told,
+    ) -> Result<(), KernelError> {
+        self.prepare(graph, device, capacity, retain)
+    }
 
     /// Chooses the plan for the batch's row bucket; may allocate only when the bucket is new.
     fn begin(&mut self, batch: &Batch) -> Result<(), KernelError>;

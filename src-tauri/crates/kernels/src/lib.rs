@@ -31,7 +31,7 @@ mod tensor;
 #[cfg(test)]
 mod twins;
 
-pub use backend::{Backend, BackendKind, Retain};
+pub use backend::{Backend, BackendKind, Retain, Told};
 pub use compare::{Difference, compare};
 pub use cpu::{Cpu, CpuOptions, Resident};
 pub use effort::{Effort, Now};

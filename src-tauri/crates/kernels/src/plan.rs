@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::{Backend, Retain};
+use crate::backend::{Backend, Retain, Told};
 use crate::effort::{Effort, Now};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, Op, Retention, ValueId};
@@ -122,9 +122,29 @@ impl Executor {
     /// As `new`, with a say in which values stay readable.
     pub fn with_retain(
         graph: Graph,
+        devices: Vec<Box<dyn Backend>>,
+        capacity: Capacity,
+        retain: Retain,
+    ) -> Result<Self, KernelError> {
+        Self::prepared(graph, devices, capacity, retain, &mut |_| ())
+    }
+
+    /// As `new`; `told` hears how many bytes of weights are in devices' own memory so far.
+    pub fn telling(
+        graph: Graph,
+        devices: Vec<Box<dyn Backend>>,
+        capacity: Capacity,
+        told: Told,
+    ) -> Result<Self, KernelError> {
+        Self::prepared(graph, devices, capacity, Retain::Needed, told)
+    }
+
+    fn prepared(
+        graph: Graph,
         mut devices: Vec<Box<dyn Backend>>,
         capacity: Capacity,
         retain: Retain,
+        told: Told,
     ) -> Result<Self, KernelError> {
         if devices.len() < graph.n_devices() {
             return Err(Graph::mismatch("executor", "devices", graph.n_devices(), devices.len()));
@@ -133,8 +153,15 @@ impl Executor {
             return Err(Graph::mismatch("executor", "capacity", "at least one row", 0));
         }
         let graph = Arc::new(graph);
+        let mut n_before = 0u64;
         for (i, device) in devices.iter_mut().enumerate() {
-            device.prepare(&graph, DeviceId(i), capacity, retain)?;
+            let mut n_own = 0;
+            let mut told = |n: u64| {
+                n_own = n;
+                told(n_before + n);
+            };
+            device.prepare_telling(&graph, DeviceId(i), capacity, retain, &mut told)?;
+            n_before += n_own;
         }
         let segments = segments(&graph);
         Ok(Self {

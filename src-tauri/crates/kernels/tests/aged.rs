@@ -147,6 +147,39 @@ fn a_card_reads_both_kinds_as_the_specification_does() {
     }
 }
 
+/// Whichever page comes first, and whether there is memory for more or not.
+#[cfg(feature = "gpu")]
+#[test]
+fn a_card_makes_room_for_what_has_aged_as_it_comes() {
+    let graph = model(Shape { kv: KvDType::F16, ..SMALL }, 5);
+    let capacity = Capacity { n_aged_pages: 200, ..CAPACITY };
+    let n_exact = CAPACITY.n_pages as u32;
+    for (piece_bytes, most) in [(None, 200), (Some(650_000), 64)] {
+        let uses = kernels::gpu::Uses { piece_bytes, ..Default::default() };
+        let device = kernels::gpu::Device::open_using(&kernels::backends::Card::Any, uses).unwrap();
+        let card: Box<dyn Backend> = Box::new(kernels::gpu::Gpu::new(device));
+        let mut executor = Executor::new(graph.clone(), vec![card], capacity).unwrap();
+        let bytes =
+            |executor: &Executor, page: u32| vec![page as u8; executor.kv_layout(0, page).page_bytes()];
+        executor.kv_write_page(0, 3, &bytes(&executor, 3)).unwrap();
+        assert!(executor.kv_page(0, n_exact).unwrap().iter().all(|byte| *byte == 0), "nothing is there yet");
+        let pages = [0, 63, 64, 199].map(|at| n_exact + at);
+        for page in pages {
+            let written = executor.kv_write_page(0, page, &bytes(&executor, page));
+            match page < n_exact + most {
+                true => written.unwrap(),
+                false => assert_eq!(written.unwrap_err().code(), "kernels.gpu_memory", "{page}"),
+            }
+            // whatever became of it, what was there is there
+            let held = |before: &u32| *before <= page && *before < n_exact + most;
+            for before in [3].into_iter().chain(pages).filter(held) {
+                let expected = bytes(&executor, before);
+                assert!(*executor.kv_page(0, before).unwrap() == *expected, "{before} after {page}");
+            }
+        }
+    }
+}
+
 /// What the old pages hold is a little else than it was, and that is seen in what comes after; not much.
 #[test]
 fn aged_pages_are_read_and_hold_nearly_the_same() {

@@ -17,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{App, Error, ErrorKind, Feed};
+use api::{App, Error, ErrorKind, Feed, Serving};
 use axum::Router;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
@@ -55,6 +55,8 @@ pub struct Listening {
     pub url: String,
     /// What clients send as `Authorization: Bearer KEY`.
     pub key: String,
+    /// Seen by a window beside it. None: it could not be said, which keeps nobody from serving.
+    serving: Option<Serving>,
     stopping: Arc<Feed<()>>,
     task: Option<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -92,6 +94,10 @@ pub fn serve(app: App, options: Options) -> api::Result<Listening> {
     let address = SocketAddr::new(options.host, options.port);
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(|error| in_use(address, &error))?;
     let bound = listener.local_addr().unwrap_or(address);
+    let serving = app.serving(bound.port());
+    if let Err(error) = &serving {
+        tracing::warn!("a window beside this server will not see it: {error}");
+    }
     let stopping = Feed::new(1);
     let shared =
         Shared { app, key: key.as_str().into(), stopping: Arc::clone(&stopping), failures: Arc::default() };
@@ -106,7 +112,14 @@ pub fn serve(app: App, options: Options) -> api::Result<Listening> {
         }
     });
     tracing::info!(url = %bound, "listening");
-    Ok(Listening { url: format!("http://{bound}"), key, stopping, task: Some(task), runtime: Some(runtime) })
+    Ok(Listening {
+        url: format!("http://{bound}"),
+        key,
+        serving: serving.ok(),
+        stopping,
+        task: Some(task),
+        runtime: Some(runtime),
+    })
 }
 
 fn routes(shared: Shared) -> Router {
@@ -161,6 +174,7 @@ impl Listening {
         // A connection that doesn't end in time is cut.
         let _ = runtime.block_on(async { tokio::time::timeout(DRAIN, task).await });
         runtime.shutdown_background();
+        self.serving = None;
     }
 }
 

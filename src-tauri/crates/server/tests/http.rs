@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::types::ServerState;
 use api::{App, AppConfig};
 use serde_json::{Value, json};
 use server::{Listening, Options, serve};
@@ -116,6 +117,28 @@ fn hello(extra: &Value) -> Value {
         body[name] = value.clone();
     }
     body
+}
+
+/// A window beside the server sees that it listens, and that it is gone.
+#[test]
+fn a_server_is_seen_from_beside_it_until_it_ends() {
+    let mut server = Fixture::new("seen");
+    let asked = server.ask("POST", "/api/server_state", &json!({})).json();
+    assert_eq!(asked, json!({ "state": "running", "ports": [server.port] }));
+    let second =
+        serve(server.app.clone(), Options { port: 0, api_key: Some(KEY.into()), ..Options::default() })
+            .unwrap();
+    let ServerState::Running { ports } = server.app.server_state().unwrap() else { panic!("two listen") };
+    assert_eq!((ports.len(), ports.contains(&server.port), ports.is_sorted()), (2, true, true));
+    drop(second);
+    server.listening = None;
+    assert_eq!(server.app.server_state().unwrap(), ServerState::Off);
+    // a mark that nobody holds: its process was killed
+    std::fs::write(server.home.join("serving/8642.lock"), b"").unwrap();
+    std::fs::write(server.home.join("serving/notes.txt"), b"").unwrap();
+    assert_eq!(server.app.server_state().unwrap(), ServerState::Failed { port: 8642 });
+    let again = App::open(AppConfig { data_dir: Some(server.home.clone()), ..AppConfig::default() }).unwrap();
+    assert_eq!(again.server_state().unwrap(), ServerState::Off, "what died before is no news");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The conversations: trees of messages, of which one branch is active.
 //!
 //! Guarantees that an answer whose writer died is found as `Interrupted` with what was saved. Turns, the tree's
-//! branches and the trash have files of their own.
+//! branches, folders and the trash have files of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::{Result, SessionError};
 use crate::owner::Owner;
 use crate::table::attachment::{self, Attached};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
-use crate::table::folder::{self, FolderRow};
+use crate::table::folder;
 use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::search::{self, Hit};
 use crate::table::token_log::{self, TokenLog};
@@ -184,33 +184,6 @@ impl Session {
     /// Messages that have all of a question's words, newest first.
     pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
         search::find(&self.db, query, limit)
-    }
-
-    // ---- folders ----
-
-    pub fn folders(&self) -> Result<Vec<FolderRow>> {
-        folder::list(&self.db)
-    }
-
-    pub fn add_folder(&mut self, name: &str) -> Result<FolderRow> {
-        let row = FolderRow { id: self.new_id(), name: name.into(), created_ms: self.clock.now_utc_ms() };
-        folder::put(&self.db, &row)?;
-        Ok(row)
-    }
-
-    pub fn rename_folder(&mut self, id: &str, name: &str) -> Result<FolderRow> {
-        let row = FolderRow { name: name.into(), ..folder::get(&self.db, id)? };
-        folder::put(&self.db, &row)?;
-        Ok(row)
-    }
-
-    /// Its conversations stay, outside of any folder; they are returned.
-    pub fn remove_folder(&mut self, id: &str) -> Result<Vec<ConversationRow>> {
-        folder::get(&self.db, id)?;
-        let inside = self.conversations()?.into_iter().filter(|row| row.folder.as_deref() == Some(id));
-        let inside: Vec<_> = inside.map(|row| row.id).collect();
-        folder::remove(&self.db, id)?;
-        inside.iter().map(|id| self.conversation(id)).collect()
     }
 
     /// Into a folder, or out of any.

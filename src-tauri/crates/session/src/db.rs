@@ -48,6 +48,7 @@ const MIGRATIONS: &[&[&str]] = &[
     &[table::tool_server::CREATE],
     &[table::document::CREATE, table::attachment::CREATE],
     &[table::attachment::ADD_TOKENS],
+    &[table::folder::ADD_PARENT, table::model::ADD_SKILLS],
 ];
 
 /// Something the user should know though nothing failed.

@@ -33,12 +33,17 @@ const TABLES: &[&str] = &[
 ];
 
 /// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
-/// that is left.
+/// that is left. A folder whose parent was lost, or that lies in itself since two files were put together, is brought
+/// out of it.
 const MEND: &str = "
 INSERT INTO conversation (id, title, model, leaf, activity, created_ms, updated_ms)
     SELECT conversation, 'Recovered conversation', COALESCE(MAX(model), ''), NULL, 0, MIN(created_ms), MAX(created_ms)
     FROM message WHERE conversation NOT IN (SELECT id FROM conversation) GROUP BY conversation;
 UPDATE message SET parent = NULL WHERE parent NOT IN (SELECT id FROM message);
+UPDATE folder SET parent = NULL WHERE parent NOT IN (SELECT id FROM folder);
+UPDATE folder SET parent = NULL WHERE id NOT IN (
+    WITH RECURSIVE held(id) AS (SELECT id FROM folder WHERE parent IS NULL
+        UNION SELECT folder.id FROM folder JOIN held ON folder.parent = held.id) SELECT id FROM held);
 UPDATE conversation SET folder = NULL WHERE folder NOT IN (SELECT id FROM folder);
 UPDATE message SET gone = NULL, gone_ms = NULL WHERE gone NOT IN (SELECT id FROM message);
 DELETE FROM chunk WHERE message NOT IN (SELECT id FROM message);

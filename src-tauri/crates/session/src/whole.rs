@@ -301,7 +301,7 @@ fn folder_named(db: &Connection, name: &str, now_ms: i64, make: &dyn Fn() -> Str
     if let Some(row) = folder::list(db)?.into_iter().find(|row| row.name == name) {
         return Ok(row.id);
     }
-    let row = FolderRow { id: make(), name: name.into(), created_ms: now_ms };
+    let row = FolderRow { id: make(), name: name.into(), created_ms: now_ms, parent: None };
     folder::put(db, &row)?;
     Ok(row.id)
 }

@@ -176,8 +176,8 @@ fn folders_hold_conversations_and_let_them_go() {
     let folder = Folder::new("folders");
     let mut session = folder.session();
     let first = say(&mut session, None, "Q", "A");
-    let work = session.add_folder("work").unwrap();
-    session.add_folder("Alpha").unwrap();
+    let work = session.add_folder("work", None).unwrap();
+    session.add_folder("Alpha", None).unwrap();
     session.move_to(&first.conversation, Some(&work.id)).unwrap();
     session.set_pinned(&first.conversation, true).unwrap();
     drop(session);
@@ -187,7 +187,7 @@ fn folders_hold_conversations_and_let_them_go() {
     let names: Vec<_> = session.folders().unwrap().into_iter().map(|row| row.name).collect();
     assert_eq!(names, ["Alpha", "work"]);
     assert_eq!(session.move_to(&first.conversation, Some("x")).unwrap_err().code(), "session.not_found");
-    let inside = session.remove_folder(&work.id).unwrap();
+    let inside = session.remove_folder(&work.id).unwrap().conversations;
     assert_eq!((inside.len(), inside[0].folder.as_deref()), (1, None));
     assert_eq!(branch(&session, &first.conversation).len(), 2);
 }

@@ -23,6 +23,7 @@ import { ScanState } from '../state/scan.svelte';
 import { PresetsState } from '../state/presets.svelte';
 import { PromptsState } from '../state/prompts.svelte';
 import { SearchState } from '../state/search.svelte';
+import { LocalServer } from '../state/server.svelte';
 import { SettingsState } from '../state/settings.svelte';
 import { TEMPORARY } from '../state/temporary';
 import { ToolsState } from '../state/tools.svelte';
@@ -59,6 +60,7 @@ export class Inglenook {
   readonly library: LibraryState;
   readonly models: ModelsState;
   readonly scan: ScanState;
+  readonly server: LocalServer;
   readonly presets: PresetsState;
   readonly prompts: PromptsState;
   readonly profile: ProfileState;
@@ -112,6 +114,7 @@ export class Inglenook {
     this.library = new LibraryState(backend);
     this.models = new ModelsState(backend);
     this.scan = new ScanState(backend);
+    this.server = new LocalServer(backend);
     this.presets = new PresetsState(backend);
     this.prompts = new PromptsState(backend);
     this.profile = new ProfileState(backend);
@@ -182,7 +185,8 @@ export class Inglenook {
 
   readonly deleteConversation = (id: string) => keeping.deleteConversation(this, id);
   readonly print = (id: string) => keeping.print(this, id);
-  readonly addFolder = (inside: string | null = null) => keeping.addFolder(this, inside);
+  readonly addFolder = (inside: string | null = null, parent: string | null = null) =>
+    keeping.addFolder(this, inside, parent);
   readonly openMessage = (id: string, message: string) => keeping.openMessage(this, id, message);
   readonly branchOff = (message: string) => keeping.branchOff(this, message);
   readonly deleteMessage = (message: string) => keeping.deleteMessage(this, message);
@@ -245,6 +249,7 @@ export class Inglenook {
       applySettings(this);
       void this.attached.check();
       void this.instruments.weigh();
+      void this.server.ask();
     } catch (thrown) {
       this.failure = asErrorInfo(thrown);
     }

@@ -79,10 +79,14 @@ export async function removeModel(app: Inglenook, model: ModelEntry): Promise<vo
   });
 }
 
-/** A folder whose name is to be written; with a conversation in it, if one is named. */
-export async function addFolder(app: Inglenook, conversation: string | null): Promise<void> {
+/** A folder whose name is to be written; with a conversation in it, and in a folder, if they are named. */
+export async function addFolder(
+  app: Inglenook,
+  conversation: string | null,
+  parent: string | null,
+): Promise<void> {
   await app.attempt(async () => {
-    const folder = await app.folders.add(t('common.new_folder'));
+    const folder = await app.folders.add(t('common.new_folder'), parent);
     if (conversation !== null) await app.conversations.move(conversation, folder.id);
     app.ui.renaming = folder.id;
   });

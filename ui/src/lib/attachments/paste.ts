@@ -1,7 +1,7 @@
 /** What is pasted or dropped: files, a text too long to stand in the message box, or nothing special. */
 
 /** A text with more characters becomes a file of its own. */
-export const LONG_TEXT = 2000;
+export const LONG_TEXT = 2500;
 
 export type Pasted =
   | { readonly type: 'files'; readonly files: readonly File[] }

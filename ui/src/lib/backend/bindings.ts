@@ -426,7 +426,11 @@ is_about?: boolean,
 /**
  * The host that answered, where it was not this machine.
  */
-answered_by?: string | null, };
+answered_by?: string | null, 
+/**
+ * What it was asked for otherwise than the other answers of its conversation.
+ */
+once?: Once | null, };
 
 export type SettingKind = { "kind": "number", min: number, max: number, step: number, } | { "kind": "integer", min: number, max: number, 
 /**
@@ -491,6 +495,11 @@ contexts: number, pages: KvPool, window_pages: KvPool, states: KvPool,
  * Of those that keep everything, in fewer bits.
  */
 aged_pages: KvPool, };
+
+/**
+ * Whether a server of this data folder listens.
+ */
+export type ServerState = { "state": "off" } | { "state": "running", ports: Array<number>, } | { "state": "failed", port: number, };
 
 /**
  * Main memory, as the system counts it. Absent: it doesn't say.
@@ -732,7 +741,11 @@ message: string,
 /**
  * Library id; absent: the conversation's model.
  */
-model?: string | null, };
+model?: string | null, 
+/**
+ * For this answer alone, over what the conversation has.
+ */
+once?: Once | null, };
 
 export type MessageArgs = { message: string, };
 
@@ -750,11 +763,38 @@ export type MoveArgs = { id: string,
  */
 folder: string | null, };
 
-export type Folder = { id: string, name: string, };
+export type Folder = { id: string, name: string, 
+/**
+ * The folder it lies in; null: none.
+ */
+parent: string | null, };
 
-export type NameArgs = { name: string, };
+export type FolderAddArgs = { name: string, 
+/**
+ * The folder it lies in; absent: none.
+ */
+parent?: string | null, };
 
 export type FolderNameArgs = { id: string, name: string, };
+
+export type FolderMoveArgs = { id: string, 
+/**
+ * Null: out of any folder.
+ */
+parent: string | null, };
+
+/**
+ * What one answer is asked for otherwise than the others of its conversation; what is absent is as they are.
+ */
+export type Once = { temperature: number | null, top_p: number | null, seed: number | null, 
+/**
+ * Whether it thinks, for models that can be told; as the setting `thinking`.
+ */
+thinking: string | null, 
+/**
+ * How long it thinks, for models that know grades; as the setting `reasoning_effort`.
+ */
+effort: string | null, };
 
 export type SearchArgs = { 
 /**
@@ -864,6 +904,20 @@ export type ModelSource = "built_in" | "file" | "owned" | "hub_cache" | "lm_stud
 
 export type ModelState = { "state": "unloaded" } | { "state": "loading", fraction: number, } | { "state": "ready" } | { "state": "unusable", error: ErrorInfo, };
 
+/**
+ * What a model can do beside answering, as its chat template tells.
+ */
+export type ModelSkills = { 
+/**
+ * It can be told of tools.
+ */
+tools: boolean, thinking: Thinking, };
+
+/**
+ * Whether a model thinks before it answers, and what it can be told of that.
+ */
+export type Thinking = "never" | "always" | "switched" | "graded";
+
 export type ModelEntry = { id: string, name: string, source: ModelSource, path: string | null, bytes: number, architecture: string, parameters: number, 
 /**
  * The dtype most weights have, such as `Q4_K`.
@@ -892,7 +946,11 @@ fit: ModelFit | null,
 /**
  * It makes vectors of texts and does not answer.
  */
-embeds: boolean, };
+embeds: boolean, 
+/**
+ * Absent: nobody says; another server has it, or its file was not looked at for it yet.
+ */
+skills?: ModelSkills | null, };
 
 /**
  * Whether a model runs on this computer.
@@ -1724,8 +1782,9 @@ export type Calls = {
   trash_list: { args: NoArgs; result: Array<ConversationSummary> };
   trash_empty: { args: NoArgs; result: Count };
   folders_list: { args: NoArgs; result: Array<Folder> };
-  folder_add: { args: NameArgs; result: Folder };
+  folder_add: { args: FolderAddArgs; result: Folder };
   folder_rename: { args: FolderNameArgs; result: Folder };
+  folder_move: { args: FolderMoveArgs; result: Folder };
   folder_remove: { args: IdArgs; result: null };
   export: { args: ExportArgs; result: Exported };
   export_name: { args: ExportArgs; result: FileName };
@@ -1760,6 +1819,7 @@ export type Calls = {
   checkpoint_remove: { args: IdArgs; result: null };
   kv_stats: { args: NoArgs; result: KvInfo };
   machine_memory: { args: NoArgs; result: MemoryInfo };
+  server_state: { args: NoArgs; result: ServerState };
   profile: { args: NoArgs; result: ProfileInfo };
   profile_switch: { args: ProfileSwitchArgs; result: ProfileInfo };
   profile_trace: { args: ProfileTraceArgs; result: Exported };

@@ -15,6 +15,32 @@ export const factsOf = (model: Facts): string[] =>
       : '',
   ].filter(Boolean);
 
+export interface Skill {
+  readonly key: string;
+  readonly name: string;
+  readonly help: string;
+}
+
+/** What it can do beside answering, as far as that is known. */
+export function skillsOf({ skills }: Pick<ModelEntry, 'skills'>): Skill[] {
+  if (!skills) return [];
+  const { tools, thinking } = skills;
+  return [
+    ...(tools
+      ? [{ key: 'tools', name: t('models.skill_tools'), help: t('models.tools_help') }]
+      : []),
+    ...(thinking === 'never'
+      ? []
+      : [
+          {
+            key: 'thinking',
+            name: t('models.skill_thinking'),
+            help: t(`models.thinking_${thinking}`),
+          },
+        ]),
+  ];
+}
+
 export const sourceName = (source: ModelSource): string => t(`models.source_${source}`);
 
 export interface ModelGroup {

@@ -30,6 +30,7 @@ type SectionKey = (typeof KNOWN)[number]['key'];
 
 export const PANELS = [
   'Tools',
+  'Local server',
   'Providers',
   'Privacy & network',
   'Shortcuts',

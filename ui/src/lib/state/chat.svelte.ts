@@ -109,11 +109,13 @@ export class ChatState {
     return this.#begin(() => this.#backend.call('message_edit', { message, text }));
   }
 
-  /** Another version of an answer, by the conversation's model or another. */
-  regenerate(message: string, model: string | null = null): Promise<boolean> {
+  /** Another version of an answer, by the conversation's model or another, with other settings for it alone. */
+  regenerate(message: string, model: string | null = null, once?: api.Once): Promise<boolean> {
     const again = this.temporary ? upTo(this.shown, message) : null;
     if (again) return this.#ask(again, model);
-    return this.#begin(() => this.#backend.call('message_regenerate', { message, model }));
+    return this.#begin(() =>
+      this.#backend.call('message_regenerate', { message, model, ...(once && { once }) }),
+    );
   }
 
   /** Another version of an answer: another token in one place, and on from it. */

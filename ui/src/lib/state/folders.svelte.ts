@@ -1,9 +1,11 @@
-/** The folders that conversations lie in, as the application said last. */
+/** The folders that conversations and other folders lie in, as the application said last. */
 import type { Backend } from '../backend/backend';
 import type { AppEvent, Folder } from '../backend/bindings';
+import { treeOf } from './folder-tree';
 
 export class FoldersState {
   list = $state.raw<readonly Folder[]>([]);
+  readonly tree = $derived(treeOf(this.list));
 
   readonly #backend: Backend;
 
@@ -20,8 +22,9 @@ export class FoldersState {
     else if (event.type === 'folder_removed') this.#drop(event.id);
   }
 
-  async add(name: string): Promise<Folder> {
-    const folder = await this.#backend.call('folder_add', { name });
+  /** In another folder, or in none. */
+  async add(name: string, parent: string | null = null): Promise<Folder> {
+    const folder = await this.#backend.call('folder_add', { name, parent });
     this.#put(folder);
     return folder;
   }
@@ -30,7 +33,12 @@ export class FoldersState {
     this.#put(await this.#backend.call('folder_rename', { id, name }));
   }
 
-  /** Its conversations stay. */
+  /** Into another folder, or out of any, with all that lies in it. */
+  async move(id: string, parent: string | null): Promise<void> {
+    this.#put(await this.#backend.call('folder_move', { id, parent }));
+  }
+
+  /** What lies in it stays, and lies where it lay. */
   async remove(id: string): Promise<void> {
     await this.#backend.call('folder_remove', { id });
     this.#drop(id);

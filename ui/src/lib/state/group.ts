@@ -1,5 +1,6 @@
 /** Conversations by the day of their last change, as a person would say it. */
 import type { ConversationSummary, Folder } from '../backend/bindings';
+import { treeOf, type FolderNode } from './folder-tree';
 
 export type GroupName = 'today' | 'yesterday' | 'week' | 'month' | 'older';
 
@@ -29,10 +30,9 @@ export function groupByDate(list: readonly ConversationSummary[], nowMs: number)
 
 export interface Arranged {
   readonly pinned: readonly ConversationSummary[];
-  readonly folders: readonly {
-    readonly folder: Folder;
-    readonly conversations: readonly ConversationSummary[];
-  }[];
+  readonly folders: readonly FolderNode[];
+  /** Conversations by the folder they lie in. */
+  readonly inside: ReadonlyMap<string, readonly ConversationSummary[]>;
   readonly groups: readonly Group[];
 }
 
@@ -45,12 +45,13 @@ export function arrange(
   const sorted = [...list].sort((a, b) => b.activity - a.activity);
   const known = new Set(folders.map((folder) => folder.id));
   const loose = sorted.filter((it) => !it.pinned);
+  const inside = new Map(
+    folders.map(({ id }) => [id, loose.filter((it) => it.folder === id)] as const),
+  );
   return {
     pinned: sorted.filter((it) => it.pinned),
-    folders: folders.map((folder) => ({
-      folder,
-      conversations: loose.filter((it) => it.folder === folder.id),
-    })),
+    folders: treeOf(folders),
+    inside,
     groups: groupByDate(
       loose.filter((it) => it.folder === null || !known.has(it.folder)),
       nowMs,

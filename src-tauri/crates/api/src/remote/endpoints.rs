@@ -370,6 +370,7 @@ fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) 
         disk_bytes: 0,
         fit: None,
         embeds: false,
+        skills: None,
     }
 }
 

@@ -12,7 +12,7 @@ pub static ROWS: &[Setting] = &[
         key: "kv_aging",
         section: CONTEXTS,
         label: "Old parts of long contexts",
-        help: "Kept in 8-bit blocks they take about half the memory, and answers may differ a little. Only contexts of 16 or 32 bits age. A graphics card sets room for both kinds aside from the start.",
+        help: "Kept in 8-bit blocks they take about half the memory, and answers may differ a little. Only contexts of 16 or 32 bits age. A graphics card keeps the room of what was exact, and makes more for what ages.",
         kind: || {
             choice(&[
                 ("off", "Stay exact"),

@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mcp::{Stop, was_stopped};
 use crate::summaries::Setup;
-use crate::types::{AppEvent, FoldStrategy, ToolCall, ToolRun, ToolRunState};
+use crate::types::{AppEvent, FoldStrategy, Once, ToolCall, ToolRun, ToolRunState};
 use crate::worker::protocol::{GenerateRequest, WorkerRequest};
 use crate::{Place, Shared, State, chat};
 
@@ -41,6 +41,8 @@ pub(crate) struct Next {
     pub default: FoldStrategy,
     /// Rounds since the user said something.
     pub round: u32,
+    /// What these answers alone are asked for otherwise.
+    pub once: Option<Once>,
 }
 
 /// Calls of one answer that have not all ended.
@@ -65,6 +67,7 @@ impl Next {
             chat: self.request.chat.clone(),
             max_tokens: self.request.max_tokens,
             default: self.default,
+            once: self.once.clone(),
             next: (!self.offer.tools.is_empty()).then(|| Box::new(self.clone())),
         }
     }

@@ -75,6 +75,32 @@ pub struct ModelEntry {
     pub fit: Option<Box<ModelFit>>,
     /// It makes vectors of texts and does not answer.
     pub embeds: bool,
+    /// Absent: nobody says; another server has it, or its file was not looked at for it yet.
+    #[ts(optional = nullable)]
+    pub skills: Option<ModelSkills>,
+}
+
+/// What a model can do beside answering, as its chat template tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ModelSkills {
+    /// It can be told of tools.
+    pub tools: bool,
+    pub thinking: Thinking,
+}
+
+/// Whether a model thinks before it answers, and what it can be told of that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinking {
+    /// As far as anybody knows.
+    #[default]
+    Never,
+    /// It does, or may; it can't be told whether.
+    Always,
+    /// It can be told to, and not to.
+    Switched,
+    /// It can be told how long.
+    Graded,
 }
 
 /// Whether a model runs on this computer.

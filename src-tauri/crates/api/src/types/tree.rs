@@ -41,7 +41,7 @@ pub struct EditArgs {
     pub text: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct RegenerateArgs {
     /// An answer, or the question to answer again.
@@ -50,6 +50,24 @@ pub struct RegenerateArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub model: Option<String>,
+    /// For this answer alone, over what the conversation has.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub once: Option<Once>,
+}
+
+/// What one answer is asked for otherwise than the others of its conversation; what is absent is as they are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default, deny_unknown_fields)]
+pub struct Once {
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    #[ts(type = "number | null")]
+    pub seed: Option<u64>,
+    /// Whether it thinks, for models that can be told; as the setting `thinking`.
+    pub thinking: Option<String>,
+    /// How long it thinks, for models that know grades; as the setting `reasoning_effort`.
+    pub effort: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -87,12 +105,26 @@ pub struct MoveArgs {
 pub struct Folder {
     pub id: String,
     pub name: String,
+    /// The folder it lies in; null: none.
+    pub parent: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
-pub struct NameArgs {
+pub struct FolderAddArgs {
     pub name: String,
+    /// The folder it lies in; absent: none.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub parent: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct FolderMoveArgs {
+    pub id: String,
+    /// Null: out of any folder.
+    pub parent: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use engine::arch;
 use engine::sizes::Sizes;
+use engine::skills::Skills;
 use engine::tokenizer::Tokenizer;
 use weights::{Container, WeightFile};
 
@@ -65,6 +66,8 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         disk_bytes: file.len_bytes(),
         fingerprint: file.fingerprint(),
         sizes,
+        // A template that can't be read is told of when the model is loaded: the file is no worse for a list.
+        skills: Skills::of(file).unwrap_or_default(),
     })
 }
 

@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use api::types::RegenerateArgs;
 use api::{App, AppConfig};
 use serde_json::{Value, json};
 
@@ -31,6 +32,11 @@ impl Home {
         }
         app
     }
+}
+
+/// Another version of an answer, and nothing else.
+pub fn again(message: &str) -> RegenerateArgs {
+    RegenerateArgs { message: message.into(), ..RegenerateArgs::default() }
 }
 
 /// Files below `folder` that have `needle` in them. One that goes meanwhile, as a database's log does, has nothing.

@@ -31,8 +31,10 @@ use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
-/// Share of the progress that is done when the spec stands, and when all weights are where they belong.
+/// Share of the progress that is done when the spec stands, when all weights are read that go to a card after that, and
+/// when all are where they belong.
 const CHECKED: f32 = 0.05;
+const READ: f32 = 0.4;
 const UPLOADED: f32 = 0.9;
 
 /// Where a graphics card is asked for and can't take the model, less is asked of it; where it isn't there, or can't take
@@ -90,24 +92,24 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
     let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
     let devices = backends(&kinds, options)?;
-    let mut upload = Upload::new(&placed, &devices, n_weight_bytes, progress);
+    let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
+    let mut upload = Upload::new(&placed, &devices, (n_weight_bytes, until), progress);
     upload.reading = Reading::of(&file, options);
     let (words, graph) = meanwhile(
         || Words::read(&file, &spec),
         || decoder::build(&spec, &placement, options.kv, &mut upload),
     );
     let (Words { tokenizer, template }, graph) = (words?, graph?);
-    progress(UPLOADED);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
-    let n_devices = devices.len();
     let aging = if spec.looks_ahead() { Aging::Off } else { options.kv_aging };
+    let n_devices = devices.len();
     let asked = Asked { graph: &graph, n_devices, spec: &spec, options, aging, n_ctx, n_weight_bytes };
     let Room { geometry, capacity } = asked.room()?;
-    let executor = Executor::new(graph, devices, capacity)?;
-    let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
+    let told = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
+    let executor = Executor::telling(graph, devices, capacity, told)?;
     let fingerprint = file.fingerprint();
-    let identity = identity(&fingerprint, &spec, &layer_kinds, options, &executor)?;
+    let identity = identity(&fingerprint, &spec, &of_layers(&placement, &kinds), options, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
     let info = ModelInfo {
         fingerprint,
@@ -211,12 +213,11 @@ impl Source {
         let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
         let devices = backends(&kinds, options)?;
         let progress = &mut |_| {};
-        let mut upload = Upload::new(placed, &devices, n_weight_bytes, progress);
+        let mut upload = Upload::new(placed, &devices, (n_weight_bytes, UPLOADED), progress);
         upload.additions = additions;
         let graph = decoder::build(spec, &placement, options.kv, &mut upload)?;
         let executor = Executor::new(graph, devices, capacity)?;
-        let layer_kinds: Vec<BackendKind> = placement.layers.iter().map(|device| kinds[device.0]).collect();
-        let identity = identity(fingerprint, spec, &layer_kinds, options, &executor)?;
+        let identity = identity(fingerprint, spec, &of_layers(&placement, &kinds), options, &executor)?;
         Ok((executor, identity))
     }
 }
@@ -342,6 +343,11 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
     kinds.iter().map(open).collect()
 }
 
+/// What computes each layer.
+fn of_layers(placement: &Placement, kinds: &[BackendKind]) -> Vec<BackendKind> {
+    placement.layers.iter().map(|device| kinds[device.0]).collect()
+}
+
 fn identity(
     fingerprint: &str,
     spec: &ModelSpec,
@@ -379,6 +385,10 @@ fn identity(
     })
 }
 
+fn share(n_done: u64, n_all: u64) -> f32 {
+    (n_done as f32 / n_all.max(1) as f32).min(1.0)
+}
+
 /// Brings tensors to their devices as the decoder asks for them, and says how far it is.
 struct Upload<'a> {
     placed: &'a [Placed],
@@ -387,6 +397,8 @@ struct Upload<'a> {
     reading: Reading,
     n_weight_bytes: u64,
     n_done: u64,
+    /// the share of the progress that is done at the end
+    until: f32,
     progress: &'a mut dyn FnMut(f32),
 }
 
@@ -418,11 +430,11 @@ impl<'a> Upload<'a> {
     fn new(
         placed: &'a [Placed],
         devices: &'a [Box<dyn Backend>],
-        n_weight_bytes: u64,
+        (n_weight_bytes, until): (u64, f32),
         progress: &'a mut dyn FnMut(f32),
     ) -> Self {
         let (additions, reading) = (&[][..], Reading::WhenNeeded);
-        Self { placed, additions, devices, reading, n_weight_bytes, n_done: 0, progress }
+        Self { placed, additions, devices, reading, n_weight_bytes, n_done: 0, until, progress }
     }
 }
 
@@ -449,8 +461,8 @@ impl Weights for Upload<'_> {
             self.n_done += part.data.len() as u64;
             tensors.push(self.devices[device.0].upload(&part.view())?);
         }
-        let share = (self.n_done as f32 / self.n_weight_bytes.max(1) as f32).min(1.0);
-        (self.progress)(CHECKED + share * (UPLOADED - CHECKED));
+        let share = share(self.n_done, self.n_weight_bytes);
+        (self.progress)(CHECKED + share * (self.until - CHECKED));
         Ok(tensors)
     }
 

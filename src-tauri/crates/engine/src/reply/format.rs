@@ -196,6 +196,13 @@ impl ReplyFormat {
         }
     }
 
+    /// Whether a template shows its model how to write reasoning, or what is expected of replies with it.
+    pub(crate) fn reasons_in(template: &str) -> bool {
+        let own = STYLES.iter().filter(|style| template.contains(style.sign));
+        let own = own.filter_map(|style| style.reasoning).map(|(open, _)| open);
+        REASONING.iter().map(|(open, _, _)| *open).chain(own).any(|open| template.contains(open.trim_end()))
+    }
+
     pub fn has_messages(&self) -> bool {
         self.messages.is_some()
     }

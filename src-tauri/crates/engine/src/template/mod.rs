@@ -4,6 +4,7 @@
 //! bounded. Beside the text, rendering tells which stretches of it are the words of people, files and tools, so
 //! that control tokens typed there stay text.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -96,6 +97,12 @@ impl ChatTemplate {
     /// The template as it stood in the file.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Names that it asks for: all that it is not given by itself.
+    pub fn variables(&self) -> HashSet<String> {
+        let template = self.environment.get_template(NAME);
+        template.map(|template| template.undeclared_variables(false)).unwrap_or_default()
     }
 
     fn render_text(&self, input: &RenderInput<'_>, messages: &[Value], tools: &Value) -> Result<String> {

@@ -21,14 +21,16 @@ pub enum IsaLevel {
     Neon,
     /// NEON with the dot product of bytes
     NeonDot,
+    /// `NeonDot` with the matrix product of bytes (I8MM)
+    NeonI8mm,
 }
 
-/// Forces a level: `portable`, `avx2`, `avx_vnni`, `avx512`, `neon` or `neon_dot`.
+/// Forces a level: `portable`, `avx2`, `avx_vnni`, `avx512`, `neon`, `neon_dot` or `neon_i8mm`.
 pub const ISA_VARIABLE: &str = "INGLENOOK_ISA";
 
 impl IsaLevel {
-    pub const ALL: [Self; 6] =
-        [Self::Portable, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon, Self::NeonDot];
+    pub const ALL: [Self; 7] =
+        [Self::Portable, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon, Self::NeonDot, Self::NeonI8mm];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,6 +40,7 @@ impl IsaLevel {
             Self::Avx512 => "avx512",
             Self::Neon => "neon",
             Self::NeonDot => "neon_dot",
+            Self::NeonI8mm => "neon_i8mm",
         }
     }
 
@@ -87,15 +90,17 @@ impl IsaLevel {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vnni")
             }
-            Self::Neon | Self::NeonDot => false,
+            Self::Neon | Self::NeonDot | Self::NeonI8mm => false,
         }
     }
 
     #[cfg(target_arch = "aarch64")]
     pub fn is_present(self) -> bool {
+        let dot = std::arch::is_aarch64_feature_detected!("dotprod");
         match self {
             Self::Portable | Self::Neon => true,
-            Self::NeonDot => std::arch::is_aarch64_feature_detected!("dotprod"),
+            Self::NeonDot => dot,
+            Self::NeonI8mm => dot && std::arch::is_aarch64_feature_detected!("i8mm"),
             Self::Avx2 | Self::AvxVnni | Self::Avx512 => false,
         }
     }
@@ -129,7 +134,7 @@ impl<F: Copy> Levels<F> {
             IsaLevel::Portable => self.portable,
             IsaLevel::Avx2 | IsaLevel::AvxVnni => self.avx2,
             IsaLevel::Avx512 => self.avx512,
-            IsaLevel::Neon | IsaLevel::NeonDot => self.neon,
+            IsaLevel::Neon | IsaLevel::NeonDot | IsaLevel::NeonI8mm => self.neon,
         }
     }
 }
@@ -224,4 +229,16 @@ pub fn brand() -> [u8; 48] {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else whatever is tested at a level would pass where an emulator lacks its instructions.
+    #[test]
+    fn the_level_that_the_environment_asks_for_is_here() {
+        let level = IsaLevel::from_env().expect("a level of this processor");
+        assert!(level.is_present());
+    }
 }

@@ -1,6 +1,8 @@
 //! What a card keeps of sequences: pages of keys and values, and recurrent states, a buffer for each layer. Pages lie
-//! as on the CPU, so that whoever reads or moves them need not know where they were.
+//! as on the CPU, so that whoever reads or moves them need not know where they were. Those that are written token by
+//! token have their room from the start; for those that have aged it is made as they come.
 
+use super::State;
 use super::device::Device;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, Retention};
@@ -21,9 +23,24 @@ pub struct Pages {
     pub page_bytes: u64,
     /// pages that are written token by token: others have higher numbers
     pub n_exact: u32,
-    /// of a page that has aged; None: the layer has none
-    pub aged_page_bytes: Option<u64>,
+    /// None: the layer has none
+    pub aged: Option<AgedPages>,
 }
+
+/// Those of a layer that have aged.
+#[derive(Clone, Copy)]
+pub struct AgedPages {
+    pub page_bytes: u64,
+    /// that there is room for
+    n: u32,
+    /// that there may be
+    most: u32,
+}
+
+/// Aged pages that room is made for at least: those of eight stretches.
+const FEWEST_AGED: u32 = 64;
+
+const CONTEXT: &str = "the context (KV cache)";
 
 impl Pages {
     /// Where aged pages begin. (bytes)
@@ -33,12 +50,31 @@ impl Pages {
 
     /// Where a page begins, and its length. (bytes)
     pub fn place(&self, page: u32) -> (u64, u64) {
-        match self.aged_page_bytes {
-            Some(n_bytes) if page >= self.n_exact => {
-                (self.first_aged() + u64::from(page - self.n_exact) * n_bytes, n_bytes)
+        match self.aged {
+            Some(AgedPages { page_bytes, .. }) if page >= self.n_exact => {
+                (self.first_aged() + u64::from(page - self.n_exact) * page_bytes, page_bytes)
             }
             Some(_) | None => (u64::from(page) * self.page_bytes, self.page_bytes),
         }
+    }
+
+    fn has_room(&self, page: u32) -> bool {
+        self.aged.is_none_or(|aged| page < self.n_exact.saturating_add(aged.n))
+    }
+
+    /// Room for a page that has none, and for as many more as there are: what is there moves into a larger buffer.
+    /// Nothing may be bound to the old one any more. Errors: no memory, and all is as it was.
+    fn make_room(&mut self, gpu: &Device, page: u32) -> Result<(), KernelError> {
+        let Some(aged) = self.aged else { return Ok(()) };
+        let wanted = page.saturating_sub(self.n_exact).saturating_add(1);
+        let n = wanted.max(aged.n.saturating_mul(2)).max(FEWEST_AGED).min(aged.most);
+        let buffer = gpu.storage(CONTEXT, self.first_aged() + u64::from(n) * aged.page_bytes)?;
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(&self.buffer, 0, &buffer, 0, self.buffer.size().min(buffer.size()));
+        gpu.queue.submit([encoder.finish()]);
+        (self.buffer, self.aged) = (buffer, Some(AgedPages { n, ..aged }));
+        // the old one is gone before the next layer asks for as much
+        gpu.wait()
     }
 }
 
@@ -88,6 +124,21 @@ impl Kept {
         self.states[layer].as_ref().expect("the executor asks the device that a layer is on")
     }
 
+    /// A page of a layer as bytes.
+    pub fn read_page(&self, gpu: &Device, layer: usize, page: u32) -> Result<Vec<u8>, KernelError> {
+        let pages = self.pages(layer);
+        let (at, n_bytes) = pages.place(page);
+        match pages.has_room(page) {
+            true => gpu.read_back(&pages.buffer, at, n_bytes),
+            // nothing was ever written there
+            false => Ok(vec![0; n_bytes as usize]),
+        }
+    }
+
+    fn pages_mut(&mut self, layer: usize) -> &mut Pages {
+        self.pages[layer].as_mut().expect("the executor asks the device that a layer is on")
+    }
+
     /// All layers of a kind of one page into another.
     pub fn copy_page(&self, gpu: &Device, retention: Retention, from: u32, to: u32) {
         let pages = self.pages.iter().flatten().filter(|p| p.layout.retention() == retention);
@@ -119,14 +170,35 @@ impl Kept {
     }
 }
 
+impl State {
+    /// A page of a layer, for which room is made where it is the first that has aged so far.
+    pub(super) fn write_page(
+        &mut self,
+        gpu: &Device,
+        layer: usize,
+        page: u32,
+        bytes: &[u8],
+    ) -> Result<(), KernelError> {
+        if !self.kept.pages(layer).has_room(page) {
+            // they are bound to the buffer that goes
+            self.programs.clear();
+            self.kept.pages_mut(layer).make_room(gpu, page)?;
+        }
+        let pages = self.kept.pages(layer);
+        gpu.queue.write_buffer(&pages.buffer, pages.place(page).0, bytes);
+        gpu.check()
+    }
+}
+
 fn new_pages(gpu: &Device, layout: KvLayerLayout, capacity: &Capacity) -> Result<Pages, KernelError> {
     let page_bytes = layout.page_bytes() as u64;
     let n_exact = capacity.pages(layout.retention());
-    let aged = layout.aged().filter(|_| capacity.n_aged_pages > 0);
-    let aged_page_bytes = aged.map(|layout| layout.page_bytes() as u64);
-    let aged_bytes = aged_page_bytes.unwrap_or(0).saturating_mul(capacity.n_aged_pages as u64);
-    let n_bytes = page_bytes.saturating_mul(n_exact as u64).saturating_add(aged_bytes);
-    let buffer = gpu.storage("the context (KV cache)", n_bytes)?;
-    let n_exact = u32::try_from(n_exact).unwrap_or(u32::MAX);
-    Ok(Pages { buffer, layout, page_bytes, n_exact, aged_page_bytes })
+    let buffer = gpu.storage(CONTEXT, page_bytes.saturating_mul(n_exact as u64))?;
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let aged = layout.aged().filter(|_| capacity.n_aged_pages > 0).map(|layout| AgedPages {
+        page_bytes: layout.page_bytes() as u64,
+        n: 0,
+        most: count(capacity.n_aged_pages),
+    });
+    Ok(Pages { buffer, layout, page_bytes, n_exact: count(n_exact), aged })
 }

@@ -30,6 +30,8 @@ pub struct Part {
 pub struct Matrices {
     places: HashMap<(usize, usize), usize>,
     all: Vec<Matrix>,
+    /// of their weights as files have them
+    n_bytes: u64,
     /// of what products find out on their way, and need no longer than for one layer
     scratch: Option<wgpu::Buffer>,
 }
@@ -42,6 +44,11 @@ impl Matrices {
         &self.all[at]
     }
 
+    /// Bytes of weights that were brought here so far.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
     /// Where the matrix of `tensors` is, which are of one format and shape; brought there if it isn't yet.
     pub fn put(&mut self, gpu: &Device, tensors: &[Tensor]) -> Result<usize, KernelError> {
         // the bytes of a file stay where they are while the graph holds them
@@ -50,6 +57,7 @@ impl Matrices {
             return Ok(*at);
         }
         self.all.push(upload(gpu, tensors)?);
+        self.n_bytes += tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum::<u64>();
         self.places.insert(key, self.all.len() - 1);
         Ok(self.all.len() - 1)
     }

@@ -45,7 +45,7 @@ use inputs::Inputs;
 use kept::Kept;
 use likeliest::Likeliest;
 use matrices::Matrices;
-use program::{Dispatch, Maker};
+use program::{Dispatch, Maker, fitting};
 use results::results;
 use shapes::Shapes;
 use splits::Splits;
@@ -53,7 +53,7 @@ use timing::Timer;
 use tune::Tuner;
 use values::Values;
 
-use crate::backend::{Backend, BackendKind, Retain};
+use crate::backend::{Backend, BackendKind, Retain, Told};
 use crate::effort::{Effort, Now};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, GpuFault, Moment};
@@ -122,9 +122,6 @@ impl Program {
     }
 }
 
-/// Multiplications in one submission: some 50 ms of a slow card, so that no watchdog fires and the desktop moves.
-const SUBMITTED: u64 = 20_000_000_000;
-
 impl Gpu {
     pub fn new(device: Arc<Device>) -> Self {
         Self::with_faults(device, FaultPlan::default())
@@ -184,6 +181,7 @@ impl State {
         device: DeviceId,
         capacity: Capacity,
         retain: Retain,
+        told: Told,
     ) -> Result<Self, KernelError> {
         let all: Vec<Step> =
             runs_of(graph, device).flat_map(|nodes| steps(graph, nodes, Fusion::Card(retain))).collect();
@@ -204,13 +202,13 @@ impl State {
             wanted: None,
         };
         for nodes in runs_of(graph, device) {
-            state.program(gpu, nodes)?;
+            state.program(gpu, nodes, told)?;
         }
         Ok(state)
     }
 
     /// The index of the program of a stretch of nodes; made when first asked for.
-    fn program(&mut self, gpu: &Arc<Device>, nodes: Range<usize>) -> Result<usize, KernelError> {
+    fn program(&mut self, gpu: &Arc<Device>, nodes: Range<usize>, told: Told) -> Result<usize, KernelError> {
         if let Some(at) = self.programs.iter().position(|program| program.nodes == nodes) {
             return Ok(at);
         }
@@ -232,6 +230,7 @@ impl State {
         for step in steps(&self.graph, nodes.clone(), Fusion::Card(self.retain)) {
             let first = maker.made.len();
             maker.step(&step)?;
+            told(maker.matrices.n_bytes());
             made.push((step, first..maker.made.len()));
         }
         let output = self.graph.output();
@@ -257,14 +256,8 @@ impl State {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut rest = dispatches;
         while !rest.is_empty() {
-            let mut cost = 0;
-            let fits = |dispatch: &&Dispatch| {
-                let before = cost;
-                cost += dispatch.cost_of(batch);
-                before == 0 || cost <= SUBMITTED
-            };
-            let n = rest.iter().take_while(fits).count();
-            let (now, later) = rest.split_at(n);
+            let n_now = fitting(rest.iter().map(|dispatch| dispatch.cost_of(batch)));
+            let (now, later) = rest.split_at(n_now);
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             let mut last = None;
             now.iter().for_each(|dispatch| dispatch.go(&mut pass, batch, &mut last));
@@ -278,32 +271,6 @@ impl State {
         encoder
     }
 
-    /// Results that are no numbers, as a broken kernel may leave them.
-    fn spoil(&mut self, nodes: Range<usize>) {
-        for value in results(&self.graph, nodes, self.retain) {
-            self.values.mirror_of(value).fill(f32::NAN);
-        }
-        self.programs.iter_mut().filter_map(|program| program.likeliest.as_mut()).for_each(Likeliest::spoil);
-    }
-
-    /// Logits that are no numbers are the card's fault, or the weights': the processor will tell which.
-    fn check_output(&self, gpu: &Device, nodes: Range<usize>) -> Result<(), KernelError> {
-        let output = self.graph.output();
-        let is_here = nodes.into_iter().any(|i| self.graph.nodes()[i].output == Some(output));
-        let mut selected = self.programs.iter().filter_map(|program| program.likeliest.as_ref());
-        let is_wrong =
-            self.values.read_all(output).iter().any(|x| x.is_nan()) || selected.any(Likeliest::has_nan);
-        match is_here && is_wrong {
-            true => Err(gpu.error(GpuFault::Wrong, "its results are not numbers")),
-            false => Ok(()),
-        }
-    }
-
-    fn n_bytes(&self, value: ValueId, batch: &Batch) -> u64 {
-        let value = self.graph.value(value);
-        (batch.rows(value.rows) * value.width * size_of::<f32>()) as u64
-    }
-
     /// Encodes and submits a stretch of nodes. Bytes of values that come back.
     fn start(
         &mut self,
@@ -312,7 +279,7 @@ impl State {
         batch: &Batch,
         observer: Option<Observer>,
     ) -> Result<u64, KernelError> {
-        let at = self.program(gpu, nodes)?;
+        let at = self.program(gpu, nodes, &mut |_| ())?;
         let mut timer = self.timer.take_if(|_| observer.is_some());
         let left = match (observer, &mut timer) {
             (Some(observe), Some(timer)) => {
@@ -336,7 +303,7 @@ impl State {
         nodes: Range<usize>,
         batch: &Batch,
     ) -> Result<u64, KernelError> {
-        let at = self.program(gpu, nodes)?;
+        let at = self.program(gpu, nodes, &mut |_| ())?;
         let runs = |dispatch: &&Dispatch| dispatch.of(batch).iter().all(|n| *n > 0);
         let n_selecting = self.selects(at, batch).zip(self.programs[at].likeliest.as_ref());
         let n_selecting = n_selecting.map_or(0, |(k, likeliest)| likeliest.n_stages(k));
@@ -367,11 +334,22 @@ impl Backend for Gpu {
         capacity: Capacity,
         retain: Retain,
     ) -> Result<(), KernelError> {
+        self.prepare_telling(graph, device, capacity, retain, &mut |_| ())
+    }
+
+    fn prepare_telling(
+        &mut self,
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        capacity: Capacity,
+        retain: Retain,
+        told: Told,
+    ) -> Result<(), KernelError> {
         self.state = None;
         if self.is_checked {
             self.check(graph)?;
         }
-        self.state = Some(State::new(&self.gpu, graph, device, capacity, retain)?);
+        self.state = Some(State::new(&self.gpu, graph, device, capacity, retain, told)?);
         self.gpu.keep_pipelines();
         if self.is_checked {
             self.tuner = Tuner::new(graph, &self.gpu.trust.known());
@@ -462,15 +440,12 @@ impl Backend for Gpu {
     }
 
     fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
-        let pages = self.prepared().kept.pages(layer);
-        let (at, n_bytes) = pages.place(page);
-        Ok(Cow::Owned(self.gpu.read_back(&pages.buffer, at, n_bytes)?))
+        Ok(Cow::Owned(self.prepared().kept.read_page(&self.gpu, layer, page)?))
     }
 
     fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
-        let pages = self.prepared().kept.pages(layer);
-        self.gpu.queue.write_buffer(&pages.buffer, pages.place(page).0, bytes);
-        self.gpu.check()
+        let gpu = self.gpu.clone();
+        self.prepared_mut().write_page(&gpu, layer, page, bytes)
     }
 
     fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {

@@ -1,9 +1,10 @@
 //! Runs that somebody looks at, step by step: what each step left, or how long it took.
 
+use super::State;
 use super::buffers::floats_of;
 use super::device::Device;
+use super::program::SUBMITTED;
 use super::timing::{self, Timer};
-use super::{SUBMITTED, State};
 use crate::error::KernelError;
 use crate::graph::Op;
 use crate::plan::Batch;

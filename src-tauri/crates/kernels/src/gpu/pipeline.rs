@@ -45,9 +45,12 @@ pub struct Pipeline {
     pub layout: wgpu::BindGroupLayout,
 }
 
+/// None: it is not made yet.
+type Place = Arc<Mutex<Option<Arc<Pipeline>>>>;
+
 /// Those that a device has made so far, by name.
 pub struct Pipelines {
-    made: Mutex<HashMap<String, Arc<Pipeline>>>,
+    made: Mutex<HashMap<String, Place>>,
     /// what the driver compiled, now and before. None: it keeps nothing
     compiled: Option<wgpu::PipelineCache>,
 }
@@ -66,6 +69,12 @@ impl Pipelines {
         Self { made: Mutex::default(), compiled }
     }
 
+    /// Where the kernel of that name is, or will be.
+    fn place(&self, name: &str) -> Place {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.entry(name.to_owned()).or_default().clone()
+    }
+
     /// What the driver compiled, for the next start. None: it keeps nothing.
     pub fn compiled(&self) -> Option<Vec<u8>> {
         self.compiled.as_ref()?.get_data()
@@ -80,13 +89,14 @@ impl Device {
         variant: Variant,
     ) -> Result<Arc<Pipeline>, KernelError> {
         let name = variant.name(shader);
-        let mut made = self.pipelines.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = made.get(&name) {
+        // who wants another one need not wait while this is compiled, who wants the same does
+        let place = self.pipelines.place(&name);
+        let mut made = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = &*made {
             return Ok(pipeline.clone());
         }
         let pipeline = Arc::new(self.compile(&name, shader, variant)?);
-        made.insert(name, pipeline.clone());
-        Ok(pipeline)
+        Ok(made.insert(pipeline).clone())
     }
 
     fn compile(&self, name: &str, shader: &Shader, variant: Variant) -> Result<Pipeline, KernelError> {

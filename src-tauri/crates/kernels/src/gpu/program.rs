@@ -101,6 +101,20 @@ impl Dispatch {
     }
 }
 
+/// Multiplications in one submission: some 50 ms of a slow card, so that no watchdog fires and the desktop moves.
+pub const SUBMITTED: u64 = 20_000_000_000;
+
+/// How many of the next kernels go together, by their multiplications: at least one.
+pub fn fitting(costs: impl Iterator<Item = u64>) -> usize {
+    let mut all = 0;
+    let fits = |cost: &u64| {
+        let before = all;
+        all += cost;
+        before == 0 || all <= SUBMITTED
+    };
+    costs.take_while(fits).count()
+}
+
 /// What nodes become dispatches with.
 pub struct Maker<'a> {
     pub gpu: &'a Arc<Device>,
@@ -194,5 +208,23 @@ impl Maker<'_> {
     pub fn vector(&mut self, floats: &[f32]) -> Result<Bound, KernelError> {
         let words: Vec<u32> = floats.iter().map(|x| x.to_bits()).collect();
         Ok(Bound::Buffer(self.vectors.put(&words)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_submission_is_long_but_for_a_single_kernel() {
+        for (costs, expected) in [
+            (&[][..], 0),
+            (&[0, 0, 0], 3),
+            (&[SUBMITTED / 2, SUBMITTED / 2, 1], 2),
+            (&[0, 3 * SUBMITTED, 0, 1], 2),
+            (&[1, 3 * SUBMITTED], 1),
+        ] {
+            assert_eq!(fitting(costs.iter().copied()), expected, "{costs:?}");
+        }
     }
 }

@@ -6,8 +6,10 @@ use std::ops::Range;
 use super::State;
 use super::buffers::floats_of;
 use super::device::Device;
+use super::likeliest::Likeliest;
 use crate::backend::Retain;
 use crate::error::KernelError;
+use crate::fault::GpuFault;
 use crate::graph::{Graph, Op, ValueId};
 use crate::ops::likeliest::{Likely, of_rows};
 use crate::plan::Batch;
@@ -103,5 +105,31 @@ impl State {
                 rest = others;
             }
         })
+    }
+
+    /// Results that are no numbers, as a broken kernel may leave them.
+    pub(super) fn spoil(&mut self, nodes: Range<usize>) {
+        for value in results(&self.graph, nodes, self.retain) {
+            self.values.mirror_of(value).fill(f32::NAN);
+        }
+        self.programs.iter_mut().filter_map(|program| program.likeliest.as_mut()).for_each(Likeliest::spoil);
+    }
+
+    /// Logits that are no numbers are the card's fault, or the weights': the processor will tell which.
+    pub(super) fn check_output(&self, gpu: &Device, nodes: Range<usize>) -> Result<(), KernelError> {
+        let output = self.graph.output();
+        let is_here = nodes.into_iter().any(|i| self.graph.nodes()[i].output == Some(output));
+        let mut selected = self.programs.iter().filter_map(|program| program.likeliest.as_ref());
+        let is_wrong =
+            self.values.read_all(output).iter().any(|x| x.is_nan()) || selected.any(Likeliest::has_nan);
+        match is_here && is_wrong {
+            true => Err(gpu.error(GpuFault::Wrong, "its results are not numbers")),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn n_bytes(&self, value: ValueId, batch: &Batch) -> u64 {
+        let value = self.graph.value(value);
+        (batch.rows(value.rows) * value.width * size_of::<f32>()) as u64
     }
 }

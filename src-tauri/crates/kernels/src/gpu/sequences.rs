@@ -227,10 +227,10 @@ impl Maker<'_> {
             u32::from(is_part),
             pages.n_exact,
             words_of(pages.first_aged()),
-            words_of(pages.aged_page_bytes.unwrap_or(0)) / per_block,
+            words_of(pages.aged.map_or(0, |aged| aged.page_bytes)) / per_block,
         ];
         let kv = Bound::Buffer(Span::whole(&pages.buffer));
-        let defines = shader_defines(layout.dtype, pages.aged_page_bytes.is_some(), tile.is_wide);
+        let defines = shader_defines(layout.dtype, pages.aged.is_some(), tile.is_wide);
         let extent = Extent { groups: [(shape.n_kv_heads * blocks) as u32, 1], rows, cost };
         let bound = [Bound::Rows, Value(q), kv, sinks, out];
         self.add(i, (&shader::ATTENTION, defined(defines)), &params, &bound, extent)

@@ -1,7 +1,8 @@
 //! Whether a card is trusted: its kernels are checked against their reference when they are first used with a driver,
 //! and what came of it is noted, as is what the driver compiled.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use super::device::{AdapterInfo, Device};
 use super::{Gpu, shader};
@@ -12,6 +13,7 @@ use crate::error::KernelError;
 use crate::fault::GpuFault;
 use crate::graph::Graph;
 use crate::known::{CardKey, Known, Notebook};
+use crate::precision::Precision;
 
 impl AdapterInfo {
     /// By which what is found of it is kept: of another driver, or other kernels, everything is found out anew.
@@ -25,6 +27,9 @@ impl AdapterInfo {
         }
     }
 }
+
+/// The kernel that is wrong, if one is.
+type Outcome = Result<Option<String>, KernelError>;
 
 /// What is known of one card, and whether its kernels are checked at all.
 pub(super) struct Trust {
@@ -87,14 +92,13 @@ impl Gpu {
         if let Some(kernel) = known.imprecise.get(precision.name()) {
             return Err(self.imprecise(kernel));
         }
-        let make = || -> Box<dyn Backend> { Box::new(Self::unchecked(Arc::clone(&self.gpu))) };
-        for check in CardCheck::of(graph) {
-            let name = check.name(precision);
-            if known.right.contains(&name) {
-                continue;
-            }
-            match check.run(&make, precision)? {
-                None => self.gpu.trust.note(|known| _ = known.right.insert(name)),
+        let new: Vec<CardCheck> = CardCheck::of(graph)
+            .into_iter()
+            .filter(|check| !known.right.contains(&check.name(precision)))
+            .collect();
+        for (check, outcome) in new.iter().zip(self.outcomes(&new, precision)) {
+            match outcome? {
+                None => self.gpu.trust.note(|known| _ = known.right.insert(check.name(precision))),
                 // the same without it is another check
                 Some(kernel) if check.depends_on(precision) => {
                     let (at, wrong) = (precision.name().to_owned(), kernel.clone());
@@ -108,6 +112,33 @@ impl Gpu {
             }
         }
         Ok(())
+    }
+
+    /// What came of each check, in their order. They run side by side: most of their time a driver compiles, and it
+    /// compiles on as many cores as it is asked on.
+    fn outcomes(&self, checks: &[CardCheck], precision: Precision) -> Vec<Outcome> {
+        let gpu = &self.gpu;
+        let make = || -> Box<dyn Backend> { Box::new(Self::unchecked(Arc::clone(gpu))) };
+        let left = Mutex::new(checks.iter().enumerate());
+        let outcomes = Mutex::new(Vec::with_capacity(checks.len()));
+        let run = || {
+            let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some((at, check)) = next() {
+                let outcome = check.run(&make, precision);
+                outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
+            }
+        };
+        thread::scope(|scope| {
+            let n_threads = thread::available_parallelism().map_or(1, usize::from).min(checks.len());
+            for _ in 1..n_threads {
+                // where no more threads are to be had, there are fewer
+                let _ = thread::Builder::new().name("checks of a card".into()).spawn_scoped(scope, run);
+            }
+            run();
+        });
+        let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcomes.sort_by_key(|(at, _)| *at);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
     fn imprecise(&self, kernel: &str) -> KernelError {

@@ -1,9 +1,10 @@
-//! The table rows of every format on 64-bit ARM: NEON, and NEON with its dot product of bytes.
+//! The table rows of every format on 64-bit ARM: NEON, NEON with its dot product of bytes, and that with its matrix
+//! product.
 
 /// Rows of a format of blocks; what it does besides on other processors has no part here.
 macro_rules! matmul_rows {
     ($dtype:expr, $act:expr, $quantize:path, $format:ty $(, $few:expr)?) => {
-        /// NEON, and NEON with `sdot`.
+        /// NEON, NEON with `sdot`, and with `smmla`.
         pub static ROWS: &[$crate::matmul::MatMulRow] = &[
             $crate::matmul::MatMulRow {
                 dtype: $dtype,
@@ -19,6 +20,13 @@ macro_rules! matmul_rows {
                 quantize: $quantize.portable,
                 kernel: neon_dot,
             },
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::NeonI8mm,
+                act: $act,
+                quantize: $quantize.portable,
+                kernel: neon_i8mm,
+            },
         ];
 
         fn neon(
@@ -28,7 +36,9 @@ macro_rules! matmul_rows {
         ) {
             // SAFETY: every processor that this is compiled for has NEON.
             unsafe {
-                $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<false>>(w, acts, out)
+                $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<false, false>>(
+                    w, acts, out,
+                )
             }
         }
 
@@ -45,7 +55,29 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<true>>(
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<true, false>>(
+                        w, acts, out,
+                    )
+                }
+            }
+            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            unsafe { inner(w, acts, out) }
+        }
+
+        fn neon_i8mm(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Acts,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "neon,dotprod,i8mm")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Acts,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<true, true>>(
                         w, acts, out,
                     )
                 }

@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::matrices;
 use super::octets::{self, Octet256, Octets};
 use super::panel::{Ahead, Format, Token};
 use super::sums256::{biased_sums, finish_octet, scaled_sums};
@@ -163,7 +164,7 @@ impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
 pub struct Turned<L> {
     /// (groups, 8, rows): four bytes each
     pub w: [[[i32; MAX_ROWS]; 8]; GROUPS],
-    /// (16 elements, rows), as `Lanes::multiplier` makes them
+    /// (16 elements, rows), as `Lanes::store_scale` writes them
     pub scales: [[i32; MAX_ROWS]; SUMS],
     /// (pairs of 16 elements, rows)
     pub offsets: [[i32; MAX_ROWS]; SUMS / 2],
@@ -307,7 +308,7 @@ impl<B: Block256> Format for Blocks256<B> {
         unsafe {
             let header = B::header::<L>(rows, offset);
             for (to, scale) in turned.scales.iter_mut().zip(header.scales) {
-                L::store(to.as_mut_ptr(), L::multiplier(scale));
+                L::store_scale(to.as_mut_ptr(), scale);
             }
             for (to, offset) in turned.offsets.iter_mut().zip(header.offsets) {
                 L::store(to.as_mut_ptr(), offset);
@@ -330,11 +331,17 @@ impl<B: Block256> Format for Blocks256<B> {
         // SAFETY: the caller's: each token has the activations, scales and sums of this block; arrays of `MAX_ROWS`
         // hold any register.
         unsafe {
-            let q = |group: usize, j: usize, t: usize| {
-                let at = block * LEN + group * 32 + j * 4;
-                tokens[t].q.as_ptr().add(at).cast::<i32>().read_unaligned()
+            let sums = if L::MATRICES {
+                let at = |group: usize, i: usize| block * LEN + group * 32 + i * 8;
+                let a = |group: usize, i: usize, t: usize| matrices::two_of::<L, T>(tokens, t, at(group, i));
+                matrices::scaled_sums::<B, L, T>(turned, |_, _| L::zero(), a)
+            } else {
+                let q = |group: usize, j: usize, t: usize| {
+                    let at = block * LEN + group * 32 + j * 4;
+                    tokens[t].q.as_ptr().add(at).cast::<i32>().read_unaligned()
+                };
+                scaled_sums::<B, L, T, 1>([turned], q)[0]
             };
-            let [sums] = scaled_sums::<B, L, T, 1>([turned], q);
             let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
             for t in 0..T {
                 let (n_pairs, pairs) = pairs::<B>(&tokens[t].sums.as_chunks::<12>().0[block]);
@@ -362,8 +369,10 @@ impl<B: Block256> Format for Blocks256<B> {
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
         unsafe {
             let sums = if L::SHORT_SUMS {
-                let q = |group: usize, j: usize, t: usize| *octet.q[group][j].get_unchecked(first + t);
+                let q = |group: usize, j: usize, t: usize| octet.q[group].four(j, first + t);
                 scaled_sums::<B, L, T, P>(turned, q)
+            } else if L::MATRICES {
+                turned.map(|turned| matrices::biased_sums::<B, L, T>(turned, octet, first))
             } else {
                 biased_sums::<B, L, T, P>(turned, octet, first)
             };

@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use super::lanes::{Lanes, MAX_ROWS, RowPointers, short_run};
+use super::matrices;
 use super::octets::{self, Octet32, Octets};
 use super::panel::{Ahead, Format, Token};
 use super::sums32;
@@ -193,7 +194,8 @@ impl<B: Block32> Format for Blocks32<B> {
                 }
                 let q =
                     |j: usize, t: usize| tokens[t].q.as_ptr().add(at * LEN + j * 4).cast::<i32>().read_unaligned();
-                dots = add_block::<B, L, T, 1>([turned], block, q, [dots])[0];
+                let two = |i: usize, t: usize| matrices::two_of::<L, T>(tokens, t, at * LEN + i * 8);
+                dots = add_block::<B, L, T, 1>([turned], block, (q, two), [dots])[0];
                 let scale = L::load_f(turned.scales[block].as_ptr());
                 for t in 0..T {
                     let scale = L::mul_f(scale, L::splat_f(*tokens[t].scales.get_unchecked(at)));
@@ -243,8 +245,9 @@ impl<B: Block32> Format for Blocks32<B> {
                         dots[p][t] = bias;
                     }
                 }
-                let q = |j: usize, t: usize| *octet.q[j].get_unchecked(first + t);
-                dots = add_block::<B, L, T, P>(turned, block, q, dots);
+                let q = |j: usize, t: usize| octet.q.four(j, first + t);
+                let two = |i: usize, t: usize| matrices::two_at::<L>(octet.q.eight(i, first + t));
+                dots = add_block::<B, L, T, P>(turned, block, (q, two), dots);
                 for p in 0..P {
                     let row_scale = L::load_f(turned[p].scales[block].as_ptr());
                     for t in 0..T {
@@ -272,7 +275,8 @@ impl<B: Block32> Format for Blocks32<B> {
     }
 }
 
-/// `dots` + the products of `T` tokens with a turned block of each panel; `q` gives four activations of a token.
+/// `dots` + the products of `T` tokens with a turned block of each panel; `q` gives four activations of a token, `two`
+/// eight of it and of the next.
 ///
 /// # Safety
 /// As for `Format::tokens`.
@@ -280,9 +284,16 @@ impl<B: Block32> Format for Blocks32<B> {
 unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
     turned: [&Turned<L>; P],
     block: usize,
-    q: impl Fn(usize, usize) -> i32,
+    (q, two): (impl Fn(usize, usize) -> i32, impl Fn(usize, usize) -> L::I),
     mut dots: [[L::I; T]; P],
 ) -> [[L::I; T]; P] {
+    if L::MATRICES {
+        for p in 0..P {
+            // SAFETY: the caller's.
+            dots[p] = unsafe { matrices::add_block::<L, T>(dots[p], &turned[p].w[block], &two) };
+        }
+        return dots;
+    }
     let run = const { short_run::<L>(B::LARGEST, 8) };
     // SAFETY: the caller's.
     unsafe {

@@ -11,12 +11,46 @@ pub const LEN: usize = 8;
 /// One number for each token.
 type Each<T> = [T; LEN];
 
+/// Fours of bytes of a token that lie side by side: on 64-bit ARM two, as an instruction there multiplies eight bytes
+/// of two tokens.
+const SIDE: usize = if cfg!(target_arch = "aarch64") { 2 } else { 1 };
+
+/// 32 activations of each token: (8 / SIDE, tokens, SIDE), four bytes each.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Group([Each<[i32; SIDE]>; 8 / SIDE]);
+
+#[allow(clippy::modulo_one)] // where SIDE is one
+impl Group {
+    /// Bytes 4j..4j + 4 of token `t`.
+    ///
+    /// # Safety
+    /// There is such a token.
+    #[inline(always)]
+    pub unsafe fn four(&self, j: usize, t: usize) -> i32 {
+        // SAFETY: the caller's.
+        unsafe { self.0[j / SIDE].get_unchecked(t)[j % SIDE] }
+    }
+
+    /// Bytes 8i..8i + 8 of token `t`, and after them, on 64-bit ARM, those of the next token.
+    #[inline(always)]
+    pub fn eight(&self, i: usize, t: usize) -> *const u8 {
+        self.0[2 * i / SIDE][t..].as_ptr().cast()
+    }
+
+    #[inline(always)]
+    fn set(&mut self, t: usize, q: &[i8; 32]) {
+        for (j, q) in q.as_chunks::<4>().0.iter().enumerate() {
+            self.0[j / SIDE][t][j % SIDE] = i32::from_le_bytes(q.map(|q| q as u8));
+        }
+    }
+}
+
 /// 32 activations of `ActFormat::Q8_0` of each token.
 #[repr(C, align(64))] // whole cache lines
 #[derive(Clone, Copy, Debug)]
 pub struct Octet32 {
-    /// (8, tokens): four bytes each
-    pub q: [Each<i32>; 8],
+    pub q: Group,
     /// Their sums times −128.
     pub sums: Each<i32>,
     pub scales: Each<f32>,
@@ -26,8 +60,8 @@ pub struct Octet32 {
 #[repr(C, align(64))] // whole cache lines
 #[derive(Clone, Copy, Debug)]
 pub struct Octet256 {
-    /// (groups of 32, 8, tokens): four bytes each
-    pub q: [[Each<i32>; 8]; 8],
+    /// (groups of 32)
+    pub q: [Group; 8],
     pub scales: Each<f32>,
     /// (pairs of 32 elements, tokens): their sums, an i16 each
     pub pairs_of_32: [Each<i32>; 4],
@@ -126,7 +160,7 @@ pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
         let (scales, sums) = (acts.scale_row(first + t), acts.sum_row(first + t));
         assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
         for (b, octet) in out.iter_mut().enumerate() {
-            fours(&q[b], &mut octet.q, t);
+            octet.q.set(t, &q[b]);
             octet.scales[t] = scales[b];
             octet.sums[t] = sums[b] * -128;
         }
@@ -142,7 +176,7 @@ pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
         assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
         for (b, octet) in out.iter_mut().enumerate() {
             for (to, from) in octet.q.iter_mut().zip(q[b].as_chunks::<32>().0) {
-                fours(from, to, t);
+                to.set(t, from);
             }
             octet.scales[t] = scales[b];
             let (of_16, of_32) = (&sums[b][..8], &sums[b][8..]);
@@ -155,13 +189,5 @@ pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
                 octet.pairs_of_32[i][t] = *pair;
             }
         }
-    }
-}
-
-/// Four bytes after four to the place of token `t`.
-#[inline(always)]
-fn fours(from: &[i8; 32], to: &mut [Each<i32>; 8], t: usize) {
-    for (to, q) in to.iter_mut().zip(from.as_chunks::<4>().0) {
-        to[t] = i32::from_le_bytes(q.map(|q| q as u8));
     }
 }

@@ -417,6 +417,10 @@ unsafe fn rest_of_tokens<F: Format, L: Lanes>(
             group::<F, L, 4>(turned, acts, t, first, n, sums);
             t += 4;
         }
+        if L::MATRICES && acts.n_tokens - t >= 2 {
+            group::<F, L, 2>(turned, acts, t, first, n, sums);
+            t += 2;
+        }
         while acts.n_tokens > t {
             group::<F, L, 1>(turned, acts, t, first, n, sums);
             t += 1;

@@ -61,7 +61,8 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
             let mut dots = [[L::zero(); T]; P];
             for half in 0..2 {
                 for t in 0..T {
-                    let bias = bias::<B, L>(octet.sums[group * 2 + half].get_unchecked(first + t));
+                    let sum = L::splat(*octet.sums[group * 2 + half].get_unchecked(first + t));
+                    let bias = bias::<B, L>(sum);
                     for p in 0..P {
                         // Without scales by 16 both halves add into one.
                         let anew = half == 0 || B::SCALES_BY_16;
@@ -71,7 +72,7 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
                 for j in half * 4..half * 4 + 4 {
                     let w = turned.map(|turned| L::load(turned.w[group][j].as_ptr()));
                     for t in 0..T {
-                        let a = L::splat(*octet.q[group][j].get_unchecked(first + t));
+                        let a = L::splat(octet.q[group].four(j, first + t));
                         for p in 0..P {
                             dots[p][t] = add_dot::<L>(B::OFFSET, dots[p][t], w[p], a);
                         }
@@ -134,13 +135,13 @@ pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize>(
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn bias<B: Block256, L: Lanes>(sum: &i32) -> L::I {
+pub unsafe fn bias<B: Block256, L: Lanes>(sum: L::I) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         match B::OFFSET {
-            Offset::Four => L::shift_right_signed::<3>(L::splat(*sum)),
-            Offset::ThirtyTwo => L::splat(*sum),
-            Offset::Signed if L::SIGNED_BIAS == 128 => L::shift_left::<2>(L::splat(*sum)),
+            Offset::Four => L::shift_right_signed::<3>(sum),
+            Offset::ThirtyTwo => sum,
+            Offset::Signed if L::SIGNED_BIAS == 128 => L::shift_left::<2>(sum),
             Offset::Signed | Offset::Minima => L::zero(),
         }
     }

@@ -69,7 +69,7 @@ unsafe fn dots<B: Block32, L: Lanes, const T: usize, const P: usize>(
             }
             let w = turned.map(|turned| L::load(turned.w[block][j].as_ptr()));
             for t in 0..T {
-                let a = L::splat(*octet.q[j].get_unchecked(first + t));
+                let a = L::splat(octet.q.four(j, first + t));
                 for p in 0..P {
                     shorts[p][t] = add_dot::<B, L>(shorts[p][t], w[p], a);
                 }

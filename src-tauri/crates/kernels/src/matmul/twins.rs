@@ -191,14 +191,22 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
 /// What a dot product of bytes makes faster it makes nothing else.
 #[test]
 fn levels_that_differ_in_speed_only_give_the_same_bits() {
-    let twins = [(IsaLevel::AvxVnni, IsaLevel::Avx2), (IsaLevel::NeonDot, IsaLevel::Neon)];
+    let twins = [
+        (IsaLevel::AvxVnni, IsaLevel::Avx2),
+        (IsaLevel::NeonDot, IsaLevel::Neon),
+        (IsaLevel::NeonI8mm, IsaLevel::Neon),
+    ];
     for row in rows() {
         let Some((_, plain)) = twins.iter().find(|(level, _)| *level == row.level) else { continue };
         let plain = find(row.dtype, *plain).expect("a format has both levels or neither");
         for k in widths(row) {
-            let case = Case::new(row.dtype, 20, 13, k);
-            let bits = |row| case.fast(row, 0..20, 0..13).into_iter().map(f32::to_bits).collect::<Vec<_>>();
-            assert_eq!(bits(row), bits(plain), "{} {} k={k}", row.dtype, row.level);
+            // Tokens side by side, and of those that are left over four, two and one.
+            for n_tokens in [1, 2, 3, 13, 23] {
+                let case = Case::new(row.dtype, 20, n_tokens, k);
+                let all = |row| case.fast(row, 0..20, 0..n_tokens);
+                let bits = |row| all(row).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+                assert_eq!(bits(row), bits(plain), "{} {} k={k} tokens={n_tokens}", row.dtype, row.level);
+            }
         }
     }
 }
@@ -253,7 +261,7 @@ fn the_common_dtypes_have_a_row_at_each_vector_level() {
         BF16, F16, F32, IQ4_NL, IQ4_XS, MXFP4, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0,
     };
     let (of_integers, of_floats): (&[IsaLevel], &[IsaLevel]) = match cfg!(target_arch = "aarch64") {
-        true => (&[IsaLevel::Neon, IsaLevel::NeonDot], &[IsaLevel::Neon]),
+        true => (&[IsaLevel::Neon, IsaLevel::NeonDot, IsaLevel::NeonI8mm], &[IsaLevel::Neon]),
         false => {
             (&[IsaLevel::Avx2, IsaLevel::AvxVnni, IsaLevel::Avx512], &[IsaLevel::Avx2, IsaLevel::Avx512])
         }

@@ -200,6 +200,7 @@ mod tests {
             is_about: false,
             thought_ms: 0.0,
             answered_by: None,
+            once: None,
         };
         vec![
             TurnEventKind::Reasoning { text: "Hm.".into(), ids: vec![1] },

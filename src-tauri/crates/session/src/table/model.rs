@@ -32,6 +32,11 @@ ALTER TABLE model ADD COLUMN removed_ms INTEGER;
 ALTER TABLE model ADD COLUMN was_at TEXT;
 ";
 
+/// What a model can do beside answering.
+pub const ADD_SKILLS: &str = "
+ALTER TABLE model ADD COLUMN skills TEXT;
+";
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelRow {
     pub id: String,
@@ -57,6 +62,8 @@ pub struct ModelRow {
     pub stamp: String,
     /// JSON of the layer above: what it takes in memory.
     pub sizes: Option<String>,
+    /// JSON of the layer above: what it can do. None: nobody has looked.
+    pub skills: Option<String>,
     /// JSON of the layer above: why it can't be used.
     pub problem: Option<String>,
     /// In the trash since.
@@ -66,7 +73,7 @@ pub struct ModelRow {
 }
 
 const COLUMNS: &str = "id, name, path, bytes, architecture, parameters, dtype, context_length, added_ms, source, root, \
-     files, disk_bytes, fingerprint, stamp, sizes, problem, removed_ms, was_at";
+     files, disk_bytes, fingerprint, stamp, sizes, problem, removed_ms, was_at, skills";
 
 fn from_row(row: &Row) -> rusqlite::Result<ModelRow> {
     Ok(ModelRow {
@@ -89,6 +96,7 @@ fn from_row(row: &Row) -> rusqlite::Result<ModelRow> {
         problem: row.get(16)?,
         removed_ms: row.get(17)?,
         was_at: row.get(18)?,
+        skills: row.get(19)?,
     })
 }
 
@@ -96,7 +104,7 @@ fn from_row(row: &Row) -> rusqlite::Result<ModelRow> {
 pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
     let sql = format!(
         "INSERT OR REPLACE INTO model ({COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
     );
     db.execute(
         &sql,
@@ -120,6 +128,7 @@ pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
             row.problem,
             row.removed_ms,
             row.was_at,
+            row.skills,
         ],
     )?;
     Ok(())

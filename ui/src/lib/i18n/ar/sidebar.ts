@@ -23,7 +23,10 @@ export const sidebar: Messages['sidebar'] = {
   folder_named: 'مجلد {name}',
   folder_more: 'المزيد للمجلد «{name}»',
   folder_empty: 'فارغ. اسحب دردشة إلى هنا أو استخدم قائمتها.',
-  folder_remove: 'إزالة المجلد وإبقاء الدردشات',
+  folder_add_inside: 'مجلد جديد بداخله',
+  folder_move: 'نقل إلى…',
+  folder_move_out: 'إخراجه من مجلده',
+  folder_remove: 'إزالة المجلد وإبقاء ما فيه',
 
   pin: 'تثبيت',
   unpin: 'إلغاء التثبيت',

@@ -69,6 +69,7 @@ export const turn: Messages['turn'] = {
   about: 'كيف نشأت هذه الإجابة',
   model: 'النموذج',
   answered_by: 'أجاب',
+  asked_with: 'طُلبت بـ',
   ended_because: 'سبب الانتهاء',
   written: 'المكتوب',
   written_at: '{tokens} بسرعة {speed}',

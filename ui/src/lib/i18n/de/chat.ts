@@ -55,7 +55,11 @@ export const chat: Messages['chat'] = {
     'Dieser Chat wird nicht gespeichert. Er ist weg, wenn du ihn verlässt oder das Fenster schließt.',
 
   more_for_message: 'Mehr für diese Nachricht',
-  again_with: 'Noch einmal antworten mit …',
+  again_with: 'Noch einmal mit anderem Modell …',
+  again_otherwise: 'Noch einmal mit anderen Einstellungen …',
+  again_once: 'Einmal, mit anderen Einstellungen',
+  again_once_about:
+    'Nur für diese Antwort: die des Chats bleiben, wie sie sind. Was leer bleibt, ist wie dort.',
   token_by_token: 'Token für Token',
   branch_off: 'In einen neuen Chat abzweigen',
   delete_from_here: 'Ab hier löschen',

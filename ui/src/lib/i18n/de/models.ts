@@ -110,6 +110,13 @@ export const models: Messages['models'] = {
   embeds: 'Embeddings',
   embeds_help:
     'Macht Vektoren aus Texten, mit denen Stellen in langen Dateien gefunden werden. Es antwortet nicht.',
+  skill_tools: 'Werkzeuge',
+  skill_thinking: 'Denkt nach',
+  tools_help: 'Es kann Werkzeuge aufrufen, wo welche eingeschaltet sind.',
+  thinking_always: 'Es denkt womöglich nach, bevor es antwortet.',
+  thinking_switched: 'Es kann nachdenken, bevor es antwortet; du wählst, ob.',
+  thinking_graded: 'Es denkt nach, bevor es antwortet; du wählst, wie lange.',
+  download_sized: 'Herunterladen ({size})',
   unload: 'Aus dem Speicher nehmen',
   unload_of: '{name} aus dem Speicher nehmen',
   details_of: 'Einzelheiten und Laden von {name}',

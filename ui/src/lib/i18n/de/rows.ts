@@ -142,7 +142,7 @@ export const rows: Catalogue['settings'] = {
   },
   kv_aging: {
     label: 'Alte Teile langer Kontexte',
-    help: 'In 8-Bit-Blöcken brauchen sie etwa den halben Speicher, und Antworten können ein wenig abweichen. Nur Kontexte in 16 oder 32 Bit altern. Eine Grafikkarte hält von Anfang an Platz für beide Arten frei.',
+    help: 'In 8-Bit-Blöcken brauchen sie etwa den halben Speicher, und Antworten können ein wenig abweichen. Nur Kontexte in 16 oder 32 Bit altern. Eine Grafikkarte behält den Platz dessen, was genau war, und schafft für Gealtertes neuen.',
     options: {
       off: 'Bleiben genau',
       pressure: 'Altern, bevor ein Kontext den Speicher verlassen muss',

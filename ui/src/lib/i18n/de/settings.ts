@@ -24,6 +24,12 @@ export const settings: Messages['settings'] = {
   context_about: 'Was mit langen Unterhaltungen geschieht und was von ihnen bleibt.',
   server: 'Eigener Server',
   server_about: 'Was Programme nehmen dürfen, die diesen hier fragen.',
+  server_off: 'Eigener Server: aus',
+  server_running: 'Eigener Server: läuft auf Port {port}',
+  server_failed: 'Eigener Server: auf Port {port} unerwartet geendet',
+  server_reached: 'Programme auf diesem Computer erreichen ihn unter {url}.',
+  server_begin:
+    '{command} in einem Terminal startet ihn, mit deinen Modellen, Einstellungen und Chats.',
   providers: 'Anbieter',
   providers_about: 'Modelle auf anderen Computern.',
   privacy: 'Privates & Netz',

@@ -23,7 +23,10 @@ export const sidebar: Messages['sidebar'] = {
   folder_named: 'Ordner {name}',
   folder_more: 'Mehr für den Ordner „{name}“',
   folder_empty: 'Leer. Zieh einen Chat hierher oder nimm sein Menü.',
-  folder_remove: 'Ordner entfernen, Chats behalten',
+  folder_add_inside: 'Neuer Ordner darin',
+  folder_move: 'Verschieben nach …',
+  folder_move_out: 'Aus seinem Ordner heraus',
+  folder_remove: 'Ordner entfernen, Inhalt behalten',
 
   pin: 'Anheften',
   unpin: 'Lösen',

@@ -66,6 +66,7 @@ export const turn: Messages['turn'] = {
   about: 'Wie diese Antwort entstand',
   model: 'Modell',
   answered_by: 'Geantwortet hat',
+  asked_with: 'Gefragt mit',
   ended_because: 'Endete, weil',
   written: 'Geschrieben',
   written_at: '{tokens} mit {speed}',

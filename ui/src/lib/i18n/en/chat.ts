@@ -53,7 +53,11 @@ export const chat = {
   kept_nowhere_about: 'This chat is not saved. It is gone when you leave it or close the window.',
 
   more_for_message: 'More for this message',
-  again_with: 'Answer again with…',
+  again_with: 'Answer again with another model…',
+  again_otherwise: 'Answer again with other settings…',
+  again_once: 'Once, with other settings',
+  again_once_about:
+    'For this answer alone: those of the chat stay as they are. What is left empty is as there.',
   token_by_token: 'Token by token',
   branch_off: 'Branch off into a new chat',
   delete_from_here: 'Delete from here on',

@@ -108,6 +108,13 @@ export const models = {
   embeds: 'Embeddings',
   embeds_help:
     'Makes vectors of texts, by which passages of long files are found. It does not answer.',
+  skill_tools: 'Tools',
+  skill_thinking: 'Thinking',
+  tools_help: 'It can call tools, where some are switched on.',
+  thinking_always: 'It may think before it answers.',
+  thinking_switched: 'It can think before it answers; you choose whether.',
+  thinking_graded: 'It thinks before it answers; you choose how long.',
+  download_sized: 'Download ({size})',
   unload: 'Out of memory',
   unload_of: 'Take {name} out of memory',
   details_of: 'Details and loading of {name}',

@@ -22,7 +22,10 @@ export const sidebar = {
   folder_named: 'Folder {name}',
   folder_more: 'More for the folder “{name}”',
   folder_empty: 'Empty. Drag a chat here, or use its menu.',
-  folder_remove: 'Remove the folder, keep the chats',
+  folder_add_inside: 'New folder in it',
+  folder_move: 'Move to…',
+  folder_move_out: 'Out of its folder',
+  folder_remove: 'Remove the folder, keep what is in it',
 
   pin: 'Pin',
   unpin: 'Unpin',

@@ -63,6 +63,7 @@ export const turn = {
   about: 'How this answer came about',
   model: 'Model',
   answered_by: 'Answered by',
+  asked_with: 'Asked with',
   ended_because: 'Ended because',
   written: 'Written',
   written_at: '{tokens} at {speed}',

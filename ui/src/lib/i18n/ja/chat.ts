@@ -54,6 +54,10 @@ export const chat: Messages['chat'] = {
 
   more_for_message: 'このメッセージのその他の操作',
   again_with: '別のモデルで回答…',
+  again_otherwise: '別の設定で回答…',
+  again_once: '今回だけ別の設定で',
+  again_once_about:
+    'この回答だけに使われ、チャットの設定は変わりません。空欄はチャットのままです。',
   token_by_token: 'トークンごとに見る',
   branch_off: '新しいチャットに枝分かれする',
   delete_from_here: 'ここから後を削除',

@@ -23,7 +23,10 @@ export const sidebar: Messages['sidebar'] = {
   folder_named: 'フォルダー {name}',
   folder_more: 'フォルダー「{name}」のその他の操作',
   folder_empty: '空です。チャットをここへドラッグするか、メニューから移してください。',
-  folder_remove: 'フォルダーを取り除き、チャットは残す',
+  folder_add_inside: 'この中に新しいフォルダー',
+  folder_move: '移動先…',
+  folder_move_out: 'フォルダーから出す',
+  folder_remove: 'フォルダーを取り除き、中身は残す',
 
   pin: 'ピン留めする',
   unpin: 'ピン留めを外す',

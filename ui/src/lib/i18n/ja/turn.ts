@@ -64,6 +64,7 @@ export const turn: Messages['turn'] = {
   about: 'この回答ができるまで',
   model: 'モデル',
   answered_by: '回答したもの',
+  asked_with: '今回の設定',
   ended_because: '終わった理由',
   written: '書いた量',
   written_at: '{tokens}、{speed}',

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use engine::kv::aging::Aging;
 use engine::sizes::Sizes;
 use engine::{BackendKind, Devices, LoadOptions};
 use kernels::backends::Card;
@@ -136,7 +137,16 @@ impl Fit<'_> {
             (!range.is_empty()).then(|| u64::try_from(whole).unwrap_or(u64::MAX))
         };
         let left = ranges.iter().zip(self.rooms).filter_map(of_card).min();
-        (left.map(|left| one.saturating_add(left / 2)), left.map(|left| left / 4))
+        (left.map(|left| one.saturating_add(self.beside_one(left, one))), left.map(|left| left / 4))
+    }
+
+    /// Of contexts beside the first, within half of what is left. Where they age, a card has room for all of them exact
+    /// from the start, and in time makes as much again for what has aged, of the first too.
+    fn beside_one(&self, left: u64, one: u64) -> u64 {
+        match self.options.kv_aging {
+            Aging::Off => left / 2,
+            Aging::Pressure | Aging::After(_) => (left / 2).saturating_sub(one) / 2,
+        }
     }
 }
 
@@ -280,6 +290,22 @@ mod tests {
         assert_eq!(asked, [20], "whoever asks, gets");
         let (none, _, options) = shared(&[1], Some(0));
         assert_eq!((none, options.devices), (vec![0], Devices::Cpu));
+    }
+
+    #[test]
+    fn contexts_that_age_have_their_room_twice() {
+        let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(24 * GB)) };
+        let contexts = |kv_aging| {
+            let options = LoadOptions { ctx: Some(8192), kv_aging, ..LoadOptions::default() };
+            let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
+            (parts.contexts.unwrap(), sizes().needs(8192, options.kv).context)
+        };
+        let (exact, one) = contexts(Aging::Off);
+        let left = exact - one;
+        for kv_aging in [Aging::Pressure, Aging::After(1024)] {
+            let (aging, _) = contexts(kv_aging);
+            assert!(aging > one && 2 * aging - one <= left && 2 * aging - one + 1 >= left, "{aging}");
+        }
     }
 
     #[test]

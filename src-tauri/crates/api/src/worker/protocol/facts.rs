@@ -1,6 +1,7 @@
 //! What is said of a model file that is not loaded, and of what a turn of a loaded one took.
 
 use engine::sizes::Sizes;
+use engine::skills::Skills;
 use serde::{Deserialize, Serialize};
 
 use super::Kv;
@@ -23,6 +24,7 @@ pub struct Facts {
     pub fingerprint: String,
     /// What it takes in memory.
     pub sizes: Sizes,
+    pub skills: Skills,
 }
 
 /// What a turn took, where it had the model to itself.

@@ -30,6 +30,9 @@ pub trait Lanes {
     const PANELS: usize;
     /// Whether products of bytes are added up as i16 first, as no instruction adds four of them to 32 bits.
     const SHORT_SUMS: bool;
+    /// Whether turned weights are matrices of two rows by eight bytes, which `matrix` multiplies with two tokens at
+    /// once, and not columns for `dot`.
+    const MATRICES: bool = false;
     /// What `signed` adds to each weight byte; a dot product is too large by this times the sum of the activations.
     const SIGNED_BIAS: i32;
     type I: Copy;
@@ -112,6 +115,30 @@ pub trait Lanes {
         // SAFETY: the caller's.
         unsafe { Self::add(acc, Self::mul(short, multiplier)) }
     }
+    /// Writes the scale of each row, within i16, as sums of products are multiplied with it: a `multiplier`, or, where
+    /// `MATRICES`, four to each two rows, for sums in the order of `matrix`.
+    #[inline(always)]
+    unsafe fn store_scale(to: *mut i32, scale: Self::I) {
+        // SAFETY: the caller's.
+        unsafe { Self::store(to, Self::multiplier(scale)) }
+    }
+    /// Where `MATRICES`, acc + four rows times two tokens: eight bytes of each row, one after the other in `w`, and of
+    /// each token in each half of `a`. Lane 2r + t is row r times token t.
+    #[inline(always)]
+    unsafe fn matrix(_acc: Self::I, _w: Self::I, _a: Self::I) -> Self::I {
+        unreachable!("no matrices")
+    }
+    /// Two numbers, as often as they fit: for each token one, in the order of `matrix`.
+    #[inline(always)]
+    unsafe fn splat_two(_from: *const i32) -> Self::I {
+        unreachable!("no matrices")
+    }
+    /// From `matrix` of the first and of the second half of the rows: a lane for each row, of the first and of the
+    /// second token.
+    #[inline(always)]
+    unsafe fn apart(_first: Self::I, _second: Self::I) -> [Self::I; 2] {
+        unreachable!("no matrices")
+    }
     /// acc + the dot product of the two i16 in each lane.
     unsafe fn dot_pairs(acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
 
@@ -129,7 +156,8 @@ pub trait Lanes {
     unsafe fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: Self::I) -> Self::I;
     /// 16 bytes of each row: register j, lane r is bytes 4j..4j+4 of row r.
     unsafe fn columns16(rows: &RowPointers, offset: usize) -> [Self::I; 4];
-    /// From the arrangement of `rows32`: register j, lane r is bytes 4j..4j+4 of row r.
+    /// From the arrangement of `rows32`: register j, lane r is bytes 4j..4j+4 of row r. Where `MATRICES`, register 2i is
+    /// bytes 8i..8i+8 of the first half of the rows, row after row, and register 2i + 1 those of the second.
     unsafe fn transpose(rows: [Self::I; 8]) -> [Self::I; 8];
     /// From the arrangement of `rows32`: lane r is the sum of the first (second) four lanes of row r.
     unsafe fn reduce(rows: [Self::I; 8]) -> (Self::I, Self::I);

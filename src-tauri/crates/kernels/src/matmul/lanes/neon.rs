@@ -1,5 +1,5 @@
-//! Eight lanes in two registers: NEON, which every 64-bit ARM has, with or without its dot product of bytes (`sdot`).
-//! Both give the same integers, so that they differ in speed only.
+//! Eight lanes in two registers: NEON, which every 64-bit ARM has, with or without its dot product of bytes (`sdot`)
+//! and its matrix product (`smmla`). All give the same integers, so that they differ in speed only.
 
 #![allow(clippy::needless_range_loop)] // counted loops over registers unroll; iterators may not
 
@@ -8,14 +8,14 @@ use std::arch::asm;
 
 use super::{Lanes, RowPointers, instructions};
 
-/// `DOT`: has `sdot`.
-pub struct Neon<const DOT: bool>;
+/// `DOT`: has `sdot`; `MATRICES`: has `smmla`.
+pub struct Neon<const DOT: bool, const MATRICES: bool>;
 
 /// Lanes 0 to 3, lanes 4 to 7.
 type Integers = (int32x4_t, int32x4_t);
 type Reals = (float32x4_t, float32x4_t);
 
-impl<const DOT: bool> Neon<DOT> {
+impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
     instructions! {
         /// acc + the dot product of the four bytes in each lane.
         fn dot4(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
@@ -33,6 +33,18 @@ impl<const DOT: bool> Neon<DOT> {
             let first = vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(a)));
             let second = vpaddlq_s16(vmull_high_s8(w, a));
             vaddq_s32(acc, vpaddq_s32(first, second))
+        }
+
+        /// acc + two rows of eight bytes times two tokens: lane 2r + t is row r times token t.
+        fn two_by_two(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
+            let mut sum = acc;
+            asm!(
+                ".arch_extension i8mm",
+                "smmla {sum:v}.4s, {w:v}.16b, {a:v}.16b",
+                sum = inout(vreg) sum, w = in(vreg) w, a = in(vreg) a,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+            sum
         }
 
         fn bytes_of(a: int32x4_t) -> int8x16_t { vreinterpretq_s8_s32(a) }
@@ -59,6 +71,31 @@ impl<const DOT: bool> Neon<DOT> {
                 narrow(vtrn2q_s64(a, c)),
                 narrow(vtrn2q_s64(b, d)),
             ]
+        }
+
+        /// Of 32 bytes of each of two rows four times eight bytes beside eight bytes.
+        fn eights(a: Integers, b: Integers) -> [int32x4_t; 4] {
+            let wide = |a: int32x4_t| vreinterpretq_s64_s32(a);
+            let narrow = |a: int64x2_t| vreinterpretq_s32_s64(a);
+            [
+                narrow(vtrn1q_s64(wide(a.0), wide(b.0))),
+                narrow(vtrn2q_s64(wide(a.0), wide(b.0))),
+                narrow(vtrn1q_s64(wide(a.1), wide(b.1))),
+                narrow(vtrn2q_s64(wide(a.1), wide(b.1))),
+            ]
+        }
+
+        /// Registers 2i, 2i + 1: bytes 8i..8i+8 of all rows, one after the other.
+        fn matrices(rows: [Integers; 8]) -> [Integers; 8] {
+            let mut out = rows;
+            for half in 0..2 {
+                let first = Self::eights(rows[4 * half], rows[4 * half + 1]);
+                let second = Self::eights(rows[4 * half + 2], rows[4 * half + 3]);
+                for i in 0..4 {
+                    out[2 * i + half] = (first[i], second[i]);
+                }
+            }
+            out
         }
 
         /// Four f16.
@@ -90,10 +127,11 @@ impl<const DOT: bool> Neon<DOT> {
     }
 }
 
-impl<const DOT: bool> Lanes for Neon<DOT> {
+impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
     const ROWS: usize = 8;
     const PANELS: usize = 1;
     const SHORT_SUMS: bool = false;
+    const MATRICES: bool = MATRICES;
     const TOKENS: usize = 4;
     const SIGNED_BIAS: i32 = 0;
     type I = Integers;
@@ -172,6 +210,28 @@ impl<const DOT: bool> Lanes for Neon<DOT> {
         }
         fn signed(w: Integers) -> Integers { w }
         fn dot_signed(acc: Integers, w: Integers, a: Integers) -> Integers { Self::dot(acc, w, a) }
+        fn store_scale(to: *mut i32, scale: Integers) -> () {
+            if !MATRICES {
+                return Self::store(to, scale);
+            }
+            let twice = |a: int32x4_t| (vzip1q_s32(a, a), vzip2q_s32(a, a));
+            Self::store(to, twice(scale.0));
+            Self::store(to.add(8), twice(scale.1));
+        }
+        fn matrix(acc: Integers, w: Integers, a: Integers) -> Integers {
+            let multiply = |acc, w, a| Self::two_by_two(acc, Self::bytes_of(w), Self::bytes_of(a));
+            (multiply(acc.0, w.0, a.0), multiply(acc.1, w.1, a.1))
+        }
+        fn splat_two(from: *const i32) -> Integers {
+            let both = vreinterpretq_s32_s64(vdupq_n_s64(from.cast::<i64>().read_unaligned()));
+            (both, both)
+        }
+        fn apart(first: Integers, second: Integers) -> [Integers; 2] {
+            [
+                (vuzp1q_s32(first.0, first.1), vuzp1q_s32(second.0, second.1)),
+                (vuzp2q_s32(first.0, first.1), vuzp2q_s32(second.0, second.1)),
+            ]
+        }
         fn dot_pairs(acc: Integers, w: Integers, a: Integers) -> Integers {
             let dot = |acc, w: int32x4_t, a: int32x4_t| {
                 let (w, a) = (vreinterpretq_s16_s32(w), vreinterpretq_s16_s32(a));
@@ -232,6 +292,9 @@ impl<const DOT: bool> Lanes for Neon<DOT> {
             out
         }
         fn transpose(rows: [Integers; 8]) -> [Integers; 8] {
+            if MATRICES {
+                return Self::matrices(rows);
+            }
             let mut out = [Self::zero(); 8];
             let first = Self::transpose4([rows[0].0, rows[1].0, rows[2].0, rows[3].0]);
             let second = Self::transpose4([rows[4].0, rows[5].0, rows[6].0, rows[7].0]);
