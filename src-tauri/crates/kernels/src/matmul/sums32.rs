@@ -22,12 +22,12 @@ pub unsafe fn add_octet<B: Block32, L: Lanes, const T: usize, const P: usize>(
     // a sum in each of `accs`.
     unsafe {
         for (block, octet) in octet.iter().enumerate() {
-            let (dots, shorts) = dots::<B, L, T, P>(turned, block, octet, first);
+            let dots = dots::<B, L, T, P>(turned, block, octet, first);
             for t in 0..T {
                 let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
                 let token_scale = *octet.scales.get_unchecked(first + t);
                 for p in 0..P {
-                    let dot = L::add(bias, L::widen(dots[p][t], shorts[p][t]));
+                    let dot = L::add(bias, L::widen(dots.wide[p][t], dots.short[p][t]));
                     let scale = L::mul_f(L::load_f(turned[p].scales[block].as_ptr()), L::splat_f(token_scale));
                     let sum = accs[p].get_unchecked_mut(t).as_mut_ptr();
                     let mut acc = L::fma(L::to_f(dot), scale, L::load_f(sum));
@@ -43,7 +43,14 @@ pub unsafe fn add_octet<B: Block32, L: Lanes, const T: usize, const P: usize>(
     }
 }
 
-/// The products of a block with each token, offset and all, in two parts: what was widened, and what is still short.
+/// (panels, tokens): the products of a block with each token, offset and all.
+struct Dots<L: Lanes, const T: usize, const P: usize> {
+    wide: [[L::I; T]; P],
+    /// What is to be widened and added yet.
+    short: [[L::I; T]; P],
+}
+
+/// Of a turned block of each panel and tokens `first..first + T` of an octet.
 ///
 /// # Safety
 /// As for `add_octet`.
@@ -53,17 +60,17 @@ unsafe fn dots<B: Block32, L: Lanes, const T: usize, const P: usize>(
     block: usize,
     octet: &Octet32,
     first: usize,
-) -> ([[L::I; T]; P], [[L::I; T]; P]) {
+) -> Dots<L, T, P> {
     let run = const { short_run::<L>(B::LARGEST, 8) };
     // SAFETY: the caller's.
     unsafe {
-        let (mut dots, mut shorts) = ([[L::zero(); T]; P], [[L::zero(); T]; P]);
+        let mut dots = Dots::<L, T, P> { wide: [[L::zero(); T]; P], short: [[L::zero(); T]; P] };
         for j in 0..8 {
             if j > 0 && j % run == 0 {
                 for p in 0..P {
                     for t in 0..T {
-                        dots[p][t] = L::widen(dots[p][t], shorts[p][t]);
-                        shorts[p][t] = L::zero();
+                        dots.wide[p][t] = L::widen(dots.wide[p][t], dots.short[p][t]);
+                        dots.short[p][t] = L::zero();
                     }
                 }
             }
@@ -71,10 +78,10 @@ unsafe fn dots<B: Block32, L: Lanes, const T: usize, const P: usize>(
             for t in 0..T {
                 let a = L::splat(octet.q.four(j, first + t));
                 for p in 0..P {
-                    shorts[p][t] = add_dot::<B, L>(shorts[p][t], w[p], a);
+                    dots.short[p][t] = add_dot::<B, L>(dots.short[p][t], w[p], a);
                 }
             }
         }
-        (dots, shorts)
+        dots
     }
 }
