@@ -130,9 +130,9 @@ async function aLongTextIsSearched(page) {
       const event = new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
       document.querySelector('[data-testid="composer"]').dispatchEvent(event);
     }, text);
-  await paste('x'.repeat(2500));
+  await paste('x'.repeat(2600));
   await page.locator(byId('toast-undo')).click();
-  await until(page, () => document.querySelector('[data-testid="composer"]').value.length === 2500);
+  await until(page, () => document.querySelector('[data-testid="composer"]').value.length === 2600);
   assert((await page.locator(byId('file')).count()) === 0, 'undone, it is no file');
   await page.locator(byId('composer')).fill('');
   await paste(diary());
