@@ -2,7 +2,7 @@
 import type { ServerState } from '../backend/bindings';
 import { t } from '../i18n';
 
-/** Ports and figures stand as they are typed: no groups of thousands. */
+/** As they are typed: no groups of thousands. */
 const ports = (list: readonly number[]): string => list.join(', ');
 
 export function serverSaid(server: ServerState): string {

@@ -50,7 +50,8 @@ struct Dots<L: Lanes, const T: usize, const P: usize> {
     short: [[L::I; T]; P],
 }
 
-/// Of a turned block of each panel and tokens `first..first + T` of an octet.
+/// Of a turned block of each panel and tokens `first..first + T` of an octet. Not by `add_block`, which widens all of
+/// them at the end: widened one token at a time, beside its float part, the loop is 4 % faster.
 ///
 /// # Safety
 /// As for `add_octet`.
