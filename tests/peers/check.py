@@ -44,7 +44,7 @@ class PretendedMachine:
         return contextlib.nullcontext()
 
     def limits(self):
-        return {"read_gb_s": 40.0, "int8_gops": 1000.0}
+        return {"read_gb_s": 40.0, "read_usual_gb_s": 32.0, "int8_gops": 1000.0}
 
 
 def driver(folder, ours, peer):
@@ -179,7 +179,7 @@ class Figures(unittest.TestCase):
             one = sit(driver(folder, ours, peer), ABOUT, SHORT, 2)
             prompt, decode = report.lines(one.results)
         self.assertEqual(decode[2:6], ["30.0 tok/s", "20.0 tok/s", "other, good", "1.50"])
-        self.assertEqual(decode[6:], ["30.0 GB/s, 75%", "100 / 100 MB"])
+        self.assertEqual(decode[6:], ["30.0 GB/s, 75% (94% of the usual)", "100 / 100 MB"])
         self.assertEqual(prompt[6], "0 GOPS, 0%")
 
     def test_beside_other_work(self):
@@ -188,7 +188,7 @@ class Figures(unittest.TestCase):
             one = sit(driver(folder, ours, peer), ABOUT, Sitting("busy", 0, 16), 1)
             quiet, busy = report.lines(one.results)
         self.assertEqual([quiet[1], busy[1]], ["tg16", "tg16 busy"])
-        self.assertEqual([quiet[6], busy[6]], ["30.0 GB/s, 75%", "1.00 of quiet"])
+        self.assertEqual([quiet[6], busy[6]], ["30.0 GB/s, 75% (94% of the usual)", "1.00 of quiet"])
 
     def test_output_of_llama_bench(self):
         output = """noise
