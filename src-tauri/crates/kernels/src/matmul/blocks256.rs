@@ -120,18 +120,18 @@ pub unsafe fn add_dot<L: Lanes>(offset: Offset, acc: L::I, w: L::I, a: L::I) -> 
 }
 
 /// Multiplies each group with one token as it comes.
-struct Multiply<'a, 'n, L: Lanes> {
+struct Multiply<'a, L: Lanes> {
     q: &'a [i8; LEN],
     scales: [L::I; SUMS],
     by_16: bool,
     offset: Offset,
     sum: L::I,
-    ahead: &'a mut Ahead<'n>,
-    /// Bytes to ask for with each group.
-    group_bytes: usize,
+    ahead: &'a mut Ahead,
+    /// Bytes to ask for with each two groups.
+    asked: usize,
 }
 
-impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
+impl<L: Lanes> Take<L> for Multiply<'_, L> {
     #[inline(always)]
     unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8] {
         rows
@@ -141,7 +141,9 @@ impl<L: Lanes> Take<L> for Multiply<'_, '_, L> {
     unsafe fn group(&mut self, group: usize, integers: [L::I; 8]) {
         // SAFETY: the caller's; a group has 32 activations.
         unsafe {
-            self.ahead.ask::<L>(self.group_bytes);
+            if group.is_multiple_of(2) {
+                self.ahead.ask::<L>(self.asked);
+            }
             let a = L::repeat32(self.q.as_ptr().add(group * 32).cast());
             let mut dots = integers;
             for dot in &mut dots {
@@ -278,7 +280,7 @@ impl<B: Block256> Format for Blocks256<B> {
                 offset: B::OFFSET,
                 sum: L::zero(),
                 ahead,
-                group_bytes: L::ROWS * B::BYTES / GROUPS,
+                asked: 2 * L::ROWS * B::BYTES / GROUPS,
             };
             B::groups::<L, _>(rows, offset, &mut take);
             let mut offset = L::zero();

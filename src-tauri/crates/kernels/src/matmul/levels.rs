@@ -19,11 +19,21 @@ macro_rules! matmul_rows {
             $act,
             $quantize,
             $format,
-            $crate::matmul::levels::no_other_way
+            avx2 $crate::matmul::levels::no_other_way
         );
     };
-    // with a way of its own at AVX-512, which says whether it was one
-    ($dtype:expr, $act:expr, $quantize:path, $format:ty, $own:expr) => {
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $own_avx2:expr) => {
+        $crate::matmul::levels::matmul_rows!(
+            $dtype,
+            $act,
+            $quantize,
+            $format,
+            avx2 $own_avx2,
+            avx512 $crate::matmul::levels::no_other_way
+        );
+    };
+    // with a way of its own at a level, which says whether it was one
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $own_avx2:expr, avx512 $own_avx512:expr) => {
         /// AVX2, AVX2 with AVX-VNNI, and AVX-512.
         pub static ROWS: &[$crate::matmul::MatMulRow] = &[
             $crate::matmul::MatMulRow {
@@ -62,9 +72,11 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm<false>>(
-                        w, acts, out,
-                    )
+                    if !$own_avx2(w, acts, &mut *out) {
+                        $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm<false>>(
+                            w, acts, out,
+                        )
+                    }
                 }
             }
             // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
@@ -106,7 +118,7 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    if !$own(w, acts, &mut *out) {
+                    if !$own_avx512(w, acts, &mut *out) {
                         $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx512::Zmm>(
                             w, acts, out,
                         )

@@ -89,27 +89,31 @@ pub trait Format {
     );
 }
 
-/// The rows after those in work, asked for while these are used: one cache line after another into the second-level
-/// cache, as the processor does not foresee so many short streams.
-pub struct Ahead<'a> {
-    next: &'a [u8],
-    asked: usize,
-    until: usize,
+/// The rows after those in work, asked for in the order in which they lie while these are used: the processor does not
+/// foresee so many short streams.
+pub struct Ahead {
+    next: *const u8,
 }
 
-impl Ahead<'_> {
-    /// Asks for `n` more bytes.
+impl Ahead {
+    /// Those after `rows`. After the last rows nothing is asked for that others may need: these again, which are at hand.
+    pub fn after(w: &WeightRows, rows: Range<usize>) -> Self {
+        let next = if rows.end < w.n_rows() { rows.end } else { rows.start };
+        Self { next: w.row(next).as_ptr() }
+    }
+
+    /// Asks for `n` more bytes, into the second-level cache. Some lines are asked for twice, which costs less than to
+    /// tell them apart.
     ///
     /// # Safety
     /// As for `Lanes`.
     #[inline(always)]
     pub unsafe fn ask<L: Lanes>(&mut self, n: usize) {
-        self.until = (self.until + n).min(self.next.len());
-        while self.asked < self.until {
-            // SAFETY: the caller's; the line begins inside `next`.
-            unsafe { L::prefetch(self.next.as_ptr().add(self.asked)) };
-            self.asked += CACHE_LINE;
+        for line in (0..n).step_by(CACHE_LINE) {
+            // SAFETY: the caller's; a prefetch of any address is allowed.
+            unsafe { L::prefetch(self.next.wrapping_add(line)) };
         }
+        self.next = self.next.wrapping_add(n);
     }
 }
 
@@ -131,7 +135,7 @@ impl<'a> Token<'a> {
 
 /// Pointers to the first byte of `L::ROWS` rows from `first`; where rows end, the last one again.
 #[inline(always)]
-fn pointers(w: &WeightRows, first: usize) -> RowPointers {
+pub fn pointers(w: &WeightRows, first: usize) -> RowPointers {
     let last = w.n_rows() - 1;
     let mut rows = [std::ptr::null(); MAX_ROWS];
     for (i, row) in rows.iter_mut().enumerate() {
@@ -190,8 +194,7 @@ unsafe fn one_token<F: Format, L: Lanes>(w: WeightRows, token: &Token, out: &mut
     for first in (0..w.n_rows()).step_by(L::ROWS) {
         let rows = pointers(&w, first);
         let after = (first + L::ROWS).min(w.n_rows());
-        let next = &w.bytes[after * w.row_bytes..(after + L::ROWS).min(w.n_rows()) * w.row_bytes];
-        let ahead = Ahead { next, asked: 0, until: 0 };
+        let ahead = Ahead::after(&w, first..after);
         // SAFETY: the caller's; `pointers` gives whole rows of `w`.
         let sums = unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, token, ahead, first == 0) };
         let out = &mut out[first..after];
@@ -316,7 +319,7 @@ impl Task<'_> {
 /// # Safety
 /// As for `Lanes`.
 #[inline(always)]
-unsafe fn prefetch<L: Lanes>(rows: &RowPointers, offset: usize, len: usize) {
+pub unsafe fn prefetch<L: Lanes>(rows: &RowPointers, offset: usize, len: usize) {
     for line in (0..len).step_by(CACHE_LINE) {
         for row in &rows[..L::ROWS] {
             // SAFETY: the caller's; a prefetch reads nothing.

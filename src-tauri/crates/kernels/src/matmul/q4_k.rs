@@ -84,4 +84,42 @@ pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl super::eight::Eight for Q4K {
+    const BYTES: usize = <Self as Block256>::BYTES;
+    type Scales = super::eight::By32;
+
+    #[inline(always)]
+    unsafe fn header(
+        rows: &RowPointers,
+        offset: usize,
+        sums: &[i32; 12],
+    ) -> super::eight::Header<Self::Scales> {
+        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        unsafe { super::eight::six_bits(rows, offset, sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn half(block: *const u8, half: usize) -> [std::arch::x86_64::__m256i; 4] {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        unsafe {
+            let at = block.add(16 + half * 64);
+            let four = _mm256_set1_epi8(0x0F);
+            let (a, b) = (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(32).cast()));
+            let upper = |bytes| _mm256_and_si256(_mm256_srli_epi32::<4>(bytes), four);
+            [_mm256_and_si256(a, four), upper(a), _mm256_and_si256(b, four), upper(b)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> std::arch::x86_64::__m256i {
+        // SAFETY: the caller's.
+        unsafe { std::arch::x86_64::_mm256_set1_epi32(scales[group][row]) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(DType::Q4_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q4K>, avx2 super::eight::run::<Q4K>);
+#[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q4_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q4K>);

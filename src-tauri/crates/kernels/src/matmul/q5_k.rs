@@ -57,4 +57,58 @@ impl Block256 for Q5K {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl super::eight::Eight for Q5K {
+    const BYTES: usize = <Self as Block256>::BYTES;
+    type Scales = super::eight::By32;
+
+    #[inline(always)]
+    unsafe fn header(
+        rows: &RowPointers,
+        offset: usize,
+        sums: &[i32; 12],
+    ) -> super::eight::Header<Self::Scales> {
+        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        unsafe { super::eight::six_bits(rows, offset, sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn half(block: *const u8, half: usize) -> [std::arch::x86_64::__m256i; 4] {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
+        unsafe {
+            let (four, fifth) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi8(0x10));
+            let at = block.add(LOWER + half * 64);
+            let (a, b) = (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(32).cast()));
+            let bits = _mm256_loadu_si256(block.add(FIFTH).cast());
+            // Bit i of a byte belongs to group i.
+            let bits = match half {
+                0 => [
+                    _mm256_slli_epi32::<4>(bits),
+                    _mm256_slli_epi32::<3>(bits),
+                    _mm256_slli_epi32::<2>(bits),
+                    _mm256_slli_epi32::<1>(bits),
+                ],
+                _ => [bits, _mm256_srli_epi32::<1>(bits), _mm256_srli_epi32::<2>(bits), _mm256_srli_epi32::<3>(bits)],
+            };
+            let nibbles = [a, _mm256_srli_epi32::<4>(a), b, _mm256_srli_epi32::<4>(b)];
+            let mut integers = nibbles;
+            for i in 0..4 {
+                let (lower, bit) = (_mm256_and_si256(nibbles[i], four), _mm256_and_si256(bits[i], fifth));
+                integers[i] = _mm256_or_si256(lower, bit);
+            }
+            integers
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> std::arch::x86_64::__m256i {
+        // SAFETY: the caller's.
+        unsafe { std::arch::x86_64::_mm256_set1_epi32(scales[group][row]) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(DType::Q5_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q5K>, avx2 super::eight::run::<Q5K>);
+#[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q5_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q5K>);

@@ -100,6 +100,67 @@ impl super::sweep::Sweep for Q6K {
 }
 
 #[cfg(target_arch = "x86_64")]
-matmul_rows!(DType::Q6_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q6K>, super::sweep::run::<Q6K>);
+impl super::eight::Eight for Q6K {
+    const BYTES: usize = <Self as Block256>::BYTES;
+    type Scales = super::eight::By16;
+
+    #[inline(always)]
+    unsafe fn header(
+        rows: &RowPointers,
+        offset: usize,
+        sums: &[i32; 12],
+    ) -> super::eight::Header<Self::Scales> {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: scales and factor are the last 18 bytes of the block.
+        unsafe {
+            let of_16 = _mm256_loadu_si256(sums.as_ptr().cast());
+            let zero = _mm256_setzero_si256();
+            let (mut bytes, mut taken_off) = ([_mm_setzero_si128(); 8], [zero; 8]);
+            for row in 0..8 {
+                bytes[row] = _mm_loadu_si128(rows[row].add(offset + SCALES).cast());
+                let offsets = _mm256_madd_epi16(_mm256_cvtepi8_epi16(bytes[row]), of_16);
+                taken_off[row] = _mm256_sub_epi32(zero, _mm256_slli_epi32::<5>(offsets));
+            }
+            let scales = super::eight::By16::of(bytes);
+            let factor = super::lanes::avx2::Ymm::<false>::halves(rows, offset + FACTOR);
+            super::eight::Header { scales, sums: taken_off, factor, minima: None }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn half(block: *const u8, half: usize) -> [std::arch::x86_64::__m256i; 4] {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 128 bytes of nibbles and 64 of upper bits.
+        unsafe {
+            let (four, upper) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi8(0x30));
+            let at = block.add(half * 64);
+            let (a, b) = (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(32).cast()));
+            let h = _mm256_loadu_si256(block.add(HIGH + half * 32).cast());
+            let six = |nibbles, bits| _mm256_or_si256(_mm256_and_si256(nibbles, four), _mm256_and_si256(bits, upper));
+            [
+                six(a, _mm256_slli_epi32::<4>(h)),
+                six(b, _mm256_slli_epi32::<2>(h)),
+                six(_mm256_srli_epi32::<4>(a), h),
+                six(_mm256_srli_epi32::<4>(b), _mm256_srli_epi32::<2>(h)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> std::arch::x86_64::__m256i {
+        // SAFETY: the caller's.
+        unsafe { scales.multiplier(row, group) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(
+    DType::Q6_K,
+    ActFormat::Q8_K,
+    quantize::Q8_K,
+    Blocks256<Q6K>,
+    avx2 super::eight::run::<Q6K>,
+    avx512 super::sweep::run::<Q6K>
+);
 #[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q6_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q6K>);
