@@ -101,6 +101,7 @@ figures: bundle ## what the packages weigh, how fast the window is there, what i
 	@python3 tests/desktop/figures.py
 
 installed: bundle ## the .deb put into a bare Debian 12: its menu entry, a double-clicked model, its removal; as root
+	@.make/setup.sh bare
 	@.make/installed.sh
 
 gallery: ui ## pictures of every view, light and dark, in target/gallery; ONLY=name,name

@@ -2,7 +2,7 @@
 # A bare Debian 12 into which the .deb is put as a user would: its menu entry opens the window, a double-clicked model
 # is handed to that window, and its removal leaves the chats and says where.
 #
-# Needs root, debootstrap, Xvfb, xdotool and ImageMagick. ROOM (/srv/inglenook-installed) is made once and used again.
+# Needs root, and what `setup.sh bare` brings. ROOM (/srv/inglenook-installed) is made once and used again.
 # Pictures: target/installed-*.png
 set -euo pipefail
 cd "$(dirname "$0")/.."
