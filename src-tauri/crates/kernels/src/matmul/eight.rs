@@ -183,8 +183,8 @@ pub unsafe fn six_bits(rows: &RowPointers, offset: usize, sums: &[i32; 12]) -> H
 /// AVX2.
 #[inline(always)]
 unsafe fn bytes_of_lanes(first: usize, second: usize) -> __m256i {
-    let (first, second) = (first as i32, second as i32);
-    let lane = |i: i32| (first + 4 * i) & 0xFF | 0x80 << 8 | (second + 4 * i) << 16 | 0x80 << 24;
+    let (first, second) = (first as u8, second as u8);
+    let lane = |i: u8| i32::from_le_bytes([first + 4 * i, 0x80, second + 4 * i, 0x80]);
     // SAFETY: the caller's.
     unsafe { _mm256_broadcastsi128_si256(_mm_setr_epi32(lane(0), lane(1), lane(2), lane(3))) }
 }
@@ -201,7 +201,7 @@ static SPREAD: [[u16; 16]; GROUPS] = {
     let mut spread = [[0; 16]; GROUPS];
     let mut group = 0;
     while group < GROUPS {
-        spread[group] = [(2 * group | (2 * group + 1) << 8) as u16; 16];
+        spread[group] = [(2 * group + ((2 * group + 1) << 8)) as u16; 16];
         group += 1;
     }
     spread
