@@ -13,6 +13,7 @@ mod memory;
 mod session;
 mod table;
 mod together;
+mod wrong;
 
 pub const FAULTS: [GpuFault; 5] =
     [GpuFault::Lost, GpuFault::Memory, GpuFault::Invalid, GpuFault::TimeOut, GpuFault::Wrong];

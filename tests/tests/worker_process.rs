@@ -293,11 +293,12 @@ fn a_card_that_fails_in_the_worker_costs_no_word() {
     let expected = chat(&app);
     assert!(expected.notices.is_empty() && expected.ids.len() > 10, "{:?}", expected.notices);
     drop(app);
-    // after others the processor goes on, whose roundings may lead to other words
+    // after one more the processor goes on, whose roundings may lead to other words
     for (kind, code) in [
         (FaultKind::Lost, "kernels.gpu_lost"),
         (FaultKind::Memory, "kernels.gpu_memory"),
         (FaultKind::TimeOut, "kernels.gpu_time_out"),
+        (FaultKind::Wrong, "kernels.gpu_subgroups"),
     ] {
         let fault = PlannedFault { kind, before: 4, n_times: 1 };
         let app = with_fault(&home, home.worker("", FOREVER), Some(fault));

@@ -70,7 +70,8 @@ fn an_answer_goes_on_where_it_was() {
         let relief = match fault {
             GpuFault::Lost | GpuFault::TimeOut => Relief::Anew,
             GpuFault::Memory => Relief::Rows(64),
-            GpuFault::Invalid | GpuFault::Wrong | GpuFault::Absent | GpuFault::Precision => Relief::Cpu,
+            GpuFault::Wrong | GpuFault::Subgroups => Relief::Subgroups,
+            GpuFault::Invalid | GpuFault::Absent | GpuFault::Precision => Relief::Cpu,
         };
         let mut waits = Vec::new();
         for at in moments {

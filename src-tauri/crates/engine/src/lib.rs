@@ -31,7 +31,9 @@ pub mod tokenizer;
 pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
-pub use kernels::{BackendKind, Effort, FaultPlan, GpuFault, Interrupt, KvDType, Now, Precision, Resident};
+pub use kernels::{
+    BackendKind, Effort, FaultPlan, GpuFault, Interrupt, KvDType, Now, Precision, Resident, Sharing,
+};
 pub use kv::cache::SequenceId;
 pub use model::{
     CardHealth, CardTrouble, Chunk, Devices, Forget, Forgetting, LoadOptions, Logits, Model, ModelInfo,

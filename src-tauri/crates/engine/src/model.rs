@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident};
+use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident, Sharing};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -77,6 +77,8 @@ pub struct LoadOptions {
     pub cards: Vec<Card>,
     /// Of their products. What a card hasn't, or errs in, it does without, with a notice.
     pub card_precision: Precision,
+    /// Of their lanes. Where a card errs by subgroups it does without, with a notice.
+    pub card_sharing: Sharing,
     /// What is known of cards, and where what is found out of them goes.
     pub known: Notebook,
     /// Whether their kernels are checked.
@@ -147,6 +149,7 @@ impl Default for LoadOptions {
             devices: Devices::Auto,
             cards: Vec::new(),
             card_precision: Precision::default(),
+            card_sharing: Sharing::default(),
             known: Notebook::default(),
             check: Check::default(),
             faults: FaultPlan::default(),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::{SMALL, Shape, tokens};
 use io::Clock;
 use kernels::backends::{Card, Check};
-use kernels::gpu::{Device, Gpu};
+use kernels::gpu::{Device, Gpu, Uses};
 use kernels::*;
 use weights::DType;
 
@@ -39,7 +39,7 @@ fn prepare(device: &Arc<Device>, graph: &Arc<Graph>, clock: &dyn Clock) -> Durat
 fn checks(graph: &Arc<Graph>, card: &Card, clock: &dyn Clock) -> Arc<Device> {
     let known = Notebook::default();
     let start = clock.monotonic();
-    let device = Device::open_with(card, Precision::Auto, &known, Check::All).expect("a card");
+    let device = Device::open_with(card, Uses::default(), &known, Check::All).expect("a card");
     println!("{}, opened in {:.1} ms", device.info().name, milliseconds(clock.monotonic() - start));
     let first = prepare(&device, graph, clock);
     let passed = known.of(&device.info().key()).right;

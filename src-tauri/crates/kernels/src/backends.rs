@@ -7,6 +7,7 @@ use crate::fault::{FaultPlan, GpuFault};
 use crate::known::Notebook;
 use crate::precision::Precision;
 use crate::scalar::Scalar;
+use crate::sharing::Sharing;
 
 /// Which graphics card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct BackendOptions {
     pub card: Card,
     /// of a card's products
     pub precision: Precision,
+    /// of a card's lanes
+    pub sharing: Sharing,
     /// of tests
     pub faults: FaultPlan,
     /// what is known of cards, and where what is found out goes
@@ -103,8 +106,9 @@ fn probe_gpu(options: &BackendOptions) -> Result<(), KernelError> {
 
 #[cfg(feature = "gpu")]
 fn open_gpu(options: &BackendOptions) -> Result<Box<dyn Backend>, KernelError> {
-    let BackendOptions { card, precision, known, check, .. } = options;
-    let device = crate::gpu::Device::open_with(card, *precision, known, *check)?;
+    let BackendOptions { card, precision, sharing, known, check, .. } = options;
+    let uses = crate::gpu::Uses { precision: *precision, sharing: *sharing, ..Default::default() };
+    let device = crate::gpu::Device::open_with(card, uses, known, *check)?;
     Ok(Box::new(crate::gpu::Gpu::with_faults(device, options.faults.clone())))
 }
 

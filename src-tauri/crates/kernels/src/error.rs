@@ -59,6 +59,7 @@ impl KernelError {
                 GpuFault::Invalid => "kernels.gpu_invalid",
                 GpuFault::TimeOut => "kernels.gpu_time_out",
                 GpuFault::Wrong => "kernels.gpu_wrong",
+                GpuFault::Subgroups => "kernels.gpu_subgroups",
                 GpuFault::Precision => "kernels.gpu_precision",
             },
         }
@@ -82,6 +83,7 @@ impl KernelError {
                 GpuFault::Absent => "Compute on the processor, or install the driver of your graphics card.",
                 GpuFault::Memory => "Put fewer layers on the graphics card, or choose a shorter context.",
                 GpuFault::Lost | GpuFault::TimeOut => "Try again; a newer driver may help.",
+                GpuFault::Subgroups => "A newer driver may help.",
                 GpuFault::Invalid | GpuFault::Wrong => {
                     "Compute on the processor, and please report this with the message."
                 }

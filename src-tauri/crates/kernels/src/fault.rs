@@ -1,9 +1,11 @@
 //! What can go wrong with a card while it works, and where it is noted: a card reports by callback, and whoever
 //! waits for its results asks here.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum GpuFault {
     TimeOut,
     /// it computes something else than the reference does
     Wrong,
+    /// the same, where lanes share by subgroups, which can be done without
+    Subgroups,
     /// it can't multiply in the precision that is asked for, or does it wrongly
     Precision,
 }
@@ -33,40 +37,49 @@ impl fmt::Display for GpuFault {
             Self::Invalid => "refused a command",
             Self::TimeOut => "did not answer in time",
             Self::Wrong => "computes wrong results",
+            Self::Subgroups => "computes wrong results by its subgroups",
             Self::Precision => "can't multiply in the precision that is asked for",
         })
     }
 }
 
-/// The first fault that nobody has asked for yet.
+/// What nobody has asked for yet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults(Arc<Mutex<Option<(GpuFault, String)>>>);
+pub(crate) struct Faults(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// why the card is lost, for all who use it
+    lost: Option<String>,
+    /// the first of each thread: a card refuses what it is told at once, so that it is the fault of who told it, who
+    /// asks before it returns
+    others: HashMap<ThreadId, (GpuFault, String)>,
+}
 
 impl Faults {
-    /// Notes a fault; the loss of a card outweighs what it led to.
+    /// Notes a fault of what this thread does; the loss of a card outweighs what it led to.
     pub fn note(&self, fault: GpuFault, message: String) {
         let mut noted = self.lock();
-        if noted.is_none() || fault == GpuFault::Lost {
-            *noted = Some((fault, message));
+        match fault {
+            GpuFault::Lost => noted.lost = Some(message),
+            fault => _ = noted.others.entry(thread::current().id()).or_insert((fault, message)),
         }
     }
 
-    /// What was noted; a lost card stays lost.
+    /// What was noted of this thread; a lost card stays lost.
     pub fn take(&self) -> Option<(GpuFault, String)> {
         let mut noted = self.lock();
-        match &*noted {
-            Some((GpuFault::Lost, _)) => noted.clone(),
-            _ => noted.take(),
-        }
+        let own = noted.others.remove(&thread::current().id());
+        noted.lost.clone().map(|message| (GpuFault::Lost, message)).or(own)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(GpuFault, String)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Noted> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 /// What a test wants to go wrong, on whatever devices: once before a submission, or again and again where memory is
-/// asked for.
+/// asked for or kernels are checked.
 #[derive(Clone, Debug, Default)]
 pub struct FaultPlan(Option<Arc<Planned>>);
 
@@ -89,6 +102,8 @@ struct Planned {
 pub(crate) enum Moment {
     Submission,
     Allocation,
+    /// of the kernels of a graph, where some are not known to be right
+    Check,
 }
 
 impl FaultPlan {
@@ -106,6 +121,11 @@ impl FaultPlan {
     /// times in all.
     pub fn full_at(at: u64, n_times: u64) -> Self {
         Self::new(Moment::Allocation, at, GpuFault::Memory, n_times)
+    }
+
+    /// A kernel is found wrong where kernels are checked: the first so many times.
+    pub fn wrong_in_checks(n_times: u64) -> Self {
+        Self::new(Moment::Check, 0, GpuFault::Wrong, n_times)
     }
 
     fn new(at: Moment, every: u64, fault: GpuFault, n_times: u64) -> Self {
@@ -188,6 +208,28 @@ mod tests {
         let seen: Vec<bool> = (0..6).map(|_| plan.next(Moment::Allocation).is_some()).collect();
         assert_eq!(seen, [false, true, false, true, false, false]);
         assert!(plan.is_over());
+    }
+
+    #[test]
+    fn nobody_gets_the_fault_of_another_thread_but_a_loss_is_everybodys() {
+        let faults = Faults::default();
+        let other = faults.clone();
+        let (noted, asked) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        thread::scope(|scope| {
+            let told = scope.spawn(|| {
+                other.note(GpuFault::Invalid, "its own".into());
+                noted.wait();
+                asked.wait();
+                (other.take(), other.take())
+            });
+            noted.wait();
+            let found = faults.take();
+            asked.wait();
+            assert_eq!(told.join().unwrap(), (Some((GpuFault::Invalid, "its own".into())), None));
+            assert_eq!(found, None);
+            scope.spawn(|| other.note(GpuFault::Lost, "gone".into())).join().unwrap();
+        });
+        assert_eq!(faults.take(), Some((GpuFault::Lost, "gone".into())));
     }
 
     #[test]

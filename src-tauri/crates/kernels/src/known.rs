@@ -21,8 +21,10 @@ pub struct CardKey {
 pub struct Known {
     /// checks that it passed: "product of Q4_K"
     pub right: BTreeSet<String>,
-    /// a kernel that computes something else than its reference does
+    /// a kernel that computes something else than its reference does, and depends on nothing that can be done without
     pub wrong: Option<String>,
+    /// the same of one whose lanes share by subgroups: `Sharing::Memory` is left
+    pub subgroups: Option<String>,
     /// the same of a precision that can be done without, by its name
     pub imprecise: BTreeMap<String, String>,
     /// the fastest shape of a kernel, by the kernel's name

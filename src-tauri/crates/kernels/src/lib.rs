@@ -27,6 +27,7 @@ mod plan;
 mod precision;
 mod profile;
 mod scalar;
+mod sharing;
 mod tensor;
 #[cfg(test)]
 mod twins;
@@ -49,4 +50,5 @@ pub use plan::{Batch, Capacity, Executor, Returned, arena_bytes};
 pub use precision::Precision;
 pub use profile::{Cost, Observer, Ran, Span};
 pub use scalar::Scalar;
+pub use sharing::Sharing;
 pub use tensor::Tensor;

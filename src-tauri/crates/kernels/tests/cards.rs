@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use common::*;
 use kernels::backends::{Card, Check};
-use kernels::gpu::{Device, Gpu, adapters};
+use kernels::gpu::{Device, Gpu, Uses, adapters};
 use kernels::*;
 use weights::DType;
 
@@ -26,7 +26,7 @@ fn prepare(device: &Arc<Device>, dtype: DType) -> Result<(), KernelError> {
 }
 
 fn open(known: &Notebook) -> Arc<Device> {
-    Device::open_with(&Card::Any, Precision::Auto, known, Check::All).unwrap()
+    Device::open_with(&Card::Any, Uses::default(), known, Check::All).unwrap()
 }
 
 /// As the next start finds it.
@@ -65,7 +65,7 @@ fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use(
 #[test]
 fn software_is_checked_only_where_it_is_wanted() {
     let known = Notebook::default();
-    let device = Device::open_with(&Card::Any, Precision::Auto, &known, Check::Cards).unwrap();
+    let device = Device::open_with(&Card::Any, Uses::default(), &known, Check::Cards).unwrap();
     prepare(&device, DType::F32).unwrap();
     let is_hardware = adapters()[0].kind.is_hardware();
     assert_eq!(known.of(&adapters()[0].key()).right.is_empty(), !is_hardware);
@@ -75,7 +75,7 @@ fn software_is_checked_only_where_it_is_wanted() {
 fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     let key = adapters()[0].key();
     let known = Notebook::default();
-    let device = Device::open_with(&Card::Any, Precision::Auto, &known, Check::Cards).unwrap();
+    let device = Device::open_with(&Card::Any, Uses::default(), &known, Check::Cards).unwrap();
     let Some(empty) = device.compiled() else {
         assert!(!device.has_cache(), "a driver that keeps what it compiles says what it is");
         return;
@@ -83,12 +83,12 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     prepare(&device, DType::F32).unwrap();
     let compiled = known.of(&key).pipelines.expect("it is noted once kernels are there");
     assert!(compiled.len() >= empty.len());
-    let next = Device::open_with(&Card::Any, Precision::Auto, &again(&known), Check::Cards).unwrap();
+    let next = Device::open_with(&Card::Any, Uses::default(), &again(&known), Check::Cards).unwrap();
     assert_eq!(next.compiled().unwrap().len(), compiled.len(), "all of it, before a kernel was made");
     let mut damaged = compiled.to_vec();
     damaged[4] ^= 0xff;
     known.change(&key, |known| known.pipelines = Some(damaged.into()));
-    let next = Device::open_with(&Card::Any, Precision::Auto, &again(&known), Check::Cards).unwrap();
+    let next = Device::open_with(&Card::Any, Uses::default(), &again(&known), Check::Cards).unwrap();
     // no code is left of it (Mesa's software never keeps any), and the card works
     assert_eq!(next.compiled().unwrap().len(), empty.len());
     prepare(&next, DType::F32).unwrap();
@@ -98,7 +98,9 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
 fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
     let key = adapters()[0].key();
     let known = Notebook::default();
-    let open = |precision, known| Device::open_with(&Card::Any, precision, known, Check::All);
+    let open = |precision, known| {
+        Device::open_with(&Card::Any, Uses { precision, ..Uses::default() }, known, Check::All)
+    };
     let halved = open(Precision::F16, &known).expect("Mesa's software and every card of ten years have it");
     prepare(&halved, DType::Q8_0).unwrap();
     let right = known.of(&key).right;
@@ -123,7 +125,8 @@ fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
 #[test]
 fn a_card_without_matrices_says_so() {
     let known = Notebook::default();
-    match Device::open_with(&Card::Any, Precision::Matrices, &known, Check::All) {
+    let uses = Uses { precision: Precision::Matrices, ..Uses::default() };
+    match Device::open_with(&Card::Any, uses, &known, Check::All) {
         Ok(device) => prepare(&device, DType::Q8_0).unwrap(),
         Err(error) => {
             assert_eq!(error.code(), "kernels.gpu_precision");

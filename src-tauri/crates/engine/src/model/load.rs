@@ -327,7 +327,7 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
 /// A device of each kind; cards in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
     let LoadOptions { threads, few_threads, isa, cpus, resident, cards, faults, known, check, .. } = options;
-    let precision = options.card_precision;
+    let (precision, sharing) = (options.card_precision, options.card_sharing);
     let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
     let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
     let mut cards = cards.iter();
@@ -337,7 +337,8 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
             card = cards.next().unwrap_or(&card).clone();
         }
         let (cpu, faults, known) = (cpu.clone(), faults.clone(), known.clone());
-        let options = BackendOptions { cpu, card: card.clone(), precision, faults, known, check: *check };
+        let card = card.clone();
+        let options = BackendOptions { cpu, card, precision, sharing, faults, known, check: *check };
         Ok(kernels::backends::open(kind, &options)?)
     };
     kinds.iter().map(open).collect()

@@ -1,7 +1,7 @@
 //! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
 //! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
 
-use kernels::{BackendKind, KvDType, Precision};
+use kernels::{BackendKind, KvDType, Precision, Sharing};
 
 use super::health::CardHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
@@ -21,6 +21,8 @@ pub enum Relief {
     Kv(KvDType),
     /// it multiplies in a precision that less can go wrong with
     Precision(Precision),
+    /// its kernels do without subgroups
+    Subgroups,
     /// it has fewer layers, the processor the others
     Layers { on_card: usize, of: usize },
     /// it is left out: so many others, which have the whole model too, go on
@@ -60,6 +62,9 @@ pub(super) fn next(
         "kernels.gpu_precision" | "kernels.gpu_wrong" => {
             safer(error, options).unwrap_or_else(|| cpu(options, asked, Relief::Cpu))
         }
+        "kernels.gpu_subgroups" => {
+            without_subgroups(options).unwrap_or_else(|| cpu(options, asked, Relief::Cpu))
+        }
         _ => cpu(options, asked, Relief::Cpu),
     }
 }
@@ -73,6 +78,22 @@ fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<Relief> {
     };
     options.card_precision = next;
     Some(Relief::Precision(next))
+}
+
+/// Kernels that share by memory are others than those that err, and give the same bits where those are right. None: it
+/// had those.
+fn without_subgroups(options: &mut LoadOptions) -> Option<Relief> {
+    match options.card_sharing {
+        Sharing::Memory => None,
+        Sharing::Subgroups => {
+            options.card_sharing = Sharing::Memory;
+            // cooperative matrices belong to subgroups
+            if options.card_precision == Precision::Matrices {
+                options.card_precision = Precision::F16;
+            }
+            Some(Relief::Subgroups)
+        }
+    }
 }
 
 /// The processor has what the card was spared.
@@ -203,6 +224,28 @@ mod tests {
                 assert_eq!(options.devices, asked.devices);
             }
             assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), Relief::Cpu);
+        }
+    }
+
+    #[test]
+    fn a_card_is_tried_without_subgroups_before_the_processor() {
+        let model = small("llama-3.2-1b", 2);
+        for (asked, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
+            let devices = Devices::Gpu { layers: None };
+            let asked = LoadOptions { devices, card_precision: asked, ..LoadOptions::default() };
+            let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+            let mut errs =
+                || next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
+            assert_eq!(errs(), Relief::Subgroups);
+            let without =
+                LoadOptions { card_sharing: Sharing::Memory, card_precision: left, ..asked.clone() };
+            assert_eq!(options, without);
+            assert_eq!(
+                next(&error("kernels.gpu_wrong"), &mut options.clone(), &asked, &health, model.spec()),
+                if left == Precision::F16 { Relief::Precision(Precision::F32) } else { Relief::Cpu }
+            );
+            let again = next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
+            assert_eq!((again, options.devices), (Relief::Cpu, Devices::Cpu));
         }
     }
 

@@ -18,6 +18,7 @@ use crate::graph::{
 use crate::matmul::packed;
 use crate::precision::Precision;
 use crate::scalar::Scalar;
+use crate::sharing::Sharing;
 use crate::tensor::Tensor;
 
 /// Products of weights that a card has as halves, each off by up to 5e-4 of itself, in rows that may be several times
@@ -78,10 +79,14 @@ impl CardCheck {
     }
 
     /// By which it is remembered.
-    pub fn name(self, precision: Precision) -> String {
-        match self.depends_on(precision) {
-            true => format!("{} in {}", self.what(), precision.name()),
-            false => self.what(),
+    pub fn name(self, precision: Precision, sharing: Sharing) -> String {
+        let mut name = self.what();
+        if self.depends_on(precision) {
+            name += &format!(" in {}", precision.name());
+        }
+        match sharing {
+            Sharing::Subgroups => name,
+            Sharing::Memory => name + " without subgroups",
         }
     }
 
@@ -265,7 +270,8 @@ mod tests {
         assert!(normed.contains(&CardCheck::NormedLayer(KvDType::F16, DType::Q8_0)), "{normed:?}");
         let graph = layer(KvDType::F16, DType::F16, false).unwrap();
         let checks = CardCheck::of(&graph);
-        let names: Vec<String> = checks.iter().map(|check| check.name(Precision::Auto)).collect();
+        let names: Vec<String> =
+            checks.iter().map(|check| check.name(Precision::Auto, Sharing::Subgroups)).collect();
         assert_eq!(
             names,
             [

@@ -31,14 +31,8 @@ impl Device {
         self.fail_as_planned()?;
         // a binding can't be empty
         let size = n_bytes.next_multiple_of(4).max(16);
-        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some(what),
-            size,
-            usage,
-            mapped_at_creation: false,
-        });
-        self.check()?;
-        Ok(buffer)
+        let descriptor = wgpu::BufferDescriptor { label: Some(what), size, usage, mapped_at_creation: false };
+        self.scoped(|| format!("{what}, {size} bytes"), || self.device.create_buffer(&descriptor))
     }
 
     /// Copies `from` to a place that `read` finds again, and waits for it. (bytes)

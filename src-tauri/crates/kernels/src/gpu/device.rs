@@ -6,14 +6,16 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::cost::SUBMITTED;
 use super::features::{Used, Uses};
 use super::pipeline::Pipelines;
+use super::scope::fault_of;
 use super::trust::Trust;
 use crate::backends::{Card, Check, absent};
 use crate::error::KernelError;
 use crate::fault::{FaultPlan, Faults, GpuFault, Moment};
 use crate::known::Notebook;
-use crate::precision::Precision;
+use crate::sharing::Sharing;
 
 /// What kind of thing computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,7 +81,7 @@ const FEATURES: [(wgpu::Features, &str); 4] = [
 ];
 
 /// Answers of the native backends are there at once: nothing to wait for.
-fn now<F: Future>(future: F) -> F::Output {
+pub(super) fn now<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
@@ -167,6 +169,8 @@ pub struct Device {
     pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
     pub(super) used: Used,
+    /// cost of one submission: see `cost::SUBMITTED`
+    pub(super) most_submitted: u64,
     pub(super) pipelines: Pipelines,
     pub(super) trust: Trust,
     faults: Faults,
@@ -195,20 +199,17 @@ impl Device {
 
     /// With a say in what kernels use of it, and nothing known. Errors: as `open_with`.
     pub fn open_using(card: &Card, uses: Uses) -> Result<Arc<Self>, KernelError> {
-        Self::open_as(card, uses, &Notebook::default(), Check::Cards)
+        Self::open_with(card, uses, &Notebook::default(), Check::Cards)
     }
 
-    /// Errors: there is none that is wanted, it can't be opened, or hasn't that precision.
+    /// Where its subgroups are known to err, kernels do without them. Errors: there is none that is wanted, it can't be
+    /// opened, or hasn't that precision.
     pub fn open_with(
         card: &Card,
-        precision: Precision,
+        mut uses: Uses,
         known: &Notebook,
         check: Check,
     ) -> Result<Arc<Self>, KernelError> {
-        Self::open_as(card, Uses { precision, ..Uses::default() }, known, check)
-    }
-
-    fn open_as(card: &Card, uses: Uses, known: &Notebook, check: Check) -> Result<Arc<Self>, KernelError> {
         let (infos, mut adapters): (Vec<_>, Vec<_>) = found().into_iter().unzip();
         let Some(at) = pick(&infos, card) else {
             return Err(absent("no graphics card has a driver for Vulkan, Metal or DirectX 12"));
@@ -217,6 +218,10 @@ impl Device {
         let mut limits = adapter.limits();
         if let Some(piece_bytes) = uses.piece_bytes {
             limits.max_storage_buffer_binding_size = limits.max_storage_buffer_binding_size.min(piece_bytes);
+        }
+        let trust = Trust::new(&info, known, check);
+        if trust.is_asked() && trust.known().subgroups.is_some() {
+            uses.sharing = Sharing::Memory;
         }
         let features = uses.wanted(&adapter).map_err(|message| {
             let (fault, adapter) = (GpuFault::Precision, info.name.clone());
@@ -232,13 +237,7 @@ impl Device {
         .map_err(|error| absent(&format!("{} could not be opened: {error}", info.name)))?;
         let faults = Faults::default();
         let noted = faults.clone();
-        device.on_uncaptured_error(Arc::new(move |error| {
-            let fault = match &error {
-                wgpu::Error::OutOfMemory { .. } => GpuFault::Memory,
-                wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => GpuFault::Invalid,
-            };
-            noted.note(fault, error.to_string());
-        }));
+        device.on_uncaptured_error(Arc::new(move |error| noted.note(fault_of(&error), error.to_string())));
         let noted = faults.clone();
         device.set_device_lost_callback(move |reason, message| match reason {
             // by ourselves, when we have no use for it any more
@@ -246,10 +245,21 @@ impl Device {
             wgpu::DeviceLostReason::Unknown => noted.note(GpuFault::Lost, message),
         });
         let used = Used::new(features, info.subgroup[0]);
-        let trust = Trust::new(&info, known, check);
+        let most_submitted = uses.submitted.unwrap_or(SUBMITTED);
         let pipelines = Pipelines::new(&device, trust.known().pipelines.as_deref());
         let planned = OnceLock::new();
-        Ok(Arc::new(Self { info, device, queue, limits, used, pipelines, trust, faults, planned }))
+        Ok(Arc::new(Self {
+            info,
+            device,
+            queue,
+            limits,
+            used,
+            most_submitted,
+            pipelines,
+            trust,
+            faults,
+            planned,
+        }))
     }
 
     pub fn info(&self) -> &AdapterInfo {
@@ -286,7 +296,7 @@ impl Device {
         self.faults.note(GpuFault::Lost, message.to_owned());
     }
 
-    /// What the card has complained of since this was last asked.
+    /// What the card has complained of on this thread, outside of any scope, since this was last asked.
     pub(super) fn check(&self) -> Result<(), KernelError> {
         match self.faults.take() {
             None => Ok(()),

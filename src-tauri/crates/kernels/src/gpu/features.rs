@@ -2,25 +2,22 @@
 //! a way with each and one without.
 
 use super::shader::Define;
+use crate::fault::GpuFault;
 use crate::matmul::cooperative::{LANES, SIDE};
 use crate::matmul::strands::STRANDS;
 use crate::precision::Precision;
+use crate::sharing::Sharing;
 
 /// What kernels may use, where a card has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
-    /// lanes that hand each other numbers without memory
-    pub subgroups: bool,
+    pub sharing: Sharing,
     /// of products: a card that hasn't what is asked for here is not opened
     pub precision: Precision,
     /// the largest piece of memory that a kernel is given; None: what the card allows
     pub piece_bytes: Option<u64>,
-}
-
-impl Default for Uses {
-    fn default() -> Self {
-        Self { subgroups: true, precision: Precision::default(), piece_bytes: None }
-    }
+    /// the most of a submission, as `cost::SUBMITTED` counts; None: that
+    pub submitted: Option<u64>,
 }
 
 impl Uses {
@@ -28,7 +25,8 @@ impl Uses {
     pub(super) fn wanted(&self, adapter: &wgpu::Adapter) -> Result<wgpu::Features, &'static str> {
         let here = adapter.features();
         let mut wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-        wanted.set(wgpu::Features::SUBGROUP, self.subgroups);
+        let has_subgroups = self.sharing == Sharing::Subgroups;
+        wanted.set(wgpu::Features::SUBGROUP, has_subgroups);
         let (halves, matrices) = match self.precision.in_use() {
             Precision::Auto | Precision::F32 => (false, false),
             Precision::F16 => (true, false),
@@ -37,7 +35,10 @@ impl Uses {
         if halves && !here.contains(wgpu::Features::SHADER_F16) {
             return Err("it has no half precision");
         }
-        if matrices && !(self.subgroups && has_matrices(adapter)) {
+        if matrices && !has_subgroups {
+            return Err("its subgroups, which cooperative matrices need, give wrong results");
+        }
+        if matrices && !has_matrices(adapter) {
             return Err("it has no cooperative matrices of 16 by 16 halves that 32 lanes hold");
         }
         wanted.set(wgpu::Features::SHADER_F16, halves);
@@ -79,6 +80,24 @@ impl Used {
             shuffles,
             halves: features.contains(wgpu::Features::SHADER_F16),
             matrices: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
+        }
+    }
+
+    /// A card without subgroups shares by memory.
+    pub fn sharing(&self) -> Sharing {
+        match self.shuffles {
+            0 => Sharing::Memory,
+            _ => Sharing::Subgroups,
+        }
+    }
+
+    /// What is to be done without first where a kernel is wrong, and nobody knows why: halves, which end at 65,504,
+    /// then subgroups.
+    pub(super) fn suspect(&self) -> GpuFault {
+        match (self.precision(), self.sharing()) {
+            (Precision::Auto | Precision::F32, Sharing::Subgroups) => GpuFault::Subgroups,
+            (Precision::Auto | Precision::F32, Sharing::Memory) => GpuFault::Wrong,
+            (Precision::F16 | Precision::Matrices, _) => GpuFault::Wrong,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A gated unit and the two products that it joins: of one row by one kernel, of more by one each.
 
 use super::buffers::Span;
+use super::cost::{Cost, PER_BYTE};
 use super::nodes::{Made, act_words};
 use super::pipeline::Variant;
 use super::products::{Part, defines};
@@ -41,11 +42,10 @@ impl Maker<'_> {
         let bound =
             [Value(unit.x), Bound::Buffer(whole.clone()), Value(unit.gate), Value(unit.up), Value(unit.out)];
         let variant = Variant { defines: defines(k, None), weight: Some(packing), sizes: PAIRS.sizes() };
-        let extent = Extent {
-            groups: self.flat(n_out.div_ceil(PAIRS.outputs_of_group())),
-            rows: PerRow::Between { rows, least: 1, most: 1, each: 1 },
-            cost: (2 * n_out * k) as u64,
-        };
+        let groups = self.flat(n_out.div_ceil(PAIRS.outputs_of_group()));
+        let cost = Cost { row: (2 * n_out * k) as u64, bytes: whole.n_bytes, ..Cost::default() };
+        let of_rows = PerRow::Between { rows, least: 1, most: 1, each: 1 };
+        let extent = Extent { cost, ..Extent::new(groups, of_rows) };
         self.add(glu, (&shader::GATED, variant), &params, &bound, extent)?;
         let n_bytes = whole.n_bytes / 2;
         for i in nodes {
@@ -62,7 +62,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// None: the two can't lie in one piece of memory as one matrix.
+    /// None: the two can't lie in one piece of memory as one matrix, or are too much to be read at once.
     fn unit(&self, nodes: &[usize], glu: usize) -> Option<Unit> {
         let all = self.graph.nodes();
         let Op::Glu { gate, up, act } = &all[glu].op else { return None };
@@ -80,6 +80,7 @@ impl Maker<'_> {
         let is_one = first.dtype() == second.dtype()
             && first.shape() == second.shape()
             && 2 * n_bytes <= limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
+            && 2 * n_bytes <= self.gpu.most_submitted / PER_BYTE
             && n_bytes.is_multiple_of(u64::from(limits.min_storage_buffer_offset_alignment));
         let out = all[glu].output?;
         is_one.then_some(Unit { x, gate: *gate, up: *up, out, act: *act, weights: [first, second] })

@@ -1,12 +1,12 @@
 //! What a card keeps of sequences: pages of keys and values, and recurrent states, a buffer for each layer. Pages lie
-//! as on the CPU, so that whoever reads or moves them need not know where they were. Those that are written token by
-//! token have their room from the start; for those that have aged it is made as they come.
+//! as on the CPU, so that whoever reads or moves them need not know where they were. They have their room from the
+//! start; where contexts age it is made as pages come, of either kind, since few are exact at a time then.
 
 use super::State;
 use super::device::Device;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, Retention};
-use crate::plan::Capacity;
+use crate::plan::{Batch, Capacity};
 
 /// Keys, values and states of the layers of one device.
 pub struct Kept {
@@ -21,8 +21,10 @@ pub struct Pages {
     pub buffer: wgpu::Buffer,
     pub layout: KvLayerLayout,
     pub page_bytes: u64,
-    /// pages that are written token by token: others have higher numbers
+    /// pages that may be written token by token: others have higher numbers
     pub n_exact: u32,
+    /// that there is room for
+    room: u32,
     /// None: the layer has none
     pub aged: Option<AgedPages>,
 }
@@ -37,15 +39,20 @@ pub struct AgedPages {
     most: u32,
 }
 
-/// Aged pages that room is made for at least: those of eight stretches.
-const FEWEST_AGED: u32 = 64;
+/// Pages of a kind that room is made for at least: those of eight stretches.
+const FEWEST: u32 = 64;
+
+/// Pages that room is made for where there is room for `n` and `wanted` are needed: half as many more, at least.
+fn grown(n: u32, wanted: u32, most: u32) -> u32 {
+    wanted.max(n.saturating_add(n / 2)).max(FEWEST).min(most)
+}
 
 const CONTEXT: &str = "the context (KV cache)";
 
 impl Pages {
     /// Where aged pages begin. (bytes)
     pub fn first_aged(&self) -> u64 {
-        self.page_bytes * u64::from(self.n_exact)
+        self.page_bytes * u64::from(self.room)
     }
 
     /// Where a page begins, and its length. (bytes)
@@ -59,20 +66,31 @@ impl Pages {
     }
 
     fn has_room(&self, page: u32) -> bool {
-        self.aged.is_none_or(|aged| page < self.n_exact.saturating_add(aged.n))
+        self.aged.is_none_or(|aged| match page.checked_sub(self.n_exact) {
+            None => page < self.room,
+            Some(of_aged) => of_aged < aged.n,
+        })
     }
 
-    /// Room for a page that has none, and for as many more as there are: what is there moves into a larger buffer.
-    /// Nothing may be bound to the old one any more. Errors: no memory, and all is as it was.
+    /// Room for a page that has none, and for some more: what is there moves into a larger buffer. Nothing may be bound
+    /// to the old one any more. Errors: no memory, and all is as it was.
     fn make_room(&mut self, gpu: &Device, page: u32) -> Result<(), KernelError> {
         let Some(aged) = self.aged else { return Ok(()) };
-        let wanted = page.saturating_sub(self.n_exact).saturating_add(1);
-        let n = wanted.max(aged.n.saturating_mul(2)).max(FEWEST_AGED).min(aged.most);
-        let buffer = gpu.storage(CONTEXT, self.first_aged() + u64::from(n) * aged.page_bytes)?;
+        let (room, n) = match page.checked_sub(self.n_exact) {
+            None => (grown(self.room, page.saturating_add(1), self.n_exact), aged.n),
+            Some(of_aged) => (self.room, grown(aged.n, of_aged.saturating_add(1), aged.most)),
+        };
+        let (from, to) = (self.first_aged(), self.page_bytes * u64::from(room));
+        let buffer = gpu.storage(CONTEXT, to + u64::from(n) * aged.page_bytes)?;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(&self.buffer, 0, &buffer, 0, self.buffer.size().min(buffer.size()));
+        let of_aged = u64::from(aged.n) * aged.page_bytes;
+        for (from, to, n_bytes) in [(0, 0, from), (from, to, of_aged)] {
+            if n_bytes > 0 {
+                encoder.copy_buffer_to_buffer(&self.buffer, from, &buffer, to, n_bytes);
+            }
+        }
         gpu.queue.submit([encoder.finish()]);
-        (self.buffer, self.aged) = (buffer, Some(AgedPages { n, ..aged }));
+        (self.buffer, self.room, self.aged) = (buffer, room, Some(AgedPages { n, ..aged }));
         // the old one is gone before the next layer asks for as much
         gpu.wait()
     }
@@ -139,7 +157,20 @@ impl Kept {
         self.pages[layer].as_mut().expect("the executor asks the device that a layer is on")
     }
 
-    /// All layers of a kind of one page into another.
+    /// Whether a page has its room in all layers that have it.
+    fn has_room(&self, page: u32) -> bool {
+        let mut pages = self.pages.iter().flatten().filter(|p| p.layout.retention() == Retention::All);
+        pages.all(|pages| pages.has_room(page))
+    }
+
+    /// The last page of a batch's tables that is written token by token. None: there is none, or all have their room.
+    fn lacks(&self, batch: &Batch) -> Option<u32> {
+        let ages = self.pages.iter().flatten().find(|pages| pages.aged.is_some())?;
+        let pages = batch.page_tables.iter().copied().flatten().copied();
+        pages.filter(|page| *page < ages.n_exact).max().filter(|page| !self.has_room(*page))
+    }
+
+    /// All layers of a kind of one page into another, which has its room.
     pub fn copy_page(&self, gpu: &Device, retention: Retention, from: u32, to: u32) {
         let pages = self.pages.iter().flatten().filter(|p| p.layout.retention() == retention);
         // only what is written is ever copied
@@ -171,7 +202,22 @@ impl Kept {
 }
 
 impl State {
-    /// A page of a layer, for which room is made where it is the first that has aged so far.
+    /// Room for what a batch writes.
+    pub(super) fn make_room_for(&mut self, gpu: &Device, batch: &Batch) -> Result<(), KernelError> {
+        self.kept.lacks(batch).map_or(Ok(()), |page| self.make_room(gpu, page))
+    }
+
+    /// Room for a page in all layers that keep everything, where it has none yet.
+    pub(super) fn make_room(&mut self, gpu: &Device, page: u32) -> Result<(), KernelError> {
+        for pages in self.kept.pages.iter_mut().flatten().filter(|pages| !pages.has_room(page)) {
+            // they are bound to the buffer that goes
+            self.programs.clear();
+            pages.make_room(gpu, page)?;
+        }
+        Ok(())
+    }
+
+    /// A page of a layer, for which room is made where it has none yet.
     pub(super) fn write_page(
         &mut self,
         gpu: &Device,
@@ -192,13 +238,14 @@ impl State {
 
 fn new_pages(gpu: &Device, layout: KvLayerLayout, capacity: &Capacity) -> Result<Pages, KernelError> {
     let page_bytes = layout.page_bytes() as u64;
-    let n_exact = capacity.pages(layout.retention());
-    let buffer = gpu.storage(CONTEXT, page_bytes.saturating_mul(n_exact as u64))?;
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let n_exact = count(capacity.pages(layout.retention()));
     let aged = layout.aged().filter(|_| capacity.n_aged_pages > 0).map(|layout| AgedPages {
         page_bytes: layout.page_bytes() as u64,
         n: 0,
         most: count(capacity.n_aged_pages),
     });
-    Ok(Pages { buffer, layout, page_bytes, n_exact: count(n_exact), aged })
+    let room = if aged.is_some() { n_exact.min(FEWEST) } else { n_exact };
+    let buffer = gpu.storage(CONTEXT, page_bytes.saturating_mul(u64::from(room)))?;
+    Ok(Pages { buffer, layout, page_bytes, n_exact, room, aged })
 }

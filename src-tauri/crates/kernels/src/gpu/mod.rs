@@ -13,6 +13,7 @@ use std::time::Duration;
 use weights::TensorView;
 
 mod buffers;
+mod cost;
 #[allow(unsafe_code)] // how much memory there is, which only the driver below wgpu tells
 mod device;
 mod features;
@@ -28,10 +29,12 @@ mod pipeline;
 mod products;
 mod program;
 mod results;
+mod scope;
 mod sequences;
 mod shader;
 mod shapes;
 mod splits;
+mod submissions;
 mod timing;
 mod trust;
 mod tune;
@@ -45,10 +48,12 @@ use inputs::Inputs;
 use kept::Kept;
 use likeliest::Likeliest;
 use matrices::Matrices;
-use program::{Dispatch, Maker, fitting};
+use program::{Dispatch, Maker};
 use results::results;
+use scope::Tried;
 use shapes::Shapes;
 use splits::Splits;
+use submissions::name_of;
 use timing::Timer;
 use tune::Tuner;
 use values::Values;
@@ -112,6 +117,8 @@ struct Program {
     readable: wgpu::Buffer,
     /// selects from the graph's output, where that is among its values
     likeliest: Option<Likeliest>,
+    /// what it was submitted for
+    tried: Tried,
 }
 
 impl Program {
@@ -223,91 +230,44 @@ impl State {
             matrices: &mut self.matrices,
             uniforms: &mut self.uniforms,
             vectors: &mut self.vectors,
+            capacity: &self.capacity,
             made: Vec::new(),
             grouped: None,
         };
         let mut made = Vec::new();
         for step in steps(&self.graph, nodes.clone(), Fusion::Card(self.retain)) {
             let first = maker.made.len();
-            maker.step(&step)?;
+            gpu.scoped(|| name_of(&self.graph, &step), || maker.step(&step))??;
             told(maker.matrices.n_bytes());
             made.push((step, first..maker.made.len()));
         }
         let output = self.graph.output();
         let makes_output = nodes.clone().any(|i| self.graph.nodes()[i].output == Some(output));
         let likeliest = match (self.retain, makes_output) {
-            (Retain::Needed, true) => Some(Likeliest::new(&mut maker, output, &self.capacity)?),
+            (Retain::Needed, true) => {
+                let make = || Likeliest::new(&mut maker, output, &self.capacity);
+                Some(gpu.scoped(|| "the likeliest of the output".into(), make)??)
+            }
             (Retain::Needed, false) | (Retain::All, _) => None,
         };
         let dispatches = maker.made;
-        gpu.check()?;
         let mut results = results(&self.graph, nodes.clone(), self.retain);
         results.sort_by_key(|value| *value == output);
         let n_bytes = results.iter().map(|value| self.values.buffer(*value).size()).sum();
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let readable = gpu.buffer("results", n_bytes, usage)?;
-        let steps = made;
-        self.programs.push(Program { nodes, dispatches, steps, results, makes_output, readable, likeliest });
+        let (steps, tried) = (made, Tried::default());
+        self.programs.push(Program {
+            nodes,
+            dispatches,
+            steps,
+            results,
+            makes_output,
+            readable,
+            likeliest,
+            tried,
+        });
         Ok(self.programs.len() - 1)
-    }
-
-    /// Encodes kernels, and submits all but the last of them. What is left to submit.
-    fn encode(gpu: &Device, dispatches: &[Dispatch], batch: &Batch) -> wgpu::CommandEncoder {
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let mut rest = dispatches;
-        while !rest.is_empty() {
-            let n_now = fitting(rest.iter().map(|dispatch| dispatch.cost_of(batch)));
-            let (now, later) = rest.split_at(n_now);
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let mut last = None;
-            now.iter().for_each(|dispatch| dispatch.go(&mut pass, batch, &mut last));
-            drop(pass);
-            rest = later;
-            if !rest.is_empty() {
-                gpu.queue.submit([encoder.finish()]);
-                encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            }
-        }
-        encoder
-    }
-
-    /// Encodes and submits a stretch of nodes. Bytes of values that come back.
-    fn start(
-        &mut self,
-        gpu: &Arc<Device>,
-        nodes: Range<usize>,
-        batch: &Batch,
-        observer: Option<Observer>,
-    ) -> Result<u64, KernelError> {
-        let at = self.program(gpu, nodes, &mut |_| ())?;
-        let mut timer = self.timer.take_if(|_| observer.is_some());
-        let left = match (observer, &mut timer) {
-            (Some(observe), Some(timer)) => {
-                self.run_timed(gpu, timer, at, batch, observe)?;
-                Self::encode(gpu, &[], batch)
-            }
-            (Some(observe), None) => {
-                self.run_observed(gpu, at, batch, observe)?;
-                Self::encode(gpu, &[], batch)
-            }
-            (None, _) => Self::encode(gpu, &self.programs[at].dispatches, batch),
-        };
-        self.timer = self.timer.take().or(timer);
-        Ok(self.submit(gpu, left, at, batch))
-    }
-
-    /// Kernels that a stretch of nodes was, as it was encoded.
-    fn n_kernels(
-        &mut self,
-        gpu: &Arc<Device>,
-        nodes: Range<usize>,
-        batch: &Batch,
-    ) -> Result<u64, KernelError> {
-        let at = self.program(gpu, nodes, &mut |_| ())?;
-        let runs = |dispatch: &&Dispatch| dispatch.of(batch).iter().all(|n| *n > 0);
-        let n_selecting = self.selects(at, batch).zip(self.programs[at].likeliest.as_ref());
-        let n_selecting = n_selecting.map_or(0, |(k, likeliest)| likeliest.n_stages(k));
-        Ok((self.programs[at].dispatches.iter().filter(runs).count() + n_selecting) as u64)
     }
 }
 
@@ -364,6 +324,7 @@ impl Backend for Gpu {
     fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {
         let (gpu, start) = (self.gpu.clone(), self.now());
         let state = self.prepared_mut();
+        state.make_room_for(&gpu, batch)?;
         if state.inputs.begin(&gpu, batch, state.wanted.unwrap_or(0))? {
             // what was bound is not there any more
             state.programs.clear();
@@ -449,8 +410,14 @@ impl Backend for Gpu {
     }
 
     fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
-        self.prepared().kept.copy_page(&self.gpu, retention, from, to);
-        self.gpu.check()
+        let gpu = self.gpu.clone();
+        let state = self.prepared_mut();
+        match retention {
+            Retention::All => state.make_room(&gpu, from.max(to))?,
+            Retention::Window => {}
+        }
+        state.kept.copy_page(&gpu, retention, from, to);
+        gpu.check()
     }
 
     fn state(&self, layer: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError> {

@@ -3,7 +3,8 @@
 use super::State;
 use super::buffers::floats_of;
 use super::device::Device;
-use super::program::SUBMITTED;
+use super::program::{Dispatch, fitting};
+use super::submissions::{add_pass, encoder};
 use super::timing::{self, Timer};
 use crate::error::KernelError;
 use crate::graph::Op;
@@ -48,19 +49,11 @@ impl State {
         timer.begin();
         let program = &self.programs[at];
         for steps in program.steps.chunks(timing::STEPS) {
-            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = encoder(gpu);
             let mut cost = 0;
             for (i, (_, range)) in steps.iter().enumerate() {
                 let dispatches = &program.dispatches[range.clone()];
-                cost += dispatches.iter().map(|dispatch| dispatch.cost_of(batch)).sum::<u64>();
-                if cost > SUBMITTED {
-                    cost = 0;
-                    gpu.queue.submit([encoder.finish()]);
-                    encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                }
-                let mut pass = encoder.begin_compute_pass(&timer.around(i));
-                let mut last = None;
-                dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch, &mut last));
+                Self::time(gpu, timer, (&mut encoder, &mut cost), (i, dispatches), batch);
             }
             let spans = timer.take(gpu, encoder, steps.len())?;
             for ((step, _), span) in steps.iter().zip(spans) {
@@ -68,5 +61,33 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// The `at`-th step, in as many passes as its length asks for; what is `encoded` before it, which costs `cost`, is
+    /// submitted where both would be too long.
+    fn time(
+        gpu: &Device,
+        timer: &Timer,
+        (encoded, cost): (&mut wgpu::CommandEncoder, &mut u64),
+        (at, mut rest): (usize, &[Dispatch]),
+        batch: &Batch,
+    ) {
+        let mut begins = true;
+        loop {
+            let costs = rest.iter().map(|dispatch| dispatch.cost_of(batch));
+            let n_now = fitting(costs.clone(), gpu.most_submitted);
+            let of_these = costs.take(n_now).sum::<u64>();
+            if *cost > 0 && *cost + of_these > gpu.most_submitted {
+                gpu.queue.submit([std::mem::replace(encoded, encoder(gpu)).finish()]);
+                *cost = 0;
+            }
+            *cost += of_these;
+            let (now, later) = rest.split_at(n_now);
+            add_pass(encoded, &timer.around(at, begins, later.is_empty()), now, batch);
+            (rest, begins) = (later, false);
+            if rest.is_empty() {
+                break;
+            }
+        }
     }
 }

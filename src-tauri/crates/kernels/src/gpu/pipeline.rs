@@ -103,6 +103,10 @@ impl Device {
         let defines: Vec<Define> = self.used.defines().into_iter().chain(variant.defines()).collect();
         let source = expand(shader.source, &defines, variant.weight.map(|packing| packing.source))
             .map_err(|message| self.error(GpuFault::Invalid, format!("{name}: {message}")))?;
+        self.scoped(|| format!("kernel {name}"), || self.compiled_from(name, shader, source))
+    }
+
+    fn compiled_from(&self, name: &str, shader: &Shader, source: String) -> Pipeline {
         let entries: Vec<wgpu::BindGroupLayoutEntry> =
             (0..).zip(shader.bindings).map(|(binding, access)| layout_entry(binding, *access)).collect();
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
@@ -133,8 +137,7 @@ impl Device {
             },
             cache: self.pipelines.compiled.as_ref(),
         });
-        self.check()?;
-        Ok(Pipeline { compute, layout })
+        Pipeline { compute, layout }
     }
 }
 

@@ -2,6 +2,7 @@
 //! is best computed in a way of its own. All of them give a row the same bits, but for cooperative matrices.
 
 use super::buffers::Span;
+use super::cost::Cost;
 use super::inputs;
 use super::nodes::Made;
 use super::pipeline::Variant;
@@ -10,9 +11,9 @@ use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
 use crate::matmul::packed::Packing;
-use crate::matmul::strands::{self, BLOCK, Lanes};
+use crate::matmul::strands::{self, BLOCK, Lanes, Sizes};
 use crate::matmul::tile::{self, By, Tile};
-use crate::ops::expert_groups::Groups;
+use crate::ops::expert_groups::{Groups, most_tiles};
 use crate::tensor::Tensor;
 
 use Bound::Value;
@@ -29,6 +30,27 @@ pub(super) struct Part {
     /// fours of words of a row
     pub row_quads: u32,
     pub packing: &'static Packing,
+}
+
+/// Outputs by which a product is cut: whole tiles of any shape, and bytes that may begin a binding on any card.
+const CUT: u64 = 128;
+
+impl Part {
+    fn row_bytes(&self) -> u64 {
+        u64::from(self.row_quads) * 16
+    }
+
+    /// In pieces of `most` outputs, or about.
+    fn cut(&self, most: u64) -> impl Iterator<Item = Self> {
+        let each = u32::try_from(most / CUT * CUT).unwrap_or(u32::MAX).max(CUT as u32);
+        (0..self.n_rows).step_by(each as usize).map(move |at| {
+            let (n_rows, row_bytes) = (each.min(self.n_rows - at), self.row_bytes());
+            let offset = self.span.offset + u64::from(at) * row_bytes;
+            let span =
+                Span { buffer: self.span.buffer.clone(), offset, n_bytes: u64::from(n_rows) * row_bytes };
+            Self { span, first: self.first + at, n_rows, ..*self }
+        })
+    }
 }
 
 /// Names that are set where rows of x are whole blocks, and where workgroups have tiles.
@@ -122,23 +144,30 @@ impl Maker<'_> {
     ) -> Made {
         let rows = self.graph.value(out).rows;
         let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
+        let has_bias = u32::from(bias.is_some());
         // all parts lie alike
         let tuned = parts.first().map_or(tile::LARGE, |part| self.shapes.tile(part.packing));
         let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
         let few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
         for part in parts {
             let lanes = [(self.shapes.one_row(part.packing), 1, 1), (strands::FEW_ROWS, 2, few)];
-            let has_bias = u32::from(bias.is_some());
             let of_outputs = u32::from(rows == Rows::Outputs);
-            let Part { first, n_rows, row_quads, packing, .. } = *part;
-            let params = [k as u32, n_out as u32, row_quads, first, n_rows, has_bias, of_outputs];
-            let weight = Bound::Buffer(part.span.clone());
-            let bound = [Value(x), weight, self.vector(&bias_floats)?, Value(out)];
-            let mut way = |sizes, tiled, per_group: usize, rows| {
-                let variant = Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
-                let groups = self.flat((n_rows as usize).div_ceil(per_group));
-                let extent = Extent { groups, rows, cost: u64::from(n_rows) * k as u64 };
-                self.add(i, (&shader::MATMUL, variant), &params, &bound, extent)
+            let bias = self.vector(&bias_floats)?;
+            let mut bound = [Value(x), Bound::Buffer(part.span.clone()), bias, Value(out)];
+            let mut way = |sizes: Sizes, tiled, per_group: usize, of_rows| -> Made {
+                for piece in part.cut(self.outputs_at_once(part, k, of_rows)) {
+                    let Part { first, n_rows, row_quads, packing, span } = piece;
+                    let sizes = sizes.clone();
+                    let variant = Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
+                    let params = [k as u32, n_out as u32, row_quads, first, n_rows, has_bias, of_outputs];
+                    let groups = self.flat((n_rows as usize).div_ceil(per_group));
+                    let (row, bytes) = (u64::from(n_rows) * k as u64, span.n_bytes);
+                    let cost = Cost { row, bytes, ..Cost::default() };
+                    let extent = Extent { cost, ..Extent::new(groups, of_rows) };
+                    bound[1] = Bound::Buffer(span);
+                    self.add(i, (&shader::MATMUL, variant), &params, &bound, extent)?;
+                }
+                Ok(())
             };
             for (lanes, from, most) in lanes.iter().filter(|(_, _, most)| *most >= least) {
                 let rows = PerRow::Between { rows, least: *from, most: *most, each: lanes.rows };
@@ -150,6 +179,18 @@ impl Maker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Outputs of a part that a kernel may have in any batch, so that it is not too long.
+    fn outputs_at_once(&self, part: &Part, k: usize, rows: PerRow) -> u64 {
+        let PerRow::Between { rows, most, each, .. } = rows else { return u64::MAX };
+        let most_rows = match rows {
+            Rows::Tokens => self.capacity.max_rows,
+            Rows::Outputs => self.capacity.max_rows.min(self.capacity.max_outputs),
+        };
+        let n_rows = most_rows.min(most) as u64;
+        let cost = Cost { row: k as u64, bytes: part.row_bytes(), ..Cost::default() };
+        self.gpu.most_submitted / cost.at_most(n_rows, 0, n_rows.div_ceil(u64::from(each))).max(1)
     }
 
     pub(super) fn expert_matmul(
@@ -175,19 +216,28 @@ impl Maker<'_> {
             let weight = Bound::Buffer(span);
             let mut bound = [Value(x), Value(route), weight, self.vector(&bias_floats)?, Value(out)];
             let variant = |tiled, sizes| Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
-            let cost = (n_used * n_out * k) as u64;
+            let of_expert = n_out as u64 * u64::from(row_quads) * 16;
+            let row = (n_used * n_out * k) as u64;
             let groups = [n_out.div_ceil(SLOT.outputs_of_group()) as u32, used];
             let rows = PerRow::Between { rows: Rows::Tokens, least: 1, most: few, each: 1 };
             let slots = variant(None, SLOT.sizes());
-            let extent = Extent { groups, rows, cost };
-            self.add(i, (&shader::EXPERT_MATMUL, slots), &params, &bound, extent)?;
+            let cost = Cost { row, bytes: n_used as u64 * of_expert, ..Cost::default() };
+            let worst = |n_rows: usize, n: usize| cost.at_most(n_rows as u64, 0, n as u64);
+            let n_rows = few.min(self.capacity.max_rows);
+            let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_rows as u32, worst(n_rows, n_rows));
+            self.add_in_parts(i, (&shader::EXPERT_MATMUL, slots), &params, &bound, extent)?;
             if let Some(tile) = tile {
                 bound[1] = self.grouped(i, route, n_experts, tile)?;
                 let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
                 let rows = PerRow::Tiles { least: few + 1, n_used, n_experts, each: tile.rows };
                 let tiled = variant(Some(tile.by), tile.sizes());
-                let extent = Extent { groups, rows, cost };
-                self.add(i, (&shader::EXPERT_MATMUL, tiled), &params, &bound, extent)?;
+                let cost = Cost { row, bytes: of_expert, ..Cost::default() };
+                let n_tiles = most_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
+                // as if all tiles were full
+                let worst = cost.at_most(0, 0, n_tiles as u64);
+                let worst = worst.max((n_tiles * tile.rows as usize * n_out * k) as u64);
+                let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_tiles as u32, worst);
+                self.add_in_parts(i, (&shader::EXPERT_MATMUL, tiled), &params, &bound, extent)?;
             }
         }
         Ok(())
@@ -218,7 +268,7 @@ impl Maker<'_> {
         // one workgroup for all rows there are
         let rows = PerRow::Between { rows: Rows::Tokens, least, most: usize::MAX, each: u32::MAX };
         let variant = Variant { defines: &["MAIN"], ..Variant::default() };
-        let extent = Extent { groups: [1, 1], rows, cost: 0 };
+        let extent = Extent::new([1, 1], rows);
         self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bound, extent)?;
         self.grouped = Some((route, buffer.clone()));
         Ok(Bound::Buffer(Span::whole(&buffer)))

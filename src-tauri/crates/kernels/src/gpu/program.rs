@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::buffers::{Constants, Span};
+use super::cost::{Cost, Share};
 use super::device::Device;
 use super::inputs::Inputs;
 use super::kept::Kept;
@@ -16,7 +17,7 @@ use super::values::Values;
 use crate::error::KernelError;
 use crate::graph::{Graph, Rows, ValueId};
 use crate::ops::expert_groups::most_tiles;
-use crate::plan::Batch;
+use crate::plan::{Batch, Capacity};
 
 /// One kernel with its operands.
 pub struct Dispatch {
@@ -25,8 +26,9 @@ pub struct Dispatch {
     /// workgroups in the first two dimensions
     pub groups: [u32; 2],
     pub rows: PerRow,
-    /// multiplications for each row, about
-    pub cost: u64,
+    /// of the third dimension, those that it runs
+    pub share: Share,
+    pub cost: Cost,
 }
 
 /// Workgroups in the third dimension.
@@ -58,7 +60,7 @@ impl Dispatch {
         last: &mut Option<&'a Arc<Pipeline>>,
     ) {
         let [x, y, z] = self.of(batch);
-        if x * y * z > 0 {
+        if [x, y, z].iter().all(|n| *n > 0) {
             if last.replace(&self.pipeline).is_none_or(|last| !Arc::ptr_eq(last, &self.pipeline)) {
                 pass.set_pipeline(&self.pipeline.compute);
             }
@@ -69,6 +71,13 @@ impl Dispatch {
 
     /// Its workgroups for a batch, which may be none.
     pub fn of(&self, batch: &Batch) -> [u32; 3] {
+        let [x, y, all] = self.whole(batch);
+        let (_, z) = self.share.of(all, || self.cost_of_groups(batch, all, (0, all)));
+        [x, y, z]
+    }
+
+    /// The same, were it to run them all.
+    fn whole(&self, batch: &Batch) -> [u32; 3] {
         let [x, y] = self.groups;
         let n_rows = batch.n_rows() as u32;
         let [y, z] = match self.rows {
@@ -92,25 +101,42 @@ impl Dispatch {
         [x, y, z]
     }
 
-    /// Multiplications in a batch, about.
+    /// Cost in a batch, as `cost::SUBMITTED` counts.
     pub fn cost_of(&self, batch: &Batch) -> u64 {
-        match self.of(batch) {
-            [x, y, z] if x * y * z == 0 => 0,
-            _ => self.cost * batch.n_rows() as u64,
+        let [x, y, all] = self.whole(batch);
+        let (first, n) = self.share.of(all, || self.cost_of_groups(batch, all, (0, all)));
+        match x == 0 || y == 0 || n == 0 {
+            true => 0,
+            false => self.cost_of_groups(batch, all, (first, n)),
+        }
+    }
+
+    /// Of `n` workgroups of the third dimension from `first` on.
+    fn cost_of_groups(&self, batch: &Batch, all: u32, (first, n): (u32, u32)) -> u64 {
+        let n_rows = match self.rows {
+            PerRow::Each(rows, _) | PerRow::Between { rows, .. } => batch.rows(rows),
+            PerRow::Once | PerRow::Tiles { .. } => batch.n_rows(),
+            PerRow::Whole { .. } | PerRow::Chunks { .. } | PerRow::Merge { .. } => batch.n_rows(),
+        };
+        match self.rows.rows_of_group() {
+            // rows are shared out over all of them
+            None => self.cost.of(batch, (0, n_rows * n as usize / all.max(1) as usize), n.into()),
+            Some(each) => {
+                let first = (first as usize * each).min(n_rows);
+                let rows = (first, (n as usize * each).min(n_rows - first));
+                self.cost.of(batch, rows, n.into())
+            }
         }
     }
 }
 
-/// Multiplications in one submission: some 50 ms of a slow card, so that no watchdog fires and the desktop moves.
-pub const SUBMITTED: u64 = 20_000_000_000;
-
-/// How many of the next kernels go together, by their multiplications: at least one.
-pub fn fitting(costs: impl Iterator<Item = u64>) -> usize {
+/// How many of the next kernels go together, by what they cost: at least one.
+pub fn fitting(costs: impl Iterator<Item = u64>, most: u64) -> usize {
     let mut all = 0;
     let fits = |cost: &u64| {
         let before = all;
         all += cost;
-        before == 0 || all <= SUBMITTED
+        before == 0 || all <= most
     };
     costs.take_while(fits).count()
 }
@@ -127,6 +153,7 @@ pub struct Maker<'a> {
     pub matrices: &'a mut Matrices,
     pub uniforms: &'a mut Constants,
     pub vectors: &'a mut Constants,
+    pub capacity: &'a Capacity,
     pub made: Vec<Dispatch>,
     /// the route whose slots were last grouped by expert, and the lists of them
     pub grouped: Option<(ValueId, wgpu::Buffer)>,
@@ -147,7 +174,8 @@ pub const LANES: usize = 64;
 pub struct Extent {
     pub groups: [u32; 2],
     pub rows: PerRow,
-    pub cost: u64,
+    pub share: Share,
+    pub cost: Cost,
 }
 
 impl Extent {
@@ -158,12 +186,17 @@ impl Extent {
 
     /// So many workgroups for each row.
     pub fn groups(n: usize, rows: Rows) -> Self {
-        Self { groups: [n as u32, 1], rows: PerRow::Each(rows, 1), cost: 0 }
+        Self::new([n as u32, 1], PerRow::Each(rows, 1))
     }
 
     /// So many workgroups, whatever the rows.
     pub fn once(n: usize) -> Self {
-        Self { groups: [n as u32, 1], rows: PerRow::Once, cost: 0 }
+        Self::new([n as u32, 1], PerRow::Once)
+    }
+
+    /// That costs nothing to speak of.
+    pub fn new(groups: [u32; 2], rows: PerRow) -> Self {
+        Self { groups, rows, share: Share::All, cost: Cost::default() }
     }
 }
 
@@ -199,8 +232,30 @@ impl Maker<'_> {
             layout: &pipeline.layout,
             entries: &entries,
         });
-        let Extent { groups, rows, cost } = extent;
-        self.made.push(Dispatch { pipeline, bound, groups, rows, cost });
+        let Extent { groups, rows, share, cost } = extent;
+        self.made.push(Dispatch { pipeline, bound, groups, rows, share, cost });
+        Ok(())
+    }
+
+    /// The same, cut into several that each have some workgroups of the third dimension, where all of them would be too
+    /// long: `n_groups` at most, which cost up to `worst` together. The last of the kernel's own words is the first of
+    /// its workgroups.
+    pub fn add_in_parts(
+        &mut self,
+        node: usize,
+        (shader, variant): (&'static Shader, Variant),
+        params: &[u32],
+        bound: &[Bound],
+        (extent, n_groups, worst): (Extent, u32, u64),
+    ) -> Result<(), KernelError> {
+        for share in Share::cut(n_groups, worst, self.gpu.most_submitted) {
+            let first = match share {
+                Share::All | Share::Within(_) => 0,
+                Share::Part { first, .. } => first,
+            };
+            let params = [params, &[first]].concat();
+            self.add(node, (shader, variant.clone()), &params, bound, Extent { share, ..extent })?;
+        }
         Ok(())
     }
 
@@ -220,11 +275,12 @@ mod tests {
         for (costs, expected) in [
             (&[][..], 0),
             (&[0, 0, 0], 3),
-            (&[SUBMITTED / 2, SUBMITTED / 2, 1], 2),
-            (&[0, 3 * SUBMITTED, 0, 1], 2),
-            (&[1, 3 * SUBMITTED], 1),
+            (&[50, 50, 1], 2),
+            (&[0, 300, 0, 1], 2),
+            (&[0, 100, 0, 1], 3),
+            (&[1, 300], 1),
         ] {
-            assert_eq!(fitting(costs.iter().copied()), expected, "{costs:?}");
+            assert_eq!(fitting(costs.iter().copied(), 100), expected, "{costs:?}");
         }
     }
 }

@@ -9,7 +9,6 @@ use super::device::Device;
 use super::likeliest::Likeliest;
 use crate::backend::Retain;
 use crate::error::KernelError;
-use crate::fault::GpuFault;
 use crate::graph::{Graph, Op, ValueId};
 use crate::ops::likeliest::{Likely, of_rows};
 use crate::plan::Batch;
@@ -123,7 +122,7 @@ impl State {
         let is_wrong =
             self.values.read_all(output).iter().any(|x| x.is_nan()) || selected.any(Likeliest::has_nan);
         match is_here && is_wrong {
-            true => Err(gpu.error(GpuFault::Wrong, "its results are not numbers")),
+            true => Err(gpu.error(gpu.used().suspect(), "its results are not numbers")),
             false => Ok(()),
         }
     }

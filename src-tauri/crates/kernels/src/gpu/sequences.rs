@@ -1,6 +1,7 @@
 //! Operations on what sequences keep as kernels of a card: pages of keys and values, recurrent states.
 
 use super::buffers::Span;
+use super::cost::{Cost, PER_BYTE, Sees};
 use super::device::Device;
 use super::inputs;
 use super::kept::Pages;
@@ -8,18 +9,19 @@ use super::nodes::{Made, act_words, defined, norm_weight, plain, style_word};
 use super::program::{Bound, Extent, Maker, PerRow};
 use super::shader;
 use super::splits::Split;
-use crate::graph::{AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Op, Retention, Rows, ValueId};
+use crate::graph::{
+    AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Op, PAGE_LEN, Retention, Rows, ValueId,
+};
+use crate::ops::attention::parts::MOST_ROWS;
 use crate::ops::attention::{CARD_QUERIES, CARD_QUERY_FLOATS, CHUNK, WIDE_BYTES, shader_defines};
 use crate::ops::{kv_write, short_conv};
+use crate::plan::Capacity;
 use crate::plan::fuse::Step;
 
 use Bound::Value;
 
 /// Lanes of a workgroup of attention: as in its WGSL, which has as many for the longest head.
 const ATTENTION_LANES: usize = 128;
-
-/// Positions that attention is taken to go over where submissions are cut.
-const TYPICAL_CONTEXT: usize = 2048;
 
 /// The queries of a workgroup.
 #[derive(Clone, Copy)]
@@ -83,6 +85,14 @@ fn store_params(pages: &Pages) -> [u32; 5] {
     let page_words = (pages.page_bytes / 4) as u32;
     let n_heads = layout.n_kv_heads as u32;
     [n_heads, layout.head_dim as u32, page_words / (2 * n_heads), page_words, section]
+}
+
+/// Of a row, over pages of so many bytes that `blocks` workgroups read, for `n_rows` rows each.
+fn attention_cost(shape: &AttentionShape, page_bytes: u64, (blocks, n_rows): (usize, usize)) -> Cost {
+    let multiplied = 2 * (shape.n_heads * shape.head_dim) as u64;
+    let read = PER_BYTE * (page_bytes * blocks as u64).div_ceil((PAGE_LEN * n_rows) as u64);
+    let most = shape.window.map_or(u64::MAX, |window| window as u64);
+    Cost { position: multiplied.max(read), sees: Sees { most, mask: shape.mask }, ..Cost::default() }
 }
 
 impl Maker<'_> {
@@ -178,7 +188,7 @@ impl Maker<'_> {
         let flags = [u32::from(shape.sinks.is_some()), ahead_word(shape)];
         let params = [n_heads as u32, shape.head_dim as u32, window_word(shape), flags[0], flags[1]];
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
-        let extent = Extent { groups: [n_heads as u32, 1], rows: PerRow::Merge { split }, cost: 0 };
+        let extent = Extent::new([n_heads as u32, 1], PerRow::Merge { split });
         self.add(i, (&shader::MERGE, plain()), &params, &[Bound::Rows, merged, sinks, Value(out)], extent)?;
         let tile = Tile::of_rows(self.gpu, shape);
         self.attend(i, q, shape, tile, PerRow::Whole { rows: tile.rows as u32, split }, Value(out))
@@ -201,8 +211,6 @@ impl Maker<'_> {
             Retention::Window => inputs::WINDOW_TABLES,
         };
         let is_part = matches!(rows, PerRow::Chunks { .. });
-        // of both ways counted once
-        let cost = if is_part { 0 } else { 2 * shape.n_heads * shape.head_dim * TYPICAL_CONTEXT } as u64;
         let group = shape.n_heads / shape.n_kv_heads;
         let blocks = group.div_ceil(tile.heads);
         let words_of = |page_bytes: u64| (page_bytes / 4) as u32;
@@ -231,9 +239,17 @@ impl Maker<'_> {
         ];
         let kv = Bound::Buffer(Span::whole(&pages.buffer));
         let defines = shader_defines(layout.dtype, pages.aged.is_some(), tile.is_wide);
-        let extent = Extent { groups: [(shape.n_kv_heads * blocks) as u32, 1], rows, cost };
+        let cost = attention_cost(shape, pages.page_bytes, (blocks, tile.rows));
+        let groups = [(shape.n_kv_heads * blocks) as u32, 1];
+        let Capacity { max_rows, .. } = *self.capacity;
+        let n_positions = self.capacity.all_pages(layout.retention()) * PAGE_LEN;
+        // a batch with chunks of its own has few rows
+        let n_rows = if is_part { max_rows.min(MOST_ROWS) } else { max_rows };
+        let n_groups = n_rows.div_ceil(tile.rows) as u32;
+        let worst = cost.at_most(n_rows as u64, n_positions as u64, n_groups.into());
+        let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_groups, worst);
         let bound = [Bound::Rows, Value(q), kv, sinks, out];
-        self.add(i, (&shader::ATTENTION, defined(defines)), &params, &bound, extent)
+        self.add_in_parts(i, (&shader::ATTENTION, defined(defines)), &params, &bound, extent)
     }
 
     pub(super) fn short_conv(&mut self, i: usize, x: ValueId, conv: &ConvShape, out: ValueId) -> Made {
@@ -244,7 +260,7 @@ impl Maker<'_> {
         let states = Bound::Buffer(Span::whole(&self.kept.states(conv.state).buffer));
         let params = [n as u32, conv.kernel as u32, act_words(conv.act)[0]];
         let bound = [Bound::Rows, Value(x), taps, bias, states, Value(out)];
-        let extent = Extent::once(n.div_ceil(64));
+        let extent = Extent { cost: Cost::of_row((n * conv.kernel) as u64), ..Extent::once(n.div_ceil(64)) };
         self.add(i, (&shader::SHORT_CONV, plain()), &params, &bound, extent)
     }
 
@@ -264,6 +280,9 @@ impl Maker<'_> {
         let dims = [delta.n_k_heads, delta.n_v_heads, delta.k_dim, delta.v_dim].map(|n| n as u32);
         let params = [&dims[..], &[tiled]].concat();
         let bound = [Bound::Rows, Value(qkv), Value(beta), Value(alpha), gates, states, Value(out)];
-        self.add(i, (&shader::DELTA_NET, plain()), &params, &bound, Extent::once(delta.n_v_heads))
+        // decayed, read, written and read again
+        let row = 4 * delta.n_v_heads * delta.k_dim * delta.v_dim;
+        let extent = Extent { cost: Cost::of_row(row as u64), ..Extent::once(delta.n_v_heads) };
+        self.add(i, (&shader::DELTA_NET, plain()), &params, &bound, extent)
     }
 }

@@ -30,11 +30,13 @@ impl Timer {
         if !gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
             return Ok(None);
         }
-        let readings = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+        let descriptor = wgpu::QuerySetDescriptor {
             label: Some("times"),
             ty: wgpu::QueryType::Timestamp,
             count: 2 * STEPS as u32,
-        });
+        };
+        let readings =
+            gpu.scoped(|| "readings of its clock".into(), || gpu.device.create_query_set(&descriptor))?;
         let n_bytes = 2 * STEPS as u64 * READING;
         let resolved = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
         let readable = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
@@ -52,17 +54,16 @@ impl Timer {
         self.began = None;
     }
 
-    /// Around the `at`-th step since the times last came back.
-    pub fn around(&self, at: usize) -> wgpu::ComputePassDescriptor<'_> {
+    /// Around the `at`-th step since the times last came back, of which a pass may have the beginning, the end, or
+    /// both.
+    pub fn around(&self, at: usize, begins: bool, ends: bool) -> wgpu::ComputePassDescriptor<'_> {
         let first = 2 * at as u32;
-        wgpu::ComputePassDescriptor {
-            label: None,
-            timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
-                query_set: &self.readings,
-                beginning_of_pass_write_index: Some(first),
-                end_of_pass_write_index: Some(first + 1),
-            }),
-        }
+        let writes = wgpu::ComputePassTimestampWrites {
+            query_set: &self.readings,
+            beginning_of_pass_write_index: begins.then_some(first),
+            end_of_pass_write_index: ends.then_some(first + 1),
+        };
+        wgpu::ComputePassDescriptor { label: None, timestamp_writes: (begins || ends).then_some(writes) }
     }
 
     /// When the last `n` steps ran, since the run began. Waits for them.

@@ -49,6 +49,8 @@ struct Params {
   n_exact: u32,
   first_aged: u32,
   aged_block_words: u32,
+  // the first of the workgroups of the third dimension
+  first_group: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 @group(0) @binding(2) var<storage, read> rows: array<u32>;
@@ -449,7 +451,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
   let lane = LANE;
   kv_head = id.x / p.blocks;
   first_head = kv_head * p.group + id.x % p.blocks * p.heads;
-  first_row = id.z * p.rows;
+  first_row = (id.z + p.first_group) * p.rows;
   begin(lane);
   workgroupBarrier();
   let end = min(first_row + p.rows, step.n_tokens);

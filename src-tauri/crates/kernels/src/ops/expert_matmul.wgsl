@@ -21,6 +21,8 @@ struct Params {
   has_bias: u32,
   // 1: x has a part for each slot
   parted: u32,
+  // the first of the workgroups of the third dimension
+  first_group: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 // (tokens, in) or (tokens, n_used, in)
@@ -101,10 +103,11 @@ fn main(
 #endif
   @builtin(local_invocation_index) lane: u32,
 ) {
-  if (id.z >= groups[0]) {
+  let at = id.z + p.first_group;
+  if (at >= groups[0]) {
     return;
   }
-  let tile = TILES + id.z * WORDS_OF_TILE;
+  let tile = TILES + at * WORDS_OF_TILE;
   expert = groups[tile];
   list = groups[tile + 1u];
   n_slots = groups[tile + 2u];
@@ -123,8 +126,9 @@ fn main(
   let lane = LANE;
   let strand = lane % STRANDS;
   let output = (id.x * (LANES / STRANDS) + lane / STRANDS) * LANE_OUTPUTS;
-  let slot = id.z * p.n_used + id.y;
-  let row = expert_of(route[id.z * 2u * p.n_used + id.y], p.n_experts) * p.n_out + output;
+  let token = id.z + p.first_group;
+  let slot = token * p.n_used + id.y;
+  let row = expert_of(route[token * 2u * p.n_used + id.y], p.n_experts) * p.n_out + output;
   let x_at = x_of(slot);
   var sums: array<f32, SUMS>;
   var parts: array<array<vec4<f32>, 8>, LANE_OUTPUTS>;

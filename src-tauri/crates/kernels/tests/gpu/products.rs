@@ -18,16 +18,19 @@ const N_VOCAB: usize = 50;
 const HALVED: f32 = 5e-3;
 
 /// Cards that kernels use in different ways, each opened once.
-static WAYS: [(&str, Uses, OnceLock<Arc<Device>>); 4] = [
-    ("subgroups", Uses { subgroups: true, precision: Precision::F32, piece_bytes: None }, OnceLock::new()),
-    ("memory", Uses { subgroups: false, precision: Precision::F32, piece_bytes: None }, OnceLock::new()),
-    ("halves", Uses { subgroups: true, precision: Precision::F16, piece_bytes: None }, OnceLock::new()),
-    (
-        "pieces",
-        Uses { subgroups: true, precision: Precision::F32, piece_bytes: Some(650_000) },
-        OnceLock::new(),
-    ),
+static WAYS: [(&str, Uses, OnceLock<Arc<Device>>); 5] = [
+    ("subgroups", PLAIN, OnceLock::new()),
+    ("memory", Uses { sharing: Sharing::Memory, ..PLAIN }, OnceLock::new()),
+    ("halves", Uses { precision: Precision::F16, ..PLAIN }, OnceLock::new()),
+    ("pieces", Uses { piece_bytes: Some(650_000), ..PLAIN }, OnceLock::new()),
+    ("short submissions", Uses { submitted: Some(SHORT), ..PLAIN }, OnceLock::new()),
 ];
+
+const PLAIN: Uses =
+    Uses { sharing: Sharing::Subgroups, precision: Precision::F32, piece_bytes: None, submitted: None };
+/// Multiplications of a submission: less than any tile of these graphs has, so that products are cut as far as they
+/// can.
+const SHORT: u64 = 100_000;
 
 fn on(way: usize) -> Box<dyn Backend> {
     let (_, uses, device) = &WAYS[way];

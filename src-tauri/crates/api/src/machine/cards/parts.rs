@@ -140,8 +140,8 @@ impl Fit<'_> {
         (left.map(|left| one.saturating_add(self.beside_one(left, one))), left.map(|left| left / 4))
     }
 
-    /// Of contexts beside the first, within half of what is left. Where they age, a card has room for all of them exact
-    /// from the start, and in time makes as much again for what has aged, of the first too.
+    /// Of contexts beside the first, within half of what is left. Where they age, a card may in time have made room for
+    /// all of them exact, and as much again for what has aged, of the first too: it gives none back.
     fn beside_one(&self, left: u64, one: u64) -> u64 {
         match self.options.kv_aging {
             Aging::Off => left / 2,

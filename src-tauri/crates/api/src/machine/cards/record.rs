@@ -33,7 +33,10 @@ struct Entry {
     /// Checks that it passed, and the first that it didn't.
     right: BTreeSet<String>,
     wrong: Option<String>,
-    /// The same of precisions that can be done without.
+    /// The first that it didn't by its subgroups, which can be done without.
+    #[serde(default)]
+    subgroups: Option<String>,
+    /// The same of precisions.
     #[serde(default)]
     imprecise: BTreeMap<String, String>,
     /// The fastest shapes of kernels.
@@ -139,17 +142,18 @@ impl Record {
         let of = |key: CardKey| {
             let entry = self.find(&key).cloned().unwrap_or_default();
             let pipelines = cache.and_then(|cache| compiled(io, &path(cache, &key)));
-            let Entry { right, wrong, imprecise, tuned, .. } = entry;
-            (key, Known { right, wrong, imprecise, tuned, pipelines })
+            let Entry { right, wrong, subgroups, imprecise, tuned, .. } = entry;
+            (key, Known { right, wrong, subgroups, imprecise, tuned, pipelines })
         };
         Notebook::new(keys.into_iter().map(of).collect())
     }
 
     /// What was found of a card since.
     pub fn found(&mut self, io: &dyn Io, cache: Option<&Path>, key: &CardKey, known: &Known) {
-        let Known { right, wrong, imprecise, tuned, pipelines } = known.clone();
+        let Known { right, wrong, subgroups, imprecise, tuned, pipelines } = known.clone();
         let entry = self.entry(key);
-        (entry.right, entry.wrong, entry.imprecise, entry.tuned) = (right, wrong, imprecise, tuned);
+        (entry.right, entry.tuned) = (right, tuned);
+        (entry.wrong, entry.subgroups, entry.imprecise) = (wrong, subgroups, imprecise);
         let (Some(cache), Some(pipelines)) = (cache, pipelines) else { return };
         if let Err(error) = keep(io, cache, &path(cache, key), &pipelines) {
             tracing::warn!("what the driver compiled is not kept: {error}");

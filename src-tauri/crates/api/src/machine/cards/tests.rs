@@ -4,6 +4,7 @@ use std::path::Path;
 
 use engine::{Chunk, Model, Wanted};
 use io::{RealClock, RealIo};
+use kernels::FaultPlan;
 use kernels::gpu::adapters;
 use serde_json::{Value, json};
 
@@ -208,6 +209,25 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
         "{instead}"
     );
     assert_eq!(greedy(&mut model, 1).len(), 1);
+}
+
+#[test]
+fn subgroups_that_err_are_kept_and_done_without_and_it_is_said_once() {
+    let (folder, file) = (TestFolder::new(), std::sync::Arc::new(speeds::few_layers("q4_0").unwrap()));
+    let asked = asked(folder.path());
+    let cards = cards(folder.path(), &asked, SOFTWARE);
+    let told = [FaultPlan::wrong_in_checks(1), FaultPlan::default()].map(|faults| {
+        let mut options = LoadOptions { faults, ..processor() };
+        let placed = cards.place(Backend::Gpu, &file, &mut options).unwrap();
+        let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
+        let (instead, devices) = (&model.info().instead, &model.info().devices);
+        assert!(instead.is_none() && !devices[0].contains("subgroups"), "{instead:?} {devices:?}");
+        cards.keep(&placed, true);
+        assert!(kept(folder.path())["cards"][0]["subgroups"].is_string());
+        assert_eq!(kept(folder.path())["cards"][0]["wrong"], Value::Null);
+        std::iter::from_fn(|| model.take_trouble()).count()
+    });
+    assert_eq!(told, [1, 0]);
 }
 
 #[test]

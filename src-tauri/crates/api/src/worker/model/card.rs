@@ -34,6 +34,11 @@ pub fn told(trouble: &CardTrouble) -> Error {
         Relief::Precision(precision) => {
             format!("The graphics card does without the precision that was chosen: it multiplies in {}", precision.name())
         }
+        Relief::Subgroups => {
+            "With this driver the graphics card computes something wrongly by its subgroups: it does without them, a \
+             little more slowly, and nothing is lost"
+                .to_owned()
+        }
         Relief::Layers { on_card, of } => format!(
             "The graphics card is short of memory: it computes {on_card} of {of} layers, the processor the others"
         ),
@@ -68,6 +73,7 @@ mod tests {
             Relief::Kv(KvDType::Q8_0),
             Relief::Layers { on_card: 4, of: 32 },
             Relief::Precision(Precision::F32),
+            Relief::Subgroups,
             Relief::Others(1),
             Relief::Others(2),
             Relief::Cpu,

@@ -1,0 +1,72 @@
+//! A card whose kernels compute something else than their reference: it is tried without subgroups first, where the
+//! answer goes on with the same bits; one that errs without them too gives way to the processor.
+
+use engine::{FaultPlan, GpuFault, LoadOptions, Model, Relief};
+use kernels::Notebook;
+use kernels::backends::Check;
+use kernels::gpu::adapters;
+
+use super::{is_on_card, load, next, open, options, reliefs};
+
+const N_TOKENS: usize = 24;
+
+/// The likeliest tokens after a prompt.
+fn answer(model: &mut Model) -> Vec<u32> {
+    let seq = model.new_sequence().unwrap();
+    let (mut tokens, mut ids) = (vec![1, 9, 17, 4], Vec::new());
+    for _ in 0..N_TOKENS {
+        tokens = vec![next(model, seq, &tokens)];
+        ids.extend(&tokens);
+    }
+    ids
+}
+
+fn has_subgroups(model: &Model) -> bool {
+    model.info().devices[0].contains("subgroups")
+}
+
+#[test]
+fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
+    let file = open("llama");
+    let mut model = load(&file, &options(&FaultPlan::default()));
+    assert!(has_subgroups(&model), "the card of this test has them: {:?}", model.info().devices);
+    let expected = answer(&mut model);
+    for (n_times, expected_reliefs) in
+        [(1, vec![Relief::Subgroups]), (2, vec![Relief::Subgroups, Relief::Cpu])]
+    {
+        let plan = FaultPlan::again(9, GpuFault::Wrong, n_times);
+        let mut model = load(&file, &options(&plan));
+        assert_eq!(answer(&mut model), expected, "{n_times}");
+        assert!(plan.is_over() && !has_subgroups(&model), "{:?}", model.info().devices);
+        assert_eq!(reliefs(&mut model), expected_reliefs, "told once each");
+        assert_eq!(is_on_card(&model), n_times == 1);
+    }
+}
+
+#[test]
+fn a_check_that_fails_is_kept_and_what_is_left_is_used_from_then_on() {
+    let (file, key) = (open("llama"), adapters()[0].key());
+    let checked = |plan: &FaultPlan, known: &Notebook| LoadOptions {
+        check: Check::All,
+        known: known.clone(),
+        ..options(plan)
+    };
+    let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
+    for n_times in [1, 2] {
+        let (plan, known) = (FaultPlan::wrong_in_checks(n_times), Notebook::default());
+        let mut model = load(&file, &checked(&plan, &known));
+        let found = known.of(&key);
+        assert!(plan.is_over() && found.subgroups.is_some() && found.imprecise.is_empty(), "{found:?}");
+        assert_eq!((found.wrong.is_some(), is_on_card(&model)), (n_times == 2, n_times == 1));
+        assert_eq!(reliefs(&mut model), [Relief::Subgroups]);
+        assert_eq!(answer(&mut model), expected);
+        // the next start knows, and says nothing of what has been said
+        let known = Notebook::new(known.all());
+        let mut model = load(&file, &checked(&FaultPlan::default(), &known));
+        assert_eq!((reliefs(&mut model), has_subgroups(&model)), (Vec::new(), false));
+        let instead = model.info().instead.as_ref().map(|error| error.code());
+        assert_eq!(instead, (n_times == 2).then_some("kernels.gpu_wrong"));
+        assert_eq!(known.of(&key), found, "nothing was checked anew");
+        assert_eq!(answer(&mut model), expected);
+    }
+}
