@@ -1,3 +1,5 @@
+//! What a card refuses, as it is made and as it is submitted, and who hears of it.
+
 use std::sync::Arc;
 
 use weights::{DType, SharedBytes, TensorView};

@@ -1,3 +1,5 @@
+//! A graph whose kernels are too long for a submission, cut and whole.
+
 use std::sync::Arc;
 
 use weights::{DType, SharedBytes, TensorView};
