@@ -39,6 +39,7 @@ import { Queued } from './queued';
 import { Selection } from './selection.svelte';
 import { OwnOptions } from './own.svelte';
 import { applySettings } from './apply';
+import { actionsOf, stepsOf } from './steps';
 import { Notifier } from './notifier';
 import { Ui } from './ui.svelte';
 import { t, toldInLine } from '../i18n';
@@ -265,6 +266,7 @@ export class Inglenook {
   }
 
   #say(error: api.ErrorInfo): void {
-    this.toasts.show({ text: toldInLine(error), tone: 'bad' });
+    const [action] = actionsOf(this, stepsOf(error.code));
+    this.toasts.show({ text: toldInLine(error), tone: 'bad', ...(action && { action }) });
   }
 }
