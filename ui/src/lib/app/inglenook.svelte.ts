@@ -39,7 +39,7 @@ import { Queued } from './queued';
 import { Selection } from './selection.svelte';
 import { OwnOptions } from './own.svelte';
 import { applySettings } from './apply';
-import { actionsOf, stepsOf } from './steps';
+import { firstOf } from './steps';
 import { Notifier } from './notifier';
 import { Ui } from './ui.svelte';
 import { t, toldInLine } from '../i18n';
@@ -266,7 +266,6 @@ export class Inglenook {
   }
 
   #say(error: api.ErrorInfo): void {
-    const [action] = actionsOf(this, stepsOf(error.code));
-    this.toasts.show({ text: toldInLine(error), tone: 'bad', ...(action && { action }) });
+    this.toasts.show({ text: toldInLine(error), tone: 'bad', ...firstOf(this, error.code) });
   }
 }

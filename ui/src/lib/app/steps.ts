@@ -112,6 +112,12 @@ export function actionsOf(app: Inglenook, steps: readonly Step[]): Action[] {
   return steps.map((step) => actionOf(app, step)).filter((it) => it !== null);
 }
 
+/** The main one, where there is room for one alone. */
+export function firstOf(app: Inglenook, code: string): { action?: Action } {
+  const [action] = actionsOf(app, stepsOf(code));
+  return action ? { action } : {};
+}
+
 function actionOf(app: Inglenook, step: Step): Action | null {
   const { chat, ui } = app;
   const action = (label: string, run: () => void): Action => ({
