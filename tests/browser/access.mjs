@@ -149,6 +149,18 @@ const SCREENS = {
     await page.keyboard.press('Home');
     await page.locator(byId('sent-files')).waitFor();
   },
+  ended: async (page) => {
+    await page.keyboard.press('Control+n');
+    await page.locator(byId('composer')).fill('Let it be cut short');
+    await page.keyboard.press('Enter');
+    await page.locator(byId('end-notice')).waitFor();
+  },
+  failed: async (page) => {
+    await page.keyboard.press('Control+n');
+    await page.locator(byId('composer')).fill('It runs over');
+    await page.keyboard.press('Enter');
+    await page.locator(byId('step-fold')).waitFor();
+  },
 };
 
 export async function axeFindsNothingGrave() {

@@ -14,6 +14,7 @@ import { languagesChangeAtOnce, rightToLeftIsMirrored } from './languages.mjs';
 import { aLongAnswerStreamsSmoothly, messagesQueueWhileOneIsAnswered, twoThousandMessagesOpenAndScroll } from './long.mjs';
 import { ANSWERED, KEEP, KEY, assert, browse, byId, look, serve } from './place.mjs';
 import { anAnswerSaysWhereItsTimeGoes } from './profile.mjs';
+import { theNextStepIsOnePress } from './steps.mjs';
 import { aTemporaryChatHasToolsAndResources, aToolIsAddedAllowedAndAnswered } from './tools.mjs';
 
 // ---- the scenarios ----
@@ -127,6 +128,7 @@ const ON_STAND_IN = [
   aLongAnswerStreamsSmoothly,
   axeFindsNothingGrave,
   whatIsAtHandWorks,
+  theNextStepIsOnePress,
   keysAloneReachEverything,
   keysAloneWorkFilesAndTools,
   fourTimesAsLargeItStillWorks,

@@ -145,6 +145,8 @@ const GANTT = `gantt
 export const ANSWERS = [
   { when: /think/i, reasoning: 'The person wants me to think about it. '.repeat(12), text: RICH },
   { when: /fail/i, text: 'The answer begins well and then', fails: { code: 'engine.not_finite', message: 'The model computed a value that is not a number, in layer 7.', remedy: 'Try again; if it stays, check the model file with `nook inspect`.' } },
+  { when: /cut short/i, text: 'It begins well, and it would go on', ends: 'length' },
+  { when: /runs over/i, text: 'It begins well, and then', fails: { code: 'request.context_full', message: 'This conversation has 8,412 tokens; the model is loaded with 8,192.', remedy: 'Fold older messages, load the model with a larger context, or start a new chat.' } },
   { when: /long/i, text: (RICH + '\n\n').repeat(12) },
   { when: /huge/i, text: HUGE },
   { when: /diagram/i, text: 'Here it is:\n\n```mermaid\ngraph TD\n  A[Lay the logs] --> B{Is it lit?}\n  B -->|yes| C((Warmth))\n  B -->|no| D[Birch bark]\n  D --> B\n```\n\nIts woods:\n\n```mermaid\npie showData title Woods of the pile\n  "Oak" : 3\n  "Birch, split and dry" : 5\n  "Spruce" : 1.5\n  "Ash" : 0.3\n```\n\nWhen they are stacked:\n\n```mermaid\n' + GANTT + '```\n\nAnd one that is not drawn:\n\n```mermaid\nmindmap\n  root((Fire))\n    Wood\n    Air\n```\n' },

@@ -86,7 +86,7 @@ async function write(it, answer, turn, prompt, quiet) {
     }
   }
   const tokens = turn.events.reduce((sum, it) => sum + (it.kind.ids?.length ?? 0), 0);
-  const stats = { finish: turn.cancelled ? 'cancelled' : 'stop', prompt_tokens: 3000, reused_tokens: 120, generated_tokens: tokens, drafted_tokens: 0, accepted_tokens: 0, context_tokens: 3000 + tokens, context_limit: 8192, load_ms: 100, ttft_ms: 310, prefill_tok_s: 812.4, decode_tok_s: 42.1, once: turn.once ?? null };
+  const stats = { finish: turn.cancelled ? 'cancelled' : (script.ends ?? 'stop'), prompt_tokens: 3000, reused_tokens: 120, generated_tokens: tokens, drafted_tokens: 0, accepted_tokens: 0, context_tokens: 3000 + tokens, context_limit: 8192, load_ms: 100, ttft_ms: 310, prefill_tok_s: 812.4, decode_tok_s: 42.1, once: turn.once ?? null };
   it.summary.active_turn = null;
   it.summary.updated_ms = Date.now();
   if (script.fails && !turn.cancelled) {

@@ -39,6 +39,13 @@ const first = async (page) => {
   await id(page, 'message-assistant').waitFor();
 };
 
+/** An answer that does not end as it should. */
+const ending = (question, then) => async (page) => {
+  await id(page, 'composer').fill(question);
+  await page.keyboard.press('Enter');
+  await id(page, then).waitFor();
+};
+
 const diagram = (at) => async (page) => {
   await id(page, 'composer').fill('A diagram, please');
   await page.keyboard.press('Enter');
@@ -87,6 +94,8 @@ const VIEWS = {
     await id(page, 'context-ring').click();
     await id(page, 'context-parts').waitFor();
   },
+  'end-length': ending('Let it be cut short', 'continue'),
+  'end-full': ending('Let it run: it runs over', 'step-fold'),
   diagram: diagram(0),
   pie: diagram(1),
   gantt: diagram(2),
@@ -113,6 +122,7 @@ const VIEWS = {
   'chat-de': speaking('de', first),
   'chat-ja': speaking('ja', first),
   'chat-ar': speaking('ar', first),
+  'end-length-ar': speaking('ar', ending('Let it be cut short', 'continue')),
   'settings-de': speaking('de', section('Chat')),
   'settings-ja': speaking('ja', section('Hardware')),
   'settings-ar': speaking('ar', section('Chat')),

@@ -39,6 +39,7 @@ import { Queued } from './queued';
 import { Selection } from './selection.svelte';
 import { OwnOptions } from './own.svelte';
 import { applySettings } from './apply';
+import { firstOf } from './steps';
 import { Notifier } from './notifier';
 import { Ui } from './ui.svelte';
 import { t, toldInLine } from '../i18n';
@@ -265,6 +266,6 @@ export class Inglenook {
   }
 
   #say(error: api.ErrorInfo): void {
-    this.toasts.show({ text: toldInLine(error), tone: 'bad' });
+    this.toasts.show({ text: toldInLine(error), tone: 'bad', ...firstOf(this, error.code) });
   }
 }
