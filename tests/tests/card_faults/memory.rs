@@ -117,6 +117,37 @@ fn no_allocation_may_fail_a_context_that_ages() {
     assert!(n_loaded > 0, "{at} allocations are no context that ages");
 }
 
+/// What the allocator of the driver counts fits once: what follows has room only where what was before let go of it.
+#[test]
+fn a_full_card_has_room_for_what_follows() {
+    let (file, free) = (file(), FaultPlan::none_but_counted());
+    let mut model = load(&file, &options(&free));
+    let (expected, room) = (answer(&mut model), free.most_held());
+    let weights = model.info().n_weight_bytes;
+    assert!(room > weights, "{room} bytes with {weights} of weights");
+    drop(model);
+    let smaller = FaultPlan::none_but_counted();
+    load(&file, &LoadOptions { max_rows: Some(64), ..options(&smaller) });
+    assert!(2 * smaller.most_held() > room, "{room} bytes: two would fit");
+    let plan = FaultPlan::before(9, GpuFault::Memory);
+    plan.leave(room);
+    let mut model = load(&file, &options(&plan));
+    assert_eq!(answer(&mut model), expected);
+    assert!(plan.is_over() && is_on_card(&model));
+    assert_eq!(reliefs(&mut model), LADDER[..1]);
+}
+
+/// Another program has taken the card's memory: whatever less is asked of it is too much.
+#[test]
+fn a_card_that_stays_full_gives_way_to_the_processor() {
+    let (file, plan) = (file(), FaultPlan::before(9, GpuFault::Memory));
+    let mut model = load(&file, &options(&plan));
+    plan.leave(0);
+    assert_eq!(answer(&mut model).len(), N_TOKENS);
+    assert!(plan.is_over() && !is_on_card(&model));
+    assert_eq!(reliefs(&mut model), [Relief::Cpu], "what was tried in vain is not told");
+}
+
 #[test]
 fn an_answer_goes_on_with_less() {
     let file = file();

@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
+mod room;
+
+pub(crate) use room::Held;
+use room::Room;
+
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuFault {
@@ -95,6 +100,7 @@ struct Planned {
     n_times: AtomicU64,
     /// that there were, planned for or not
     n_submissions: AtomicU64,
+    room: Room,
 }
 
 /// What a card is asked for.
@@ -131,7 +137,8 @@ impl FaultPlan {
     fn new(at: Moment, every: u64, fault: GpuFault, n_times: u64) -> Self {
         let left = if n_times > 0 { every + 1 } else { 0 };
         let [left, n_times, n_submissions] = [left, n_times, 0].map(AtomicU64::new);
-        Self(Some(Arc::new(Planned { at, fault, every, left, n_times, n_submissions })))
+        let room = Room::default();
+        Self(Some(Arc::new(Planned { at, fault, every, left, n_times, n_submissions, room })))
     }
 
     /// Nothing goes wrong; what cards are asked for is counted.
@@ -147,6 +154,30 @@ impl FaultPlan {
     /// Cards that are open with it, and whoever else has it; 1: only who asks.
     pub fn n_holders(&self) -> usize {
         self.0.as_ref().map_or(1, Arc::strong_count)
+    }
+
+    /// From here on memory is full wherever all cards that were opened with the plan would hold more than so many bytes.
+    pub fn leave(&self, n_bytes: u64) {
+        if let Some(planned) = &self.0 {
+            planned.room.leave(n_bytes);
+        }
+    }
+
+    /// The most that its cards held at a time. (bytes)
+    pub fn most_held(&self) -> u64 {
+        self.0.as_ref().map_or(0, |planned| planned.room.most_held())
+    }
+
+    /// Counts what this card holds.
+    pub(crate) fn watch(&self, card: Held) {
+        if let Some(planned) = &self.0 {
+            planned.room.watch(card);
+        }
+    }
+
+    /// Whether its cards may hold so many bytes more.
+    pub(crate) fn has_room(&self, n_bytes: u64) -> bool {
+        self.0.as_ref().is_none_or(|planned| planned.room.has(n_bytes))
     }
 
     /// Whether all of it has happened.

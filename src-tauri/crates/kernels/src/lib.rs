@@ -16,6 +16,7 @@ pub mod devices;
 mod effort;
 mod error;
 mod fault;
+mod gone;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod graph;

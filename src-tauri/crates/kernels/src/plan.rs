@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::backend::{Backend, Retain, Told};
 use crate::effort::{Effort, Now};
 use crate::error::KernelError;
+use crate::gone::Gone;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, Op, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::kv_rows::aged_page;
@@ -182,6 +183,16 @@ impl Executor {
 
     pub fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    /// The devices let go of all that they have, for whoever needs the room: weights, keys and values. What they are asked
+    /// for afterwards is refused as that of a lost card.
+    pub fn let_go(&mut self) {
+        self.n_outputs = 0;
+        self.likeliest.clear();
+        for device in &mut self.devices {
+            *device = Box::new(Gone::of(device.as_ref()));
+        }
     }
 
     /// Runs may be given up from here on; None: they may not.

@@ -206,3 +206,32 @@ fn batches_that_contradict_themselves_are_refused() {
     executor.run(&Batch { outputs: &[], ..good }).unwrap();
     assert!(executor.output().is_empty());
 }
+
+#[test]
+fn devices_that_let_go_refuse_as_lost_ones_do() {
+    let (ids, page) = (tokens(8, SMALL.n_vocab, 9), [1, 2]);
+    let mut executor = Executor::new(model(SMALL, 21), vec![cpu(1, IsaLevel::detect())], CAPACITY).unwrap();
+    run_chunks(&mut executor, &ids, &PAGES, &[8]);
+    let described = executor.describe();
+    executor.let_go();
+    assert_eq!(executor.describe(), described);
+    assert!(executor.output().is_empty());
+    let batch = Batch {
+        tokens: &ids[..1],
+        positions: &[8],
+        sequence: &[0],
+        page_tables: &[&PAGES],
+        window_tables: &[],
+        states: &[],
+        outputs: &[0],
+    };
+    let bytes = vec![0; executor.kv_layout(0, page[0]).page_bytes()];
+    let outcomes = [
+        executor.run(&batch),
+        executor.kv_page(0, page[0]).map(drop),
+        executor.kv_write_page(0, page[0], &bytes),
+        executor.kv_copy_page(Retention::All, page[0], page[1]),
+    ];
+    assert!(outcomes.into_iter().all(|outcome| outcome.unwrap_err().code() == "kernels.gpu_lost"));
+    assert!(executor.output().is_empty());
+}

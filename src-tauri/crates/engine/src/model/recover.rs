@@ -18,7 +18,7 @@ impl Model {
     /// Afterwards every sequence is what it was, those of `back_to` without tokens beyond so many; they are read again as
     /// they are needed.
     ///
-    /// Errors: what the CPU can't do either.
+    /// Errors: what the CPU can't do either; it is tried again with the next batch.
     pub(super) fn recover(
         &mut self,
         error: EngineError,
@@ -30,15 +30,19 @@ impl Model {
             self.leave_out(at, error);
             return Ok(());
         }
+        // A full card has no room for two. What it held of sequences is lost anyway.
+        self.replicas[0].executor.let_go();
         let (mut error, mut told) = (error, Vec::<CardTrouble>::new());
+        let (n_rows, kv_aging) = (self.max_rows(), self.info.kv_aging);
         let moved = loop {
-            let max_rows = Some(self.max_rows());
             let source = &mut self.source;
-            let mut options =
-                LoadOptions { max_rows, kv_aging: self.info.kv_aging, ..source.options.clone() };
+            let mut options = LoadOptions { kv_aging, ..source.options.clone() };
+            // or fewer, where that was tried already
+            options.max_rows = Some(options.max_rows.unwrap_or(n_rows).min(n_rows));
             let relief = relief::next(&error, &mut options, &source.asked, &source.health, &self.spec);
-            // what was tried in vain needs no telling
-            told.retain(|it| it.relief != Relief::Anew);
+            // What was tried in vain needs no telling; the processor has all that a card was spared.
+            let is_left = matches!(relief, Relief::Cpu | Relief::CpuForSession);
+            told.retain(|it| it.relief != Relief::Anew && !is_left);
             told.push(CardTrouble { error: error.clone(), relief });
             match self.move_to(options) {
                 Err(again) if again.is_of_gpu() => error = again,

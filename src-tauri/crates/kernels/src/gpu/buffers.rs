@@ -28,9 +28,9 @@ impl Device {
         n_bytes: u64,
         usage: wgpu::BufferUsages,
     ) -> Result<wgpu::Buffer, KernelError> {
-        self.fail_as_planned()?;
         // a binding can't be empty
         let size = n_bytes.next_multiple_of(4).max(16);
+        self.fail_as_planned(size)?;
         let descriptor = wgpu::BufferDescriptor { label: Some(what), size, usage, mapped_at_creation: false };
         self.scoped(|| format!("{what}, {size} bytes"), || self.device.create_buffer(&descriptor))
     }

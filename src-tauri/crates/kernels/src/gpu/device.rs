@@ -277,17 +277,30 @@ impl Device {
     }
 
     /// The first plan of a test holds for allocations too.
-    pub(super) fn plan(&self, faults: &FaultPlan) {
+    pub(super) fn plan(self: &Arc<Self>, faults: &FaultPlan) {
         if *faults != FaultPlan::default() {
-            self.planned.get_or_init(|| faults.clone());
+            self.planned.get_or_init(|| {
+                let card = Arc::downgrade(self);
+                faults.watch(Box::new(move || card.upgrade().map(|card| card.n_held())));
+                faults.clone()
+            });
         }
     }
 
-    /// Before memory is asked for: the fault that a test wants here.
-    pub(super) fn fail_as_planned(&self) -> Result<(), KernelError> {
-        match self.planned.get().and_then(|plan| plan.next(Moment::Allocation)) {
-            None => Ok(()),
+    /// What its allocator says that it holds for us. (bytes)
+    fn n_held(&self) -> u64 {
+        self.device.generate_allocator_report().map_or(0, |report| report.total_allocated_bytes)
+    }
+
+    /// Before so many bytes of memory are asked for: the fault that a test wants here.
+    pub(super) fn fail_as_planned(&self, n_bytes: u64) -> Result<(), KernelError> {
+        let Some(plan) = self.planned.get() else { return Ok(()) };
+        match plan.next(Moment::Allocation) {
             Some(fault) => Err(self.error(fault, "a test wanted it")),
+            None if !plan.has_room(n_bytes) => {
+                Err(self.error(GpuFault::Memory, format!("a test leaves no room for {n_bytes} bytes")))
+            }
+            None => Ok(()),
         }
     }
 
