@@ -43,7 +43,10 @@ impl App {
             Err(Error::new(crate::ErrorKind::Conflict, "chat.cannot_continue", why, remedy))
         };
         let finish = row.stats.as_deref().and_then(|json| serde_json::from_str::<TurnStats>(json).ok());
-        let was_cut = matches!(finish.map(|stats| stats.finish), Some(Finish::Length | Finish::ContextFull));
+        let was_cut = matches!(
+            finish.map(|stats| stats.finish),
+            Some(Finish::Length | Finish::ContextFull | Finish::TimeUp)
+        );
         let is_open = match row.state {
             MessageState::Stopped | MessageState::Interrupted | MessageState::Failed => true,
             MessageState::Complete => was_cut,

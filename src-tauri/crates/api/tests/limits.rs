@@ -138,6 +138,25 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
 }
 
 #[test]
+fn an_answer_whose_time_was_up_goes_on() {
+    let home = Home::new("goes-on");
+    let app = home.open_by(Arc::new(Hasty(RealClock::new())));
+    end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
+    app.settings_set("temperature", &json!(0.0)).unwrap();
+    app.settings_set("limit_seconds", &json!(1)).unwrap();
+    let text = "Count from one to a thousand, in words".to_owned();
+    let started = app.send(SendArgs { text, ..SendArgs::default() }).unwrap();
+    assert_eq!(end(&app, &started.turn).0.unwrap().finish, Finish::TimeUp);
+    let answer = || app.conversation_get(&started.conversation).unwrap().messages.swap_remove(1).text;
+    let cut = answer();
+    app.settings_set("limit_seconds", &json!(null)).unwrap();
+    app.settings_set("max_tokens", &json!(2)).unwrap();
+    let more = app.message_continue(&started.assistant_message).unwrap();
+    assert_eq!(end(&app, &more.turn).0.unwrap().generated_tokens, 2);
+    assert!(answer().starts_with(cut.trim_end_matches('\u{fffd}')) && answer().len() > cut.len());
+}
+
+#[test]
 fn time_is_a_limit_for_answers_and_for_those_who_wait() {
     let home = Home::new("time");
     // Two of its seconds are long enough for a token on any machine, and too short for a context full of them.
