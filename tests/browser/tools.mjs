@@ -70,7 +70,7 @@ export async function aTemporaryChatHasToolsAndResources(origin, server) {
     await page.locator(byId('slash-prompt')).waitFor({ timeout: 30_000 });
     await look(page, 'slash-menu');
     await page.locator(byId('composer')).press('Enter');
-    await page.locator(`${byId('prompt-argument')}[data-name="who"]`).fill('Ada');
+    await page.locator(`${byId('prompt-argument')}[data-name="who"]:focus`).fill('Ada');
     await page.locator(byId('prompt-put')).click();
     await until(page, () => document.querySelector('[data-testid="composer"]').value === 'Greet Ada in a warm tone.');
 

@@ -113,9 +113,12 @@ const VIEWS = {
   },
   instruments: async (page) => {
     await first(page);
+    // The setting outlives the page, and stands at off until it is read: pressed then, it would be switched off.
+    const read = page.waitForResponse((answer) => answer.url().endsWith('/api/profile'));
     await page.keyboard.press('Control+i');
-    const measure = id(page, 'profile-switch');
-    if (!(await measure.isChecked())) await measure.click();
+    await (await read).finished();
+    await page.waitForTimeout(100);
+    await id(page, 'profile-switch').check();
     await id(page, 'profile-writing').waitFor();
     await id(page, 'profile-trace').scrollIntoViewIfNeeded();
   },
