@@ -1,6 +1,6 @@
 //! Speed of a graph with the shape of a published 1B model and random weights: what decoding costs, and where.
 //!
-//! cargo run --release -p kernels --example decode -- [dtype] [threads] [position] [rows]
+//! cargo run --release -p kernels --example decode -- [dtype] [threads] [position] [rows] [kv]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -14,7 +14,7 @@ use kernels::*;
 use weights::{DType, SharedBytes, TensorView};
 
 /// Llama 3.2 1B.
-fn shape(dtype: DType) -> Shape {
+fn shape(dtype: DType, kv: KvDType) -> Shape {
     Shape {
         d: 2048,
         n_heads: 32,
@@ -24,7 +24,7 @@ fn shape(dtype: DType) -> Shape {
         n_vocab: 128_256,
         n_layers: 16,
         dtype,
-        kv: KvDType::F16,
+        kv,
         ..SMALL
     }
 }
@@ -74,7 +74,14 @@ fn main() {
     let name = arguments.first().map_or("Q8_0", String::as_str);
     let dtype = DType::from_name(name).expect("a block format");
     let (threads, position, rows) = (number(1, 2), number(2, 100), number(3, 1));
-    let shape = shape(dtype);
+    let kv = match arguments.get(4).map_or("f16", String::as_str) {
+        "f32" => KvDType::F32,
+        "f16" => KvDType::F16,
+        "q8_0" => KvDType::Q8_0,
+        "q4_0" => KvDType::Q4_0,
+        other => panic!("no format of keys and values: {other}"),
+    };
+    let shape = shape(dtype, kv);
     let mut bytes = 0;
     let graph = common::model_of(shape, &mut Random(1), &mut |r, rows, cols| {
         let tensor = matrix(r, dtype, rows, cols);

@@ -77,17 +77,17 @@ pub struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Block `i`; empty beyond the last.
-    fn block(&self, i: usize) -> &[u8] {
+    /// Block `i` of a tile of heads, or one of the next; empty beyond the last.
+    fn block(&self, tile: usize, i: usize) -> &[u8] {
         let n = self.pages.len();
-        let tile = self.tiles.start + i / (2 * n);
-        if tile >= self.tiles.end {
+        let (tile, i) = if i < 2 * n { (tile, i) } else { (tile + 1, i - 2 * n) };
+        if tile >= self.tiles.end || i >= 2 * n {
             return &[];
         }
-        let (page, head) = (self.table[self.pages.start + i % n], tile / self.job.n_subgroups);
-        match i / n % 2 {
-            0 => self.job.kv.keys(self.job.shape.layer, page, head),
-            _ => self.job.kv.values(self.job.shape.layer, page, head),
+        let (layer, head) = (self.job.shape.layer, tile / self.job.n_subgroups);
+        match i.checked_sub(n) {
+            None => self.job.kv.keys(layer, self.table[self.pages.start + i], head),
+            Some(i) => self.job.kv.values(layer, self.table[self.pages.start + i], head),
         }
     }
 }
@@ -214,10 +214,11 @@ impl Job<'_> {
         let n = scratch.queries.len();
         let begin = chunk * CHUNK;
         let n_pages = walk.pages.len();
-        let blocks = (tile - walk.tiles.start) * 2 * n_pages;
         let queries = Queries { n, head_dim: d, x: &scratch.q, q: &scratch.rounded, scales: &scratch.scales };
+        let mut soon: [&[u8]; AHEAD] = std::array::from_fn(|i| walk.block(tile, i));
         for (i, page) in walk.pages.clone().enumerate() {
-            let (keys, ahead) = (walk.block(blocks + i), walk.block(blocks + i + AHEAD));
+            let ahead = walk.block(tile, i + AHEAD);
+            let keys = std::mem::replace(&mut soon[i % AHEAD], ahead);
             let scores = &mut scratch.scores[page * PAGE_LEN - begin..];
             (self.kernels_of(walk.table[page]).scores)(&queries, keys, ahead, &mut scratch.room, scores);
         }
@@ -232,11 +233,11 @@ impl Job<'_> {
         scratch.sums[..n * d].fill(0.0);
         let seen = scratch.queries.iter().map(|q| &q.seen);
         let (start, end) = seen.fold((usize::MAX, 0), |(s, e), q| (s.min(q.start), e.max(q.end)));
-        for (i, page) in walk.pages.clone().enumerate() {
+        for (i, page) in (n_pages..).zip(walk.pages.clone()) {
             let at = page * PAGE_LEN;
             let slots = start.max(at) - at..end.min(at + PAGE_LEN) - at;
-            let values = walk.block(blocks + n_pages + i);
-            let ahead = walk.block(blocks + n_pages + i + AHEAD);
+            let ahead = walk.block(tile, i + AHEAD);
+            let values = std::mem::replace(&mut soon[i % AHEAD], ahead);
             let weights = Weights { n, x: &scratch.scores[at - begin..], slots };
             (self.kernels_of(walk.table[page]).weigh)(
                 &weights,

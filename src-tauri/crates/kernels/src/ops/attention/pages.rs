@@ -10,7 +10,6 @@ use std::ops::Range;
 use super::CHUNK;
 use crate::cpu::isa::{Levels, Mac, levels};
 use crate::graph::{KvDType, PAGE_LEN};
-use crate::ops::dot::{LANES, fold};
 use crate::ops::kv_write::{HALVES, load_keys, load_values};
 use crate::ops::panel::{self, PanelShape};
 
@@ -156,23 +155,19 @@ tables! { F32: Floats; F16: Halves; Q8_0: Bytes; Q4_0: Nibbles; }
 
 /// Largest integer of a rounded query: products with any byte, summed over a block, stay within 32 bits.
 const LARGEST: f32 = 32767.0;
+/// 1.5 · 2^23: a float that is added to it lies in the low bits, rounded to the nearest integer.
+const NEAREST: f32 = 12_582_912.0;
 
 #[inline(always)]
 fn round<M: Mac>(x: &[f32], q: &mut [i16]) -> f32 {
-    // 0, and no number where an element is none or infinite: then no score may look like one
-    let mut poison = [0.0f32; LANES];
-    let mut largest = [0.0f32; LANES];
-    for x in x.chunks(LANES) {
-        for (i, x) in x.iter().enumerate() {
-            poison[i] += x * 0.0;
-            largest[i] = if x.abs() > largest[i] { x.abs() } else { largest[i] };
-        }
-    }
-    let largest = largest.iter().fold(0.0f32, |a, b| a.max(*b));
-    let scale = largest / LARGEST + fold(poison);
+    // without their signs floats are in the order of their bits
+    let largest = x.iter().fold(0, |largest, x| largest.max(x.abs().to_bits()));
+    let largest = f32::from_bits(largest);
+    // no number where an element is none or infinite: then no score may look like one
+    let scale = largest / LARGEST + largest * 0.0;
     let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
     for (q, x) in q.iter_mut().zip(x) {
-        *q = (x * inverse).round_ties_even().clamp(-LARGEST, LARGEST) as i16;
+        *q = (x * inverse + NEAREST).to_bits() as i16;
     }
     scale
 }
@@ -298,6 +293,11 @@ mod tests {
                 );
                 assert!(alone.0 == scores[i * PAGE_LEN..(i + 1) * PAGE_LEN], "{what}: mates change scores");
                 assert!(alone.1 == sums[i * d..(i + 1) * d], "{what}: mates change sums");
+                // mates that see more
+                let mut seen = [0.0; PAGE_LEN];
+                seen[slots.clone()].copy_from_slice(&p[i * PAGE_LEN..][slots.clone()]);
+                let with_more = run(&kernels, d, &page, &x[i * d..(i + 1) * d], &seen, &(0..PAGE_LEN));
+                assert!(with_more.1 == alone.1, "{what}: what mates see changes sums");
             }
         }
     }

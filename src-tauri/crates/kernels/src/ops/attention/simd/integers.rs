@@ -29,16 +29,15 @@ unsafe fn tile<W: Wide, K: Keys, const R: usize>(
         let mut sums = [[W::zero(); STEP]; R];
         for block in 0..d / BLOCK_LEN {
             let mut dots = [[W::zero_i(); STEP]; R];
-            for group in block * n_groups..(block + 1) * n_groups {
-                ahead.ask::<W>();
-                let at = keys.add(group * K::GROUP_BYTES);
-                for pair in 0..K::PAIRS {
-                    let mut k = [W::zero_i(); STEP];
-                    for v in 0..STEP {
-                        k[v] = K::load::<W>(at, slot + v * W::LEN, pair);
-                    }
+            for first in (block * n_groups..(block + 1) * n_groups).step_by(2) {
+                ahead.ask_for_two::<W>();
+                for at in 0..2 * K::PAIRS {
+                    let (group, pair) = (first + at / K::PAIRS, at % K::PAIRS);
+                    let group = keys.add(group * K::GROUP_BYTES);
+                    let k: [W::I; STEP] =
+                        std::array::from_fn(|v| K::load::<W>(group, slot + v * W::LEN, pair));
                     for r in 0..R {
-                        let q = W::splat_pair(q[r].add(2 * (group * K::PAIRS + pair)));
+                        let q = W::splat_pair(q[r].add(2 * (first * K::PAIRS + at)));
                         for v in 0..STEP {
                             dots[r][v] = W::dot_pairs(dots[r][v], q, k[v]);
                         }

@@ -100,6 +100,18 @@ impl Ahead {
         self.at = if next < self.end { next } else { self.end };
     }
 
+    /// Asks for as much as two steps through a page of as many bytes take, where no more than four queries go along.
+    ///
+    /// # Safety
+    /// As for `Wide`.
+    #[inline(always)]
+    unsafe fn ask_for_two<W: Wide>(&mut self) {
+        for _ in 0..W::LEN / 8 {
+            // SAFETY: the caller's.
+            unsafe { self.ask::<W>() };
+        }
+    }
+
     /// Asks for all that is left.
     ///
     /// # Safety

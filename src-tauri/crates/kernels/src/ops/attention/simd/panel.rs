@@ -21,6 +21,31 @@ pub struct Panel {
     pub c_stride: usize,
 }
 
+/// sums += what row k of b gives for some rows of a, columns j..j + V registers.
+///
+/// # Safety
+/// As for `Wide`: these rows and columns lie within the operands.
+#[inline(always)]
+unsafe fn add<W: Wide, S: Source, const R: usize, const V: usize>(
+    p: &Panel,
+    a: &[*const f32; R],
+    j: usize,
+    k: usize,
+    sums: &mut [[W::F; V]; R],
+) {
+    // SAFETY: row k of b and element k of the rows of a, which the caller vouches for.
+    unsafe {
+        let row = p.b.add(k * p.b_stride);
+        let b: [W::F; V] = std::array::from_fn(|v| S::load::<W>(row, j + v * W::LEN));
+        for r in 0..R {
+            let a = W::splat(*a[r].add(k));
+            for v in 0..V {
+                sums[r][v] = W::fma(a, b[v], sums[r][v]);
+            }
+        }
+    }
+}
+
 /// c += a · b for rows i..i + R of c, columns j..j + V registers.
 ///
 /// # Safety
@@ -42,19 +67,13 @@ unsafe fn tile<W: Wide, S: Source, const R: usize, const V: usize>(
                 sums[r][v] = W::load(c[r].add(v * W::LEN));
             }
         }
-        for k in 0..p.k {
-            ahead.ask::<W>();
-            let row = p.b.add(k * p.b_stride);
-            let mut b = [W::zero(); V];
-            for v in 0..V {
-                b[v] = S::load::<W>(row, j + v * W::LEN);
-            }
-            for r in 0..R {
-                let a = W::splat(*a[r].add(k));
-                for v in 0..V {
-                    sums[r][v] = W::fma(a, b[v], sums[r][v]);
-                }
-            }
+        for k in (1..p.k).step_by(2) {
+            ahead.ask_for_two::<W>();
+            add::<W, S, R, V>(p, &a, j, k - 1, &mut sums);
+            add::<W, S, R, V>(p, &a, j, k, &mut sums);
+        }
+        if !p.k.is_multiple_of(2) {
+            add::<W, S, R, V>(p, &a, j, p.k - 1, &mut sums);
         }
         for r in 0..R {
             for v in 0..V {
