@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::limits::Preset;
@@ -22,6 +23,19 @@ impl Clock for Hasty {
 
     fn monotonic(&self) -> Duration {
         self.0.monotonic() * 8
+    }
+}
+
+/// A clock that is put forward by hand.
+struct Moved(RealClock, AtomicU64);
+
+impl Clock for Moved {
+    fn now_utc_ms(&self) -> i64 {
+        self.0.now_utc_ms()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic() + Duration::from_secs(self.1.load(Ordering::Relaxed))
     }
 }
 
@@ -140,12 +154,16 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
 #[test]
 fn an_answer_whose_time_was_up_goes_on() {
     let home = Home::new("goes-on");
-    let app = home.open_by(Arc::new(Hasty(RealClock::new())));
+    let clock = Arc::new(Moved(RealClock::new(), AtomicU64::new(0)));
+    let app = home.open_by(clock.clone());
     end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
     app.settings_set("temperature", &json!(0.0)).unwrap();
-    app.settings_set("limit_seconds", &json!(1)).unwrap();
+    app.settings_set("limit_seconds", &json!(600)).unwrap();
     let text = "Count from one to a thousand, in words".to_owned();
     let started = app.send(SendArgs { text, ..SendArgs::default() }).unwrap();
+    let mut events = app.watch_turn(&started.turn, 0).unwrap().flatten();
+    assert!(events.any(|event| matches!(event.kind, TurnEventKind::Text { .. })));
+    clock.1.store(600, Ordering::Relaxed);
     assert_eq!(end(&app, &started.turn).0.unwrap().finish, Finish::TimeUp);
     let answer = || app.conversation_get(&started.conversation).unwrap().messages.swap_remove(1).text;
     let cut = answer();
