@@ -36,15 +36,15 @@ struct Room {
 fn chunk(kernels: &PageKernels, d: usize, blocks: &[&[u8]], room: &mut Room) {
     let n_pages = blocks.len() / 2;
     let ahead = |i: usize| blocks.get(i + AHEAD).copied().unwrap_or_default();
-    for i in 0..n_pages {
+    for (i, keys) in blocks[..n_pages].iter().enumerate() {
         let queries = Queries { n: N_QUERIES, head_dim: d, x: &room.x, q: &room.q, scales: &room.scales };
         let scores = &mut room.scores[i * PAGE_LEN..];
-        (kernels.scores)(&queries, blocks[i], ahead(i), &mut room.room, scores);
+        (kernels.scores)(&queries, keys, ahead(i), &mut room.room, scores);
     }
-    for i in n_pages..2 * n_pages {
-        let x = &room.scores[(i - n_pages) * PAGE_LEN..];
+    for (i, values) in blocks[n_pages..].iter().enumerate() {
+        let x = &room.scores[i * PAGE_LEN..];
         let weights = Weights { n: N_QUERIES, x, slots: 0..PAGE_LEN };
-        (kernels.weigh)(&weights, d, blocks[i], ahead(i), &mut room.room, &mut room.sums);
+        (kernels.weigh)(&weights, d, values, ahead(n_pages + i), &mut room.room, &mut room.sums);
     }
 }
 
@@ -88,7 +88,7 @@ fn main() {
         "dtype", "level", "head_dim", "GOPS cached", "from memory, GB/s"
     );
     for (name, dtype) in [("f16", KvDType::F16), ("q8_0", KvDType::Q8_0), ("q4_0", KvDType::Q4_0)] {
-        for level in IsaLevel::present().into_iter().filter(|l| *l != IsaLevel::Portable) {
+        for level in IsaLevel::present().filter(|l| *l != IsaLevel::Portable) {
             if !wanted(0, name) || !wanted(1, level.name()) {
                 continue;
             }
