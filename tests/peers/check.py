@@ -199,6 +199,23 @@ class Figures(unittest.TestCase):
         self.assertEqual(rows, [("pp512", 0, 2.0), ("tg64", 4096, 3.0), ("tg64", 4096, 4.0)])
         self.assertIn("-rtr", engines.options_in("  -rtr, --run-time-repack <0|1> (default: 0)"))
 
+    def test_what_is_asked_of_llama_bench(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "bench")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\necho ' -rtr  -gp <pp,tg>'\n")
+            os.chmod(program, 0o755)
+            bench = engines.LlamaBench("peer", program, 2)
+        self.assertEqual(bench.variants(SHORT), ["as it is", "repacked"])
+
+        def asked(n_prompt, n_generated):
+            commands = bench.commands(Sitting("deep", n_prompt, n_generated), "x", "as it is")
+            return [("-gp" in command, command[command.index("-p") + 1]) for command in commands]
+
+        self.assertEqual(asked(4096, 64), [(False, "4096"), (True, "0")])
+        self.assertEqual(asked(0, 64), [(True, "0")])
+        self.assertEqual(asked(4096, 0), [(False, "4096")], "nothing is generated, so nothing at depth")
+
     def test_processes(self):
         ran = engines.run([sys.executable, "-c", "print('{\"a\": 1}'); x = bytearray(50_000_000)"])
         self.assertEqual(engines.json_lines(ran.output), [{"a": 1}])

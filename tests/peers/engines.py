@@ -287,6 +287,8 @@ class LlamaBench(Engine):
             return [bench("-p", str(sitting.n_prompt), "-n", str(sitting.n_generated), "-r", "2")]
         commands = [bench("-p", str(sitting.n_prompt), "-n", "0", "-r", "1")] if sitting.n_prompt else []
         n = str(sitting.n_generated)
+        if not sitting.n_generated:
+            return commands
         if "-gp" in self.known:
             commands.append(bench("-p", "0", "-n", "0", "-gp", f"{DEEP},{n}", "-r", "1"))
         else:
