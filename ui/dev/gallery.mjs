@@ -204,13 +204,10 @@ async function stand() {
   return { child, origin: JSON.parse(line).listening };
 }
 
-async function shoot(browser, origin, name, size, scheme) {
+async function picture(browser, origin, name, size, scheme) {
   const [width, height] = SIZES[size];
-  const context = await browser.newContext({
-    viewport: { width, height },
-    colorScheme: scheme,
-    reducedMotion: 'reduce',
-  });
+  const viewport = { width, height };
+  const context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   const complaints = [];
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
@@ -224,10 +221,19 @@ async function shoot(browser, origin, name, size, scheme) {
   return complaints.map((it) => `${name}, ${size}, ${scheme}: ${it}`);
 }
 
+/** With a stand-in of its own, as what a view does would be seen in the next. */
+async function shoot(browser, ...view) {
+  const { child, origin } = await stand();
+  try {
+    return await picture(browser, origin, ...view);
+  } finally {
+    child.kill();
+  }
+}
+
 async function main() {
   mkdirSync(folder, { recursive: true });
   const wanted = names.length > 0 ? names : Object.keys(VIEWS);
-  const { child, origin } = await stand();
   const profile = mkdtempSync(join(tmpdir(), 'inglenook-gallery-'));
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -238,14 +244,12 @@ async function main() {
   try {
     for (const name of wanted) {
       for (const size of Object.keys(SIZES)) {
-        for (const scheme of ['light', 'dark']) {
-          complaints.push(...(await shoot(browser, origin, name, size, scheme)));
-        }
+        const both = ['light', 'dark'].map((scheme) => shoot(browser, name, size, scheme));
+        complaints.push(...(await Promise.all(both)).flat());
       }
     }
   } finally {
     await browser.close();
-    child.kill();
     rmSync(profile, { recursive: true, force: true });
   }
   for (const complaint of complaints) console.error(complaint);
