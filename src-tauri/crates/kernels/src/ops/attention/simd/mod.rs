@@ -100,7 +100,7 @@ impl Ahead {
         self.at = if next < self.end { next } else { self.end };
     }
 
-    /// Asks for as much as two steps through a page of as many bytes take, where no more than four queries go along.
+    /// Asks often enough, once for two steps through a page, that another as long has been asked for when it is done.
     ///
     /// # Safety
     /// As for `Wide`.
