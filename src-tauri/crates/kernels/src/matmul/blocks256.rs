@@ -7,7 +7,7 @@ use super::lanes::{Lanes, MAX_ROWS, RowPointers};
 use super::matrices;
 use super::octets::{self, Octet256, Octets};
 use super::panel::{Ahead, Format, Token};
-use super::sums256::{biased_sums, finish_octet, scaled_sums};
+use super::sums256::{biased_sums, finish_octet, scaled_sums, scaled_sums_of_both, whole_at_once};
 
 const LEN: usize = 256;
 /// Groups of 32 elements: what one register of activations holds.
@@ -370,7 +370,13 @@ impl<B: Block256> Format for Blocks256<B> {
         let octet = &octet[0];
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
         unsafe {
-            let sums = if L::SHORT_SUMS {
+            let mut whole = !L::SHORT_SUMS;
+            let by_columns = T == 4 && L::SHORT_SUMS && B::OFFSET != Offset::Signed;
+            let sums = if let Some([a, b]) = turned.get(..2).filter(|_| by_columns) {
+                whole = whole_at_once::<B>();
+                let sums = scaled_sums_of_both::<B, L>([a, b], octet, first);
+                std::array::from_fn(|p| std::array::from_fn(|t| sums[p][t]))
+            } else if L::SHORT_SUMS {
                 let q = |group: usize, j: usize, t: usize| octet.q[group].four(j, first + t);
                 scaled_sums::<B, L, T, P>(turned, q)
             } else if L::MATRICES {
@@ -379,7 +385,7 @@ impl<B: Block256> Format for Blocks256<B> {
                 biased_sums::<B, L, T, P>(turned, octet, first)
             };
             for p in 0..P {
-                finish_octet::<B, L, T>(turned[p], octet, first, &sums[p], accs[p]);
+                finish_octet::<B, L, T>(turned[p], octet, first, (&sums[p], whole), accs[p]);
             }
         }
     }

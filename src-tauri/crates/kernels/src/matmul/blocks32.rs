@@ -18,6 +18,8 @@ pub trait Block32 {
     const BYTES: usize;
     /// Of the stored integers, in magnitude.
     const LARGEST: i32;
+    /// Of the stored integers less their offset, in magnitude.
+    const FARTHEST: i32 = Self::LARGEST;
     /// Whether the integers are signed and went through `Lanes::signed`.
     const SIGNED: bool = false;
 
@@ -98,7 +100,27 @@ pub struct Turned<L> {
     pub scales: [[f32; MAX_ROWS]; STRETCH],
     /// (blocks, rows)
     pub minima: [[f32; MAX_ROWS]; STRETCH],
+    /// (blocks, rows): where `w` holds what `Lanes::store_signed` wrote, what sums of products lack
+    pub lacks: [[i32; MAX_ROWS]; STRETCH],
     lanes: PhantomData<L>,
+}
+
+/// Whether turned weights are as `Lanes::store_signed` writes them.
+const fn apart<B: Block32, L: Lanes>() -> bool {
+    B::SIGNED && L::SHORT_SUMS
+}
+
+impl<L: Lanes> Turned<L> {
+    /// Four bytes of each row, as they were.
+    ///
+    /// # Safety
+    /// As for `Lanes`.
+    #[inline(always)]
+    pub unsafe fn column<B: Block32>(&self, block: usize, j: usize) -> L::I {
+        let from = self.w[block][j].as_ptr();
+        // SAFETY: the caller's; an array of `MAX_ROWS` holds any register, and what was written there.
+        unsafe { if apart::<B, L>() { L::load_signed(from) } else { L::load(from) } }
+    }
 }
 
 /// A format of this kind, for the panel.
@@ -147,20 +169,29 @@ impl<B: Block32> Format for Blocks32<B> {
             w: [[[0; MAX_ROWS]; 8]; STRETCH],
             scales: [[0.0; MAX_ROWS]; STRETCH],
             minima: [[0.0; MAX_ROWS]; STRETCH],
+            lacks: [[0; MAX_ROWS]; STRETCH],
             lanes: PhantomData,
         }
     }
 
     #[inline(always)]
     unsafe fn turn<L: Lanes>(turned: &mut Turned<L>, rows: &RowPointers, offset: usize, n_blocks: usize) {
-        let parts = turned.w.iter_mut().zip(&mut turned.scales).zip(&mut turned.minima);
-        for (block, ((w, scales), minima)) in parts.enumerate().take(n_blocks) {
+        let parts = turned.w.iter_mut().zip(&mut turned.scales).zip(turned.minima.iter_mut().zip(&mut turned.lacks));
+        for (block, ((w, scales), (minima, lacks))) in parts.enumerate().take(n_blocks) {
             let offset = offset + block * B::BYTES;
             // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
             unsafe {
                 let columns = L::transpose(B::integers::<L>(rows, offset));
-                for (w, column) in w.iter_mut().zip(columns) {
-                    L::store(w.as_mut_ptr(), column);
+                if apart::<B, L>() {
+                    let mut all = L::zero();
+                    for (w, column) in w.iter_mut().zip(columns) {
+                        all = L::add(all, L::store_signed(w.as_mut_ptr(), column));
+                    }
+                    L::store(lacks.as_mut_ptr(), all);
+                } else {
+                    for (w, column) in w.iter_mut().zip(columns) {
+                        L::store(w.as_mut_ptr(), column);
+                    }
                 }
                 L::store_f(scales.as_mut_ptr(), B::scale::<L>(rows, offset));
                 if B::HAS_MINIMUM {
@@ -300,7 +331,7 @@ unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
         for from in 0..8 / run {
             let mut shorts = if L::SHORT_SUMS { [[L::zero(); T]; P] } else { dots };
             for j in from * run..from * run + run {
-                let w = turned.map(|turned| L::load(turned.w[block][j].as_ptr()));
+                let w = turned.map(|turned| turned.column::<B>(block, j));
                 for t in 0..T {
                     let a = L::splat(q(j, t));
                     for p in 0..P {

@@ -27,6 +27,7 @@ const SHIFTED: [i8; 16] = {
 impl Block32 for MxFp4 {
     const BYTES: usize = 17;
     const LARGEST: i32 = 24;
+    const FARTHEST: i32 = 12;
 
     /// 2^(e − 128) as a product of two normal floats, so that the smallest come out as subnormals.
     #[inline(always)]

@@ -54,6 +54,10 @@ pub struct Octet32 {
     /// Their sums times −128.
     pub sums: Each<i32>,
     pub scales: Each<f32>,
+    /// The sums of those whose products meet in the first and in the second i16 of `Lanes::dot_short`: an i16 each.
+    pub short_sums: Each<i32>,
+    /// Up to a whole cache line.
+    pub rest: Each<i32>,
 }
 
 /// 256 activations of `ActFormat::Q8_K` of each token.
@@ -69,6 +73,8 @@ pub struct Octet256 {
     pub sums: [Each<i32>; 16],
     /// (pairs of 16 elements, tokens): their sums, an i16 each
     pub pairs_of_16: [Each<i32>; 8],
+    /// (16 elements, tokens): as `Octet32::short_sums`, times −32
+    pub short_sums: [Each<i32>; 16],
     /// Up to a whole cache line.
     pub rest: Each<i32>,
 }
@@ -77,7 +83,7 @@ pub struct Octet256 {
 unsafe impl Plain for Octet32 {}
 // SAFETY: as above.
 unsafe impl Plain for Octet256 {}
-const _: () = assert!(size_of::<Octet32>() == (64 + 16) * 4 && size_of::<Octet256>() == (512 + 240) * 4);
+const _: () = assert!(size_of::<Octet32>() == (64 + 32) * 4 && size_of::<Octet256>() == (512 + 368) * 4);
 
 /// Octets of some tokens: (tokens / 8, blocks); empty where there are none.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +159,16 @@ impl OctetVec {
     }
 }
 
+/// The sum of the first two bytes of every four and that of the other two, times `by`, an i16 each.
+fn short_sums(q: &[i8], by: i16) -> i32 {
+    let (mut low, mut high) = (0, 0);
+    for [a, b, c, d] in q.as_chunks::<4>().0 {
+        low += i16::from(*a) + i16::from(*b);
+        high += i16::from(*c) + i16::from(*d);
+    }
+    i32::from(high * by) << 16 | i32::from(low * by) & 0xFFFF
+}
+
 /// Eight tokens from `first`, of `ActFormat::Q8_0`: (k / 32)
 pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
     for t in 0..LEN {
@@ -163,6 +179,7 @@ pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
             octet.q.set(t, &q[b]);
             octet.scales[t] = scales[b];
             octet.sums[t] = sums[b] * -128;
+            octet.short_sums[t] = short_sums(&q[b], 1);
         }
     }
 }
@@ -184,6 +201,9 @@ pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
                 octet.pairs_of_16[i][t] = *pair;
                 octet.sums[2 * i][t] = i32::from(*pair as i16) * -32;
                 octet.sums[2 * i + 1][t] = (*pair >> 16) * -32;
+            }
+            for (short_sums_of, q) in octet.short_sums.iter_mut().zip(q[b].as_chunks::<16>().0) {
+                short_sums_of[t] = short_sums(q, -32);
             }
             for (i, pair) in of_32.iter().enumerate() {
                 octet.pairs_of_32[i][t] = *pair;

@@ -14,6 +14,7 @@ struct Q40;
 impl Block32 for Q40 {
     const BYTES: usize = 18;
     const LARGEST: i32 = 15;
+    const FARTHEST: i32 = 8;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {

@@ -32,6 +32,7 @@ pub unsafe fn five_bits<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8
 impl Block32 for Q50 {
     const BYTES: usize = 22;
     const LARGEST: i32 = 31;
+    const FARTHEST: i32 = 16;
 
     #[inline(always)]
     fn offset<L: Lanes>() -> i32 {

@@ -2,7 +2,7 @@
 //! float addition.
 
 use super::blocks256::{Block256, GROUPS, Offset, Turned, add_dot, finish, take_off};
-use super::lanes::{Lanes, MAX_ROWS, short_run};
+use super::lanes::{GroupScales, Groups, Lanes, MAX_ROWS, short_run};
 use super::octets::{self, Octet256};
 
 /// The scaled integers of a block, offset and all, times `T` tokens; `q` gives four activations of a token.
@@ -42,6 +42,43 @@ pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
         }
         sums
     }
+}
+
+/// As `scaled_sums` of two panels and tokens `first..first + 4` of an octet; where `whole_at_once`, without offset.
+///
+/// # Safety
+/// As for `Format::octet`.
+#[inline(always)]
+pub unsafe fn scaled_sums_of_both<B: Block256, L: Lanes>(
+    turned: [&Turned<L>; 2],
+    octet: &Octet256,
+    first: usize,
+) -> [[L::I; 4]; 2] {
+    // SAFETY: the caller's; columns and activations lie as `Lanes::columns` says.
+    unsafe {
+        let from = Groups {
+            w: turned.map(|turned| turned.w.as_ptr().cast()),
+            q: octet.q.as_ptr().cast::<i32>().add(first),
+            scales: turned.map(|turned| turned.scales.as_ptr().cast()),
+            less: octet.short_sums.as_ptr().cast::<i32>().add(first),
+        };
+        L::groups(const { group_scales::<B, L>() }, GROUPS, from)
+    }
+}
+
+const fn group_scales<B: Block256, L: Lanes>() -> GroupScales {
+    match (B::SCALES_BY_16, short_run::<L>(B::LARGEST, 8) == 8) {
+        (true, _) if whole_at_once::<B>() => GroupScales::By16Less,
+        (true, _) => GroupScales::By16,
+        (false, true) => GroupScales::By32,
+        (false, false) => GroupScales::By32InHalves,
+    }
+}
+
+/// Whether the offset is taken off short sums, which may overflow on their way as there is room at the end: four
+/// columns of 0..=63 have none, of −32..=31 they have.
+pub const fn whole_at_once<B: Block256>() -> bool {
+    matches!(B::OFFSET, Offset::ThirtyTwo)
 }
 
 /// As `scaled_sums` of tokens `first..first + T` of an octet, their offset (but no minima) taken off.
@@ -93,7 +130,7 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
     }
 }
 
-/// Adds a block's sums of `T` tokens of an octet to `accs`.
+/// Adds a block's sums of `T` tokens of an octet to `accs`. Where `whole`, they have no offset any more.
 ///
 /// # Safety
 /// As for `Format::octet`.
@@ -102,14 +139,14 @@ pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize>(
     turned: &Turned<L>,
     octet: &Octet256,
     first: usize,
-    sums: &[L::I; T],
+    (sums, whole): (&[L::I; T], bool),
     accs: &mut [[f32; MAX_ROWS]],
 ) {
     // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
         let mut offsets = [L::zero(); T];
-        if B::OFFSET == Offset::Minima || L::SHORT_SUMS && B::OFFSET != Offset::Signed {
+        if B::OFFSET == Offset::Minima || !whole && B::OFFSET != Offset::Signed {
             let by_16 = B::SCALES_BY_16 || B::OFFSET != Offset::Minima;
             let pairs: &[[i32; octets::LEN]] = if by_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
             for (offset, pairs) in turned.offsets.iter().zip(pairs) {
@@ -122,7 +159,7 @@ pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize>(
         }
         for t in 0..T {
             let (acc, scale) = (L::load_f(accs[t].as_ptr()), *octet.scales.get_unchecked(first + t));
-            let sum = if L::SHORT_SUMS { take_off::<B, L>(sums[t], offsets[t]) } else { sums[t] };
+            let sum = if whole { sums[t] } else { take_off::<B, L>(sums[t], offsets[t]) };
             let acc = finish::<B, L>(acc, (sum, offsets[t]), factors, L::splat_f(scale));
             L::store_f(accs[t].as_mut_ptr(), acc);
         }

@@ -24,10 +24,9 @@ pub unsafe fn add_octet<B: Block32, L: Lanes, const T: usize, const P: usize>(
         for (block, octet) in octet.iter().enumerate() {
             let dots = dots::<B, L, T, P>(turned, block, octet, first);
             for t in 0..T {
-                let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
                 let token_scale = *octet.scales.get_unchecked(first + t);
                 for p in 0..P {
-                    let dot = L::add(bias, L::widen(dots.wide[p][t], dots.short[p][t]));
+                    let dot = dots[p][t];
                     let scale = L::mul_f(L::load_f(turned[p].scales[block].as_ptr()), L::splat_f(token_scale));
                     let sum = accs[p].get_unchecked_mut(t).as_mut_ptr();
                     let mut acc = L::fma(L::to_f(dot), scale, L::load_f(sum));
@@ -43,15 +42,8 @@ pub unsafe fn add_octet<B: Block32, L: Lanes, const T: usize, const P: usize>(
     }
 }
 
-/// (panels, tokens): the products of a block with each token, offset and all.
-struct Dots<L: Lanes, const T: usize, const P: usize> {
-    wide: [[L::I; T]; P],
-    /// What is to be widened and added yet.
-    short: [[L::I; T]; P],
-}
-
-/// Of a turned block of each panel and tokens `first..first + T` of an octet. Not by `add_block`, which widens all of
-/// them at the end: widened one token at a time, beside its float part, the loop is 4 % faster.
+/// (panels, tokens): the products of a turned block of each panel with tokens `first..first + T` of an octet, without
+/// offset.
 ///
 /// # Safety
 /// As for `add_octet`.
@@ -61,26 +53,76 @@ unsafe fn dots<B: Block32, L: Lanes, const T: usize, const P: usize>(
     block: usize,
     octet: &Octet32,
     first: usize,
-) -> Dots<L, T, P> {
-    let run = const { short_run::<L>(B::LARGEST, 8) };
-    // SAFETY: the caller's.
+) -> [[L::I; T]; P] {
+    // SAFETY: the caller's; columns and activations lie as `Lanes::columns` says.
     unsafe {
-        let mut dots = Dots::<L, T, P> { wide: [[L::zero(); T]; P], short: [[L::zero(); T]; P] };
-        for j in 0..8 {
-            if j > 0 && j % run == 0 {
-                for p in 0..P {
-                    for t in 0..T {
-                        dots.wide[p][t] = L::widen(dots.wide[p][t], dots.short[p][t]);
-                        dots.short[p][t] = L::zero();
+        if let Some([a, b]) = turned.get(..2).filter(|_| T == 4) {
+            let dots = both::<B, L>([a, b], block, octet, first);
+            return std::array::from_fn(|p| std::array::from_fn(|t| dots[p][t]));
+        }
+        let run = const { short_run::<L>(B::LARGEST, 8) };
+        let mut dots = [[L::zero(); T]; P];
+        for t in 0..T {
+            let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
+            for p in 0..P {
+                dots[p][t] = bias;
+                for from in (0..8).step_by(run) {
+                    let mut short = L::zero();
+                    for j in from..from + run {
+                        let a = L::splat(octet.q.four(j, first + t));
+                        short = add_dot::<B, L>(short, turned[p].column::<B>(block, j), a);
                     }
+                    dots[p][t] = L::widen(dots[p][t], short);
                 }
             }
-            let w = turned.map(|turned| L::load(turned.w[block][j].as_ptr()));
-            for t in 0..T {
-                let a = L::splat(octet.q.four(j, first + t));
-                for p in 0..P {
-                    dots.short[p][t] = add_dot::<B, L>(dots.short[p][t], w[p], a);
+        }
+        dots
+    }
+}
+
+/// As `dots` of two panels and four tokens.
+///
+/// # Safety
+/// As for `dots`.
+#[inline(always)]
+unsafe fn both<B: Block32, L: Lanes>(
+    turned: [&Turned<L>; 2],
+    block: usize,
+    octet: &Octet32,
+    first: usize,
+) -> [[L::I; 4]; 2] {
+    let w: [*const i32; 2] = turned.map(|turned| turned.w[block].as_ptr().cast());
+    // Short sums may overflow on their way where there is room at the end, their offset taken off.
+    let fits = const { short_run::<L>(B::FARTHEST, 8) == 8 };
+    // SAFETY: the caller's.
+    unsafe {
+        let q = (&raw const octet.q).cast::<i32>().add(first);
+        if B::SIGNED {
+            let mut dots = L::signed_columns(w, q);
+            for p in 0..2 {
+                let lacks = L::load(turned[p].lacks[block].as_ptr());
+                dots[p] = dots[p].map(|dot| L::add(dot, lacks));
+            }
+            return dots;
+        }
+        let offset = B::offset::<L>();
+        if fits {
+            let mut dots = L::columns::<8>(w, q);
+            for t in 0..4 {
+                let less = L::mul_short(L::splat(*octet.short_sums.get_unchecked(first + t)), -offset as i16);
+                for p in 0..2 {
+                    let short = if offset == 0 { dots[p][t] } else { L::add_short(dots[p][t], less) };
+                    dots[p][t] = L::widen(L::zero(), short);
                 }
+            }
+            return dots;
+        }
+        let (mut dots, half) = (L::columns::<4>(w, q), 4);
+        let more = L::columns::<4>(w.map(|w| w.add(half * MAX_ROWS)), q.add(half * octets::LEN));
+        for t in 0..4 {
+            let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
+            for p in 0..2 {
+                dots[p][t] = L::widen(L::widen(bias, dots[p][t]), more[p][t]);
             }
         }
         dots

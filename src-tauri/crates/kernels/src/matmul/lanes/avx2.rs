@@ -5,7 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Lanes, RowPointers, instructions};
+use super::columns::{self, Sums};
+use super::{GroupScales, Groups, Lanes, RowPointers, instructions};
 
 /// AVX2, FMA, F16C. `VNNI`: AVX-VNNI too.
 pub struct Ymm<const VNNI: bool>;
@@ -178,6 +179,34 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             }
             _mm256_add_epi32(acc, _mm256_madd_epi16(short, _mm256_set1_epi16(1)))
         }
+        fn columns<const N: usize>(w: [*const i32; 2], q: *const i32) -> Sums {
+            match N {
+                4 => columns::short_4(w, q),
+                8 => columns::short_8(w, q),
+                _ => unreachable!("four columns or eight"),
+            }
+        }
+        fn groups(how: GroupScales, n: usize, from: Groups) -> Sums {
+            match how {
+                GroupScales::By32 => columns::by_32(n, from),
+                GroupScales::By32InHalves => columns::by_32_in_halves(n, from),
+                GroupScales::By16 => columns::by_16(n, from),
+                GroupScales::By16Less => columns::by_16_less(n, from),
+            }
+        }
+        fn signed_columns(w: [*const i32; 2], q: *const i32) -> Sums { columns::signed_8(w, q) }
+        fn store_signed(to: *mut i32, w: __m256i) -> __m256i {
+            let (magnitude, sign) = (_mm256_abs_epi8(w), _mm256_cmpgt_epi8(_mm256_setzero_si256(), w));
+            Self::store(to, magnitude);
+            Self::store(to.add(Self::ROWS), sign);
+            Self::dot(_mm256_setzero_si256(), magnitude, _mm256_abs_epi8(sign))
+        }
+        fn load_signed(from: *const i32) -> __m256i {
+            let sign = Self::load(from.add(Self::ROWS));
+            _mm256_sub_epi8(_mm256_xor_si256(Self::load(from), sign), sign)
+        }
+        fn add_short(a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi16(a, b) }
+        fn mul_short(a: __m256i, by: i16) -> __m256i { _mm256_mullo_epi16(a, _mm256_set1_epi16(by)) }
         fn multiplier(scale: __m256i) -> __m256i {
             if VNNI {
                 return scale;

@@ -7,6 +7,8 @@
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod columns;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 
@@ -15,6 +17,31 @@ pub const MAX_ROWS: usize = 16;
 
 /// Bytes before the same block in each of `Lanes::ROWS` weight rows.
 pub type RowPointers = [*const u8; MAX_ROWS];
+
+/// Groups of eight columns of two panels that follow each other.
+#[derive(Clone, Copy)]
+pub struct Groups {
+    /// as `Lanes::columns` takes them
+    pub w: [*const i32; 2],
+    pub q: *const i32,
+    /// for each half of a group a `Lanes::multiplier`, `MAX_ROWS` numbers apart
+    pub scales: [*const i32; 2],
+    /// for each half of a group what is added to the sums of its tokens, `octets::LEN` numbers apart
+    pub less: *const i32,
+}
+
+/// Which of `Groups::scales` the columns of a group are multiplied with.
+#[derive(Clone, Copy)]
+pub enum GroupScales {
+    /// The first.
+    By32,
+    /// The first, where only four columns at a time have room in short sums.
+    By32InHalves,
+    /// Each half with its own.
+    By16,
+    /// Each half with its own, `Groups::less` added before.
+    By16Less,
+}
 
 /// Lanes of one instruction set.
 ///
@@ -104,6 +131,43 @@ pub trait Lanes {
         // SAFETY: the caller's.
         unsafe { Self::add(acc, short) }
     }
+    /// Where `SHORT_SUMS`, the `dot_short` of four tokens with four or eight columns of two panels, all added: columns
+    /// lie `MAX_ROWS` numbers apart, and those bytes of a token that they are multiplied with `octets::LEN` apart.
+    #[inline(always)]
+    unsafe fn columns<const N: usize>(_w: [*const i32; 2], _q: *const i32) -> [[Self::I; 4]; 2] {
+        unreachable!("no short sums")
+    }
+    /// The `columns` of `n` groups of eight, at least one, times scales, all added.
+    #[inline(always)]
+    unsafe fn groups(_how: GroupScales, _n: usize, _from: Groups) -> [[Self::I; 4]; 2] {
+        unreachable!("no short sums")
+    }
+    /// As `columns` of eight as `store_signed` wrote them, to 32 bits; each lacks what that returned.
+    #[inline(always)]
+    unsafe fn signed_columns(_w: [*const i32; 2], _q: *const i32) -> [[Self::I; 4]; 2] {
+        unreachable!("no short sums")
+    }
+    /// Where `SHORT_SUMS`, writes a column of signed bytes for `signed_columns`, `MAX_ROWS` numbers, and returns what
+    /// sums will lack of it.
+    #[inline(always)]
+    unsafe fn store_signed(_to: *mut i32, _w: Self::I) -> Self::I {
+        unreachable!("no short sums")
+    }
+    /// The column that `store_signed` wrote.
+    #[inline(always)]
+    unsafe fn load_signed(_from: *const i32) -> Self::I {
+        unreachable!("no short sums")
+    }
+    /// Where `SHORT_SUMS`, the sums of both i16 in each lane, of which the low 16 bits.
+    #[inline(always)]
+    unsafe fn add_short(_a: Self::I, _b: Self::I) -> Self::I {
+        unreachable!("no short sums")
+    }
+    /// As `add_short`, the products of both with one number.
+    #[inline(always)]
+    unsafe fn mul_short(_a: Self::I, _by: i16) -> Self::I {
+        unreachable!("no short sums")
+    }
     /// A scale within i16 made fit for `widen_scaled`.
     #[inline(always)]
     unsafe fn multiplier(scale: Self::I) -> Self::I {
@@ -176,13 +240,13 @@ pub const fn short_run<L: Lanes>(largest: i32, most: usize) -> usize {
 
 /// Gives every function the attributes and the safety argument that all of them share.
 macro_rules! instructions {
-    ($($(#[$attribute:meta])* $visible:vis fn $name:ident $(<const $n:ident: u32>)? ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
+    ($($(#[$attribute:meta])* $visible:vis fn $name:ident $(<const $n:ident: $n_type:ty>)? ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
         $(
             $(#[$attribute])*
             // SAFETY: asked of the caller by the trait.
             #[inline(always)]
             #[allow(unused_unsafe)] // some only pass their argument on
-            $visible unsafe fn $name $(<const $n: u32>)? ($($a: $t),*) -> $r {
+            $visible unsafe fn $name $(<const $n: $n_type>)? ($($a: $t),*) -> $r {
                 // SAFETY: the trait asks the caller for the instruction set and for readable, writable pointers.
                 unsafe { $body }
             }
