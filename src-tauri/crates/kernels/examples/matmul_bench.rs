@@ -83,7 +83,7 @@ fn decode(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], piece: usize) -> f64
         for piece in bytes.chunks_exact(piece) {
             let seconds = timed(clock, || {
                 for bytes in piece.chunks_exact(task) {
-                    let w = WeightRows { bytes, row_bytes, k: K };
+                    let w = WeightRows { bytes, row_bytes, k: K, next: &[] };
                     (row.kernel)(w, acts, &mut OutTile::whole(&mut out, task_rows));
                 }
             });
@@ -100,7 +100,7 @@ fn prompt(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], n_tokens: usize) -> 
     let activations = Activations::new(row, n_tokens);
     let acts = activations.acts(row, n_tokens);
     let mut out = vec![0.0; n_tokens * PROMPT_ROWS];
-    let w = WeightRows { bytes: &bytes[..PROMPT_ROWS * row_bytes], row_bytes, k: K };
+    let w = WeightRows { bytes: &bytes[..PROMPT_ROWS * row_bytes], row_bytes, k: K, next: &[] };
     let mut run = || timed(clock, || (row.kernel)(w, acts, &mut OutTile::whole(&mut out, PROMPT_ROWS)));
     let seconds = (0..100).map(|_| run()).fold(f64::INFINITY, f64::min);
     black_box(&out);

@@ -122,7 +122,7 @@ fn product(weight: &Tensor, n_rows: usize, clock: &dyn Clock) -> Duration {
     let (k, n_out) = (weight.n_cols(), weight.n_rows());
     let x = kernel_cases::numbers(n_rows * k);
     let (mut row, mut out) = (vec![0.0; k], vec![0.0; n_rows * n_out]);
-    let w = WeightRows { bytes: weight.bytes(), row_bytes: weight.row_bytes(), k };
+    let w = WeightRows { bytes: weight.bytes(), row_bytes: weight.row_bytes(), k, next: &[] };
     let start = clock.monotonic();
     generic::rows(dot::scalar, weight.codec(), w, &x, &mut row, &mut OutTile::whole(&mut out, n_out));
     std::hint::black_box(&out);

@@ -10,7 +10,7 @@ use super::inputs::{FEW, Factor, Inputs, PROMPT_ROWS, Quants, Room, TOKEN_TILE, 
 use super::isa::IsaLevel;
 use super::memory::Memory;
 use super::products::{Gated, gated};
-use super::team::Team;
+use super::team::{Team, Turn};
 use super::tile::{OutTile, Parts};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
@@ -106,6 +106,12 @@ struct Product<'a> {
     bias: &'a [f32],
     /// where the output begins in the arena: (pairs, n_out)
     out: usize,
+}
+
+impl<'a> Product<'a> {
+    fn factor(&self, expert: usize) -> Factor<'a> {
+        Factor { weight: &self.experts.weights[expert], fast: self.fast }
+    }
 }
 
 /// The input of a step.
@@ -288,17 +294,24 @@ impl Job<'_> {
         let n_rows = groups.len() * self.n_out;
         let step = rows_per_task(per_group, n_rows, row_bytes, team.n_threads()).min(FEW_ROWS);
         let n_blocks = self.n_out.div_ceil(step);
-        let task = |task: usize, worker: usize| {
+        let part = |task: usize| {
             let (expert, pairs) = &groups[task / n_blocks];
             let start = task % n_blocks * step;
-            let rows = start..(start + step).min(self.n_out);
+            (*expert, pairs, start..(start + step).min(self.n_out))
+        };
+        let run = |turn: Turn| {
+            let (expert, pairs, rows) = part(turn.task);
+            let following = turn.next.map(part).zip(products().next());
+            let following = following.map(|((expert, _, rows), product)| product.factor(expert).rows(&rows));
             // where rows stay in place, those of two pairs need not follow each other
             let per_tile =
                 if self.x.in_place() { 1 } else { whole_octets((TILE / rows.len()).min(TOKEN_TILE)) };
             for start in pairs.clone().step_by(per_tile) {
                 let tile = start..(start + per_tile).min(pairs.end);
-                for product in products() {
-                    self.tile(product, *expert, &rows, &tile, worker);
+                for (i, product) in products().enumerate() {
+                    let other = products().nth(i + 1).map(|product| product.factor(expert).rows(&rows));
+                    let next = other.or(following).unwrap_or(&[]);
+                    self.tile(product, expert, &rows, &tile, next, turn.worker);
                 }
                 if let (Some(glu), [Some(first), Some(second)]) =
                     (glu, [products().next(), products().nth(1)])
@@ -310,21 +323,23 @@ impl Job<'_> {
         };
         let n_tasks = groups.len() * n_blocks;
         if self.x.n_pairs * self.n_out * self.x.k * products().count() <= ALONE {
-            return team.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
+            return team.run_alone(n_tasks, &run);
         }
-        team.run(n_tasks, &task)
+        team.run_in_turn(n_tasks, &run)
     }
 
-    /// Weight rows `rows` of one expert times the inputs of the pairs at `tile` in the order.
+    /// Weight rows `rows` of one expert times the inputs of the pairs at `tile` in the order; `next` is what this worker
+    /// reads then.
     fn tile(
         &self,
         product: &Product,
         expert: usize,
         rows: &Range<usize>,
         tile: &Range<usize>,
+        next: &[u8],
         worker: usize,
     ) {
-        let factor = Factor { weight: &product.experts.weights[expert], fast: product.fast };
+        let factor = product.factor(expert);
         let k = self.x.k;
         let scratch = worker * self.stride..(worker + 1) * self.stride;
         // SAFETY: a worker runs one task at a time, and this stretch is its own.
@@ -339,7 +354,7 @@ impl Job<'_> {
         } else {
             (tile.clone(), self.floats.get(tile.start * k..tile.end * k).unwrap_or(&[]))
         };
-        factor.multiply(self.kernels, rows, x, &self.quants, &inputs, decoded, &mut out);
+        factor.multiply(self.kernels, rows, next, x, &self.quants, &inputs, decoded, &mut out);
         let bias = product.bias.get(expert * self.n_out..(expert + 1) * self.n_out);
         for (outputs, pair) in outputs.chunks_exact(rows.len()).zip(&self.groups.order[tile.clone()]) {
             // SAFETY: these columns of the pair's output belong to this task alone.

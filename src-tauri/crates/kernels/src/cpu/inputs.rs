@@ -298,23 +298,30 @@ pub struct Factor<'a> {
     pub fast: Option<&'static MatMulRow>,
 }
 
-impl Factor<'_> {
+impl<'a> Factor<'a> {
+    /// The bytes of rows `rows`.
+    pub fn rows(&self, rows: &Range<usize>) -> &'a [u8] {
+        let row_bytes = self.weight.row_bytes();
+        &self.weight.bytes()[rows.start * row_bytes..rows.end * row_bytes]
+    }
+
     /// Weight rows `rows` times activation rows `tokens`: `x` (tokens, k) are those as floats, `quants` holds all rows;
-    /// `scratch` has room for a decoded weight row where there is no fast path.
-    #[allow(clippy::too_many_arguments)] // both operands, their ranges, and where the result goes
+    /// `next` is what this thread is likely to read after them; `scratch` has room for a decoded weight row where there
+    /// is no fast path.
+    #[allow(clippy::too_many_arguments)] // both operands, their ranges, what follows, and where the result goes
     pub fn multiply(
         &self,
         kernels: &Kernels,
         rows: &Range<usize>,
+        next: &[u8],
         x: &[f32],
         quants: &Quants,
         tokens: &Range<usize>,
         scratch: &mut [f32],
         out: &mut OutTile,
     ) {
-        let (k, row_bytes) = (self.weight.n_cols(), self.weight.row_bytes());
-        let bytes = &self.weight.bytes()[rows.start * row_bytes..rows.end * row_bytes];
-        let w = WeightRows { bytes, row_bytes, k };
+        let k = self.weight.n_cols();
+        let w = WeightRows { bytes: self.rows(rows), row_bytes: self.weight.row_bytes(), k, next };
         match self.fast {
             Some(row) => {
                 let acts = match row.act {

@@ -8,7 +8,7 @@ use super::arena::AlignedVec;
 use super::inputs::{FEW, Factor, Inputs, PROMPT_ROWS, Quants, Room, TOKEN_TILE, rows_per_task};
 use super::isa::IsaLevel;
 use super::memory::{Memory, Values};
-use super::team::Team;
+use super::team::{Team, Turn};
 use super::tile::{OutTile, Parts};
 use crate::backend::Retain;
 use crate::error::KernelError;
@@ -197,23 +197,27 @@ impl Job<'_> {
         let row_bytes = products().map(|p| p.factor.weight.row_bytes()).max().unwrap_or(1);
         let step = rows_per_task(self.x.n_tokens, n_rows, row_bytes, team.n_threads());
         let n_tasks = products().map(|p| p.n_out.div_ceil(step)).sum();
-        let task = |mut task: usize, worker: usize| {
-            for product in products() {
+        let rows_of = |mut task: usize| {
+            products().find_map(|product| {
                 let n = product.n_out.div_ceil(step);
                 if task < n {
-                    return self.product(
-                        product,
-                        task * step..((task + 1) * step).min(product.n_out),
-                        worker,
-                    );
+                    return Some((product, task * step..((task + 1) * step).min(product.n_out)));
                 }
                 task -= n;
+                None
+            })
+        };
+        let run = |turn: Turn| {
+            let next = turn.next.and_then(rows_of);
+            let next = next.as_ref().map_or(&[][..], |(product, rows)| product.factor.rows(rows));
+            if let Some((product, rows)) = rows_of(turn.task) {
+                self.product(product, &rows, next, turn.worker);
             }
         };
         if self.is_small(n_rows) {
-            return team.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
+            return team.run_alone(n_tasks, &run);
         }
-        team.run(n_tasks, &task)
+        team.run_in_turn(n_tasks, &run)
     }
 
     fn run_gated(
@@ -229,24 +233,35 @@ impl Job<'_> {
         let n_rows = gate.n_out;
         let row_bytes = gate.factor.weight.row_bytes() + up.factor.weight.row_bytes();
         let step = rows_per_task(self.x.n_tokens, n_rows, row_bytes, team.n_threads());
-        let task = |task: usize, worker: usize| {
-            let columns = task * step..((task + 1) * step).min(n_rows);
+        let columns = |task: usize| task * step..((task + 1) * step).min(n_rows);
+        let run = |turn: Turn| {
+            let next = turn.next.map_or(&[][..], |next| gate.factor.rows(&columns(next)));
+            let columns = columns(turn.task);
             match self.x.n_tokens <= FEW || self.gate_stride == 0 {
-                true => self.gate_in_place(gate, up, glu, &columns, worker),
-                false => self.gate_of_tile(gate, up, glu, &columns, worker),
+                true => self.gate_in_place(gate, up, glu, &columns, next, turn.worker),
+                false => self.gate_of_tile(gate, up, glu, &columns, next, turn.worker),
             }
         };
         let n_tasks = n_rows.div_ceil(step);
         if self.is_small(2 * n_rows) {
-            return team.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
+            return team.run_alone(n_tasks, &run);
         }
-        team.run(n_tasks, &task)
+        team.run_in_turn(n_tasks, &run)
     }
 
     /// Columns `columns` of a gated unit whose products go where the plan has put them.
-    fn gate_in_place(&self, gate: &Product, up: &Product, glu: Gated, columns: &Range<usize>, worker: usize) {
-        self.product(gate, columns.clone(), worker);
-        self.product(up, columns.clone(), worker);
+    /// `next`: what this worker reads then.
+    fn gate_in_place(
+        &self,
+        gate: &Product,
+        up: &Product,
+        glu: Gated,
+        columns: &Range<usize>,
+        next: &[u8],
+        worker: usize,
+    ) {
+        self.product(gate, columns, up.factor.rows(columns), worker);
+        self.product(up, columns, next, worker);
         for t in 0..self.x.n_tokens {
             let span =
                 |start: usize| start + t * gate.n_out + columns.start..start + t * gate.n_out + columns.end;
@@ -264,7 +279,15 @@ impl Job<'_> {
 
     /// As `gate_in_place`, but the products stay in cache: nothing else reads them, and in the arena their rows lie
     /// pages apart.
-    fn gate_of_tile(&self, gate: &Product, up: &Product, glu: Gated, columns: &Range<usize>, worker: usize) {
+    fn gate_of_tile(
+        &self,
+        gate: &Product,
+        up: &Product,
+        glu: Gated,
+        columns: &Range<usize>,
+        next: &[u8],
+        worker: usize,
+    ) {
         let (n_rows, width) = (gate.n_out, columns.len());
         let scratch = worker * self.gate_stride..(worker + 1) * self.gate_stride;
         // SAFETY: a worker runs one task at a time, and this stretch is its own.
@@ -272,8 +295,9 @@ impl Job<'_> {
         for start in (0..self.x.n_tokens).step_by(TOKEN_TILE) {
             let tokens = start..(start + TOKEN_TILE).min(self.x.n_tokens);
             let (gates, ups) = (&mut gates[..tokens.len() * width], &mut ups[..tokens.len() * width]);
-            self.tile(gate, columns, &tokens, worker, &mut OutTile::whole(gates, width));
-            self.tile(up, columns, &tokens, worker, &mut OutTile::whole(ups, width));
+            let other = up.factor.rows(columns);
+            self.tile(gate, columns, &tokens, other, worker, &mut OutTile::whole(gates, width));
+            self.tile(up, columns, &tokens, next, worker, &mut OutTile::whole(ups, width));
             for (t, (gate, up)) in tokens.zip(gates.chunks_exact(width).zip(ups.chunks_exact(width))) {
                 let out = glu.out + t * n_rows;
                 // SAFETY: these columns of the output belong to this task alone.
@@ -283,15 +307,15 @@ impl Job<'_> {
         }
     }
 
-    /// Rows `rows` of one product, all tokens.
-    fn product(&self, product: &Product, rows: Range<usize>, worker: usize) {
+    /// Rows `rows` of one product, all tokens; `next` is what this worker reads then.
+    fn product(&self, product: &Product, rows: &Range<usize>, next: &[u8], worker: usize) {
         let n_tokens = self.x.n_tokens;
         for start in (0..n_tokens).step_by(TOKEN_TILE) {
             let tokens = start..(start + TOKEN_TILE).min(n_tokens);
             // SAFETY: these columns of the output belong to this task alone, and the tile ends before the next.
             let mut out =
                 unsafe { OutTile::of(&self.arena, product.out, product.n_out, tokens.clone(), rows.clone()) };
-            self.tile(product, &rows, &tokens, worker, &mut out);
+            self.tile(product, rows, &tokens, next, worker, &mut out);
         }
     }
 
@@ -301,6 +325,7 @@ impl Job<'_> {
         product: &Product,
         rows: &Range<usize>,
         tokens: &Range<usize>,
+        next: &[u8],
         worker: usize,
         out: &mut OutTile,
     ) {
@@ -310,7 +335,7 @@ impl Job<'_> {
         // SAFETY: nobody writes the input during the step, as the plan gives outputs other memory; a worker runs one
         // task at a time, and this stretch of scratch is its own.
         let (x, scratch) = unsafe { (self.arena.read(x), self.rows.part(scratch)) };
-        product.factor.multiply(self.kernels, rows, x, &self.quants, tokens, scratch, out);
+        product.factor.multiply(self.kernels, rows, next, x, &self.quants, tokens, scratch, out);
         if !product.bias.is_empty() {
             for t in 0..tokens.len() {
                 let bias = &product.bias[rows.clone()];

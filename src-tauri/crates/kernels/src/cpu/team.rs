@@ -1,8 +1,10 @@
 //! A team of worker threads that share out one piece of work at a time. The caller is worker 0; the others spin for a
 //! moment between pieces, then sleep, so that an idle team costs nothing.
 //!
-//! On a busy machine it does not collapse: tasks are taken one by one, and the caller never waits for a worker that
-//! has not begun, only for tasks already taken. What a task computes must not depend on who runs it.
+//! Each worker has a stretch of neighbouring tasks, the same one each time, and takes them in order, so that it knows
+//! which comes next; who has no more takes from the ends of others' stretches. On a busy machine the team does not
+//! collapse: tasks are taken one by one, and the caller never waits for a worker that has not begun, only for tasks
+//! already taken. What a task computes must not depend on who runs it.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -13,6 +15,10 @@ use std::thread::{JoinHandle, Thread};
 
 use crate::error::KernelError;
 
+mod stretch;
+
+use stretch::Stretch;
+
 /// Most threads of one team: the join counter has 16 bits, and no desktop has more cores.
 pub const MAX_THREADS: usize = 256;
 
@@ -22,8 +28,16 @@ const SPIN_ROUNDS: u32 = 1500;
 /// Yields after that, before it sleeps: on a machine with more threads than cores others get the core at once.
 const YIELD_ROUNDS: u32 = 8;
 
-/// `task` and the worker that runs it; a worker runs one task at a time.
-type Work<'a> = &'a (dyn Fn(usize, usize) + Sync);
+/// A task of a worker, which runs one at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    pub task: usize,
+    /// what this worker takes after it, unless another is faster or there is no more to take
+    pub next: Option<usize>,
+    pub worker: usize,
+}
+
+type Work<'a> = &'a (dyn Fn(Turn) + Sync);
 
 /// Epoch, whether new workers may still join, and how many are inside, in one word: epoch << 17 | open << 16 | count.
 const OPEN: u64 = 1 << 16;
@@ -32,8 +46,8 @@ const COUNT: u64 = OPEN - 1;
 
 struct Shared {
     state: AtomicU64,
-    /// the next task nobody has taken
-    next: AtomicUsize,
+    /// (n_threads): the tasks nobody has taken
+    stretches: Vec<Stretch>,
     /// written by the caller only while nobody is inside and the state is not open
     job: UnsafeCell<Option<Job>>,
     /// the caller sleeps until the last worker leaves
@@ -47,8 +61,7 @@ struct Shared {
 
 #[derive(Clone, Copy)]
 struct Job {
-    work: *const (dyn Fn(usize, usize) + Sync),
-    n_tasks: usize,
+    work: *const (dyn Fn(Turn) + Sync),
 }
 
 // SAFETY: `job` is written only while no worker may read it (see `Team::run`), and what it points to is `Sync`.
@@ -77,7 +90,7 @@ impl Team {
         }
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
-            next: AtomicUsize::new(0),
+            stretches: (0..n_threads).map(|_| Stretch::default()).collect(),
             job: UnsafeCell::new(None),
             caller: Mutex::new(None),
             caller_sleeps: AtomicBool::new(false),
@@ -120,7 +133,18 @@ impl Team {
 
     /// Runs `work(task, worker)` for every task below `n_tasks`, each once; returns when all are done.
     /// Errors: the message of the first task that panicked (tasks not yet taken are left out then).
-    pub fn run(&mut self, n_tasks: usize, work: Work) -> Result<(), String> {
+    pub fn run(&mut self, n_tasks: usize, work: &(dyn Fn(usize, usize) + Sync)) -> Result<(), String> {
+        self.run_in_turn(n_tasks, &|turn| work(turn.task, turn.worker))
+    }
+
+    /// As `run_in_turn`, on this thread alone: for what is done before others have woken.
+    pub fn run_alone(&mut self, n_tasks: usize, work: Work) -> Result<(), String> {
+        run_alone(n_tasks, work)
+    }
+
+    /// As `run`; each task is told which one its worker takes next.
+    pub fn run_in_turn(&mut self, n_tasks: usize, work: Work) -> Result<(), String> {
+        assert!(u32::try_from(n_tasks).is_ok(), "tasks are counted in 32 bits");
         let shared = &*self.shared;
         let n_workers = self.workers.len().min(shared.limit.load(Ordering::Relaxed) - 1);
         if n_workers == 0 || n_tasks <= 1 {
@@ -128,18 +152,22 @@ impl Team {
         }
         // SAFETY: lengthens the lifetime in the type only; `run` does not return before every worker that could
         // use the pointer has left.
-        let work: *const (dyn Fn(usize, usize) + Sync) =
+        let work: *const (dyn Fn(Turn) + Sync) =
             unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(work) };
         // SAFETY: the state is closed with nobody inside (as `run` always leaves it), so no worker reads `job`;
         // `&mut self` keeps other callers out.
-        unsafe { *shared.job.get() = Some(Job { work, n_tasks }) };
-        shared.next.store(0, Ordering::Relaxed);
+        unsafe { *shared.job.get() = Some(Job { work }) };
+        let n_parts = (n_workers + 1).min(n_tasks);
+        for (i, stretch) in shared.stretches.iter().enumerate() {
+            let start = |part: usize| part.min(n_parts) * n_tasks / n_parts;
+            stretch.set(start(i)..start(i + 1));
+        }
         let epoch = shared.state.load(Ordering::Relaxed) & !(OPEN | COUNT);
         shared.state.store((epoch + EPOCH) | OPEN, Ordering::SeqCst);
         for worker in self.workers.iter().take(n_workers.min(n_tasks - 1)) {
             worker.thread().unpark();
         }
-        take_tasks(shared, Job { work, n_tasks }, 0);
+        take_tasks(shared, Job { work }, 0);
         let before = shared.state.fetch_and(!OPEN, Ordering::SeqCst);
         if before & COUNT != 0 {
             wait_until_empty(shared);
@@ -163,7 +191,8 @@ impl Drop for Team {
 }
 
 fn run_alone(n_tasks: usize, work: Work) -> Result<(), String> {
-    let all = || (0..n_tasks).for_each(|task| work(task, 0));
+    let next = |task: usize| Some(task + 1).filter(|next| *next < n_tasks);
+    let all = || (0..n_tasks).for_each(|task| work(Turn { task, next: next(task), worker: 0 }));
     catch_unwind(AssertUnwindSafe(all)).map_err(|panic| message(&*panic))
 }
 
@@ -172,16 +201,19 @@ fn take_tasks(shared: &Shared, job: Job, worker: usize) {
     // SAFETY: between joining and leaving (the caller: inside `run`) the closure is alive.
     let work = unsafe { &*job.work };
     let all = || {
-        loop {
-            let task = shared.next.fetch_add(1, Ordering::Relaxed);
-            if task >= job.n_tasks {
-                break;
+        let own = &shared.stretches[worker];
+        while let Some((task, next)) = own.take_first() {
+            work(Turn { task, next, worker });
+        }
+        for i in 1..shared.stretches.len() {
+            let other = &shared.stretches[(worker + i) % shared.stretches.len()];
+            while let Some((task, next)) = other.take_last() {
+                work(Turn { task, next, worker });
             }
-            work(task, worker);
         }
     };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(all)) {
-        shared.next.store(job.n_tasks, Ordering::Relaxed);
+        shared.stretches.iter().for_each(|stretch| stretch.set(0..0));
         let mut slot = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert_with(|| message(&*panic));
     }
@@ -283,6 +315,27 @@ mod tests {
                 })
                 .unwrap();
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1), "{n_threads} {n_tasks}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_knows_its_next_task() {
+        for n_threads in [1, 2, 3] {
+            let mut team = Team::new(n_threads).unwrap();
+            for n_tasks in [1, 2, 7, 100] {
+                let turns = std::sync::Mutex::new(Vec::new());
+                team.run_in_turn(n_tasks, &|turn| turns.lock().unwrap().push(turn)).unwrap();
+                let turns = turns.into_inner().unwrap();
+                for turn in &turns {
+                    let next = turn.next.unwrap_or(turn.task);
+                    assert!(next < n_tasks && next.abs_diff(turn.task) <= 1, "{turn:?}");
+                }
+                if n_threads == 1 {
+                    let order: Vec<_> = turns.iter().map(|turn| (turn.task, turn.next)).collect();
+                    let all = (0..n_tasks).map(|task| (task, Some(task + 1).filter(|next| *next < n_tasks)));
+                    assert_eq!(order, all.collect::<Vec<_>>());
+                }
             }
         }
     }

@@ -168,6 +168,8 @@ pub struct WeightRows<'a> {
     pub row_bytes: usize,
     /// elements of a row; a multiple of the dtype's block length by validation
     pub k: usize,
+    /// what the thread is likely to read next, so that it can be asked for in time; empty where that isn't known
+    pub next: &'a [u8],
 }
 
 impl<'a> WeightRows<'a> {

@@ -96,10 +96,14 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Those after `rows`. After the last rows nothing is asked for that others may need: these again, which are at hand.
+    /// Those after `rows`. Where nothing is known to come after the last rows, these again, which are at hand.
     pub fn after(w: &WeightRows, rows: Range<usize>) -> Self {
-        let next = if rows.end < w.n_rows() { rows.end } else { rows.start };
-        Self { next: w.row(next).as_ptr() }
+        let next = match rows.end < w.n_rows() {
+            true => w.row(rows.end),
+            false if w.next.is_empty() => w.row(rows.start),
+            false => w.next,
+        };
+        Self { next: next.as_ptr() }
     }
 
     /// Asks for `n` more bytes, into the second-level cache. Some lines are asked for twice, which costs less than to

@@ -64,7 +64,7 @@ impl Case {
         let (k, n) = (self.k, tokens.len());
         let x = &self.x[tokens.start * k..tokens.end * k];
         let bytes = &self.weights[rows.start * self.row_bytes..rows.end * self.row_bytes];
-        let w = WeightRows { bytes, row_bytes: self.row_bytes, k };
+        let w = WeightRows { bytes, row_bytes: self.row_bytes, k, next: &[] };
         let mut out = vec![f32::NAN; n * rows.len()];
         let mut tile = OutTile::whole(&mut out, rows.len());
         if row.act == ActFormat::F32 {
@@ -292,7 +292,7 @@ fn the_generic_product_is_right_for_every_format_that_can_be_read() {
         (codec.decode)(&bytes, &mut weights);
         for level in IsaLevel::present() {
             let mut out = vec![f32::NAN; n_tokens * n_rows];
-            let w = WeightRows { bytes: &bytes, row_bytes, k };
+            let w = WeightRows { bytes: &bytes, row_bytes, k, next: &[] };
             let mut tile = OutTile::whole(&mut out, n_rows);
             generic::rows(dot::LEVELS.at(level), codec, w, &x, &mut vec![0.0; k], &mut tile);
             for (i, got) in out.iter().enumerate() {

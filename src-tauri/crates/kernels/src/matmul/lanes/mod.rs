@@ -20,6 +20,7 @@ pub type RowPointers = [*const u8; MAX_ROWS];
 
 /// Groups of eight columns of two panels that follow each other.
 #[derive(Clone, Copy)]
+#[cfg_attr(target_arch = "aarch64", allow(dead_code))] // read at AVX2 only
 pub struct Groups {
     /// as `Lanes::columns` takes them
     pub w: [*const i32; 2],
