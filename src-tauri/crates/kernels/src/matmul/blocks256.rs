@@ -372,18 +372,23 @@ impl<B: Block256> Format for Blocks256<B> {
         unsafe {
             let mut whole = !L::SHORT_SUMS;
             let by_columns = T == 4 && L::SHORT_SUMS && B::OFFSET != Offset::Signed;
-            let sums = if let Some([a, b]) = turned.get(..2).filter(|_| by_columns) {
+            let mut sums = [[L::zero(); T]; P];
+            if let Some([a, b]) = turned.get(..2).filter(|_| by_columns) {
                 whole = whole_at_once::<B>();
-                let sums = scaled_sums_of_both::<B, L>([a, b], octet, first);
-                std::array::from_fn(|p| std::array::from_fn(|t| sums[p][t]))
+                let both = scaled_sums_of_both::<B, L>([a, b], octet, first);
+                for p in 0..P {
+                    sums[p].copy_from_slice(&both[p][..T]);
+                }
             } else if L::SHORT_SUMS {
                 let q = |group: usize, j: usize, t: usize| octet.q[group].four(j, first + t);
-                scaled_sums::<B, L, T, P>(turned, q)
+                sums = scaled_sums::<B, L, T, P>(turned, q);
             } else if L::MATRICES {
-                turned.map(|turned| matrices::biased_sums::<B, L, T>(turned, octet, first))
+                for p in 0..P {
+                    sums[p] = matrices::biased_sums::<B, L, T>(turned[p], octet, first);
+                }
             } else {
-                biased_sums::<B, L, T, P>(turned, octet, first)
-            };
+                sums = biased_sums::<B, L, T, P>(turned, octet, first);
+            }
             for p in 0..P {
                 finish_octet::<B, L, T>(turned[p], octet, first, (&sums[p], whole), accs[p]);
             }

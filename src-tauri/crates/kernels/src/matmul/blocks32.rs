@@ -331,7 +331,10 @@ unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
         for from in 0..8 / run {
             let mut shorts = if L::SHORT_SUMS { [[L::zero(); T]; P] } else { dots };
             for j in from * run..from * run + run {
-                let w = turned.map(|turned| turned.column::<B>(block, j));
+                let mut w = [L::zero(); P];
+                for p in 0..P {
+                    w[p] = turned[p].column::<B>(block, j);
+                }
                 for t in 0..T {
                     let a = L::splat(q(j, t));
                     for p in 0..P {

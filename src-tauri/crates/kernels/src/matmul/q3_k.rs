@@ -32,7 +32,7 @@ impl Block256 for Q3K {
             let (nibble, two) = (L::splat(0x0F0F_0F0F), L::splat(0x3030_3030));
             let low = |v: L::I| L::and(v, nibble);
             let high = |v: L::I| L::and(L::shift_right::<4>(v), nibble);
-            let scales = [
+            let mut scales = [
                 L::or(low(lower[0]), L::and(L::shift_left::<4>(upper), two)),
                 L::or(low(lower[1]), L::and(L::shift_left::<2>(upper), two)),
                 L::or(high(lower[0]), L::and(upper, two)),
@@ -40,7 +40,9 @@ impl Block256 for Q3K {
             ];
             // Less 32, as six bits with a sign, at the upper end of each byte.
             let less = |v: L::I| L::and(L::add(v, L::splat(0x2020_2020)), L::splat(0x3F3F_3F3F));
-            let scales = scales.map(|v| L::shift_left::<2>(less(v)));
+            for scales in &mut scales {
+                *scales = L::shift_left::<2>(less(*scales));
+            }
             signed_scales::<L, 26>(scales, L::high_half(tail[3]))
         }
     }

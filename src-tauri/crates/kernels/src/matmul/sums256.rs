@@ -23,7 +23,10 @@ pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
             for from in 0..8 / run {
                 let mut shorts = [[L::zero(); T]; P];
                 for j in from * run..from * run + run {
-                    let w = turned.map(|turned| L::load(turned.w[group][j].as_ptr()));
+                    let mut w = [L::zero(); P];
+                    for p in 0..P {
+                        w[p] = L::load(turned[p].w[group][j].as_ptr());
+                    }
                     for t in 0..T {
                         let a = L::splat(q(group, j, t));
                         for p in 0..P {
@@ -107,7 +110,10 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
                     }
                 }
                 for j in half * 4..half * 4 + 4 {
-                    let w = turned.map(|turned| L::load(turned.w[group][j].as_ptr()));
+                    let mut w = [L::zero(); P];
+                    for p in 0..P {
+                        w[p] = L::load(turned[p].w[group][j].as_ptr());
+                    }
                     for t in 0..T {
                         let a = L::splat(octet.q[group].four(j, first + t));
                         for p in 0..P {

@@ -56,12 +56,15 @@ unsafe fn dots<B: Block32, L: Lanes, const T: usize, const P: usize>(
 ) -> [[L::I; T]; P] {
     // SAFETY: the caller's; columns and activations lie as `Lanes::columns` says.
     unsafe {
+        let mut dots = [[L::zero(); T]; P];
         if let Some([a, b]) = turned.get(..2).filter(|_| T == 4) {
-            let dots = both::<B, L>([a, b], block, octet, first);
-            return std::array::from_fn(|p| std::array::from_fn(|t| dots[p][t]));
+            let both = both::<B, L>([a, b], block, octet, first);
+            for p in 0..P {
+                dots[p].copy_from_slice(&both[p][..T]);
+            }
+            return dots;
         }
         let run = const { short_run::<L>(B::LARGEST, 8) };
-        let mut dots = [[L::zero(); T]; P];
         for t in 0..T {
             let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
             for p in 0..P {
@@ -101,7 +104,9 @@ unsafe fn both<B: Block32, L: Lanes>(
             let mut dots = L::signed_columns(w, q);
             for p in 0..2 {
                 let lacks = L::load(turned[p].lacks[block].as_ptr());
-                dots[p] = dots[p].map(|dot| L::add(dot, lacks));
+                for dot in &mut dots[p] {
+                    *dot = L::add(*dot, lacks);
+                }
             }
             return dots;
         }

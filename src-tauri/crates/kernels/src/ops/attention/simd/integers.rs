@@ -34,8 +34,10 @@ unsafe fn tile<W: Wide, K: Keys, const R: usize>(
                 for at in 0..2 * K::PAIRS {
                     let (group, pair) = (first + at / K::PAIRS, at % K::PAIRS);
                     let group = keys.add(group * K::GROUP_BYTES);
-                    let k: [W::I; STEP] =
-                        std::array::from_fn(|v| K::load::<W>(group, slot + v * W::LEN, pair));
+                    let mut k = [W::zero_i(); STEP];
+                    for (v, k) in k.iter_mut().enumerate() {
+                        *k = K::load::<W>(group, slot + v * W::LEN, pair);
+                    }
                     for r in 0..R {
                         let q = W::splat_pair(q[r].add(2 * (first * K::PAIRS + at)));
                         for v in 0..STEP {

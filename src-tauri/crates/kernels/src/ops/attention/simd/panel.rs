@@ -36,7 +36,10 @@ unsafe fn add<W: Wide, S: Source, const R: usize, const V: usize>(
     // SAFETY: row k of b and element k of the rows of a, which the caller vouches for.
     unsafe {
         let row = p.b.add(k * p.b_stride);
-        let b: [W::F; V] = std::array::from_fn(|v| S::load::<W>(row, j + v * W::LEN));
+        let mut b = [W::zero(); V];
+        for (v, b) in b.iter_mut().enumerate() {
+            *b = S::load::<W>(row, j + v * W::LEN);
+        }
         for r in 0..R {
             let a = W::splat(*a[r].add(k));
             for v in 0..V {
