@@ -120,7 +120,8 @@ impl Attend {
         let (tiles, workers) = (&self.tiles, Parts::new(&mut self.workers));
         let per_tile = job.n_head_tiles();
         let n_tasks = tiles.len() * per_tile;
-        // the longest rows come last in a prompt: begin with them, so that no thread ends with a long one
+        // the longest rows come last in a prompt: each thread begins with the longest of its own, and what others then
+        // take from its end is short
         let task = |task: usize, worker: usize| {
             let task = n_tasks - 1 - task;
             // SAFETY: a worker runs one task at a time.

@@ -49,6 +49,9 @@ pub enum GroupScales {
 /// # Safety
 /// All functions: the processor has the instruction set, and the caller is compiled for it (else each call is one).
 /// Functions with pointers: as many bytes as their names say can be read or written there, at any alignment.
+///
+/// Loops call them, not closures that `map` or `from_fn` take: those may be compiled without the instruction set
+/// (`tests/inlined.rs`).
 pub trait Lanes {
     /// Lanes in a register.
     const ROWS: usize;

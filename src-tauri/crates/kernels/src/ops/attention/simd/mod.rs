@@ -23,6 +23,9 @@ const STEP: usize = 2;
 /// # Safety
 /// All functions: the processor has the instruction set, and the caller is compiled for it (else each call is one).
 /// Functions with pointers: `LEN` elements, or as many as they say, can be read or written there at any alignment.
+///
+/// Loops call them, not closures that `map` or `from_fn` take: those may be compiled without the instruction set
+/// (`tests/inlined.rs`).
 pub trait Wide {
     /// Floats in a register.
     const LEN: usize;
