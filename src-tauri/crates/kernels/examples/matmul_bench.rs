@@ -16,9 +16,9 @@ const K: usize = 4096;
 const DECODE_BYTES: usize = 512 << 20;
 /// Weights of a decode run that stays in the second-level cache.
 const CACHED_BYTES: usize = 512 << 10;
-/// Rows and tokens of one call of a prompt run, as the executor cuts it.
+/// Rows of one call of a prompt run, as the executor cuts it, and tokens: the last are as many as it takes at once.
 const PROMPT_ROWS: usize = 64;
-const PROMPT_TOKENS: usize = 64;
+const PROMPT_TOKENS: [usize; 4] = [2, 8, 64, 256];
 /// Rows of one call of the decode run are at most so many bytes, as the executor cuts it.
 const TASK_BYTES: usize = 1024 * 1024;
 
@@ -124,21 +124,22 @@ fn main() {
         read = read.min(seconds / (words.len() * 8) as f64);
     }
     println!("plain reading on one thread: {:.1} GB/s", 1e-9 / read);
-    println!("{:6} {:8} {:>12} {:>22}", "dtype", "level", "GB/s (cached)", "GOPS at 2, 8, 64 tokens");
+    println!("{:6} {:8} {:>12} {:>27}", "dtype", "level", "GB/s (cached)", "GOPS at 2, 8, 64, 256 tokens");
     for row in MATMULS.iter().copied().flatten().filter(|row| row.level.is_present()) {
         if !wanted(0, row.dtype.name()) || !wanted(1, row.level.name()) || row.level == IsaLevel::Portable {
             continue;
         }
-        let ops = [2, 8, PROMPT_TOKENS].map(|n| prompt(&clock, row, &bytes, n));
+        let ops = PROMPT_TOKENS.map(|n| prompt(&clock, row, &bytes, n));
         println!(
-            "{:6} {:8} {:5.1} ({:5.1}) {:6.0} {:6.0} {:6.0}",
+            "{:6} {:8} {:5.1} ({:5.1}) {:6.0} {:6.0} {:6.0} {:6.0}",
             row.dtype.name(),
             row.level.name(),
             decode(&clock, row, &bytes, 8 << 20),
             decode(&clock, row, &bytes[..CACHED_BYTES], CACHED_BYTES),
             ops[0],
             ops[1],
-            ops[2]
+            ops[2],
+            ops[3]
         );
     }
 }

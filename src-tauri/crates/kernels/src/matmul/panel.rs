@@ -10,6 +10,9 @@ use super::lanes::{Lanes, MAX_ROWS, RowPointers};
 use super::octets::{self, Octets};
 use super::{Acts, OutTile, WeightRows};
 
+/// Tokens whose sums are kept in registers, those of two panels: half an octet. With a whole one those of blocks that
+/// are multiplied with scales would have no room in 32 registers.
+const TOKENS: usize = octets::LEN / 2;
 /// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
 const MAX_TOKENS: usize = 256;
 /// Most registers' worth of rows whose sums are kept: a task of a prompt has no more at AVX-512.
@@ -370,6 +373,18 @@ unsafe fn one<F: Format, L: Lanes>(
     sums
 }
 
+/// Asks for `len` bytes.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn ask<L: Lanes>(start: *const u8, len: usize) {
+    for line in (0..len).step_by(CACHE_LINE) {
+        // SAFETY: the caller's; a prefetch reads nothing.
+        unsafe { L::prefetch(start.wrapping_add(line)) }
+    }
+}
+
 /// Adds the products of all tokens with turned blocks `blocks` to the sums of each panel.
 ///
 /// # Safety
@@ -385,17 +400,21 @@ unsafe fn stretch_of_tokens<F: Format, L: Lanes, const P: usize>(
     let mut t = 0;
     // SAFETY: the caller's: each token has `k` activations.
     unsafe {
-        for octet in F::octets(acts.octets).chunks_exact(n_blocks).take(acts.n_tokens / octets::LEN) {
+        let (octets, n_octets) = (F::octets(acts.octets), acts.n_tokens / octets::LEN);
+        for (i, octet) in octets.chunks_exact(n_blocks).take(n_octets).enumerate() {
+            // The next tokens' blocks lie too far away for the processor to foresee; after the last tokens come the
+            // first ones with the next stretch.
+            let next: *const u8 = match i + 1 < n_octets {
+                true => octet.as_ptr().wrapping_add(n_blocks + blocks.start).cast(),
+                false => octets.as_ptr().wrapping_add(blocks.end).cast(),
+            };
             let octet = &octet[blocks.clone()];
-            if L::TOKENS == octets::LEN {
-                let sums = sums.each_mut().map(|sums| &mut sums[t..t + octets::LEN]);
-                F::octet::<L, { octets::LEN }, P>(turned, octet, 0, sums);
-            } else {
-                for first in [0, octets::LEN / 2] {
-                    let of = t + first..t + first + octets::LEN / 2;
-                    let sums = sums.each_mut().map(|sums| &mut sums[of.clone()]);
-                    F::octet::<L, { octets::LEN / 2 }, P>(turned, octet, first, sums);
-                }
+            let half = size_of_val(octet) / 2;
+            for (i, first) in [0, TOKENS].into_iter().enumerate() {
+                ask::<L>(next.wrapping_add(i * half), half);
+                let of = t + first..t + first + TOKENS;
+                let sums = sums.each_mut().map(|sums| &mut sums[of.clone()]);
+                F::octet::<L, TOKENS, P>(turned, octet, first, sums);
             }
             t += octets::LEN;
         }

@@ -88,7 +88,6 @@ impl<const VNNI: bool> Ymm<VNNI> {
 
 impl<const VNNI: bool> Lanes for Ymm<VNNI> {
     const ROWS: usize = 8;
-    const TOKENS: usize = 4;
     const PANELS: usize = 2;
     const SHORT_SUMS: bool = !VNNI;
     const SIGNED_BIAS: i32 = 0;

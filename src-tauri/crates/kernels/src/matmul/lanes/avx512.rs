@@ -68,7 +68,6 @@ impl Zmm {
 
 impl Lanes for Zmm {
     const ROWS: usize = 16;
-    const TOKENS: usize = 8;
     const PANELS: usize = 2;
     const SHORT_SUMS: bool = false;
     const SIGNED_BIAS: i32 = 128;

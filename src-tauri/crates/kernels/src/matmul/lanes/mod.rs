@@ -55,8 +55,6 @@ pub enum GroupScales {
 pub trait Lanes {
     /// Lanes in a register.
     const ROWS: usize;
-    /// Tokens whose sums a prompt kernel keeps in registers.
-    const TOKENS: usize;
     /// Registers' worth of rows that it multiplies with each activation that it has loaded: one or two.
     const PANELS: usize;
     /// Whether products of bytes are added up as i16 first, as no instruction adds four of them to 32 bits.

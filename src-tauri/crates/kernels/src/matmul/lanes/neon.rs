@@ -132,7 +132,6 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
     const PANELS: usize = 1;
     const SHORT_SUMS: bool = false;
     const MATRICES: bool = MATRICES;
-    const TOKENS: usize = 4;
     const SIGNED_BIAS: i32 = 0;
     type I = Integers;
     type F = Reals;
