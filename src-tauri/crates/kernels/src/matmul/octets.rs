@@ -159,23 +159,32 @@ impl OctetVec {
     }
 }
 
-/// The sum of the first two bytes of every four and that of the other two, times `by`, an i16 each.
-fn short_sums(q: &[i8], by: i16) -> i32 {
-    let (mut low, mut high) = (0, 0);
-    for [a, b, c, d] in q.as_chunks::<4>().0 {
-        low += i16::from(*a) + i16::from(*b);
-        high += i16::from(*c) + i16::from(*d);
+/// The sum of the first two bytes of every four and that of the other two, times `by`, an i16 each. Eight bytes at a
+/// time are added in a number of four u16, as bytes that count from −128.
+#[inline(always)]
+fn short_sums<const LEN: usize>(q: &[i8; LEN], by: i16) -> i32 {
+    const EVEN_BYTES: u64 = 0x00FF_00FF_00FF_00FF;
+    const SIGN_BITS: u64 = 0x8080_8080_8080_8080;
+    let mut sums = 0;
+    for eight in q.as_chunks::<8>().0 {
+        let from_least = u64::from_le_bytes(eight.map(|q| q as u8)) ^ SIGN_BITS;
+        sums += (from_least & EVEN_BYTES) + (from_least >> 8 & EVEN_BYTES);
     }
-    i32::from(high * by) << 16 | i32::from(low * by) & 0xFFFF
+    sums += sums >> 32;
+    let signed = |sum: u64| (sum as i16 - 128 * (LEN / 2) as i16) * by;
+    i32::from(signed(sums >> 16)) << 16 | i32::from(signed(sums)) & 0xFFFF
 }
 
 /// Eight tokens from `first`, of `ActFormat::Q8_0`: (k / 32)
 pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
-    for t in 0..LEN {
+    let rows: [_; LEN] = std::array::from_fn(|t| {
         let (q, _) = acts.q_row(first + t).as_chunks::<32>();
         let (scales, sums) = (acts.scale_row(first + t), acts.sum_row(first + t));
         assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
-        for (b, octet) in out.iter_mut().enumerate() {
+        (q, scales, sums)
+    });
+    for (b, octet) in out.iter_mut().enumerate() {
+        for (t, (q, scales, sums)) in rows.iter().enumerate() {
             octet.q.set(t, &q[b]);
             octet.scales[t] = scales[b];
             octet.sums[t] = sums[b] * -128;
@@ -186,23 +195,20 @@ pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
 
 /// Eight tokens from `first`, of `ActFormat::Q8_K`: (k / 256)
 pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
-    for t in 0..LEN {
-        let (q, _) = acts.q_row(first + t).as_chunks::<256>();
-        let (sums, _) = acts.sum_row(first + t).as_chunks::<12>();
-        let scales = acts.scale_row(first + t);
-        assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
-        for (b, octet) in out.iter_mut().enumerate() {
-            for (to, from) in octet.q.iter_mut().zip(q[b].as_chunks::<32>().0) {
+    for (b, octet) in out.iter_mut().enumerate() {
+        for t in 0..LEN {
+            let q = &acts.q_row(first + t).as_chunks::<256>().0[b];
+            for (to, from) in octet.q.iter_mut().zip(q.as_chunks::<32>().0) {
                 to.set(t, from);
             }
-            octet.scales[t] = scales[b];
-            let (of_16, of_32) = (&sums[b][..8], &sums[b][8..]);
+            octet.scales[t] = acts.scale_row(first + t)[b];
+            let (of_16, of_32) = acts.sum_row(first + t).as_chunks::<12>().0[b].split_at(8);
             for (i, pair) in of_16.iter().enumerate() {
                 octet.pairs_of_16[i][t] = *pair;
                 octet.sums[2 * i][t] = i32::from(*pair as i16) * -32;
                 octet.sums[2 * i + 1][t] = (*pair >> 16) * -32;
             }
-            for (short_sums_of, q) in octet.short_sums.iter_mut().zip(q[b].as_chunks::<16>().0) {
+            for (short_sums_of, q) in octet.short_sums.iter_mut().zip(q.as_chunks::<16>().0) {
                 short_sums_of[t] = short_sums(q, -32);
             }
             for (i, pair) in of_32.iter().enumerate() {

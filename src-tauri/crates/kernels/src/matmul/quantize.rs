@@ -1,6 +1,8 @@
 //! Activations as signed bytes under a scale for each block, with the sums that weight formats with an offset need.
 //! Rounds to nearest, ties to even; the largest magnitude of a block becomes 127.
 
+use std::hint::black_box;
+
 use crate::cpu::isa::{Mac, levels};
 
 /// Blocks of 32, one sum each.
@@ -43,9 +45,11 @@ fn blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]) {
     let (x, rest) = x.as_chunks::<LEN>();
     let (q, _) = q.as_chunks_mut::<LEN>();
     assert!(rest.is_empty() && x.len() == q.len() && x.len() == scales.len());
-    for (b, (x, q)) in x.iter().zip(q).enumerate() {
+    for ((x, q), scale) in x.iter().zip(q).zip(scales) {
+        // Else the compiler takes short blocks side by side, with one load for each element.
+        let x = black_box(x);
         let largest = largest(x);
-        scales[b] = largest / 127.0;
+        *scale = largest / 127.0;
         let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
         for (q, x) in q.iter_mut().zip(x) {
             *q = nearest(x * inverse);
