@@ -40,4 +40,14 @@ impl Block32 for Q80 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(
+    DType::Q8_0,
+    ActFormat::Q8_0,
+    quantize::Q8_0,
+    Blocks32<Q80>,
+    avx2 super::levels::no_other_way,
+    avx512 super::sweep32::run
+);
+#[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q8_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q80>);
