@@ -140,11 +140,11 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Pointers to the first byte of `L::ROWS` rows from `first`; where rows end, the last one again.
+/// Pointers to the first byte of some rows from `first`; where rows end, the last one again.
 #[inline(always)]
-pub fn pointers(w: &WeightRows, first: usize) -> RowPointers {
+pub fn pointers<const N: usize>(w: &WeightRows, first: usize) -> [*const u8; N] {
     let last = w.n_rows() - 1;
-    let mut rows = [std::ptr::null(); MAX_ROWS];
+    let mut rows = [std::ptr::null(); N];
     for (i, row) in rows.iter_mut().enumerate() {
         *row = w.row((first + i).min(last)).as_ptr();
     }

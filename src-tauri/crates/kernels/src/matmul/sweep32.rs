@@ -6,11 +6,14 @@
 use std::arch::x86_64::*;
 
 use super::blocks32::LEN;
+use super::lanes::Lanes;
 use super::lanes::avx512::Zmm;
-use super::panel::{Ahead, Token};
+use super::panel::{self, Ahead, Token};
 use super::{Acts, OutTile, WeightRows};
 
+/// Of a block: its scale, then 32 signed bytes.
 const BYTES: usize = 34;
+/// At once.
 const ROWS: usize = 4;
 const BLOCKS: usize = 4;
 
@@ -30,9 +33,9 @@ pub unsafe fn run(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
     let n_whole = n_blocks / BLOCKS * BLOCKS;
     for (i, out) in out.token(0).chunks_mut(ROWS).enumerate() {
         let first = i * ROWS;
-        let rows = rows_from(&w, first);
+        let rows = panel::pointers(&w, first);
         let mut ahead = Ahead::after(&w, first..first + out.len());
-        // SAFETY: the caller's; the lengths were compared above, and `rows_from` gives whole rows of `w`.
+        // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
         let sums = unsafe {
             let mut acc = _mm_setzero_ps();
             for at in (0..n_whole).step_by(BLOCKS) {
@@ -51,30 +54,22 @@ pub unsafe fn run(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
     true
 }
 
-/// Pointers to rows from `first`; where rows end, the last one again.
-#[inline(always)]
-fn rows_from(w: &WeightRows, first: usize) -> [*const u8; ROWS] {
-    let last = w.n_rows() - 1;
-    let mut rows = [std::ptr::null(); ROWS];
-    for (i, row) in rows.iter_mut().enumerate() {
-        *row = w.row((first + i).min(last)).as_ptr();
-    }
-    rows
-}
-
 /// acc + the products of the token with `N` blocks, which are one or four, from `at` of each row.
 ///
 /// # Safety
 /// As for `run`; the rows and the token have these blocks.
 #[inline(always)]
 unsafe fn add<const N: usize>(mut acc: __m128, rows: &[*const u8; ROWS], token: &Token, at: usize) -> __m128 {
-    // Of four blocks, in the order in which `dots` leaves them.
-    let order: [usize; BLOCKS] = if N == BLOCKS { [at, at + 2, at + 1, at + 3] } else { [at; BLOCKS] };
+    // The order in which `dots` leaves them, and `each_four`; one block takes the place of all four.
+    let blocks: [usize; BLOCKS] = if N == BLOCKS { [at, at + 2, at + 1, at + 3] } else { [at; BLOCKS] };
     // SAFETY: the caller's.
     unsafe {
-        let dots = _mm512_cvtepi32_ps(dots(rows, token, order));
-        let scales =
-            _mm512_mul_ps(scales(rows, order), each_four(order.map(|at| *token.scales.get_unchecked(at))));
+        let sums = each_four::<N>(token.sums.as_ptr().add(at));
+        let token_scales = _mm512_castsi512_ps(each_four::<N>(token.scales.as_ptr().add(at).cast()));
+        // The sums of the activations 128 times, which is what the weights were made more.
+        let dots = _mm512_sub_epi32(dots(rows, token, blocks), _mm512_slli_epi32::<7>(sums));
+        let dots = _mm512_cvtepi32_ps(dots);
+        let scales = _mm512_mul_ps(scales(rows, blocks), token_scales);
         acc = _mm_fmadd_ps(_mm512_castps512_ps128(dots), _mm512_castps512_ps128(scales), acc);
         if N == BLOCKS {
             acc = _mm_fmadd_ps(_mm512_extractf32x4_ps::<2>(dots), _mm512_extractf32x4_ps::<2>(scales), acc);
@@ -85,47 +80,39 @@ unsafe fn add<const N: usize>(mut acc: __m128, rows: &[*const u8; ROWS], token: 
     }
 }
 
-/// (blocks, rows): the dot products of the blocks `at` of each row with the token's activations.
+/// (blocks, rows): the dot products of `blocks` of each row, 128 more in each weight, with the token's activations.
 ///
 /// # Safety
 /// As for `add`.
 #[inline(always)]
-unsafe fn dots(rows: &[*const u8; ROWS], token: &Token, at: [usize; BLOCKS]) -> __m512i {
+unsafe fn dots(rows: &[*const u8; ROWS], token: &Token, blocks: [usize; BLOCKS]) -> __m512i {
     // SAFETY: the caller's; a block has 32 bytes after its scale, and the token as many activations.
     unsafe {
         let mut halves = [_mm512_setzero_si512(); 2];
         for (i, half) in halves.iter_mut().enumerate() {
-            let q =
-                two(token.q.as_ptr().add(at[i] * LEN).cast(), token.q.as_ptr().add(at[i + 2] * LEN).cast());
+            let (a, b) = (blocks[i], blocks[i + 2]);
+            let q = two(token.q.as_ptr().cast(), a * LEN, b * LEN);
             let mut dots = [_mm512_setzero_si512(); ROWS];
             for row in 0..ROWS {
-                let integers = rows[row].add(2);
-                let integers = two(integers.add(at[i] * BYTES), integers.add(at[i + 2] * BYTES));
-                // Signed bytes, 128 more.
-                let integers = _mm512_xor_si512(integers, _mm512_set1_epi8(-128));
+                let integers = Zmm::signed(two(rows[row].add(2), a * BYTES, b * BYTES));
                 dots[row] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), integers, q);
             }
             *half = Zmm::sum4(dots[0], dots[1], dots[2], dots[3]);
         }
-        let even =
-            _mm512_permutex2var_epi64(halves[0], _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), halves[1]);
-        let odd =
-            _mm512_permutex2var_epi64(halves[0], _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), halves[1]);
-        let sums = each_four(at.map(|at| f32::from_bits(*token.sums.get_unchecked(at) as u32)));
-        let more = _mm512_slli_epi32::<7>(_mm512_castps_si512(sums));
-        _mm512_sub_epi32(_mm512_add_epi32(even, odd), more)
+        _mm512_add_epi32(Zmm::even(halves[0], halves[1]), Zmm::odd(halves[0], halves[1]))
     }
 }
 
-/// (blocks, rows): the scales of the blocks `at` of each row.
+/// (blocks, rows): the scales of `blocks` of each row.
 ///
 /// # Safety
 /// As for `add`.
 #[inline(always)]
-unsafe fn scales(rows: &[*const u8; ROWS], at: [usize; BLOCKS]) -> __m512 {
+unsafe fn scales(rows: &[*const u8; ROWS], blocks: [usize; BLOCKS]) -> __m512 {
     // SAFETY: the caller's; a block begins with an f16.
     unsafe {
-        let (low, high) = (eight_halves(rows, at[0], at[1]), eight_halves(rows, at[2], at[3]));
+        let (low, high) =
+            (eight_halves(rows, blocks[0], blocks[1]), eight_halves(rows, blocks[2], blocks[3]));
         _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high))
     }
 }
@@ -143,28 +130,31 @@ unsafe fn eight_halves(rows: &[*const u8; ROWS], a: usize, b: usize) -> __m128i 
     }
 }
 
-/// Each value four times.
+/// (blocks, rows): each of `N` values of 32 bits for all rows, in the order of `add`.
 ///
 /// # Safety
-/// AVX-512 F.
+/// AVX-512 F; the values lie at `from`.
 #[inline(always)]
-unsafe fn each_four(values: [f32; 4]) -> __m512 {
+unsafe fn each_four<const N: usize>(from: *const i32) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
-        let order = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        _mm512_permutexvar_ps(order, _mm512_castps128_ps512(_mm_loadu_ps(values.as_ptr())))
+        if N != BLOCKS {
+            return _mm512_set1_epi32(*from);
+        }
+        let order = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 1, 1, 1, 1, 3, 3, 3, 3);
+        _mm512_permutexvar_epi32(order, _mm512_castsi128_si512(_mm_loadu_si128(from.cast())))
     }
 }
 
-/// 32 bytes from each address.
+/// 32 bytes at each offset.
 ///
 /// # Safety
 /// AVX-512 F, DQ; the bytes lie there.
 #[inline(always)]
-unsafe fn two(low: *const u8, high: *const u8) -> __m512i {
+unsafe fn two(from: *const u8, low: usize, high: usize) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
-        let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.cast()));
-        _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(high.cast()))
+        let low = _mm512_castsi256_si512(_mm256_loadu_si256(from.add(low).cast()));
+        _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(from.add(high).cast()))
     }
 }

@@ -55,11 +55,11 @@ impl Zmm {
         }
 
         /// The even (odd) 128 bits of two registers, taken in turn.
-        fn even(a: __m512i, b: __m512i) -> __m512i {
+        pub fn even(a: __m512i, b: __m512i) -> __m512i {
             let order = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
             _mm512_permutex2var_epi64(a, order, b)
         }
-        fn odd(a: __m512i, b: __m512i) -> __m512i {
+        pub fn odd(a: __m512i, b: __m512i) -> __m512i {
             let order = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
             _mm512_permutex2var_epi64(a, order, b)
         }
