@@ -264,7 +264,7 @@ unsafe fn panels<F: Format, L: Lanes>(
                         task.run::<F, L, 2>([x, y], [a, b]);
                     }
                     [a, ..] if first < rows.end => task.run::<F, L, 1>([&mut turned[0]], [a]),
-                    _ => return,
+                    _ => break,
                 }
             }
             first += L::PANELS * L::ROWS;

@@ -188,6 +188,23 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
     }
 }
 
+/// So many activations do not stay in a cache as one: rows meet one part of them after another.
+#[test]
+fn many_tokens_of_long_rows_are_what_each_is_alone() {
+    let (k, n_tokens) = (2560, 256);
+    for row in rows() {
+        let case = Case::new(row.dtype, 33, n_tokens, k);
+        for n_rows in [1, 33] {
+            let all = case.fast(row, 0..n_rows, 0..n_tokens);
+            for t in [0, 100, n_tokens - 1] {
+                let alone = case.fast(row, 0..n_rows, t..t + 1).into_iter().map(f32::to_bits);
+                let of_all = all[t * n_rows..(t + 1) * n_rows].iter().map(|x| x.to_bits());
+                assert!(alone.eq(of_all), "{} {} rows={n_rows}: token {t}", row.dtype, row.level);
+            }
+        }
+    }
+}
+
 /// What a dot product of bytes makes faster it makes nothing else.
 #[test]
 fn levels_that_differ_in_speed_only_give_the_same_bits() {
