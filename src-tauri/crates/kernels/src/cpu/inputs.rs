@@ -343,8 +343,9 @@ const ROW_STEP: usize = 16;
 /// Most bytes of weights in one task of a decode step: kernels ask for the next rows of a task while they use these,
 /// so that only its first rows wait for memory.
 const TASK_BYTES: usize = 512 * 1024;
-/// Weight rows in one task of a prompt: they stay in the second-level cache while tokens pass.
-pub const PROMPT_ROWS: usize = 64;
+/// Weight rows in one task of a prompt: as many as have their sums side by side, so that activations come seldom from
+/// farther away than the second-level cache.
+pub const PROMPT_ROWS: usize = 128;
 /// Tokens up to which a step waits for weights, not for arithmetic.
 pub const FEW: usize = 4;
 

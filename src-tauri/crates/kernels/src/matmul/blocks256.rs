@@ -389,9 +389,7 @@ impl<B: Block256> Format for Blocks256<B> {
             } else {
                 sums = biased_sums::<B, L, T, P>(turned, octet, first);
             }
-            for p in 0..P {
-                finish_octet::<B, L, T>(turned[p], octet, first, (&sums[p], whole), accs[p]);
-            }
+            finish_octet::<B, L, T, P>(turned, octet, first, (&sums, whole), accs);
         }
     }
 }

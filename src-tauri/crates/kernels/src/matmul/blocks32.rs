@@ -366,6 +366,7 @@ pub unsafe fn bias<B: Block32, L: Lanes>(sum: i32) -> L::I {
         match B::offset::<L>() {
             0 => L::zero(),
             8 => L::shift_right_signed::<4>(sum),
+            12 => L::add(L::shift_right_signed::<4>(sum), L::shift_right_signed::<5>(sum)),
             16 => L::shift_right_signed::<3>(sum),
             128 => sum,
             offset => L::mul(L::shift_right_signed::<7>(sum), L::splat(offset)),

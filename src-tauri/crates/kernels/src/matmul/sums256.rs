@@ -1,6 +1,8 @@
 //! What several tokens times a turned block of 256 come to: whole numbers first, exact in any order, then the block's
 //! float addition.
 
+use std::ops::Range;
+
 use super::blocks256::{Block256, GROUPS, Offset, Turned, add_dot, finish, take_off};
 use super::lanes::{GroupScales, Groups, Lanes, MAX_ROWS, short_run};
 use super::octets::{self, Octet256};
@@ -94,22 +96,26 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
     octet: &Octet256,
     first: usize,
 ) -> [[L::I; T]; P] {
+    // Columns under a scale, of 8 to a group, and scales of 16 elements between one and the next.
+    let (n_columns, step) = if B::SCALES_BY_16 { (4, 1) } else { (8, 2) };
     // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let mut sums = [[L::zero(); T]; P];
-        for group in 0..GROUPS {
-            let mut dots = [[L::zero(); T]; P];
-            for half in 0..2 {
+        for two in 0..GROUPS * 8 / n_columns / 2 {
+            // The dot products under two scales take turns: those under one would wait for each other.
+            let mut dots = [[[L::zero(); T]; P]; 2];
+            for i in 0..2 {
                 for t in 0..T {
-                    let sum = L::splat(*octet.sums[group * 2 + half].get_unchecked(first + t));
-                    let bias = bias::<B, L>(sum);
+                    let bias = biases::<B, L>(octet, (two * 2 + i) * step..(two * 2 + i + 1) * step, first + t);
                     for p in 0..P {
-                        // Without scales by 16 both halves add into one.
-                        let anew = half == 0 || B::SCALES_BY_16;
-                        dots[p][t] = if anew { bias } else { L::add(dots[p][t], bias) };
+                        dots[i][p][t] = bias;
                     }
                 }
-                for j in half * 4..half * 4 + 4 {
+            }
+            for column in 0..n_columns {
+                for i in 0..2 {
+                    let at = (two * 2 + i) * n_columns + column;
+                    let (group, j) = (at / 8, at % 8);
                     let mut w = [L::zero(); P];
                     for p in 0..P {
                         w[p] = L::load(turned[p].w[group][j].as_ptr());
@@ -117,17 +123,16 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
                     for t in 0..T {
                         let a = L::splat(octet.q[group].four(j, first + t));
                         for p in 0..P {
-                            dots[p][t] = add_dot::<L>(B::OFFSET, dots[p][t], w[p], a);
+                            dots[i][p][t] = add_dot::<L>(B::OFFSET, dots[i][p][t], w[p], a);
                         }
                     }
                 }
-                if half == 1 || B::SCALES_BY_16 {
-                    let which = if B::SCALES_BY_16 { half } else { 0 };
-                    for p in 0..P {
-                        let scale = L::load(turned[p].scales[group * 2 + which].as_ptr());
-                        for t in 0..T {
-                            sums[p][t] = L::add(sums[p][t], L::mul(dots[p][t], scale));
-                        }
+            }
+            for i in 0..2 {
+                for p in 0..P {
+                    let scale = L::load(turned[p].scales[(two * 2 + i) * step].as_ptr());
+                    for t in 0..T {
+                        sums[p][t] = L::add(sums[p][t], L::mul(dots[i][p][t], scale));
                     }
                 }
             }
@@ -136,38 +141,66 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
     }
 }
 
-/// Adds a block's sums of `T` tokens of an octet to `accs`. Where `whole`, they have no offset any more.
+/// What dot products with all of `sixteens` of token `t` begin with.
 ///
 /// # Safety
 /// As for `Format::octet`.
 #[inline(always)]
-pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize>(
-    turned: &Turned<L>,
+unsafe fn biases<B: Block256, L: Lanes>(octet: &Octet256, sixteens: Range<usize>, t: usize) -> L::I {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut all = L::zero();
+        for i in sixteens {
+            all = L::add(all, bias::<B, L>(L::splat(*octet.sums[i].get_unchecked(t))));
+        }
+        all
+    }
+}
+
+/// Adds a block's sums of `T` tokens of an octet to `accs`, of each panel. Where `whole`, they have no offset any more.
+///
+/// # Safety
+/// As for `Format::octet`.
+#[inline(always)]
+pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize, const P: usize>(
+    turned: [&Turned<L>; P],
     octet: &Octet256,
     first: usize,
-    (sums, whole): (&[L::I; T], bool),
-    accs: &mut [[f32; MAX_ROWS]],
+    (sums, whole): (&[[L::I; T]; P], bool),
+    accs: [&mut [[f32; MAX_ROWS]]; P],
 ) {
     // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
     unsafe {
-        let factors = (L::load_f(turned.factor.as_ptr()), L::load_f(turned.offset_factor.as_ptr()));
-        let mut offsets = [L::zero(); T];
+        let mut offsets = [[L::zero(); T]; P];
         if B::OFFSET == Offset::Minima || !whole && B::OFFSET != Offset::Signed {
             let by_16 = B::SCALES_BY_16 || B::OFFSET != Offset::Minima;
             let pairs: &[[i32; octets::LEN]] = if by_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
-            for (offset, pairs) in turned.offsets.iter().zip(pairs) {
-                let offset = L::load(offset.as_ptr());
+            for (i, pairs) in pairs.iter().enumerate() {
+                let mut offset = [L::zero(); P];
+                for p in 0..P {
+                    offset[p] = L::load(turned[p].offsets[i].as_ptr());
+                }
                 for t in 0..T {
                     let pair = L::splat(*pairs.get_unchecked(first + t));
-                    offsets[t] = L::dot_pairs(offsets[t], offset, pair);
+                    for p in 0..P {
+                        offsets[p][t] = L::dot_pairs(offsets[p][t], offset[p], pair);
+                    }
                 }
             }
         }
+        let mut factors = [(L::zero_f(), L::zero_f()); P];
+        for p in 0..P {
+            factors[p] = (L::load_f(turned[p].factor.as_ptr()), L::load_f(turned[p].offset_factor.as_ptr()));
+        }
         for t in 0..T {
-            let (acc, scale) = (L::load_f(accs[t].as_ptr()), *octet.scales.get_unchecked(first + t));
-            let sum = if whole { sums[t] } else { take_off::<B, L>(sums[t], offsets[t]) };
-            let acc = finish::<B, L>(acc, (sum, offsets[t]), factors, L::splat_f(scale));
-            L::store_f(accs[t].as_mut_ptr(), acc);
+            let scale = L::splat_f(*octet.scales.get_unchecked(first + t));
+            for p in 0..P {
+                let acc = L::load_f(accs[p][t].as_ptr());
+                let (sum, offset) = (sums[p][t], offsets[p][t]);
+                let sum = if whole { sum } else { take_off::<B, L>(sum, offset) };
+                let acc = finish::<B, L>(acc, (sum, offset), factors[p], scale);
+                L::store_f(accs[p][t].as_mut_ptr(), acc);
+            }
         }
     }
 }
