@@ -51,6 +51,10 @@ mod sweep;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
+mod sweep256;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // SIMD: each block argues its safety
+#[allow(clippy::needless_range_loop)] // counted loops over registers unroll
 mod sweep32;
 fast_paths! { lanes panel quantize matrices blocks32 blocks256 sums256 sums32 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k lattice iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 

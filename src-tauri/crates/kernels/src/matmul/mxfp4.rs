@@ -29,17 +29,10 @@ impl Block32 for MxFp4 {
     const LARGEST: i32 = 24;
     const FARTHEST: i32 = 12;
 
-    /// 2^(e − 128) as a product of two normal floats, so that the smallest come out as subnormals.
     #[inline(always)]
     unsafe fn scale<L: Lanes>(rows: &RowPointers, offset: usize) -> L::F {
         // SAFETY: the caller's: a byte at `offset`.
-        unsafe {
-            let e = L::bytes(rows, offset);
-            let half = L::shift_right::<1>(e);
-            // 2^(n − 64) for n within 0..=128 has the exponent bits n + 63.
-            let power = |n: L::I| L::as_f(L::shift_left::<23>(L::add(n, L::splat(63))));
-            L::mul_f(power(half), power(L::sub(e, half)))
-        }
+        unsafe { power_of_two::<L>(L::bytes(rows, offset)) }
     }
 
     #[inline(always)]
@@ -67,4 +60,93 @@ impl Block32 for MxFp4 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl super::sweep32::Sweep32 for MxFp4 {
+    const BYTES: usize = <Self as Block32>::BYTES;
+    const OFFSET: i32 = OFFSET as i32;
+
+    #[inline(always)]
+    unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: four blocks of 17 bytes, and 32 activations for each.
+        unsafe {
+            let four = _mm512_set1_epi8(0x0F);
+            let table = _mm512_broadcast_i32x4(_mm_loadu_si128(SHIFTED.as_ptr().cast()));
+            let mut integers = [[four; 2]; 4];
+            for row in 0..4 {
+                let nibbles = nibbles(rows[row]);
+                let low = _mm512_and_si512(nibbles, four);
+                let high = _mm512_and_si512(_mm512_srli_epi32::<4>(nibbles), four);
+                integers[row] = [_mm512_shuffle_epi8(table, low), _mm512_shuffle_epi8(table, high)];
+            }
+            super::sweep32::dots_of_halves(integers, q)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: of four blocks of 17 bytes the exponents they begin with are among the first 64.
+        unsafe {
+            // Those of the second and the last block are the upper bytes of a word.
+            let words = super::sweep32::a_word_of_each(rows, [0, 8, 17, 25]);
+            let down = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8);
+            let exponents = _mm512_and_si512(_mm512_srlv_epi32(words, down), _mm512_set1_epi32(0xFF));
+            power_of_two::<super::lanes::avx512::Zmm>(exponents)
+        }
+    }
+}
+
+/// The 16 bytes after the exponent of each of four blocks.
+///
+/// # Safety
+/// AVX-512 F, BW; 68 bytes lie at `blocks`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's.
+    unsafe {
+        // They begin at 1 and 35, of 64 bytes from 1 words 0 and 17, and at 18 and 52, of those from 4 (which are 32 and
+        // more) words 7 and 24.
+        let order: [i16; 32] = const {
+            let mut order = [0; 32];
+            let mut i = 0;
+            while i < 32 {
+                order[i] = [0, 32 + 7, 17, 32 + 24][i / 8] + (i % 8) as i16;
+                i += 1;
+            }
+            order
+        };
+        let order = _mm512_loadu_si512(order.as_ptr().cast());
+        let (odd, even) = (_mm512_loadu_si512(blocks.add(1).cast()), _mm512_loadu_si512(blocks.add(4).cast()));
+        _mm512_permutex2var_epi16(odd, order, even)
+    }
+}
+
+/// 2^(e − 128) as a product of two normal floats, so that the smallest come out as subnormals.
+///
+/// # Safety
+/// As for `Lanes`.
+#[inline(always)]
+unsafe fn power_of_two<L: Lanes>(e: L::I) -> L::F {
+    // SAFETY: the caller's.
+    unsafe {
+        let half = L::shift_right::<1>(e);
+        // 2^(n − 64) for n within 0..=128 has the exponent bits n + 63.
+        let power = |n: L::I| L::as_f(L::shift_left::<23>(L::add(n, L::splat(63))));
+        L::mul_f(power(half), power(L::sub(e, half)))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(
+    DType::MXFP4,
+    ActFormat::Q8_0,
+    quantize::Q8_0,
+    Blocks32<MxFp4>,
+    avx2 super::levels::no_other_way,
+    avx512 super::sweep32::run::<MxFp4>
+);
+#[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::MXFP4, ActFormat::Q8_0, quantize::Q8_0, Blocks32<MxFp4>);

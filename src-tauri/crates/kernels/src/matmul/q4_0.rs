@@ -34,4 +34,70 @@ impl Block32 for Q40 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl super::sweep32::Sweep32 for Q40 {
+    const BYTES: usize = <Self as Block32>::BYTES;
+    const OFFSET: i32 = 8;
+
+    #[inline(always)]
+    unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: four blocks of 18 bytes, and 32 activations for each.
+        unsafe {
+            let four = _mm512_set1_epi8(0x0F);
+            let mut integers = [[four; 2]; 4];
+            for row in 0..4 {
+                let nibbles = nibbles(rows[row]);
+                integers[row] =
+                    [_mm512_and_si512(nibbles, four), _mm512_and_si512(_mm512_srli_epi32::<4>(nibbles), four)];
+            }
+            super::sweep32::dots_of_halves(integers, q)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: of four blocks of 18 bytes the f16 they begin with are among the first 64.
+        unsafe { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(super::sweep32::a_word_of_each(rows, [0, 9, 18, 27]))) }
+    }
+}
+
+/// The 16 bytes after the scale of each of four blocks.
+///
+/// # Safety
+/// AVX-512 F, BW; 72 bytes lie at `blocks`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's.
+    unsafe {
+        // Words of the first 64 bytes, then (from 32) of the last 64, which begin 4 words later.
+        let order: [i16; 32] = const {
+            let mut order = [0; 32];
+            let mut i = 0;
+            while i < 32 {
+                let word = i / 8 * 9 + 1 + i % 8;
+                order[i] = if word < 32 { word } else { word - 4 + 32 } as i16;
+                i += 1;
+            }
+            order
+        };
+        let order = _mm512_loadu_si512(order.as_ptr().cast());
+        let (first, last) = (_mm512_loadu_si512(blocks.cast()), _mm512_loadu_si512(blocks.add(8).cast()));
+        _mm512_permutex2var_epi16(first, order, last)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(
+    DType::Q4_0,
+    ActFormat::Q8_0,
+    quantize::Q8_0,
+    Blocks32<Q40>,
+    avx2 super::levels::no_other_way,
+    avx512 super::sweep32::run::<Q40>
+);
+#[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q4_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q40>);

@@ -120,6 +120,30 @@ impl super::eight::Eight for Q4K {
 }
 
 #[cfg(target_arch = "x86_64")]
-matmul_rows!(DType::Q4_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q4K>, avx2 super::eight::run::<Q4K>);
+impl super::sweep256::Minima for Q4K {
+    const BYTES: usize = <Self as Block256>::BYTES;
+
+    #[inline(always)]
+    unsafe fn integers(block: *const u8) -> [std::arch::x86_64::__m512i; 4] {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        unsafe {
+            let four = _mm512_set1_epi8(0x0F);
+            let (a, b) = (_mm512_loadu_si512(block.add(16).cast()), _mm512_loadu_si512(block.add(80).cast()));
+            let upper = |bytes| _mm512_and_si512(_mm512_srli_epi32::<4>(bytes), four);
+            [_mm512_and_si512(a, four), upper(a), _mm512_and_si512(b, four), upper(b)]
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(
+    DType::Q4_K,
+    ActFormat::Q8_K,
+    quantize::Q8_K,
+    Blocks256<Q4K>,
+    avx2 super::eight::run::<Q4K>,
+    avx512 super::sweep256::run::<Q4K>
+);
 #[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q4_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q4K>);

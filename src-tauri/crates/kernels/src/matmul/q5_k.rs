@@ -109,6 +109,48 @@ impl super::eight::Eight for Q5K {
 }
 
 #[cfg(target_arch = "x86_64")]
-matmul_rows!(DType::Q5_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q5K>, avx2 super::eight::run::<Q5K>);
+impl super::sweep256::Minima for Q5K {
+    const BYTES: usize = <Self as Block256>::BYTES;
+
+    #[inline(always)]
+    unsafe fn integers(block: *const u8) -> [std::arch::x86_64::__m512i; 4] {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
+        unsafe {
+            let (four, fifth) = (_mm512_set1_epi8(0x0F), _mm512_set1_epi8(0x10));
+            let shifts = |first: i32, second: i32| {
+                let (first, second) = (_mm256_set1_epi32(first), _mm256_set1_epi32(second));
+                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+            };
+            let bits = _mm512_broadcast_i64x4(_mm256_loadu_si256(block.add(FIFTH).cast()));
+            // Bit i of a byte belongs to group i.
+            let bits = [
+                _mm512_sllv_epi32(bits, shifts(4, 2)),
+                _mm512_sllv_epi32(bits, shifts(3, 1)),
+                _mm512_srlv_epi32(bits, shifts(0, 2)),
+                _mm512_srlv_epi32(bits, shifts(1, 3)),
+            ];
+            let a = _mm512_loadu_si512(block.add(LOWER).cast());
+            let b = _mm512_loadu_si512(block.add(LOWER + 64).cast());
+            let mut integers = [a, _mm512_srli_epi32::<4>(a), b, _mm512_srli_epi32::<4>(b)];
+            for i in 0..4 {
+                let bit = _mm512_and_si512(bits[i], fifth);
+                // four ? nibbles : bit
+                integers[i] = _mm512_ternarylogic_epi32::<0xCA>(four, integers[i], bit);
+            }
+            integers
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+matmul_rows!(
+    DType::Q5_K,
+    ActFormat::Q8_K,
+    quantize::Q8_K,
+    Blocks256<Q5K>,
+    avx2 super::eight::run::<Q5K>,
+    avx512 super::sweep256::run::<Q5K>
+);
 #[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q5_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q5K>);

@@ -41,13 +41,56 @@ impl Block32 for Q80 {
 }
 
 #[cfg(target_arch = "x86_64")]
+impl super::sweep32::Sweep32 for Q80 {
+    const BYTES: usize = <Self as Block32>::BYTES;
+    const OFFSET: i32 = 128;
+
+    #[inline(always)]
+    unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
+        use super::lanes::avx512::Zmm;
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: 34 bytes of each of four blocks, and 32 activations for it.
+        unsafe {
+            let mut halves = [_mm512_setzero_si512(); 2];
+            for (i, half) in halves.iter_mut().enumerate() {
+                let q = _mm512_loadu_si512(q.add(i * 64).cast());
+                let mut dots = [_mm512_setzero_si512(); 4];
+                for row in 0..4 {
+                    let at = rows[row].add(i * 68 + 2);
+                    let low = _mm512_castsi256_si512(_mm256_loadu_si256(at.cast()));
+                    let both = _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(at.add(34).cast()));
+                    dots[row] = _mm512_dpbusd_epi32(dots[row], Zmm::signed(both), q);
+                }
+                *half = Zmm::sum4(dots[0], dots[1], dots[2], dots[3]);
+            }
+            let [a, b] = halves;
+            let even = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
+            _mm512_add_epi32(even, _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's: each of four blocks begins with an f16.
+        unsafe {
+            let of = |row: usize, block: usize| rows[row].add(block * 34).cast::<i16>().read_unaligned();
+            let two = |a: usize, b: usize| {
+                _mm_setr_epi16(of(0, a), of(1, a), of(2, a), of(3, a), of(0, b), of(1, b), of(2, b), of(3, b))
+            };
+            _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(0, 1)), two(2, 3)))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::Q8_0,
     ActFormat::Q8_0,
     quantize::Q8_0,
     Blocks32<Q80>,
     avx2 super::levels::no_other_way,
-    avx512 super::sweep32::run
+    avx512 super::sweep32::run::<Q80>
 );
 #[cfg(not(target_arch = "x86_64"))]
 matmul_rows!(DType::Q8_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q80>);

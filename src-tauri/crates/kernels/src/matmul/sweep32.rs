@@ -1,33 +1,49 @@
-//! One token times four weight rows of Q8_0 at once, for AVX-512: few enough streams for the processor to foresee,
-//! where of the sixteen of `panel` what comes from memory comes by prefetches alone, of which a core has few under
-//! way. Sums are those of `panel`, to the bit: integers are exact in any order, and the float additions of a row are
-//! the same chain.
+//! One token times four weight rows at once of the formats of 32 elements under a scale, for AVX-512: few enough
+//! streams for the processor to foresee, where of the sixteen of `panel` what comes from memory comes by prefetches
+//! alone, of which a core has few under way. Sums are those of `panel`, to the bit: integers are exact in any order,
+//! and the float additions of a row are the same chain.
 
 use std::arch::x86_64::*;
 
 use super::blocks32::LEN;
-use super::lanes::Lanes;
 use super::lanes::avx512::Zmm;
 use super::panel::{self, Ahead, Token};
 use super::{Acts, OutTile, WeightRows};
 
-/// Of a block: its scale, then 32 signed bytes.
-const BYTES: usize = 34;
 /// At once.
-const ROWS: usize = 4;
-const BLOCKS: usize = 4;
+pub const ROWS: usize = 4;
+pub const BLOCKS: usize = 4;
 
-/// All rows; false where there are several tokens, which share what they read some other way.
+/// What distinguishes a format.
+pub trait Sweep32 {
+    const BYTES: usize;
+    /// What is taken from the integers, which are within 0..=255 with it.
+    const OFFSET: i32;
+
+    /// (blocks, rows): the dot products of four blocks of each row with 128 activations from `q`, offset and all.
+    ///
+    /// # Safety
+    /// AVX-512 F, BW, VL, DQ, VNNI; four whole blocks lie at each row.
+    unsafe fn dots(rows: &[*const u8; ROWS], q: *const i8) -> __m512i;
+
+    /// (blocks, rows): the scales.
+    ///
+    /// # Safety
+    /// As for `dots`.
+    unsafe fn scales(rows: &[*const u8; ROWS]) -> __m512;
+}
+
+/// All rows; false where there are several tokens, which share what they read some other way, or too few blocks.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
 #[inline(always)]
-pub unsafe fn run(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
-    if acts.n_tokens != 1 {
+pub unsafe fn run<S: Sweep32>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
+    let n_blocks = w.k / LEN;
+    if acts.n_tokens != 1 || n_blocks < BLOCKS {
         return false;
     }
-    let n_blocks = w.k / LEN;
-    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * BYTES && acts.k == w.k);
+    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
     let token = Token::of(&acts, 0);
     assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks);
     let n_whole = n_blocks / BLOCKS * BLOCKS;
@@ -35,126 +51,114 @@ pub unsafe fn run(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
         let first = i * ROWS;
         let rows = panel::pointers(&w, first);
         let mut ahead = Ahead::after(&w, first..first + out.len());
+        let mut sums = [0.0; ROWS];
         // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
-        let sums = unsafe {
+        unsafe {
             let mut acc = _mm_setzero_ps();
             for at in (0..n_whole).step_by(BLOCKS) {
-                ahead.ask::<Zmm>(ROWS * BLOCKS * BYTES);
-                acc = add::<BLOCKS>(acc, &rows, &token, at);
+                ahead.ask_once::<Zmm>(ROWS * BLOCKS * S::BYTES);
+                let [a, b, c, d] = four_blocks::<S>(&rows, &token, at);
+                acc = _mm_fmadd_ps(a.0, a.1, acc);
+                acc = _mm_fmadd_ps(b.0, b.1, acc);
+                acc = _mm_fmadd_ps(c.0, c.1, acc);
+                acc = _mm_fmadd_ps(d.0, d.1, acc);
             }
-            for at in n_whole..n_blocks {
-                acc = add::<1>(acc, &rows, &token, at);
+            if n_whole < n_blocks {
+                // The last four, of which some were added.
+                let last = four_blocks::<S>(&rows, &token, n_blocks - BLOCKS);
+                for (dots, scales) in &last[n_whole + BLOCKS - n_blocks..] {
+                    acc = _mm_fmadd_ps(*dots, *scales, acc);
+                }
             }
-            let mut sums = [0.0; ROWS];
             _mm_storeu_ps(sums.as_mut_ptr(), acc);
-            sums
-        };
+        }
         out.copy_from_slice(&sums[..out.len()]);
     }
     true
 }
 
-/// acc + the products of the token with `N` blocks, which are one or four, from `at` of each row.
+/// Of four blocks from `at` the products of each row with the token, and what they are scaled with.
 ///
 /// # Safety
 /// As for `run`; the rows and the token have these blocks.
 #[inline(always)]
-unsafe fn add<const N: usize>(mut acc: __m128, rows: &[*const u8; ROWS], token: &Token, at: usize) -> __m128 {
-    // The order in which `dots` leaves them, and `each_four`; one block takes the place of all four.
-    let blocks: [usize; BLOCKS] = if N == BLOCKS { [at, at + 2, at + 1, at + 3] } else { [at; BLOCKS] };
+unsafe fn four_blocks<S: Sweep32>(
+    rows: &[*const u8; ROWS],
+    token: &Token,
+    at: usize,
+) -> [(__m128, __m128); BLOCKS] {
     // SAFETY: the caller's.
     unsafe {
-        let sums = each_four::<N>(token.sums.as_ptr().add(at));
-        let token_scales = _mm512_castsi512_ps(each_four::<N>(token.scales.as_ptr().add(at).cast()));
-        // The sums of the activations 128 times, which is what the weights were made more.
-        let dots = _mm512_sub_epi32(dots(rows, token, blocks), _mm512_slli_epi32::<7>(sums));
-        let dots = _mm512_cvtepi32_ps(dots);
-        let scales = _mm512_mul_ps(scales(rows, blocks), token_scales);
-        acc = _mm_fmadd_ps(_mm512_castps512_ps128(dots), _mm512_castps512_ps128(scales), acc);
-        if N == BLOCKS {
-            acc = _mm_fmadd_ps(_mm512_extractf32x4_ps::<2>(dots), _mm512_extractf32x4_ps::<2>(scales), acc);
-            acc = _mm_fmadd_ps(_mm512_extractf32x4_ps::<1>(dots), _mm512_extractf32x4_ps::<1>(scales), acc);
-            acc = _mm_fmadd_ps(_mm512_extractf32x4_ps::<3>(dots), _mm512_extractf32x4_ps::<3>(scales), acc);
+        let mut blocks = *rows;
+        for block in &mut blocks {
+            *block = block.add(at * S::BYTES);
         }
-        acc
+        let sums = each_four(token.sums.as_ptr().add(at));
+        let token_scales = _mm512_castsi512_ps(each_four(token.scales.as_ptr().add(at).cast()));
+        let dots = S::dots(&blocks, token.q.as_ptr().add(at * LEN));
+        let offsets = _mm512_mullo_epi32(sums, _mm512_set1_epi32(S::OFFSET));
+        let dots = _mm512_cvtepi32_ps(_mm512_sub_epi32(dots, offsets));
+        let scales = _mm512_mul_ps(S::scales(&blocks), token_scales);
+        [
+            (_mm512_castps512_ps128(dots), _mm512_castps512_ps128(scales)),
+            (_mm512_extractf32x4_ps::<1>(dots), _mm512_extractf32x4_ps::<1>(scales)),
+            (_mm512_extractf32x4_ps::<2>(dots), _mm512_extractf32x4_ps::<2>(scales)),
+            (_mm512_extractf32x4_ps::<3>(dots), _mm512_extractf32x4_ps::<3>(scales)),
+        ]
     }
 }
 
-/// (blocks, rows): the dot products of `blocks` of each row, 128 more in each weight, with the token's activations.
-///
-/// # Safety
-/// As for `add`.
-#[inline(always)]
-unsafe fn dots(rows: &[*const u8; ROWS], token: &Token, blocks: [usize; BLOCKS]) -> __m512i {
-    // SAFETY: the caller's; a block has 32 bytes after its scale, and the token as many activations.
-    unsafe {
-        let mut halves = [_mm512_setzero_si512(); 2];
-        for (i, half) in halves.iter_mut().enumerate() {
-            let (a, b) = (blocks[i], blocks[i + 2]);
-            let q = two(token.q.as_ptr().cast(), a * LEN, b * LEN);
-            let mut dots = [_mm512_setzero_si512(); ROWS];
-            for row in 0..ROWS {
-                let integers = Zmm::signed(two(rows[row].add(2), a * BYTES, b * BYTES));
-                dots[row] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), integers, q);
-            }
-            *half = Zmm::sum4(dots[0], dots[1], dots[2], dots[3]);
-        }
-        _mm512_add_epi32(Zmm::even(halves[0], halves[1]), Zmm::odd(halves[0], halves[1]))
-    }
-}
-
-/// (blocks, rows): the scales of `blocks` of each row.
-///
-/// # Safety
-/// As for `add`.
-#[inline(always)]
-unsafe fn scales(rows: &[*const u8; ROWS], blocks: [usize; BLOCKS]) -> __m512 {
-    // SAFETY: the caller's; a block begins with an f16.
-    unsafe {
-        let (low, high) =
-            (eight_halves(rows, blocks[0], blocks[1]), eight_halves(rows, blocks[2], blocks[3]));
-        _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high))
-    }
-}
-
-/// The f16 at the beginning of block `a` of each row, then of block `b`.
-///
-/// # Safety
-/// As for `scales`.
-#[inline(always)]
-unsafe fn eight_halves(rows: &[*const u8; ROWS], a: usize, b: usize) -> __m128i {
-    // SAFETY: the caller's.
-    unsafe {
-        let of = |row: usize, at: usize| rows[row].add(at * BYTES).cast::<i16>().read_unaligned();
-        _mm_setr_epi16(of(0, a), of(1, a), of(2, a), of(3, a), of(0, b), of(1, b), of(2, b), of(3, b))
-    }
-}
-
-/// (blocks, rows): each of `N` values of 32 bits for all rows, in the order of `add`.
+/// (blocks, rows): each of four values of 32 bits for all rows.
 ///
 /// # Safety
 /// AVX-512 F; the values lie at `from`.
 #[inline(always)]
-unsafe fn each_four<const N: usize>(from: *const i32) -> __m512i {
+unsafe fn each_four(from: *const i32) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
-        if N != BLOCKS {
-            return _mm512_set1_epi32(*from);
-        }
-        let order = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 1, 1, 1, 1, 3, 3, 3, 3);
+        let order = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
         _mm512_permutexvar_epi32(order, _mm512_castsi128_si512(_mm_loadu_si128(from.cast())))
     }
 }
 
-/// 32 bytes at each offset.
+/// (blocks, rows): the dot products of four rows' nibbles, of which `integers` gives the low and the high ones: of each
+/// block the first 16 elements and the others.
 ///
 /// # Safety
-/// AVX-512 F, DQ; the bytes lie there.
+/// As for `Sweep32::dots`.
 #[inline(always)]
-unsafe fn two(from: *const u8, low: usize, high: usize) -> __m512i {
+pub unsafe fn dots_of_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
-        let low = _mm512_castsi256_si512(_mm256_loadu_si256(from.add(low).cast()));
-        _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(from.add(high).cast()))
+        let (a, b) = (_mm512_loadu_si512(q.cast()), _mm512_loadu_si512(q.add(64).cast()));
+        let first = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
+        let second = _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b);
+        let mut dots = [_mm512_setzero_si512(); ROWS];
+        for row in 0..ROWS {
+            let [low, high] = integers[row];
+            dots[row] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(dots[row], low, first), high, second);
+        }
+        Zmm::sum4(dots[0], dots[1], dots[2], dots[3])
+    }
+}
+
+/// (blocks, rows): of the first 64 bytes of each row the words at `words`, one for each block, in the low halves.
+///
+/// # Safety
+/// AVX-512 F, BW; 64 bytes lie at each row.
+#[inline(always)]
+pub unsafe fn a_word_of_each(rows: &[*const u8; ROWS], words: [i32; BLOCKS]) -> __m512i {
+    // SAFETY: the caller's.
+    unsafe {
+        let load = |row: usize| _mm512_loadu_si512(rows[row].cast());
+        let mut order = [0; ROWS * BLOCKS];
+        for (i, order) in order.iter_mut().enumerate() {
+            // Of the second of two registers the indices are 32 more.
+            *order = words[i / ROWS] + 32 * (i as i32 % 2);
+        }
+        let order = _mm512_loadu_si512(order.as_ptr().cast());
+        let low = _mm512_permutex2var_epi16(load(0), order, load(1));
+        let high = _mm512_permutex2var_epi16(load(2), order, load(3));
+        _mm512_mask_blend_epi32(0b1100_1100_1100_1100, low, high)
     }
 }

@@ -18,7 +18,7 @@ impl Zmm {
         }
 
         /// 16 bytes of four rows.
-        fn quarters(a: *const u8, b: *const u8, c: *const u8, d: *const u8) -> __m512i {
+        pub fn quarters(a: *const u8, b: *const u8, c: *const u8, d: *const u8) -> __m512i {
             let v = _mm512_castsi128_si512(_mm_loadu_si128(a.cast()));
             let v = _mm512_inserti32x4::<1>(v, _mm_loadu_si128(b.cast()));
             let v = _mm512_inserti32x4::<2>(v, _mm_loadu_si128(c.cast()));
