@@ -17,11 +17,11 @@ const DECODE_BYTES: usize = 512 << 20;
 /// Weights of a decode run that stays in the second-level cache.
 const CACHED_BYTES: usize = 512 << 10;
 /// Rows of one call of a prompt run, as the executor cuts it, and tokens: the last are as many as it takes at once.
-const PROMPT_ROWS: usize = 64;
+const PROMPT_ROWS: usize = 128;
 /// Such calls that are timed together, of rows that are in no cache, and how often.
 const PROMPT_PIECE: usize = 8;
 const PROMPT_PIECES: usize = 24;
-const PROMPT_TOKENS: [usize; 4] = [2, 8, 64, 256];
+const PROMPT_TOKENS: [usize; 6] = [2, 3, 4, 8, 64, 256];
 /// Rows of one call of the decode run are at most so many bytes, as the executor cuts it.
 const TASK_BYTES: usize = 1024 * 1024;
 
@@ -108,8 +108,9 @@ fn prompt(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], n_tokens: usize) -> 
     let pieces = bytes.chunks_exact(PROMPT_PIECE * task);
     let mut run = |piece: &[u8]| {
         timed(clock, || {
-            for bytes in piece.chunks_exact(task) {
-                let w = WeightRows { bytes, row_bytes, k: K, next: &[] };
+            for (i, bytes) in piece.chunks_exact(task).enumerate() {
+                let next = &piece[(i + 1) * task..];
+                let w = WeightRows { bytes, row_bytes, k: K, next };
                 (row.kernel)(w, acts, &mut OutTile::whole(&mut out, PROMPT_ROWS));
             }
         })
@@ -136,22 +137,20 @@ fn main() {
         read = read.min(seconds / (words.len() * 8) as f64);
     }
     println!("plain reading on one thread: {:.1} GB/s", 1e-9 / read);
-    println!("{:6} {:8} {:>12} {:>27}", "dtype", "level", "GB/s (cached)", "GOPS at 2, 8, 64, 256 tokens");
+    println!("dtype  level  GB/s (cached) and GOPS at {PROMPT_TOKENS:?} tokens");
     for row in MATMULS.iter().copied().flatten().filter(|row| row.level.is_present()) {
         if !wanted(0, row.dtype.name()) || !wanted(1, row.level.name()) || row.level == IsaLevel::Portable {
             continue;
         }
         let ops = PROMPT_TOKENS.map(|n| prompt(&clock, row, &bytes, n));
-        println!(
-            "{:6} {:8} {:5.1} ({:5.1}) {:6.0} {:6.0} {:6.0} {:6.0}",
+        print!(
+            "{:6} {:8} {:5.1} ({:5.1})",
             row.dtype.name(),
             row.level.name(),
             decode(&clock, row, &bytes, 8 << 20),
             decode(&clock, row, &bytes[..CACHED_BYTES], CACHED_BYTES),
-            ops[0],
-            ops[1],
-            ops[2],
-            ops[3]
         );
+        ops.iter().for_each(|ops| print!(" {ops:6.0}"));
+        println!();
     }
 }

@@ -1,4 +1,4 @@
-//! One token times eight weight rows of 256-element blocks at once, for AVX2. `panel` sums across each row for each
+//! One token, or a few after each other, times eight weight rows of 256-element blocks at once, for AVX2. `panel` sums across each row for each
 //! group of 32 before it scales, which takes more instructions than the products; here one instruction widens and
 //! scales the products of a row, and rows are summed across once for a block. The integers are those of `panel`, and
 //! so is the chain of float additions of a row: the same bits.
@@ -57,38 +57,41 @@ pub trait Eight {
     unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> __m256i;
 }
 
-/// All rows; false where there are several tokens, which share what they read some other way.
+/// All rows; false where there are many tokens, which share what they read some other way.
 ///
 /// # Safety
 /// AVX2, FMA and F16C.
 #[inline(always)]
 pub unsafe fn run<E: Eight>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
-    if acts.n_tokens != 1 {
+    if acts.n_tokens > panel::FEW {
         return false;
     }
-    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == w.k / LEN * E::BYTES && acts.k == w.k);
-    let token = Token::of(&acts, 0);
-    assert!(token.q.len() == w.k && token.scales.len() == w.k / LEN && token.sums.len() == w.k / LEN * 12);
-    let out = out.token(0);
+    let n_blocks = w.k / LEN;
+    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * E::BYTES && acts.k == w.k);
+    // Each token asks for its share of the rows that come next, evenly, as bytes are used.
+    let asked = (2 * E::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
-        let rows = panel::pointers(&w, first);
-        let after = (first + ROWS).min(w.n_rows());
-        // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
-        let sums = unsafe {
-            let mut ahead = Ahead::after(&w, first..after);
-            let mut acc = _mm256_setzero_ps();
-            for block in 0..w.k / LEN {
-                if first == 0 {
-                    panel::prefetch::<Y>(&rows, block * E::BYTES, E::BYTES);
-                }
-                acc = add_block::<E>(acc, &rows, block, &token, &mut ahead);
-            }
+        let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
+        let mut ahead = Ahead::after(&w, rows.clone());
+        for t in 0..acts.n_tokens {
+            let token = Token::of(&acts, t);
+            assert!(
+                token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
+            );
             let mut sums = [0.0; ROWS];
-            _mm256_storeu_ps(sums.as_mut_ptr(), acc);
-            sums
-        };
-        let out = &mut out[first..after];
-        out.copy_from_slice(&sums[..out.len()]);
+            // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
+            unsafe {
+                let mut acc = _mm256_setzero_ps();
+                for block in 0..n_blocks {
+                    if first == 0 && t == 0 {
+                        panel::prefetch::<Y>(&pointers, block * E::BYTES, E::BYTES);
+                    }
+                    acc = add_block::<E>(acc, &pointers, block, &token, (&mut ahead, asked));
+                }
+                _mm256_storeu_ps(sums.as_mut_ptr(), acc);
+            }
+            out.token(t)[rows.clone()].copy_from_slice(&sums[..rows.len()]);
+        }
     }
     true
 }
@@ -103,7 +106,7 @@ unsafe fn add_block<E: Eight>(
     rows: &RowPointers,
     block: usize,
     token: &Token,
-    ahead: &mut Ahead,
+    (ahead, asked): (&mut Ahead, usize),
 ) -> __m256 {
     let offset = block * E::BYTES;
     let q = &token.q.as_chunks::<LEN>().0[block];
@@ -112,8 +115,7 @@ unsafe fn add_block<E: Eight>(
         let header = E::header(rows, offset, &token.sums.as_chunks::<12>().0[block]);
         let mut sums = header.sums;
         for two in 0..ROWS / 2 {
-            // Evenly, as bytes are used.
-            ahead.ask::<Y>(2 * E::BYTES);
+            ahead.ask::<Y>(asked);
             for row in two * 2..two * 2 + 2 {
                 for half in 0..2 {
                     let integers = E::half(rows[row].add(offset), half);

@@ -11,6 +11,10 @@ use super::lanes::{Lanes, MAX_ROWS, RowPointers};
 use super::octets::Octets;
 use super::{Acts, OutTile, WeightRows};
 
+/// Tokens up to which rows are faster gone through for each of them, while they are in the first-level cache, than
+/// turned once for all.
+pub const FEW: usize = 4;
+
 const CACHE_LINE: usize = 64;
 /// How far ahead of its use each of the first rows is asked for: about the latency of memory at the speed of one core.
 const AHEAD: usize = 512;

@@ -1,14 +1,16 @@
-//! One token times weight rows of 256-element blocks, row after row as they lie, for AVX-512: memory streams in order
+//! One token, or a few, times weight rows of 256-element blocks, row after row as they lie, for AVX-512: memory streams in order
 //! faster than in the sixteen rows at once of `panel`, where the processor foresees few of the streams. Sums are those
 //! of `panel`, to the bit: integers are exact in any order, and the float additions of a row are the same chain.
 
 use std::arch::x86_64::*;
 
 use super::lanes::avx512::Zmm;
-use super::panel::Token;
+use super::panel::{self, Token};
 use super::{Acts, OutTile, WeightRows};
 
 const LEN: usize = 256;
+/// That several tokens meet at once.
+const ROWS: usize = 4;
 const CACHE_LINE: usize = 64;
 /// How far ahead of its use a byte is asked for: the processor foresees a stream only to the end of its page.
 const AHEAD: usize = 4096;
@@ -33,20 +35,31 @@ pub trait Sweep {
     unsafe fn block(block: *const u8) -> Block;
 }
 
-/// All rows; false where there are several tokens, which share what they read some other way.
+/// All rows; false where there are many tokens, which share what they read some other way.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
 #[inline(always)]
 pub unsafe fn run<S: Sweep>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
-    if acts.n_tokens != 1 {
+    if acts.n_tokens > panel::FEW {
         return false;
     }
-    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == w.k / LEN * S::BYTES && acts.k == w.k);
-    let token = Token::of(&acts, 0);
-    assert!(token.q.len() == w.k && token.scales.len() == w.k / LEN && token.sums.len() == w.k / LEN * 12);
-    // SAFETY: the caller's; the lengths were compared above.
-    unsafe { rows::<S>(&w, &token, out.token(0)) }
+    let n_blocks = w.k / LEN;
+    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
+    // Several tokens go through rows that stay in the first-level cache.
+    let at_once = if acts.n_tokens == 1 { w.n_rows() } else { ROWS };
+    for first in (0..w.n_rows()).step_by(at_once.max(1)) {
+        let rows = first..(first + at_once).min(w.n_rows());
+        let part = WeightRows { bytes: &w.bytes[rows.start * w.row_bytes..rows.end * w.row_bytes], ..w };
+        for t in 0..acts.n_tokens {
+            let token = Token::of(&acts, t);
+            assert!(
+                token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
+            );
+            // SAFETY: the caller's; the lengths were compared above.
+            unsafe { self::rows::<S>(&part, &token, &mut out.token(t)[rows.clone()]) }
+        }
+    }
     true
 }
 

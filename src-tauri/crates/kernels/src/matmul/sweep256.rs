@@ -1,5 +1,5 @@
-//! One token times four weight rows at once of the formats of 256 elements with minima, Q4_K and Q5_K, for AVX-512:
-//! as `sweep32`, few enough streams for the processor to foresee. Sums are those of `panel`, to the bit: integers are
+//! One token, or a few after each other, times four weight rows at once of the formats of 256 elements with minima, Q4_K
+//! and Q5_K, for AVX-512: as `sweep32`, few enough streams for the processor to foresee. Sums are those of `panel`, to the bit: integers are
 //! exact in any order, and the float additions of a row are the same chain.
 
 use std::arch::x86_64::*;
@@ -23,34 +23,39 @@ pub trait Minima {
     unsafe fn integers(block: *const u8) -> [__m512i; 4];
 }
 
-/// All rows; false where there are several tokens, which share what they read some other way.
+/// All rows; false where there are many tokens, which share what they read some other way.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
 #[inline(always)]
 pub unsafe fn run<M: Minima>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
-    if acts.n_tokens != 1 {
+    if acts.n_tokens > panel::FEW {
         return false;
     }
     let n_blocks = w.k / LEN;
     assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * M::BYTES && acts.k == w.k);
-    let token = Token::of(&acts, 0);
-    assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12);
-    for (i, out) in out.token(0).chunks_mut(ROWS).enumerate() {
-        let first = i * ROWS;
-        let rows = panel::pointers(&w, first);
-        let mut ahead = Ahead::after(&w, first..first + out.len());
-        let mut sums = [0.0; ROWS];
-        // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
-        unsafe {
-            let mut acc = _mm_setzero_ps();
-            for block in 0..n_blocks {
-                ahead.ask::<Zmm>(ROWS * M::BYTES);
-                acc = add::<M>(acc, &rows, &token, block);
+    // Each token asks for its share of the rows that come next.
+    let asked = (ROWS * M::BYTES).div_ceil(acts.n_tokens);
+    for first in (0..w.n_rows()).step_by(ROWS) {
+        let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
+        let mut ahead = Ahead::after(&w, rows.clone());
+        for t in 0..acts.n_tokens {
+            let token = Token::of(&acts, t);
+            assert!(
+                token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
+            );
+            let mut sums = [0.0; ROWS];
+            // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
+            unsafe {
+                let mut acc = _mm_setzero_ps();
+                for block in 0..n_blocks {
+                    ahead.ask_once::<Zmm>(asked);
+                    acc = add::<M>(acc, &pointers, &token, block);
+                }
+                _mm_storeu_ps(sums.as_mut_ptr(), acc);
             }
-            _mm_storeu_ps(sums.as_mut_ptr(), acc);
+            out.token(t)[rows.clone()].copy_from_slice(&sums[..rows.len()]);
         }
-        out.copy_from_slice(&sums[..out.len()]);
     }
     true
 }

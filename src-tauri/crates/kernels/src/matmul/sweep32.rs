@@ -1,7 +1,7 @@
-//! One token times four weight rows at once of the formats of 32 elements under a scale, for AVX-512: few enough
-//! streams for the processor to foresee, where of the sixteen of `panel` what comes from memory comes by prefetches
-//! alone, of which a core has few under way. Sums are those of `panel`, to the bit: integers are exact in any order,
-//! and the float additions of a row are the same chain.
+//! One token, or a few after each other, times four weight rows at once of the formats of 32 elements under a scale, for
+//! AVX-512: few enough streams for the processor to foresee, where of the sixteen of `panel` what comes from memory
+//! comes by prefetches alone, of which a core has few under way. Sums are those of `panel`, to the bit: integers are
+//! exact in any order, and the float additions of a row are the same chain.
 
 use std::arch::x86_64::*;
 
@@ -33,48 +33,69 @@ pub trait Sweep32 {
     unsafe fn scales(rows: &[*const u8; ROWS]) -> __m512;
 }
 
-/// All rows; false where there are several tokens, which share what they read some other way, or too few blocks.
+/// All rows; false where there are many tokens, which share what they read some other way, or too few blocks.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
 #[inline(always)]
 pub unsafe fn run<S: Sweep32>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
     let n_blocks = w.k / LEN;
-    if acts.n_tokens != 1 || n_blocks < BLOCKS {
+    if acts.n_tokens > panel::FEW || n_blocks < BLOCKS {
         return false;
     }
     assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
-    let token = Token::of(&acts, 0);
-    assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks);
-    let n_whole = n_blocks / BLOCKS * BLOCKS;
-    for (i, out) in out.token(0).chunks_mut(ROWS).enumerate() {
-        let first = i * ROWS;
-        let rows = panel::pointers(&w, first);
-        let mut ahead = Ahead::after(&w, first..first + out.len());
-        let mut sums = [0.0; ROWS];
-        // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
-        unsafe {
-            let mut acc = _mm_setzero_ps();
-            for at in (0..n_whole).step_by(BLOCKS) {
-                ahead.ask_once::<Zmm>(ROWS * BLOCKS * S::BYTES);
-                let [a, b, c, d] = four_blocks::<S>(&rows, &token, at);
-                acc = _mm_fmadd_ps(a.0, a.1, acc);
-                acc = _mm_fmadd_ps(b.0, b.1, acc);
-                acc = _mm_fmadd_ps(c.0, c.1, acc);
-                acc = _mm_fmadd_ps(d.0, d.1, acc);
-            }
-            if n_whole < n_blocks {
-                // The last four, of which some were added.
-                let last = four_blocks::<S>(&rows, &token, n_blocks - BLOCKS);
-                for (dots, scales) in &last[n_whole + BLOCKS - n_blocks..] {
-                    acc = _mm_fmadd_ps(*dots, *scales, acc);
-                }
-            }
-            _mm_storeu_ps(sums.as_mut_ptr(), acc);
+    // Each token asks for its share of the rows that come next.
+    let asked = (ROWS * BLOCKS * S::BYTES).div_ceil(acts.n_tokens);
+    for first in (0..w.n_rows()).step_by(ROWS) {
+        let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
+        let mut ahead = Ahead::after(&w, rows.clone());
+        for t in 0..acts.n_tokens {
+            let token = Token::of(&acts, t);
+            assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks);
+            // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
+            let sums = unsafe { four_rows::<S>(&pointers, &token, n_blocks, &mut ahead, asked) };
+            out.token(t)[rows.clone()].copy_from_slice(&sums[..rows.len()]);
         }
-        out.copy_from_slice(&sums[..out.len()]);
     }
     true
+}
+
+/// The products of the token with `n_blocks` blocks of each row, at least four. With each four of them so many bytes are
+/// asked for ahead.
+///
+/// # Safety
+/// As for `run`; the rows and the token have these blocks.
+#[inline(always)]
+unsafe fn four_rows<S: Sweep32>(
+    rows: &[*const u8; ROWS],
+    token: &Token,
+    n_blocks: usize,
+    ahead: &mut Ahead,
+    asked: usize,
+) -> [f32; ROWS] {
+    let n_whole = n_blocks / BLOCKS * BLOCKS;
+    let mut sums = [0.0; ROWS];
+    // SAFETY: the caller's.
+    unsafe {
+        let mut acc = _mm_setzero_ps();
+        for at in (0..n_whole).step_by(BLOCKS) {
+            ahead.ask_once::<Zmm>(asked);
+            let [a, b, c, d] = four_blocks::<S>(rows, token, at);
+            acc = _mm_fmadd_ps(a.0, a.1, acc);
+            acc = _mm_fmadd_ps(b.0, b.1, acc);
+            acc = _mm_fmadd_ps(c.0, c.1, acc);
+            acc = _mm_fmadd_ps(d.0, d.1, acc);
+        }
+        if n_whole < n_blocks {
+            // The last four, of which some were added.
+            let last = four_blocks::<S>(rows, token, n_blocks - BLOCKS);
+            for (dots, scales) in &last[n_whole + BLOCKS - n_blocks..] {
+                acc = _mm_fmadd_ps(*dots, *scales, acc);
+            }
+        }
+        _mm_storeu_ps(sums.as_mut_ptr(), acc);
+    }
+    sums
 }
 
 /// Of four blocks from `at` the products of each row with the token, and what they are scaled with.
