@@ -351,7 +351,36 @@ pub const FEW: usize = 4;
 
 /// Weight rows in one task out of `n_rows` in all, such that every thread gets several.
 pub fn rows_per_task(n_tokens: usize, n_rows: usize, row_bytes: usize, n_threads: usize) -> usize {
-    let warm = if n_tokens <= FEW { TASK_BYTES / row_bytes } else { PROMPT_ROWS };
-    let even = n_rows / (4 * n_threads);
-    (warm.min(even) / ROW_STEP * ROW_STEP).max(ROW_STEP)
+    let several = n_rows / (4 * n_threads);
+    if n_tokens <= FEW {
+        return ((TASK_BYTES / row_bytes).min(several) / ROW_STEP * ROW_STEP).max(ROW_STEP);
+    }
+    if several < PROMPT_ROWS / 2 {
+        return (several / ROW_STEP * ROW_STEP).max(ROW_STEP);
+    }
+    // Tasks are long: of some lengths the one with which the busiest thread has least to do.
+    let lengths =
+        [PROMPT_ROWS, PROMPT_ROWS * 3 / 4, PROMPT_ROWS / 2].into_iter().filter(|step| *step <= several);
+    let most = |step: usize| n_rows.div_ceil(step).div_ceil(n_threads) * step;
+    lengths.min_by_key(|step| most(*step)).unwrap_or(PROMPT_ROWS / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows_per_task;
+
+    #[test]
+    fn tasks_of_prompts_are_shared_out_evenly() {
+        for (n_rows, n_threads, expected) in [
+            (2048, 2, 128),
+            // nine of 128 would be five for one thread and four for the other
+            (1152, 2, 96),
+            (1024, 2, 128),
+            (2048, 16, 32),
+            (16_384, 16, 128),
+            (64, 16, 16),
+        ] {
+            assert_eq!(rows_per_task(512, n_rows, 1152, n_threads), expected, "{n_rows} rows");
+        }
+    }
 }

@@ -186,7 +186,30 @@ pub fn gated(values: &Values, graph: &Graph, i: usize, first: usize) -> Gated {
     }
 }
 
+/// Stretches of tokens that tasks multiply with their rows: whole octets, all as long as the first but the last.
+#[derive(Clone, Copy)]
+struct Tiles {
+    n: usize,
+    len: usize,
+    n_tokens: usize,
+}
+
+impl Tiles {
+    fn tokens(self, tile: usize) -> Range<usize> {
+        tile * self.len..((tile + 1) * self.len).min(self.n_tokens)
+    }
+}
+
 impl Job<'_> {
+    /// All tasks of a tile come before those of the next: so each thread keeps to some tokens where there are tiles
+    /// enough, which are those that it has in its caches from the operation before.
+    fn tiles(&self) -> Tiles {
+        let n_tokens = self.x.n_tokens;
+        let even = n_tokens.div_ceil(n_tokens.div_ceil(TOKEN_TILE));
+        let len = even.next_multiple_of(octets::LEN);
+        Tiles { n: n_tokens.div_ceil(len), len, n_tokens }
+    }
+
     fn is_small(&self, n_rows: usize) -> bool {
         n_rows * self.x.k * self.x.n_tokens <= ALONE
     }
@@ -195,9 +218,11 @@ impl Job<'_> {
         let products = || products.iter().flatten();
         let n_rows: usize = products().map(|p| p.n_out).sum();
         let row_bytes = products().map(|p| p.factor.weight.row_bytes()).max().unwrap_or(1);
-        let step = rows_per_task(self.x.n_tokens, n_rows, row_bytes, team.n_threads());
-        let n_tasks = products().map(|p| p.n_out.div_ceil(step)).sum();
-        let rows_of = |mut task: usize| {
+        let tiles = self.tiles();
+        let step = rows_per_task(self.x.n_tokens, n_rows * tiles.n, row_bytes, team.n_threads());
+        let per_tile: usize = products().map(|p| p.n_out.div_ceil(step)).sum();
+        let rows_of = |task: usize| {
+            let mut task = task % per_tile;
             products().find_map(|product| {
                 let n = product.n_out.div_ceil(step);
                 if task < n {
@@ -211,9 +236,10 @@ impl Job<'_> {
             let next = turn.next.and_then(rows_of);
             let next = next.as_ref().map_or(&[][..], |(product, rows)| product.factor.rows(rows));
             if let Some((product, rows)) = rows_of(turn.task) {
-                self.product(product, &rows, next, turn.worker);
+                self.product(product, &rows, &tiles.tokens(turn.task / per_tile), next, turn.worker);
             }
         };
+        let n_tasks = tiles.n * per_tile;
         if self.is_small(n_rows) {
             return team.run_alone(n_tasks, &run);
         }
@@ -232,37 +258,42 @@ impl Job<'_> {
         let (gate, up) = if glu.gate_first { (first, second) } else { (second, first) };
         let n_rows = gate.n_out;
         let row_bytes = gate.factor.weight.row_bytes() + up.factor.weight.row_bytes();
-        let step = rows_per_task(self.x.n_tokens, n_rows, row_bytes, team.n_threads());
-        let columns = |task: usize| task * step..((task + 1) * step).min(n_rows);
+        let tiles = self.tiles();
+        let step = rows_per_task(self.x.n_tokens, n_rows * tiles.n, row_bytes, team.n_threads());
+        let per_tile = n_rows.div_ceil(step);
+        let columns = |task: usize| {
+            let start = task % per_tile * step;
+            start..(start + step).min(n_rows)
+        };
         let run = |turn: Turn| {
             let next = turn.next.map_or(&[][..], |next| gate.factor.rows(&columns(next)));
-            let columns = columns(turn.task);
+            let (columns, tokens) = (columns(turn.task), tiles.tokens(turn.task / per_tile));
             match self.x.n_tokens <= FEW || self.gate_stride == 0 {
-                true => self.gate_in_place(gate, up, glu, &columns, next, turn.worker),
-                false => self.gate_of_tile(gate, up, glu, &columns, next, turn.worker),
+                true => self.gate_in_place((gate, up), glu, &columns, &tokens, next, turn.worker),
+                false => self.gate_of_tile((gate, up), glu, &columns, &tokens, next, turn.worker),
             }
         };
-        let n_tasks = n_rows.div_ceil(step);
+        let n_tasks = tiles.n * per_tile;
         if self.is_small(2 * n_rows) {
             return team.run_alone(n_tasks, &run);
         }
         team.run_in_turn(n_tasks, &run)
     }
 
-    /// Columns `columns` of a gated unit whose products go where the plan has put them.
+    /// Columns `columns` of a gated unit, its gate first, whose products go where the plan has put them.
     /// `next`: what this worker reads then.
     fn gate_in_place(
         &self,
-        gate: &Product,
-        up: &Product,
+        (gate, up): (&Product, &Product),
         glu: Gated,
         columns: &Range<usize>,
+        tokens: &Range<usize>,
         next: &[u8],
         worker: usize,
     ) {
-        self.product(gate, columns, up.factor.rows(columns), worker);
-        self.product(up, columns, next, worker);
-        for t in 0..self.x.n_tokens {
+        self.product(gate, columns, tokens, up.factor.rows(columns), worker);
+        self.product(up, columns, tokens, next, worker);
+        for t in tokens.clone() {
             let span =
                 |start: usize| start + t * gate.n_out + columns.start..start + t * gate.n_out + columns.end;
             // SAFETY: these columns of gate, up and out belong to this task alone.
@@ -281,10 +312,10 @@ impl Job<'_> {
     /// pages apart.
     fn gate_of_tile(
         &self,
-        gate: &Product,
-        up: &Product,
+        (gate, up): (&Product, &Product),
         glu: Gated,
         columns: &Range<usize>,
+        tokens: &Range<usize>,
         next: &[u8],
         worker: usize,
     ) {
@@ -292,31 +323,31 @@ impl Job<'_> {
         let scratch = worker * self.gate_stride..(worker + 1) * self.gate_stride;
         // SAFETY: a worker runs one task at a time, and this stretch is its own.
         let (gates, ups) = unsafe { self.gates.part(scratch) }.split_at_mut(self.gate_stride / 2);
-        for start in (0..self.x.n_tokens).step_by(TOKEN_TILE) {
-            let tokens = start..(start + TOKEN_TILE).min(self.x.n_tokens);
-            let (gates, ups) = (&mut gates[..tokens.len() * width], &mut ups[..tokens.len() * width]);
-            let other = up.factor.rows(columns);
-            self.tile(gate, columns, &tokens, other, worker, &mut OutTile::whole(gates, width));
-            self.tile(up, columns, &tokens, next, worker, &mut OutTile::whole(ups, width));
-            for (t, (gate, up)) in tokens.zip(gates.chunks_exact(width).zip(ups.chunks_exact(width))) {
-                let out = glu.out + t * n_rows;
-                // SAFETY: these columns of the output belong to this task alone.
-                let out = unsafe { self.arena.part(out + columns.start..out + columns.end) };
-                (self.kernels.glu)(gate, up, glu.act, out);
-            }
+        let (gates, ups) = (&mut gates[..tokens.len() * width], &mut ups[..tokens.len() * width]);
+        self.tile(gate, columns, tokens, up.factor.rows(columns), worker, &mut OutTile::whole(gates, width));
+        self.tile(up, columns, tokens, next, worker, &mut OutTile::whole(ups, width));
+        for (t, (gate, up)) in tokens.clone().zip(gates.chunks_exact(width).zip(ups.chunks_exact(width))) {
+            let out = glu.out + t * n_rows;
+            // SAFETY: these columns of the output belong to this task alone.
+            let out = unsafe { self.arena.part(out + columns.start..out + columns.end) };
+            (self.kernels.glu)(gate, up, glu.act, out);
         }
     }
 
-    /// Rows `rows` of one product, all tokens; `next` is what this worker reads then.
-    fn product(&self, product: &Product, rows: &Range<usize>, next: &[u8], worker: usize) {
-        let n_tokens = self.x.n_tokens;
-        for start in (0..n_tokens).step_by(TOKEN_TILE) {
-            let tokens = start..(start + TOKEN_TILE).min(n_tokens);
-            // SAFETY: these columns of the output belong to this task alone, and the tile ends before the next.
-            let mut out =
-                unsafe { OutTile::of(&self.arena, product.out, product.n_out, tokens.clone(), rows.clone()) };
-            self.tile(product, rows, &tokens, next, worker, &mut out);
-        }
+    /// Rows `rows` of one product times tokens `tokens`, to where the plan has put it; `next` is what this worker reads
+    /// then.
+    fn product(
+        &self,
+        product: &Product,
+        rows: &Range<usize>,
+        tokens: &Range<usize>,
+        next: &[u8],
+        worker: usize,
+    ) {
+        // SAFETY: these columns of these tokens' output belong to this task alone.
+        let mut out =
+            unsafe { OutTile::of(&self.arena, product.out, product.n_out, tokens.clone(), rows.clone()) };
+        self.tile(product, rows, tokens, next, worker, &mut out);
     }
 
     /// Rows `rows` of one product times tokens `tokens`.
