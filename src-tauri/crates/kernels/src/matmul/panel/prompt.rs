@@ -93,7 +93,10 @@ unsafe fn panels<F: Format, L: Lanes>(
 ) {
     let n_blocks = w.k / F::BLOCK_LEN;
     let stretch = F::STRETCH_LEN / F::BLOCK_LEN;
-    let slab = (SLAB / acts.n_tokens / F::STRETCH_LEN).max(1) * stretch;
+    let usual = (SLAB / acts.n_tokens / F::STRETCH_LEN).max(1) * stretch;
+    // A short rest goes with the others.
+    let n_slabs = n_blocks.saturating_sub(usual / 4).div_ceil(usual).max(1);
+    let slab = n_blocks.div_ceil(n_slabs).next_multiple_of(stretch);
     for slab in (0..n_blocks).step_by(slab).map(|first| first..(first + slab).min(n_blocks)) {
         let mut first = rows.start;
         for sums in sums.chunks_mut(L::PANELS) {
