@@ -60,7 +60,8 @@ impl Activations {
                 &mut all.sums[t * n_sums..(t + 1) * n_sums],
             );
         }
-        all.octets = OctetVec::of(row.act, &all.acts(row, n_tokens)).expect("memory for a few tokens");
+        all.octets =
+            OctetVec::of(row.act, row.level, &all.acts(row, n_tokens)).expect("memory for a few tokens");
         all
     }
 

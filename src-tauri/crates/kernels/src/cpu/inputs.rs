@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::arena::AlignedVec;
+use super::isa::IsaLevel;
 use super::team::Team;
 use super::tile::{OutTile, Parts};
 use crate::error::KernelError;
@@ -147,7 +148,7 @@ impl Inputs {
         first: FirstRow,
     ) -> Result<(), String> {
         let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
-        quantised.interleave(team, n_rows, k, n_octets, first)
+        quantised.interleave(team, fast.level, (n_rows, k), n_octets, first)
     }
 
     /// What was last filled in, as floats (n_rows, k); none where there is no room for so many.
@@ -204,8 +205,8 @@ impl Quantised {
     fn interleave(
         &mut self,
         team: &mut Team,
-        n_rows: usize,
-        k: usize,
+        level: IsaLevel,
+        (n_rows, k): (usize, usize),
         n_octets: usize,
         first: FirstRow,
     ) -> Result<(), String> {
@@ -223,19 +224,19 @@ impl Quantised {
         match &mut self.octets {
             OctetVec::None => Ok(()),
             OctetVec::By32(all) => {
-                let all = Parts::new(all);
+                let (all, fill) = (Parts::new(all), octets::FILL_32.at(level));
                 each(team, n_octets, octets::LEN * k, &|i| {
                     let Some(first) = first(i) else { return };
                     // SAFETY: each octet is visited once, and octets do not overlap.
-                    octets::fill_32(&acts, first, unsafe { all.part(part(i)) });
+                    fill(&acts, first, unsafe { all.part(part(i)) });
                 })
             }
             OctetVec::By256(all) => {
-                let all = Parts::new(all);
+                let (all, fill) = (Parts::new(all), octets::FILL_256.at(level));
                 each(team, n_octets, octets::LEN * k, &|i| {
                     let Some(first) = first(i) else { return };
                     // SAFETY: as above.
-                    octets::fill_256(&acts, first, unsafe { all.part(part(i)) });
+                    fill(&acts, first, unsafe { all.part(part(i)) });
                 })
             }
         }

@@ -3,7 +3,12 @@
 
 use super::{ActFormat, Acts};
 use crate::cpu::arena::{AlignedVec, Plain};
+use crate::cpu::isa::{IsaLevel, Levels};
 use crate::error::KernelError;
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::needless_range_loop)] // counted loops over registers unroll
+mod x86;
 
 /// Tokens in an octet.
 pub const LEN: usize = 8;
@@ -125,17 +130,19 @@ impl OctetVec {
         })
     }
 
-    /// Those of every whole eight rows.
-    pub fn of(format: ActFormat, acts: &Acts) -> Result<Self, KernelError> {
+    /// Those of every whole eight rows, made at a level that is present.
+    pub fn of(format: ActFormat, level: IsaLevel, acts: &Acts) -> Result<Self, KernelError> {
         let width = acts.k / format.block_len();
         let mut octets = Self::zeroed(format, acts.n_tokens / LEN * width)?;
         match &mut octets {
             Self::None => {}
             Self::By32(all) => {
-                all.chunks_exact_mut(width).enumerate().for_each(|(i, out)| fill_32(acts, i * LEN, out));
+                let fill = FILL_32.at(level);
+                all.chunks_exact_mut(width).enumerate().for_each(|(i, out)| fill(acts, i * LEN, out));
             }
             Self::By256(all) => {
-                all.chunks_exact_mut(width).enumerate().for_each(|(i, out)| fill_256(acts, i * LEN, out));
+                let fill = FILL_256.at(level);
+                all.chunks_exact_mut(width).enumerate().for_each(|(i, out)| fill(acts, i * LEN, out));
             }
         }
         Ok(octets)
@@ -176,13 +183,54 @@ fn short_sums<const LEN: usize>(q: &[i8; LEN], by: i16) -> i32 {
 }
 
 /// Eight tokens from `first`, of `ActFormat::Q8_0`: (k / 32)
-pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
-    let rows: [_; LEN] = std::array::from_fn(|t| {
+pub type Fill32 = fn(acts: &Acts, first: usize, out: &mut [Octet32]);
+/// Eight tokens from `first`, of `ActFormat::Q8_K`: (k / 256)
+pub type Fill256 = fn(acts: &Acts, first: usize, out: &mut [Octet256]);
+
+macro_rules! fill_levels {
+    ($name:ident: $type:ty = $function:ident($octet:ty)) => {
+        #[cfg(target_arch = "x86_64")]
+        pub static $name: Levels<$type> = {
+            fn avx2(acts: &Acts, first: usize, out: &mut [$octet]) {
+                // SAFETY: `Levels::at` is asked only for levels that `IsaLevel::is_present` confirmed.
+                unsafe { x86::$function(acts, first, out) }
+            }
+            Levels { portable: $function, avx2, avx512: avx2, neon: $function }
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        pub static $name: Levels<$type> =
+            Levels { portable: $function, avx2: $function, avx512: $function, neon: $function };
+    };
+}
+fill_levels!(FILL_32: Fill32 = fill_32(Octet32));
+fill_levels!(FILL_256: Fill256 = fill_256(Octet256));
+
+/// Of each token its quants in blocks of 32, their scales and sums: (k / 32) each.
+fn rows_32<'a>(acts: &Acts<'a>, first: usize, n: usize) -> [(&'a [[i8; 32]], &'a [f32], &'a [i32]); LEN] {
+    std::array::from_fn(|t| {
         let (q, _) = acts.q_row(first + t).as_chunks::<32>();
         let (scales, sums) = (acts.scale_row(first + t), acts.sum_row(first + t));
-        assert!(q.len() == out.len() && scales.len() == out.len() && sums.len() == out.len());
+        assert!(q.len() == n && scales.len() == n && sums.len() == n);
         (q, scales, sums)
-    });
+    })
+}
+
+/// Of each token its quants in blocks of 256, their scales and sums: (k / 256) each.
+fn rows_256<'a>(
+    acts: &Acts<'a>,
+    first: usize,
+    n: usize,
+) -> [(&'a [[i8; 256]], &'a [f32], &'a [[i32; 12]]); LEN] {
+    std::array::from_fn(|t| {
+        let (q, _) = acts.q_row(first + t).as_chunks::<256>();
+        let (scales, (sums, _)) = (acts.scale_row(first + t), acts.sum_row(first + t).as_chunks::<12>());
+        assert!(q.len() == n && scales.len() == n && sums.len() == n);
+        (q, scales, sums)
+    })
+}
+
+fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
+    let rows = rows_32(acts, first, out.len());
     for (b, octet) in out.iter_mut().enumerate() {
         for (t, (q, scales, sums)) in rows.iter().enumerate() {
             octet.q.set(t, &q[b]);
@@ -193,16 +241,16 @@ pub fn fill_32(acts: &Acts, first: usize, out: &mut [Octet32]) {
     }
 }
 
-/// Eight tokens from `first`, of `ActFormat::Q8_K`: (k / 256)
-pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
+fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
+    let rows = rows_256(acts, first, out.len());
     for (b, octet) in out.iter_mut().enumerate() {
-        for t in 0..LEN {
-            let q = &acts.q_row(first + t).as_chunks::<256>().0[b];
+        for (t, (q, scales, sums)) in rows.iter().enumerate() {
+            let q = &q[b];
             for (to, from) in octet.q.iter_mut().zip(q.as_chunks::<32>().0) {
                 to.set(t, from);
             }
-            octet.scales[t] = acts.scale_row(first + t)[b];
-            let (of_16, of_32) = acts.sum_row(first + t).as_chunks::<12>().0[b].split_at(8);
+            octet.scales[t] = scales[b];
+            let (of_16, of_32) = sums[b].split_at(8);
             for (i, pair) in of_16.iter().enumerate() {
                 octet.pairs_of_16[i][t] = *pair;
                 octet.sums[2 * i][t] = i32::from(*pair as i16) * -32;
@@ -213,6 +261,33 @@ pub fn fill_256(acts: &Acts, first: usize, out: &mut [Octet256]) {
             }
             for (i, pair) in of_32.iter().enumerate() {
                 octet.pairs_of_32[i][t] = *pair;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_makes_the_same_octets() {
+        let (n_tokens, k) = (9, 768);
+        // All bytes that quants have, and sums of any value.
+        let q: Vec<i8> = (0..n_tokens * k).map(|i| ((i * 37 + i / 251) % 255) as i8).collect();
+        let scales: Vec<f32> = (0..n_tokens * k / 32).map(|i| i as f32).collect();
+        let sums: Vec<i32> = (0..n_tokens * k / 32).map(|i| (i as i32).wrapping_mul(0x3155_0ABD)).collect();
+        let octets = |format: ActFormat, level| {
+            let (scales, sums) = (&scales[..n_tokens * format.n_scales(k)], &sums);
+            let small: Vec<i32> = sums.iter().map(|sum| sum >> 16).collect();
+            let sums = if format == ActFormat::Q8_0 { &small } else { sums };
+            let sums = &sums.repeat(2)[..n_tokens * format.n_sums(k)];
+            let acts = Acts { n_tokens, k, x: &[], q: &q, scales, sums, octets: Octets::None };
+            format!("{:?}", OctetVec::of(format, level, &acts).unwrap().all())
+        };
+        for format in [ActFormat::Q8_0, ActFormat::Q8_K] {
+            for level in IsaLevel::present() {
+                assert!(octets(format, level) == octets(format, IsaLevel::Portable), "{format:?} {level}");
             }
         }
     }

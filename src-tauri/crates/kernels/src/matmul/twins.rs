@@ -82,7 +82,7 @@ impl Case {
             );
         }
         let acts = Acts { n_tokens: n, k, x: &[], q: &q, scales: &scales, sums: &sums, octets: Octets::None };
-        let octets = OctetVec::of(row.act, &acts).expect("memory for a few tokens");
+        let octets = OctetVec::of(row.act, row.level, &acts).expect("memory for a few tokens");
         let acts = Acts { octets: octets.all(), ..acts };
         (row.kernel)(w, acts, &mut tile);
         out
