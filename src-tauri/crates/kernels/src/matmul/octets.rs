@@ -205,8 +205,11 @@ macro_rules! fill_levels {
 fill_levels!(FILL_32: Fill32 = fill_32(Octet32));
 fill_levels!(FILL_256: Fill256 = fill_256(Octet256));
 
-/// Of each token its quants in blocks of 32, their scales and sums: (k / 32) each.
-fn rows_32<'a>(acts: &Acts<'a>, first: usize, n: usize) -> [(&'a [[i8; 32]], &'a [f32], &'a [i32]); LEN] {
+/// Quants of a token, and for each block a scale and sums.
+type Row<'a, Block, Sums> = (&'a [Block], &'a [f32], &'a [Sums]);
+
+/// Eight tokens from `first`, of `ActFormat::Q8_0`, `n` blocks each.
+fn rows_32<'a>(acts: &Acts<'a>, first: usize, n: usize) -> [Row<'a, [i8; 32], i32>; LEN] {
     std::array::from_fn(|t| {
         let (q, _) = acts.q_row(first + t).as_chunks::<32>();
         let (scales, sums) = (acts.scale_row(first + t), acts.sum_row(first + t));
@@ -215,12 +218,8 @@ fn rows_32<'a>(acts: &Acts<'a>, first: usize, n: usize) -> [(&'a [[i8; 32]], &'a
     })
 }
 
-/// Of each token its quants in blocks of 256, their scales and sums: (k / 256) each.
-fn rows_256<'a>(
-    acts: &Acts<'a>,
-    first: usize,
-    n: usize,
-) -> [(&'a [[i8; 256]], &'a [f32], &'a [[i32; 12]]); LEN] {
+/// Eight tokens from `first`, of `ActFormat::Q8_K`, `n` blocks each.
+fn rows_256<'a>(acts: &Acts<'a>, first: usize, n: usize) -> [Row<'a, [i8; 256], [i32; 12]>; LEN] {
     std::array::from_fn(|t| {
         let (q, _) = acts.q_row(first + t).as_chunks::<256>();
         let (scales, (sums, _)) = (acts.scale_row(first + t), acts.sum_row(first + t).as_chunks::<12>());
