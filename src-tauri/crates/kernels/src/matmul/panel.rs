@@ -16,6 +16,8 @@ use super::{Acts, OutTile, WeightRows};
 pub const FEW: usize = 4;
 
 const CACHE_LINE: usize = 64;
+/// Bytes between what is used and what is asked for meanwhile: some hundred nanoseconds of what a core reads.
+const DISTANCE: usize = 16 * 1024;
 /// How far ahead of its use each of the first rows is asked for: about the latency of memory at the speed of one core.
 const AHEAD: usize = 512;
 
@@ -93,14 +95,17 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Those after `rows`. Where nothing is known to come after the last rows, these again, which are at hand.
+    /// Those after `rows`, and after as many more that what is asked for has time to come. Beyond the last rows lies what
+    /// comes next; where nothing is known to, these rows again, which are at hand.
     pub fn after(w: &WeightRows, rows: Range<usize>) -> Self {
-        let next = match rows.end < w.n_rows() {
-            true => w.row(rows.end),
-            false if w.next.is_empty() => w.row(rows.start),
-            false => w.next,
+        let in_work = rows.len() * w.row_bytes;
+        let start = rows.end * w.row_bytes + DISTANCE.saturating_sub(in_work);
+        let next = match start.checked_sub(w.bytes.len()) {
+            None => w.bytes[start..].as_ptr(),
+            Some(_) if w.next.is_empty() => w.row(rows.start).as_ptr(),
+            Some(beyond) => w.next.as_ptr().wrapping_add(beyond),
         };
-        Self { next: next.as_ptr() }
+        Self { next }
     }
 
     /// Asks for `n` more bytes, into the second-level cache. Some lines are asked for twice, which costs less than to
