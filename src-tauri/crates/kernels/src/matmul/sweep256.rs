@@ -1,6 +1,6 @@
 //! One token, or a few after each other, times four weight rows at once of the formats of 256 elements with minima, Q4_K
-//! and Q5_K, for AVX-512: as `sweep32`, few enough streams for the processor to foresee. Sums are those of `panel`, to the bit: integers are
-//! exact in any order, and the float additions of a row are the same chain.
+//! and Q5_K, for AVX-512: as `sweep32`, few enough streams for the processor to foresee. Sums are those of `panel`, to
+//! the bit: integers are exact in any order, and the float additions of a row are the same chain.
 
 use std::arch::x86_64::*;
 
