@@ -14,6 +14,11 @@ use api::types::ErrorInfo;
 use crate::commands::Asks;
 use crate::{closing, window};
 
+#[cfg(target_os = "linux")]
+mod watcher;
+#[cfg(target_os = "linux")]
+use watcher::{announce_soon, is_shown};
+
 const ID: &str = "tray";
 const SHOW: &str = "show";
 const NEW_CHAT: &str = "new-chat";
@@ -78,7 +83,9 @@ fn show(app: &AppHandle, labels: &Labels) -> tauri::Result<()> {
     if let Some(icon) = app.default_window_icon() {
         tray = tray.icon(icon.clone());
     }
-    tray.build(app).map(drop)
+    tray.build(app)?;
+    announce_soon();
+    Ok(())
 }
 
 fn menu(app: &AppHandle, labels: &Labels) -> tauri::Result<Menu<Wry>> {
@@ -99,42 +106,13 @@ fn name_program() {
 #[cfg(not(target_os = "linux"))]
 fn name_program() {}
 
-/// How long the desktop may take to answer, in milliseconds.
-#[cfg(target_os = "linux")]
-const PATIENCE_MS: i32 = 2000;
-
-/// Asks whoever gathers the icons on this desktop, by D-Bus. Panels that know only the protocol before that one count
-/// as none: closing the window ends the program there.
-#[cfg(target_os = "linux")]
-fn is_shown() -> bool {
-    use gtk::gio::{BusType, Cancellable, DBusCallFlags, bus_get_sync};
-    use gtk::glib::Variant;
-    use gtk::glib::prelude::ToVariant;
-
-    let Ok(bus) = bus_get_sync(BusType::Session, Cancellable::NONE) else { return false };
-    let name = "org.kde.StatusNotifierWatcher";
-    let answer = bus.call_sync(
-        Some(name),
-        "/StatusNotifierWatcher",
-        "org.freedesktop.DBus.Properties",
-        "Get",
-        Some(&(name, "IsStatusNotifierHostRegistered").to_variant()),
-        None,
-        DBusCallFlags::NO_AUTO_START,
-        PATIENCE_MS,
-        Cancellable::NONE,
-    );
-    answer
-        .ok()
-        .and_then(|answer| answer.get::<(Variant,)>())
-        .and_then(|(shown,)| shown.get())
-        .unwrap_or(false)
-}
-
 #[cfg(not(target_os = "linux"))]
 fn is_shown() -> bool {
     true
 }
+
+#[cfg(not(target_os = "linux"))]
+fn announce_soon() {}
 
 fn chosen(app: &AppHandle, event: MenuEvent) {
     match event.id().as_ref() {

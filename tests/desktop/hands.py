@@ -106,9 +106,9 @@ class Bus:
         self.env = {"DBUS_SESSION_BUS_ADDRESS": self.process.stdout.readline().strip()}
         self.panel = None
 
-    def show_panel(self):
+    def show_panel(self, *options):
         self.panel = subprocess.Popen(
-            [PYTHON, os.path.join(HERE, "tray_host.py")], env=dict(os.environ, **self.env),
+            [PYTHON, os.path.join(HERE, "tray_host.py"), *options], env=dict(os.environ, **self.env),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         assert self.panel.stdout.readline() == "ready\n", "the panel is there"

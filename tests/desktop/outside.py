@@ -86,6 +86,21 @@ def the_tray_keeps_a_closed_window(room):
         bus.close()
 
 
+def an_icon_that_nobody_heard_of_is_announced_again(room):
+    """As where the library that draws it finds the panel before it is on the bus itself, and says nothing."""
+    bus = Bus()
+    try:
+        bus.show_panel("deaf")
+        window = room.open(env=bus.env)
+        until(lambda: window.exists(COMPOSER), "the composer is there")
+        window.call("settings_set", {"key": "tray", "value": True})
+        (icon,) = until(bus.icons, "the icon is in the panel")
+        assert icon["title"] == TITLE, icon
+        window.close()
+    finally:
+        bus.close()
+
+
 def without_a_panel_a_closed_window_ends_the_program(room):
     """Also where an icon is wanted: nobody could get the window back."""
     bus = Bus()

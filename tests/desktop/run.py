@@ -20,6 +20,7 @@ from habits import (
 )
 from measure import cpu_s
 from outside import (
+    an_icon_that_nobody_heard_of_is_announced_again,
     closing_in_mid_answer_is_asked_about,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
@@ -292,6 +293,7 @@ SCENARIOS = [
     what_the_desktop_asks_is_shown_in_the_one_window,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
+    an_icon_that_nobody_heard_of_is_announced_again,
     without_a_card_the_web_view_paints_itself,
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
