@@ -31,7 +31,17 @@ pub fn announce_soon() {
     glib::timeout_add_local_once(ANNOUNCED_WITHIN, || {
         let Some(bus) = bus() else { return };
         if is_known(&bus) == Some(false) {
-            call(&bus, NAME, "RegisterStatusNotifierItem", &(item_path(),).to_variant());
+            // Not waited for: before it answers the panel may ask after the icon, which this thread tells.
+            glib::spawn_future_local(bus.call_future(
+                Some(NAME),
+                PATH,
+                NAME,
+                "RegisterStatusNotifierItem",
+                Some(&(item_path(),).to_variant()),
+                None,
+                DBusCallFlags::NO_AUTO_START,
+                PATIENCE_MS,
+            ));
         }
     });
 }
@@ -52,15 +62,18 @@ fn bus() -> Option<DBusConnection> {
     bus_get_sync(BusType::Session, Cancellable::NONE).ok()
 }
 
+/// A property of the watcher, if it is there and tells.
 fn property(bus: &DBusConnection, name: &str) -> Option<Variant> {
-    let answer = call(bus, "org.freedesktop.DBus.Properties", "Get", &(NAME, name).to_variant())?;
-    answer.get::<(Variant,)>().map(|(value,)| value)
-}
-
-/// The answer of the watcher, if it is there and gives one.
-fn call(bus: &DBusConnection, interface: &str, method: &str, arguments: &Variant) -> Option<Variant> {
-    let flags = DBusCallFlags::NO_AUTO_START;
-    let arguments = Some(arguments);
-    bus.call_sync(Some(NAME), PATH, interface, method, arguments, None, flags, PATIENCE_MS, Cancellable::NONE)
-        .ok()
+    let answer = bus.call_sync(
+        Some(NAME),
+        PATH,
+        "org.freedesktop.DBus.Properties",
+        "Get",
+        Some(&(NAME, name).to_variant()),
+        None,
+        DBusCallFlags::NO_AUTO_START,
+        PATIENCE_MS,
+        Cancellable::NONE,
+    );
+    answer.ok()?.get::<(Variant,)>().map(|(value,)| value)
 }

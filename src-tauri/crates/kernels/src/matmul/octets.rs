@@ -272,8 +272,9 @@ mod tests {
     #[test]
     fn every_level_makes_the_same_octets() {
         let (n_tokens, k) = (9, 768);
-        // All bytes that quants have, and sums of any value.
-        let q: Vec<i8> = (0..n_tokens * k).map(|i| ((i * 37 + i / 251) % 255) as i8).collect();
+        // All bytes that quants have, -127 to 127, and sums of any value.
+        let q: Vec<i8> =
+            (0..n_tokens * k).map(|i| ((i * 37 + i / 251) % 255) as i16 - 127).map(|q| q as i8).collect();
         let scales: Vec<f32> = (0..n_tokens * k / 32).map(|i| i as f32).collect();
         let sums: Vec<i32> = (0..n_tokens * k / 32).map(|i| (i as i32).wrapping_mul(0x3155_0ABD)).collect();
         let octets = |format: ActFormat, level| {

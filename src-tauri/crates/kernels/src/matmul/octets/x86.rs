@@ -7,7 +7,7 @@ use crate::matmul::Acts;
 use crate::matmul::lanes::avx2::Ymm;
 use crate::matmul::lanes::{Lanes, MAX_ROWS, RowPointers};
 
-/// One of which tokens do not differ.
+/// Nothing is multiplied here that VNNI has an instruction for.
 type Y = Ymm<false>;
 
 /// As the function of that name in the parent.
