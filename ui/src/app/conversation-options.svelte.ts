@@ -4,8 +4,8 @@
  */
 import type { Backend } from '../backend/backend';
 import type { ConversationOptions, Preset } from '../backend/bindings';
-import type { ChatState } from '../state/chat.svelte';
-import { NOTHING, same, type Own, type PresetsState } from '../state/presets.svelte';
+import type { ChatState } from '../features/chat/store.svelte';
+import { NOTHING, same, type Own, type PresetsState } from '../features/options/presets.svelte';
 
 export class OwnOptions {
   readonly #backend: Backend;

@@ -1,9 +1,9 @@
 // @vitest-environment jsdom
 import { beforeEach, describe, expect, it } from 'vitest';
-import { show } from '../src/lib/app/asked';
-import { Inglenook } from '../src/lib/app/inglenook.svelte';
-import type { ModelEntry, SettingRow } from '../src/lib/backend/bindings';
-import { FakeBackend } from './fake-backend';
+import { show } from './deep-links';
+import { Inglenook } from './inglenook.svelte';
+import type { ModelEntry, SettingRow } from '../backend/bindings';
+import { FakeBackend } from '../test/fake-backend';
 
 const model = (id: string, path: string) => ({ id, path }) as ModelEntry;
 

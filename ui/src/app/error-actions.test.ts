@@ -2,15 +2,15 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Inglenook } from '../src/lib/app/inglenook.svelte';
-import { actionsOf, stepsAfter, stepsOf, type Step } from '../src/lib/app/steps';
-import { BackendError } from '../src/lib/backend/backend';
-import type { SettingRow, TurnStats } from '../src/lib/backend/bindings';
-import { PANELS } from '../src/lib/settings/sections';
-import { FakeBackend } from './fake-backend';
-import { NO_OPTIONS, STATS } from './fixtures';
+import { Inglenook } from './inglenook.svelte';
+import { actionsOf, stepsAfter, stepsOf, type Step } from './error-actions';
+import { BackendError } from '../backend/backend';
+import type { SettingRow, TurnStats } from '../backend/bindings';
+import { PANELS } from '../features/settings/sections';
+import { FakeBackend } from '../test/fake-backend';
+import { NO_OPTIONS, STATS } from '../test/fixtures';
 
-const CRATES = join(import.meta.dirname, '../../src-tauri/crates');
+const CRATES = join(import.meta.dirname, '../../../src-tauri/crates');
 const RUST = readdirSync(CRATES, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.rs') && !/(^|\/)tests?(\/|\.rs$)/.test(path))
   .map((path) => readFileSync(join(CRATES, path), 'utf8'))
@@ -48,7 +48,7 @@ describe('what can be done at once about an error', () => {
   });
 
   it('knows no code and no place that the application does not', () => {
-    const source = readFileSync(join(import.meta.dirname, '../src/lib/app/steps.ts'), 'utf8');
+    const source = readFileSync(join(import.meta.dirname, 'error-actions.ts'), 'utf8');
     const codes = [...source.matchAll(/^ {2}\['([^']+)'/gm)].map((it) => it[1] ?? '');
     expect(codes.length).toBeGreaterThan(50);
     const begins = (code: string) => (/[._]$/.test(code) ? `"${code}` : `"${code}"`);

@@ -1,7 +1,7 @@
 /** What can be done at once about an error or an answer's end: by code, and as buttons that do it. */
 import type { Message } from '../backend/bindings';
 import { spoken, t } from '../i18n';
-import { sectionName } from '../settings/sections';
+import { sectionName } from '../features/settings/sections';
 import type { Action } from '../shared/toasts.svelte';
 import type { Inglenook } from './inglenook.svelte';
 

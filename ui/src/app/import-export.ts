@@ -1,5 +1,5 @@
 /** Conversations on their way out and in: by the system's dialogs in the window, by the page itself in a browser. */
-import { asBase64 } from '../attachments/attached.svelte';
+import { asBase64 } from '../features/attachments/store.svelte';
 import type { Backend } from '../backend/backend';
 import type { ExportFormat, Imported } from '../backend/bindings';
 import { listed } from '../shared/format';

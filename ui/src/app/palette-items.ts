@@ -4,7 +4,7 @@ import { fuzzy } from '../shared/fuzzy';
 import { spoken, t } from '../i18n';
 import type { IconName } from '../shared/icons';
 import { SHORTCUTS, isMac, keysText, type CommandId } from '../shared/keys';
-import { sectionName } from '../settings/sections';
+import { sectionName } from '../features/settings/sections';
 import { run } from './commands';
 import type { Inglenook } from './inglenook.svelte';
 

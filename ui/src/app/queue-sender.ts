@@ -1,8 +1,8 @@
 /** Sends what waits in the queue: where the chat is open through it, elsewhere without it. */
 import type { AppEvent, Attachment } from '../backend/bindings';
-import type { LiveTurn } from '../state/fold';
+import type { LiveTurn } from '../features/chat/reducer';
 import type { Inglenook } from './inglenook.svelte';
-import { Queue } from './queue.svelte';
+import { Queue } from '../features/chat/message-queue.svelte';
 
 export class Queued {
   readonly queue = new Queue();

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ConversationSummary, Folder, SearchResult } from '../src/lib/backend/bindings';
-import { ChatState } from '../src/lib/state/chat.svelte';
-import { FoldersState } from '../src/lib/state/folders.svelte';
-import { arrange } from '../src/lib/state/group';
-import { SearchState } from '../src/lib/state/search.svelte';
-import { TrashState } from '../src/lib/state/trash.svelte';
-import { FakeBackend } from './fake-backend';
-import { STATS, conversation, message } from './fixtures';
+import type { ConversationSummary, Folder, SearchResult } from '../backend/bindings';
+import { ChatState } from '../features/chat/store.svelte';
+import { FoldersState } from '../features/conversations/folders.svelte';
+import { arrange } from '../features/conversations/date-groups';
+import { SearchState } from '../features/conversations/search.svelte';
+import { TrashState } from '../features/trash/store.svelte';
+import { FakeBackend } from '../test/fake-backend';
+import { STATS, conversation, message } from '../test/fixtures';
 
 const summary = (id: string, over: Partial<ConversationSummary> = {}): ConversationSummary => ({
   ...conversation(id, null, []).summary,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SseParser, readEvents } from '../src/lib/backend/sse';
+import { SseParser, readEvents } from './sse';
 
 const STREAM =
   ': hello\n\nevent: x\nid: 7\ndata: {"a":1}\n\ndata: {"b":\ndata: "ü"}\r\n\r\ndata:{"c":3}\n\n';

@@ -11,7 +11,7 @@
  * Figures, sizes, times, lists: `shared/format.ts`. `tests/i18n.test.ts` holds all of this.
  */
 import { en } from './en';
-import { fill, isRtl, isolated, languageOf, localeOf, type Values } from './fill';
+import { fill, isRtl, isolated, languageOf, localeOf, type Values } from './format-message';
 import { LANGUAGES, type Args, type Catalogue, type Key, type Language } from './types';
 
 const KEY = 'inglenook.language';

@@ -1,14 +1,14 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { SettingRow } from '../src/lib/backend/bindings';
-import { catalogue as ar } from '../src/lib/i18n/ar';
-import { catalogue as de } from '../src/lib/i18n/de';
-import { en } from '../src/lib/i18n/en';
-import { fill, languageOf, localeOf } from '../src/lib/i18n/fill';
-import { i18n, t } from '../src/lib/i18n/i18n.svelte';
-import { catalogue as ja } from '../src/lib/i18n/ja';
-import { spoken, told } from '../src/lib/i18n/settings';
+import type { SettingRow } from '../backend/bindings';
+import { catalogue as ar } from './ar';
+import { catalogue as de } from './de';
+import { en } from './en';
+import { fill, languageOf, localeOf } from './format-message';
+import { i18n, t } from './i18n.svelte';
+import { catalogue as ja } from './ja';
+import { spoken, told } from './localize';
 import {
   ERROR_CODES,
   LANGUAGES,
@@ -16,21 +16,22 @@ import {
   type Language,
   type Message,
   type Messages,
-} from '../src/lib/i18n/types';
-import { bytes, percent } from '../src/lib/shared/format';
+} from './types';
+import { bytes, percent } from '../shared/format';
 
-const SRC = join(import.meta.dirname, '../src');
-const API = join(import.meta.dirname, '../../src-tauri/crates/api/src');
+const SRC = join(import.meta.dirname, '..');
+const CRATES = join(import.meta.dirname, '../../../src-tauri/crates');
 
 const rust = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.rs') && !path.includes('tests/'))
     .map((path) => readFileSync(join(folder, path), 'utf8'));
 
+const RUST = rust(CRATES);
+
 /** The rows as their table in Rust has them: keys, values to choose from, and whether an empty field means something. */
-const SETTINGS = [readFileSync(join(API, 'settings.rs'), 'utf8'), ...rust(join(API, 'settings'))]
-  .flatMap((source) => source.split(/\bSetting \{\s*key: /).slice(1))
-  .map((text) => {
+const SETTINGS = RUST.flatMap((source) => source.split(/\bSetting \{\s*key: /).slice(1)).map(
+  (text) => {
     const row = text.slice(0, text.search(/\n {4}\},/));
     const choices = /choice\(&\[([^]*?)\]\)/.exec(row)?.[1] ?? '';
     return {
@@ -38,7 +39,8 @@ const SETTINGS = [readFileSync(join(API, 'settings.rs'), 'utf8'), ...rust(join(A
       options: [...choices.matchAll(/\("(\w*)",/g)].map((m) => m[1] ?? ''),
       absent: /integer\([^]*?Some\("/.test(row),
     };
-  });
+  },
+);
 const ENGLISH = en as unknown as Messages;
 const CATALOGUES: readonly [Language, Catalogue][] = [
   ['de', de],
@@ -117,10 +119,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
 });
 
 it('errors that are told by their code are errors that there are', () => {
-  const sources = [
-    ...rust(join(API, '../..')),
-    readFileSync(join(SRC, 'lib/backend/http.ts'), 'utf8'),
-  ].join('\n');
+  const sources = [...RUST, readFileSync(join(SRC, 'backend/http.ts'), 'utf8')].join('\n');
   expect(
     ERROR_CODES.filter((code) => !sources.includes(`"${code}"`) && !sources.includes(`'${code}'`)),
   ).toEqual([]);

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
-import { Blocks, type Block } from '../src/lib/markdown/blocks';
+import { Blocks, type Block } from './blocks';
 
 // Sanitising is tested on its own, and slow without a browser.
-vi.mock('../src/lib/markdown/sanitise', () => ({ sanitise: (html: string) => html }));
+vi.mock('./sanitise', () => ({ sanitise: (html: string) => html }));
 
 const TEXTS: Record<string, string> = {
   prose: 'One paragraph,\nover two lines.\n\nAnother *one*.\n\nA third with `code`.',

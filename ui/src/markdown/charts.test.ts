@@ -1,11 +1,11 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { marks } from '../src/lib/markdown/gantt-axis';
-import { readGantt } from '../src/lib/markdown/gantt';
-import { after, dateReader } from '../src/lib/markdown/gantt-time';
-import { draw } from '../src/lib/markdown/diagram';
-import { readPie } from '../src/lib/markdown/pie';
-import { fitted, widthOf } from '../src/lib/markdown/svg';
+import { marks } from './gantt-axis';
+import { readGantt } from './gantt';
+import { after, dateReader } from './gantt-dates';
+import { draw } from './diagram';
+import { readPie } from './pie';
+import { fitted, widthOf } from './svg';
 
 const COLOURS = { bg: 'rgb(255, 253, 250)', fg: 'rgb(43, 35, 28)' };
 

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { draw } from '../src/lib/markdown/diagram';
-import { PAYLOADS } from './payloads';
+import { draw } from './diagram';
+import { PAYLOADS } from '../test/payloads';
 
 const COLOURS = { bg: 'rgb(255, 253, 250)', fg: 'rgb(43, 35, 28)' };
 const FLOW = 'graph TD\n A[Logs] --> B{Lit?}\n B -->|yes| C((Warm))';

@@ -6,8 +6,8 @@
 import { renderMermaidSVG } from 'beautiful-mermaid';
 import DOMPurify from 'dompurify';
 import { readGantt } from './gantt';
-import { drawGantt } from './gantt-draw';
-import { read } from './mermaid';
+import { drawGantt } from './gantt-svg';
+import { read } from './mermaid-source';
 import { drawPie, readPie } from './pie';
 
 export interface Colours {

@@ -1,5 +1,5 @@
 /** The marks of a time axis: at round times, no more of them than there is room for. */
-import { DAY, monthsLater } from './gantt-time';
+import { DAY, monthsLater } from './gantt-dates';
 
 export interface Mark {
   readonly at: number;

@@ -1,6 +1,6 @@
 /** Mermaid's Gantt charts as data: sections, and in them tasks with their times. */
-import { after, DAY, dateReader, inRange, type ReadDate } from './gantt-time';
-import { isSilent, read } from './mermaid';
+import { after, DAY, dateReader, inRange, type ReadDate } from './gantt-dates';
+import { isSilent, read } from './mermaid-source';
 
 export const MARKS = ['active', 'done', 'crit', 'milestone'] as const;
 export type TaskMark = (typeof MARKS)[number];

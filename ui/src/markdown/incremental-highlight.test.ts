@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
-import { Colouring } from '../src/lib/markdown/colour';
-import { highlight } from '../src/lib/markdown/highlight';
+import { Colouring } from './incremental-highlight';
+import { highlight } from './highlight';
 
 // Sanitising is tested on its own, and slow without a browser.
-vi.mock('../src/lib/markdown/sanitise', () => ({ sanitise: (html: string) => html }));
+vi.mock('./sanitise', () => ({ sanitise: (html: string) => html }));
 
 const FUNCTION = (n: number) =>
   `fn part_${n}(x: u32) -> u32 {\n    // one of many\n    x * ${n}\n}\n`;

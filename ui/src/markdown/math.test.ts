@@ -1,9 +1,9 @@
 // @vitest-environment jsdom
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Blocks } from '../src/lib/markdown/blocks';
-import { mayHoldMath, setTypeset } from '../src/lib/markdown/math';
-import { typeset } from '../src/lib/markdown/tex';
-import { PAYLOADS } from './payloads';
+import { Blocks } from './blocks';
+import { mayHoldMath, setTypeset } from './math';
+import { typeset } from './tex';
+import { PAYLOADS } from '../test/payloads';
 
 const render = (text: string) =>
   new Blocks()

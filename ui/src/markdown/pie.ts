@@ -1,5 +1,5 @@
 /** Mermaid's pies as pictures: the circle, and beside it what each slice stands for. */
-import { isSilent, read } from './mermaid';
+import { isSilent, read } from './mermaid-source';
 import { percent } from '../shared/format';
 import { drawing, element, fitted, HUES, LETTERS, mixed, rounded, text, widthOf } from './svg';
 

@@ -1,11 +1,11 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { Blocks, type Code } from '../src/lib/markdown/blocks';
-import { Colouring } from '../src/lib/markdown/colour';
-import { highlight } from '../src/lib/markdown/highlight';
-import { hostOf, safeUrl } from '../src/lib/markdown/links';
-import { sanitise } from '../src/lib/markdown/sanitise';
-import { PAYLOADS } from './payloads';
+import { Blocks, type Code } from './blocks';
+import { Colouring } from './incremental-highlight';
+import { highlight } from './highlight';
+import { hostOf, safeUrl } from './links';
+import { sanitise } from './sanitise';
+import { PAYLOADS } from '../test/payloads';
 
 const render = (text: string) =>
   new Blocks()

@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  bytes,
-  contextLength,
-  parameters,
-  percent,
-  seconds,
-  speed,
-} from '../src/lib/shared/format';
+import { bytes, contextLength, parameters, percent, seconds, speed } from './format';
 
 function check<T>(name: string, format: (value: T) => string, cases: [T, string][]) {
   describe(name, () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fuzzy, pieces } from '../src/lib/shared/fuzzy';
+import { fuzzy, pieces } from './fuzzy';
 
 const best = (query: string, texts: string[]): string | undefined =>
   texts

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { keymap } from '../src/lib/shared/keymap.svelte';
-import { commandFor, written } from '../src/lib/shared/keys';
+import { keymap } from './keymap.svelte';
+import { commandFor, written } from './keys';
 
 function press(text: string, code = '') {
   const parts = text.split('+');

@@ -1,20 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { sends } from '../src/lib/chat/send-key';
-import { SHORTCUTS, commandFor, isTyping, keyNames } from '../src/lib/shared/keys';
-
-/** "Ctrl+Shift+o" → what a keyboard event says. */
-function press(text: string) {
-  const parts = text.split('+');
-  return {
-    key: parts.at(-1) ?? '',
-    ctrlKey: parts.includes('Ctrl'),
-    metaKey: parts.includes('Cmd'),
-    altKey: parts.includes('Alt'),
-    shiftKey: parts.includes('Shift'),
-    isComposing: false,
-    keyCode: 0,
-  };
-}
+import { press } from '../test/press';
+import { SHORTCUTS, commandFor, isTyping, keyNames } from './keys';
 
 describe('shortcuts', () => {
   it.each([
@@ -66,24 +52,5 @@ describe('typing', () => {
     ['F5', false],
   ])('%s: %s', (text, expected) => {
     expect(isTyping(press(text))).toBe(expected);
-  });
-});
-
-describe('sends', () => {
-  it.each([
-    ['Enter', 'enter', true],
-    ['Ctrl+Enter', 'enter', true],
-    ['Shift+Enter', 'enter', false],
-    ['Alt+Enter', 'enter', false],
-    ['Enter', 'mod_enter', false],
-    ['Ctrl+Enter', 'mod_enter', true],
-    ['a', 'enter', false],
-  ])('%s with %s: %s', (text, sendKey, expected) => {
-    expect(sends(press(text), sendKey, false)).toBe(expected);
-  });
-
-  it('never sends what an input method is still composing', () => {
-    expect(sends({ ...press('Enter'), isComposing: true }, 'enter', false)).toBe(false);
-    expect(sends({ ...press('Enter'), keyCode: 229 }, 'enter', false)).toBe(false);
   });
 });

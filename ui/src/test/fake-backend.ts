@@ -5,8 +5,8 @@ import {
   type ArgsOf,
   type CallName,
   type ResultOf,
-} from '../src/lib/backend/backend';
-import type { TurnEvent, TurnEventKind } from '../src/lib/backend/bindings';
+} from '../backend/backend';
+import type { TurnEvent, TurnEventKind } from '../backend/bindings';
 
 type Answer<N extends CallName> = (args: ArgsOf<N>) => ResultOf<N>;
 

@@ -1,9 +1,4 @@
-import type {
-  Conversation,
-  ConversationOptions,
-  Message,
-  TurnStats,
-} from '../src/lib/backend/bindings';
+import type { Conversation, ConversationOptions, Message, TurnStats } from '../backend/bindings';
 
 export const STATS: TurnStats = {
   finish: 'stop',

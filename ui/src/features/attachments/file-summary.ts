@@ -1,7 +1,7 @@
 /** What is said of a file beside its name. */
-import { dotted, t } from '../i18n';
-import type { Attachment } from '../backend/bindings';
-import { about, bytes } from '../shared/format';
+import { dotted, t } from '../../i18n';
+import type { Attachment } from '../../backend/bindings';
+import { about, bytes } from '../../shared/format';
 
 type Facts = Pick<Attachment, 'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about'>;
 

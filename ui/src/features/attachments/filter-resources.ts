@@ -1,5 +1,5 @@
 /** What servers of tools offer to be read. */
-import type { ToolResource } from '../backend/bindings';
+import type { ToolResource } from '../../backend/bindings';
 
 /** Those that have each of the words somewhere. */
 export function matching(list: readonly ToolResource[], wanted: string): readonly ToolResource[] {

@@ -1,6 +1,6 @@
 /** Takes what is pasted into the message box where it is more than words to stand there. */
-import type { Inglenook } from '../app/inglenook.svelte';
-import { t } from '../i18n';
+import type { Inglenook } from '../../app/inglenook.svelte';
+import { t } from '../../i18n';
 import { insert, pasted } from './paste';
 
 /** Pastes that are to stand in the message box whatever they are: the browser's own key for text as it is. */

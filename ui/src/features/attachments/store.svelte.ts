@@ -3,9 +3,9 @@
  * text; what is here is kept for as long as this window or tab lives, as the draft that they go with.
  */
 import { SvelteMap } from 'svelte/reactivity';
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type { Attachment, ErrorInfo, Source } from '../backend/bindings';
-import { t } from '../i18n';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type { Attachment, ErrorInfo, Source } from '../../backend/bindings';
+import { t } from '../../i18n';
 
 export interface Chosen {
   readonly key: number;

@@ -1,16 +1,16 @@
 // @vitest-environment jsdom
 import { afterEach, describe, expect, it } from 'vitest';
-import { Attached } from '../src/lib/attachments/attached.svelte';
-import { facts } from '../src/lib/attachments/facts';
-import { marked } from '../src/lib/attachments/marked';
-import { matching } from '../src/lib/attachments/resources';
-import { insert, isExport, isExportPath, LONG_TEXT, pasted } from '../src/lib/attachments/paste';
-import { Queue } from '../src/lib/app/queue.svelte';
-import { BackendError } from '../src/lib/backend/backend';
-import type { Attachment } from '../src/lib/backend/bindings';
-import { ChatState } from '../src/lib/state/chat.svelte';
-import { FakeBackend } from './fake-backend';
-import { STATS } from './fixtures';
+import { Attached } from './store.svelte';
+import { facts } from './file-summary';
+import { marked } from './highlight-range';
+import { matching } from './filter-resources';
+import { insert, isExport, isExportPath, LONG_TEXT, pasted } from './paste';
+import { Queue } from '../chat/message-queue.svelte';
+import { BackendError } from '../../backend/backend';
+import type { Attachment } from '../../backend/bindings';
+import { ChatState } from '../chat/store.svelte';
+import { FakeBackend } from '../../test/fake-backend';
+import { STATS } from '../../test/fixtures';
 
 const settled = () => new Promise((done) => setTimeout(done, 0));
 

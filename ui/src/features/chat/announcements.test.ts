@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { spoken } from '../src/lib/chat/announce';
+import { spoken } from './announcements';
 
 describe('spoken', () => {
   it.each<[string, boolean, string]>([

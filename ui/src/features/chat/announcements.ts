@@ -1,5 +1,5 @@
 /** What of a growing answer is read out: whole sentences, without the marks of Markdown. Pure. */
-import { t } from '../i18n';
+import { t } from '../../i18n';
 
 /** A sentence, a line. */
 const END = /[.!?…。！？](?=\s)|\n/g;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { partsOf, type Counted } from '../src/lib/chat/parts';
-import { ContextParts } from '../src/lib/state/context-parts.svelte';
-import { FakeBackend } from './fake-backend';
+import { partsOf, type Counted } from './context-segments';
+import { ContextParts } from './context-usage.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const counted = (over: Partial<Counted>): Counted => ({
   used: 300,

@@ -2,8 +2,8 @@
  * What a prompt consists of before the draft, counted by the application. Asked for when someone looks; an answer to an
  * older question is dropped.
  */
-import type { Backend } from '../backend/backend';
-import type { ContextParts as Counts, ConversationOptions } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { ContextParts as Counts, ConversationOptions } from '../../backend/bindings';
 
 export interface Asked {
   readonly conversation: string | null;

@@ -2,8 +2,8 @@
  * What in a draft a writer may not notice: characters that show nothing, and, in what was pasted, sentences
  * that are meant for a model. Asked for a moment after the last key.
  */
-import type { Backend } from '../backend/backend';
-import type { Finding } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { Finding } from '../../backend/bindings';
 
 const PAUSE_MS = 250;
 /** A text of such letters alone hides nothing. */

@@ -2,8 +2,13 @@
  * How many tokens sending the draft would cost, as the application counts it. Asked for a moment after the
  * last key, one question at a time; an answer to an older question is dropped.
  */
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type { Attachment, ConversationOptions, DraftCount, ErrorInfo } from '../backend/bindings';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type {
+  Attachment,
+  ConversationOptions,
+  DraftCount,
+  ErrorInfo,
+} from '../../backend/bindings';
 
 const PAUSE_MS = 150;
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DraftCountState } from '../src/lib/state/draft-count.svelte';
-import { FakeBackend } from './fake-backend';
+import { DraftCountState } from './draft-tokens.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const counted = (tokens: number) => ({
   tokens,

@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { hitsIn, MOST_HITS, rangesIn } from '../src/lib/chat/find';
+import { hitsIn, MOST_HITS, rangesIn } from './find-in-chat';
 
 const message = (id: string, text: string, role = 'user') => ({ id, text, role });
 

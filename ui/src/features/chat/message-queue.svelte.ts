@@ -4,8 +4,8 @@
  * long as this window or tab lives, those of a temporary chat for as long as it is open.
  */
 import { SvelteMap } from 'svelte/reactivity';
-import type { Attachment } from '../backend/bindings';
-import { TEMPORARY } from '../state/temporary';
+import type { Attachment } from '../../backend/bindings';
+import { TEMPORARY } from './temporary-chat';
 
 export interface Waiting {
   readonly id: number;

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MOST_QUEUED, Queue } from '../src/lib/app/queue.svelte';
-import { Selection } from '../src/lib/app/selection.svelte';
-import { lastCode } from '../src/lib/app/commands';
-import { without } from '../src/lib/shared/hidden';
-import { TEMPORARY } from '../src/lib/state/temporary';
+import { MOST_QUEUED, Queue } from './message-queue.svelte';
+import { Selection } from '../conversations/selection.svelte';
+import { lastCode } from '../../app/commands';
+import { without } from '../../shared/hidden-characters';
+import { TEMPORARY } from './temporary-chat';
 
 describe('Queue', () => {
   beforeEach(() => sessionStorage.clear());

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelEntry, ModelSkills, SettingRow } from '../src/lib/backend/bindings';
-import { choicesFor, NOTHING, onceOf, onceSaid } from '../src/lib/chat/once';
-import { skillsOf } from '../src/lib/models/facts';
-import { numberRows } from '../src/lib/options/number-rows';
-import { serverSaid } from '../src/lib/settings/server';
+import type { ModelEntry, ModelSkills, SettingRow } from '../../backend/bindings';
+import { choicesFor, NOTHING, onceOf, onceSaid } from './one-off-options';
+import { skillsOf } from '../models/model-summary';
+import { numberRows } from '../options/number-rows';
+import { serverSaid } from '../server/server-status';
 
 const row = (key: string, label: string, kind: SettingRow['kind'], value: unknown) =>
   ({ key, label, help: '', section: '', group: '', kind, value, default: value }) as SettingRow;

@@ -1,6 +1,6 @@
 /** What one answer is asked for otherwise than the others of its chat. */
-import type { DraftCount, ModelSkills, Once, SettingRow } from '../backend/bindings';
-import { spoken } from '../i18n';
+import type { DraftCount, ModelSkills, Once, SettingRow } from '../../backend/bindings';
+import { spoken } from '../../i18n';
 
 export const NOTHING: Once = {
   temperature: null,

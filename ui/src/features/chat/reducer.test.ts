@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { TurnEvent, TurnEventKind } from '../src/lib/backend/bindings';
-import { fold, isOver, newTurn } from '../src/lib/state/fold';
-import { STATS } from './fixtures';
+import type { TurnEvent, TurnEventKind } from '../../backend/bindings';
+import { fold, isOver, newTurn } from './reducer';
+import { STATS } from '../../test/fixtures';
 
 const KINDS: TurnEventKind[] = [
   { type: 'queued', position: 1 },

@@ -9,7 +9,7 @@ import type {
   TurnEvent,
   TurnEventKind,
   TurnStats,
-} from '../backend/bindings';
+} from '../../backend/bindings';
 
 export type Phase =
   | 'waiting'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Heights, rangeOf } from '../src/lib/chat/heights';
-import { guessPx } from '../src/lib/chat/guess';
+import { Heights, rangeOf } from './row-heights';
+import { guessPx } from './estimate-height';
 
 function list(count: number, guess = 100): Heights {
   const heights = new Heights();

@@ -1,6 +1,6 @@
 /** A message on its way to the application. */
-import type { Backend } from '../backend/backend';
-import type { Attachment, SendArgs, TurnStarted } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { Attachment, SendArgs, TurnStarted } from '../../backend/bindings';
 
 /** What goes with a message. What a chat has of its own goes with its first one. */
 export type Extra = Pick<SendArgs, 'options' | 'compression'> & { files?: readonly Attachment[] };

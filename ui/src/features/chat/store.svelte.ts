@@ -2,15 +2,15 @@
  * The conversation on screen: its messages, and the turn that is answering in it. The turn belongs to
  * the application: leaving only ends the watch, and coming back replays what was missed.
  */
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type * as api from '../backend/bindings';
-import { callOf, stop, ToldCalls } from './calls';
-import { send, type Extra } from './sending';
-import { isOver, newTurn, type LiveTurn } from './fold';
-import { answered, ask, calls, leaveCalls, TEMPORARY, upTo } from './temporary';
-import type { Asking, Begun } from './temporary';
-import { withLive } from './transcript';
-import { watchedIn, watchToEnd, type ChatHooks } from './watch';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type * as api from '../../backend/bindings';
+import { callOf, stop, ToldCalls } from './tool-calls';
+import { send, type Extra } from './send-message';
+import { isOver, newTurn, type LiveTurn } from './reducer';
+import { answered, ask, calls, leaveCalls, TEMPORARY, upTo } from './temporary-chat';
+import type { Asking, Begun } from './temporary-chat';
+import { withLive } from './turn-overlay';
+import { watchedIn, watchToEnd, type ChatHooks } from './watch-turn';
 
 export class ChatState {
   /** Null: a chat that has no message yet. */

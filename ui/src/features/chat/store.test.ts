@@ -1,10 +1,10 @@
 import { flushSync } from 'svelte';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { TurnEventKind } from '../src/lib/backend/bindings';
-import { BackendError } from '../src/lib/backend/backend';
-import { ChatState } from '../src/lib/state/chat.svelte';
-import { FakeBackend } from './fake-backend';
-import { STATS, conversation, message } from './fixtures';
+import type { TurnEventKind } from '../../backend/bindings';
+import { BackendError } from '../../backend/backend';
+import { ChatState } from './store.svelte';
+import { FakeBackend } from '../../test/fake-backend';
+import { STATS, conversation, message } from '../../test/fixtures';
 
 const user = message({ id: 'u', role: 'user', text: 'Hello' });
 const writing = message({ id: 'a', parent: 'u', state: 'streaming' });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent, Finish, ToolCall, ToolRunState } from '../src/lib/backend/bindings';
-import { ChatState } from '../src/lib/state/chat.svelte';
-import { TEMPORARY } from '../src/lib/state/temporary';
-import { FakeBackend } from './fake-backend';
-import { STATS } from './fixtures';
+import type { AppEvent, Finish, ToolCall, ToolRunState } from '../../backend/bindings';
+import { ChatState } from './store.svelte';
+import { TEMPORARY } from './temporary-chat';
+import { FakeBackend } from '../../test/fake-backend';
+import { STATS } from '../../test/fixtures';
 
 const settled = () => new Promise((done) => setTimeout(done, 0));
 

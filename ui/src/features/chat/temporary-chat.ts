@@ -1,8 +1,8 @@
 /** Messages of a chat that is kept nowhere: made here, since nobody else has them. */
-import type { Backend } from '../backend/backend';
-import type { Attachment, ConversationOptions, Message, TurnStarted } from '../backend/bindings';
-import { callOf } from './calls';
-import type { LiveTurn } from './fold';
+import type { Backend } from '../../backend/backend';
+import type { Attachment, ConversationOptions, Message, TurnStarted } from '../../backend/bindings';
+import { callOf } from './tool-calls';
+import type { LiveTurn } from './reducer';
 
 /** What such a chat goes by in the window: there is one at most. */
 export const TEMPORARY = 'temporary';

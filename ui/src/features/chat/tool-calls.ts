@@ -1,7 +1,13 @@
 /** What was told of calls of tools, laid over messages that were fetched. */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, Conversation, Message, ToolCall, ToolRunState } from '../backend/bindings';
-import { isOver, type LiveTurn } from './fold';
+import type { Backend } from '../../backend/backend';
+import type {
+  AppEvent,
+  Conversation,
+  Message,
+  ToolCall,
+  ToolRunState,
+} from '../../backend/bindings';
+import { isOver, type LiveTurn } from './reducer';
 
 export class ToldCalls {
   /** Turns that answer what calls brought, by the message with the calls. */

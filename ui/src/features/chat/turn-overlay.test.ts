@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { newTurn } from '../src/lib/state/fold';
-import { withLive } from '../src/lib/state/transcript';
-import { STATS, message } from './fixtures';
+import { newTurn } from './reducer';
+import { withLive } from './turn-overlay';
+import { STATS, message } from '../../test/fixtures';
 
 const user = message({ id: 'u', role: 'user', text: 'Hello' });
 const stored = message({ id: 'm', state: 'streaming', text: 'Good d' });

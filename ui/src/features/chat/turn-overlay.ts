@@ -1,6 +1,6 @@
 /** What the stored messages look like with a running turn laid over them. Pure. */
-import type { Message, MessageState } from '../backend/bindings';
-import type { LiveTurn } from './fold';
+import type { Message, MessageState } from '../../backend/bindings';
+import type { LiveTurn } from './reducer';
 
 export function withLive(messages: readonly Message[], live: LiveTurn | null): readonly Message[] {
   if (live === null) return messages;

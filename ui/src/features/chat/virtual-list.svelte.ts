@@ -3,7 +3,7 @@
  * view that turn out higher or lower than guessed move nothing that is being read.
  */
 import type { Attachment } from 'svelte/attachments';
-import { Heights, rangeOf, type RowKey } from './heights';
+import { Heights, rangeOf, type RowKey } from './row-heights';
 
 /** Beyond the view so much is drawn too, in views. */
 const BEYOND = 1;

@@ -1,8 +1,8 @@
 /** Follows a turn to its end, however often the stream to it breaks. */
-import { BackendError, asErrorInfo, type Backend } from '../backend/backend';
-import type { TurnEvent } from '../backend/bindings';
-import { delay } from './delay';
-import { fold, isOver, type LiveTurn } from './fold';
+import { BackendError, asErrorInfo, type Backend } from '../../backend/backend';
+import type { TurnEvent } from '../../backend/bindings';
+import { delay } from '../../shared/delay';
+import { fold, isOver, type LiveTurn } from './reducer';
 
 /** The application no longer has the events of this turn. */
 const UNKNOWN_TURN = 'turn.unknown';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groupByDate } from '../src/lib/state/group';
+import { groupByDate } from './date-groups';
 
 const at = (text: string) => new Date(text).getTime();
 // A Saturday; the week began on Monday the 16th.

@@ -1,5 +1,5 @@
 /** Conversations by the day of their last change, as a person would say it. */
-import type { ConversationSummary, Folder } from '../backend/bindings';
+import type { ConversationSummary, Folder } from '../../backend/bindings';
 import { treeOf, type FolderNode } from './folder-tree';
 
 export type GroupName = 'today' | 'yesterday' | 'week' | 'month' | 'older';

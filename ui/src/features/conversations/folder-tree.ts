@@ -1,5 +1,5 @@
 /** Folders as they lie in one another. */
-import type { Folder } from '../backend/bindings';
+import type { Folder } from '../../backend/bindings';
 
 /** As in the application: deeper ones are refused there. */
 export const MOST_LEVELS = 5;

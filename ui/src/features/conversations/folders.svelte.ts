@@ -1,6 +1,6 @@
 /** The folders that conversations and other folders lie in, as the application said last. */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, Folder } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { AppEvent, Folder } from '../../backend/bindings';
 import { treeOf } from './folder-tree';
 
 export class FoldersState {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Folder } from '../src/lib/backend/bindings';
+import type { Folder } from '../../backend/bindings';
 import {
   flatten,
   heightOf,
@@ -8,10 +8,10 @@ import {
   placesFor,
   treeOf,
   type FolderNode,
-} from '../src/lib/state/folder-tree';
-import { FoldersState } from '../src/lib/state/folders.svelte';
-import { arrived, carriedFolder, carries, carry, carryFolder } from '../src/lib/sidebar/drag';
-import { FakeBackend } from './fake-backend';
+} from './folder-tree';
+import { FoldersState } from './folders.svelte';
+import { arrived, carriedFolder, carries, carry, carryFolder } from './drag-and-drop';
+import { FakeBackend } from '../../test/fake-backend';
 
 /** `a`, `b in a`, … */
 const folders = (text: string): Folder[] =>

@@ -2,8 +2,8 @@
  * Looking for words in every message. Asked for a moment after the last key; an answer to an older question is
  * dropped.
  */
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type { ErrorInfo, SearchResult } from '../backend/bindings';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type { ErrorInfo, SearchResult } from '../../backend/bindings';
 
 const PAUSE_MS = 120;
 

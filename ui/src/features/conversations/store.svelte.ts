@@ -1,6 +1,6 @@
 /** The list of conversations: what the application said last, newest first. */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, ConversationOptions, ConversationSummary } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { AppEvent, ConversationOptions, ConversationSummary } from '../../backend/bindings';
 
 export class ConversationsState {
   list = $state.raw<readonly ConversationSummary[]>([]);

@@ -1,7 +1,7 @@
 /** What a download says of itself. */
-import type { Download } from '../backend/bindings';
-import { bytes, bytesOf, duration, percent } from '../shared/format';
-import { dotted, t, told, toldInLine } from '../i18n';
+import type { Download } from '../../backend/bindings';
+import { bytes, bytesOf, duration, percent } from '../../shared/format';
+import { dotted, t, told, toldInLine } from '../../i18n';
 
 const far = ({ bytes: done, total }: Download): string => bytesOf(done, total);
 

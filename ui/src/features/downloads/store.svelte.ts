@@ -1,6 +1,6 @@
 /** What is being fetched, as the application said last. */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, Download } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { AppEvent, Download } from '../../backend/bindings';
 
 export class DownloadsState {
   /** Oldest first: as they queue. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Download, DownloadState } from '../src/lib/backend/bindings';
-import { fractionOf, nameOf, statusOf } from '../src/lib/models/downloading';
-import { DownloadsState } from '../src/lib/state/downloads.svelte';
-import { FakeBackend } from './fake-backend';
+import type { Download, DownloadState } from '../../backend/bindings';
+import { fractionOf, nameOf, statusOf } from './download-status';
+import { DownloadsState } from './store.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const GB = 1e9;
 const error = { code: 'x', message: 'The disk is full.', remedy: 'Make room.' };

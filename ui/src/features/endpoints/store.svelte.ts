@@ -1,12 +1,12 @@
 /** Other servers that answer, as the application said last. */
-import { asErrorInfo, type Backend } from '../backend/backend';
+import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
   ConnectionInfo,
   EndpointAddArgs,
   EndpointInfo,
   EndpointUpdateArgs,
   ErrorInfo,
-} from '../backend/bindings';
+} from '../../backend/bindings';
 
 /** Of the newest connections. */
 const SHOWN = 200;

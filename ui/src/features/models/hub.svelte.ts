@@ -2,7 +2,7 @@
  * Models that are elsewhere: the catalogue and what the hub has. Asked for a moment after the last key; an answer to
  * an older question is dropped. Nothing is asked before the page is looked at.
  */
-import { asErrorInfo, type Backend } from '../backend/backend';
+import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
   ErrorInfo,
   HubFile,
@@ -12,7 +12,7 @@ import type {
   HubToken,
   ModelFit,
   Recommendation,
-} from '../backend/bindings';
+} from '../../backend/bindings';
 
 const PAUSE_MS = 300;
 

@@ -1,9 +1,9 @@
 import { beforeEach, afterEach, describe, expect, it, vi } from 'vitest';
-import { BackendError } from '../src/lib/backend/backend';
-import type { HubModel } from '../src/lib/backend/bindings';
-import { groupsOf } from '../src/lib/models/facts';
-import { HubState } from '../src/lib/state/hub.svelte';
-import { FakeBackend } from './fake-backend';
+import { BackendError } from '../../backend/backend';
+import type { HubModel } from '../../backend/bindings';
+import { groupsOf } from './model-summary';
+import { HubState } from './hub.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const model = (repository: string): HubModel => ({
   repository,

@@ -1,5 +1,5 @@
 /** The library's housekeeping: folders that are looked through, what models take on disk, what can be had back. */
-import type { Backend } from '../backend/backend';
+import type { Backend } from '../../backend/backend';
 import type {
   AppEvent,
   ImportHow,
@@ -8,7 +8,7 @@ import type {
   ModelEntry,
   ModelFolder,
   RemovedModel,
-} from '../backend/bindings';
+} from '../../backend/bindings';
 
 export class LibraryState {
   folders = $state.raw<readonly ModelFolder[]>([]);

@@ -1,7 +1,7 @@
 /** What is worth saying of a model in one line, and where it stands in lists. */
-import type { ModelEntry, ModelSource } from '../backend/bindings';
-import { bytes, contextLength, parameters } from '../shared/format';
-import { t } from '../i18n';
+import type { ModelEntry, ModelSource } from '../../backend/bindings';
+import { bytes, contextLength, parameters } from '../../shared/format';
+import { t } from '../../i18n';
 
 type Facts = Pick<ModelEntry, 'parameters' | 'dtype' | 'bytes' | 'context_length'>;
 

@@ -1,6 +1,6 @@
 /** The library of models, and the adding of one. */
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type { AppEvent, ErrorInfo, ModelEntry } from '../backend/bindings';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type { AppEvent, ErrorInfo, ModelEntry } from '../../backend/bindings';
 
 export class ModelsState {
   list = $state.raw<readonly ModelEntry[]>([]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelEntry } from '../src/lib/backend/bindings';
-import { groupsOf } from '../src/lib/models/facts';
-import { ModelsState } from '../src/lib/state/models.svelte';
-import { FakeBackend } from './fake-backend';
+import type { ModelEntry } from '../../backend/bindings';
+import { groupsOf } from './model-summary';
+import { ModelsState } from './store.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const entry = (id: string, state: ModelEntry['state']): ModelEntry => ({ id, state }) as ModelEntry;
 

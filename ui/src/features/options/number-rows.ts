@@ -1,6 +1,6 @@
 /** Settings of numbers as fields that may stay empty. */
-import type { SettingRow } from '../backend/bindings';
-import { spoken } from '../i18n';
+import type { SettingRow } from '../../backend/bindings';
+import { spoken } from '../../i18n';
 
 export interface NumberRow<K extends string> {
   readonly key: K;

@@ -1,6 +1,6 @@
 /** The presets, by name, as the application said last. */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, ConversationOptions, FoldStrategy, Preset } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { AppEvent, ConversationOptions, FoldStrategy, Preset } from '../../backend/bindings';
 
 /** What a conversation has of its own. */
 export interface Own {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Preset } from '../src/lib/backend/bindings';
-import { NOTHING, PresetsState, same } from '../src/lib/state/presets.svelte';
-import { OwnOptions } from '../src/lib/app/own.svelte';
-import { ChatState } from '../src/lib/state/chat.svelte';
-import { FakeBackend } from './fake-backend';
+import type { Preset } from '../../backend/bindings';
+import { NOTHING, PresetsState, same } from './presets.svelte';
+import { OwnOptions } from '../../app/conversation-options.svelte';
+import { ChatState } from '../chat/store.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const preset = (id: string, name: string, temperature: number | null = null): Preset => ({
   id,

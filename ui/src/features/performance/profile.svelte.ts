@@ -2,8 +2,8 @@
  * Where the time of answers goes: measured only while it is switched on, and asked for only then. What is shown is of the
  * last answer that was measured.
  */
-import type { Backend } from '../backend/backend';
-import type { ProfileInfo } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { ProfileInfo } from '../../backend/bindings';
 
 export class ProfileState {
   info = $state.raw<ProfileInfo | null>(null);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { ProfileInfo } from '../src/lib/backend/bindings';
-import { millis } from '../src/lib/shared/format';
-import { ProfileState } from '../src/lib/state/profile.svelte';
-import { FakeBackend } from './fake-backend';
+import type { ProfileInfo } from '../../backend/bindings';
+import { millis } from '../../shared/format';
+import { ProfileState } from './profile.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const OFF: ProfileInfo = { is_on: false, answer: null };
 const MEASURED: ProfileInfo = {

@@ -3,9 +3,9 @@
  * of memory and disk. Speeds are read off the events of the turn that is watched; the rest is asked for only
  * while someone looks and something happens.
  */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, KvInfo, MemoryInfo, TurnStats } from '../backend/bindings';
-import { isOver, type LiveTurn } from './fold';
+import type { Backend } from '../../backend/backend';
+import type { AppEvent, KvInfo, MemoryInfo, TurnStats } from '../../backend/bindings';
+import { isOver, type LiveTurn } from '../chat/reducer';
 
 /** A point of a curve stands for at least so much time. */
 const POINT_MS = 250;

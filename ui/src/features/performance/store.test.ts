@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { InstrumentsState } from '../src/lib/state/instruments.svelte';
-import { newTurn } from '../src/lib/state/fold';
-import { FakeBackend } from './fake-backend';
+import { InstrumentsState } from './store.svelte';
+import { newTurn } from '../chat/reducer';
+import { FakeBackend } from '../../test/fake-backend';
 
 describe('InstrumentsState', () => {
   it('reads speeds off a turn, each at its own time', () => {

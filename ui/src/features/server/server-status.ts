@@ -1,6 +1,6 @@
 /** What is to be said of the local server. */
-import type { ServerState } from '../backend/bindings';
-import { t } from '../i18n';
+import type { ServerState } from '../../backend/bindings';
+import { t } from '../../i18n';
 
 /** As they are typed: no groups of thousands. */
 const ports = (list: readonly number[]): string => list.join(', ');

@@ -1,6 +1,6 @@
 /** The local server beside the window: whether it listens. Asked for when someone may look, never by the clock. */
-import type { Backend } from '../backend/backend';
-import type { ServerState } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { ServerState } from '../../backend/bindings';
 
 export class LocalServer {
   /** Null: not asked for yet, or nobody says. */

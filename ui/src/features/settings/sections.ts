@@ -1,7 +1,7 @@
 /** The sections of the settings page: those that rows name, those that have a panel of their own, in one order. */
-import type { SettingRow } from '../backend/bindings';
-import type { IconName } from '../shared/icons';
-import { t } from '../i18n';
+import type { SettingRow } from '../../backend/bindings';
+import type { IconName } from '../../shared/icons';
+import { t } from '../../i18n';
 
 /** Sections are named in English by the application; `key` is what the page calls them. */
 interface Section {

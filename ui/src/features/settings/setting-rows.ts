@@ -1,5 +1,5 @@
 /** Rows of settings: the finding of one, and whether it is as it came. */
-import type { SettingRow } from '../backend/bindings';
+import type { SettingRow } from '../../backend/bindings';
 import { groupName, sectionName } from './sections';
 
 /** The rows that hold every word of `query`, in the page's language or by the names of places. */

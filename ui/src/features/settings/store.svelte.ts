@@ -1,6 +1,6 @@
 /** The settings as rows; every control in the page is made from one. */
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type { AppEvent, ErrorInfo, SettingRow } from '../backend/bindings';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type { AppEvent, ErrorInfo, SettingRow } from '../../backend/bindings';
 
 export class SettingsState {
   readonly #backend: Backend;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { BackendError } from '../src/lib/backend/backend';
-import type { SettingRow } from '../src/lib/backend/bindings';
-import { changedOf, findRows, isDefault } from '../src/lib/settings/rows';
-import { groupsOf, sectionsOf } from '../src/lib/settings/sections';
-import { SettingsState } from '../src/lib/state/settings.svelte';
-import { FakeBackend } from './fake-backend';
+import { BackendError } from '../../backend/backend';
+import type { SettingRow } from '../../backend/bindings';
+import { changedOf, findRows, isDefault } from './setting-rows';
+import { groupsOf, sectionsOf } from './sections';
+import { SettingsState } from './store.svelte';
+import { FakeBackend } from '../../test/fake-backend';
 
 const row = (key: string, over: Partial<SettingRow> = {}): SettingRow => ({
   key,

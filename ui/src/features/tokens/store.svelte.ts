@@ -1,6 +1,6 @@
 /** An answer looked at token by token: what the model might have written instead. */
-import { asErrorInfo, type Backend } from '../backend/backend';
-import type { ErrorInfo, Looked } from '../backend/bindings';
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type { ErrorInfo, Looked } from '../../backend/bindings';
 
 export class LookState {
   /** The answer that is looked at. */

@@ -1,5 +1,5 @@
 /** Questions that servers of tools have words for, and which of them a draft asks for. */
-import type { ToolPrompt } from '../backend/bindings';
+import type { ToolPrompt } from '../../backend/bindings';
 
 export interface OfferedPrompt {
   /** Id and name of its server. */

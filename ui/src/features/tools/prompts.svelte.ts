@@ -1,7 +1,7 @@
 /** Prompts of the servers of tools that are switched on, as they were listed last. */
-import type { Backend } from '../backend/backend';
-import type { ToolServerInfo } from '../backend/bindings';
-import type { OfferedPrompt } from '../tools/prompts';
+import type { Backend } from '../../backend/backend';
+import type { ToolServerInfo } from '../../backend/bindings';
+import type { OfferedPrompt } from './match-prompts';
 
 export class PromptsState {
   list = $state.raw<readonly OfferedPrompt[]>([]);

@@ -1,5 +1,5 @@
 /** Servers of tools, as the application said last. */
-import { asErrorInfo, type Backend } from '../backend/backend';
+import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
   AppEvent,
   ErrorInfo,
@@ -9,7 +9,7 @@ import type {
   ToolServerSpec,
   ToolServersImported,
   ToolServerUpdateArgs,
-} from '../backend/bindings';
+} from '../../backend/bindings';
 
 export class ToolsState {
   list = $state.raw<readonly ToolServerInfo[]>([]);

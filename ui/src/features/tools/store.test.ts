@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AppEvent, ToolCall, ToolRunState } from '../src/lib/backend/bindings';
-import { ChatState } from '../src/lib/state/chat.svelte';
-import { pairs, words } from '../src/lib/tools/spec';
-import { FakeBackend } from './fake-backend';
-import { STATS, conversation, message } from './fixtures';
+import type { AppEvent, ToolCall, ToolRunState } from '../../backend/bindings';
+import { ChatState } from '../chat/store.svelte';
+import { pairs, words } from './parse-spec';
+import { FakeBackend } from '../../test/fake-backend';
+import { STATS, conversation, message } from '../../test/fixtures';
 
 describe('what is typed into the form', () => {
   it('reads a command line', () => {

@@ -1,6 +1,6 @@
 /** What lies in the trash, as the application said last. */
-import type { Backend } from '../backend/backend';
-import type { AppEvent, ConversationSummary } from '../backend/bindings';
+import type { Backend } from '../../backend/backend';
+import type { AppEvent, ConversationSummary } from '../../backend/bindings';
 
 export class TrashState {
   list = $state.raw<readonly ConversationSummary[]>([]);
