@@ -1,5 +1,5 @@
-//! The CPU backend: a worker team, kernels of one instruction-set level, quantised activations. Steps are the fused
-//! ones of `plan::fuse`; small ones run on the caller alone, as waking the team costs more than they do.
+//! The CPU backend: a worker pool, kernels of one instruction-set level, quantised activations. Steps are the fused
+//! ones of `plan::fuse`; small ones run on the caller alone, as waking the pool costs more than they do.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,31 +8,30 @@ use std::sync::Arc;
 use weights::TensorView;
 
 pub mod arena;
-mod attend;
+mod attention;
+pub mod disjoint_slices;
 mod experts;
-pub mod halves;
-mod inputs;
 pub mod isa;
 pub mod kv;
+mod matmul_jobs;
 pub mod memory;
 mod pager;
-mod products;
+mod quantized_activations;
 mod recurrent;
 mod rows;
 pub mod states;
-pub mod team;
-pub mod tile;
+pub mod thread_pool;
 
-use attend::Attend;
-pub(crate) use attend::partial_bytes;
-pub use attend::shared_attention_bytes;
-use experts::ExpertProducts;
+use attention::CpuAttention;
+pub(crate) use attention::partial_bytes;
+pub use attention::shared_attention_bytes;
+use experts::ExpertMatMulJobs;
 use isa::IsaLevel;
-use memory::Memory;
+use matmul_jobs::MatMulJobs;
+use memory::HostMemory;
 use pager::Pager;
 pub use pager::Resident;
-use products::Products;
-use team::Team;
+use thread_pool::ThreadPool;
 
 use crate::backend::{Backend, BackendKind, Retain};
 use crate::error::KernelError;
@@ -63,28 +62,28 @@ pub struct CpuOptions {
 /// All cores of this machine, or as many as asked for.
 pub struct Cpu {
     kernels: Kernels,
-    team: Team,
+    pool: ThreadPool,
     few_threads: usize,
     resident: Option<Resident>,
     interrupt: Option<Interrupt>,
-    state: Option<State>,
+    state: Option<PreparedGraph>,
 }
 
 /// What `prepare` makes for one graph.
-struct State {
-    memory: Memory,
-    products: Products,
-    experts: ExpertProducts,
-    attend: Attend,
+struct PreparedGraph {
+    memory: HostMemory,
+    products: MatMulJobs,
+    experts: ExpertMatMulJobs,
+    attend: CpuAttention,
     /// where not all weights may stay in memory
     pager: Option<Pager>,
 }
 
 /// What a step needs beside its own operands.
-struct Context<'a> {
+struct StepContext<'a> {
     kernels: &'a Kernels,
-    team: &'a mut Team,
-    memory: &'a mut Memory,
+    pool: &'a mut ThreadPool,
+    memory: &'a mut HostMemory,
     batch: &'a Batch<'a>,
 }
 
@@ -95,12 +94,13 @@ impl Cpu {
             Some(level) => IsaLevel::select(Some(level.name()))?,
             None => IsaLevel::from_env()?,
         };
-        let available = || std::thread::available_parallelism().map_or(1, usize::from).min(team::MAX_THREADS);
-        let team = Team::bound(options.threads.unwrap_or_else(available), &options.cpus)?;
-        let few_threads = options.few_threads.unwrap_or(usize::MAX).clamp(1, team.n_threads());
+        let available =
+            || std::thread::available_parallelism().map_or(1, usize::from).min(thread_pool::MAX_THREADS);
+        let pool = ThreadPool::with_affinity(options.threads.unwrap_or_else(available), &options.cpus)?;
+        let few_threads = options.few_threads.unwrap_or(usize::MAX).clamp(1, pool.n_threads());
         Ok(Self {
             kernels: Kernels::at(level),
-            team,
+            pool,
             few_threads,
             resident: options.resident,
             interrupt: None,
@@ -113,7 +113,7 @@ impl Cpu {
     pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
         Ok(Self {
             kernels,
-            team: Team::new(n_threads)?,
+            pool: ThreadPool::new(n_threads)?,
             few_threads: n_threads,
             resident: None,
             interrupt: None,
@@ -126,14 +126,14 @@ impl Cpu {
     }
 
     pub fn n_threads(&self) -> usize {
-        self.team.n_threads()
+        self.pool.n_threads()
     }
 
-    fn prepared(&self) -> &State {
+    fn prepared(&self) -> &PreparedGraph {
         self.state.as_ref().expect("the executor prepares a backend before it reads from it")
     }
 
-    fn prepared_mut(&mut self) -> &mut State {
+    fn prepared_mut(&mut self) -> &mut PreparedGraph {
         self.state.as_mut().expect("the executor prepares a backend before it runs it")
     }
 }
@@ -144,7 +144,7 @@ impl Backend for Cpu {
     }
 
     fn describe(&self) -> String {
-        let n = self.team.n_threads();
+        let n = self.pool.n_threads();
         format!("cpu {}, {n} thread{}", self.kernels.level, if n == 1 { "" } else { "s" })
     }
 
@@ -159,12 +159,12 @@ impl Backend for Cpu {
         capacity: Capacity,
         retain: Retain,
     ) -> Result<(), KernelError> {
-        let n_threads = self.team.n_threads();
-        self.state = Some(State {
-            memory: Memory::new(graph, device, capacity, retain, Fusion::Full)?,
-            products: Products::new(graph, device, &capacity, retain, self.kernels.level, n_threads)?,
-            experts: ExpertProducts::new(graph, device, &capacity, self.kernels.level, n_threads)?,
-            attend: Attend::new(graph, device, &capacity, n_threads)?,
+        let n_threads = self.pool.n_threads();
+        self.state = Some(PreparedGraph {
+            memory: HostMemory::new(graph, device, capacity, retain, Fusion::Full)?,
+            products: MatMulJobs::new(graph, device, &capacity, retain, self.kernels.level, n_threads)?,
+            experts: ExpertMatMulJobs::new(graph, device, &capacity, self.kernels.level, n_threads)?,
+            attend: CpuAttention::new(graph, device, &capacity, n_threads)?,
             pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
         });
         Ok(())
@@ -182,8 +182,8 @@ impl Backend for Cpu {
         mut observer: Option<Observer>,
     ) -> Result<(), KernelError> {
         let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
-        let few = batch.n_rows() <= inputs::FEW;
-        self.team.use_at_most(if few { self.few_threads } else { self.team.n_threads() });
+        let few = batch.n_rows() <= quantized_activations::MEMORY_BOUND_MAX_TOKENS;
+        self.pool.set_max_threads(if few { self.few_threads } else { self.pool.n_threads() });
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
         for step in &*steps {
@@ -194,7 +194,7 @@ impl Backend for Cpu {
             if let Some(pager) = &mut state.pager {
                 pager.before(step);
             }
-            run_step(&self.kernels, &mut self.team, state, batch, &graph, step).map_err(|message| {
+            run_step(&self.kernels, &mut self.pool, state, batch, &graph, step).map_err(|message| {
                 KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
             })?;
             if let Some(pager) = &mut state.pager {
@@ -229,7 +229,7 @@ impl Backend for Cpu {
     }
 
     fn kv_let_go(&mut self, page: u32) {
-        self.prepared_mut().memory.kv.let_go(page);
+        self.prepared_mut().memory.kv.release_page(page);
     }
 
     fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
@@ -255,21 +255,21 @@ impl Backend for Cpu {
 /// One step over all rows of the batch. Errors: the message of a panic inside a kernel.
 fn run_step(
     kernels: &Kernels,
-    team: &mut Team,
-    state: &mut State,
+    pool: &mut ThreadPool,
+    state: &mut PreparedGraph,
     batch: &Batch,
     graph: &Graph,
     step: &Step,
 ) -> Result<(), String> {
-    let State { memory, products, experts, attend, .. } = state;
-    let cx = &mut Context { kernels, team, memory, batch };
+    let PreparedGraph { memory, products, experts, attend, .. } = state;
+    let cx = &mut StepContext { kernels, pool, memory, batch };
     let i = match step {
         Step::Node(i) => *i,
         Step::AddNorm { before: None, add, norm } => return rows::add_norm(cx, graph, *add, *norm),
         // of cards
         Step::AddNorm { before: Some(_), .. } | Step::Rotate { .. } => {
             let mut nodes = step.nodes().into_iter();
-            return nodes.try_for_each(|i| run_step(kernels, team, state, batch, graph, &Step::Node(i)));
+            return nodes.try_for_each(|i| run_step(kernels, pool, state, batch, graph, &Step::Node(i)));
         }
         Step::MatMuls { nodes, glu } => return products.run(cx, graph, nodes, *glu),
         Step::Experts { nodes, glu } => return experts.run(cx, graph, nodes, *glu),

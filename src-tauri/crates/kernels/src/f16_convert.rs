@@ -4,17 +4,17 @@
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
-use super::isa::Levels;
+use crate::cpu::isa::Levels;
 
 /// Both directions at one level; slices of one length.
 #[derive(Clone, Copy)]
-pub struct Halves {
+pub struct F16Convert {
     pub to_f32: fn(&[u16], &mut [f32]),
     pub from_f32: fn(&[f32], &mut [u16]),
 }
 
 /// Largest finite f16.
-const MAX: f32 = 65504.0;
+const MAX_F16: f32 = 65504.0;
 
 fn to_f32(x: &[u16], out: &mut [f32]) {
     x.reinterpret_cast::<f16>().convert_to_f32_slice(out);
@@ -22,26 +22,26 @@ fn to_f32(x: &[u16], out: &mut [f32]) {
 
 fn from_f32(x: &[f32], out: &mut [u16]) {
     for (out, x) in out.iter_mut().zip(x) {
-        *out = f16::from_f32(x.clamp(-MAX, MAX)).to_bits();
+        *out = f16::from_f32(x.clamp(-MAX_F16, MAX_F16)).to_bits();
     }
 }
 
-const PORTABLE: Halves = Halves { to_f32, from_f32 };
+const PORTABLE: F16Convert = F16Convert { to_f32, from_f32 };
 
 #[cfg(target_arch = "x86_64")]
-pub static HALVES: Levels<Halves> =
+pub static F16_CONVERT: Levels<F16Convert> =
     Levels { portable: PORTABLE, avx2: f16c::F16C, avx512: f16c::F16C, neon: PORTABLE };
 #[cfg(not(target_arch = "x86_64"))]
-pub static HALVES: Levels<Halves> =
+pub static F16_CONVERT: Levels<F16Convert> =
     Levels { portable: PORTABLE, avx2: PORTABLE, avx512: PORTABLE, neon: PORTABLE };
 
 #[cfg(target_arch = "x86_64")]
 mod f16c {
     use std::arch::x86_64::*;
 
-    use super::{Halves, MAX};
+    use super::{F16Convert, MAX_F16};
 
-    pub const F16C: Halves = Halves { to_f32, from_f32 };
+    pub const F16C: F16Convert = F16Convert { to_f32, from_f32 };
 
     fn to_f32(x: &[u16], out: &mut [f32]) {
         // SAFETY: in the table only for levels whose `is_present` includes F16C and AVX.
@@ -71,7 +71,7 @@ mod f16c {
     fn from_f32_f16c(x: &[f32], out: &mut [u16]) {
         assert_eq!(x.len(), out.len());
         let whole = x.len() / 8 * 8;
-        let (low, high) = (_mm256_set1_ps(-MAX), _mm256_set1_ps(MAX));
+        let (low, high) = (_mm256_set1_ps(-MAX_F16), _mm256_set1_ps(MAX_F16));
         for i in (0..whole).step_by(8) {
             // SAFETY: i + 8 ≤ len of both slices. NaN as second operand of min and max is kept.
             unsafe {
@@ -87,14 +87,14 @@ mod f16c {
 
 #[cfg(test)]
 mod tests {
-    use super::HALVES;
+    use super::F16_CONVERT;
     use crate::cpu::isa::IsaLevel;
 
     #[test]
     fn every_half_survives_the_round_trip_and_large_values_saturate() {
         let bits: Vec<u16> = (0..=u16::MAX).collect();
         for level in IsaLevel::present() {
-            let halves = HALVES.at(level);
+            let halves = F16_CONVERT.at(level);
             let (mut x, mut back) = (vec![0.0; bits.len()], vec![0; bits.len()]);
             (halves.to_f32)(&bits, &mut x);
             (halves.from_f32)(&x, &mut back);

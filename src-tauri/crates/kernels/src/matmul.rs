@@ -8,27 +8,27 @@ use weights::DType;
 
 use crate::cpu::isa::IsaLevel;
 
-#[cfg(target_arch = "aarch64")]
-#[allow(unsafe_code)] // SIMD: each block argues its safety
-mod arm;
 #[cfg(feature = "gpu")]
 pub mod cooperative;
+#[cfg(target_arch = "aarch64")]
+#[allow(unsafe_code)] // SIMD: each block argues its safety
+mod dispatch_arm;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // what has a way of its own is prefetch_bytes for it as any other
+mod dispatch_x86;
 #[cfg(feature = "gpu")]
 pub mod gated;
 pub mod generic;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)] // what has a way of its own is asked for it as any other
-mod levels;
-#[allow(unsafe_code)] // that octets are plain numbers
-pub mod octets;
 #[cfg(feature = "gpu")]
-pub mod packed;
+pub mod gpu_packing;
+#[allow(unsafe_code)] // that packed are plain numbers
+pub mod packed_activations;
+#[cfg(test)]
+mod parity_tests;
 #[cfg(feature = "gpu")]
-pub mod strands;
+pub mod partial_sums;
 #[cfg(feature = "gpu")]
 pub mod tile;
-#[cfg(test)]
-mod twins;
 
 macro_rules! fast_paths {
     ($($module:ident)*) => {
@@ -43,28 +43,28 @@ macro_rules! fast_paths {
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
-mod eight;
+mod gemv_avx2_rows8;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
-mod sweep;
+mod gemv_avx512;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
-mod sweep256;
+mod gemv_avx512_block256;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
-mod sweep32;
-fast_paths! { lanes panel quantize matrices blocks32 blocks256 sums256 sums32 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k lattice iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
+mod gemv_avx512_block32;
+fast_paths! { simd panel quantize smmla blocks32 blocks256 sums256 sums32 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq_codebook iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 
-pub use crate::cpu::tile::OutTile;
-use octets::Octets;
+pub use crate::cpu::disjoint_slices::OutTile;
+use packed_activations::PackedActivationsRef;
 
 /// How activations are stored for a dot product with a weight dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types)] // as the formats are called
-pub enum ActFormat {
+pub enum ActivationFormat {
     /// as they are
     F32,
     /// blocks of 32: i8 quants, f32 scale, i32 sum of the quants
@@ -74,7 +74,7 @@ pub enum ActFormat {
     Q8_K,
 }
 
-impl ActFormat {
+impl ActivationFormat {
     /// Elements that share a scale.
     pub const fn block_len(self) -> usize {
         match self {
@@ -105,10 +105,10 @@ impl ActFormat {
 /// Activations of `n_tokens` rows, structure of arrays. Slices of another format than the kernel's own are empty.
 /// Every row of `q` starts at a multiple of 64 bytes when `k` is a multiple of 64.
 #[derive(Clone, Copy, Debug)]
-pub struct Acts<'a> {
+pub struct Activations<'a> {
     pub n_tokens: usize,
     pub k: usize,
-    /// (n_tokens, k), `ActFormat::F32` only
+    /// (n_tokens, k), `ActivationFormat::F32` only
     pub x: &'a [f32],
     /// (n_tokens, k), within -127..=127
     pub q: &'a [i8],
@@ -117,14 +117,14 @@ pub struct Acts<'a> {
     /// (n_tokens, n_sums(k))
     pub sums: &'a [i32],
     /// the same of every whole eight tokens
-    pub octets: Octets<'a>,
+    pub packed: PackedActivationsRef<'a>,
 }
 
-impl<'a> Acts<'a> {
+impl<'a> Activations<'a> {
     /// Rows of `k` floats.
     pub fn floats(x: &'a [f32], k: usize) -> Self {
         let n_tokens = x.len() / k;
-        Self { n_tokens, k, x, q: &[], scales: &[], sums: &[], octets: Octets::None }
+        Self { n_tokens, k, x, q: &[], scales: &[], sums: &[], packed: PackedActivationsRef::None }
     }
 
     /// Some of the tokens.
@@ -141,7 +141,7 @@ impl<'a> Acts<'a> {
             q: part(self.q, n, range.clone()),
             scales: part(self.scales, n, range.clone()),
             sums: part(self.sums, n, range.clone()),
-            octets: self.octets.tokens(&range, self.k),
+            packed: self.packed.tokens(&range, self.k),
         }
     }
 
@@ -176,7 +176,7 @@ pub struct WeightRows<'a> {
     pub row_bytes: usize,
     /// elements of a row; a multiple of the dtype's block length by validation
     pub k: usize,
-    /// what the thread is likely to read next, so that it can be asked for in time; empty where that isn't known
+    /// what the thread is likely to read next, so that it can be prefetch_bytes for in time; empty where that isn't known
     pub next: &'a [u8],
 }
 
@@ -191,19 +191,19 @@ impl<'a> WeightRows<'a> {
 }
 
 /// Quantises one row: `x` (k) → `q` (k), `scales` (n_scales(k)), `sums` (n_sums(k)).
-pub type Quantize = fn(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]);
+pub type QuantizeFn = fn(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]);
 
 /// `out[(t, r)] = row r of w · token t`, for every row of `w` and every token of `acts`; the executor calls it with
 /// as many rows and tokens as keep caches warm, and adds biases itself.
-pub type MatMulKernel = fn(w: WeightRows, acts: Acts, out: &mut OutTile);
+pub type MatMulKernel = fn(w: WeightRows, acts: Activations, out: &mut OutTile);
 
 /// One fast path. Safe to call only where `level` has been detected: look rows up with `find`.
 pub struct MatMulRow {
     pub dtype: DType,
     pub level: IsaLevel,
-    pub act: ActFormat,
-    /// not called for `ActFormat::F32`
-    pub quantize: Quantize,
+    pub act: ActivationFormat,
+    /// not called for `ActivationFormat::F32`
+    pub quantize: QuantizeFn,
     pub kernel: MatMulKernel,
 }
 
@@ -238,7 +238,7 @@ pub static MATMULS: &[&[MatMulRow]] = &[
 pub static MATMULS: &[&[MatMulRow]] = &[];
 
 /// The best row for a dtype at a level; None means the generic path.
-pub fn find(dtype: DType, level: IsaLevel) -> Option<&'static MatMulRow> {
+pub fn find_kernel(dtype: DType, level: IsaLevel) -> Option<&'static MatMulRow> {
     let rows = MATMULS.iter().copied().flatten();
     rows.filter(|r| r.dtype == dtype && r.level <= level).max_by_key(|r| r.level)
 }

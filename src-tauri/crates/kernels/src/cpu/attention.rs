@@ -1,14 +1,14 @@
-//! Attention on the team. Queries that share a KV head are taken together, so that keys and values are unpacked once
+//! Attention on the pool. Queries that share a KV head are taken together, so that keys and values are unpacked once
 //! for all of them. A prompt is shared out by tiles of rows and KV heads; a few rows at depth by chunks of positions,
 //! whose parts the last one to finish joins in order. Both ways do the same arithmetic for a row.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Context;
+use super::StepContext;
 use super::arena::AlignedVec;
-use super::team::Team;
-use super::tile::Parts;
+use super::disjoint_slices::DisjointSlices;
+use super::thread_pool::ThreadPool;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, DeviceId, Graph, Mask, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
@@ -16,18 +16,18 @@ use crate::plan::Capacity;
 
 mod job;
 
-use job::{Job, MAX_QUERIES, Query, Scratch, join};
+use job::{AttentionJob, AttentionScratch, MAX_QUERIES, Query, join};
 
 /// Rows up to which work is shared out by chunks of positions; with more rows there are tiles enough.
 const MAX_SPLIT_ROWS: usize = 8;
 /// Tasks for each thread that such work is cut into at least, where it can be: the last ones end together.
 const TASKS_PER_THREAD: usize = 16;
 /// Multiply-adds below which one thread is as fast as many: about 3 µs.
-const ALONE: usize = 64 * 1024;
+const MIN_PARALLEL_MACS: usize = 64 * 1024;
 
-/// Scratch of one device.
-pub struct Attend {
-    workers: Vec<Scratch>,
+/// AttentionScratch of one device.
+pub struct CpuAttention {
+    workers: Vec<AttentionScratch>,
     /// (rows, heads, chunks)
     partials: Vec<Partial>,
     /// (rows, heads, chunks, head_dim)
@@ -59,8 +59,8 @@ pub fn shared_attention_bytes(n_heads: usize, d: usize, n_positions: usize) -> u
     n_partials * (size_of::<Partial>() + d * size_of::<f32>()) as u64
 }
 
-impl Attend {
-    /// Scratch for the largest attention of `graph` on `device`.
+impl CpuAttention {
+    /// AttentionScratch for the largest attention of `graph` on `device`.
     pub fn new(
         graph: &Graph,
         device: DeviceId,
@@ -70,7 +70,8 @@ impl Attend {
         let (d, n_heads) = widest(graph, device);
         let max_chunks = (capacity.all_pages(Retention::All) * PAGE_LEN).div_ceil(CHUNK);
         let n_partials = if n_threads > 1 { MAX_SPLIT_ROWS * n_heads * max_chunks } else { 0 };
-        let workers: Result<Vec<Scratch>, KernelError> = (0..n_threads).map(|_| Scratch::new(d)).collect();
+        let workers: Result<Vec<AttentionScratch>, KernelError> =
+            (0..n_threads).map(|_| AttentionScratch::new(d)).collect();
         Ok(Self {
             workers: workers?,
             partials: vec![Partial::EMPTY; n_partials],
@@ -84,7 +85,7 @@ impl Attend {
     /// q (tokens, heads, head_dim) → out of the same shape
     pub fn run(
         &mut self,
-        cx: &mut Context,
+        cx: &mut StepContext,
         q: ValueId,
         shape: &AttentionShape,
         out: ValueId,
@@ -93,7 +94,7 @@ impl Attend {
         let ([q], [out]) = memory.values.borrow([q], [out]);
         let group = shape.n_heads / shape.n_kv_heads;
         let heads_per_tile = group.min(MAX_QUERIES);
-        let job = Job {
+        let job = AttentionJob {
             kernels: cx.kernels,
             pages: pages::of(memory.kv.layout(shape.layer).dtype).at(cx.kernels.level),
             aged: memory.kv.aged(shape.layer).map(|layout| pages::of(layout.dtype).at(cx.kernels.level)),
@@ -105,7 +106,7 @@ impl Attend {
                 Mask::Bidirectional => cx.batch.ends(),
             },
             q,
-            out: Parts::new(out),
+            out: DisjointSlices::new(out),
             heads_per_tile,
             n_subgroups: group.div_ceil(heads_per_tile),
         };
@@ -113,11 +114,11 @@ impl Attend {
         let n_rows = cx.batch.n_rows();
         let n_chunks = self.tiles.iter().map(|rows| job.chunks_of(rows.clone()).len()).max().unwrap_or(0);
         let n_seen: usize = (0..n_rows).map(|row| job.seen(row).len()).sum();
-        let alone = n_seen * shape.n_heads * shape.head_dim <= ALONE;
-        if cx.team.n_threads() > 1 && n_rows <= MAX_SPLIT_ROWS && n_chunks > 1 && !alone {
-            return self.run_split(cx.team, &job, n_chunks);
+        let alone = n_seen * shape.n_heads * shape.head_dim <= MIN_PARALLEL_MACS;
+        if cx.pool.n_threads() > 1 && n_rows <= MAX_SPLIT_ROWS && n_chunks > 1 && !alone {
+            return self.run_split(cx.pool, &job, n_chunks);
         }
-        let (tiles, workers) = (&self.tiles, Parts::new(&mut self.workers));
+        let (tiles, workers) = (&self.tiles, DisjointSlices::new(&mut self.workers));
         let per_tile = job.n_head_tiles();
         let n_tasks = tiles.len() * per_tile;
         // the longest rows come last in a prompt: each thread begins with the longest of its own, and what others then
@@ -129,13 +130,13 @@ impl Attend {
             job.tile(scratch, tiles[task / per_tile].clone(), task % per_tile);
         };
         if alone {
-            return cx.team.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
+            return cx.pool.run(1, &|_, worker| (0..n_tasks).for_each(|t| task(t, worker)));
         }
-        cx.team.run(n_tasks, &task)
+        cx.pool.run(n_tasks, &task)
     }
 
     /// Stretches of rows of one sequence, short enough for a tile.
-    fn cut_tiles(&mut self, job: &Job) {
+    fn cut_tiles(&mut self, job: &AttentionJob) {
         let most = (MAX_QUERIES / job.heads_per_tile).max(1);
         self.tiles.clear();
         for row in 0..job.batch.n_rows() {
@@ -151,7 +152,12 @@ impl Attend {
     }
 
     /// One task for each tile of rows, chunk, and stretch of tiles of heads, whose blocks lie one after another.
-    fn run_split(&mut self, team: &mut Team, job: &Job, n_chunks: usize) -> Result<(), String> {
+    fn run_split(
+        &mut self,
+        pool: &mut ThreadPool,
+        job: &AttentionJob,
+        n_chunks: usize,
+    ) -> Result<(), String> {
         let (d, n_heads) = (job.shape.head_dim, job.shape.n_heads);
         let (tiles, max_chunks, n_head_tiles) = (&self.tiles, self.max_chunks, job.n_head_tiles());
         let n_parts = tiles.len() * n_chunks;
@@ -159,10 +165,11 @@ impl Attend {
             *left.get_mut() = job.chunks_of(tiles[i / n_head_tiles].clone()).len() as u32;
         }
         let unfinished = &self.unfinished;
-        let workers = Parts::new(&mut self.workers);
-        let (partials, sums) = (Parts::new(&mut self.partials), Parts::new(&mut self.partial_sums));
+        let workers = DisjointSlices::new(&mut self.workers);
+        let (partials, sums) =
+            (DisjointSlices::new(&mut self.partials), DisjointSlices::new(&mut self.partial_sums));
         let at = |query: &Query, chunk: usize| (query.row * n_heads + query.head) * max_chunks + chunk;
-        let join_all = |scratch: &mut Scratch, chunks: Range<usize>| {
+        let join_all = |scratch: &mut AttentionScratch, chunks: Range<usize>| {
             for (i, query) in scratch.queries.iter().enumerate() {
                 scratch.totals[i] = Partial::EMPTY;
                 for chunk in job.chunks(query.row) {
@@ -176,7 +183,7 @@ impl Attend {
             }
             job.finish(scratch);
         };
-        let most_tasks = TASKS_PER_THREAD * team.n_threads();
+        let most_tasks = TASKS_PER_THREAD * pool.n_threads();
         let stretch = (n_parts * n_head_tiles / most_tasks).clamp(1, n_head_tiles);
         let n_stretches = n_head_tiles.div_ceil(stretch);
         let task = |task: usize, worker: usize| {
@@ -206,6 +213,6 @@ impl Attend {
                 }
             }
         };
-        team.run(n_parts * n_stretches, &task)
+        pool.run(n_parts * n_stretches, &task)
     }
 }

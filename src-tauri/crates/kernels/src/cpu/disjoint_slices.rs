@@ -5,18 +5,18 @@ use std::ops::Range;
 
 /// A mutable slice shared among workers. Every access names the part it takes; parts taken at the same time must
 /// not overlap, which is what the `unsafe` of `part` asks for.
-pub struct Parts<'a, T> {
+pub struct DisjointSlices<'a, T> {
     start: *mut T,
     len: usize,
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a `Parts` is a `&mut [T]` handed out piecewise; sending the pieces to other threads needs `T: Send`.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+// SAFETY: a `DisjointSlices` is a `&mut [T]` handed out piecewise; sending the pieces to other threads needs `T: Send`.
+unsafe impl<T: Send> Sync for DisjointSlices<'_, T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Send for Parts<'_, T> {}
+unsafe impl<T: Send> Send for DisjointSlices<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> DisjointSlices<'a, T> {
     pub fn new(slice: &'a mut [T]) -> Self {
         Self { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
@@ -74,7 +74,7 @@ impl<'a> OutTile<'a> {
     /// # Safety
     /// While the tile lives no other reference may reach one of its elements.
     pub unsafe fn of(
-        out: &'a Parts<f32>,
+        out: &'a DisjointSlices<f32>,
         start: usize,
         stride: usize,
         tokens: Range<usize>,

@@ -1,30 +1,34 @@
-//! Matrix products on the team. Activations are quantised once for all products of one input; weight rows are cut
+//! Matrix products on the pool. Activations are quantised once for all products of one input; weight rows are cut
 //! into tasks; each task goes through the tokens in tiles that stay in cache.
 
 use std::ops::Range;
 
-use super::Context;
+use super::StepContext;
 use super::arena::AlignedVec;
-use super::inputs::{FEW, Factor, Inputs, PROMPT_ROWS, Quants, Room, TOKEN_TILE, rows_per_task};
+use super::disjoint_slices::{DisjointSlices, OutTile};
 use super::isa::IsaLevel;
-use super::memory::{Memory, Values};
-use super::team::{Team, Turn};
-use super::tile::{OutTile, Parts};
+use super::memory::{HostMemory, ValueArena};
+use super::quantized_activations::{
+    ActivationBuffers, BufferSizes, MEMORY_BOUND_MAX_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
+    TOKEN_TILE, rows_per_task,
+};
+use super::thread_pool::{AssignedTask, ThreadPool};
 use crate::backend::Retain;
 use crate::error::KernelError;
 use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
-use crate::matmul::{self, ActFormat, MatMulRow, octets};
+use crate::matmul::packed_activations::PACK_TOKENS;
+use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::Kernels;
 use crate::plan::Capacity;
 use crate::plan::fuse::MAX_PRODUCTS;
 use crate::tensor::Tensor;
 
 /// Multiply-adds below which one thread is as fast as many: about 2 µs.
-const ALONE: usize = 32 * 1024;
+const MIN_PARALLEL_MACS: usize = 32 * 1024;
 
-/// Quantised activations and scratch of one device.
-pub struct Products {
-    inputs: Inputs,
+/// QuantizedBuffer activations and scratch of one device.
+pub struct MatMulJobs {
+    inputs: ActivationBuffers,
     /// for each node its fast path; None: generic
     fast: Vec<Option<&'static MatMulRow>>,
     /// (n_threads, row_stride): a decoded weight row of the generic path
@@ -37,7 +41,7 @@ pub struct Products {
 
 /// The input of a product.
 #[derive(Clone)]
-struct Operand {
+struct MatMulInput {
     span: Range<usize>,
     k: usize,
     n_tokens: usize,
@@ -45,8 +49,8 @@ struct Operand {
 
 /// One product of a step.
 #[derive(Clone, Copy)]
-struct Product<'a> {
-    factor: Factor<'a>,
+struct MatMulOp<'a> {
+    factor: MatMulWeight<'a>,
     /// (n_out), or empty
     bias: &'a [f32],
     /// where the output begins in the arena: (n_tokens, n_out)
@@ -56,7 +60,7 @@ struct Product<'a> {
 
 /// Joins the two products of a step: act(gate) · up.
 #[derive(Clone, Copy)]
-pub struct Gated {
+pub struct GatedOutput {
     pub act: Activation,
     /// whether the first product is the gate; else it is the second
     pub gate_first: bool,
@@ -65,20 +69,20 @@ pub struct Gated {
 }
 
 /// What all tasks of a step read.
-struct Job<'a> {
+struct MatMulStep<'a> {
     kernels: &'a Kernels,
-    x: Operand,
-    quants: Quants<'a>,
-    arena: Parts<'a, f32>,
+    x: MatMulInput,
+    quants: QuantizedActivations<'a>,
+    arena: DisjointSlices<'a, f32>,
     /// (n_threads, stride): scratch of the generic path
-    rows: Parts<'a, f32>,
+    rows: DisjointSlices<'a, f32>,
     row_stride: usize,
     /// (n_threads, stride): the two products of a task that a gated unit joins
-    gates: Parts<'a, f32>,
+    gates: DisjointSlices<'a, f32>,
     gate_stride: usize,
 }
 
-impl Products {
+impl MatMulJobs {
     /// Buffers for the products of `graph` on `device`.
     pub fn new(
         graph: &Graph,
@@ -89,14 +93,14 @@ impl Products {
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let mut fast = vec![None; graph.nodes().len()];
-        let (mut room, mut k_generic) = (Room::default(), 0);
+        let (mut room, mut k_generic) = (BufferSizes::default(), 0);
         for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
             let Op::MatMul { weight, .. } = &node.op else { continue };
             let k = weight.n_cols();
-            fast[i] = matmul::find(weight.dtype(), level);
+            fast[i] = matmul::find_kernel(weight.dtype(), level);
             match fast[i] {
                 None => k_generic = k_generic.max(k),
-                Some(row) if row.act == ActFormat::F32 => {}
+                Some(row) if row.act == ActivationFormat::F32 => {}
                 row => room.add(row, capacity.max_rows, k),
             }
         }
@@ -106,7 +110,7 @@ impl Products {
             Retain::All => 0,
         };
         Ok(Self {
-            inputs: Inputs::new(room)?,
+            inputs: ActivationBuffers::new(room)?,
             fast,
             rows: AlignedVec::zeroed(n_threads * row_stride, "decoded weight rows")?,
             row_stride,
@@ -115,17 +119,17 @@ impl Products {
         })
     }
 
-    /// Products `nodes` of one input; `glu` joins the two of them.
+    /// MatMulJobs `nodes` of one input; `glu` joins the two of them.
     pub fn run(
         &mut self,
-        cx: &mut Context,
+        cx: &mut StepContext,
         graph: &Graph,
         nodes: &[usize],
         glu: Option<usize>,
     ) -> Result<(), String> {
         let (x, weight, _) = parts_of(graph, nodes[0]);
-        let Memory { values, vectors, .. } = &mut *cx.memory;
-        let x = Operand { span: values.span(x), k: weight.n_cols(), n_tokens: values.n_rows(x) };
+        let HostMemory { values, vectors, .. } = &mut *cx.memory;
+        let x = MatMulInput { span: values.span(x), k: weight.n_cols(), n_tokens: values.n_rows(x) };
         if x.n_tokens == 0 {
             return Ok(());
         }
@@ -133,33 +137,33 @@ impl Products {
             let of = |i: &usize| self.fast[*i].map(|row| row.act);
             let Some(row) = self.fast[*i] else { continue };
             if nodes[..at].iter().all(|before| of(before) != Some(row.act)) {
-                self.inputs.fill(cx.team, row, &values.arena()[x.span.clone()], x.k, None)?;
-                let n_octets = x.n_tokens / octets::LEN;
-                let first = |octet: usize| Some(octet * octets::LEN);
-                self.inputs.interleave(cx.team, row, (x.n_tokens, x.k), n_octets, &first)?;
+                self.inputs.fill(cx.pool, row, &values.arena()[x.span.clone()], x.k, None)?;
+                let n_packs = x.n_tokens / PACK_TOKENS;
+                let first = |packed: usize| Some(packed * PACK_TOKENS);
+                self.inputs.interleave(cx.pool, row, (x.n_tokens, x.k), n_packs, &first)?;
             }
         }
         let mut products = [None; MAX_PRODUCTS];
         for (slot, i) in products.iter_mut().zip(nodes) {
             let (_, weight, out) = parts_of(graph, *i);
-            let factor = Factor { weight, fast: self.fast[*i] };
+            let factor = MatMulWeight { weight, fast: self.fast[*i] };
             let (bias, out) = (&vectors[*i][..], values.span(out).start);
-            *slot = Some(Product { factor, bias, out, n_out: weight.n_rows() });
+            *slot = Some(MatMulOp { factor, bias, out, n_out: weight.n_rows() });
         }
         let glu = glu.map(|i| gated(values, graph, i, nodes[0]));
-        let job = Job {
+        let job = MatMulStep {
             kernels: cx.kernels,
             quants: self.inputs.acts(x.n_tokens, x.k),
             x,
-            arena: Parts::new(values.arena()),
-            rows: Parts::new(&mut self.rows),
+            arena: DisjointSlices::new(values.arena()),
+            rows: DisjointSlices::new(&mut self.rows),
             row_stride: self.row_stride,
-            gates: Parts::new(&mut self.gates),
+            gates: DisjointSlices::new(&mut self.gates),
             gate_stride: self.gate_stride,
         };
         match glu {
-            Some(glu) => job.run_gated(cx.team, &products, glu),
-            None => job.run_each(cx.team, &products),
+            Some(glu) => job.run_gated(cx.pool, &products, glu),
+            None => job.run_each(cx.pool, &products),
         }
     }
 }
@@ -174,10 +178,10 @@ fn parts_of(graph: &Graph, i: usize) -> (ValueId, &Tensor, ValueId) {
 }
 
 /// How node `i` joins two products, the first of which is node `first`.
-pub fn gated(values: &Values, graph: &Graph, i: usize, first: usize) -> Gated {
+pub fn gated(values: &ValueArena, graph: &Graph, i: usize, first: usize) -> GatedOutput {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
-        (Op::Glu { gate, act, .. }, Some(out)) => Gated {
+        (Op::Glu { gate, act, .. }, Some(out)) => GatedOutput {
             act: *act,
             gate_first: graph.nodes()[first].output == Some(*gate),
             out: values.span(out).start,
@@ -186,40 +190,44 @@ pub fn gated(values: &Values, graph: &Graph, i: usize, first: usize) -> Gated {
     }
 }
 
-/// Stretches of tokens that tasks multiply with their rows: whole octets, all as long as the first but the last.
+/// Stretches of tokens that tasks multiply with their rows: whole packed, all as long as the first but the last.
 #[derive(Clone, Copy)]
-struct Tiles {
+struct TokenTiles {
     n: usize,
     len: usize,
     n_tokens: usize,
 }
 
-impl Tiles {
+impl TokenTiles {
     fn tokens(self, tile: usize) -> Range<usize> {
         tile * self.len..((tile + 1) * self.len).min(self.n_tokens)
     }
 }
 
-impl Job<'_> {
+impl MatMulStep<'_> {
     /// All tasks of a tile come before those of the next: so each thread keeps to some tokens where there are tiles
     /// enough, which are those that it has in its caches from the operation before.
-    fn tiles(&self) -> Tiles {
+    fn tiles(&self) -> TokenTiles {
         let n_tokens = self.x.n_tokens;
         let even = n_tokens.div_ceil(n_tokens.div_ceil(TOKEN_TILE));
-        let len = even.next_multiple_of(octets::LEN);
-        Tiles { n: n_tokens.div_ceil(len), len, n_tokens }
+        let len = even.next_multiple_of(PACK_TOKENS);
+        TokenTiles { n: n_tokens.div_ceil(len), len, n_tokens }
     }
 
     fn is_small(&self, n_rows: usize) -> bool {
-        n_rows * self.x.k * self.x.n_tokens <= ALONE
+        n_rows * self.x.k * self.x.n_tokens <= MIN_PARALLEL_MACS
     }
 
-    fn run_each(&self, team: &mut Team, products: &[Option<Product>; MAX_PRODUCTS]) -> Result<(), String> {
+    fn run_each(
+        &self,
+        pool: &mut ThreadPool,
+        products: &[Option<MatMulOp>; MAX_PRODUCTS],
+    ) -> Result<(), String> {
         let products = || products.iter().flatten();
         let n_rows: usize = products().map(|p| p.n_out).sum();
         let row_bytes = products().map(|p| p.factor.weight.row_bytes()).max().unwrap_or(1);
         let tiles = self.tiles();
-        let step = rows_per_task(self.x.n_tokens, n_rows * tiles.n, row_bytes, team.n_threads());
+        let step = rows_per_task(self.x.n_tokens, n_rows * tiles.n, row_bytes, pool.n_threads());
         let per_tile: usize = products().map(|p| p.n_out.div_ceil(step)).sum();
         let rows_of = |task: usize| {
             let mut task = task % per_tile;
@@ -232,25 +240,25 @@ impl Job<'_> {
                 None
             })
         };
-        let run = |turn: Turn| {
-            let next = turn.next.and_then(rows_of);
+        let run = |assigned: AssignedTask| {
+            let next = assigned.next.and_then(rows_of);
             let next = next.as_ref().map_or(&[][..], |(product, rows)| product.factor.rows(rows));
-            if let Some((product, rows)) = rows_of(turn.task) {
-                self.product(product, &rows, &tiles.tokens(turn.task / per_tile), next, turn.worker);
+            if let Some((product, rows)) = rows_of(assigned.task) {
+                self.product(product, &rows, &tiles.tokens(assigned.task / per_tile), next, assigned.worker);
             }
         };
         let n_tasks = tiles.n * per_tile;
         if self.is_small(n_rows) {
-            return team.run_alone(n_tasks, &run);
+            return pool.run_alone(n_tasks, &run);
         }
-        team.run_in_turn(n_tasks, &run)
+        pool.run_with_next(n_tasks, &run)
     }
 
     fn run_gated(
         &self,
-        team: &mut Team,
-        products: &[Option<Product>; MAX_PRODUCTS],
-        glu: Gated,
+        pool: &mut ThreadPool,
+        products: &[Option<MatMulOp>; MAX_PRODUCTS],
+        glu: GatedOutput,
     ) -> Result<(), String> {
         let [Some(first), Some(second), ..] = products else {
             unreachable!("`fuse` joins exactly two products");
@@ -259,33 +267,33 @@ impl Job<'_> {
         let n_rows = gate.n_out;
         let row_bytes = gate.factor.weight.row_bytes() + up.factor.weight.row_bytes();
         let tiles = self.tiles();
-        let step = rows_per_task(self.x.n_tokens, n_rows * tiles.n, row_bytes, team.n_threads());
+        let step = rows_per_task(self.x.n_tokens, n_rows * tiles.n, row_bytes, pool.n_threads());
         let per_tile = n_rows.div_ceil(step);
         let columns = |task: usize| {
             let start = task % per_tile * step;
             start..(start + step).min(n_rows)
         };
-        let run = |turn: Turn| {
-            let next = turn.next.map_or(&[][..], |next| gate.factor.rows(&columns(next)));
-            let (columns, tokens) = (columns(turn.task), tiles.tokens(turn.task / per_tile));
-            match self.x.n_tokens <= FEW || self.gate_stride == 0 {
-                true => self.gate_in_place((gate, up), glu, &columns, &tokens, next, turn.worker),
-                false => self.gate_of_tile((gate, up), glu, &columns, &tokens, next, turn.worker),
+        let run = |assigned: AssignedTask| {
+            let next = assigned.next.map_or(&[][..], |next| gate.factor.rows(&columns(next)));
+            let (columns, tokens) = (columns(assigned.task), tiles.tokens(assigned.task / per_tile));
+            match self.x.n_tokens <= MEMORY_BOUND_MAX_TOKENS || self.gate_stride == 0 {
+                true => self.gate_in_place((gate, up), glu, &columns, &tokens, next, assigned.worker),
+                false => self.gate_of_tile((gate, up), glu, &columns, &tokens, next, assigned.worker),
             }
         };
         let n_tasks = tiles.n * per_tile;
         if self.is_small(2 * n_rows) {
-            return team.run_alone(n_tasks, &run);
+            return pool.run_alone(n_tasks, &run);
         }
-        team.run_in_turn(n_tasks, &run)
+        pool.run_with_next(n_tasks, &run)
     }
 
     /// Columns `columns` of a gated unit, its gate first, whose products go where the plan has put them.
     /// `next`: what this worker reads then.
     fn gate_in_place(
         &self,
-        (gate, up): (&Product, &Product),
-        glu: Gated,
+        (gate, up): (&MatMulOp, &MatMulOp),
+        glu: GatedOutput,
         columns: &Range<usize>,
         tokens: &Range<usize>,
         next: &[u8],
@@ -312,8 +320,8 @@ impl Job<'_> {
     /// pages apart.
     fn gate_of_tile(
         &self,
-        (gate, up): (&Product, &Product),
-        glu: Gated,
+        (gate, up): (&MatMulOp, &MatMulOp),
+        glu: GatedOutput,
         columns: &Range<usize>,
         tokens: &Range<usize>,
         next: &[u8],
@@ -338,7 +346,7 @@ impl Job<'_> {
     /// then.
     fn product(
         &self,
-        product: &Product,
+        product: &MatMulOp,
         rows: &Range<usize>,
         tokens: &Range<usize>,
         next: &[u8],
@@ -353,7 +361,7 @@ impl Job<'_> {
     /// Rows `rows` of one product times tokens `tokens`.
     fn tile(
         &self,
-        product: &Product,
+        product: &MatMulOp,
         rows: &Range<usize>,
         tokens: &Range<usize>,
         next: &[u8],

@@ -4,90 +4,92 @@
 use std::ops::Range;
 
 use super::arena::AlignedVec;
+use super::disjoint_slices::{DisjointSlices, OutTile};
 use super::isa::IsaLevel;
-use super::team::Team;
-use super::tile::{OutTile, Parts};
+use super::thread_pool::ThreadPool;
 use crate::error::KernelError;
-use crate::matmul::octets::{self, OctetVec, Octets};
-use crate::matmul::{ActFormat, Acts, MatMulRow, WeightRows, generic};
+use crate::matmul::packed_activations::{
+    PACK_Q8_0, PACK_Q8K, PACK_TOKENS, PackedActivations, PackedActivationsRef,
+};
+use crate::matmul::{ActivationFormat, Activations, MatMulRow, WeightRows, generic};
 use crate::ops::Kernels;
 use crate::tensor::Tensor;
 
-/// Floats below which waking the team costs more than quantising or copying them: about 2 µs.
-const ALONE: usize = 32 * 1024;
+/// Floats below which waking the pool costs more than quantising or copying them: about 2 µs.
+const MIN_PARALLEL_FLOATS: usize = 32 * 1024;
 
 /// Rows of activations in each format.
-pub struct Inputs {
+pub struct ActivationBuffers {
     floats: AlignedVec<f32>,
-    q8_0: Quantised,
-    q8_k: Quantised,
+    q8_0: QuantizedBuffer,
+    q8_k: QuantizedBuffer,
 }
 
 /// What each format must have room for.
 #[derive(Clone, Copy, Default)]
-pub struct Room {
+pub struct BufferSizes {
     floats: usize,
-    q8_0: RowRoom,
-    q8_k: RowRoom,
+    q8_0: RowSizes,
+    q8_k: RowSizes,
 }
 
 /// Elements in all, and of the widest row.
 #[derive(Clone, Copy, Default)]
-struct RowRoom {
+struct RowSizes {
     n: usize,
     k: usize,
 }
 
-impl RowRoom {
+impl RowSizes {
     fn add(&mut self, n_rows: usize, k: usize) {
         self.n = self.n.max(n_rows * k);
         self.k = self.k.max(k);
     }
 
-    /// Blocks of whole octets; where groups of rows share them, up to one octet more than rows fill.
-    fn octet_blocks(self, block_len: usize) -> usize {
-        (self.n / octets::LEN + self.k) / block_len
+    /// Blocks of whole packed; where groups of rows share them, up to one packed more than rows fill.
+    fn pack_blocks(self, block_len: usize) -> usize {
+        (self.n / PACK_TOKENS + self.k) / block_len
     }
 }
 
-impl Room {
+impl BufferSizes {
     /// Makes room for rows in the format that `fast` takes, which is floats where there is no fast path.
     pub fn add(&mut self, fast: Option<&MatMulRow>, n_rows: usize, k: usize) {
-        match fast.map_or(ActFormat::F32, |row| row.act) {
-            ActFormat::F32 => self.floats = self.floats.max(n_rows * k),
-            ActFormat::Q8_0 => self.q8_0.add(n_rows, k),
-            ActFormat::Q8_K => self.q8_k.add(n_rows, k),
+        match fast.map_or(ActivationFormat::F32, |row| row.act) {
+            ActivationFormat::F32 => self.floats = self.floats.max(n_rows * k),
+            ActivationFormat::Q8_0 => self.q8_0.add(n_rows, k),
+            ActivationFormat::Q8_K => self.q8_k.add(n_rows, k),
         }
     }
 }
 
 /// Fills row i with quants, scales and sums.
 type FillRow<'a> = &'a (dyn Fn(usize, &mut [i8], &mut [f32], &mut [i32]) + Sync);
-/// The first row of an octet, if it has any.
+/// The first row of an packed, if it has any.
 type FirstRow<'a> = &'a (dyn Fn(usize) -> Option<usize> + Sync);
 
 /// Activations in one format.
-struct Quantised {
-    format: ActFormat,
+struct QuantizedBuffer {
+    format: ActivationFormat,
     q: AlignedVec<i8>,
     scales: AlignedVec<f32>,
     sums: AlignedVec<i32>,
-    octets: OctetVec,
+    packed: PackedActivations,
 }
 
-impl Inputs {
-    pub fn new(room: Room) -> Result<Self, KernelError> {
+impl ActivationBuffers {
+    pub fn new(room: BufferSizes) -> Result<Self, KernelError> {
         Ok(Self {
             floats: AlignedVec::zeroed(room.floats, "activations of experts")?,
-            q8_0: Quantised::new(ActFormat::Q8_0, room.q8_0)?,
-            q8_k: Quantised::new(ActFormat::Q8_K, room.q8_k)?,
+            q8_0: QuantizedBuffer::new(ActivationFormat::Q8_0, room.q8_0)?,
+            q8_k: QuantizedBuffer::new(ActivationFormat::Q8_K, room.q8_k)?,
         })
     }
 
     /// Quantises x (n_rows, k) for `fast`, unless that takes floats; row i of the result is row `order[i]` of x.
     pub fn fill(
         &mut self,
-        team: &mut Team,
+        pool: &mut ThreadPool,
         fast: &MatMulRow,
         x: &[f32],
         k: usize,
@@ -95,7 +97,7 @@ impl Inputs {
     ) -> Result<(), String> {
         let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
         let n_rows = order.map_or(x.len() / k, <[u32]>::len);
-        quantised.each_row(team, n_rows, k, &|i, q, scales, sums| {
+        quantised.each_row(pool, n_rows, k, &|i, q, scales, sums| {
             let row = order.map_or(i, |order| order[i] as usize);
             (fast.quantize)(&x[row * k..(row + 1) * k], q, scales, sums);
         })
@@ -104,32 +106,32 @@ impl Inputs {
     /// Row i becomes row `order(i)` of x (rows, k), as floats.
     pub fn gather_floats(
         &mut self,
-        team: &mut Team,
+        pool: &mut ThreadPool,
         x: &[f32],
         k: usize,
         order: &(dyn Fn(usize) -> usize + Sync),
         n_rows: usize,
     ) -> Result<(), String> {
-        let floats = Parts::new(&mut self.floats);
+        let floats = DisjointSlices::new(&mut self.floats);
         let row = |i: usize| {
             // SAFETY: each row is visited once, and rows do not overlap.
             let out = unsafe { floats.part(i * k..(i + 1) * k) };
             out.copy_from_slice(&x[order(i) * k..(order(i) + 1) * k]);
         };
-        each(team, n_rows, k, &row)
+        each(pool, n_rows, k, &row)
     }
 
     /// Row i becomes row `order(i)` of `from`, in the quantised format that `fast` takes.
     pub fn gather(
         &mut self,
-        team: &mut Team,
+        pool: &mut ThreadPool,
         fast: &MatMulRow,
-        from: &Acts,
+        from: &Activations,
         order: &(dyn Fn(usize) -> usize + Sync),
         n_rows: usize,
     ) -> Result<(), String> {
         let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
-        quantised.each_row(team, n_rows, from.k, &|i, q, scales, sums| {
+        quantised.each_row(pool, n_rows, from.k, &|i, q, scales, sums| {
             let row = order(i);
             q.copy_from_slice(from.q_row(row));
             scales.copy_from_slice(from.scale_row(row));
@@ -137,18 +139,18 @@ impl Inputs {
         })
     }
 
-    /// Puts the `n_rows` rows last filled in side by side, in the format that `fast` takes: octet i begins with row
+    /// Puts the `n_rows` rows last filled in side by side, in the format that `fast` takes: packed i begins with row
     /// `first(i)`.
     pub fn interleave(
         &mut self,
-        team: &mut Team,
+        pool: &mut ThreadPool,
         fast: &MatMulRow,
         (n_rows, k): (usize, usize),
-        n_octets: usize,
+        n_packs: usize,
         first: FirstRow,
     ) -> Result<(), String> {
         let Some(quantised) = self.of_mut(fast.act) else { return Ok(()) };
-        quantised.interleave(team, fast.level, (n_rows, k), n_octets, first)
+        quantised.interleave(pool, fast.level, (n_rows, k), n_packs, first)
     }
 
     /// What was last filled in, as floats (n_rows, k); none where there is no room for so many.
@@ -157,36 +159,39 @@ impl Inputs {
     }
 
     /// What was last filled in, quantised: (n_rows, k); no rows where there is no such format.
-    pub fn acts(&self, n_rows: usize, k: usize) -> Quants<'_> {
-        Quants { q8_0: self.q8_0.acts(n_rows, k), q8_k: self.q8_k.acts(n_rows, k) }
+    pub fn acts(&self, n_rows: usize, k: usize) -> QuantizedActivations<'_> {
+        QuantizedActivations { q8_0: self.q8_0.acts(n_rows, k), q8_k: self.q8_k.acts(n_rows, k) }
     }
 
-    fn of_mut(&mut self, format: ActFormat) -> Option<&mut Quantised> {
+    fn of_mut(&mut self, format: ActivationFormat) -> Option<&mut QuantizedBuffer> {
         match format {
-            ActFormat::F32 => None,
-            ActFormat::Q8_0 => Some(&mut self.q8_0),
-            ActFormat::Q8_K => Some(&mut self.q8_k),
+            ActivationFormat::F32 => None,
+            ActivationFormat::Q8_0 => Some(&mut self.q8_0),
+            ActivationFormat::Q8_K => Some(&mut self.q8_k),
         }
     }
 }
 
-impl Quantised {
-    fn new(format: ActFormat, room: RowRoom) -> Result<Self, KernelError> {
+impl QuantizedBuffer {
+    fn new(format: ActivationFormat, room: RowSizes) -> Result<Self, KernelError> {
         let (n_floats, what) = (room.n, "quantised activations");
         Ok(Self {
             format,
             q: AlignedVec::zeroed(n_floats, what)?,
             scales: AlignedVec::zeroed(format.n_scales(n_floats), what)?,
             sums: AlignedVec::zeroed(format.n_sums(n_floats), what)?,
-            octets: OctetVec::zeroed(format, room.octet_blocks(format.block_len()))?,
+            packed: PackedActivations::zeroed(format, room.pack_blocks(format.block_len()))?,
         })
     }
 
     /// `f(row, q, scales, sums)` for each row.
-    fn each_row(&mut self, team: &mut Team, n_rows: usize, k: usize, f: FillRow) -> Result<(), String> {
+    fn each_row(&mut self, pool: &mut ThreadPool, n_rows: usize, k: usize, f: FillRow) -> Result<(), String> {
         let (n_scales, n_sums) = (self.format.n_scales(k), self.format.n_sums(k));
-        let (q, scales, sums) =
-            (Parts::new(&mut self.q), Parts::new(&mut self.scales), Parts::new(&mut self.sums));
+        let (q, scales, sums) = (
+            DisjointSlices::new(&mut self.q),
+            DisjointSlices::new(&mut self.scales),
+            DisjointSlices::new(&mut self.sums),
+        );
         let row = |t: usize| {
             // SAFETY: each row is visited once, and rows do not overlap.
             let (q, scales, sums) = unsafe {
@@ -198,42 +203,42 @@ impl Quantised {
             };
             f(t, q, scales, sums);
         };
-        each(team, n_rows, k, &row)
+        each(pool, n_rows, k, &row)
     }
 
     /// Octet i becomes the eight rows from `first(i)`.
     fn interleave(
         &mut self,
-        team: &mut Team,
+        pool: &mut ThreadPool,
         level: IsaLevel,
         (n_rows, k): (usize, usize),
-        n_octets: usize,
+        n_packs: usize,
         first: FirstRow,
     ) -> Result<(), String> {
         let width = k / self.format.block_len();
-        let acts = Acts {
+        let acts = Activations {
             n_tokens: n_rows,
             k,
             x: &[],
             q: &self.q[..n_rows * k],
             scales: &self.scales[..n_rows * self.format.n_scales(k)],
             sums: &self.sums[..n_rows * self.format.n_sums(k)],
-            octets: Octets::None,
+            packed: PackedActivationsRef::None,
         };
         let part = |i: usize| i * width..(i + 1) * width;
-        match &mut self.octets {
-            OctetVec::None => Ok(()),
-            OctetVec::By32(all) => {
-                let (all, fill) = (Parts::new(all), octets::FILL_32.at(level));
-                each(team, n_octets, octets::LEN * k, &|i| {
+        match &mut self.packed {
+            PackedActivations::None => Ok(()),
+            PackedActivations::Q8_0(all) => {
+                let (all, fill) = (DisjointSlices::new(all), PACK_Q8_0.at(level));
+                each(pool, n_packs, PACK_TOKENS * k, &|i| {
                     let Some(first) = first(i) else { return };
-                    // SAFETY: each octet is visited once, and octets do not overlap.
+                    // SAFETY: each packed is visited once, and packed do not overlap.
                     fill(&acts, first, unsafe { all.part(part(i)) });
                 })
             }
-            OctetVec::By256(all) => {
-                let (all, fill) = (Parts::new(all), octets::FILL_256.at(level));
-                each(team, n_octets, octets::LEN * k, &|i| {
+            PackedActivations::Q8K(all) => {
+                let (all, fill) = (DisjointSlices::new(all), PACK_Q8K.at(level));
+                each(pool, n_packs, PACK_TOKENS * k, &|i| {
                     let Some(first) = first(i) else { return };
                     // SAFETY: as above.
                     fill(&acts, first, unsafe { all.part(part(i)) });
@@ -243,63 +248,63 @@ impl Quantised {
     }
 
     /// Those of `n_rows` rows; none where so few have none.
-    fn octets(&self, n_rows: usize, k: usize) -> Octets<'_> {
-        if n_rows < octets::LEN {
-            return Octets::None;
+    fn packed_blocks(&self, n_rows: usize, k: usize) -> PackedActivationsRef<'_> {
+        if n_rows < PACK_TOKENS {
+            return PackedActivationsRef::None;
         }
-        self.octets.blocks(n_rows.div_ceil(octets::LEN) * (k / self.format.block_len()))
+        self.packed.blocks(n_rows.div_ceil(PACK_TOKENS) * (k / self.format.block_len()))
     }
 
     /// Empty where there is no room for so many: then another format was filled.
-    fn acts(&self, n_rows: usize, k: usize) -> Acts<'_> {
+    fn acts(&self, n_rows: usize, k: usize) -> Activations<'_> {
         let n_tokens = if n_rows * k <= self.q.len() { n_rows } else { 0 };
-        Acts {
+        Activations {
             n_tokens,
             k,
             x: &[],
             q: &self.q[..n_tokens * k],
             scales: &self.scales[..n_tokens * self.format.n_scales(k)],
             sums: &self.sums[..n_tokens * self.format.n_sums(k)],
-            octets: self.octets(n_tokens, k),
+            packed: self.packed_blocks(n_tokens, k),
         }
     }
 }
 
 /// `f` for each row.
-fn each(team: &mut Team, n_rows: usize, k: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
-    if n_rows * k <= ALONE {
-        return team.run(1, &|_, _| (0..n_rows).for_each(f));
+fn each(pool: &mut ThreadPool, n_rows: usize, k: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
+    if n_rows * k <= MIN_PARALLEL_FLOATS {
+        return pool.run(1, &|_, _| (0..n_rows).for_each(f));
     }
-    team.run(n_rows, &|row, _| f(row))
+    pool.run(n_rows, &|row, _| f(row))
 }
 
 /// Rows of activations in whichever formats have been filled.
 #[derive(Clone, Copy)]
-pub struct Quants<'a> {
-    q8_0: Acts<'a>,
-    q8_k: Acts<'a>,
+pub struct QuantizedActivations<'a> {
+    q8_0: Activations<'a>,
+    q8_k: Activations<'a>,
 }
 
-impl<'a> Quants<'a> {
+impl<'a> QuantizedActivations<'a> {
     /// All rows in the format that `fast` takes; floats have none here.
-    pub fn of(&self, fast: &MatMulRow) -> Acts<'a> {
+    pub fn of(&self, fast: &MatMulRow) -> Activations<'a> {
         match fast.act {
-            ActFormat::Q8_0 => self.q8_0,
-            ActFormat::F32 | ActFormat::Q8_K => self.q8_k,
+            ActivationFormat::Q8_0 => self.q8_0,
+            ActivationFormat::F32 | ActivationFormat::Q8_K => self.q8_k,
         }
     }
 }
 
 /// The right side of a product.
 #[derive(Clone, Copy)]
-pub struct Factor<'a> {
+pub struct MatMulWeight<'a> {
     /// [n_out, k]
     pub weight: &'a Tensor,
     /// None: generic
     pub fast: Option<&'static MatMulRow>,
 }
 
-impl<'a> Factor<'a> {
+impl<'a> MatMulWeight<'a> {
     /// The bytes of rows `rows`.
     pub fn rows(&self, rows: &Range<usize>) -> &'a [u8] {
         let row_bytes = self.weight.row_bytes();
@@ -316,7 +321,7 @@ impl<'a> Factor<'a> {
         rows: &Range<usize>,
         next: &[u8],
         x: &[f32],
-        quants: &Quants,
+        quants: &QuantizedActivations,
         tokens: &Range<usize>,
         scratch: &mut [f32],
         out: &mut OutTile,
@@ -326,8 +331,8 @@ impl<'a> Factor<'a> {
         match self.fast {
             Some(row) => {
                 let acts = match row.act {
-                    ActFormat::F32 => Acts::floats(x, k),
-                    ActFormat::Q8_0 | ActFormat::Q8_K => quants.of(row).tokens(tokens.clone()),
+                    ActivationFormat::F32 => Activations::floats(x, k),
+                    ActivationFormat::Q8_0 | ActivationFormat::Q8_K => quants.of(row).tokens(tokens.clone()),
                 };
                 (row.kernel)(w, acts, out);
             }
@@ -348,12 +353,12 @@ const TASK_BYTES: usize = 512 * 1024;
 /// farther away than the second-level cache.
 pub const PROMPT_ROWS: usize = 128;
 /// Tokens up to which a step waits for weights, not for arithmetic.
-pub const FEW: usize = 4;
+pub const MEMORY_BOUND_MAX_TOKENS: usize = 4;
 
 /// Weight rows in one task out of `n_rows` in all, such that every thread gets several.
 pub fn rows_per_task(n_tokens: usize, n_rows: usize, row_bytes: usize, n_threads: usize) -> usize {
     let several = n_rows / (4 * n_threads);
-    if n_tokens <= FEW {
+    if n_tokens <= MEMORY_BOUND_MAX_TOKENS {
         return ((TASK_BYTES / row_bytes).min(several) / ROW_STEP * ROW_STEP).max(ROW_STEP);
     }
     if several < PROMPT_ROWS / 2 {

@@ -31,12 +31,12 @@ macro_rules! matmul_rows {
 
         fn neon(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             // SAFETY: every processor that this is compiled for has NEON.
             unsafe {
-                $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<false, false>>(
+                $crate::matmul::panel::run::<$format, $crate::matmul::simd::neon::NeonI32<false, false>>(
                     w, acts, out,
                 )
             }
@@ -44,18 +44,18 @@ macro_rules! matmul_rows {
 
         fn neon_dot(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "neon,dotprod")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<true, false>>(
+                    $crate::matmul::panel::run::<$format, $crate::matmul::simd::neon::NeonI32<true, false>>(
                         w, acts, out,
                     )
                 }
@@ -66,18 +66,18 @@ macro_rules! matmul_rows {
 
         fn neon_i8mm(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "neon,dotprod,i8mm")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::neon::Neon<true, true>>(
+                    $crate::matmul::panel::run::<$format, $crate::matmul::simd::neon::NeonI32<true, true>>(
                         w, acts, out,
                     )
                 }
@@ -96,14 +96,14 @@ macro_rules! float_rows {
         pub static ROWS: &[$crate::matmul::MatMulRow] = &[$crate::matmul::MatMulRow {
             dtype: $dtype,
             level: $crate::cpu::isa::IsaLevel::Neon,
-            act: $crate::matmul::ActFormat::F32,
+            act: $crate::matmul::ActivationFormat::F32,
             quantize: $crate::matmul::floats::as_is,
             kernel: neon,
         }];
 
         fn neon(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             // SAFETY: every processor that this is compiled for has NEON.

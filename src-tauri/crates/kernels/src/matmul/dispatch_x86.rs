@@ -1,35 +1,35 @@
 //! A quantised format at each level of x86: the same way through its rows, compiled for one instruction set after another.
 
-use super::{Acts, OutTile, WeightRows};
+use super::{Activations, OutTile, WeightRows};
 
 /// For formats that have no way of their own.
 ///
 /// # Safety
-/// None is asked for: it does nothing.
+/// None is prefetch_bytes for: it does nothing.
 #[inline(always)]
-pub unsafe fn no_other_way(_: WeightRows, _: Acts, _: &mut OutTile) -> bool {
+pub unsafe fn no_special_path(_: WeightRows, _: Activations, _: &mut OutTile) -> bool {
     false
 }
 
 /// The table rows of a format at each level: its name, the activations it takes, and how those are quantised.
 macro_rules! matmul_rows {
     ($dtype:expr, $act:expr, $quantize:path, $format:ty) => {
-        $crate::matmul::levels::matmul_rows!(
+        $crate::matmul::dispatch_x86::matmul_rows!(
             $dtype,
             $act,
             $quantize,
             $format,
-            avx2 $crate::matmul::levels::no_other_way
+            avx2 $crate::matmul::dispatch_x86::no_special_path
         );
     };
     ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $own_avx2:expr) => {
-        $crate::matmul::levels::matmul_rows!(
+        $crate::matmul::dispatch_x86::matmul_rows!(
             $dtype,
             $act,
             $quantize,
             $format,
             avx2 $own_avx2,
-            avx512 $crate::matmul::levels::no_other_way
+            avx512 $crate::matmul::dispatch_x86::no_special_path
         );
     };
     // with a way of its own at a level, which says whether it was one
@@ -61,19 +61,19 @@ macro_rules! matmul_rows {
 
         fn avx2(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "avx2,fma,f16c")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
                     if !$own_avx2(w, acts, &mut *out) {
-                        $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm<false>>(
+                        $crate::matmul::panel::run::<$format, $crate::matmul::simd::avx2::YmmI32<false>>(
                             w, acts, out,
                         )
                     }
@@ -85,18 +85,18 @@ macro_rules! matmul_rows {
 
         fn avx_vnni(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx2::Ymm<true>>(
+                    $crate::matmul::panel::run::<$format, $crate::matmul::simd::avx2::YmmI32<true>>(
                         w, acts, out,
                     )
                 }
@@ -107,19 +107,19 @@ macro_rules! matmul_rows {
 
         fn avx512(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
                     if !$own_avx512(w, acts, &mut *out) {
-                        $crate::matmul::panel::run::<$format, $crate::matmul::lanes::avx512::Zmm>(
+                        $crate::matmul::panel::run::<$format, $crate::matmul::simd::avx512::ZmmI32>(
                             w, acts, out,
                         )
                     }

@@ -1,7 +1,7 @@
 //! Weights that are floats, times activations as they are. Each output is a register of partial sums by position
 //! modulo its width, in one chain from the first element to the last, then folded.
 
-use super::{Acts, OutTile, WeightRows};
+use super::{Activations, OutTile, WeightRows};
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
@@ -15,8 +15,8 @@ pub mod neon;
 /// # Safety
 /// All functions: the processor has the instruction set, and the caller is compiled for it (else each call is one).
 /// Functions with pointers: as many elements as a register has can be read there, at any alignment.
-pub trait Floats {
-    /// Floats in a register.
+pub trait SimdF32 {
+    /// SimdF32 in a register.
     const WIDTH: usize;
     /// Weight rows and tokens whose sums are kept in registers.
     const ROWS: usize;
@@ -29,16 +29,16 @@ pub trait Floats {
     /// a · b + c, rounded once.
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     /// The sum of all lanes: halves are added until one is left.
-    unsafe fn fold(a: Self::F) -> f32;
+    unsafe fn sum_lanes(a: Self::F) -> f32;
 }
 
 /// How an element is stored.
-pub trait Element {
+pub trait FloatElement {
     const BYTES: usize;
 
     /// # Safety
-    /// As for `Floats`.
-    unsafe fn load<S: Floats>(from: *const u8) -> S::F;
+    /// As for `SimdF32`.
+    unsafe fn load<S: SimdF32>(from: *const u8) -> S::F;
 }
 
 /// Tokens in a register tile of a prompt.
@@ -51,9 +51,9 @@ const STREAMS: usize = 8;
 /// All rows, all tokens.
 ///
 /// # Safety
-/// As for `Floats`.
+/// As for `SimdF32`.
 #[inline(always)]
-pub unsafe fn run<E: Element, S: Floats>(w: WeightRows, acts: Acts, out: &mut OutTile) {
+pub unsafe fn run<E: FloatElement, S: SimdF32>(w: WeightRows, acts: Activations, out: &mut OutTile) {
     assert!(w.row_bytes == w.k * E::BYTES && w.bytes.len() == w.n_rows() * w.row_bytes);
     assert!(acts.k == w.k && acts.x.len() == acts.n_tokens * w.k);
     let n_tokens = acts.n_tokens;
@@ -97,11 +97,11 @@ pub unsafe fn run<E: Element, S: Floats>(w: WeightRows, acts: Acts, out: &mut Ou
 /// `R` rows from `r` times `T` tokens from `t`.
 ///
 /// # Safety
-/// As for `Floats`.
+/// As for `SimdF32`.
 #[inline(always)]
-unsafe fn tile<E: Element, S: Floats, const R: usize, const T: usize>(
+unsafe fn tile<E: FloatElement, S: SimdF32, const R: usize, const T: usize>(
     w: &WeightRows,
-    acts: &Acts,
+    acts: &Activations,
     r: usize,
     t: usize,
     out: &mut OutTile,
@@ -134,7 +134,7 @@ unsafe fn tile<E: Element, S: Floats, const R: usize, const T: usize>(
                     let token = &tokens[j * w.k + whole..(j + 1) * w.k];
                     sum = tail::<E, S>(row, token, sum);
                 }
-                out.set(t + j, r + i, S::fold(sum));
+                out.set(t + j, r + i, S::sum_lanes(sum));
             }
         }
     }
@@ -143,9 +143,9 @@ unsafe fn tile<E: Element, S: Floats, const R: usize, const T: usize>(
 /// The last elements, fewer than a register has, filled up with zeros.
 ///
 /// # Safety
-/// As for `Floats`.
+/// As for `SimdF32`.
 #[inline(always)]
-unsafe fn tail<E: Element, S: Floats>(row: &[u8], token: &[f32], sum: S::F) -> S::F {
+unsafe fn tail<E: FloatElement, S: SimdF32>(row: &[u8], token: &[f32], sum: S::F) -> S::F {
     let (mut weights, mut x) = ([0u8; MAX_WIDTH * 4], [0f32; MAX_WIDTH]);
     weights[..row.len()].copy_from_slice(row);
     x[..token.len()].copy_from_slice(token);
@@ -162,14 +162,14 @@ macro_rules! float_rows {
             $crate::matmul::MatMulRow {
                 dtype: $dtype,
                 level: $crate::cpu::isa::IsaLevel::Avx2,
-                act: $crate::matmul::ActFormat::F32,
+                act: $crate::matmul::ActivationFormat::F32,
                 quantize: $crate::matmul::floats::as_is,
                 kernel: avx2,
             },
             $crate::matmul::MatMulRow {
                 dtype: $dtype,
                 level: $crate::cpu::isa::IsaLevel::Avx512,
-                act: $crate::matmul::ActFormat::F32,
+                act: $crate::matmul::ActivationFormat::F32,
                 quantize: $crate::matmul::floats::as_is,
                 kernel: avx512,
             },
@@ -177,18 +177,18 @@ macro_rules! float_rows {
 
         fn avx2(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "avx2,fma,f16c")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx2::Ymm>(w, acts, out)
+                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx2::YmmF32>(w, acts, out)
                 }
             }
             // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
@@ -197,18 +197,18 @@ macro_rules! float_rows {
 
         fn avx512(
             w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Acts,
+            acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
             #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
             fn inner(
                 w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Acts,
+                acts: $crate::matmul::Activations,
                 out: &mut $crate::matmul::OutTile,
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx512::Zmm>(w, acts, out)
+                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx512::ZmmF32>(w, acts, out)
                 }
             }
             // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
@@ -217,7 +217,7 @@ macro_rules! float_rows {
     };
 }
 #[cfg(target_arch = "aarch64")]
-pub(crate) use super::arm::float_rows;
+pub(crate) use super::dispatch_arm::float_rows;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use float_rows;
 

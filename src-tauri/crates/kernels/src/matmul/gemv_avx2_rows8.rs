@@ -6,43 +6,43 @@
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use super::lanes::avx2::Ymm;
-use super::lanes::{Lanes, RowPointers};
-use super::panel::{self, Ahead, Token};
-use super::{Acts, OutTile, WeightRows};
+use super::panel::{self, RowPrefetcher, TokenActivations};
+use super::simd::avx2::YmmI32;
+use super::simd::{RowPointers, Simd};
+use super::{Activations, OutTile, WeightRows};
 
 /// The way is the same with AVX-VNNI, which is left to `panel`.
-type Y = Ymm<false>;
+type Rows8Simd = YmmI32<false>;
 
-const LEN: usize = 256;
+const BLOCK_LEN: usize = 256;
 const GROUPS: usize = 8;
 const ROWS: usize = 8;
 
 /// Lane i times 32 activations and more of row i: pairs of products, not yet summed across.
-pub type Sums = [__m256i; ROWS];
+pub type Rows8Sums = [__m256i; ROWS];
 
 /// What a block says apart from its integers.
-pub struct Header<S> {
+pub struct Rows8Header<S> {
     pub scales: S,
     /// What the sums begin with: where the same is taken from all integers, that times the scales.
-    pub sums: Sums,
+    pub sums: Rows8Sums,
     /// (rows) f32
-    pub factor: __m256,
-    /// Sums of the activations times the minima, and their factor, where there are minima.
-    pub minima: Option<(__m256i, __m256)>,
+    pub d: __m256,
+    /// Rows8Sums of the activations times the mins, and their d, where there are mins.
+    pub mins: Option<(__m256i, __m256)>,
 }
 
 /// What distinguishes a format.
-pub trait Eight {
+pub trait GemvRows8 {
     const BYTES: usize;
     /// What is kept of the scales of eight rows.
     type Scales;
 
-    /// `sums`: those of the token's activations in this block, as `ActFormat::Q8_K` has them.
+    /// `sums`: those of the token's activations in this block, as `ActivationFormat::Q8_K` has them.
     ///
     /// # Safety
     /// AVX2 and F16C; a whole block lies at `offset` of each row.
-    unsafe fn header(rows: &RowPointers, offset: usize, sums: &[i32; 12]) -> Header<Self::Scales>;
+    unsafe fn header(rows: &RowPointers, offset: usize, sums: &[i32; 12]) -> Rows8Header<Self::Scales>;
 
     /// The integers of groups `4 * half..4 * half + 4` of a block, each within 0..=127.
     ///
@@ -62,19 +62,19 @@ pub trait Eight {
 /// # Safety
 /// AVX2, FMA and F16C.
 #[inline(always)]
-pub unsafe fn run<E: Eight>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
-    if acts.n_tokens > panel::FEW {
+pub unsafe fn run<E: GemvRows8>(w: WeightRows, acts: Activations, out: &mut OutTile) -> bool {
+    if acts.n_tokens > panel::GEMV_MAX_TOKENS {
         return false;
     }
-    let n_blocks = w.k / LEN;
-    assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * E::BYTES && acts.k == w.k);
+    let n_blocks = w.k / BLOCK_LEN;
+    assert!(w.k.is_multiple_of(BLOCK_LEN) && w.row_bytes == n_blocks * E::BYTES && acts.k == w.k);
     // Each token asks for its share of the rows that come next, evenly, as bytes are used.
-    let asked = (2 * E::BYTES).div_ceil(acts.n_tokens);
+    let prefetch_bytes = (2 * E::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
         let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
-        let mut ahead = Ahead::after(&w, rows.clone());
+        let mut prefetcher = RowPrefetcher::after(&w, rows.clone());
         for t in 0..acts.n_tokens {
-            let token = Token::of(&acts, t);
+            let token = TokenActivations::of(&acts, t);
             assert!(
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
@@ -84,9 +84,9 @@ pub unsafe fn run<E: Eight>(w: WeightRows, acts: Acts, out: &mut OutTile) -> boo
                 let mut acc = _mm256_setzero_ps();
                 for block in 0..n_blocks {
                     if first == 0 && t == 0 {
-                        panel::prefetch::<Y>(&pointers, block * E::BYTES, E::BYTES);
+                        panel::prefetch::<Rows8Simd>(&pointers, block * E::BYTES, E::BYTES);
                     }
-                    acc = add_block::<E>(acc, &pointers, block, &token, (&mut ahead, asked));
+                    acc = add_block::<E>(acc, &pointers, block, &token, (&mut prefetcher, prefetch_bytes));
                 }
                 _mm256_storeu_ps(sums.as_mut_ptr(), acc);
             }
@@ -101,27 +101,27 @@ pub unsafe fn run<E: Eight>(w: WeightRows, acts: Acts, out: &mut OutTile) -> boo
 /// # Safety
 /// AVX2, FMA and F16C; each row has this block, and the token the activations for it.
 #[inline(always)]
-unsafe fn add_block<E: Eight>(
+unsafe fn add_block<E: GemvRows8>(
     acc: __m256,
     rows: &RowPointers,
     block: usize,
-    token: &Token,
-    (ahead, asked): (&mut Ahead, usize),
+    token: &TokenActivations,
+    (prefetcher, prefetch_bytes): (&mut RowPrefetcher, usize),
 ) -> __m256 {
     let offset = block * E::BYTES;
-    let q = &token.q.as_chunks::<LEN>().0[block];
+    let q = &token.q.as_chunks::<BLOCK_LEN>().0[block];
     // SAFETY: the caller's; a group has 32 activations.
     unsafe {
         let header = E::header(rows, offset, &token.sums.as_chunks::<12>().0[block]);
         let mut sums = header.sums;
         for two in 0..ROWS / 2 {
-            ahead.ask::<Y>(asked);
+            prefetcher.prefetch::<Rows8Simd>(prefetch_bytes);
             for row in two * 2..two * 2 + 2 {
                 for half in 0..2 {
                     let integers = E::half(rows[row].add(offset), half);
                     for i in 0..4 {
                         let group = half * 4 + i;
-                        let a = _mm256_loadu_si256(q.as_ptr().add(group * (LEN / GROUPS)).cast());
+                        let a = _mm256_loadu_si256(q.as_ptr().add(group * (BLOCK_LEN / GROUPS)).cast());
                         let products = _mm256_maddubs_epi16(integers[i], a);
                         let scaled = _mm256_madd_epi16(products, E::multiplier(&header.scales, row, group));
                         sums[row] = _mm256_add_epi32(sums[row], scaled);
@@ -129,33 +129,37 @@ unsafe fn add_block<E: Eight>(
                 }
             }
         }
-        let (first, second) = Y::reduce(sums);
+        let (first, second) = Rows8Simd::reduce(sums);
         let sum = _mm256_cvtepi32_ps(_mm256_add_epi32(first, second));
-        let mut value = _mm256_mul_ps(sum, header.factor);
-        if let Some((minima, factor)) = header.minima {
-            value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(minima), factor, value);
+        let mut value = _mm256_mul_ps(sum, header.d);
+        if let Some((mins, d)) = header.mins {
+            value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(mins), d, value);
         }
         _mm256_fmadd_ps(value, _mm256_set1_ps(token.scales[block]), acc)
     }
 }
 
 /// Scales of 32 elements: for each group and row the scale twice, an i16 each.
-pub type By32 = [[i32; ROWS]; GROUPS];
+pub type ScalesPer32 = [[i32; ROWS]; GROUPS];
 
-/// The header that Q4_K and Q5_K share: factors, then scales and minima of six bits in twelve bytes.
+/// The header that Q4_K and Q5_K share: ds, then scales and mins of six bits in twelve bytes.
 ///
 /// # Safety
 /// AVX2 and F16C; 16 bytes lie at `offset` of each row.
 #[inline(always)]
-pub unsafe fn six_bits(rows: &RowPointers, offset: usize, sums: &[i32; 12]) -> Header<By32> {
+pub unsafe fn decode_q4_k_header(
+    rows: &RowPointers,
+    offset: usize,
+    sums: &[i32; 12],
+) -> Rows8Header<ScalesPer32> {
     // SAFETY: the caller's.
     unsafe {
-        let [factors, a, b, c] = Y::columns16(rows, offset);
+        let [ds, a, b, c] = Rows8Simd::columns16(rows, offset);
         let (six, four) = (_mm256_set1_epi8(0x3F), _mm256_set1_epi8(0x0F));
         let top = |v: __m256i| _mm256_and_si256(_mm256_srli_epi32::<2>(v), _mm256_set1_epi8(0x30));
         let upper = _mm256_srli_epi32::<4>(c);
         let scales = [_mm256_and_si256(a, six), _mm256_or_si256(_mm256_and_si256(c, four), top(a))];
-        let minima = [_mm256_and_si256(b, six), _mm256_or_si256(_mm256_and_si256(upper, four), top(b))];
+        let mins = [_mm256_and_si256(b, six), _mm256_or_si256(_mm256_and_si256(upper, four), top(b))];
         let mut twice = [[0; ROWS]; GROUPS];
         let mut offsets = _mm256_setzero_si256();
         for half in 0..2 {
@@ -164,17 +168,17 @@ pub unsafe fn six_bits(rows: &RowPointers, offset: usize, sums: &[i32; 12]) -> H
                 _mm256_storeu_si256(twice[half * 4 + i].as_mut_ptr().cast(), two);
             }
             for i in 0..2 {
-                let two = _mm256_shuffle_epi8(minima[half], bytes_of_lanes(i * 2, i * 2 + 1));
+                let two = _mm256_shuffle_epi8(mins[half], bytes_of_lanes(i * 2, i * 2 + 1));
                 let of_32 = _mm256_set1_epi32(sums[8 + half * 2 + i]);
                 offsets = _mm256_add_epi32(offsets, _mm256_madd_epi16(two, of_32));
             }
         }
-        let minima_factor = _mm256_mul_ps(Y::high_half(factors), _mm256_set1_ps(-1.0));
-        Header {
+        let dmin = _mm256_mul_ps(Rows8Simd::f16_high(ds), _mm256_set1_ps(-1.0));
+        Rows8Header {
             scales: twice,
             sums: [_mm256_setzero_si256(); ROWS],
-            factor: Y::low_half(factors),
-            minima: Some((offsets, minima_factor)),
+            d: Rows8Simd::f16_low(ds),
+            mins: Some((offsets, dmin)),
         }
     }
 }
@@ -192,7 +196,7 @@ unsafe fn bytes_of_lanes(first: usize, second: usize) -> __m256i {
 }
 
 /// Scales of 16 elements.
-pub struct By16 {
+pub struct ScalesPer16 {
     /// (rows): eight i16 of even number, then eight of odd number
     rows: [__m256i; ROWS],
     /// For each group the bytes of its two scales, again and again.
@@ -209,7 +213,7 @@ static SPREAD: [[u16; 16]; GROUPS] = {
     spread
 };
 
-impl By16 {
+impl ScalesPer16 {
     /// From sixteen signed bytes of each row.
     ///
     /// # Safety

@@ -6,19 +6,19 @@
 use std::arch::x86_64::*;
 
 use super::blocks32::LEN;
-use super::lanes::avx512::Zmm;
-use super::panel::{self, Ahead, Token};
-use super::{Acts, OutTile, WeightRows};
+use super::panel::{self, RowPrefetcher, TokenActivations};
+use super::simd::avx512::ZmmI32;
+use super::{Activations, OutTile, WeightRows};
 
 /// At once.
 pub const ROWS: usize = 4;
 pub const BLOCKS: usize = 4;
 
 /// What distinguishes a format.
-pub trait Sweep32 {
+pub trait GemvBlock32 {
     const BYTES: usize;
     /// What is taken from the integers, which are within 0..=255 with it.
-    const OFFSET: i32;
+    const ZERO_POINT: i32;
 
     /// (blocks, rows): the dot products of four blocks of each row with 128 activations from `q`, offset and all.
     ///
@@ -38,22 +38,23 @@ pub trait Sweep32 {
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
 #[inline(always)]
-pub unsafe fn run<S: Sweep32>(w: WeightRows, acts: Acts, out: &mut OutTile) -> bool {
+pub unsafe fn run<S: GemvBlock32>(w: WeightRows, acts: Activations, out: &mut OutTile) -> bool {
     let n_blocks = w.k / LEN;
-    if acts.n_tokens > panel::FEW || n_blocks < BLOCKS {
+    if acts.n_tokens > panel::GEMV_MAX_TOKENS || n_blocks < BLOCKS {
         return false;
     }
     assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
     // Each token asks for its share of the rows that come next.
-    let asked = (ROWS * BLOCKS * S::BYTES).div_ceil(acts.n_tokens);
+    let prefetch_bytes = (ROWS * BLOCKS * S::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
         let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
-        let mut ahead = Ahead::after(&w, rows.clone());
+        let mut prefetcher = RowPrefetcher::after(&w, rows.clone());
         for t in 0..acts.n_tokens {
-            let token = Token::of(&acts, t);
+            let token = TokenActivations::of(&acts, t);
             assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks);
             // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
-            let sums = unsafe { four_rows::<S>(&pointers, &token, n_blocks, &mut ahead, asked) };
+            let sums =
+                unsafe { four_rows::<S>(&pointers, &token, n_blocks, &mut prefetcher, prefetch_bytes) };
             out.token(t)[rows.clone()].copy_from_slice(&sums[..rows.len()]);
         }
     }
@@ -61,17 +62,17 @@ pub unsafe fn run<S: Sweep32>(w: WeightRows, acts: Acts, out: &mut OutTile) -> b
 }
 
 /// The products of the token with `n_blocks` blocks of each row, at least four. With each four of them so many bytes are
-/// asked for ahead.
+/// prefetch_bytes for ahead.
 ///
 /// # Safety
 /// As for `run`; the rows and the token have these blocks.
 #[inline(always)]
-unsafe fn four_rows<S: Sweep32>(
+unsafe fn four_rows<S: GemvBlock32>(
     rows: &[*const u8; ROWS],
-    token: &Token,
+    token: &TokenActivations,
     n_blocks: usize,
-    ahead: &mut Ahead,
-    asked: usize,
+    prefetcher: &mut RowPrefetcher,
+    prefetch_bytes: usize,
 ) -> [f32; ROWS] {
     let n_whole = n_blocks / BLOCKS * BLOCKS;
     let mut sums = [0.0; ROWS];
@@ -79,7 +80,7 @@ unsafe fn four_rows<S: Sweep32>(
     unsafe {
         let mut acc = _mm_setzero_ps();
         for at in (0..n_whole).step_by(BLOCKS) {
-            ahead.ask_once::<Zmm>(asked);
+            prefetcher.prefetch_lines::<ZmmI32>(prefetch_bytes);
             let [a, b, c, d] = four_blocks::<S>(rows, token, at);
             acc = _mm_fmadd_ps(a.0, a.1, acc);
             acc = _mm_fmadd_ps(b.0, b.1, acc);
@@ -103,9 +104,9 @@ unsafe fn four_rows<S: Sweep32>(
 /// # Safety
 /// As for `run`; the rows and the token have these blocks.
 #[inline(always)]
-unsafe fn four_blocks<S: Sweep32>(
+unsafe fn four_blocks<S: GemvBlock32>(
     rows: &[*const u8; ROWS],
-    token: &Token,
+    token: &TokenActivations,
     at: usize,
 ) -> [(__m128, __m128); BLOCKS] {
     // SAFETY: the caller's.
@@ -114,10 +115,10 @@ unsafe fn four_blocks<S: Sweep32>(
         for block in &mut blocks {
             *block = block.add(at * S::BYTES);
         }
-        let sums = each_four(token.sums.as_ptr().add(at));
-        let token_scales = _mm512_castsi512_ps(each_four(token.scales.as_ptr().add(at).cast()));
+        let sums = broadcast_per_block(token.sums.as_ptr().add(at));
+        let token_scales = _mm512_castsi512_ps(broadcast_per_block(token.scales.as_ptr().add(at).cast()));
         let dots = S::dots(&blocks, token.q.as_ptr().add(at * LEN));
-        let offsets = _mm512_mullo_epi32(sums, _mm512_set1_epi32(S::OFFSET));
+        let offsets = _mm512_mullo_epi32(sums, _mm512_set1_epi32(S::ZERO_POINT));
         let dots = _mm512_cvtepi32_ps(_mm512_sub_epi32(dots, offsets));
         let scales = _mm512_mul_ps(S::scales(&blocks), token_scales);
         [
@@ -134,7 +135,7 @@ unsafe fn four_blocks<S: Sweep32>(
 /// # Safety
 /// AVX-512 F; the values lie at `from`.
 #[inline(always)]
-unsafe fn each_four(from: *const i32) -> __m512i {
+unsafe fn broadcast_per_block(from: *const i32) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
         let order = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
@@ -146,9 +147,9 @@ unsafe fn each_four(from: *const i32) -> __m512i {
 /// block the first 16 elements and the others.
 ///
 /// # Safety
-/// As for `Sweep32::dots`.
+/// As for `GemvBlock32::dots`.
 #[inline(always)]
-pub unsafe fn dots_of_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) -> __m512i {
+pub unsafe fn dot_nibble_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
         let (a, b) = (_mm512_loadu_si512(q.cast()), _mm512_loadu_si512(q.add(64).cast()));
@@ -159,7 +160,7 @@ pub unsafe fn dots_of_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) -> __
             let [low, high] = integers[row];
             dots[row] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(dots[row], low, first), high, second);
         }
-        Zmm::sum4(dots[0], dots[1], dots[2], dots[3])
+        ZmmI32::sum4(dots[0], dots[1], dots[2], dots[3])
     }
 }
 
@@ -168,7 +169,7 @@ pub unsafe fn dots_of_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) -> __
 /// # Safety
 /// AVX-512 F, BW; 64 bytes lie at each row.
 #[inline(always)]
-pub unsafe fn a_word_of_each(rows: &[*const u8; ROWS], words: [i32; BLOCKS]) -> __m512i {
+pub unsafe fn gather_words(rows: &[*const u8; ROWS], words: [i32; BLOCKS]) -> __m512i {
     // SAFETY: the caller's.
     unsafe {
         let load = |row: usize| _mm512_loadu_si512(rows[row].cast());

@@ -6,7 +6,7 @@ use half::f16;
 use weights::DType;
 use weights::quant::q4_k::scale_min;
 
-use super::strands::BLOCK;
+use super::partial_sums::BLOCK;
 use crate::tensor::Tensor;
 
 /// One way of lying.
@@ -18,11 +18,11 @@ pub struct Packing {
     /// words of a row of k elements
     words: fn(k: usize) -> usize,
     /// a row as its file has it, of k elements, into zeros
-    pack: Pack,
+    pack: PackMethod,
 }
 
 #[derive(Clone, Copy)]
-enum Pack {
+enum PackMethod {
     Row(fn(row: &[u8], k: usize, out: &mut [u32])),
     /// by way of floats
     Halves,
@@ -34,23 +34,24 @@ macro_rules! packing {
     };
 }
 
-static F32: Packing = packing!("f32", |k| k.next_multiple_of(BLOCK), Pack::Row(plain));
-static F16: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, Pack::Row(plain));
-static BF16: Packing = packing!("bf16", |k| k.next_multiple_of(BLOCK) / 2, Pack::Row(plain));
-static HALVES: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, Pack::Halves);
-static Q8_0: Packing = packing!("q8_0", |k| k / 4 + (k / 32).div_ceil(2), Pack::Row(q8_0));
-static Q4_0: Packing = packing!("q4_0", |k| k / 8 + (k / 32).div_ceil(2), Pack::Row(q4_0));
-static Q4_1: Packing = packing!("q4_1", |k| k / 8 + k / 32, Pack::Row(q4_1));
-static Q5_0: Packing = packing!("q5_0", |k| k / 8 + k / 32 + (k / 32).div_ceil(2), Pack::Row(q5_0));
-static Q5_1: Packing = packing!("q5_1", |k| k / 8 + 2 * (k / 32), Pack::Row(q5_1));
-static Q4_K: Packing = packing!("q4_k", |k| k / 8 + k / 256 * 5, Pack::Row(q4_k));
-static Q5_K: Packing = packing!("q5_k", |k| k / 8 + k / 32 + k / 256 * 5, Pack::Row(q5_k));
-static Q6_K: Packing = packing!("q6_k", |k| k / 8 + k / 16 + k / 64 + (k / 256).div_ceil(2), Pack::Row(q6_k));
-static MXFP4: Packing = packing!("mxfp4", |k| k / 8 + (k / 32).div_ceil(4), Pack::Row(mxfp4));
-static IQ4_NL: Packing = packing!("iq4_nl", |k| k / 8 + (k / 32).div_ceil(2), Pack::Row(q4_0));
+static F32: Packing = packing!("f32", |k| k.next_multiple_of(BLOCK), PackMethod::Row(plain));
+static F16: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Row(plain));
+static BF16: Packing = packing!("bf16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Row(plain));
+static HALVES: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Halves);
+static Q8_0: Packing = packing!("q8_0", |k| k / 4 + (k / 32).div_ceil(2), PackMethod::Row(q8_0));
+static Q4_0: Packing = packing!("q4_0", |k| k / 8 + (k / 32).div_ceil(2), PackMethod::Row(q4_0));
+static Q4_1: Packing = packing!("q4_1", |k| k / 8 + k / 32, PackMethod::Row(q4_1));
+static Q5_0: Packing = packing!("q5_0", |k| k / 8 + k / 32 + (k / 32).div_ceil(2), PackMethod::Row(q5_0));
+static Q5_1: Packing = packing!("q5_1", |k| k / 8 + 2 * (k / 32), PackMethod::Row(q5_1));
+static Q4_K: Packing = packing!("q4_k", |k| k / 8 + k / 256 * 5, PackMethod::Row(q4_k));
+static Q5_K: Packing = packing!("q5_k", |k| k / 8 + k / 32 + k / 256 * 5, PackMethod::Row(q5_k));
+static Q6_K: Packing =
+    packing!("q6_k", |k| k / 8 + k / 16 + k / 64 + (k / 256).div_ceil(2), PackMethod::Row(q6_k));
+static MXFP4: Packing = packing!("mxfp4", |k| k / 8 + (k / 32).div_ceil(4), PackMethod::Row(mxfp4));
+static IQ4_NL: Packing = packing!("iq4_nl", |k| k / 8 + (k / 32).div_ceil(2), PackMethod::Row(q4_0));
 
 /// Every one.
-pub static ALL: [&Packing; 13] =
+pub static PACKINGS: [&Packing; 13] =
     [&F32, &F16, &BF16, &Q8_0, &Q4_0, &Q4_1, &Q5_0, &Q5_1, &Q4_K, &Q5_K, &Q6_K, &MXFP4, &IQ4_NL];
 
 /// Rows start at a multiple of so many words: what a card loads at once.
@@ -96,11 +97,11 @@ impl Packing {
     pub fn pack(&self, tensor: &Tensor, row: usize, floats: &mut [f32], out: &mut [u32]) {
         out.fill(0);
         match self.pack {
-            Pack::Row(pack) => {
+            PackMethod::Row(pack) => {
                 let n = tensor.row_bytes();
                 pack(&tensor.bytes()[row * n..(row + 1) * n], tensor.n_cols(), out);
             }
-            Pack::Halves => {
+            PackMethod::Halves => {
                 tensor.decode_row(row, floats);
                 for (i, x) in floats.iter().enumerate() {
                     set_half(out, 0, i, f16::from_f32(*x).to_bits());

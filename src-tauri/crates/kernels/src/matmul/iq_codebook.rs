@@ -1,18 +1,18 @@
 //! Formats whose integers are groups out of a lattice: 32 signed bytes come from a table, row by row, and are then
 //! multiplied as those of other formats of 256.
 
-use super::blocks256::{Block256, Header, Offset, Take};
-use super::lanes::{Lanes, MAX_ROWS, RowPointers};
+use super::blocks256::{Block256, Block256Header, ZeroPoint, GroupVisitor};
+use super::simd::{Simd, MAX_ROWS, RowPointers};
 
 /// What distinguishes such a format. Blocks are given whole.
-pub trait Lattice {
+pub trait Codebook {
     const BYTES: usize;
     const SCALES_BY_16: bool;
-    /// What the factor of the block is multiplied with: scales and integers are made whole by its inverse.
-    const UNIT: f32;
+    /// What the d of the block is multiplied with: scales and integers are made whole by its inverse.
+    const D_SCALE: f32;
 
-    /// Bits of the factor, an f16.
-    fn factor(block: &[u8]) -> u16;
+    /// Bits of the d, an f16.
+    fn d(block: &[u8]) -> u16;
 
     /// (16 elements): scale of each; the same twice where 32 have one.
     fn scales(block: &[u8]) -> [i32; 16];
@@ -21,38 +21,38 @@ pub trait Lattice {
     fn group(block: &[u8], group: usize) -> [u64; 4];
 }
 
-/// A lattice format as one of 256.
-pub struct OfLattice<F>(F);
+/// A iq_codebook format as one of 256.
+pub struct Codebook256<F>(F);
 
-impl<F: Lattice> Block256 for OfLattice<F> {
+impl<F: Codebook> Block256 for Codebook256<F> {
     const BYTES: usize = F::BYTES;
     const SCALES_BY_16: bool = F::SCALES_BY_16;
-    const OFFSET: Offset = Offset::Signed;
-    const LARGEST: i32 = 127;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::Signed;
+    const MAX_MAGNITUDE: i32 = 127;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
         let mut scales = [[0i32; MAX_ROWS]; 16];
         let mut factors = [0u16; MAX_ROWS];
         for r in 0..L::ROWS {
             // SAFETY: the caller's: a whole block lies at `offset` of each row.
             let block = unsafe { std::slice::from_raw_parts(rows[r].add(offset), F::BYTES) };
-            factors[r] = F::factor(block);
+            factors[r] = F::d(block);
             for (i, scale) in F::scales(block).into_iter().enumerate() {
                 scales[i][r] = scale;
             }
         }
         let mut pointers = [std::ptr::null(); MAX_ROWS];
-        for (pointer, factor) in pointers.iter_mut().zip(&factors) {
-            *pointer = std::ptr::from_ref(factor).cast();
+        for (pointer, d) in pointers.iter_mut().zip(&factors) {
+            *pointer = std::ptr::from_ref(d).cast();
         }
         // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and each pointer has its two bytes.
         unsafe {
-            let mut header = Header {
+            let mut header = Block256Header {
                 scales: [L::zero(); 16],
                 offsets: [L::zero(); 8],
-                factor: L::mul_f(L::halves(&pointers, 0), L::splat_f(F::UNIT)),
-                offset_factor: L::zero_f(),
+                d: L::mul_f(L::load_f16(&pointers, 0), L::splat_f(F::D_SCALE)),
+                dmin: L::zero_f(),
             };
             for i in 0..16 {
                 header.scales[i] = L::load(scales[i].as_ptr());
@@ -66,7 +66,7 @@ impl<F: Lattice> Block256 for OfLattice<F> {
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         for group in 0..8 {
             let mut bytes = [[0u64; 4]; MAX_ROWS];
             let mut pointers = [std::ptr::null(); MAX_ROWS];
@@ -78,18 +78,18 @@ impl<F: Lattice> Block256 for OfLattice<F> {
             }
             // SAFETY: the caller's; each pointer has its 32 bytes.
             unsafe {
-                let mut integers = T::arrange(L::rows32(&pointers, 0));
+                let mut integers = T::arrange(L::load_rows32(&pointers, 0));
                 for integer in &mut integers {
-                    *integer = L::signed(*integer);
+                    *integer = L::bias_signed(*integer);
                 }
-                take.group(group, integers);
+                visitor.visit(group, integers);
             }
         }
     }
 }
 
-/// A lattice of eights, two bits each, as bytes.
-pub const fn eights<const N: usize>(packed: &[u16; N], values: [i8; 4]) -> [u64; N] {
+/// A iq_codebook of unpack_grid8, two bits each, as bytes.
+pub const fn unpack_grid8<const N: usize>(packed: &[u16; N], values: [i8; 4]) -> [u64; N] {
     let mut out = [0; N];
     let mut i = 0;
     while i < N {
@@ -104,8 +104,8 @@ pub const fn eights<const N: usize>(packed: &[u16; N], values: [i8; 4]) -> [u64;
     out
 }
 
-/// A lattice of fours, three bits each, as bytes.
-pub const fn fours<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [u32; N] {
+/// A iq_codebook of unpack_grid4, three bits each, as bytes.
+pub const fn unpack_grid4<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [u32; N] {
     let mut out = [0; N];
     let mut i = 0;
     while i < N {
@@ -120,7 +120,7 @@ pub const fn fours<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [u32; 
 }
 
 /// For each eight signs a byte of all ones where there is a minus.
-static MINUS: [u64; 256] = {
+static SIGN_MASKS: [u64; 256] = {
     let mut out = [0; 256];
     let mut signs = 0;
     while signs < 256 {
@@ -138,8 +138,8 @@ static MINUS: [u64; 256] = {
 
 /// Eight magnitudes, none of them zero, with their signs.
 #[inline(always)]
-pub fn with_signs(magnitudes: u64, signs: u8) -> u64 {
-    let minus = MINUS[usize::from(signs)];
+pub fn apply_signs(magnitudes: u64, signs: u8) -> u64 {
+    let minus = SIGN_MASKS[usize::from(signs)];
     // −x is !x + 1, and without zeros nothing is carried from byte to byte.
     (magnitudes ^ minus) + (minus & 0x0101_0101_0101_0101)
 }

@@ -2,14 +2,14 @@
 
 use weights::DType;
 
-use super::octets::OctetVec;
+use super::packed_activations::PackedActivations;
 use super::*;
 use crate::cpu::isa::IsaLevel;
 
 /// A generator that always gives the same numbers, within -1..1.
-struct Noise(u64);
+struct TestNoise(u64);
 
-impl Noise {
+impl TestNoise {
     fn next(&mut self) -> f32 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 40) as f32 / (1u64 << 23) as f32) - 1.0
@@ -21,8 +21,8 @@ impl Noise {
     }
 }
 
-/// Blocks of a format without encoder: any bytes, but a factor that is finite and not negative.
-fn any_blocks(dtype: DType, noise: &mut Noise, bytes: &mut [u8]) {
+/// Blocks of a format without encoder: any bytes, but a d that is finite and not negative.
+fn any_blocks(dtype: DType, noise: &mut TestNoise, bytes: &mut [u8]) {
     bytes.fill_with(|| ((noise.next() + 1.0) * 128.0) as u8);
     let last_of_factor = if dtype == DType::IQ1_M { 55 } else { 1 };
     for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
@@ -31,16 +31,16 @@ fn any_blocks(dtype: DType, noise: &mut Noise, bytes: &mut [u8]) {
 }
 
 /// Weights and activations of one product.
-struct Case {
+struct MatMulCase {
     k: usize,
     row_bytes: usize,
     weights: Vec<u8>,
     x: Vec<f32>,
 }
 
-impl Case {
+impl MatMulCase {
     fn new(dtype: DType, n_rows: usize, n_tokens: usize, k: usize) -> Self {
-        let mut noise = Noise(((n_rows * 131 + n_tokens) * 131 + k) as u64);
+        let mut noise = TestNoise(((n_rows * 131 + n_tokens) * 131 + k) as u64);
         let row_bytes = dtype.row_bytes(k);
         let mut weights = vec![0; n_rows * row_bytes];
         match dtype.encoder() {
@@ -67,8 +67,8 @@ impl Case {
         let w = WeightRows { bytes, row_bytes: self.row_bytes, k, next: &[] };
         let mut out = vec![f32::NAN; n * rows.len()];
         let mut tile = OutTile::whole(&mut out, rows.len());
-        if row.act == ActFormat::F32 {
-            (row.kernel)(w, Acts::floats(x, k), &mut tile);
+        if row.act == ActivationFormat::F32 {
+            (row.kernel)(w, Activations::floats(x, k), &mut tile);
             return out;
         }
         let (n_scales, n_sums) = (row.act.n_scales(k), row.act.n_sums(k));
@@ -81,16 +81,24 @@ impl Case {
                 &mut sums[t * n_sums..(t + 1) * n_sums],
             );
         }
-        let acts = Acts { n_tokens: n, k, x: &[], q: &q, scales: &scales, sums: &sums, octets: Octets::None };
-        let octets = OctetVec::of(row.act, row.level, &acts).expect("memory for a few tokens");
-        let acts = Acts { octets: octets.all(), ..acts };
+        let acts = Activations {
+            n_tokens: n,
+            k,
+            x: &[],
+            q: &q,
+            scales: &scales,
+            sums: &sums,
+            packed: PackedActivationsRef::None,
+        };
+        let packed = PackedActivations::of(row.act, row.level, &acts).expect("memory for a few tokens");
+        let acts = Activations { packed: packed.all(), ..acts };
         (row.kernel)(w, acts, &mut tile);
         out
     }
 
     /// What the activations are after quantising with the row's function.
     fn seen(&self, row: &MatMulRow) -> Vec<f32> {
-        if row.act == ActFormat::F32 {
+        if row.act == ActivationFormat::F32 {
             return self.x.clone();
         }
         let k = self.k;
@@ -130,9 +138,9 @@ fn rows() -> impl Iterator<Item = &'static MatMulRow> {
 
 fn widths(row: &MatMulRow) -> Vec<usize> {
     match row.act {
-        ActFormat::F32 => vec![1, 7, 16, 33, 256, 1000],
-        ActFormat::Q8_0 => vec![32, 64, 256, 288, 1120],
-        ActFormat::Q8_K => vec![256, 512, 1280],
+        ActivationFormat::F32 => vec![1, 7, 16, 33, 256, 1000],
+        ActivationFormat::Q8_0 => vec![32, 64, 256, 288, 1120],
+        ActivationFormat::Q8_K => vec![256, 512, 1280],
     }
 }
 
@@ -141,7 +149,7 @@ fn every_row_of_the_table_is_its_specification_within_rounding() {
     for row in rows() {
         for k in widths(row) {
             for (n_rows, n_tokens) in [(1, 1), (16, 1), (35, 1), (16, 2), (20, 5), (33, 13), (16, 70)] {
-                let case = Case::new(row.dtype, n_rows, n_tokens, k);
+                let case = MatMulCase::new(row.dtype, n_rows, n_tokens, k);
                 let got = case.fast(row, 0..n_rows, 0..n_tokens);
                 let expected = case.exact(row.dtype, &case.seen(row));
                 for (i, (got, (expected, size))) in got.iter().zip(expected).enumerate() {
@@ -161,7 +169,7 @@ fn every_row_of_the_table_is_its_specification_within_rounding() {
 fn a_product_is_the_same_to_the_bit_in_any_company() {
     for row in rows() {
         for k in widths(row) {
-            let case = Case::new(row.dtype, 50, 67, k);
+            let case = MatMulCase::new(row.dtype, 50, 67, k);
             let all = case.fast(row, 0..50, 0..67);
             for (rows, tokens) in [
                 (0..50, 3..4),
@@ -190,10 +198,10 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
 
 /// So many activations do not stay in a cache as one: rows meet one part of them after another.
 #[test]
-fn many_tokens_of_long_rows_are_what_each_is_alone() {
+fn gemm_of_long_rows_are_what_each_is_alone() {
     let (k, n_tokens) = (2560, 256);
     for row in rows() {
-        let case = Case::new(row.dtype, 33, n_tokens, k);
+        let case = MatMulCase::new(row.dtype, 33, n_tokens, k);
         for n_rows in [1, 33] {
             let all = case.fast(row, 0..n_rows, 0..n_tokens);
             for t in [0, 100, n_tokens - 1] {
@@ -215,11 +223,11 @@ fn levels_that_differ_in_speed_only_give_the_same_bits() {
     ];
     for row in rows() {
         let Some((_, plain)) = twins.iter().find(|(level, _)| *level == row.level) else { continue };
-        let plain = find(row.dtype, *plain).expect("a format has both levels or neither");
+        let plain = find_kernel(row.dtype, *plain).expect("a format has both levels or neither");
         for k in widths(row) {
             // Tokens side by side, and of those that are left over four, two and one.
             for n_tokens in [1, 2, 3, 13, 23] {
-                let case = Case::new(row.dtype, 20, n_tokens, k);
+                let case = MatMulCase::new(row.dtype, 20, n_tokens, k);
                 let all = |row| case.fast(row, 0..20, 0..n_tokens);
                 let bits = |row| all(row).into_iter().map(f32::to_bits).collect::<Vec<_>>();
                 assert_eq!(bits(row), bits(plain), "{} {} k={k} tokens={n_tokens}", row.dtype, row.level);
@@ -246,9 +254,9 @@ fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
 
 #[test]
 fn extreme_weights_do_not_saturate() {
-    for row in rows().filter(|row| row.act != ActFormat::F32) {
+    for row in rows().filter(|row| row.act != ActivationFormat::F32) {
         let k = 512;
-        let mut case = Case::new(row.dtype, 16, 9, k);
+        let mut case = MatMulCase::new(row.dtype, 16, 9, k);
         // All bits of the integers set or cleared; scales stay as they are where bytes are left alone.
         for fill in [0x00, 0x7F, 0x80, 0xFF] {
             for block in case.weights.chunks_exact_mut(row.dtype.block_bytes()) {
@@ -288,9 +296,9 @@ fn the_common_dtypes_have_a_row_at_each_vector_level() {
     let by_256 = [Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS];
     for dtype in floats.into_iter().chain(by_32).chain(by_256) {
         for level in if floats.contains(&dtype) { of_floats } else { of_integers } {
-            assert_eq!(find(dtype, *level).map(|row| row.level), Some(*level), "{dtype}");
+            assert_eq!(find_kernel(dtype, *level).map(|row| row.level), Some(*level), "{dtype}");
         }
-        assert!(find(dtype, IsaLevel::Portable).is_none());
+        assert!(find_kernel(dtype, IsaLevel::Portable).is_none());
     }
 }
 
@@ -300,7 +308,7 @@ fn the_generic_product_is_right_for_every_format_that_can_be_read() {
     let (k, n_rows, n_tokens) = (512, 3, 2);
     for row in weights::dtype::TABLE {
         let Some(codec) = &row.codec else { continue };
-        let mut noise = Noise(row.block_bytes as u64);
+        let mut noise = TestNoise(row.block_bytes as u64);
         let x = noise.many(n_tokens * k);
         let row_bytes = row.dtype.row_bytes(k);
         // Bytes below 0x3C: no scale of any format is infinite.

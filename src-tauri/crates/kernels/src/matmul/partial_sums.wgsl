@@ -1,4 +1,4 @@
-// What is multiplied, and how lanes beside one another add their parts up: see `strands.rs`.
+// What is multiplied, and how lanes beside one another add their parts up: see `partial_sums.rs`.
 #ifdef HALVES
 alias Quad = vec4<f16>;
 
@@ -43,8 +43,8 @@ fn multiplied(sum: f32, a: Quad, b: Quad) -> f32 {
 var<workgroup> pieces: array<f32, LANES * SUMS>;
 #endif
 
-// The sums of STRANDS lanes, which are all given what they come to. Every lane of the workgroup calls.
-fn add_strands(lane: u32, sums: ptr<function, array<f32, SUMS>>) {
+// The sums of PARTIAL_SUMS lanes, which are all given what they come to. Every lane of the workgroup calls.
+fn add_partial_sums(lane: u32, sums: ptr<function, array<f32, SUMS>>) {
 #ifdef SUBGROUPS
 #repeat STEP SHUFFLES
 #repeat S SUMS
@@ -53,7 +53,7 @@ fn add_strands(lane: u32, sums: ptr<function, array<f32, SUMS>>) {
 #end
 #endif
 #ifdef PIECES
-  for (var n = 1u << SHUFFLES; n < STRANDS; n *= 2u) {
+  for (var n = 1u << SHUFFLES; n < PARTIAL_SUMS; n *= 2u) {
 #repeat S SUMS
     pieces[S * LANES + lane] = (*sums)[S];
 #end

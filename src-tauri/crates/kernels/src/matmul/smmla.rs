@@ -1,60 +1,60 @@
-//! Several tokens times turned weights where an instruction multiplies two rows by eight bytes with two tokens
-//! (`Lanes::MATRICES`). Sums stay in its order, two rows by two tokens, until a block is whole: only then are tokens
-//! taken apart. Integers are exact in any order, so that results are those of columns, to the bit.
+//! Several tokens times transposed weights where an instruction multiplies two rows by eight bytes with two tokens
+//! (`Simd::HAS_SMMLA`). PairSums stay in its order, two rows by two tokens, until a block is whole: only then are tokens
+//! taken split_tokens. Integers are exact in any order, so that results are those of columns, to the bit.
 
-use super::blocks256::{Block256, GROUPS, Turned};
-use super::lanes::{Lanes, MAX_ROWS};
-use super::octets::Octet256;
-use super::panel::Token;
+use super::blocks256::{Block256, GROUPS, TransposedBlock256};
+use super::simd::{Simd, MAX_ROWS};
+use super::packed_activations::BlockQ8Kx8;
+use super::panel::TokenActivations;
 use super::sums256::bias;
 
-/// Sums of the first and of the second half of the rows for each two tokens; of an odd number the last is there twice.
+/// PairSums of the first and of the second half of the rows for each two tokens; of an odd number the last is there twice.
 /// Only the first half of the array is used, rounded up.
-type Sums<I, const T: usize> = [[I; 2]; T];
+type PairSums<I, const T: usize> = [[I; 2]; T];
 
-/// Eight bytes of a token and after them those of the next, as they lie in an octet: one load. Arranged there once for
+/// Eight bytes of a token and after them those of the next, as they lie in an packed: one load. Arranged there once for
 /// all rows, as to make them of two loads here would take half an instruction more to each 32 multiply-adds.
 ///
 /// # Safety
-/// As for `Lanes`; sixteen bytes lie there.
+/// As for `Simd`; sixteen bytes lie there.
 #[inline(always)]
-pub unsafe fn two_at<L: Lanes>(from: *const u8) -> L::I {
+pub unsafe fn load_pair_at<L: Simd>(from: *const u8) -> L::I {
     // SAFETY: the caller's.
-    unsafe { L::table(&*from.cast()) }
+    unsafe { L::load_table(&*from.cast()) }
 }
 
 /// Eight bytes at `at` of token `t` and those of the next, or of the same one where it is the last.
 ///
 /// # Safety
-/// As for `Lanes`; the tokens have these bytes.
+/// As for `Simd`; the tokens have these bytes.
 #[inline(always)]
-pub unsafe fn two_of<L: Lanes, const T: usize>(tokens: &[Token; T], t: usize, at: usize) -> L::I {
+pub unsafe fn load_pair_of<L: Simd, const T: usize>(tokens: &[TokenActivations; T], t: usize, at: usize) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         let eight = |t: usize| tokens[t].q.as_ptr().add(at).cast::<[i8; 8]>().read();
         let both = [eight(t), eight((t + 1).min(T - 1))];
-        L::table(&both.as_ptr().cast::<[i8; 16]>().read())
+        L::load_table(&both.as_ptr().cast::<[i8; 16]>().read())
     }
 }
 
 /// `sums` + eight bytes of all rows times those of each token; `two` gives them for a token and the next.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-unsafe fn add_eight<L: Lanes, const T: usize>(
-    mut sums: Sums<L::I, T>,
+unsafe fn add_eight<L: Simd, const T: usize>(
+    mut sums: PairSums<L::I, T>,
     w: &[[[i32; MAX_ROWS]; 2]],
     i: usize,
     two: impl Fn(usize) -> L::I,
-) -> Sums<L::I, T> {
+) -> PairSums<L::I, T> {
     // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let w = [L::load(w[i][0].as_ptr()), L::load(w[i][1].as_ptr())];
         for pair in 0..T.div_ceil(2) {
             let a = two(2 * pair);
             for part in 0..2 {
-                sums[pair][part] = L::matrix(sums[pair][part], w[part], a);
+                sums[pair][part] = L::smmla(sums[pair][part], w[part], a);
             }
         }
         sums
@@ -64,14 +64,14 @@ unsafe fn add_eight<L: Lanes, const T: usize>(
 /// A lane for each row, of each token.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-unsafe fn apart<L: Lanes, const T: usize>(sums: Sums<L::I, T>) -> [L::I; T] {
+unsafe fn split_tokens<L: Simd, const T: usize>(sums: PairSums<L::I, T>) -> [L::I; T] {
     // SAFETY: the caller's.
     unsafe {
         let mut out = [L::zero(); T];
         for t in 0..T {
-            out[t] = L::apart(sums[t / 2][0], sums[t / 2][1])[t % 2];
+            out[t] = L::split_tokens(sums[t / 2][0], sums[t / 2][1])[t % 2];
         }
         out
     }
@@ -80,9 +80,9 @@ unsafe fn apart<L: Lanes, const T: usize>(sums: Sums<L::I, T>) -> [L::I; T] {
 /// `dots` + 32 bytes of all rows times those of each token; `two` gives bytes 8i..8i + 8 of a token and of the next.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-pub unsafe fn add_block<L: Lanes, const T: usize>(
+pub unsafe fn add_block<L: Simd, const T: usize>(
     dots: [L::I; T],
     w: &[[i32; MAX_ROWS]; 8],
     two: impl Fn(usize, usize) -> L::I,
@@ -93,7 +93,7 @@ pub unsafe fn add_block<L: Lanes, const T: usize>(
         for i in 0..4 {
             sums = add_eight::<L, T>(sums, w.as_chunks().0, i, |t| two(i, t));
         }
-        let mut out = apart::<L, T>(sums);
+        let mut out = split_tokens::<L, T>(sums);
         for t in 0..T {
             out[t] = L::add(dots[t], out[t]);
         }
@@ -105,14 +105,14 @@ pub unsafe fn add_block<L: Lanes, const T: usize>(
 /// for a token and the next; `two` gives bytes 8i..8i + 8 of a group.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize>(
-    turned: &Turned<L>,
+pub unsafe fn scaled_sums<B: Block256, L: Simd, const T: usize>(
+    transposed: &TransposedBlock256<L>,
     begin: impl Fn(usize, usize) -> L::I,
     two: impl Fn(usize, usize, usize) -> L::I,
 ) -> [L::I; T] {
-    // SAFETY: the caller's; scales are as `Lanes::store_scale` writes them.
+    // SAFETY: the caller's; scales are as `Simd::store_scale` writes them.
     unsafe {
         let mut sums = [[L::zero(); 2]; T];
         for group in 0..GROUPS {
@@ -128,11 +128,11 @@ pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize>(
                     }
                 }
                 for i in 2 * half..2 * half + 2 {
-                    dots = add_eight::<L, T>(dots, turned.w[group].as_chunks().0, i, |t| two(group, i, t));
+                    dots = add_eight::<L, T>(dots, transposed.w[group].as_chunks().0, i, |t| two(group, i, t));
                 }
                 if half == 1 || B::SCALES_BY_16 {
                     let which = if B::SCALES_BY_16 { sixteen } else { 2 * group };
-                    let scale = turned.scales[which].as_ptr();
+                    let scale = transposed.scales[which].as_ptr();
                     let scale = [L::load(scale), L::load(scale.add(MAX_ROWS / 2))];
                     for pair in 0..T.div_ceil(2) {
                         for part in 0..2 {
@@ -143,26 +143,26 @@ pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize>(
                 }
             }
         }
-        apart::<L, T>(sums)
+        split_tokens::<L, T>(sums)
     }
 }
 
-/// As `scaled_sums` of tokens `first..first + T` of an octet, their offset (but no minima) taken off.
+/// As `scaled_sums` of tokens `first..first + T` of an packed, their offset (but no minima) taken off.
 ///
 /// # Safety
-/// As for `Format::octet`; `T` is even.
+/// As for `BlockFormat::multiply_packed`; `T` is even.
 #[inline(always)]
-pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize>(
-    turned: &Turned<L>,
-    octet: &Octet256,
+pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize>(
+    transposed: &TransposedBlock256<L>,
+    packed: &BlockQ8Kx8,
     first: usize,
 ) -> [L::I; T] {
-    // SAFETY: the caller's: an octet has these tokens, two after two.
+    // SAFETY: the caller's: an packed has these tokens, two after two.
     unsafe {
         let begin = |sixteen: usize, t: usize| {
-            bias::<B, L>(L::splat_two(octet.sums[sixteen][first + t..first + t + 2].as_ptr()))
+            bias::<B, L>(L::splat_pair(packed.sums[sixteen][first + t..first + t + 2].as_ptr()))
         };
-        let two = |group: usize, i: usize, t: usize| two_at::<L>(octet.q[group].eight(i, first + t));
-        scaled_sums::<B, L, T>(turned, begin, two)
+        let two = |group: usize, i: usize, t: usize| load_pair_at::<L>(packed.q[group].qword_ptr(i, first + t));
+        scaled_sums::<B, L, T>(transposed, begin, two)
     }
 }

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::cpu::arena::AlignedVec;
+use crate::cpu::disjoint_slices::DisjointSlices;
 use crate::cpu::kv::KvStore;
-use crate::cpu::tile::Parts;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, PAGE_LEN};
 use crate::ops::Kernels;
@@ -17,10 +17,10 @@ use crate::plan::Batch;
 pub const MAX_QUERIES: usize = 32;
 /// How many blocks before its use a block of keys or values is asked for: what one takes to compute is less than the
 /// latency of memory.
-const AHEAD: usize = 2;
+const PREFETCH_BLOCKS: usize = 2;
 
-/// Scratch of one worker.
-pub struct Scratch {
+/// AttentionScratch of one worker.
+pub struct AttentionScratch {
     /// (queries, head_dim), scaled
     q: AlignedVec<f32>,
     /// (queries, head_dim): q as integers, where the pages are
@@ -49,7 +49,7 @@ pub struct Query {
 }
 
 /// What all tasks of a step read.
-pub struct Job<'a> {
+pub struct AttentionJob<'a> {
     pub kernels: &'a Kernels,
     pub pages: PageKernels,
     /// for pages that have aged; None: none has
@@ -61,7 +61,7 @@ pub struct Job<'a> {
     pub ends: Vec<usize>,
     /// (rows, heads, head_dim)
     pub q: &'a [f32],
-    pub out: Parts<'a, f32>,
+    pub out: DisjointSlices<'a, f32>,
     /// query heads of one KV head that go together, at most MAX_QUERIES
     pub heads_per_tile: usize,
     /// tiles of heads for each KV head
@@ -69,14 +69,14 @@ pub struct Job<'a> {
 }
 
 /// The blocks of a chunk in the order of their use: of each tile of heads the keys in all pages, then the values.
-pub struct Walk<'a> {
-    job: &'a Job<'a>,
+pub struct BlockWalk<'a> {
+    job: &'a AttentionJob<'a>,
     table: &'a [u32],
     pages: Range<usize>,
     tiles: Range<usize>,
 }
 
-impl Walk<'_> {
+impl BlockWalk<'_> {
     /// Block `i` of a tile of heads, or one of the next; empty beyond the last.
     fn block(&self, tile: usize, i: usize) -> &[u8] {
         let n = self.pages.len();
@@ -101,7 +101,7 @@ pub fn join(kernels: &Kernels, state: Partial, total: &mut [f32], next: Partial,
     (kernels.merge)(state, total, next, sums)
 }
 
-impl Scratch {
+impl AttentionScratch {
     pub fn new(head_dim: usize) -> Result<Self, KernelError> {
         let zeroed = |n| AlignedVec::zeroed(n, "attention");
         Ok(Self {
@@ -119,7 +119,7 @@ impl Scratch {
     }
 }
 
-impl Job<'_> {
+impl AttentionJob<'_> {
     /// How that page is read.
     fn kernels_of(&self, page: u32) -> PageKernels {
         match self.aged {
@@ -161,7 +161,7 @@ impl Job<'_> {
     }
 
     /// Queries of `rows` and a tile of heads into the scratch.
-    pub fn take_queries(&self, scratch: &mut Scratch, rows: Range<usize>, tile: usize) {
+    pub fn take_queries(&self, scratch: &mut AttentionScratch, rows: Range<usize>, tile: usize) {
         let d = self.shape.head_dim;
         scratch.queries.clear();
         for row in rows {
@@ -181,16 +181,16 @@ impl Job<'_> {
     }
 
     /// The blocks of `chunk` that `rows` look into, for some tiles of heads.
-    pub fn walk(&self, rows: Range<usize>, chunk: usize, tiles: Range<usize>) -> Walk<'_> {
+    pub fn walk(&self, rows: Range<usize>, chunk: usize, tiles: Range<usize>) -> BlockWalk<'_> {
         let table = self.batch.table(self.kv.layout(self.shape.layer).retention(), rows.start);
         let seen = rows.map(|row| self.seen(row));
         let (start, end) = seen.fold((usize::MAX, 0), |(s, e), seen| (s.min(seen.start), e.max(seen.end)));
         let (start, end) = (start.max(chunk * CHUNK), end.min((chunk + 1) * CHUNK));
-        Walk { job: self, table, pages: start / PAGE_LEN..end.div_ceil(PAGE_LEN), tiles }
+        BlockWalk { job: self, table, pages: start / PAGE_LEN..end.div_ceil(PAGE_LEN), tiles }
     }
 
     /// A tile of rows and heads through all its chunks.
-    pub fn tile(&self, scratch: &mut Scratch, rows: Range<usize>, tile: usize) {
+    pub fn tile(&self, scratch: &mut AttentionScratch, rows: Range<usize>, tile: usize) {
         let d = self.shape.head_dim;
         self.take_queries(scratch, rows.clone(), tile);
         scratch.totals = [Partial::EMPTY; MAX_QUERIES];
@@ -209,16 +209,16 @@ impl Job<'_> {
     }
 
     /// Softmax and weighted sum of the scratch's queries, which are of `tile`, over one chunk.
-    pub fn chunk(&self, scratch: &mut Scratch, chunk: usize, walk: &Walk, tile: usize) {
+    pub fn chunk(&self, scratch: &mut AttentionScratch, chunk: usize, walk: &BlockWalk, tile: usize) {
         let d = self.shape.head_dim;
         let n = scratch.queries.len();
         let begin = chunk * CHUNK;
         let n_pages = walk.pages.len();
         let queries = Queries { n, head_dim: d, x: &scratch.q, q: &scratch.rounded, scales: &scratch.scales };
-        let mut soon: [&[u8]; AHEAD] = std::array::from_fn(|i| walk.block(tile, i));
+        let mut soon: [&[u8]; PREFETCH_BLOCKS] = std::array::from_fn(|i| walk.block(tile, i));
         for (i, page) in walk.pages.clone().enumerate() {
-            let ahead = walk.block(tile, i + AHEAD);
-            let keys = std::mem::replace(&mut soon[i % AHEAD], ahead);
+            let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
+            let keys = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
             let scores = &mut scratch.scores[page * PAGE_LEN - begin..];
             (self.kernels_of(walk.table[page]).scores)(&queries, keys, ahead, &mut scratch.room, scores);
         }
@@ -236,8 +236,8 @@ impl Job<'_> {
         for (i, page) in (n_pages..).zip(walk.pages.clone()) {
             let at = page * PAGE_LEN;
             let slots = start.max(at) - at..end.min(at + PAGE_LEN) - at;
-            let ahead = walk.block(tile, i + AHEAD);
-            let values = std::mem::replace(&mut soon[i % AHEAD], ahead);
+            let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
+            let values = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
             let weights = Weights { n, x: &scratch.scores[at - begin..], slots };
             (self.kernels_of(walk.table[page]).weigh)(
                 &weights,
@@ -251,7 +251,7 @@ impl Job<'_> {
     }
 
     /// Writes the queries' totals, divided by their sums. A sink joins here: a last part that has no value.
-    pub fn finish(&self, scratch: &Scratch) {
+    pub fn finish(&self, scratch: &AttentionScratch) {
         let d = self.shape.head_dim;
         for (i, query) in scratch.queries.iter().enumerate() {
             let at = (query.row * self.shape.n_heads + query.head) * d;

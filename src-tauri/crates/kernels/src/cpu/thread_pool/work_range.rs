@@ -1,4 +1,4 @@
-//! Neighbouring tasks of a team, taken by their owner from the front and by others from the back.
+//! Neighbouring tasks of a pool, taken by their owner from the front and by others from the back.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A line of cache of its own, as each worker takes from its own stretch all the time.
 #[derive(Default)]
 #[repr(align(128))]
-pub struct Stretch {
+pub struct WorkRange {
     /// start << 32 | end
     range: AtomicU64,
 }
 
-impl Stretch {
+impl WorkRange {
     /// Tasks that nobody has taken. Numbers of tasks have 32 bits.
     pub fn set(&self, tasks: Range<usize>) {
         self.range.store(word(&tasks), Ordering::Relaxed);
@@ -53,11 +53,11 @@ fn word(tasks: &Range<usize>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Stretch;
+    use super::WorkRange;
 
     #[test]
     fn each_task_is_taken_once_from_either_end() {
-        let stretch = Stretch::default();
+        let stretch = WorkRange::default();
         assert_eq!(stretch.take_first(), None);
         stretch.set(3..7);
         assert_eq!(stretch.take_first(), Some((3, Some(4))));

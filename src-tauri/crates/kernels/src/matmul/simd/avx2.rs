@@ -5,13 +5,13 @@
 
 use std::arch::x86_64::*;
 
-use super::columns::{self, Sums};
-use super::{GroupScales, Groups, Lanes, RowPointers, instructions};
+use super::columns::{self, ColumnSums};
+use super::{GroupScales, ColumnGroups, Simd, RowPointers, instructions};
 
 /// AVX2, FMA, F16C. `VNNI`: AVX-VNNI too.
-pub struct Ymm<const VNNI: bool>;
+pub struct YmmI32<const VNNI: bool>;
 
-impl<const VNNI: bool> Ymm<VNNI> {
+impl<const VNNI: bool> YmmI32<VNNI> {
     instructions! {
         /// 16 bytes of two rows.
         fn halves16(a: *const u8, b: *const u8) -> __m256i {
@@ -64,8 +64,8 @@ impl<const VNNI: bool> Ymm<VNNI> {
             for i in 0..4 {
                 let low = integers(_mm256_and_si256(rows[i], mask));
                 let high = integers(_mm256_and_si256(_mm256_srli_epi32::<4>(rows[i]), mask));
-                let dot = Self::dot_short(_mm256_setzero_si256(), low, first);
-                dots[i] = Self::dot_short(dot, high, second);
+                let dot = Self::dot_i16(_mm256_setzero_si256(), low, first);
+                dots[i] = Self::dot_i16(dot, high, second);
             }
             // Eight products of 32 · 127 at most are less than 2¹⁵.
             match VNNI {
@@ -86,10 +86,10 @@ impl<const VNNI: bool> Ymm<VNNI> {
     }
 }
 
-impl<const VNNI: bool> Lanes for Ymm<VNNI> {
+impl<const VNNI: bool> Simd for YmmI32<VNNI> {
     const ROWS: usize = 8;
     const PANELS: usize = 2;
-    const SHORT_SUMS: bool = !VNNI;
+    const I16_SUMS: bool = !VNNI;
     const SIGNED_BIAS: i32 = 0;
     type I = __m256i;
     type F = __m256;
@@ -120,22 +120,22 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
         fn to_f(a: __m256i) -> __m256 { _mm256_cvtepi32_ps(a) }
         fn mul_f(a: __m256, b: __m256) -> __m256 { _mm256_mul_ps(a, b) }
         fn fma(a: __m256, b: __m256, c: __m256) -> __m256 { _mm256_fmadd_ps(a, b, c) }
-        fn low_half(a: __m256i) -> __m256 { _mm256_cvtph_ps(Self::low16(a)) }
-        fn high_half(a: __m256i) -> __m256 { Self::low_half(_mm256_srli_epi32::<16>(a)) }
-        fn halves(rows: &RowPointers, offset: usize) -> __m256 {
+        fn f16_low(a: __m256i) -> __m256 { _mm256_cvtph_ps(Self::low16(a)) }
+        fn f16_high(a: __m256i) -> __m256 { Self::f16_low(_mm256_srli_epi32::<16>(a)) }
+        fn load_f16(rows: &RowPointers, offset: usize) -> __m256 {
             // Inserted one by one: eight stores and one load of all would wait for each other.
             let at = |i: usize| rows[i].add(offset).cast::<i16>().read_unaligned();
             _mm256_cvtph_ps(_mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)))
         }
 
-        fn bytes(rows: &RowPointers, offset: usize) -> __m256i {
+        fn load_bytes(rows: &RowPointers, offset: usize) -> __m256i {
             let at = |i: usize| rows[i].add(offset).read() as i8;
             let bytes =
                 _mm_setr_epi8(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), 0, 0, 0, 0, 0, 0, 0, 0);
             _mm256_cvtepu8_epi32(bytes)
         }
-        fn as_f(a: __m256i) -> __m256 { _mm256_castsi256_ps(a) }
-        fn table(codes: &[i8; 16]) -> __m256i {
+        fn bitcast_f(a: __m256i) -> __m256 { _mm256_castsi256_ps(a) }
+        fn load_table(codes: &[i8; 16]) -> __m256i {
             _mm256_broadcastsi128_si256(_mm_loadu_si128(codes.as_ptr().cast()))
         }
         fn lookup(table: __m256i, indices: __m256i) -> __m256i { _mm256_shuffle_epi8(table, indices) }
@@ -150,7 +150,7 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             let pairs = _mm256_maddubs_epi16(w, a);
             _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
         }
-        fn signed(w: __m256i) -> __m256i { w }
+        fn bias_signed(w: __m256i) -> __m256i { w }
         fn dot_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
             // |w| ≤ 128 as unsigned bytes, the sign moved to a: two products are at most 2 · 128 · 127 < 2¹⁵.
             let (w, a) = (_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
@@ -160,13 +160,13 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             let pairs = _mm256_maddubs_epi16(w, a);
             _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
         }
-        fn dot_short(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+        fn dot_i16(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
             if VNNI {
                 return Self::dot(acc, w, a);
             }
             _mm256_add_epi16(acc, _mm256_maddubs_epi16(w, a))
         }
-        fn dot_short_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
+        fn dot_i16_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
             if VNNI {
                 return Self::dot_signed(acc, w, a);
             }
@@ -178,22 +178,22 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             }
             _mm256_add_epi32(acc, _mm256_madd_epi16(short, _mm256_set1_epi16(1)))
         }
-        fn columns<const N: usize>(w: [*const i32; 2], q: *const i32) -> Sums {
+        fn dot_columns<const N: usize>(w: [*const i32; 2], q: *const i32) -> ColumnSums {
             match N {
-                4 => columns::short_4(w, q),
-                8 => columns::short_8(w, q),
+                4 => columns::i16_columns_4(w, q),
+                8 => columns::i16_columns_8(w, q),
                 _ => unreachable!("four columns or eight"),
             }
         }
-        fn groups(how: GroupScales, n: usize, from: Groups) -> Sums {
+        fn dot_groups(how: GroupScales, n: usize, from: ColumnGroups) -> ColumnSums {
             match how {
-                GroupScales::By32 => columns::by_32(n, from),
-                GroupScales::By32InHalves => columns::by_32_in_halves(n, from),
-                GroupScales::By16 => columns::by_16(n, from),
-                GroupScales::By16Less => columns::by_16_less(n, from),
+                GroupScales::PerGroup => columns::per_group(n, from),
+                GroupScales::PerGroupInHalves => columns::per_group_in_halves(n, from),
+                GroupScales::PerHalf => columns::per_half(n, from),
+                GroupScales::PerHalfBiased => columns::per_half_biased(n, from),
             }
         }
-        fn signed_columns(w: [*const i32; 2], q: *const i32) -> Sums { columns::signed_8(w, q) }
+        fn dot_signed_columns(w: [*const i32; 2], q: *const i32) -> ColumnSums { columns::signed_columns_8(w, q) }
         fn store_signed(to: *mut i32, w: __m256i) -> __m256i {
             let (magnitude, sign) = (_mm256_abs_epi8(w), _mm256_cmpgt_epi8(_mm256_setzero_si256(), w));
             Self::store(to, magnitude);
@@ -204,8 +204,8 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             let sign = Self::load(from.add(Self::ROWS));
             _mm256_sub_epi8(_mm256_xor_si256(Self::load(from), sign), sign)
         }
-        fn add_short(a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi16(a, b) }
-        fn mul_short(a: __m256i, by: i16) -> __m256i { _mm256_mullo_epi16(a, _mm256_set1_epi16(by)) }
+        fn add_i16(a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi16(a, b) }
+        fn mul_i16(a: __m256i, by: i16) -> __m256i { _mm256_mullo_epi16(a, _mm256_set1_epi16(by)) }
         fn multiplier(scale: __m256i) -> __m256i {
             if VNNI {
                 return scale;
@@ -225,8 +225,8 @@ impl<const VNNI: bool> Lanes for Ymm<VNNI> {
             _mm256_add_epi32(acc, _mm256_madd_epi16(w, a))
         }
 
-        fn repeat32(from: *const u8) -> __m256i { _mm256_loadu_si256(from.cast()) }
-        fn rows32(rows: &RowPointers, offset: usize) -> [__m256i; 8] {
+        fn broadcast32(from: *const u8) -> __m256i { _mm256_loadu_si256(from.cast()) }
+        fn load_rows32(rows: &RowPointers, offset: usize) -> [__m256i; 8] {
             let mut out = [_mm256_setzero_si256(); 8];
             for i in 0..8 {
                 out[i] = _mm256_loadu_si256(rows[i].add(offset).cast());

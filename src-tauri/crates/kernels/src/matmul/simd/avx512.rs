@@ -4,12 +4,12 @@
 
 use std::arch::x86_64::*;
 
-use super::{Lanes, RowPointers, instructions};
+use super::{Simd, RowPointers, instructions};
 
 /// AVX-512 F, BW, VL, DQ, VNNI.
-pub struct Zmm;
+pub struct ZmmI32;
 
-impl Zmm {
+impl ZmmI32 {
     instructions! {
         /// 16 bits of eight rows from `first`.
         fn eight16(rows: &RowPointers, first: usize, offset: usize) -> __m128i {
@@ -66,10 +66,10 @@ impl Zmm {
     }
 }
 
-impl Lanes for Zmm {
+impl Simd for ZmmI32 {
     const ROWS: usize = 16;
     const PANELS: usize = 2;
-    const SHORT_SUMS: bool = false;
+    const I16_SUMS: bool = false;
     const SIGNED_BIAS: i32 = 128;
     type I = __m512i;
     type F = __m512;
@@ -94,23 +94,23 @@ impl Lanes for Zmm {
         fn to_f(a: __m512i) -> __m512 { _mm512_cvtepi32_ps(a) }
         fn mul_f(a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
         fn fma(a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
-        fn low_half(a: __m512i) -> __m512 { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)) }
-        fn high_half(a: __m512i) -> __m512 { Self::low_half(_mm512_srli_epi32::<16>(a)) }
-        fn halves(rows: &RowPointers, offset: usize) -> __m512 {
+        fn f16_low(a: __m512i) -> __m512 { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)) }
+        fn f16_high(a: __m512i) -> __m512 { Self::f16_low(_mm512_srli_epi32::<16>(a)) }
+        fn load_f16(rows: &RowPointers, offset: usize) -> __m512 {
             // Inserted one by one: sixteen stores and one load of all would wait for each other.
             let (low, high) = (Self::eight16(rows, 0, offset), Self::eight16(rows, 8, offset));
             _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high))
         }
 
-        fn bytes(rows: &RowPointers, offset: usize) -> __m512i {
+        fn load_bytes(rows: &RowPointers, offset: usize) -> __m512i {
             let at = |i: usize| rows[i].add(offset).read() as i8;
             let low = _mm_setr_epi8(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), 0, 0, 0, 0, 0, 0, 0, 0);
             let high =
                 _mm_setr_epi8(at(8), at(9), at(10), at(11), at(12), at(13), at(14), at(15), 0, 0, 0, 0, 0, 0, 0, 0);
             _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(low, high))
         }
-        fn as_f(a: __m512i) -> __m512 { _mm512_castsi512_ps(a) }
-        fn table(codes: &[i8; 16]) -> __m512i {
+        fn bitcast_f(a: __m512i) -> __m512 { _mm512_castsi512_ps(a) }
+        fn load_table(codes: &[i8; 16]) -> __m512i {
             _mm512_broadcast_i32x4(_mm_loadu_si128(codes.as_ptr().cast()))
         }
         fn lookup(table: __m512i, indices: __m512i) -> __m512i { _mm512_shuffle_epi8(table, indices) }
@@ -118,14 +118,14 @@ impl Lanes for Zmm {
         fn prefetch(at: *const u8) -> () { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 
         fn dot(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, w, a) }
-        fn signed(w: __m512i) -> __m512i { _mm512_xor_si512(w, _mm512_set1_epi8(-128)) }
+        fn bias_signed(w: __m512i) -> __m512i { _mm512_xor_si512(w, _mm512_set1_epi8(-128)) }
         fn dot_signed(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, w, a) }
         fn dot_pairs(acc: __m512i, w: __m512i, a: __m512i) -> __m512i { _mm512_dpwssd_epi32(acc, w, a) }
 
-        fn repeat32(from: *const u8) -> __m512i {
+        fn broadcast32(from: *const u8) -> __m512i {
             _mm512_broadcast_i64x4(_mm256_loadu_si256(from.cast()))
         }
-        fn rows32(rows: &RowPointers, offset: usize) -> [__m512i; 8] {
+        fn load_rows32(rows: &RowPointers, offset: usize) -> [__m512i; 8] {
             let mut out = [_mm512_setzero_si512(); 8];
             for i in 0..8 {
                 let low = _mm256_loadu_si256(rows[i].add(offset).cast());

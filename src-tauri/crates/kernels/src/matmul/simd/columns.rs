@@ -1,18 +1,18 @@
-//! Turned columns of two panels times four tokens at AVX2, instruction by instruction. What bounds these loops is how
+//! Transposed columns of two panels times four tokens at AVX2, instruction by instruction. What bounds these loops is how
 //! many instructions there are, as a processor starts about four vector instructions a cycle, loads among them: a
 //! compiler adds the products in an order of its own, runs out of the 16 registers and takes a tenth to a third more.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{Groups, MAX_ROWS};
-use crate::matmul::octets;
+use super::{ColumnGroups, MAX_ROWS};
+use crate::matmul::packed_activations::PACK_TOKENS;
 
 /// The sums of each token, of each panel.
-pub type Sums = [[__m256i; 4]; 2];
+pub type ColumnSums = [[__m256i; 4]; 2];
 
 // From one column to the next, of weights and of activations.
-const _: () = assert!(size_of::<[i32; MAX_ROWS]>() == 64 && size_of::<[i32; octets::LEN]>() == 32);
+const _: () = assert!(size_of::<[i32; MAX_ROWS]>() == 64 && size_of::<[i32; PACK_TOKENS]>() == 32);
 
 /// The columns of both panels, then four bytes of each token times them.
 macro_rules! column {
@@ -28,8 +28,8 @@ macro_rules! column {
     };
 }
 
-/// As `Lanes::dot_short`; the first begins the sum.
-macro_rules! short {
+/// As `Simd::dot_i16`; the first begins the sum.
+macro_rules! dot_i16 {
     (first $j:literal $t:literal) => {
         concat!("vpmaddubsw {s0", $t, "}, {w0}, {a}\n", "vpmaddubsw {s1", $t, "}, {w1}, {a}\n")
     };
@@ -41,7 +41,7 @@ macro_rules! short {
     };
 }
 
-/// Magnitudes times the activations, all bits of which are turned where the weight is negative.
+/// Magnitudes times the activations, all bits of which are transposed where the weight is negative.
 macro_rules! signed {
     (products $j:literal) => {
         concat!(
@@ -73,7 +73,7 @@ macro_rules! columns {
         /// That many columns lie at each of `w`, and fours of four tokens at `q`.
         #[inline]
         #[target_feature(enable = "avx2")]
-        pub unsafe fn $name(w: [*const i32; 2], q: *const i32) -> Sums {
+        pub unsafe fn $name(w: [*const i32; 2], q: *const i32) -> ColumnSums {
             let (s00, s01, s02, s03): (__m256i, __m256i, __m256i, __m256i);
             let (s10, s11, s12, s13): (__m256i, __m256i, __m256i, __m256i);
             // SAFETY: reads what the caller says is there, and writes registers only.
@@ -95,21 +95,21 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Four columns by `Lanes::dot_short`.
-    short_4,
-    column!(short first 0), column!(short next 1), column!(short next 2), column!(short next 3);
+    /// Four columns by `Simd::dot_i16`.
+    i16_columns_4,
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3);
 }
 
 columns! {
-    /// Eight columns by `Lanes::dot_short`.
-    short_8,
-    column!(short first 0), column!(short next 1), column!(short next 2), column!(short next 3),
-    column!(short next 4), column!(short next 5), column!(short next 6), column!(short next 7);
+    /// Eight columns by `Simd::dot_i16`.
+    i16_columns_8,
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3),
+    column!(dot_i16 next 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7);
 }
 
 columns! {
     /// Eight columns of magnitudes that signs follow, as i32. Too small by each magnitude whose weight is negative.
-    signed_8,
+    signed_columns_8,
     column!(signed first 0), column!(signed next 1), column!(signed next 2), column!(signed next 3),
     column!(signed next 4), column!(signed next 5), column!(signed next 6), column!(signed next 7);
     ones
@@ -156,7 +156,7 @@ macro_rules! groups {
         /// `from` has `n` groups, at least one.
         #[inline]
         #[target_feature(enable = "avx2")]
-        pub unsafe fn $name(n: usize, from: Groups) -> Sums {
+        pub unsafe fn $name(n: usize, from: ColumnGroups) -> ColumnSums {
             let mut sums = [[_mm256_setzero_si256(); 4]; 2];
             // SAFETY: reads what the caller says is there, and writes registers and `sums` only.
             unsafe {
@@ -189,30 +189,30 @@ macro_rules! groups {
 }
 
 groups! {
-    /// `short_8` times the `Lanes::multiplier` of each group.
-    by_32,
-    column!(short first 0), column!(short next 1), column!(short next 2), column!(short next 3),
-    column!(short next 4), column!(short next 5), column!(short next 6), column!(short next 7), scale!(0);
+    /// `i16_columns_8` times the `Simd::multiplier` of each group.
+    per_group,
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3),
+    column!(dot_i16 next 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), scale!(0);
 }
 
 groups! {
-    /// As `by_32` where eight products have no room.
-    by_32_in_halves,
-    column!(short first 0), column!(short next 1), column!(short next 2), column!(short next 3), scale!(0),
-    column!(short first 4), column!(short next 5), column!(short next 6), column!(short next 7), scale!(0);
+    /// As `per_group` where eight products have no room.
+    per_group_in_halves,
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), scale!(0),
+    column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), scale!(0);
 }
 
 groups! {
     /// Each half of a group by a multiplier of its own.
-    by_16,
-    column!(short first 0), column!(short next 1), column!(short next 2), column!(short next 3), scale!(0),
-    column!(short first 4), column!(short next 5), column!(short next 6), column!(short next 7), scale!(64);
+    per_half,
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), scale!(0),
+    column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), scale!(64);
 }
 
 groups! {
-    /// As `by_16`, with what lies for each half and token at `less` added first, as `Lanes::add_short` does.
-    by_16_less,
-    column!(short first 0), column!(short next 1), column!(short next 2), column!(short next 3), less!(0), scale!(0),
-    column!(short first 4), column!(short next 5), column!(short next 6), column!(short next 7), less!(32), scale!(64);
+    /// As `per_half`, with what lies for each half and token at `less` added first, as `Simd::add_i16` does.
+    per_half_biased,
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), less!(0), scale!(0),
+    column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), less!(32), scale!(64);
     less
 }

@@ -6,16 +6,16 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Lanes, RowPointers, instructions};
+use super::{Simd, RowPointers, instructions};
 
-/// `DOT`: has `sdot`; `MATRICES`: has `smmla`.
-pub struct Neon<const DOT: bool, const MATRICES: bool>;
+/// `DOT`: has `sdot`; `HAS_SMMLA`: has `smmla`.
+pub struct NeonI32<const DOT: bool, const HAS_SMMLA: bool>;
 
-/// Lanes 0 to 3, lanes 4 to 7.
-type Integers = (int32x4_t, int32x4_t);
-type Reals = (float32x4_t, float32x4_t);
+/// Simd 0 to 3, lanes 4 to 7.
+type I32x8 = (int32x4_t, int32x4_t);
+type F32x8 = (float32x4_t, float32x4_t);
 
-impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
+impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
     instructions! {
         /// acc + the dot product of the four bytes in each lane.
         fn dot4(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
@@ -36,7 +36,7 @@ impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
         }
 
         /// acc + two rows of eight bytes times two tokens: lane 2r + t is row r times token t.
-        fn two_by_two(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
+        fn smmla4(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
             let mut sum = acc;
             asm!(
                 ".arch_extension i8mm",
@@ -74,7 +74,7 @@ impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
         }
 
         /// Of 32 bytes of each of two rows four times eight bytes beside eight bytes.
-        fn eights(a: Integers, b: Integers) -> [int32x4_t; 4] {
+        fn eights(a: I32x8, b: I32x8) -> [int32x4_t; 4] {
             let wide = |a: int32x4_t| vreinterpretq_s64_s32(a);
             let narrow = |a: int64x2_t| vreinterpretq_s32_s64(a);
             [
@@ -86,7 +86,7 @@ impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
         }
 
         /// Registers 2i, 2i + 1: bytes 8i..8i+8 of all rows, one after the other.
-        fn matrices(rows: [Integers; 8]) -> [Integers; 8] {
+        fn matrices(rows: [I32x8; 8]) -> [I32x8; 8] {
             let mut out = rows;
             for half in 0..2 {
                 let first = Self::eights(rows[4 * half], rows[4 * half + 1]);
@@ -110,7 +110,7 @@ impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
         }
 
         /// Dots of 16 bytes of each row, as 32 values that `first` and `second` make of them, with 32 activations.
-        fn dots(rows: &RowPointers, offset: usize, a: *const u8, table: Option<int8x16_t>) -> Integers {
+        fn dots(rows: &RowPointers, offset: usize, a: *const u8, table: Option<int8x16_t>) -> I32x8 {
             let (first, second) = (Self::load16(a), Self::load16(a.add(16)));
             let mut dots = [vdupq_n_s32(0); 8];
             for i in 0..8 {
@@ -127,72 +127,72 @@ impl<const DOT: bool, const MATRICES: bool> Neon<DOT, MATRICES> {
     }
 }
 
-impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
+impl<const DOT: bool, const HAS_SMMLA: bool> Simd for NeonI32<DOT, HAS_SMMLA> {
     const ROWS: usize = 8;
     const PANELS: usize = 1;
-    const SHORT_SUMS: bool = false;
-    const MATRICES: bool = MATRICES;
+    const I16_SUMS: bool = false;
+    const HAS_SMMLA: bool = HAS_SMMLA;
     const SIGNED_BIAS: i32 = 0;
-    type I = Integers;
-    type F = Reals;
+    type I = I32x8;
+    type F = F32x8;
 
     instructions! {
-        fn zero() -> Integers { Self::splat(0) }
-        fn zero_f() -> Reals { Self::splat_f(0.0) }
-        fn splat(v: i32) -> Integers { (vdupq_n_s32(v), vdupq_n_s32(v)) }
-        fn splat_f(v: f32) -> Reals { (vdupq_n_f32(v), vdupq_n_f32(v)) }
-        fn load(from: *const i32) -> Integers { (vld1q_s32(from), vld1q_s32(from.add(4))) }
-        fn store(to: *mut i32, v: Integers) -> () {
+        fn zero() -> I32x8 { Self::splat(0) }
+        fn zero_f() -> F32x8 { Self::splat_f(0.0) }
+        fn splat(v: i32) -> I32x8 { (vdupq_n_s32(v), vdupq_n_s32(v)) }
+        fn splat_f(v: f32) -> F32x8 { (vdupq_n_f32(v), vdupq_n_f32(v)) }
+        fn load(from: *const i32) -> I32x8 { (vld1q_s32(from), vld1q_s32(from.add(4))) }
+        fn store(to: *mut i32, v: I32x8) -> () {
             vst1q_s32(to, v.0);
             vst1q_s32(to.add(4), v.1);
         }
-        fn load_f(from: *const f32) -> Reals { (vld1q_f32(from), vld1q_f32(from.add(4))) }
-        fn store_f(to: *mut f32, v: Reals) -> () {
+        fn load_f(from: *const f32) -> F32x8 { (vld1q_f32(from), vld1q_f32(from.add(4))) }
+        fn store_f(to: *mut f32, v: F32x8) -> () {
             vst1q_f32(to, v.0);
             vst1q_f32(to.add(4), v.1);
         }
-        fn add(a: Integers, b: Integers) -> Integers { (vaddq_s32(a.0, b.0), vaddq_s32(a.1, b.1)) }
-        fn sub(a: Integers, b: Integers) -> Integers { (vsubq_s32(a.0, b.0), vsubq_s32(a.1, b.1)) }
-        fn mul(a: Integers, b: Integers) -> Integers { (vmulq_s32(a.0, b.0), vmulq_s32(a.1, b.1)) }
-        fn and(a: Integers, b: Integers) -> Integers { (vandq_s32(a.0, b.0), vandq_s32(a.1, b.1)) }
-        fn or(a: Integers, b: Integers) -> Integers { (vorrq_s32(a.0, b.0), vorrq_s32(a.1, b.1)) }
-        fn shift_left<const N: u32>(a: Integers) -> Integers {
+        fn add(a: I32x8, b: I32x8) -> I32x8 { (vaddq_s32(a.0, b.0), vaddq_s32(a.1, b.1)) }
+        fn sub(a: I32x8, b: I32x8) -> I32x8 { (vsubq_s32(a.0, b.0), vsubq_s32(a.1, b.1)) }
+        fn mul(a: I32x8, b: I32x8) -> I32x8 { (vmulq_s32(a.0, b.0), vmulq_s32(a.1, b.1)) }
+        fn and(a: I32x8, b: I32x8) -> I32x8 { (vandq_s32(a.0, b.0), vandq_s32(a.1, b.1)) }
+        fn or(a: I32x8, b: I32x8) -> I32x8 { (vorrq_s32(a.0, b.0), vorrq_s32(a.1, b.1)) }
+        fn shift_left<const N: u32>(a: I32x8) -> I32x8 {
             let by = vdupq_n_s32(N as i32);
             (vshlq_s32(a.0, by), vshlq_s32(a.1, by))
         }
-        fn shift_right<const N: u32>(a: Integers) -> Integers {
+        fn shift_right<const N: u32>(a: I32x8) -> I32x8 {
             let by = vdupq_n_s32(-(N as i32));
             let shift = |a: int32x4_t| vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), by));
             (shift(a.0), shift(a.1))
         }
-        fn shift_right_signed<const N: u32>(a: Integers) -> Integers {
+        fn shift_right_signed<const N: u32>(a: I32x8) -> I32x8 {
             let by = vdupq_n_s32(-(N as i32));
             (vshlq_s32(a.0, by), vshlq_s32(a.1, by))
         }
-        fn to_f(a: Integers) -> Reals { (vcvtq_f32_s32(a.0), vcvtq_f32_s32(a.1)) }
-        fn mul_f(a: Reals, b: Reals) -> Reals { (vmulq_f32(a.0, b.0), vmulq_f32(a.1, b.1)) }
-        fn fma(a: Reals, b: Reals, c: Reals) -> Reals { (vfmaq_f32(c.0, a.0, b.0), vfmaq_f32(c.1, a.1, b.1)) }
-        fn low_half(a: Integers) -> Reals {
+        fn to_f(a: I32x8) -> F32x8 { (vcvtq_f32_s32(a.0), vcvtq_f32_s32(a.1)) }
+        fn mul_f(a: F32x8, b: F32x8) -> F32x8 { (vmulq_f32(a.0, b.0), vmulq_f32(a.1, b.1)) }
+        fn fma(a: F32x8, b: F32x8, c: F32x8) -> F32x8 { (vfmaq_f32(c.0, a.0, b.0), vfmaq_f32(c.1, a.1, b.1)) }
+        fn f16_low(a: I32x8) -> F32x8 {
             (Self::halves4(vmovn_s32(a.0)), Self::halves4(vmovn_s32(a.1)))
         }
-        fn high_half(a: Integers) -> Reals {
+        fn f16_high(a: I32x8) -> F32x8 {
             (Self::halves4(vshrn_n_s32::<16>(a.0)), Self::halves4(vshrn_n_s32::<16>(a.1)))
         }
-        fn halves(rows: &RowPointers, offset: usize) -> Reals {
+        fn load_f16(rows: &RowPointers, offset: usize) -> F32x8 {
             let at = |i: usize| rows[i].add(offset).cast::<i16>().read_unaligned();
             let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
             (Self::halves4(vld1_s16(all.as_ptr())), Self::halves4(vld1_s16(all.as_ptr().add(4))))
         }
-        fn bytes(rows: &RowPointers, offset: usize) -> Integers {
+        fn load_bytes(rows: &RowPointers, offset: usize) -> I32x8 {
             let at = |i: usize| i32::from(rows[i].add(offset).read());
             Self::load([at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)].as_ptr())
         }
-        fn as_f(a: Integers) -> Reals { (vreinterpretq_f32_s32(a.0), vreinterpretq_f32_s32(a.1)) }
-        fn table(codes: &[i8; 16]) -> Integers {
+        fn bitcast_f(a: I32x8) -> F32x8 { (vreinterpretq_f32_s32(a.0), vreinterpretq_f32_s32(a.1)) }
+        fn load_table(codes: &[i8; 16]) -> I32x8 {
             let table = Self::lanes_of(vld1q_s8(codes.as_ptr()));
             (table, table)
         }
-        fn lookup(table: Integers, indices: Integers) -> Integers {
+        fn lookup(table: I32x8, indices: I32x8) -> I32x8 {
             let index = |a: int32x4_t| vreinterpretq_u8_s32(a);
             let first = vqtbl1q_s8(Self::bytes_of(table.0), index(indices.0));
             let second = vqtbl1q_s8(Self::bytes_of(table.1), index(indices.1));
@@ -203,35 +203,35 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
             asm!("prfm pldl2keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly));
         }
 
-        fn dot(acc: Integers, w: Integers, a: Integers) -> Integers {
+        fn dot(acc: I32x8, w: I32x8, a: I32x8) -> I32x8 {
             let dot = |acc, w, a| Self::dot4(acc, Self::bytes_of(w), Self::bytes_of(a));
             (dot(acc.0, w.0, a.0), dot(acc.1, w.1, a.1))
         }
-        fn signed(w: Integers) -> Integers { w }
-        fn dot_signed(acc: Integers, w: Integers, a: Integers) -> Integers { Self::dot(acc, w, a) }
-        fn store_scale(to: *mut i32, scale: Integers) -> () {
-            if !MATRICES {
+        fn bias_signed(w: I32x8) -> I32x8 { w }
+        fn dot_signed(acc: I32x8, w: I32x8, a: I32x8) -> I32x8 { Self::dot(acc, w, a) }
+        fn store_scale(to: *mut i32, scale: I32x8) -> () {
+            if !HAS_SMMLA {
                 return Self::store(to, scale);
             }
             let twice = |a: int32x4_t| (vzip1q_s32(a, a), vzip2q_s32(a, a));
             Self::store(to, twice(scale.0));
             Self::store(to.add(8), twice(scale.1));
         }
-        fn matrix(acc: Integers, w: Integers, a: Integers) -> Integers {
-            let multiply = |acc, w, a| Self::two_by_two(acc, Self::bytes_of(w), Self::bytes_of(a));
+        fn smmla(acc: I32x8, w: I32x8, a: I32x8) -> I32x8 {
+            let multiply = |acc, w, a| Self::smmla4(acc, Self::bytes_of(w), Self::bytes_of(a));
             (multiply(acc.0, w.0, a.0), multiply(acc.1, w.1, a.1))
         }
-        fn splat_two(from: *const i32) -> Integers {
+        fn splat_pair(from: *const i32) -> I32x8 {
             let both = vreinterpretq_s32_s64(vdupq_n_s64(from.cast::<i64>().read_unaligned()));
             (both, both)
         }
-        fn apart(first: Integers, second: Integers) -> [Integers; 2] {
+        fn apart(first: I32x8, second: I32x8) -> [I32x8; 2] {
             [
                 (vuzp1q_s32(first.0, first.1), vuzp1q_s32(second.0, second.1)),
                 (vuzp2q_s32(first.0, first.1), vuzp2q_s32(second.0, second.1)),
             ]
         }
-        fn dot_pairs(acc: Integers, w: Integers, a: Integers) -> Integers {
+        fn dot_pairs(acc: I32x8, w: I32x8, a: I32x8) -> I32x8 {
             let dot = |acc, w: int32x4_t, a: int32x4_t| {
                 let (w, a) = (vreinterpretq_s16_s32(w), vreinterpretq_s16_s32(a));
                 let first = vmull_s16(vget_low_s16(w), vget_low_s16(a));
@@ -240,17 +240,17 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
             (dot(acc.0, w.0, a.0), dot(acc.1, w.1, a.1))
         }
 
-        fn repeat32(from: *const u8) -> Integers {
+        fn broadcast32(from: *const u8) -> I32x8 {
             (Self::lanes_of(Self::load16(from)), Self::lanes_of(Self::load16(from.add(16))))
         }
-        fn rows32(rows: &RowPointers, offset: usize) -> [Integers; 8] {
+        fn load_rows32(rows: &RowPointers, offset: usize) -> [I32x8; 8] {
             let mut out = [Self::zero(); 8];
             for i in 0..8 {
-                out[i] = Self::repeat32(rows[i].add(offset));
+                out[i] = Self::broadcast32(rows[i].add(offset));
             }
             out
         }
-        fn nibbles32(rows: &RowPointers, offset: usize) -> [Integers; 8] {
+        fn nibbles32(rows: &RowPointers, offset: usize) -> [I32x8; 8] {
             let mut out = [Self::zero(); 8];
             for i in 0..8 {
                 let both = Self::load16(rows[i].add(offset));
@@ -258,7 +258,7 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
             }
             out
         }
-        fn bits32(rows: &RowPointers, offset: usize) -> [Integers; 8] {
+        fn bits32(rows: &RowPointers, offset: usize) -> [I32x8; 8] {
             let bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
             let spread = |first: u64, second: u64| {
                 const EACH: u64 = 0x0101_0101_0101_0101;
@@ -274,13 +274,13 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
             }
             out
         }
-        fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> Integers {
+        fn dot_nibbles(rows: &RowPointers, offset: usize, a: *const u8) -> I32x8 {
             Self::dots(rows, offset, a, None)
         }
-        fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: Integers) -> Integers {
+        fn dot_codes(rows: &RowPointers, offset: usize, a: *const u8, table: I32x8) -> I32x8 {
             Self::dots(rows, offset, a, Some(Self::bytes_of(table.0)))
         }
-        fn columns16(rows: &RowPointers, offset: usize) -> [Integers; 4] {
+        fn columns16(rows: &RowPointers, offset: usize) -> [I32x8; 4] {
             let at = |i: usize| Self::lanes_of(Self::load16(rows[i].add(offset)));
             let first = Self::transpose4([at(0), at(1), at(2), at(3)]);
             let second = Self::transpose4([at(4), at(5), at(6), at(7)]);
@@ -290,8 +290,8 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
             }
             out
         }
-        fn transpose(rows: [Integers; 8]) -> [Integers; 8] {
-            if MATRICES {
+        fn transpose(rows: [I32x8; 8]) -> [I32x8; 8] {
+            if HAS_SMMLA {
                 return Self::matrices(rows);
             }
             let mut out = [Self::zero(); 8];
@@ -307,7 +307,7 @@ impl<const DOT: bool, const MATRICES: bool> Lanes for Neon<DOT, MATRICES> {
             }
             out
         }
-        fn reduce(rows: [Integers; 8]) -> (Integers, Integers) {
+        fn reduce(rows: [I32x8; 8]) -> (I32x8, I32x8) {
             let r = rows;
             (
                 (Self::sum4(r[0].0, r[1].0, r[2].0, r[3].0), Self::sum4(r[4].0, r[5].0, r[6].0, r[7].0)),
