@@ -108,7 +108,7 @@ macro_rules! float_rows {
         ) {
             // SAFETY: every processor that this is compiled for has NEON.
             unsafe {
-                $crate::matmul::floats::run::<$element, $crate::matmul::floats::neon::Quads>(w, acts, out)
+                $crate::matmul::floats::run::<$element, $crate::matmul::floats::neon::NeonF32>(w, acts, out)
             }
         }
     };

@@ -26,9 +26,9 @@ pub struct ReductionLanes {
 }
 
 /// Decoding: weights are read once, by as many lanes as there can be.
-pub const ONE_ROW: Lanes = ReductionLanes { lanes: 64, outputs: 2, rows: 1 };
+pub const ONE_ROW: ReductionLanes = ReductionLanes { lanes: 64, outputs: 2, rows: 1 };
 /// A few sequences, or a draft that is checked.
-pub const FEW_ROWS: Lanes = ReductionLanes { lanes: 64, outputs: 2, rows: 8 };
+pub const FEW_ROWS: ReductionLanes = ReductionLanes { lanes: 64, outputs: 2, rows: 8 };
 
 impl ReductionLanes {
     /// Outputs of a workgroup.

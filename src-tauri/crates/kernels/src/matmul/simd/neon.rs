@@ -86,7 +86,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
         }
 
         /// Registers 2i, 2i + 1: bytes 8i..8i+8 of all rows, one after the other.
-        fn matrices(rows: [I32x8; 8]) -> [I32x8; 8] {
+        fn smmla_layout(rows: [I32x8; 8]) -> [I32x8; 8] {
             let mut out = rows;
             for half in 0..2 {
                 let first = Self::eights(rows[4 * half], rows[4 * half + 1]);
@@ -225,7 +225,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> Simd for NeonI32<DOT, HAS_SMMLA> {
             let both = vreinterpretq_s32_s64(vdupq_n_s64(from.cast::<i64>().read_unaligned()));
             (both, both)
         }
-        fn apart(first: I32x8, second: I32x8) -> [I32x8; 2] {
+        fn split_tokens(first: I32x8, second: I32x8) -> [I32x8; 2] {
             [
                 (vuzp1q_s32(first.0, first.1), vuzp1q_s32(second.0, second.1)),
                 (vuzp2q_s32(first.0, first.1), vuzp2q_s32(second.0, second.1)),
@@ -292,7 +292,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> Simd for NeonI32<DOT, HAS_SMMLA> {
         }
         fn transpose(rows: [I32x8; 8]) -> [I32x8; 8] {
             if HAS_SMMLA {
-                return Self::matrices(rows);
+                return Self::smmla_layout(rows);
             }
             let mut out = [Self::zero(); 8];
             let first = Self::transpose4([rows[0].0, rows[1].0, rows[2].0, rows[3].0]);
