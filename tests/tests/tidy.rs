@@ -1,4 +1,4 @@
-//! The project's rules, executed: what they are, and where the code breaks them.
+//! The project's rules, executed: ARCHITECTURE.md (Invariants) explains them, this test finds where they are broken.
 //!
 //! Every rule carries snippets that offend and snippets that pass; a rule that cannot fail is itself a failure.
 

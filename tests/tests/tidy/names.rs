@@ -127,7 +127,7 @@ pub const RULES: &[Rule] = &[
         ],
         passes: &[
             ("src-tauri/crates/weights/src/dtype.rs", "fn f() { match d { DType::F32 => 1 } }"),
-            ("src-tauri/crates/kernels/src/matmul/mod.rs", "fn f() { d == DType::F32 }"),
+            ("src-tauri/crates/kernels/src/matmul.rs", "fn f() { d == DType::F32 }"),
             ("src-tauri/crates/engine/src/a.rs", "fn f() -> Tensor { Tensor::new(DType::F32, &[1]) }"),
         ],
     },
