@@ -153,9 +153,7 @@ const LONG_FILE: &str = concat!(
 );
 
 fn generated(source: &Source) -> bool {
-    source.path.starts_with("ui/src/backend/bindings")
-        || source.path.ends_with(".toml")
-        || source.is_prose()
+    source.path.starts_with("ui/src/backend/bindings") || source.path.ends_with(".toml") || source.is_prose()
 }
 
 fn functions(source: &Source) -> Vec<Offence> {
