@@ -95,7 +95,7 @@ const VIEWS = {
     await id(page, 'context-parts').waitFor();
   },
   'end-length': ending('Let it be cut short', 'continue'),
-  'end-full': ending('Let it run: it runs over', 'step-fold'),
+  'end-full': ending('Let it run: it runs over', 'step-compact'),
   diagram: diagram(0),
   pie: diagram(1),
   gantt: diagram(2),

@@ -45,7 +45,7 @@ function made<T>(cache: Map<string, T>, locale: string, make: () => T): T {
   return it;
 }
 
-export function fill(
+export function formatMessage(
   message: Message,
   values: Values,
   language: Language,

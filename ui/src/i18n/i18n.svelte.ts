@@ -11,7 +11,14 @@
  * Figures, sizes, times, lists: `shared/format.ts`. `tests/i18n.test.ts` holds all of this.
  */
 import { en } from './en';
-import { fill, isRtl, isolated, languageOf, localeOf, type Values } from './format-message';
+import {
+  formatMessage,
+  isRtl,
+  isolated,
+  languageOf,
+  localeOf,
+  type Values,
+} from './format-message';
 import { LANGUAGES, type Args, type Catalogue, type Key, type Language } from './types';
 
 const KEY = 'inglenook.language';
@@ -68,12 +75,12 @@ export const storedLanguage = (): string => localStorage.getItem(KEY) ?? 'system
 
 export function t<K extends Key>(key: K, ...args: Args<K>): string {
   const [values = {}] = args as [Values?];
-  return fill(messageOf(key), values, i18n.language, i18n.locale);
+  return formatMessage(messageOf(key), values, i18n.language, i18n.locale);
 }
 
 /** The texts before and after the place of a parameter that is more than text, such as a button. */
 export function around<K extends Key>(key: K, name: string, values: Values = {}): [string, string] {
-  const text = fill(messageOf(key), values, i18n.language, i18n.locale);
+  const text = formatMessage(messageOf(key), values, i18n.language, i18n.locale);
   const [before = '', after = ''] = text.split(`{${name}}`);
   return [before, after];
 }

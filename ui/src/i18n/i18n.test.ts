@@ -5,10 +5,10 @@ import type { SettingRow } from '../backend/bindings';
 import { catalogue as ar } from './ar';
 import { catalogue as de } from './de';
 import { en } from './en';
-import { fill, languageOf, localeOf } from './format-message';
+import { formatMessage, languageOf, localeOf } from './format-message';
 import { i18n, t } from './i18n.svelte';
 import { catalogue as ja } from './ja';
-import { spoken, told } from './localize';
+import { localizeSetting, localizeError } from './localize';
 import {
   ERROR_CODES,
   LANGUAGES,
@@ -118,7 +118,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
   });
 });
 
-it('errors that are told by their code are errors that there are', () => {
+it('every translated error code exists', () => {
   const sources = [...RUST, readFileSync(join(SRC, 'backend/http.ts'), 'utf8')].join('\n');
   expect(
     ERROR_CODES.filter((code) => !sources.includes(`"${code}"`) && !sources.includes(`'${code}'`)),
@@ -140,16 +140,20 @@ describe('a message', () => {
     ['ar', 100, '100 نموذج'],
   ])('in %s counts %i', (language, n, expected) => {
     const messages = CATALOGUES.find(([it]) => it === language)?.[1].messages ?? ENGLISH;
-    expect(fill(messages.models.count, { n }, language, localeOf(language, []))).toBe(expected);
+    expect(formatMessage(messages.models.count, { n }, language, localeOf(language, []))).toBe(
+      expected,
+    );
   });
 
   it('keeps the direction of what it names where the language runs the other way', () => {
-    expect(fill('Pause {name}', { name: 'a.gguf' }, 'de')).toBe('Pause a.gguf');
-    expect(fill('إيقاف {name}', { name: 'a.gguf' }, 'ar')).toBe('إيقاف \u2068a.gguf\u2069');
+    expect(formatMessage('Pause {name}', { name: 'a.gguf' }, 'de')).toBe('Pause a.gguf');
+    expect(formatMessage('إيقاف {name}', { name: 'a.gguf' }, 'ar')).toBe(
+      'إيقاف \u2068a.gguf\u2069',
+    );
   });
 
   it('does not read its parameters again', () => {
-    expect(fill('{a} {b}', { a: '{b}', b: 'x' }, 'en')).toBe('{b} x');
+    expect(formatMessage('{a} {b}', { a: '{b}', b: 'x' }, 'en')).toBe('{b} x');
   });
 });
 
@@ -202,14 +206,14 @@ describe('the language', () => {
       kind: { kind: 'choice', options: [{ value: 'dark', label: 'Dark' }] },
     } as unknown as SettingRow;
     await i18n.choose('de');
-    expect(told(error).remedy).toBe('Schreib zuerst eine Nachricht.');
-    expect(told({ ...error, code: 'unheard.of' }).message).toBe('There is nothing.');
-    expect(spoken(row)).toMatchObject({
+    expect(localizeError(error).remedy).toBe('Schreib zuerst eine Nachricht.');
+    expect(localizeError({ ...error, code: 'unheard.of' }).message).toBe('There is nothing.');
+    expect(localizeSetting(row)).toMatchObject({
       label: 'Farben',
       kind: { options: [{ value: 'dark', label: 'Dunkel' }] },
     });
-    expect(spoken({ ...row, key: 'unheard_of' }).label).toBe('Theme');
+    expect(localizeSetting({ ...row, key: 'unheard_of' }).label).toBe('Theme');
     await i18n.choose('en');
-    expect(told(error)).toBe(error);
+    expect(localizeError(error)).toBe(error);
   });
 });

@@ -4,7 +4,7 @@ import { i18n } from './i18n.svelte';
 import type { ErrorCode, ErrorText, SettingText } from './types';
 
 /** The row in the words of the language; its section and group stay as they are: they are names of places. */
-export function spoken(row: SettingRow): SettingRow {
+export function localizeSetting(row: SettingRow): SettingRow {
   const text = i18n.catalogue.settings[row.key];
   if (!text) return row;
   return { ...row, label: text.label, help: text.help, kind: kindOf(row.kind, text) };
@@ -23,11 +23,11 @@ function kindOf(kind: SettingKind, text: SettingText): SettingKind {
 }
 
 /** By its code where a translation loses nothing; else as the application says it. */
-export const told = (error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText =>
+export const localizeError = (error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText =>
   i18n.catalogue.errors[error.code as ErrorCode] ?? error;
 
 /** In a line. */
-export function toldInLine(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): string {
-  const { message, remedy } = told(error);
+export function localizeErrorInline(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): string {
+  const { message, remedy } = localizeError(error);
   return `${message} ${remedy}`.trim();
 }

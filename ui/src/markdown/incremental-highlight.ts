@@ -13,7 +13,7 @@ export interface Piece {
   readonly html: string;
 }
 
-/** A piece is at least so long. Colouring so much takes a millisecond or two. Characters. */
+/** A piece is at least so long. IncrementalHighlighter so much takes a millisecond or two. Characters. */
 const PIECE = 2_000;
 /** A piece without a good place to end ends at a line. */
 const LONGEST_PIECE = 6_000;
@@ -22,7 +22,7 @@ const WHOLE = 16_000;
 /** A blank line, then something at the margin. */
 const SEAM = /\n[ \t]*\n(?=[^\s}\])])/g;
 
-export class Colouring {
+export class IncrementalHighlighter {
   #code = '';
   #language = '';
   #highlight: Highlight | null = null;

@@ -30,4 +30,4 @@ class Late {
   }
 }
 
-export const late = new Late();
+export const lazy = new Late();

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
 import { Blocks, type Code } from './blocks';
-import { Colouring } from './incremental-highlight';
+import { IncrementalHighlighter } from './incremental-highlight';
 import { highlight } from './highlight';
 import { hostOf, safeUrl } from './links';
 import { sanitise } from './sanitise';
@@ -15,7 +15,9 @@ const render = (text: string) =>
 
 const codeHtml = (code: Code) =>
   [null, highlight]
-    .flatMap((colours) => new Colouring().update(code.text, code.language, false, colours))
+    .flatMap((colours) =>
+      new IncrementalHighlighter().update(code.text, code.language, false, colours),
+    )
     .map((it) => it.html)
     .join('');
 

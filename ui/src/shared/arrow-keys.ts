@@ -1,7 +1,7 @@
 /** Arrow keys along a line of text: forwards is where the page's language goes. */
 
 /** 1: on; -1: back; undefined: another key, or one with a modifier. */
-export function alongLine(
+export function inlineArrowStep(
   event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey'>,
   rtl: boolean = document.documentElement.dir === 'rtl',
 ): 1 | -1 | undefined {

@@ -118,7 +118,7 @@ export const about = (text: string, isAbout: boolean | undefined): string =>
   isAbout ? t('common.about_n', { text }) : text;
 
 /** Things named one after the other. */
-export const listed = (parts: readonly string[]): string =>
+export const joinList = (parts: readonly string[]): string =>
   new Intl.ListFormat(i18n.locale, { type: 'unit', style: 'long' }).format(parts);
 
 export const date = (ms: number): string =>
@@ -130,5 +130,5 @@ export const dateTime = (ms: number): string =>
 const MOST_OF_A_TITLE = 40;
 
 /** A title within a sentence. */
-export const shortened = (title: string): string =>
+export const truncate = (title: string): string =>
   title.length > MOST_OF_A_TITLE ? `${title.slice(0, MOST_OF_A_TITLE - 1)}…` : title;

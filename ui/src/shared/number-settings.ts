@@ -1,6 +1,6 @@
 /** Settings of numbers as fields that may stay empty. */
 import type { SettingRow } from '../backend/bindings';
-import { spoken } from '../i18n';
+import { localizeSetting } from '../i18n';
 
 export interface NumberSetting<K extends string> {
   readonly key: K;
@@ -19,7 +19,7 @@ export function numberSettings<K extends string>(
 ): NumberSetting<K>[] {
   return keys.flatMap((key) => {
     const found = find(key);
-    const row = found && spoken(found);
+    const row = found && localizeSetting(found);
     if (!row || (row.kind.kind !== 'number' && row.kind.kind !== 'integer')) return [];
     const { min, max } = row.kind;
     const step = row.kind.kind === 'number' ? row.kind.step : 1;

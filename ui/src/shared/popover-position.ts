@@ -5,7 +5,7 @@ export type Side = 'top' | 'bottom';
 const GAP_PX = 6;
 const MARGIN_PX = 8;
 
-export function place(
+export function popoverPosition(
   popover: HTMLElement,
   anchor: HTMLElement,
   side: Side,

@@ -10,7 +10,7 @@ export interface Toast {
 
 const SHOWN_MS = 10_000;
 /** More than this at once is noise; the oldest goes. */
-const MOST = 4;
+const MAX_TOASTS = 4;
 
 export class Toasts {
   list = $state.raw<readonly Toast[]>([]);
@@ -18,7 +18,7 @@ export class Toasts {
 
   show(toast: Omit<Toast, 'id'>): void {
     const id = this.#next++;
-    this.list = [...this.list, { ...toast, id }].slice(-MOST);
+    this.list = [...this.list, { ...toast, id }].slice(-MAX_TOASTS);
     setTimeout(() => this.dismiss(id), SHOWN_MS);
   }
 
