@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use inglenook_tests::{reference_dir, reference_is_small};
-use weights::quant::mix::{Facts, Mix, Tensor};
+use weights::quant::presets::{Facts, Mix, Tensor};
 use weights::{DType, Value, WeightFile};
 
 /// The values of a little-endian float32 array in NumPy's format.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use weights::quant::mix::{Facts, Mix, Tensor};
+use weights::quant::presets::{Facts, Mix, Tensor};
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 

@@ -7,9 +7,9 @@ use reqwest::{Method, Response, Url};
 use serde_json::Value;
 
 use crate::address::Repository;
-use crate::answer::{Refused, network, refused};
 use crate::error::{HubError, Result};
 use crate::gate::{Gate, Passage, Purpose};
+use crate::http_error::{Refused, network, refused};
 
 pub const HUGGING_FACE: &str = "https://huggingface.co";
 

@@ -10,17 +10,20 @@ use std::time::Duration;
 use io::{Clock, FileLock, Io, IoError};
 use tokio::sync::watch;
 
+mod fetch;
+mod journal;
+mod part;
+mod verify;
+
 use crate::address::Repository;
-use crate::answer::Refused;
+use crate::cache_layout::{Paths, Place};
 use crate::client::Client;
-use crate::doubt;
+use crate::download::fetch::{Over, Source, Task};
+use crate::download::part::{self, Expected, Part};
 use crate::error::{HubError, human};
-use crate::fetch::{Over, Source, Task};
-use crate::journal;
-use crate::meter::Meter;
-use crate::pace::{Limiter, back_off};
-use crate::part::{self, Expected, Part};
-use crate::place::{Paths, Place};
+use crate::http_error::Refused;
+use crate::progress::Meter;
+use crate::rate_limit::{Limiter, back_off};
 use crate::resolve::{Resolved, resolve};
 use crate::sha::Hash;
 use crate::tree::RemoteFile;
@@ -301,7 +304,7 @@ impl Download {
             n_renamed: AtomicU32::new(0),
         });
         self.meter.set_have(before + task.part.have_bytes());
-        let sha256 = doubt::fetch_and_verify(&task, resolved.sha256.or(listed.sha256)).await?;
+        let sha256 = verify::fetch_and_verify(&task, resolved.sha256.or(listed.sha256)).await?;
         drop(task);
         self.place.put(&*self.io, paths)?;
         drop(lock);

@@ -6,19 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod answer;
+mod cache_layout;
 mod client;
-mod doubt;
 mod download;
 mod error;
-mod fetch;
 mod files;
 mod gate;
-mod journal;
-mod meter;
-mod pace;
-mod part;
-mod place;
+mod http_error;
+mod progress;
+mod rate_limit;
 mod resolve;
 mod retry;
 mod search;
@@ -28,14 +24,14 @@ mod token;
 mod tree;
 
 pub use address::{Address, Repository};
+pub use cache_layout::{Layout, Place};
 pub use client::{Client, Options};
 pub use download::{Download, Ended, Placed, Tuning};
 pub use error::{HubError, Result};
 pub use files::{Group, Item, items};
 pub use gate::{Gate, Passage, Purpose};
-pub use meter::{Meter, Phase};
-pub use pace::Limiter;
-pub use place::{Layout, Place};
+pub use progress::{Meter, Phase};
+pub use rate_limit::Limiter;
 pub use retry::retry_after;
 pub use search::{Found, Page, Query, Sort};
 pub use sha::{Hash, hash_file};

@@ -4,10 +4,10 @@ use reqwest::header::{CONTENT_LENGTH, ETAG, HeaderMap, LOCATION};
 use reqwest::{Method, Url};
 
 use crate::address::Repository;
-use crate::answer::{Refused, refused};
 use crate::client::{Client, host};
 use crate::error::HubError;
 use crate::gate::Purpose;
+use crate::http_error::{Refused, refused};
 use crate::search::is_commit;
 use crate::sha::Hash;
 

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::address::Repository;
-use crate::answer::Refused;
 use crate::client::Client;
 use crate::error::{HubError, Result};
+use crate::http_error::Refused;
 use crate::search::{Found, is_commit};
 use crate::sha::Hash;
 use crate::signature::{MANIFEST, Manifest, SIGNATURE_ENDING, TrustedKeys};

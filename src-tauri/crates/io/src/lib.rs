@@ -5,9 +5,9 @@
 
 mod clock;
 mod error;
-mod fault;
+mod fault_injection;
 mod lock;
-mod power;
+mod power_loss;
 mod random;
 mod real;
 
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 pub use clock::{Clock, ManualClock, RealClock};
 pub use error::IoError;
-pub use fault::{Fault, FaultIo};
+pub use fault_injection::{Fault, FaultIo};
 pub use lock::FileLock;
-pub use power::{PowerIo, Torn};
+pub use power_loss::{PowerIo, Torn};
 pub use random::RandomFile;
 pub use real::RealIo;
 

@@ -5,30 +5,31 @@
 //! emptied or overwritten. Knows nothing of models, doors or the types that cross an edge.
 #![forbid(unsafe_code)]
 
-mod attached;
+mod archive;
+mod attachments;
 mod backup;
 mod checkpoints;
+mod compactions;
 pub mod compress;
 mod conversation;
 mod db;
 mod downloads;
-mod elsewhere;
+mod endpoints;
 mod error;
 mod folders;
-mod folds;
 mod library;
 mod owner;
 mod passages;
 mod presets;
-mod salvage;
+mod recover;
 pub mod table;
 mod tools;
 mod trash;
 mod tree;
 mod turns;
-mod whole;
 
-pub use attached::Given;
+pub use archive::{Files, Restored, Whole};
+pub use attachments::Given;
 pub use backup::{BackUp, Backup};
 pub use checkpoints::CheckpointFolder;
 pub use conversation::{Branch, BranchMessage, Session};
@@ -38,11 +39,11 @@ pub use folders::{Emptied, MOST_FOLDER_LEVELS};
 pub use passages::{PassageIndex, Ranked};
 pub use table::attachment::{Attached, AttachmentRow, PassageRow};
 pub use table::checkpoint::{CheckpointRow, KvFile, KvTotals};
+pub use table::compaction::FoldRow;
 pub use table::connection::ConnectionRow;
 pub use table::conversation::{ConversationRow, TitledBy};
 pub use table::download::{DownloadRow, DownloadStage, FileHashRow};
 pub use table::endpoint::EndpointRow;
-pub use table::fold::FoldRow;
 pub use table::folder::FolderRow;
 pub use table::message::{MessageRow, MessageState, Role};
 pub use table::model::ModelRow;
@@ -52,4 +53,3 @@ pub use table::search::Hit;
 pub use table::token_log::TokenLog;
 pub use table::tool_server::ToolServerRow;
 pub use turns::{Ending, NewTurn, Piece, Started};
-pub use whole::{Files, Restored, Whole};

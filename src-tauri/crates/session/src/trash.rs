@@ -15,7 +15,7 @@ use crate::backup;
 use crate::conversation::Session;
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
-use crate::table::{attachment, chunk, document, fold, message, search, setting, token_log, turn};
+use crate::table::{attachment, chunk, compaction, document, message, search, setting, token_log, turn};
 use crate::turns::free;
 
 /// How long what was deleted can be had back.
@@ -84,7 +84,7 @@ impl Session {
         let row = message::get(&transaction, id)?;
         let conversation = free(&transaction, &row.conversation)?;
         let is_opening = message::branch(&transaction, id)?.len() <= MADE_OF;
-        fold::remove_from(&transaction, id)?;
+        compaction::remove_from(&transaction, id)?;
         search::remove(&transaction, id)?;
         if message::is_leaf(&transaction, id)? {
             if conversation.leaf.as_deref() == Some(id) {

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use crate::attached;
+use crate::attachments;
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow};
@@ -149,7 +149,7 @@ impl Session {
         let mut parent = None;
         let name = |_: &str| new_id(&*self.clock);
         let mut files =
-            attached::Twins::new(attachment::of_conversation(&transaction, &row.conversation)?, &name);
+            attachments::Twins::new(attachment::of_conversation(&transaction, &row.conversation)?, &name);
         for row in message::branch(&transaction, id)? {
             let attached = files.of(&row.id);
             let logs = token_log::of(&transaction, &row.id)?;
@@ -162,7 +162,7 @@ impl Session {
             };
             message::insert(&transaction, &twin)?;
             attachment::insert(&transaction, &twin.id, &attached)?;
-            search::put(&transaction, &twin.id, &attached::indexed(&twin.text, &attached))?;
+            search::put(&transaction, &twin.id, &attachments::indexed(&twin.text, &attached))?;
             for log in &logs {
                 token_log::put(&transaction, &twin.id, log)?;
             }

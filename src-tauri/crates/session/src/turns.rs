@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::attached::{self, Given};
+use crate::attachments::{self, Given};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow};
@@ -296,8 +296,8 @@ fn say(
     message::insert(db, &message)?;
     match given {
         Some(given) => {
-            attached::give(db, &message.id, given)?;
-            search::put(db, &message.id, &attached::indexed(text, &given.attached))?;
+            attachments::give(db, &message.id, given)?;
+            search::put(db, &message.id, &attachments::indexed(text, &given.attached))?;
         }
         None => search::put(db, &message.id, text)?,
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::error::{Kind, Place, WeightsError, shown};
-use crate::file::{self, Container, Part, TensorInfo, WeightFile};
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
+use crate::open::{self, Container, Part, TensorInfo, WeightFile};
 use crate::safetensors;
 
 /// Files beside the weights that others may ask for.
@@ -42,13 +42,13 @@ pub fn is_model_folder(folder: &Path) -> bool {
 
 /// Errors: no weights in it, or weights that are not as they must be.
 pub fn open(folder: &Path) -> Result<WeightFile, WeightsError> {
-    let name = file::file_name(folder);
+    let name = open::file_name(folder);
     let single = Some(folder.join(MODEL_FILE)).filter(|path| path.is_file());
     let (parts, tensors) = match single {
         Some(path) => one(&path, &format!("{name}/{MODEL_FILE}"))?,
         None if folder.join(INDEX_FILE).is_file() => sharded(folder)?,
         None => match the_only_one(folder) {
-            Some(path) => one(&path, &format!("{name}/{}", file::file_name(&path)))?,
+            Some(path) => one(&path, &format!("{name}/{}", open::file_name(&path)))?,
             None => {
                 let cause = format!("a folder without {MODEL_FILE} or {INDEX_FILE}");
                 return Err(WeightsError::new(name, Kind::NotAModel, cause));
@@ -77,7 +77,7 @@ fn assemble(
     let mut side_files = Vec::new();
     for side in SIDE_FILES {
         let Some(path) = folder.map(|f| f.join(side)).filter(|p| p.is_file()) else { continue };
-        side_files.push((side, file::map(&path, side)?));
+        side_files.push((side, open::map(&path, side)?));
     }
     Ok(file.with_side_files(side_files))
 }
@@ -94,7 +94,7 @@ fn the_only_one(folder: &Path) -> Option<std::path::PathBuf> {
 }
 
 fn one(path: &Path, name: &str) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
-    parsed(name, file::map(path, name)?)
+    parsed(name, open::map(path, name)?)
 }
 
 fn parsed(name: &str, bytes: SharedBytes) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
@@ -148,7 +148,7 @@ struct Index {
 }
 
 fn read_index(folder: &Path) -> Result<Index, WeightsError> {
-    let bytes = file::map(&folder.join(INDEX_FILE), INDEX_FILE)?;
+    let bytes = open::map(&folder.join(INDEX_FILE), INDEX_FILE)?;
     let error = |kind, cause: String| WeightsError::new(INDEX_FILE, kind, cause);
     if bytes.len() > MAX_INDEX_BYTES {
         let cause = format!("has {} bytes; the limit is {MAX_INDEX_BYTES}", bytes.len());
@@ -276,7 +276,7 @@ fn read_config(folder: &Path) -> Result<serde_json::Value, WeightsError> {
     if !path.is_file() {
         return Err(error(Kind::NotAModel, "is missing beside the weights".into()));
     }
-    let bytes = file::map(&path, CONFIG_FILE)?;
+    let bytes = open::map(&path, CONFIG_FILE)?;
     if bytes.len() > MAX_CONFIG_BYTES {
         let cause = format!("has {} bytes; the limit is {MAX_CONFIG_BYTES}", bytes.len());
         return Err(error(Kind::Limit, cause));

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use crate::dtype::DType;
 use crate::error::{Kind, Place, WeightsError, shown};
-use crate::file::TensorInfo;
 use crate::metadata::{Entry, Metadata, ValueType};
 use crate::mmap::SharedBytes;
+use crate::open::TensorInfo;
 
 pub const MAGIC: &[u8; 4] = b"GGUF";
 const VERSIONS: std::ops::RangeInclusive<u32> = 2..=3;

@@ -5,12 +5,12 @@
 
 pub mod dtype;
 pub mod error;
-mod file;
 mod fingerprint;
 mod folder;
 mod gguf;
 pub mod metadata;
 mod mmap;
+mod open;
 pub mod quant;
 mod safetensors;
 mod split;
@@ -18,8 +18,8 @@ pub mod write;
 
 pub use dtype::DType;
 pub use error::WeightsError;
-pub use file::{Container, PartInfo, TensorView, WeightFile};
 pub use folder::is_model_folder;
 pub use metadata::{Array, Metadata, Value};
 pub use mmap::{Advice, SharedBytes};
+pub use open::{Container, PartInfo, TensorView, WeightFile};
 pub use quant::{Codec, Decode, Encode};

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use crate::dtype::DType;
 use crate::error::{Kind, Place, WeightsError, shown};
-use crate::file::TensorInfo;
+use crate::open::TensorInfo;
 
 /// Limit of the format.
 const MAX_HEADER_BYTES: u64 = 100_000_000;

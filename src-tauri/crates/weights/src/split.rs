@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use crate::error::{Kind, WeightsError};
-use crate::file::{self, Container, Part, WeightFile};
 use crate::gguf;
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
+use crate::open::{self, Container, Part, WeightFile};
 
 const NO: &str = "split.no";
 const COUNT: &str = "split.count";
@@ -91,9 +91,9 @@ fn other(
         let advice = format!("Download {name} into the folder of the others.");
         return Err(error(format!("is missing: part {number} of {count} of this model")).advise(advice));
     }
-    let bytes = file::map(&path, &name)?;
+    let bytes = open::map(&path, &name)?;
     if !bytes.starts_with(gguf::MAGIC) {
-        return Err(file::foreign(&name, &bytes));
+        return Err(open::foreign(&name, &bytes));
     }
     let parsed = gguf::parse(&name, &bytes)?;
     match of(&parsed.metadata)? {

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use crate::dtype::DType;
 use crate::error::WeightsError;
-use crate::file::{Container, Part, WeightFile};
 use crate::gguf;
 use crate::metadata::ValueType;
 use crate::mmap::SharedBytes;
+use crate::open::{Container, Part, WeightFile};
 
 const ALIGNMENT: usize = 32;
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use weights::quant::mix::{Mix, fitting};
+use weights::quant::presets::{Mix, fitting};
 use weights::{DType, WeightFile};
 
 use super::{Formats, Source, Target, n_cores, quantize};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weights::DType;
-use weights::quant::mix::{Facts, Mix, Tensor, fitting};
+use weights::quant::presets::{Facts, Mix, Tensor, fitting};
 
 use super::Target;
 use crate::error::{EngineError, Result};

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
-use crate::table::words::words;
+use crate::table::text_enum::words;
 
 pub const CREATE: &str = "
 CREATE TABLE conversation (

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
 use crate::table::search;
-use crate::table::words::words;
+use crate::table::text_enum::words;
 
 pub const CREATE: &str = "
 CREATE TABLE message (

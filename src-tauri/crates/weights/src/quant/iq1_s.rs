@@ -7,7 +7,7 @@
 //! | 2..34 | lower eight bits of the lattice indices, a byte for each eight elements |
 //! | 34..50 | for each 32 elements a little-endian u16: four times three upper bits, scale, shift (set: down) |
 
-use super::lattice::{read_u16, two_bits};
+use super::iq_grid::{read_u16, two_bits};
 use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

@@ -9,7 +9,7 @@
 //! | 66..74 | upper two bits of the indices, four to a byte |
 //! | 74..82 | scales: a byte for each 32 elements, low nibble its first half |
 
-use super::lattice::eight_values;
+use super::iq_grid::eight_values;
 use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

@@ -7,7 +7,7 @@
 //! | 2..66 | for each eight elements a little-endian u16: lattice index in nine bits, seven signs |
 //! | 66..74 | scales: a byte for each 32 elements, low nibble its first half |
 
-use super::lattice::{eight_signs, eight_values, read_u16};
+use super::iq_grid::{eight_signs, eight_values, read_u16};
 use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

@@ -6,7 +6,7 @@
 //! | 0..2 | d, f16 |
 //! | 2..66 | for each 32 elements four lattice indices of a byte, then a little-endian u32: four times seven signs, scale |
 
-use super::lattice::{eight_signs, eight_values, read_u32};
+use super::iq_grid::{eight_signs, eight_values, read_u32};
 use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

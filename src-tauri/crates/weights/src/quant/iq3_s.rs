@@ -9,7 +9,7 @@
 //! | 74..106 | signs, a byte for each eight elements |
 //! | 106..110 | scales: a byte for each 64 elements, low nibble its first half |
 
-use super::lattice::{signed, three_bits};
+use super::iq_grid::{signed, three_bits};
 use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

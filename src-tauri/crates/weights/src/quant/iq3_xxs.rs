@@ -7,7 +7,7 @@
 //! | 2..66 | lattice indices, a byte for each four elements |
 //! | 66..98 | for each 32 elements a little-endian u32: four times seven signs, scale |
 
-use super::lattice::{eight_signs, read_u32, signed, three_bits};
+use super::iq_grid::{eight_signs, read_u32, signed, three_bits};
 use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

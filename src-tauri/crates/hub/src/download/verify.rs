@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::download::blocking;
+use crate::download::fetch::{Over, Take, Task, damaged};
 use crate::error::HubError;
-use crate::fetch::{Over, Take, Task, damaged};
 use crate::sha::Hash;
 
 /// Bytes that are asked for again before the whole is hashed again, where something differed.

@@ -13,14 +13,14 @@ use reqwest::{Method, Response, Url};
 use tokio::sync::watch;
 
 use crate::address::Repository;
-use crate::answer::{Refused, refused};
 use crate::client::{Client, host, silent};
 use crate::download::Tuning;
+use crate::download::part::Part;
 use crate::error::HubError;
 use crate::gate::Purpose;
-use crate::meter::Meter;
-use crate::pace::back_off;
-use crate::part::Part;
+use crate::http_error::{Refused, refused};
+use crate::progress::Meter;
+use crate::rate_limit::back_off;
 use crate::resolve::{Resolved, redirected, resolve};
 
 /// One request asks for at most so much.

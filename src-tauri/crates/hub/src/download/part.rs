@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io::{Io, IoError, RandomFile};
 
-use crate::journal::{Header, Journal};
-use crate::place::Paths;
+use crate::cache_layout::Paths;
+use crate::download::journal::{Header, Journal};
 use crate::sha::{self, Hash};
 
 /// Of small files: what a kill loses of each connection is at most one chunk.
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::address::Repository;
-    use crate::place::{Layout, Place};
+    use crate::cache_layout::{Layout, Place};
 
     const BYTES: u64 = 25;
 

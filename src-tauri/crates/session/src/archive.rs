@@ -9,7 +9,7 @@ use std::sync::Arc;
 use io::Io;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::attached::{Twins, indexed};
+use crate::attachments::{Twins, indexed};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::attachment::{self, Attached};

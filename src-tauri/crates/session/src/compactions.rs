@@ -2,36 +2,36 @@
 
 use crate::conversation::Session;
 use crate::error::Result;
-use crate::table::compression;
-use crate::table::fold::{self, FoldRow};
+use crate::table::compaction::{self, FoldRow};
+use crate::table::compaction_strategy;
 
 impl Session {
     /// The strategy's name; None: as the setting says.
     pub fn compression(&self, conversation: &str) -> Result<Option<String>> {
-        compression::get(self.db(), conversation)
+        compaction_strategy::get(self.db(), conversation)
     }
 
     pub fn set_compression(&mut self, conversation: &str, strategy: Option<&str>) -> Result<()> {
         self.conversation(conversation)?;
         match strategy {
-            Some(strategy) => compression::put(self.db(), conversation, strategy),
-            None => compression::remove(self.db(), conversation),
+            Some(strategy) => compaction_strategy::put(self.db(), conversation, strategy),
+            None => compaction_strategy::remove(self.db(), conversation),
         }
     }
 
     /// The folds of a branch, oldest first. `branch`: the ids of its messages.
     pub fn folds(&self, conversation: &str, branch: &[&str]) -> Result<Vec<FoldRow>> {
-        let mut rows = fold::of_conversation(self.db(), conversation)?;
+        let mut rows = compaction::of_conversation(self.db(), conversation)?;
         rows.retain(|row| branch.contains(&row.message.as_str()));
         Ok(rows)
     }
 
     pub fn add_fold(&mut self, row: &FoldRow) -> Result<()> {
-        fold::insert(self.db(), row)
+        compaction::insert(self.db(), row)
     }
 
     /// Prompts begin before them again.
     pub fn remove_folds(&mut self, rows: &[FoldRow]) -> Result<()> {
-        rows.iter().try_for_each(|row| fold::remove(self.db(), &row.id))
+        rows.iter().try_for_each(|row| compaction::remove(self.db(), &row.id))
     }
 }
