@@ -2,16 +2,16 @@
 
 use crate::conversation::Session;
 use crate::error::Result;
-use crate::table::compaction::{self, FoldRow};
+use crate::table::compaction::{self, CompactionRow};
 use crate::table::compaction_strategy;
 
 impl Session {
     /// The strategy's name; None: as the setting says.
-    pub fn compression(&self, conversation: &str) -> Result<Option<String>> {
+    pub fn compaction_strategy(&self, conversation: &str) -> Result<Option<String>> {
         compaction_strategy::get(self.db(), conversation)
     }
 
-    pub fn set_compression(&mut self, conversation: &str, strategy: Option<&str>) -> Result<()> {
+    pub fn set_compaction_strategy(&mut self, conversation: &str, strategy: Option<&str>) -> Result<()> {
         self.conversation(conversation)?;
         match strategy {
             Some(strategy) => compaction_strategy::put(self.db(), conversation, strategy),
@@ -20,18 +20,18 @@ impl Session {
     }
 
     /// The folds of a branch, oldest first. `branch`: the ids of its messages.
-    pub fn folds(&self, conversation: &str, branch: &[&str]) -> Result<Vec<FoldRow>> {
+    pub fn compactions(&self, conversation: &str, branch: &[&str]) -> Result<Vec<CompactionRow>> {
         let mut rows = compaction::of_conversation(self.db(), conversation)?;
         rows.retain(|row| branch.contains(&row.message.as_str()));
         Ok(rows)
     }
 
-    pub fn add_fold(&mut self, row: &FoldRow) -> Result<()> {
+    pub fn add_compaction(&mut self, row: &CompactionRow) -> Result<()> {
         compaction::insert(self.db(), row)
     }
 
     /// Prompts begin before them again.
-    pub fn remove_folds(&mut self, rows: &[FoldRow]) -> Result<()> {
+    pub fn remove_compactions(&mut self, rows: &[CompactionRow]) -> Result<()> {
         rows.iter().try_for_each(|row| compaction::remove(self.db(), &row.id))
     }
 }
