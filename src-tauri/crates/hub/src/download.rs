@@ -149,7 +149,7 @@ impl Download {
             // Another process may still be at it, and stops when it sees that it is no longer wanted.
             let mut lock = None;
             for _ in 0..MOST_LOOKS {
-                match FileLock::try_take(&paths.lock) {
+                match FileLock::try_acquire(&paths.lock) {
                     Ok(None) => std::thread::sleep(LOOK_EVERY / 5),
                     Ok(taken) => {
                         lock = taken;
@@ -316,7 +316,7 @@ impl Download {
     /// Waits until no other process fetches the same. Its progress is ours meanwhile.
     async fn lock(&self, paths: &Paths, header: &journal::Header, before: u64) -> Result<FileLock, Over> {
         loop {
-            if let Some(lock) = FileLock::try_take(&paths.lock)? {
+            if let Some(lock) = FileLock::try_acquire(&paths.lock)? {
                 return Ok(lock);
             }
             self.meter.fetching(1);
@@ -368,7 +368,7 @@ impl Download {
             return Ok(());
         }
         let folder = paths.part.parent().unwrap_or(&self.place.root);
-        let space = self.io.space(folder)?;
+        let space = self.io.disk_space(folder)?;
         let later = self.meter.total().saturating_sub(self.meter.have().max(bytes));
         let needed = missing.saturating_add(later).saturating_add(MOST_HEADROOM.min(space.total / 20));
         if space.free >= needed {

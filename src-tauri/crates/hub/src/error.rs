@@ -1,5 +1,7 @@
 //! The hub's error: what went wrong with getting a model, and what a person can do.
 
+use io::Fault;
+
 pub type Result<T, E = HubError> = std::result::Result<T, E>;
 
 /// `Display` is the message: cause and place.
@@ -42,6 +44,16 @@ impl HubError {
     /// The disk has no room.
     pub fn is_no_space(&self) -> bool {
         matches!(self.code, "download.no_space" | "io.no_space")
+    }
+}
+
+impl Fault for HubError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 

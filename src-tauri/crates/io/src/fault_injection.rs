@@ -1,92 +1,91 @@
-//! A disk that fails when it is told to: the N-th operation, once or from then on.
+//! Fault injection for tests: the N-th file operation fails, once or from then on.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::{Fill, Io, IoError, RandomFile, Space};
+use crate::{DiskSpace, FillFn, Io, IoError, RandomFile};
 
-/// How long the fault lasts.
+/// How long an injected fault lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum FaultDuration {
     /// Only the chosen operation fails.
     Once,
     /// The chosen operation and all after it fail.
     Sticky,
 }
 
-struct Plan {
+struct FaultPlan {
     /// Operations seen so far.
     count: u64,
     /// Index (from 0) of the operation that fails, with the kind of error it fails with.
-    fails: Option<(u64, Fault, std::io::ErrorKind)>,
+    fails: Option<(u64, FaultDuration, std::io::ErrorKind)>,
 }
 
-impl Plan {
-    /// Counts an operation; its failure, where it is its turn.
+impl FaultPlan {
+    /// Counts an operation and returns its error if it is the one that fails.
     fn step(plan: &Mutex<Self>, operation: &'static str, path: &Path) -> Result<(), IoError> {
         let mut plan = lock(plan);
         let index = plan.count;
         plan.count += 1;
         let kind = match plan.fails {
-            Some((at, Fault::Once, kind)) if index == at => kind,
-            Some((at, Fault::Sticky, kind)) if index >= at => kind,
+            Some((at, FaultDuration::Once, kind)) if index == at => kind,
+            Some((at, FaultDuration::Sticky, kind)) if index >= at => kind,
             _ => return Ok(()),
         };
         Err(IoError::new(operation, path, std::io::Error::new(kind, "fault injected by a test")))
     }
 }
 
-fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
+fn lock(plan: &Mutex<FaultPlan>) -> MutexGuard<'_, FaultPlan> {
     plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Passes every operation to another [`Io`] until its turn to fail has come. An operation that fails here does
-/// not reach the other: nothing of it happens.
+/// Forwards every operation to another [`Io`] except those that a test makes fail. A failed operation has no effect.
 pub struct FaultIo<I> {
     inner: I,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultPlan>>,
 }
 
 impl<I: Io> FaultIo<I> {
-    /// Fails nothing until [`FaultIo::fail_at`].
+    /// Wraps `inner`. Nothing fails until [`FaultIo::fail_at`].
     pub fn new(inner: I) -> Self {
-        Self { inner, plan: Arc::new(Mutex::new(Plan { count: 0, fails: None })) }
+        Self { inner, plan: Arc::new(Mutex::new(FaultPlan { count: 0, fails: None })) }
     }
 
-    /// Counting starts anew: the operation with this index (from 0) fails.
-    pub fn fail_at(&self, index: u64, fault: Fault, kind: std::io::ErrorKind) {
-        *self.plan() = Plan { count: 0, fails: Some((index, fault, kind)) };
+    /// Restarts the count: the operation with this index (from 0) fails with an error of `kind`.
+    pub fn fail_at(&self, index: u64, duration: FaultDuration, kind: std::io::ErrorKind) {
+        *self.plan() = FaultPlan { count: 0, fails: Some((index, duration, kind)) };
     }
 
-    /// No more failures; counting goes on.
+    /// Stops failing; counting continues.
     pub fn heal(&self) {
         self.plan().fails = None;
     }
 
-    /// Operations seen since the start or the last `fail_at`.
+    /// Number of operations since the start or the last `fail_at`.
     pub fn count(&self) -> u64 {
         self.plan().count
     }
 
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, FaultPlan> {
         lock(&self.plan)
     }
 
     fn step(&self, operation: &'static str, path: &Path) -> Result<&I, IoError> {
-        Plan::step(&self.plan, operation, path).map(|()| &self.inner)
+        FaultPlan::step(&self.plan, operation, path).map(|()| &self.inner)
     }
 }
 
-/// A file of such a disk: its operations count with all others.
+/// An open file whose operations count with all others.
 struct FaultFile {
     inner: Box<dyn RandomFile>,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultPlan>>,
     path: PathBuf,
 }
 
 impl FaultFile {
     fn step(&self, operation: &'static str) -> Result<&dyn RandomFile, IoError> {
-        Plan::step(&self.plan, operation, &self.path).map(|()| &*self.inner)
+        FaultPlan::step(&self.plan, operation, &self.path).map(|()| &*self.inner)
     }
 }
 
@@ -100,7 +99,7 @@ impl RandomFile for FaultFile {
     }
 
     fn reserve(&self, bytes: u64) -> Result<(), IoError> {
-        self.step("reserve room for")?.reserve(bytes)
+        self.step("reserve space for")?.reserve(bytes)
     }
 
     fn truncate(&self, bytes: u64) -> Result<(), IoError> {
@@ -129,7 +128,7 @@ impl<I: Io> Io for FaultIo<I> {
         self.step("write", path)?.write_atomic(path, bytes)
     }
 
-    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError> {
+    fn write_stream(&self, path: &Path, fill: &mut FillFn<'_>) -> Result<(), IoError> {
         self.step("write", path)?.write_stream(path, fill)
     }
 
@@ -183,8 +182,8 @@ impl<I: Io> Io for FaultIo<I> {
         self.step("link", link)?.symlink(target, link)
     }
 
-    fn space(&self, folder: &Path) -> Result<Space, IoError> {
-        self.step("measure the disk of", folder)?.space(folder)
+    fn disk_space(&self, folder: &Path) -> Result<DiskSpace, IoError> {
+        self.step("measure the disk of", folder)?.disk_space(folder)
     }
 }
 
@@ -195,22 +194,22 @@ mod tests {
     use super::*;
     use crate::RealIo;
 
-    fn outcomes(fault: Fault) -> Vec<bool> {
+    fn outcomes(duration: FaultDuration) -> Vec<bool> {
         let io = FaultIo::new(RealIo);
-        io.fail_at(1, fault, ErrorKind::StorageFull);
+        io.fail_at(1, duration, ErrorKind::StorageFull);
         (0..4).map(|_| io.exists(Path::new("/")).is_ok()).collect()
     }
 
     #[test]
     fn once_fails_one_operation_and_sticky_all_that_follow() {
-        assert_eq!(outcomes(Fault::Once), [true, false, true, true]);
-        assert_eq!(outcomes(Fault::Sticky), [true, false, false, false]);
+        assert_eq!(outcomes(FaultDuration::Once), [true, false, true, true]);
+        assert_eq!(outcomes(FaultDuration::Sticky), [true, false, false, false]);
     }
 
     #[test]
     fn a_full_disk_has_its_own_code_and_heals() {
         let io = FaultIo::new(RealIo);
-        io.fail_at(0, Fault::Sticky, ErrorKind::StorageFull);
+        io.fail_at(0, FaultDuration::Sticky, ErrorKind::StorageFull);
         assert_eq!(io.read(Path::new("/x")).unwrap_err().code(), "io.no_space");
         io.heal();
         assert!(io.exists(Path::new("/")).unwrap());

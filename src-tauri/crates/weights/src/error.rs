@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use io::Fault;
 use thiserror::Error;
 
 /// Where in the file.
@@ -104,6 +105,16 @@ impl WeightsError {
             }
         }
         .to_owned()
+    }
+}
+
+impl Fault for WeightsError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 

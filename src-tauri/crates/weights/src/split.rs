@@ -8,7 +8,7 @@ use crate::error::{Kind, WeightsError};
 use crate::gguf;
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
-use crate::open::{self, Container, Part, WeightFile};
+use crate::open::{self, Container, Part, TensorInfo, WeightFile};
 
 const NO: &str = "split.no";
 const COUNT: &str = "split.count";
@@ -66,7 +66,7 @@ pub fn open(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, W
     let mut parts = vec![Part { name: name.to_owned(), bytes, data_start: first.data_start }];
     for number in 2..=count {
         let (part, found) = other(path, stem, number, count, n_tensors)?;
-        tensors.extend(found.into_iter().map(|tensor| file::TensorInfo { part: parts.len(), ..tensor }));
+        tensors.extend(found.into_iter().map(|tensor| TensorInfo { part: parts.len(), ..tensor }));
         parts.push(part);
     }
     if tensors.len() as u64 != n_tensors {
@@ -83,7 +83,7 @@ fn other(
     number: u64,
     count: u64,
     n_tensors: u64,
-) -> Result<(Part, Vec<file::TensorInfo>), WeightsError> {
+) -> Result<(Part, Vec<TensorInfo>), WeightsError> {
     let name = part_name(stem, number, count);
     let path = first.with_file_name(&name);
     let error = |cause: String| WeightsError::new(name.clone(), Kind::Part, cause);

@@ -47,7 +47,7 @@ impl Journal {
     pub fn open(io: &dyn Io, path: &Path, header: &Header) -> Result<(Self, Vec<Option<Arrived>>), IoError> {
         let kept = match account(io, path) {
             Ok(bytes) => read(&bytes, header),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) if error.io_kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         let (chunks, end) = match kept {
