@@ -13,7 +13,10 @@ mod mmap;
 mod open;
 pub mod quant;
 mod safetensors;
+mod source_file;
 mod split;
+mod tensor;
+mod weight_file;
 pub mod write;
 
 pub use dtype::DType;
@@ -21,5 +24,6 @@ pub use error::WeightsError;
 pub use folder::is_model_folder;
 pub use metadata::{Array, Metadata, Value};
 pub use mmap::{Advice, SharedBytes};
-pub use open::{Container, PartInfo, TensorView, WeightFile};
 pub use quant::{Codec, Decode, Encode};
+pub use tensor::{Container, FilePartInfo, TensorView};
+pub use weight_file::WeightFile;

@@ -1,7 +1,7 @@
 //! IQ2_XXS weights times Q8_K activations: eights out of a lattice of 256, a scale for each 32.
 
 use weights::DType;
-use weights::quant::{grids, lattice::eight_signs};
+use weights::quant::{grids, iq_grid::eight_signs};
 
 use super::ActFormat;
 use super::blocks256::Blocks256;

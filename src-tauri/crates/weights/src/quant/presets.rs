@@ -93,7 +93,7 @@ struct Counts {
 
 /// The part a tensor plays, as far as mixes care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum FilePart {
     /// Norms, biases, routers, convolutions, positions: small, and an error there spreads.
     Small,
     /// A matrix that is left in half precision.
@@ -122,7 +122,7 @@ const SMALL: [&str; 10] = [
     "time_mix_",
 ];
 
-impl Part {
+impl FilePart {
     fn of(tensor: &Tensor) -> Self {
         let name = tensor.name;
         let is_matrix = tensor.dims.len() > 1 && name.ends_with(".weight");
@@ -199,43 +199,43 @@ impl Mix {
     /// The format of each tensor of a model, in the order given. A format whose blocks don't fit a tensor's rows is
     /// replaced by one with smaller blocks.
     pub fn dtypes(self, tensors: &[Tensor], facts: &Facts) -> Vec<DType> {
-        let parts: Vec<Part> = tensors.iter().map(Part::of).collect();
+        let parts: Vec<FilePart> = tensors.iter().map(FilePart::of).collect();
         let experts = tensors.iter().filter(|tensor| tensor.dims.len() > 2 && tensor.name.contains("_exps."));
         let counts = Counts {
             n_layers: facts.n_layers,
             n_experts: experts.map(|tensor| tensor.dims[0]).max().unwrap_or(0),
             n_queries_per_kv: facts.n_queries_per_kv,
         };
-        let has_output = parts.contains(&Part::Output);
-        let n_values = parts.iter().filter(|part| **part == Part::Value).count();
+        let has_output = parts.contains(&FilePart::Output);
+        let n_values = parts.iter().filter(|part| **part == FilePart::Value).count();
         // Values are counted, since not every layer has some; what has none counts as its layer.
         let mut value_layers: Vec<Option<usize>> = tensors
             .iter()
             .zip(&parts)
-            .filter(|(_, part)| **part == Part::Value)
+            .filter(|(_, part)| **part == FilePart::Value)
             .map(|(tensor, _)| layer(tensor.name))
             .collect();
         value_layers.sort_unstable();
-        let choose = |(tensor, part): (&Tensor, Part)| {
+        let choose = |(tensor, part): (&Tensor, FilePart)| {
             let layer = layer(tensor.name);
             let nth = match part {
-                Part::Value => Nth { index: value_layers.partition_point(|l| *l < layer), of: n_values },
+                FilePart::Value => Nth { index: value_layers.partition_point(|l| *l < layer), of: n_values },
                 _ => Nth { index: layer.unwrap_or(0), of: facts.n_layers },
             };
-            let part = if part == Part::Embedding && !has_output { Part::Output } else { part };
+            let part = if part == FilePart::Embedding && !has_output { FilePart::Output } else { part };
             let n_cols = tensor.dims.last().copied().unwrap_or(1);
             fitting(self.wanted(part, nth, tensor.dims, &counts), n_cols)
         };
         tensors.iter().zip(parts).map(choose).collect()
     }
 
-    fn wanted(self, part: Part, nth: Nth, dims: &[usize], counts: &Counts) -> DType {
+    fn wanted(self, part: FilePart, nth: Nth, dims: &[usize], counts: &Counts) -> DType {
         let base = self.base();
         match part {
-            Part::Small => DType::F32,
+            FilePart::Small => DType::F32,
             _ if base.block_len() == 1 => base,
-            Part::Half => DType::F16,
-            Part::Output => self.output(dims),
+            FilePart::Half => DType::F16,
+            FilePart::Output => self.output(dims),
             _ if self == Self::MXFP4_MOE => {
                 if dims.len() > 2 {
                     DType::MXFP4
@@ -243,12 +243,12 @@ impl Mix {
                     base
                 }
             }
-            Part::Embedding if matches!(self, Self::TQ1_0 | Self::TQ2_0) => DType::Q4_K,
-            Part::Value => self.value(nth, counts),
-            Part::Key if counts.n_experts == 8 => DType::Q8_0,
-            Part::AttentionOut => self.attention_out(counts),
-            Part::Down => self.down(nth),
-            Part::Embedding | Part::Key | Part::Other => base,
+            FilePart::Embedding if matches!(self, Self::TQ1_0 | Self::TQ2_0) => DType::Q4_K,
+            FilePart::Value => self.value(nth, counts),
+            FilePart::Key if counts.n_experts == 8 => DType::Q8_0,
+            FilePart::AttentionOut => self.attention_out(counts),
+            FilePart::Down => self.down(nth),
+            FilePart::Embedding | FilePart::Key | FilePart::Other => base,
         }
     }
 
