@@ -24,6 +24,6 @@ pub use error::WeightsError;
 pub use folder::is_model_folder;
 pub use metadata::{Array, Metadata, Value};
 pub use mmap::{Advice, SharedBytes};
-pub use quant::{Codec, Decode, Encode};
+pub use quant::{Codec, DecodeFn, EncodeFn};
 pub use tensor::{Container, FilePartInfo, TensorView};
 pub use weight_file::WeightFile;

@@ -1,7 +1,7 @@
 //! IQ2_S weights times Q8_K activations: eights out of a lattice of 1024, a scale for each 16.
 
 use weights::DType;
-use weights::quant::grids;
+use weights::quant::iq_grid_tables;
 
 use super::ActFormat;
 use super::blocks256::Blocks256;
@@ -9,7 +9,7 @@ use super::lattice::{Lattice, OfLattice, eights, nibble_scales, u16_at, with_sig
 use super::panel::matmul_rows;
 use super::quantize;
 
-static EIGHTS: [u64; 1024] = eights(&grids::IQ2_S, [8, 25, 43, 0]);
+static EIGHTS: [u64; 1024] = eights(&iq_grid_tables::IQ2_S, [8, 25, 43, 0]);
 
 /// Factor, lower bits of the indices, signs, upper bits, scales.
 struct Iq2S;

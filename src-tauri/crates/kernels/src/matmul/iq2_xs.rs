@@ -1,7 +1,7 @@
 //! IQ2_XS weights times Q8_K activations: eights out of a lattice of 512, a scale for each 16.
 
 use weights::DType;
-use weights::quant::{grids, iq_grid::eight_signs};
+use weights::quant::{iq_grid_tables, iq_grid::signs_with_parity};
 
 use super::ActFormat;
 use super::blocks256::Blocks256;
@@ -9,7 +9,7 @@ use super::lattice::{Lattice, OfLattice, eights, nibble_scales, u16_at, with_sig
 use super::panel::matmul_rows;
 use super::quantize;
 
-static EIGHTS: [u64; 512] = eights(&grids::IQ2_XS, [8, 25, 43, 0]);
+static EIGHTS: [u64; 512] = eights(&iq_grid_tables::IQ2_XS, [8, 25, 43, 0]);
 
 /// Factor, indices with signs, scales.
 struct Iq2Xs;
@@ -33,7 +33,7 @@ impl Lattice for Iq2Xs {
     fn group(block: &[u8], group: usize) -> [u64; 4] {
         std::array::from_fn(|l| {
             let code = u16_at(block, 2 + group * 8 + l * 2);
-            with_signs(EIGHTS[usize::from(code & 511)], eight_signs(u32::from(code >> 9)))
+            with_signs(EIGHTS[usize::from(code & 511)], signs_with_parity(u32::from(code >> 9)))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! IQ2_XXS weights times Q8_K activations: eights out of a lattice of 256, a scale for each 32.
 
 use weights::DType;
-use weights::quant::{grids, iq_grid::eight_signs};
+use weights::quant::{iq_grid_tables, iq_grid::signs_with_parity};
 
 use super::ActFormat;
 use super::blocks256::Blocks256;
@@ -9,7 +9,7 @@ use super::lattice::{Lattice, OfLattice, eights, u16_at, u32_at, with_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static EIGHTS: [u64; 256] = eights(&grids::IQ2_XXS, [8, 25, 43, 0]);
+static EIGHTS: [u64; 256] = eights(&iq_grid_tables::IQ2_XXS, [8, 25, 43, 0]);
 
 /// Factor; for each 32 elements four indices, then signs and scale.
 struct Iq2Xxs;
@@ -33,7 +33,7 @@ impl Lattice for Iq2Xxs {
     fn group(block: &[u8], group: usize) -> [u64; 4] {
         let part = &block[2 + group * 8..][..8];
         let signs = u32_at(part, 4);
-        std::array::from_fn(|l| with_signs(EIGHTS[usize::from(part[l])], eight_signs(signs >> (7 * l))))
+        std::array::from_fn(|l| with_signs(EIGHTS[usize::from(part[l])], signs_with_parity(signs >> (7 * l))))
     }
 }
 

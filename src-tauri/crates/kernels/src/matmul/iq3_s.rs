@@ -1,7 +1,7 @@
 //! IQ3_S weights times Q8_K activations: fours out of a lattice of 512, a scale for each 32.
 
 use weights::DType;
-use weights::quant::grids;
+use weights::quant::iq_grid_tables;
 
 use super::ActFormat;
 use super::blocks256::Blocks256;
@@ -9,7 +9,7 @@ use super::lattice::{Lattice, OfLattice, fours, nibble_scales, u16_at, with_sign
 use super::panel::matmul_rows;
 use super::quantize;
 
-static FOURS: [u32; 512] = fours(&grids::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
+static FOURS: [u32; 512] = fours(&iq_grid_tables::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
 
 /// Factor, lower bits of the indices, ninth bits, signs, scales.
 struct Iq3S;

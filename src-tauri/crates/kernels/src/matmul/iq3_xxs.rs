@@ -1,7 +1,7 @@
 //! IQ3_XXS weights times Q8_K activations: fours out of a lattice of 256, a scale for each 32.
 
 use weights::DType;
-use weights::quant::{grids, iq_grid::eight_signs};
+use weights::quant::{iq_grid_tables, iq_grid::signs_with_parity};
 
 use super::ActFormat;
 use super::blocks256::Blocks256;
@@ -9,7 +9,7 @@ use super::lattice::{Lattice, OfLattice, fours, u16_at, u32_at, with_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static FOURS: [u32; 256] = fours(&grids::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
+static FOURS: [u32; 256] = fours(&iq_grid_tables::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
 
 /// Factor, indices, signs with scales.
 struct Iq3Xxs;
@@ -36,7 +36,7 @@ impl Lattice for Iq3Xxs {
         let signs = u32_at(block, SIGNS + group * 4);
         std::array::from_fn(|l| {
             let at = |j: usize| u64::from(FOURS[usize::from(block[2 + group * 8 + l * 2 + j])]);
-            with_signs(at(0) | at(1) << 32, eight_signs(signs >> (7 * l)))
+            with_signs(at(0) | at(1) << 32, signs_with_parity(signs >> (7 * l)))
         })
     }
 }
