@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::convert::{Formats, plan};
 use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
 use kernels::cpu::isa::IsaLevel;
-use weights::quant::presets::Mix;
+use weights::quant::presets::QuantPreset;
 use weights::{SharedBytes, WeightFile};
 
 /// Ids as they come in a conversation with the starter, and some that do not.

@@ -387,7 +387,7 @@ pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                 tool_calls: if called { calls.iter().map(call_value).collect() } else { Vec::new() },
                 logs: logs
                     .into_iter()
-                    .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })
+                    .map(|log| Ids { fingerprint: log.fingerprint, ids: log.text_ids })
                     .collect(),
                 ..PromptMessage::default()
             }),

@@ -53,7 +53,7 @@ impl App {
 
     /// Another version of an answer: the same up to a token, another one there, and on from it.
     pub fn message_pick(&self, args: &PickArgs) -> Result<TurnStarted> {
-        let TokenLog { whole: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
+        let TokenLog { all_ids: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
         let index = usize::try_from(args.index).unwrap_or(usize::MAX);
         if index >= ids.len() {
             let message = format!("This answer has {} tokens; there is no token {index}.", ids.len());
