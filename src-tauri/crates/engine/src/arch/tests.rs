@@ -1,7 +1,7 @@
 //! Files that are sound containers but no sound models: each is refused with a code and a message that names
 //! the key or the tensor.
 
-use weights::quant::presets::Mix;
+use weights::quant::presets::QuantPreset;
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, SharedBytes, WeightFile};
 
