@@ -1,6 +1,11 @@
 /** The presets, by name, as the application said last. */
 import type { Backend } from '../../backend/backend';
-import type { AppEvent, ConversationOptions, CompactionStrategy, Preset } from '../../backend/bindings';
+import type {
+  AppEvent,
+  ConversationOptions,
+  CompactionStrategy,
+  Preset,
+} from '../../backend/bindings';
 
 /** What a conversation has of its own. */
 export interface Own {
