@@ -9,24 +9,24 @@ use serde_json::Value;
 use weights::{Codec, Container, TensorView, WeightFile};
 
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::spec::{Before, ModelSpec, Role, TensorSpec};
+use crate::spec::{EmbeddingPrefixes, ModelSpec, Role, TensorSpec};
 
 mod chat;
 mod embeds;
-mod hyper;
+mod hparams;
 mod keys;
 mod names;
-mod place;
 mod rope;
-mod stored;
+mod stored_tensors;
+mod tensor_names;
 #[cfg(test)]
 mod tests;
 
 pub use chat::built_in_template;
-pub use hyper::{Fit, Hyper, Notes};
-pub(crate) use place::rows_by_name;
-pub use place::{Form, Part, Place};
-pub use stored::{Stored, stored};
+pub use hparams::{ContextFit, GgufNotes, HParams};
+pub use stored_tensors::{StoredTensor, stored_tensors};
+pub(crate) use tensor_names::rows_by_name;
+pub use tensor_names::{TensorForm, TensorName, TensorPart};
 
 /// A family. Implemented by the files beside this one.
 pub trait Architecture: Sync {
@@ -37,15 +37,15 @@ pub trait Architecture: Sync {
     fn hf_names(&self) -> &'static [&'static str];
 
     /// Whether a config with one of those names is of this family; the first that says so counts.
-    fn hf_fits(&self, _config: &Value) -> bool {
+    fn matches_hf_config(&self, _config: &Value) -> bool {
         true
     }
 
     /// The model's structure, every number checked.
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec>;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec>;
 
     /// Where a role's tensor may lie; the first place that a file has counts.
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         names::plain(container, role)
     }
 
@@ -60,8 +60,8 @@ pub trait Architecture: Sync {
     }
 
     /// What its models that embed were trained to have before texts.
-    fn before_texts(&self) -> Before {
-        Before::default()
+    fn embedding_prefixes(&self) -> EmbeddingPrefixes {
+        EmbeddingPrefixes::default()
     }
 
     /// A quantisation method of config.json that the family's published files use and that `places` reads.
@@ -101,10 +101,10 @@ families! {
 pub type Family = &'static dyn Architecture;
 
 /// What of a file plays a role: one tensor, or of an expert matrix one for each expert.
-pub struct Placed {
+pub struct LocatedTensor {
     pub role: Role,
     pub layer: Option<usize>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<TensorPart>,
 }
 
 /// The family a file belongs to. Error `model.architecture_unknown`, naming those that run.
@@ -126,7 +126,7 @@ pub fn find(file: &WeightFile) -> Result<Family> {
                     "Open the folder that holds model.safetensors, config.json and tokenizer.json.",
                 ));
             };
-            (name, ARCHITECTURES.iter().find(|a| a.hf_names().contains(&name) && a.hf_fits(config)))
+            (name, ARCHITECTURES.iter().find(|a| a.hf_names().contains(&name) && a.matches_hf_config(config)))
         }
     };
     family.copied().ok_or_else(|| unknown(name))
@@ -146,39 +146,39 @@ fn unknown(architecture: &str) -> EngineError {
 pub fn gguf_tensor_name(architecture: &str, role: Role, layer: Option<usize>) -> Result<String> {
     let family =
         ARCHITECTURES.iter().find(|a| a.gguf_name() == architecture).ok_or_else(|| unknown(architecture))?;
-    Ok(place::expected_name(Container::Gguf { version: 3 }, *family, role, layer))
+    Ok(tensor_names::expected_name(Container::Gguf { version: 3 }, *family, role, layer))
 }
 
 /// The structure of a file's model. Errors: `model.hyperparameter`, naming the key; `model.feature_unsupported`.
 pub fn spec(file: &WeightFile, family: Family) -> Result<ModelSpec> {
-    spec_for(file, family, Fit::default())
+    spec_for(file, family, ContextFit::default())
 }
 
 /// As `spec`, for a context and a stretch of it.
-pub fn spec_for(file: &WeightFile, family: Family, fit: Fit) -> Result<ModelSpec> {
-    let hyper = Hyper::new(file, family, fit);
-    if let Some(config) = hyper.config()
+pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<ModelSpec> {
+    let hparams = HParams::new(file, family, fit);
+    if let Some(config) = hparams.config()
         && let Some(quantization) = config.get("quantization_config").filter(|q| !q.is_null())
         && (family.hf_quantization().is_none()
             || quantization.get("quant_method").and_then(Value::as_str) != family.hf_quantization())
     {
-        return Err(hyper.unsupported("a quantisation of its own (quantization_config)"));
+        return Err(hparams.unsupported("a quantisation of its own (quantization_config)"));
     }
-    embeds::complete(&hyper, family)
+    embeds::complete(&hparams, family)
 }
 
 /// As `spec`, with what a GGUF would say of the model where the file is no GGUF.
-pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, Notes)> {
+pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, GgufNotes)> {
     spec(file, family)?;
-    let hyper = Hyper::new(file, family, Fit::default());
-    let spec = embeds::complete(&hyper, family)?;
-    Ok((spec, hyper.into_notes()))
+    let hparams = HParams::new(file, family, ContextFit::default());
+    let spec = embeds::complete(&hparams, family)?;
+    Ok((spec, hparams.into_notes()))
 }
 
 /// Every tensor of the spec, found in the file, with its shape and dtype checked; those that must be put together are,
 /// on as many threads as the machine has cores.
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`, naming the tensor.
-pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<Placed>> {
+pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<LocatedTensor>> {
     let wanted = spec.tensors();
     let rows: HashMap<(Role, Option<usize>), usize> = wanted
         .iter()
@@ -186,8 +186,8 @@ pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Ve
         .collect();
     let place = |(role, layer, shape): &TensorSpec| {
         let rows_of = |other: Role| rows.get(&(other, *layer)).copied();
-        let parts = place::parts(file, family, (*role, *layer), shape, &rows_of)?;
-        Ok(Placed { role: *role, layer: *layer, parts })
+        let parts = tensor_names::parts(file, family, (*role, *layer), shape, &rows_of)?;
+        Ok(LocatedTensor { role: *role, layer: *layer, parts })
     };
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
     let shares = wanted.chunks(wanted.len().div_ceil(n_threads.max(1)).max(1));

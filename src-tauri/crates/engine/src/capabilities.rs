@@ -10,7 +10,7 @@ use crate::template::ChatTemplate;
 
 /// Of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skills {
+pub struct ModelCapabilities {
     /// Its template has a place for tools.
     pub tools: bool,
     pub thinking: Thinking,
@@ -30,7 +30,7 @@ pub enum Thinking {
     Graded,
 }
 
-impl Skills {
+impl ModelCapabilities {
     /// Errors: the template is no text, or none that can be read.
     pub fn of(file: &WeightFile) -> Result<Self> {
         Ok(ChatTemplate::from_weights(file)?.map(|template| Self::told_by(&template)).unwrap_or_default())
@@ -80,7 +80,11 @@ mod tests {
         ];
         for (source, tools, thinking) in cases {
             let template = ChatTemplate::from_source(source).unwrap();
-            assert_eq!(Skills::told_by(&template), Skills { tools, thinking }, "{source}");
+            assert_eq!(
+                ModelCapabilities::told_by(&template),
+                ModelCapabilities { tools, thinking },
+                "{source}"
+            );
         }
     }
 }

@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 use weights::write::{Fill, GgufWriter, OwnedValue};
 use weights::{Container, DType, WeightFile};
 
-use crate::arch::{self, Family, Placed};
+use crate::arch::{self, Family, LocatedTensor};
 use crate::error::{EngineError, Result};
 use crate::spec::{ModelSpec, Role};
 
 mod choose;
+mod equivalence;
 mod formats;
 mod metadata;
 mod quantize;
-mod same;
 
-pub use choose::Choice;
+pub use choose::FormatChoice;
 pub use formats::Formats;
-use quantize::Job;
+use quantize::EncodeJob;
 
 /// Changes whenever the same source and format may give other bytes: what was kept of an older one is made again.
 pub const VERSION: u32 = 1;
 
 /// A text of many kinds for measuring how far a converted model is from its source.
-pub const SAMPLE: &str = include_str!("sample.txt");
+pub const SAMPLE: &str = include_str!("convert/sample.txt");
 
 /// A tensor of the source, and how it will stand in the new file.
-pub(crate) struct Target {
+pub(crate) struct ConversionTarget {
     pub role: Option<Role>,
     pub layer: Option<usize>,
     /// Name in the new file.
@@ -42,10 +42,10 @@ pub(crate) struct Target {
     /// Outermost first.
     pub shape: Vec<usize>,
     pub dtype: DType,
-    pub job: Job,
+    pub job: EncodeJob,
 }
 
-impl Target {
+impl ConversionTarget {
     /// Stored by rows that a block format may take: not a norm, a bias or another vector.
     pub fn is_matrix(&self) -> bool {
         self.shape.len() > 1 && self.role.is_some()
@@ -79,12 +79,12 @@ pub struct TensorReport {
     pub relative: f64,
 }
 
-type Reports = Arc<Mutex<Vec<TensorReport>>>;
+type SharedReports = Arc<Mutex<Vec<TensorReport>>>;
 
 /// A conversion that is ready to be written.
 pub struct Conversion {
     writer: GgufWriter,
-    reports: Reports,
+    reports: SharedReports,
     /// Tensors that the source has more coarsely than was asked for: they stay as they are.
     pub n_kept_coarser: usize,
     pub n_tensors: usize,
@@ -111,16 +111,16 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Looks at a model and prepares its conversion with `threads` threads (None: all cores). Errors: those of opening a
 /// model; `convert.*` where the family, its tokenizer or a tensor cannot be written.
 pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Result<Conversion> {
-    let source = Source::read(file)?;
+    let source = ConversionSource::read(file)?;
     let mut targets = source.targets()?;
     let n_kept_coarser = formats.assign(&mut targets, &source.spec)?;
-    let mut targets: Vec<Arc<Target>> = targets.into_iter().map(Arc::new).collect();
+    let mut targets: Vec<Arc<ConversionTarget>> = targets.into_iter().map(Arc::new).collect();
     let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file");
-    let found = same::check(&source, outline.map_err(EngineError::from))?;
+    let found = equivalence::check(&source, outline.map_err(EngineError::from))?;
     for target in &mut targets {
         let target = Arc::get_mut(target).expect("the outline's writer is gone");
-        target.job.order = same::row_order(&source.spec, &found, target.role, target.layer);
-        target.job.offset = same::offset(&source.spec, &found, target.role, target.layer);
+        target.job.order = equivalence::row_order(&source.spec, &found, target.role, target.layer);
+        target.job.offset = equivalence::offset(&source.spec, &found, target.role, target.layer);
     }
     let reports = Arc::new(Mutex::new(Vec::with_capacity(targets.len())));
     let threads = threads.unwrap_or_else(n_cores).max(1);
@@ -135,7 +135,7 @@ fn n_cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-fn fill(target: Arc<Target>, threads: usize, reports: Reports) -> Fill {
+fn fill(target: Arc<ConversionTarget>, threads: usize, reports: SharedReports) -> Fill {
     Box::new(move |out| {
         let report = quantize::write(&target, threads, out)?;
         lock(&reports).push(report);
@@ -144,17 +144,17 @@ fn fill(target: Arc<Target>, threads: usize, reports: Reports) -> Fill {
 }
 
 /// The model to be converted.
-pub(crate) struct Source<'a> {
+pub(crate) struct ConversionSource<'a> {
     pub file: &'a WeightFile,
     pub family: Family,
     pub spec: ModelSpec,
-    pub notes: arch::Notes,
-    pub placed: Vec<Placed>,
+    pub notes: arch::GgufNotes,
+    pub placed: Vec<LocatedTensor>,
     /// What the new file says, but for what depends on the formats.
     pairs: Vec<(String, OwnedValue)>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ConversionSource<'a> {
     fn read(file: &'a WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
         let (spec, notes) = arch::spec_and_notes(file, family)?;
@@ -170,9 +170,9 @@ impl<'a> Source<'a> {
     fn writer(
         &self,
         formats: &Formats,
-        targets: &[Arc<Target>],
+        targets: &[Arc<ConversionTarget>],
         threads: usize,
-        reports: &Reports,
+        reports: &SharedReports,
     ) -> GgufWriter {
         let mut writer = GgufWriter::new();
         for (key, value) in &self.pairs {
@@ -188,7 +188,7 @@ impl<'a> Source<'a> {
     }
 
     /// Every tensor of the new file, still in the format it has.
-    fn targets(&self) -> Result<Vec<Target>> {
+    fn targets(&self) -> Result<Vec<ConversionTarget>> {
         match self.file.container() {
             Container::Gguf { .. } => Ok(self.carried_targets()),
             Container::Safetensors => self.named_targets(),
@@ -196,16 +196,16 @@ impl<'a> Source<'a> {
     }
 
     /// All tensors of a GGUF in its order, those that the model doesn't use included.
-    fn carried_targets(&self) -> Vec<Target> {
+    fn carried_targets(&self) -> Vec<ConversionTarget> {
         let target = |view: weights::TensorView<'_>| {
             let placed = self.placed.iter().find(|p| p.parts.iter().any(|part| part.name == view.name));
-            Target {
+            ConversionTarget {
                 role: placed.map(|placed| placed.role),
                 layer: placed.and_then(|placed| placed.layer),
                 name: view.name.to_owned(),
                 shape: view.shape.to_vec(),
                 dtype: view.dtype,
-                job: Job::of(&view),
+                job: EncodeJob::of(&view),
             }
         };
         self.file.tensors().map(target).collect()
@@ -213,8 +213,9 @@ impl<'a> Source<'a> {
 
     /// The model's tensors under the names that GGUFs of its family have; roles that share a tensor there are put
     /// together.
-    fn named_targets(&self) -> Result<Vec<Target>> {
-        let mut targets: Vec<Target> = Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
+    fn named_targets(&self) -> Result<Vec<ConversionTarget>> {
+        let mut targets: Vec<ConversionTarget> =
+            Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
         for placed in &self.placed {
             let name = arch::gguf_tensor_name(self.family.gguf_name(), placed.role, placed.layer)?;
             check_name(&name)?;
@@ -226,32 +227,32 @@ impl<'a> Source<'a> {
         }
         for (name, values) in &self.notes.tensors {
             let (name, shape) = ((*name).to_owned(), vec![values.len()]);
-            let job = Job::values(values);
-            targets.push(Target { role: None, layer: None, name, shape, dtype: DType::F32, job });
+            let job = EncodeJob::values(values);
+            targets.push(ConversionTarget { role: None, layer: None, name, shape, dtype: DType::F32, job });
         }
         Ok(targets)
     }
 }
 
 /// What plays a role, as one tensor: a matrix for each expert becomes one with a dimension more.
-fn named(placed: &Placed, name: String) -> Result<Target> {
+fn named(placed: &LocatedTensor, name: String) -> Result<ConversionTarget> {
     let first = placed.parts.first().ok_or_else(|| mixed(&name))?;
     if placed.parts.iter().any(|part| part.dtype != first.dtype) {
         return Err(mixed(&name));
     }
     let experts = placed.role.is_expert_matrix().then_some(placed.parts.len());
-    Ok(Target {
+    Ok(ConversionTarget {
         role: Some(placed.role),
         layer: placed.layer,
         name,
         shape: experts.into_iter().chain(first.shape.iter().copied()).collect(),
         dtype: first.dtype,
-        job: Job::new(first.dtype, placed.parts.iter().map(|part| part.data.clone()).collect()),
+        job: EncodeJob::new(first.dtype, placed.parts.iter().map(|part| part.data.clone()).collect()),
     })
 }
 
 /// Rows of another role behind those of the first: of experts, behind those of the same expert.
-fn join(target: &mut Target, other: Target) -> Result<()> {
+fn join(target: &mut ConversionTarget, other: ConversionTarget) -> Result<()> {
     let is_expert = target.role.is_some_and(Role::is_expert_matrix);
     let at = usize::from(is_expert);
     let n_groups = if is_expert { target.shape[0] } else { 1 };

@@ -15,12 +15,12 @@ use crate::arch;
 use crate::decoder;
 use crate::error::Result;
 use crate::kv::size::{Geometry, KvBytes};
-use crate::model::{DEFAULT_CTX, DEFAULT_MAX_ROWS, FIXED_BYTES, Needs, TOKEN_BYTES};
+use crate::model::{DEFAULT_CTX, DEFAULT_MAX_ROWS, FIXED_BYTES, MemoryNeeds, TOKEN_BYTES};
 use crate::spec::{Ffn, LayerSpec, Mixer, ModelSpec, Role};
 
-/// Sizes of one model.
+/// MemoryEstimate of one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sizes {
+pub struct MemoryEstimate {
     /// Bytes of all weights as stored.
     pub weights: u64,
     /// Of those, what one token reads, by format.
@@ -35,7 +35,7 @@ pub struct Sizes {
     #[serde(default)]
     pub behind_layers: u64,
     /// Layers that keep keys and values, equal ones together.
-    pub layers: Vec<KeptLayers>,
+    pub layers: Vec<KvLayerGroup>,
     /// Floats of all recurrent states.
     pub state_floats: u64,
     /// Floats of one token that live at once while it is computed.
@@ -55,22 +55,22 @@ pub struct Sizes {
 
 /// So many layers that keep the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptLayers {
+pub struct KvLayerGroup {
     pub n: usize,
     pub n_kv_heads: usize,
     pub head_dim: usize,
     pub window: Option<usize>,
 }
 
-impl Sizes {
+impl MemoryEstimate {
     /// Errors: what no family knows, a tensor that is missing.
     pub fn of(file: &WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
         let spec = arch::spec(file, family)?;
-        Ok(Self::new(&spec, &arch::stored(file, family, &spec)?))
+        Ok(Self::new(&spec, &arch::stored_tensors(file, family, &spec)?))
     }
 
-    pub fn new(spec: &ModelSpec, stored: &[arch::Stored]) -> Self {
+    pub fn new(spec: &ModelSpec, stored: &[arch::StoredTensor]) -> Self {
         let layout = decoder::kv_layout(spec, KvDType::F16);
         let attentions = || spec.layers.iter().filter_map(|layer| layer.mixer.attention());
         let mut read = BTreeMap::new();
@@ -78,7 +78,7 @@ impl Sizes {
             *read.entry(part.dtype.name().to_owned()).or_insert(0) += read_of(spec, part);
         }
         read.retain(|_, n_bytes| *n_bytes > 0);
-        let of = |meant: &dyn Fn(&arch::Stored) -> bool| -> u64 {
+        let of = |meant: &dyn Fn(&arch::StoredTensor) -> bool| -> u64 {
             stored.iter().filter(|part| meant(part)).map(|part| part.n_bytes).sum()
         };
         let is_table = |role: Role| {
@@ -98,7 +98,7 @@ impl Sizes {
             row_floats: row_floats(spec),
             n_heads: attentions().map(|a| a.n_heads).max().unwrap_or(0),
             head_dim: attentions().map(|a| a.head_dim).max().unwrap_or(0),
-            max_rows: if spec.looks_ahead() {
+            max_rows: if spec.is_bidirectional() {
                 spec.context_length.min(DEFAULT_CTX)
             } else {
                 DEFAULT_MAX_ROWS
@@ -110,10 +110,10 @@ impl Sizes {
     }
 
     /// What the model takes with one whole context of `n_ctx` tokens.
-    pub fn needs(&self, n_ctx: usize, kv: KvDType) -> Needs {
+    pub fn needs(&self, n_ctx: usize, kv: KvDType) -> MemoryNeeds {
         let layout = self.layout(kv);
         let geometry = Geometry::new(&layout, n_ctx.max(1), 1, self.max_rows, 0);
-        Needs {
+        MemoryNeeds {
             weights: self.weights,
             context: KvBytes::of(&layout, &geometry).total(),
             activations: self.activations(n_ctx),
@@ -163,7 +163,7 @@ impl Sizes {
 
     /// Values of queries that a token after `depth` others holds against keys, over all layers and heads.
     pub fn attended(&self, depth: usize) -> u64 {
-        let of = |kept: &KeptLayers| {
+        let of = |kept: &KvLayerGroup| {
             let n_heads = self.n_heads.max(kept.n_kv_heads);
             let n_seen = kept.window.map_or(depth, |window| depth.min(window));
             (kept.n * n_heads * kept.head_dim) as u64 * n_seen as u64
@@ -198,8 +198,8 @@ impl Sizes {
 
     /// Heads that are no whole number of the precision's blocks, which loading refuses, count as if they were.
     fn layout(&self, dtype: KvDType) -> KvLayout {
-        let of = |kept: &KeptLayers| {
-            let KeptLayers { n, n_kv_heads, head_dim, window } = *kept;
+        let of = |kept: &KvLayerGroup| {
+            let KvLayerGroup { n, n_kv_heads, head_dim, window } = *kept;
             let head_dim = head_dim.next_multiple_of(block_len(dtype));
             std::iter::repeat_n(KvLayerLayout { n_kv_heads, head_dim, dtype, window }, n)
         };
@@ -213,7 +213,7 @@ impl Sizes {
 }
 
 /// Of a table of embeddings that isn't the output too only a row is read, of experts those that are chosen.
-fn read_of(spec: &ModelSpec, part: &arch::Stored) -> u64 {
+fn read_of(spec: &ModelSpec, part: &arch::StoredTensor) -> u64 {
     match part.role {
         Role::TokenEmbedding if !spec.tied_embeddings => 0,
         Role::PositionEmbedding | Role::PerLayerEmbedding => 0,
@@ -226,15 +226,15 @@ fn read_of(spec: &ModelSpec, part: &arch::Stored) -> u64 {
     }
 }
 
-fn grouped(layers: &[KvLayerLayout]) -> Vec<KeptLayers> {
-    let mut groups: Vec<KeptLayers> = Vec::new();
+fn grouped(layers: &[KvLayerLayout]) -> Vec<KvLayerGroup> {
+    let mut groups: Vec<KvLayerGroup> = Vec::new();
     for &KvLayerLayout { n_kv_heads, head_dim, window, .. } in layers {
-        let same = |kept: &&mut KeptLayers| {
+        let same = |kept: &&mut KvLayerGroup| {
             (kept.n_kv_heads, kept.head_dim, kept.window) == (n_kv_heads, head_dim, window)
         };
         match groups.iter_mut().find(same) {
             Some(kept) => kept.n += 1,
-            None => groups.push(KeptLayers { n: 1, n_kv_heads, head_dim, window }),
+            None => groups.push(KvLayerGroup { n: 1, n_kv_heads, head_dim, window }),
         }
     }
     groups
@@ -289,23 +289,26 @@ mod tests {
             ("smollm3-3b", "q4_k_m", 1915, 1915),
             ("gpt-oss-20b", "mxfp4_moe", 12_110, 2600),
         ] {
-            let sizes = Sizes::of(&outlined(name, mix)).unwrap();
+            let sizes = MemoryEstimate::of(&outlined(name, mix)).unwrap();
             let near = |n: u64, expected: u64| n.abs_diff(expected * 1_000_000) * 50 < expected * 1_000_000;
             let n_read: u64 = sizes.read.values().sum();
             assert!(near(sizes.weights, whole), "{name}: {}", sizes.weights);
             assert!(n_read.abs_diff(read * 1_000_000) * 8 < read * 1_000_000, "{name}: {n_read} read");
         }
-        assert_eq!(SHAPES.iter().filter(|s| Sizes::of(&outlined(s.name, "q8_0")).is_ok()).count(), 7);
+        assert_eq!(
+            SHAPES.iter().filter(|s| MemoryEstimate::of(&outlined(s.name, "q8_0")).is_ok()).count(),
+            7
+        );
     }
 
     #[test]
     fn contexts_take_what_their_layers_keep() {
-        let llama = Sizes::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
+        let llama = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
         assert_eq!(llama.needs(8192, KvDType::F16).context, 8192 * 131_072);
         assert_eq!(llama.needs(8192, KvDType::F32).context, 8192 * 262_144);
         assert_eq!(llama.kv_read(1000, KvDType::F16), 1000 * 131_072);
         assert_eq!((llama.n_layers(), llama.attended(1000)), (32, 1000 * 32 * 32 * 128));
-        let gemma = Sizes::of(&outlined("gemma-3-1b", "q8_0")).unwrap();
+        let gemma = MemoryEstimate::of(&outlined("gemma-3-1b", "q8_0")).unwrap();
         assert_eq!(gemma.attended(1000), 4 * 256 * (4 * 1000 + 22 * 512));
         let of = |n| gemma.needs(n, KvDType::F16).context;
         assert_eq!((of(32_768) - of(16_384)) / 16_384, 4 * 2 * 256 * 2, "four layers of 26 keep everything");
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn layers_of_a_card_add_up() {
-        let sizes = Sizes::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
+        let sizes = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
         let (n_ctx, kv) = (8192, KvDType::F16);
         assert_eq!(sizes.layer_weights.len(), 32);
         let parts = sizes.layer_weights.iter().sum::<u64>() + sizes.before_layers + sizes.behind_layers;
@@ -332,15 +335,15 @@ mod tests {
         check(0, 0);
         check(sizes.first_layers(10, n_ctx, kv).unwrap(), 10);
         assert_eq!(sizes.first_layers(33, n_ctx, kv), None);
-        let tied = Sizes::of(&outlined("smollm3-3b", "q4_k_m")).unwrap();
+        let tied = MemoryEstimate::of(&outlined("smollm3-3b", "q4_k_m")).unwrap();
         let parts = tied.layer_weights.iter().sum::<u64>() + tied.before_layers + tied.behind_layers;
         assert!(parts > tied.weights && tied.before_layers > 0, "the table is needed at both ends");
-        assert_eq!(Sizes::default().layers_within(u64::MAX, n_ctx, kv), None);
+        assert_eq!(MemoryEstimate::default().layers_within(u64::MAX, n_ctx, kv), None);
     }
 
     #[test]
     fn the_longest_context_just_fits() {
-        let sizes = Sizes::of(&outlined("llama-3.2-1b", "q4_k_m")).unwrap();
+        let sizes = MemoryEstimate::of(&outlined("llama-3.2-1b", "q4_k_m")).unwrap();
         let check = |bytes: u64, expected: Option<usize>| {
             assert_eq!(sizes.longest_within(bytes, KvDType::F16), expected, "{bytes}");
         };
@@ -359,7 +362,7 @@ mod tests {
             let mut bytes = Vec::new();
             shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
             let file = WeightFile::from_bytes("tiny", weights::SharedBytes::from_vec(bytes)).unwrap();
-            let sizes = Sizes::of(&file).unwrap();
+            let sizes = MemoryEstimate::of(&file).unwrap();
             let model = Model::load(Arc::new(file), &LoadOptions::default(), &mut |_| {}).unwrap();
             let info = model.info();
             assert_eq!((sizes.weights, sizes.n_vocab), (info.n_weight_bytes, info.n_vocab));

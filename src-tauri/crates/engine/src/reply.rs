@@ -12,18 +12,19 @@ mod marked;
 mod recipients;
 mod styles;
 mod tags;
+mod tool_call;
 
 use serde_json::Value;
 
-pub use calls::{ToolCall, Tools};
 pub use format::ReplyFormat;
-use harmony::Harmony;
-use recipients::Recipients;
-use tags::Tagged;
+use harmony::HarmonyParser;
+use recipients::RecipientParser;
+use tags::TagParser;
+pub use tool_call::{ToolCall, ToolSchemas};
 
 /// A piece of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown<'a> {
+pub enum ReplyPiece<'a> {
     Text(&'a str),
     Reasoning(&'a str),
     Call(ToolCall),
@@ -32,49 +33,49 @@ pub enum Shown<'a> {
 }
 
 /// Takes the pieces, in order.
-pub type Show<'a> = dyn FnMut(Shown<'_>) + 'a;
+pub type ReplySink<'a> = dyn FnMut(ReplyPiece<'_>) + 'a;
 
 /// Splits one reply.
 #[derive(Debug, Clone)]
 pub struct ReplySplitter {
-    dialect: Dialect,
+    dialect: ReplyDialect,
 }
 
 #[derive(Debug, Clone)]
-enum Dialect {
-    Tagged(Tagged),
-    Harmony(Harmony),
-    Recipients(Recipients),
+enum ReplyDialect {
+    Tagged(TagParser),
+    Harmony(HarmonyParser),
+    Recipients(RecipientParser),
 }
 
 impl ReplySplitter {
     /// `prompt` is the rendered prompt: it may end inside a block of reasoning. `tools` as in the request; without
     /// any, only tags that are tokens make a call.
     pub fn new(format: &ReplyFormat, prompt: &str, tools: &Value) -> Self {
-        let tools = Tools::new(tools);
+        let tools = ToolSchemas::new(tools);
         let dialect = if format.has_messages() {
-            Dialect::Harmony(Harmony::new(prompt, tools))
+            ReplyDialect::Harmony(HarmonyParser::new(prompt, tools))
         } else if format.has_recipients {
-            Dialect::Recipients(Recipients::new(prompt, &tools))
+            ReplyDialect::Recipients(RecipientParser::new(prompt, &tools))
         } else {
-            Dialect::Tagged(Tagged::new(format, prompt, tools))
+            ReplyDialect::Tagged(TagParser::new(format, prompt, tools))
         };
         Self { dialect }
     }
 
     /// Text that tokens without a meaning of their own stand for.
-    pub fn text(&mut self, piece: &str, show: &mut Show<'_>) {
+    pub fn text(&mut self, piece: &str, show: &mut ReplySink<'_>) {
         if !piece.is_empty() {
             self.push(&marked::plain(piece), show);
         }
     }
 
     /// A control token, or another that is markup of the reply. `text` is its text in the vocabulary.
-    pub fn mark(&mut self, text: &str, is_control: bool, show: &mut Show<'_>) {
+    pub fn markup(&mut self, text: &str, is_control: bool, show: &mut ReplySink<'_>) {
         let is_nothing = match &self.dialect {
-            Dialect::Tagged(tagged) => is_control && !tagged.knows(text),
-            Dialect::Harmony(_) => false,
-            Dialect::Recipients(_) => is_control,
+            ReplyDialect::Tagged(tagged) => is_control && !tagged.knows(text),
+            ReplyDialect::Harmony(_) => false,
+            ReplyDialect::Recipients(_) => is_control,
         };
         if !is_nothing {
             self.push(&marked::mark(text, is_control), show);
@@ -82,19 +83,19 @@ impl ReplySplitter {
     }
 
     /// The reply is over: what was held back is shown after all.
-    pub fn finish(&mut self, show: &mut Show<'_>) {
+    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
         match &mut self.dialect {
-            Dialect::Tagged(tagged) => tagged.finish(show),
-            Dialect::Harmony(harmony) => harmony.finish(show),
-            Dialect::Recipients(recipients) => recipients.finish(show),
+            ReplyDialect::Tagged(tagged) => tagged.finish(show),
+            ReplyDialect::Harmony(harmony) => harmony.finish(show),
+            ReplyDialect::Recipients(recipients) => recipients.finish(show),
         }
     }
 
-    fn push(&mut self, piece: &str, show: &mut Show<'_>) {
+    fn push(&mut self, piece: &str, show: &mut ReplySink<'_>) {
         match &mut self.dialect {
-            Dialect::Tagged(tagged) => tagged.push(piece, show),
-            Dialect::Harmony(harmony) => harmony.push(piece, show),
-            Dialect::Recipients(recipients) => recipients.push(piece, show),
+            ReplyDialect::Tagged(tagged) => tagged.push(piece, show),
+            ReplyDialect::Harmony(harmony) => harmony.push(piece, show),
+            ReplyDialect::Recipients(recipients) => recipients.push(piece, show),
         }
     }
 }

@@ -13,7 +13,7 @@ mod temperature;
 mod top_k;
 mod top_p;
 
-pub use chain::Chain;
+pub use chain::SamplerChain;
 pub use rng::Rng;
 
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,6 @@ impl Candidates {
 }
 
 /// One stage of the chain. `history` is what stands before the token, oldest first.
-pub trait Sampler: std::fmt::Debug + Send {
+pub trait SamplerStage: std::fmt::Debug + Send {
     fn apply(&mut self, candidates: &mut Candidates, history: &[TokenId]);
 }

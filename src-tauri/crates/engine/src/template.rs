@@ -21,6 +21,7 @@ mod python;
 mod rewrite;
 mod spans;
 mod strftime;
+mod values;
 
 /// What a template is given. Messages are objects as templates expect them: `role`, `content`, and what else
 /// they know (`reasoning_content`, `tool_calls` …).
@@ -50,7 +51,7 @@ pub struct ContentSpan {
 
 /// A prompt and where in it the words of people, files and tools are: in order, without overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rendered {
+pub struct RenderedPrompt {
     pub text: String,
     pub content_spans: Vec<ContentSpan>,
 }
@@ -64,7 +65,7 @@ pub struct ChatTemplate {
 const NAME: &str = "chat_template";
 
 /// A template is a few kilobytes; the longest known has 40.
-const MOST_SOURCE_BYTES: usize = 1 << 20;
+const MAX_SOURCE_BYTES: usize = 1 << 20;
 
 impl ChatTemplate {
     /// The template that a model file carries; None if it carries none. Errors as [`ChatTemplate::from_source`].
@@ -74,7 +75,7 @@ impl ChatTemplate {
 
     /// Errors: `template.syntax`, with the line.
     pub fn from_source(source: &str) -> Result<Self> {
-        if source.len() > MOST_SOURCE_BYTES {
+        if source.len() > MAX_SOURCE_BYTES {
             let message = format!("the chat template has {} bytes, too many for one", source.len());
             return Err(EngineError::new("template.syntax", message, BROKEN));
         }
@@ -90,7 +91,7 @@ impl ChatTemplate {
     }
 
     /// Errors: `template.raised` with the template's own message, `template.failed` otherwise.
-    pub fn render(&self, input: &RenderInput<'_>) -> Result<Rendered> {
+    pub fn render(&self, input: &RenderInput<'_>) -> Result<RenderedPrompt> {
         spans::render(self, input)
     }
 
@@ -107,10 +108,10 @@ impl ChatTemplate {
 
     fn render_text(&self, input: &RenderInput<'_>, messages: &[Value], tools: &Value) -> Result<String> {
         let template = self.environment.get_template(NAME).map_err(|error| environment::failure(&error))?;
-        let mut variables = environment::variables(input.kwargs);
+        let mut variables = values::variables(input.kwargs);
         variables.extend([
-            ("messages".into(), environment::list(messages)),
-            ("tools".into(), environment::value(tools)),
+            ("messages".into(), values::list(messages)),
+            ("tools".into(), values::value(tools)),
             ("documents".into(), minijinja::Value::from(())),
             ("bos_token".into(), input.bos_token.into()),
             ("eos_token".into(), input.eos_token.into()),

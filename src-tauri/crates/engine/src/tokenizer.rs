@@ -8,17 +8,17 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::template::{ContentSpan, Rendered};
+use crate::template::{ContentSpan, RenderedPrompt};
 
 mod added;
 mod bpe;
+mod char_pairs;
 mod export;
 mod gguf;
 mod incremental;
 mod json;
 mod load;
 mod merge;
-mod neighbours;
 mod pair_hash;
 mod pre;
 mod sentencepiece;
@@ -31,18 +31,18 @@ mod unigram;
 mod vocab;
 mod wordpiece;
 
-use added::{Added, AddedTokens};
+use added::{AddedToken, AddedTokens};
 use bpe::Bpe;
+use char_pairs::CharPairs;
 pub(crate) use export::gguf_pairs;
 pub use incremental::IncrementalEncoder;
-use incremental::{Mark, Marking};
-use merge::Scratch;
-use neighbours::Neighbours;
+use incremental::{MarkRecorder, RestartMark};
+use merge::MergeScratch;
 use pre::Splitter;
 use spm::Spm;
 pub use stream::DetokenizeStream;
 use unigram::Unigram;
-use vocab::{Decoding, Kind, Vocab};
+use vocab::{Decoding, TokenKind, Vocab};
 use wordpiece::WordPiece;
 
 pub type TokenId = u32;
@@ -66,16 +66,16 @@ pub struct KnownIds<'a> {
 
 /// How pieces become tokens.
 #[derive(Debug)]
-enum Merging {
+enum MergeModel {
     Bpe { splitter: Splitter, bpe: Bpe },
-    Spm { spaces: Spaces, spm: Spm },
+    Spm { spaces: SpaceRules, spm: Spm },
     Unigram { splitter: Splitter, unigram: Unigram },
     WordPiece { splitter: Splitter, wordpiece: WordPiece },
 }
 
 /// What SentencePiece does with spaces: all become `▁`.
 #[derive(Debug, Clone, Copy)]
-struct Spaces {
+struct SpaceRules {
     /// A text begins with a space, and so does what follows a control token.
     prefix: bool,
     /// Runs of spaces become one, and spaces at the ends go.
@@ -86,7 +86,7 @@ struct Spaces {
 #[derive(Debug)]
 pub struct Tokenizer {
     vocab: Arc<Vocab>,
-    merging: Merging,
+    merging: MergeModel,
     added: AddedTokens,
     bos: Option<TokenId>,
     eos: Option<TokenId>,
@@ -96,7 +96,7 @@ pub struct Tokenizer {
     before: Vec<TokenId>,
     after: Vec<TokenId>,
     /// Made when a text that changes is first encoded.
-    neighbours: OnceLock<Neighbours>,
+    neighbours: OnceLock<CharPairs>,
     /// Something about the vocabulary that a user should know.
     notice: Option<String>,
 }
@@ -113,7 +113,7 @@ impl Tokenizer {
     /// A rendered prompt: control tokens are recognised outside message contents only, `known` stretches keep
     /// their ids, and everything else is split as if the whole text had been encoded at once. `known` is in
     /// order and without overlap; a stretch that isn't is encoded like any other.
-    pub fn encode_rendered(&self, rendered: &Rendered, known: &[KnownIds<'_>]) -> Vec<TokenId> {
+    pub fn encode_rendered(&self, rendered: &RenderedPrompt, known: &[KnownIds<'_>]) -> Vec<TokenId> {
         let mut ids = Vec::new();
         self.encode_stretches(rendered, known, 0..rendered.text.len(), &mut ids, None);
         ids
@@ -122,20 +122,20 @@ impl Tokenizer {
     /// A part of a rendered prompt, as [`Tokenizer::encode_rendered`] has it.
     fn encode_stretches(
         &self,
-        rendered: &Rendered,
+        rendered: &RenderedPrompt,
         known: &[KnownIds<'_>],
         part: Range<usize>,
         ids: &mut Vec<TokenId>,
-        mut marks: Option<&mut Vec<Mark>>,
+        mut marks: Option<&mut Vec<RestartMark>>,
     ) {
         let text = rendered.text.as_str();
         let mut from = part.start;
         let mut encode = |range: Range<usize>, ids: &mut Vec<TokenId>| {
-            let accept = |added: &Added, at: &Range<usize>| {
+            let accept = |added: &AddedToken, at: &Range<usize>| {
                 let (start, end) = (range.start + at.start, range.start + at.end);
                 !added.may_steer() || !touches(&rendered.content_spans, start..end)
             };
-            let mut marking = marks.as_deref_mut().map(|marks| Marking { at: range.start, marks });
+            let mut marking = marks.as_deref_mut().map(|marks| MarkRecorder { at: range.start, marks });
             self.encode_marked(&text[range.clone()], range.start == 0, &accept, ids, marking.as_mut());
         };
         for stretch in known {
@@ -157,7 +157,7 @@ impl Tokenizer {
         for &id in ids {
             let from = bytes.len();
             self.vocab.append_bytes(id, &mut bytes);
-            let is_control = self.vocab.kind(id) == Some(Kind::Control);
+            let is_control = self.vocab.kind(id) == Some(TokenKind::Control);
             if begins && !is_control && bytes.get(from) == Some(&b' ') {
                 bytes.remove(from);
             }
@@ -186,10 +186,10 @@ impl Tokenizer {
 
     /// Whether `id` steers the model and has no text of its own in a reply.
     pub fn is_control(&self, id: TokenId) -> bool {
-        self.vocab.kind(id) == Some(Kind::Control)
+        self.vocab.kind(id) == Some(TokenKind::Control)
     }
 
-    /// Spaces are `▁` and unknown characters bytes, as SentencePiece has it.
+    /// SpaceRules are `▁` and unknown characters bytes, as SentencePiece has it.
     pub fn is_sentencepiece(&self) -> bool {
         matches!(self.vocab.decoding, Decoding::SentencePiece { .. })
     }
@@ -246,16 +246,16 @@ impl Tokenizer {
         &self,
         text: &str,
         begins: bool,
-        accept: &dyn Fn(&Added, &Range<usize>) -> bool,
+        accept: &dyn Fn(&AddedToken, &Range<usize>) -> bool,
         out: &mut Vec<TokenId>,
-        mut marking: Option<&mut Marking<'_>>,
+        mut marking: Option<&mut MarkRecorder<'_>>,
     ) {
-        let mut scratch = Scratch::default();
+        let mut scratch = MergeScratch::default();
         let (mut from, mut begins) = (0, begins);
         loop {
             let found = self.added.find(text, from, accept);
             let until = found.as_ref().map_or(text.len(), |found| found.range.start);
-            let place = Place { at: from, begins, prefixed: begins || from > 0 };
+            let place = TextPosition { at: from, begins, prefixed: begins || from > 0 };
             self.encode_piece(&text[from..until], place, &mut scratch, out, marking.as_deref_mut());
             let Some(found) = found else { return };
             out.push(found.added.id);
@@ -266,16 +266,16 @@ impl Tokenizer {
     fn encode_piece(
         &self,
         text: &str,
-        place: Place,
-        scratch: &mut Scratch,
+        place: TextPosition,
+        scratch: &mut MergeScratch,
         out: &mut Vec<TokenId>,
-        mut marking: Option<&mut Marking<'_>>,
+        mut marking: Option<&mut MarkRecorder<'_>>,
     ) {
         if text.is_empty() {
             return;
         }
         let restarts = self.restarts();
-        if let (Merging::Bpe { splitter, bpe }, Restarts::AtPieces) = (&self.merging, restarts) {
+        if let (MergeModel::Bpe { splitter, bpe }, RestartPoints::AtPieces) = (&self.merging, restarts) {
             return splitter.for_each(text, place.begins, |offset, piece| {
                 if let Some(marking) = marking.as_deref_mut()
                     && offset > 0
@@ -286,13 +286,13 @@ impl Tokenizer {
                 bpe.encode(&self.vocab, piece, scratch, out);
             });
         }
-        let (Some(marking), Restarts::BetweenStrangers) = (marking, restarts) else {
+        let (Some(marking), RestartPoints::BetweenUnpairedChars) = (marking, restarts) else {
             return self.encode_part(text, place, scratch, out);
         };
-        let neighbours = self.neighbours.get_or_init(|| Neighbours::new(&self.vocab, &self.added));
+        let neighbours = self.neighbours.get_or_init(|| CharPairs::new(&self.vocab, &self.added));
         let mut from = 0;
         for until in neighbours.cuts(&self.vocab, text).chain([text.len()]) {
-            let part = Place {
+            let part = TextPosition {
                 at: place.at + from,
                 begins: place.begins && from == 0,
                 prefixed: place.prefixed && from == 0,
@@ -305,34 +305,40 @@ impl Tokenizer {
         }
     }
 
-    fn encode_part(&self, text: &str, place: Place, scratch: &mut Scratch, out: &mut Vec<TokenId>) {
+    fn encode_part(
+        &self,
+        text: &str,
+        place: TextPosition,
+        scratch: &mut MergeScratch,
+        out: &mut Vec<TokenId>,
+    ) {
         match &self.merging {
-            Merging::Bpe { splitter, bpe } => {
+            MergeModel::Bpe { splitter, bpe } => {
                 splitter
                     .for_each(text, place.begins, |_, piece| bpe.encode(&self.vocab, piece, scratch, out));
             }
-            Merging::Spm { spaces, spm } => {
+            MergeModel::Spm { spaces, spm } => {
                 spm.encode(&self.vocab, &spaces.escape(text, place.prefixed), scratch, out);
             }
-            Merging::Unigram { splitter, unigram } => {
+            MergeModel::Unigram { splitter, unigram } => {
                 splitter.for_each(text, place.begins, |_, piece| unigram.encode(&self.vocab, piece, out));
             }
-            Merging::WordPiece { splitter, wordpiece } => {
+            MergeModel::WordPiece { splitter, wordpiece } => {
                 splitter.for_each(text, place.begins, |_, piece| wordpiece.encode(&self.vocab, piece, out));
             }
         }
     }
 
     /// Where the encoding of a text may begin in its middle.
-    fn restarts(&self) -> Restarts {
+    fn restarts(&self) -> RestartPoints {
         match &self.merging {
-            _ if self.added.takes_white_space() => Restarts::Never,
-            Merging::Spm { spaces, .. } if !spaces.collapse => Restarts::BetweenStrangers,
-            Merging::Spm { .. } | Merging::WordPiece { .. } => Restarts::Never,
-            Merging::Bpe { splitter, .. } => splitter.restarts,
-            Merging::Unigram { splitter, .. } => match splitter.restarts {
-                Restarts::BetweenStrangers => Restarts::BetweenStrangers,
-                Restarts::AtPieces | Restarts::Never => Restarts::Never,
+            _ if self.added.takes_white_space() => RestartPoints::Never,
+            MergeModel::Spm { spaces, .. } if !spaces.collapse => RestartPoints::BetweenUnpairedChars,
+            MergeModel::Spm { .. } | MergeModel::WordPiece { .. } => RestartPoints::Never,
+            MergeModel::Bpe { splitter, .. } => splitter.restarts,
+            MergeModel::Unigram { splitter, .. } => match splitter.restarts {
+                RestartPoints::BetweenUnpairedChars => RestartPoints::BetweenUnpairedChars,
+                RestartPoints::AtPieces | RestartPoints::Never => RestartPoints::Never,
             },
         }
     }
@@ -340,7 +346,7 @@ impl Tokenizer {
 
 /// Where a part of a text stands.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct TextPosition {
     /// Bytes before it, from where noting marks began.
     at: usize,
     /// Nothing stands before.
@@ -351,15 +357,15 @@ struct Place {
 
 /// Where the encoding of a text may begin in its middle and still give the same ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Restarts {
+pub(crate) enum RestartPoints {
     /// Wherever a piece begins.
     AtPieces,
     /// Between characters that stand side by side in no token.
-    BetweenStrangers,
+    BetweenUnpairedChars,
     Never,
 }
 
-impl Spaces {
+impl SpaceRules {
     fn escape(self, text: &str, prefixed: bool) -> String {
         let mut escaped = String::with_capacity(text.len() + 16);
         if self.prefix && prefixed {

@@ -13,7 +13,8 @@ use serde_json::Value;
 use weights::write::OwnedValue;
 use weights::{Array, Container, WeightFile};
 
-use super::{Family, keys, place};
+pub(super) use super::keys::HParamKey;
+use super::{Family, keys, tensor_names};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::Role;
 
@@ -33,27 +34,19 @@ const MAX_VOCAB: usize = 1 << 24;
 /// Rotary bases and factors.
 pub(super) const MAX_FACTOR: f64 = 1e15;
 
-/// One hyperparameter's name in both containers; GGUF's without the architecture before it. Empty where a
-/// container has no such key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
-    pub gguf: &'static str,
-    pub hf: &'static str,
-}
-
 /// Reads hyperparameters of one file for one family.
-pub struct Hyper<'a> {
+pub struct HParams<'a> {
     file: &'a WeightFile,
     family: Family,
     /// config.json; of a model that also sees or hears, the language part laid over the rest.
     config: Option<Cow<'a, Value>>,
-    fit: Fit,
-    notes: RefCell<Notes>,
+    fit: ContextFit,
+    notes: RefCell<GgufNotes>,
 }
 
 /// What a model is loaded for, where its structure depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Fit {
+pub struct ContextFit {
     /// Tokens a sequence may hold: LongRoPE has frequencies for short contexts and others for long ones.
     /// 0: as many as the model was first trained for.
     pub n_ctx: usize,
@@ -63,15 +56,15 @@ pub struct Fit {
 
 /// What a model says of itself, as a GGUF of its family says it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Notes {
-    /// Keys without the architecture before them. A later pair of the same key counts.
+pub struct GgufNotes {
+    /// KvSource without the architecture before them. A later pair of the same key counts.
     pub pairs: Vec<(&'static str, OwnedValue)>,
     /// Small tensors of float32 that a GGUF has and safetensors have not.
     pub tensors: Vec<(&'static str, Vec<f32>)>,
 }
 
-impl<'a> Hyper<'a> {
-    pub(super) fn new(file: &'a WeightFile, family: Family, fit: Fit) -> Self {
+impl<'a> HParams<'a> {
+    pub(super) fn new(file: &'a WeightFile, family: Family, fit: ContextFit) -> Self {
         let config = match file.container() {
             Container::Gguf { .. } => None,
             Container::Safetensors => Some(language_part(file.metadata().config(), family.hf_defaults())),
@@ -79,7 +72,7 @@ impl<'a> Hyper<'a> {
         Self { file, family, config, fit, notes: RefCell::default() }
     }
 
-    pub(super) fn into_notes(self) -> Notes {
+    pub(super) fn into_notes(self) -> GgufNotes {
         self.notes.into_inner()
     }
 
@@ -91,17 +84,17 @@ impl<'a> Hyper<'a> {
     }
 
     /// As `note`, of a number.
-    pub(super) fn note_real(&self, key: Key, value: f64) {
+    pub(super) fn note_real(&self, key: HParamKey, value: f64) {
         self.note(key.gguf, OwnedValue::F32(value as f32));
     }
 
     /// As `note`, of a count.
-    pub(super) fn note_count(&self, key: Key, n: usize) {
+    pub(super) fn note_count(&self, key: HParamKey, n: usize) {
         self.note(key.gguf, u32::try_from(n).map_or(OwnedValue::U64(n as u64), OwnedValue::U32));
     }
 
     /// As `note`, of a count for each layer.
-    pub(super) fn note_counts(&self, key: Key, counts: &[usize]) {
+    pub(super) fn note_counts(&self, key: HParamKey, counts: &[usize]) {
         let counts = counts.iter().map(|n| u32::try_from(*n).unwrap_or(u32::MAX)).collect();
         self.note(key.gguf, OwnedValue::U32s(counts));
     }
@@ -144,7 +137,7 @@ impl<'a> Hyper<'a> {
     }
 
     /// The key as it stands in this file.
-    pub(super) fn name(&self, key: Key) -> String {
+    pub(super) fn name(&self, key: HParamKey) -> String {
         match self.file.container() {
             Container::Gguf { .. } => format!("{}.{}", self.family.gguf_name(), key.gguf),
             Container::Safetensors => key.hf.to_owned(),
@@ -152,23 +145,23 @@ impl<'a> Hyper<'a> {
     }
 
     /// A count from 1 to `max` that must be there.
-    pub(super) fn count(&self, key: Key, max: usize) -> Result<usize> {
+    pub(super) fn count(&self, key: HParamKey, max: usize) -> Result<usize> {
         self.optional_count(key, max)?.ok_or_else(|| self.missing(&self.name(key)))
     }
 
     /// A count from 1 to `max`, if it is there.
-    pub(super) fn optional_count(&self, key: Key, max: usize) -> Result<Option<usize>> {
+    pub(super) fn optional_count(&self, key: HParamKey, max: usize) -> Result<Option<usize>> {
         let found = self.optional_unbounded(key)?;
         found.map(|n| bounded(&self.name(key), n, max)).transpose()
     }
 
     /// Any count, not to be computed with.
-    pub(super) fn optional_unbounded(&self, key: Key) -> Result<Option<u64>> {
+    pub(super) fn optional_unbounded(&self, key: HParamKey) -> Result<Option<u64>> {
         match self.config() {
             None if key.gguf.is_empty() => Ok(None),
             None => Ok(self.file.metadata().opt_u64(&self.name(key))?),
             Some(config) => {
-                let found = Numbers::new(config, "").optional_integer(key.hf)?;
+                let found = JsonNumbers::new(config, "").optional_integer(key.hf)?;
                 let value = found.map(|n| u32::try_from(n).map_or(OwnedValue::U64(n), OwnedValue::U32));
                 value.into_iter().for_each(|value| self.note(key.gguf, value));
                 Ok(found)
@@ -177,11 +170,11 @@ impl<'a> Hyper<'a> {
     }
 
     /// A finite number from `min` to `max` that must be there.
-    pub(super) fn real(&self, key: Key, min: f64, max: f64) -> Result<f64> {
+    pub(super) fn real(&self, key: HParamKey, min: f64, max: f64) -> Result<f64> {
         self.optional_real(key, min, max)?.ok_or_else(|| self.missing(&self.name(key)))
     }
 
-    pub(super) fn optional_real(&self, key: Key, min: f64, max: f64) -> Result<Option<f64>> {
+    pub(super) fn optional_real(&self, key: HParamKey, min: f64, max: f64) -> Result<Option<f64>> {
         match self.config() {
             None if key.gguf.is_empty() => Ok(None),
             None => {
@@ -190,7 +183,7 @@ impl<'a> Hyper<'a> {
                 found.map(|x| in_range(&name, x, min, max)).transpose()
             }
             Some(config) => {
-                let found = Numbers::new(config, "").optional_real(key.hf, min, max)?;
+                let found = JsonNumbers::new(config, "").optional_real(key.hf, min, max)?;
                 found.into_iter().for_each(|x| self.note(key.gguf, OwnedValue::F32(x as f32)));
                 Ok(found)
             }
@@ -200,7 +193,9 @@ impl<'a> Hyper<'a> {
     /// A text of a GGUF's metadata.
     pub(super) fn optional_text(&self, gguf: &'static str) -> Result<Option<&'a str>> {
         match self.file.container() {
-            Container::Gguf { .. } => Ok(self.file.metadata().opt_str(&self.name(Key { gguf, hf: "" }))?),
+            Container::Gguf { .. } => {
+                Ok(self.file.metadata().opt_str(&self.name(HParamKey { gguf, hf: "" }))?)
+            }
             Container::Safetensors => Ok(None),
         }
     }
@@ -208,14 +203,16 @@ impl<'a> Hyper<'a> {
     /// A yes or no of a GGUF's metadata.
     pub(super) fn optional_flag(&self, gguf: &'static str) -> Result<Option<bool>> {
         match self.file.container() {
-            Container::Gguf { .. } => Ok(self.file.metadata().opt_bool(&self.name(Key { gguf, hf: "" }))?),
+            Container::Gguf { .. } => {
+                Ok(self.file.metadata().opt_bool(&self.name(HParamKey { gguf, hf: "" }))?)
+            }
             Container::Safetensors => Ok(None),
         }
     }
 
     /// Rows of one of the model's own matrices, if it is there.
     pub(super) fn n_rows(&self, role: Role) -> Option<usize> {
-        let (_, name) = place::find(self.file, self.family, role, None)?;
+        let (_, name) = tensor_names::find(self.file, self.family, role, None)?;
         self.file.tensor(&name)?.shape.first().copied()
     }
 
@@ -245,13 +242,13 @@ impl<'a> Hyper<'a> {
     }
 
     pub(super) fn has_tensor(&self, role: Role, layer: Option<usize>) -> bool {
-        place::find(self.file, self.family, role, layer).is_some()
+        tensor_names::find(self.file, self.family, role, layer).is_some()
     }
 
     /// A count for each layer: one for all, or a list. Error: a list of another length, a count above `max`.
     pub(super) fn counts_by_layer(
         &self,
-        key: Key,
+        key: HParamKey,
         n_layers: usize,
         max: usize,
     ) -> Result<Option<Vec<usize>>> {
@@ -282,11 +279,11 @@ impl<'a> Hyper<'a> {
 
     /// A yes or no for each layer of a GGUF, if it is there. Error: a list of another length.
     pub(super) fn flags_by_layer(&self, gguf: &'static str, n_layers: usize) -> Result<Option<Vec<bool>>> {
-        let Some(array) = self.array(Key { gguf, hf: "" })? else { return Ok(None) };
+        let Some(array) = self.array(HParamKey { gguf, hf: "" })? else { return Ok(None) };
         let flags = array.bools()?;
         if flags.len() < n_layers {
             let message = format!("{} flags for {n_layers} layers", flags.len());
-            return Err(wrong(&self.name(Key { gguf, hf: "" }), message));
+            return Err(wrong(&self.name(HParamKey { gguf, hf: "" }), message));
         }
         Ok(Some(flags[..n_layers].to_vec()))
     }
@@ -301,7 +298,7 @@ impl<'a> Hyper<'a> {
         }
     }
 
-    fn array(&self, key: Key) -> Result<Option<Array<'a>>> {
+    fn array(&self, key: HParamKey) -> Result<Option<Array<'a>>> {
         match self.config() {
             Some(_) => Ok(None),
             None if key.gguf.is_empty() => Ok(None),
@@ -327,16 +324,16 @@ impl<'a> Hyper<'a> {
 
     /// Rows of the embedding table; a config's `vocab_size` must agree.
     pub(super) fn n_vocab(&self) -> Result<usize> {
-        let Some((_, name)) = place::find(self.file, self.family, Role::TokenEmbedding, None) else {
+        let Some((_, name)) = tensor_names::find(self.file, self.family, Role::TokenEmbedding, None) else {
             let container = self.file.container();
-            let name = place::expected_name(container, self.family, Role::TokenEmbedding, None);
+            let name = tensor_names::expected_name(container, self.family, Role::TokenEmbedding, None);
             return Err(super::tensor_missing(&name));
         };
         let Some(table) = self.file.tensor(&name) else { return Err(super::tensor_missing(&name)) };
         let n_rows = table.shape.first().map_or(0, |&n| n as u64);
         let n_rows = bounded(&format!("rows of {name}"), n_rows, MAX_VOCAB)?;
         if let Some(config) = self.config() {
-            let n_vocab = Numbers::new(config, "").optional_integer("vocab_size")?;
+            let n_vocab = JsonNumbers::new(config, "").optional_integer("vocab_size")?;
             if n_vocab.is_some_and(|n| n != n_rows as u64) {
                 let message = format!("{} is not the {n_rows} rows of {name}", n_vocab.unwrap_or(0));
                 return Err(self.wrong("vocab_size", message));
@@ -412,13 +409,13 @@ fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Val
     Cow::Owned(Value::Object(merged))
 }
 
-/// Numbers of a JSON object; `place` goes before their keys in messages.
-pub(super) struct Numbers<'a> {
+/// JsonNumbers of a JSON object; `place` goes before their keys in messages.
+pub(super) struct JsonNumbers<'a> {
     object: &'a Value,
     place: &'static str,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> JsonNumbers<'a> {
     pub(super) fn new(object: &'a Value, place: &'static str) -> Self {
         Self { object, place }
     }

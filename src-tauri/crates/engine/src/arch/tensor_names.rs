@@ -11,20 +11,20 @@ use crate::spec::Role;
 
 /// A tensor's name and what of it a role is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TensorName {
     /// Without layer and root. A `#` stands for the number of an expert, each of which has a tensor then.
     pub name: &'static str,
-    pub form: Form,
+    pub form: TensorForm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum TensorForm {
     Whole,
     /// Rows of these roles one after another.
     Rows(&'static [Role]),
     /// Rows of these roles taking turns.
     Interleaved(&'static [Role]),
-    /// Stored as [in, out]; the columns of these roles one after another.
+    /// StoredTensor as [in, out]; the columns of these roles one after another.
     Transposed(&'static [Role]),
     /// As `Transposed`, the columns taking turns.
     TransposedInterleaved(&'static [Role]),
@@ -32,21 +32,21 @@ pub enum Form {
     Mxfp4(&'static [Role]),
 }
 
-impl Place {
+impl TensorName {
     pub const fn rows(name: &'static str, of: &'static [Role]) -> Self {
-        Self { name, form: Form::Rows(of) }
+        Self { name, form: TensorForm::Rows(of) }
     }
 }
 
-impl From<&'static str> for Place {
+impl From<&'static str> for TensorName {
     fn from(name: &'static str) -> Self {
-        Self { name, form: Form::Whole }
+        Self { name, form: TensorForm::Whole }
     }
 }
 
 /// A tensor as it will be uploaded.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct TensorPart {
     pub name: String,
     pub dtype: DType,
     /// Row-major, outermost first.
@@ -54,7 +54,7 @@ pub struct Part {
     pub data: SharedBytes,
 }
 
-impl Part {
+impl TensorPart {
     pub fn view(&self) -> TensorView<'_> {
         TensorView { name: &self.name, dtype: self.dtype, shape: &self.shape, data: self.data.clone() }
     }
@@ -65,9 +65,9 @@ const ROOTS: [&str; 6] =
     ["model.", "", "model.language_model.", "language_model.model.", "language_model.", "transformer."];
 
 /// Names that a place may have in a file, the likeliest first.
-fn names(container: Container, family: Family, place: &Place, layer: Option<usize>) -> Vec<String> {
+fn names(container: Container, family: Family, place: &TensorName, layer: Option<usize>) -> Vec<String> {
     let name = match place.form {
-        Form::Mxfp4(_) => format!("{}_blocks", place.name),
+        TensorForm::Mxfp4(_) => format!("{}_blocks", place.name),
         _ => place.name.to_owned(),
     };
     match (container, layer) {
@@ -87,23 +87,23 @@ pub(super) fn find(
     family: Family,
     role: Role,
     layer: Option<usize>,
-) -> Option<(Place, String)> {
+) -> Option<(TensorName, String)> {
     let there = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
-    family.places(file.container(), role).into_iter().find_map(|place| {
+    family.tensor_names(file.container(), role).into_iter().find_map(|place| {
         let name = names(file.container(), family, &place, layer).into_iter().find(there)?;
         Some((place, name))
     })
 }
 
 /// Which rows of a tensor are a role's: every `step`-th from `start` on.
-pub(crate) struct RowsOf {
+pub(crate) struct RowSelection {
     /// Of the whole tensor.
     pub n_total: usize,
     start: usize,
     step: usize,
 }
 
-impl RowsOf {
+impl RowSelection {
     /// The first `n` of them.
     pub fn iter(&self, n: usize) -> impl Iterator<Item = usize> {
         (0..n).map(|i| self.start + i * self.step)
@@ -117,11 +117,11 @@ pub(crate) fn rows_by_name(
     (role, layer): (Role, Option<usize>),
     shape: &[usize],
     rows_of: &dyn Fn(Role) -> Option<usize>,
-) -> Vec<(String, RowsOf)> {
-    let places = family.places(container, role).into_iter();
+) -> Vec<(String, RowSelection)> {
+    let places = family.tensor_names(container, role).into_iter();
     let named = places.flat_map(|place| {
-        let cut = Cut::new(role, shape, place.form, rows_of);
-        let rows = move || RowsOf { n_total: cut.n_total, start: cut.start, step: cut.step };
+        let cut = RoleRows::new(role, shape, place.form, rows_of);
+        let rows = move || RowSelection { n_total: cut.n_total, start: cut.start, step: cut.step };
         names(container, family, &place, layer).into_iter().map(move |name| (name, rows()))
     });
     named.collect()
@@ -134,7 +134,7 @@ pub(super) fn expected_name(
     role: Role,
     layer: Option<usize>,
 ) -> String {
-    let places = family.places(container, role);
+    let places = family.tensor_names(container, role);
     places
         .first()
         .map_or_else(|| format!("{role:?}"), |place| names(container, family, place, layer).swap_remove(0))
@@ -149,7 +149,7 @@ pub(super) fn parts(
     (role, layer): (Role, Option<usize>),
     shape: &[usize],
     rows_of: &dyn Fn(Role) -> Option<usize>,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<TensorPart>> {
     let Some((place, name)) = find(file, family, role, layer) else {
         return Err(tensor_missing(&expected_name(file.container(), family, role, layer)));
     };
@@ -159,46 +159,46 @@ pub(super) fn parts(
             let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
             check_shape(&view, &shape[1..])?;
             codec(&view)?;
-            Ok(Part { name, dtype: view.dtype, shape: shape[1..].to_vec(), data: view.data })
+            Ok(TensorPart { name, dtype: view.dtype, shape: shape[1..].to_vec(), data: view.data })
         };
         return (0..shape[0]).map(one).collect();
     }
     let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
-    let cut = Cut::new(role, shape, place.form, rows_of);
-    if let Form::Mxfp4(_) = place.form {
+    let cut = RoleRows::new(role, shape, place.form, rows_of);
+    if let TensorForm::Mxfp4(_) = place.form {
         return mxfp4(file, &view, role, shape, &cut);
     }
     codec(&view)?;
     check_shape(&view, &cut.whole(role, shape, place.form))?;
     let part = match place.form {
-        Form::Whole => Part::of(&view, shape, view.data.clone()),
-        Form::Rows(_) if cut.n_groups == 1 => {
+        TensorForm::Whole => TensorPart::of(&view, shape, view.data.clone()),
+        TensorForm::Rows(_) if cut.n_groups == 1 => {
             let n = view.dtype.row_bytes(cut.row_len);
-            Part::of(&view, shape, view.data.slice(cut.start * n..(cut.start + cut.n_rows) * n))
+            TensorPart::of(&view, shape, view.data.slice(cut.start * n..(cut.start + cut.n_rows) * n))
         }
-        Form::Rows(_) | Form::Interleaved(_) => {
+        TensorForm::Rows(_) | TensorForm::Interleaved(_) => {
             if role.is_expert_matrix() && cut.step == 1 {
                 return Ok(slices(&view, shape, &cut));
             }
             let n = view.dtype.row_bytes(cut.row_len);
             let mut data = Vec::with_capacity(cut.n_groups * cut.n_rows * n);
             cut.each_row(|row| data.extend_from_slice(&view.data[row * n..(row + 1) * n]));
-            Part::of(&view, shape, SharedBytes::from_vec(data))
+            TensorPart::of(&view, shape, SharedBytes::from_vec(data))
         }
-        Form::Transposed(_) | Form::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
-        Form::Mxfp4(_) => unreachable!("taken care of before"),
+        TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
+        TensorForm::Mxfp4(_) => unreachable!("taken care of before"),
     };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
 }
 
-impl Part {
+impl TensorPart {
     fn of(view: &TensorView<'_>, shape: &[usize], data: SharedBytes) -> Self {
         Self { name: view.name.to_owned(), dtype: view.dtype, shape: shape.to_vec(), data }
     }
 }
 
 /// Which rows of a tensor a role has. A tensor of experts is a group of rows for each.
-struct Cut {
+struct RoleRows {
     n_groups: usize,
     /// Rows of a group of the tensor.
     n_total: usize,
@@ -210,19 +210,19 @@ struct Cut {
     row_len: usize,
 }
 
-impl Cut {
-    fn new(role: Role, shape: &[usize], form: Form, rows_of: &dyn Fn(Role) -> Option<usize>) -> Self {
+impl RoleRows {
+    fn new(role: Role, shape: &[usize], form: TensorForm, rows_of: &dyn Fn(Role) -> Option<usize>) -> Self {
         let (n_groups, shape) = if role.is_expert() { (shape[0], &shape[1..]) } else { (1, shape) };
         let (n_rows, row_len) = (shape[0], shape[1..].iter().product());
         // a role that this model lacks takes no rows
         let rows = |other: &Role| rows_of(*other).unwrap_or(0);
         let place = |of: &[Role]| of.iter().position(|other| *other == role).unwrap_or(0);
         let (n_total, start, step) = match form {
-            Form::Whole => (n_rows, 0, 1),
-            Form::Rows(of) | Form::Transposed(of) => {
+            TensorForm::Whole => (n_rows, 0, 1),
+            TensorForm::Rows(of) | TensorForm::Transposed(of) => {
                 (of.iter().map(rows).sum(), of[..place(of)].iter().map(rows).sum(), 1)
             }
-            Form::Interleaved(of) | Form::TransposedInterleaved(of) | Form::Mxfp4(of) => {
+            TensorForm::Interleaved(of) | TensorForm::TransposedInterleaved(of) | TensorForm::Mxfp4(of) => {
                 (n_rows * of.len(), place(of), of.len())
             }
         };
@@ -230,10 +230,10 @@ impl Cut {
     }
 
     /// The shape of the tensor that this is cut from.
-    fn whole(&self, role: Role, shape: &[usize], form: Form) -> Vec<usize> {
+    fn whole(&self, role: Role, shape: &[usize], form: TensorForm) -> Vec<usize> {
         let mut whole = shape.to_vec();
         whole[usize::from(role.is_expert())] = self.n_total;
-        if let Form::Transposed(_) | Form::TransposedInterleaved(_) = form {
+        if let TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) = form {
             whole[usize::from(role.is_expert())..].reverse();
         }
         whole
@@ -247,19 +247,19 @@ impl Cut {
 }
 
 /// One matrix for each expert, borrowed.
-fn slices(view: &TensorView<'_>, shape: &[usize], cut: &Cut) -> Vec<Part> {
+fn slices(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Vec<TensorPart> {
     let n = view.dtype.row_bytes(cut.row_len);
     let rows = |expert: usize| -> Range<usize> {
         let start = expert * cut.n_total + cut.start;
         start * n..(start + cut.n_rows) * n
     };
-    (0..cut.n_groups).map(|expert| Part::of(view, &shape[1..], view.data.slice(rows(expert)))).collect()
+    (0..cut.n_groups).map(|expert| TensorPart::of(view, &shape[1..], view.data.slice(rows(expert)))).collect()
 }
 
 /// [n_experts, out, in] → as many [out, in]
-fn split(part: &Part) -> Vec<Part> {
+fn split(part: &TensorPart) -> Vec<TensorPart> {
     let n = part.data.len() / part.shape[0];
-    let one = |expert: usize| Part {
+    let one = |expert: usize| TensorPart {
         name: part.name.clone(),
         dtype: part.dtype,
         shape: part.shape[1..].to_vec(),
@@ -269,7 +269,7 @@ fn split(part: &Part) -> Vec<Part> {
 }
 
 /// [in, all out] → [out, in], of experts for each. Errors: a block format, whose blocks run the other way.
-fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &Cut) -> Result<Part> {
+fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Result<TensorPart> {
     if view.dtype.block_len() != 1 {
         let message = format!("{} is {} and stored as [in, out]", view.name, view.dtype);
         return Err(EngineError::new("model.dtype_unsupported", message, "Get the model in F16 or BF16."));
@@ -283,7 +283,7 @@ fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &Cut) -> Result<Part>
             data.extend_from_slice(&view.data[at..at + n]);
         }
     });
-    Ok(Part::of(view, shape, SharedBytes::from_vec(data)))
+    Ok(TensorPart::of(view, shape, SharedBytes::from_vec(data)))
 }
 
 /// Blocks of 32 as 16 bytes of neighbouring pairs, scales apart → blocks as GGUF has them: the scale, then bytes that
@@ -293,8 +293,8 @@ fn mxfp4(
     blocks: &TensorView<'_>,
     role: Role,
     shape: &[usize],
-    cut: &Cut,
-) -> Result<Vec<Part>> {
+    cut: &RoleRows,
+) -> Result<Vec<TensorPart>> {
     const BLOCK: usize = 32;
     let name = blocks.name.replace("_blocks", "_scales");
     let scales = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
@@ -315,6 +315,7 @@ fn mxfp4(
         }
     });
     let name = blocks.name.to_owned();
-    let part = Part { name, dtype: DType::MXFP4, shape: shape.to_vec(), data: SharedBytes::from_vec(data) };
+    let part =
+        TensorPart { name, dtype: DType::MXFP4, shape: shape.to_vec(), data: SharedBytes::from_vec(data) };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
 }

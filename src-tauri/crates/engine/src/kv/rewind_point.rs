@@ -1,24 +1,24 @@
 //! Positions that a sequence can go back to although its windows have passed them, or its recurrent layers gone on:
 //! the window's pages and the state as they were there.
 
-use super::cache::SequenceId;
-use super::pool::{Pages, Pool};
+use super::pool::{PageTable, SlotPool};
+use super::sequence_id::SequenceId;
 
 /// One such position.
 #[derive(Debug)]
-pub struct Kept {
+pub struct RewindPoint {
     pub position: usize,
     /// pages that the windows reach from there
-    pub window: Pages,
+    pub window: PageTable,
     /// slot of the recurrent state there
     pub state: Option<u32>,
     /// rises with time
     pub(super) stamp: u64,
 }
 
-impl Kept {
+impl RewindPoint {
     /// Another holder of the same.
-    pub(super) fn share(&self, window_pages: &mut Pool, states: &mut Pool) -> Self {
+    pub(super) fn share(&self, window_pages: &mut SlotPool, states: &mut SlotPool) -> Self {
         Self {
             position: self.position,
             window: self.window.share(self.window.first(), self.window.end(), window_pages),
@@ -27,7 +27,7 @@ impl Kept {
         }
     }
 
-    pub(super) fn let_go(&mut self, window_pages: &mut Pool, states: &mut Pool) {
+    pub(super) fn release(&mut self, window_pages: &mut SlotPool, states: &mut SlotPool) {
         self.window.clear(window_pages);
         self.state.take().into_iter().for_each(|slot| states.release(slot));
     }
@@ -38,8 +38,8 @@ const N_NEWEST: usize = 2;
 
 /// The kept position that is missed least: of the older ones that with the shortest way from the one before it, the
 /// longest kept of equals; where every sequence has only its newest, the longest kept of all.
-pub(super) fn least_missed<'a>(
-    all: impl Iterator<Item = (SequenceId, &'a [Kept])> + Clone,
+pub(super) fn least_useful<'a>(
+    all: impl Iterator<Item = (SequenceId, &'a [RewindPoint])> + Clone,
 ) -> Option<(SequenceId, usize)> {
     let older = all.clone().flat_map(|(id, kept)| {
         let n_older = kept.len().saturating_sub(N_NEWEST);

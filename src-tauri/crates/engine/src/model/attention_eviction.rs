@@ -9,15 +9,16 @@ use kernels::ops::kv_rows::KvRows;
 use kernels::ops::{dot, rope, softcap};
 use kernels::{AttentionShape, Op, PAGE_LEN, Ran, Retention, RopeShape};
 
-use super::{Chunk, Model, Wanted};
+use super::{Chunk, LogitsSelection, Model};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::kv::cache::SequenceId;
 use crate::kv::checksum::xxh64;
+use crate::kv::evicted::{EVICTED_TOKEN, EvictedHistory};
+use crate::kv::sequence_id::SequenceId;
 
 /// How much is forgotten, and when. Tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Forget {
+pub struct AttentionEviction {
     /// A sequence of so many forgets before it takes more.
     pub n_most: usize,
     /// What it has afterwards.
@@ -28,31 +29,19 @@ pub struct Forget {
 }
 
 /// Tokens whose queries say what is attended to.
-pub const N_ASKING: usize = 16;
+pub const OBSERVATION_TOKENS: usize = 16;
 
 /// What a token is attended to counts for so many on either side of it: words are more than one token.
 const NEIGHBOURS: usize = 2;
 
-/// A token id that stands for tokens that have been forgotten: no vocabulary has it.
-pub(super) const STAND_IN: TokenId = 1 << 31;
-
 /// Stand-ins that tell what was forgotten, so that no other sequence is taken for this one.
-const N_MARKS: usize = 3;
-
-/// What a sequence that has forgotten stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Forgotten {
-    /// The text it has read.
-    text: Vec<TokenId>,
-    /// What it holds of it.
-    held: Vec<TokenId>,
-}
+const N_FINGERPRINT_TOKENS: usize = 3;
 
 /// So many of these are remembered; what is not is read again.
-const MOST_PAST: usize = 32;
+const MAX_EVICTED_HISTORIES: usize = 32;
 
 /// Queries of one attention of the last tokens.
-struct Asked {
+struct ProbeQueries {
     shape: AttentionShape,
     /// (n, n_heads, head_dim)
     q: Vec<f32>,
@@ -62,28 +51,28 @@ struct Asked {
 
 /// A prompt that is being read with forgetting on the way, some of the work at a time: others have their turn between.
 /// Meanwhile the sequence is nobody else's.
-pub struct Forgetting {
+pub struct EvictingPrefill {
     seq: SequenceId,
     prompt: Vec<TokenId>,
-    forget: Forget,
+    forget: AttentionEviction,
     /// The prompt as the sequence has it, or will: of it `n_held` tokens stand for more than they are.
     text: Vec<TokenId>,
     n_held: usize,
-    round: Round,
+    round: EvictionPhase,
 }
 
 /// What of one forgetting comes next.
-enum Round {
+enum EvictionPhase {
     Begins,
     Reads,
     /// Layer by layer: the pages that each will have.
     Forgets {
-        asked: Vec<Asked>,
+        asked: Vec<ProbeQueries>,
         pages: Vec<Vec<Vec<u8>>>,
     },
 }
 
-impl Forgetting {
+impl EvictingPrefill {
     pub fn seq(&self) -> SequenceId {
         self.seq
     }
@@ -98,46 +87,46 @@ impl Model {
     /// Has the sequence read so much of `prompt`, forgetting on the way, that the rest fits into `n_most` tokens.
     /// Returns the prompt as the sequence has it: with stand-ins for what it forgot. `go_on` is told how far it is, and
     /// says whether to.
-    pub fn read_forgetting(
+    pub fn prefill_evicting(
         &mut self,
         seq: SequenceId,
         prompt: &[TokenId],
-        forget: Forget,
+        forget: AttentionEviction,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Vec<TokenId>> {
-        let mut reading = self.begin_forgetting(seq, prompt.to_vec(), forget)?;
-        while self.forget_some(&mut reading, self.max_rows())? {
+        let mut reading = self.begin_evicting_prefill(seq, prompt.to_vec(), forget)?;
+        while self.step_evicting_prefill(&mut reading, self.max_rows())? {
             if !go_on(reading.n_read(self.len(seq)?)) {
                 return Ok(reading.text);
             }
         }
-        Ok(self.end_forgetting(reading))
+        Ok(self.finish_evicting_prefill(reading))
     }
 
-    /// Begins what `forget_some` goes on with. Error `request.forget`.
-    pub fn begin_forgetting(
+    /// Begins what `step_evicting_prefill` goes on with. Error `request.forget`.
+    pub fn begin_evicting_prefill(
         &mut self,
         seq: SequenceId,
         prompt: Vec<TokenId>,
-        forget: Forget,
-    ) -> Result<Forgetting> {
+        forget: AttentionEviction,
+    ) -> Result<EvictingPrefill> {
         check(&forget)?;
         self.check_tokens(&prompt)?;
-        let (text, n_held) = self.resume_forgotten(seq, &prompt)?;
-        Ok(Forgetting { seq, prompt, forget, text, n_held, round: Round::Begins })
+        let (text, n_held) = self.resume_evicted(seq, &prompt)?;
+        Ok(EvictingPrefill { seq, prompt, forget, text, n_held, round: EvictionPhase::Begins })
     }
 
     /// A run of at most `n_rows` tokens, or one layer. False: nothing was left to do.
-    pub fn forget_some(&mut self, reading: &mut Forgetting, n_rows: usize) -> Result<bool> {
-        let Forgetting { seq, prompt, forget, text, n_held, round } = reading;
+    pub fn step_evicting_prefill(&mut self, reading: &mut EvictingPrefill, n_rows: usize) -> Result<bool> {
+        let EvictingPrefill { seq, prompt, forget, text, n_held, round } = reading;
         let (seq, forget) = (*seq, *forget);
         if text.len() <= forget.n_most {
             return Ok(false);
         }
         self.allow_interrupts(false);
-        let until = forget.n_most.saturating_sub(N_ASKING);
+        let until = forget.n_most.saturating_sub(OBSERVATION_TOKENS);
         match round {
-            Round::Begins => {
+            EvictionPhase::Begins => {
                 // The tokens that are to say what they attend to are read once more.
                 if self.len(seq)? > until && self.truncate(seq, until)? < *n_held {
                     // Layers that lose their state can't go back to there.
@@ -145,23 +134,23 @@ impl Model {
                     text.clone_from(prompt);
                     *n_held = 0;
                 }
-                *round = Round::Reads;
+                *round = EvictionPhase::Reads;
             }
-            Round::Reads => {
+            EvictionPhase::Reads => {
                 let n = self.len(seq)?;
                 let end = (n + n_rows.clamp(1, self.max_rows())).min(until);
                 if n < end {
-                    self.forward(&[Chunk { seq, tokens: &text[n..end], logits: Wanted::None }])?;
+                    self.forward(&[Chunk { seq, tokens: &text[n..end], logits: LogitsSelection::None }])?;
                 } else {
                     let asked = self.ask(seq, &text[n..forget.n_most])?;
-                    *round = Round::Forgets { asked, pages: Vec::new() };
+                    *round = EvictionPhase::Forgets { asked, pages: Vec::new() };
                 }
             }
-            Round::Forgets { asked, pages } if pages.len() < self.graph().kv().layers.len() => {
-                pages.push(self.without_forgotten(seq, pages.len(), asked, forget)?);
+            EvictionPhase::Forgets { asked, pages } if pages.len() < self.graph().kv().layers.len() => {
+                pages.push(self.evict_from_layer(seq, pages.len(), asked, forget)?);
             }
-            Round::Forgets { pages, .. } => {
-                let held = stand_ins(self.cache.tokens(seq)?, forget);
+            EvictionPhase::Forgets { pages, .. } => {
+                let held = evicted_tokens(self.cache.tokens(seq)?, forget);
                 let state = match self.cache.state(seq)? {
                     Some(slot) => Some(self.executor(seq)?.state(slot)?),
                     None => None,
@@ -169,61 +158,62 @@ impl Model {
                 self.refill(seq, &held, pages, state.as_deref())?;
                 text.splice(..forget.n_most, held);
                 *n_held = forget.n_keep;
-                *round = Round::Begins;
+                *round = EvictionPhase::Begins;
             }
         }
         Ok(true)
     }
 
     /// The sequence is asked to give back its memory; what it had read is read again.
-    pub fn restart_forgetting(&mut self, reading: &mut Forgetting) -> Result<()> {
+    pub fn restart_evicting_prefill(&mut self, reading: &mut EvictingPrefill) -> Result<()> {
         self.truncate(reading.seq, 0)?;
         reading.text.clone_from(&reading.prompt);
         reading.n_held = 0;
-        reading.round = Round::Begins;
+        reading.round = EvictionPhase::Begins;
         Ok(())
     }
 
     /// The prompt as the sequence has it. What it stands for is remembered.
-    pub fn end_forgetting(&mut self, reading: Forgetting) -> Vec<TokenId> {
-        let Forgetting { prompt, text, n_held, .. } = reading;
+    pub fn finish_evicting_prefill(&mut self, reading: EvictingPrefill) -> Vec<TokenId> {
+        let EvictingPrefill { prompt, text, n_held, .. } = reading;
         if n_held > 0 {
-            let record = Forgotten {
+            let record = EvictedHistory {
                 text: prompt[..prompt.len() - (text.len() - n_held)].to_vec(),
                 held: text[..n_held].to_vec(),
             };
-            self.cache.past.retain(|it| *it != record);
-            self.cache.past.push_back(record);
-            if self.cache.past.len() > MOST_PAST {
-                self.cache.past.pop_front();
+            self.cache.evicted.retain(|it| *it != record);
+            self.cache.evicted.push_back(record);
+            if self.cache.evicted.len() > MAX_EVICTED_HISTORIES {
+                self.cache.evicted.pop_front();
             }
         }
         text
     }
 
     /// The sequence holds tokens that stand for more than they are.
-    pub fn has_forgotten(&self, seq: SequenceId) -> bool {
-        self.cache.tokens(seq).is_ok_and(|tokens| tokens.iter().any(|token| *token >= STAND_IN))
+    pub fn has_evicted(&self, seq: SequenceId) -> bool {
+        self.cache.tokens(seq).is_ok_and(|tokens| tokens.iter().any(|token| *token >= EVICTED_TOKEN))
     }
 
     /// The prompt as a sequence would have it that has forgotten most of it; itself where none has.
-    pub fn as_forgotten(&self, prompt: &[TokenId]) -> Vec<TokenId> {
-        let past = self.cache.past.iter().filter(|it| it.goes_on(prompt)).max_by_key(|it| it.text.len());
-        past.map_or_else(|| prompt.to_vec(), |it| it.shown(prompt))
+    pub fn as_evicted(&self, prompt: &[TokenId]) -> Vec<TokenId> {
+        let past =
+            self.cache.evicted.iter().filter(|it| it.is_continued_by(prompt)).max_by_key(|it| it.text.len());
+        past.map_or_else(|| prompt.to_vec(), |it| it.apply(prompt))
     }
 
     /// The prompt as the sequence has it, and how much of it stands for more than it is: as it was left where the
     /// prompt goes on from there, else from the beginning.
-    fn resume_forgotten(&mut self, seq: SequenceId, prompt: &[TokenId]) -> Result<(Vec<TokenId>, usize)> {
+    fn resume_evicted(&mut self, seq: SequenceId, prompt: &[TokenId]) -> Result<(Vec<TokenId>, usize)> {
         let tokens = self.cache.tokens(seq)?;
-        let fits = |it: &&Forgotten| it.goes_on(prompt) && tokens.starts_with(&it.held);
-        if let Some(it) = self.cache.past.iter().filter(fits).max_by_key(|it| it.text.len()) {
-            let (shown, n_held) = (it.shown(prompt), it.held.len());
+        let fits = |it: &&EvictedHistory| it.is_continued_by(prompt) && tokens.starts_with(&it.held);
+        if let Some(it) = self.cache.evicted.iter().filter(fits).max_by_key(|it| it.text.len()) {
+            let (shown, n_held) = (it.apply(prompt), it.held.len());
             if self.truncate(seq, common(self.cache.tokens(seq)?, &shown))? >= n_held {
                 return Ok((shown, n_held));
             }
         }
-        if self.cache.tokens(seq)?.iter().any(|token| *token >= STAND_IN) {
+        if self.cache.tokens(seq)?.iter().any(|token| *token >= EVICTED_TOKEN) {
             self.truncate(seq, 0)?;
         }
         self.truncate(seq, common(self.cache.tokens(seq)?, prompt))?;
@@ -231,29 +221,29 @@ impl Model {
     }
 
     /// Reads tokens and keeps their queries.
-    fn ask(&mut self, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<Asked>> {
-        let mut asked: Vec<Asked> = Vec::new();
+    fn ask(&mut self, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<ProbeQueries>> {
+        let mut asked: Vec<ProbeQueries> = Vec::new();
         for tokens in tokens.chunks(self.max_rows()) {
             let mut observe = |ran: &Ran| {
                 if let Some((shape, q, batch)) = ran.queries()
                     && shape.window.is_none()
                 {
                     let (q, positions) = (q.to_vec(), batch.positions.to_vec());
-                    asked.push(Asked { shape: shape.clone(), q, positions });
+                    asked.push(ProbeQueries { shape: shape.clone(), q, positions });
                 }
             };
-            self.forward_observed(&[Chunk { seq, tokens, logits: Wanted::None }], &mut observe)?;
+            self.forward_observed(&[Chunk { seq, tokens, logits: LogitsSelection::None }], &mut observe)?;
         }
         Ok(asked)
     }
 
     /// The pages that a layer has when it has forgotten.
-    fn without_forgotten(
+    fn evict_from_layer(
         &self,
         seq: SequenceId,
         layer: usize,
-        asked: &[Asked],
-        forget: Forget,
+        asked: &[ProbeQueries],
+        forget: AttentionEviction,
     ) -> Result<Vec<Vec<u8>>> {
         let (layout, n) = (self.graph().kv().layers[layer], self.len(seq)?);
         let table = match layout.retention() {
@@ -301,15 +291,15 @@ impl Model {
         state: Option<&[u8]>,
     ) -> Result<()> {
         // what stays is written anew, but comes from what has aged
-        let n_aged = self.cache.aged(seq)?.n;
+        let n_requantized = self.cache.aged(seq)?.n_chunks;
         self.cache.truncate(seq, 0)?;
-        self.cache.saw_aged(seq, n_aged)?;
+        self.cache.set_requantized_view(seq, n_requantized)?;
         for tokens in tokens.chunks(self.max_rows()) {
             self.cache.reserve(seq, tokens.len())?;
             self.cache.commit(seq, tokens)?;
         }
         let Self { cache, replicas, .. } = self;
-        let executor = &mut replicas[cache.home(seq)?].executor;
+        let executor = &mut replicas[cache.replica_of(seq)?].executor;
         for (layer, pages) in pages.iter().enumerate() {
             let table = match executor.graph().kv().layers[layer].retention() {
                 Retention::All => cache.pages(seq)?,
@@ -326,27 +316,18 @@ impl Model {
     }
 }
 
-impl Forgotten {
-    /// The prompt begins with what was read, and goes on.
-    fn goes_on(&self, prompt: &[TokenId]) -> bool {
-        prompt.len() > self.text.len() && prompt.starts_with(&self.text)
-    }
-
-    fn shown(&self, prompt: &[TokenId]) -> Vec<TokenId> {
-        self.held.iter().chain(&prompt[self.text.len()..]).copied().collect()
-    }
-}
-
 /// Tokens that two texts begin with, but for the last of the second: its logits are wanted.
 fn common(held: &[TokenId], text: &[TokenId]) -> usize {
     let n = held.iter().zip(text).take_while(|(a, b)| a == b).count();
     n.min(text.len().saturating_sub(1))
 }
 
-fn check(forget: &Forget) -> Result<()> {
-    let Forget { n_most, n_keep, n_first, n_newest } = *forget;
-    let fits = n_keep < n_most && n_first + n_newest + N_MARKS <= n_keep && n_newest >= N_ASKING;
-    match fits && n_most > N_ASKING {
+fn check(forget: &AttentionEviction) -> Result<()> {
+    let AttentionEviction { n_most, n_keep, n_first, n_newest } = *forget;
+    let fits = n_keep < n_most
+        && n_first + n_newest + N_FINGERPRINT_TOKENS <= n_keep
+        && n_newest >= OBSERVATION_TOKENS;
+    match fits && n_most > OBSERVATION_TOKENS {
         true => Ok(()),
         false => Err(EngineError::new(
             "request.forget",
@@ -359,12 +340,18 @@ fn check(forget: &Forget) -> Result<()> {
 }
 
 /// (n_kv_heads, n): how much the last tokens attend to each position, by the heads that share its keys.
-fn attended(layer: usize, rows: &KvRows, n: usize, asked: &[Asked], n_kv_heads: usize) -> Vec<Vec<f32>> {
+fn attended(
+    layer: usize,
+    rows: &KvRows,
+    n: usize,
+    asked: &[ProbeQueries],
+    n_kv_heads: usize,
+) -> Vec<Vec<f32>> {
     // What is chosen may differ between instruction sets as roundings do; contexts of one are never another's.
     let dot = dot::LEVELS.at(IsaLevel::detect());
     let mut mass = vec![vec![0.0f32; n]; n_kv_heads];
     let mut scores = vec![0.0f32; n];
-    for Asked { shape, q, positions } in asked.iter().filter(|asked| asked.shape.layer == layer) {
+    for ProbeQueries { shape, q, positions } in asked.iter().filter(|asked| asked.shape.layer == layer) {
         let (d, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
         for (row, &position) in positions.iter().enumerate() {
             let scores = &mut scores[..(position as usize + 1).min(n)];
@@ -390,8 +377,8 @@ fn attended(layer: usize, rows: &KvRows, n: usize, asked: &[Asked], n_kv_heads: 
 }
 
 /// The positions that stay, in order.
-fn choose(mass: &[f32], forget: Forget) -> Vec<usize> {
-    let Forget { n_keep, n_first, n_newest, .. } = forget;
+fn choose(mass: &[f32], forget: AttentionEviction) -> Vec<usize> {
+    let AttentionEviction { n_keep, n_first, n_newest, .. } = forget;
     let last = mass.len() - n_newest;
     let near = |at: usize| {
         let around = &mass[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(mass.len())];
@@ -436,13 +423,14 @@ fn moved(rows: &KvRows, first: usize, stays: &[Vec<usize>], turned: Option<RopeS
 
 /// What stands for the tokens of a sequence that has forgotten: the oldest and newest themselves, and between them
 /// stand-ins that no other text has.
-fn stand_ins(tokens: &[TokenId], forget: Forget) -> Vec<TokenId> {
-    let Forget { n_most, n_keep, n_first, n_newest } = forget;
+fn evicted_tokens(tokens: &[TokenId], forget: AttentionEviction) -> Vec<TokenId> {
+    let AttentionEviction { n_most, n_keep, n_first, n_newest } = forget;
     let numbers = tokens.iter().copied().chain([n_most, n_keep, n_first, n_newest].map(|n| n as u32));
     let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
     let hash = xxh64(&bytes);
-    let marks = (0..N_MARKS).map(|part| STAND_IN | (hash >> (part * 22)) as u32 & 0x3f_ffff);
-    let rest = std::iter::repeat_n(STAND_IN, n_keep - n_first - n_newest - N_MARKS);
+    let marks =
+        (0..N_FINGERPRINT_TOKENS).map(|part| EVICTED_TOKEN | (hash >> (part * 22)) as u32 & 0x3f_ffff);
+    let rest = std::iter::repeat_n(EVICTED_TOKEN, n_keep - n_first - n_newest - N_FINGERPRINT_TOKENS);
     let middle = marks.chain(rest);
     tokens[..n_first]
         .iter()

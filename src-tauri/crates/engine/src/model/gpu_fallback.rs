@@ -3,30 +3,30 @@
 
 use kernels::{BackendKind, KvDType, Precision, Sharing};
 
-use super::health::CardHealth;
+use super::gpu_health::GpuHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
 use crate::error::EngineError;
-use crate::kv::aging::Aging;
+use crate::kv::requantize::KvRequantize;
 use crate::kv::size::in_fewer_bits;
 use crate::spec::ModelSpec;
 
 /// What was done about a card that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relief {
+pub enum GpuFallback {
     /// it was opened anew
-    Anew,
+    Reopened,
     /// prompts are read in smaller pieces: so many tokens at once
-    Rows(usize),
+    MaxRows(usize),
     /// keys and values are stored in fewer bits
-    Kv(KvDType),
+    KvPrecision(KvDType),
     /// it multiplies in a precision that less can go wrong with
     Precision(Precision),
     /// its kernels do without subgroups
-    Subgroups,
+    NoSubgroups,
     /// it has fewer layers, the processor the others
-    Layers { on_card: usize, of: usize },
+    FewerLayers { on_gpu: usize, of: usize },
     /// it is left out: so many others, which have the whole model too, go on
-    Others(usize),
+    OtherReplicas(usize),
     /// the processor computes
     Cpu,
     /// and will until the program starts again
@@ -35,95 +35,95 @@ pub enum Relief {
 
 /// A card that failed though answers go on, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CardTrouble {
+pub struct GpuIncident {
     pub error: EngineError,
-    pub relief: Relief,
+    pub fallback: GpuFallback,
 }
 
 /// Rows of one run are made fewer by so much at a time, down to these: fewer would read weights for too few tokens.
-const FEWER: usize = 4;
-const FEWEST_ROWS: usize = 16;
+const ROW_REDUCTION: usize = 4;
+const MIN_ROWS: usize = 16;
 
 /// Of a model's layers a card has at least so many: below, what is sent to and fro is not worth it.
-const LEAST_OF_LAYERS: usize = 8;
+const MIN_GPU_LAYER_SHARE: usize = 8;
 
 /// What is asked next of a card that failed with `error`, and by which options. `asked`: those of the user.
 pub(super) fn next(
     error: &EngineError,
     options: &mut LoadOptions,
     asked: &LoadOptions,
-    health: &CardHealth,
+    health: &GpuHealth,
     spec: &ModelSpec,
-) -> Relief {
+) -> GpuFallback {
     match error.code() {
-        "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, Relief::Cpu)),
-        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.failed() => Relief::Anew,
-        "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, Relief::CpuForSession),
+        "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu)),
+        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.failed() => GpuFallback::Reopened,
+        "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, GpuFallback::CpuForSession),
         "kernels.gpu_precision" | "kernels.gpu_wrong" => {
-            safer(error, options).unwrap_or_else(|| cpu(options, asked, Relief::Cpu))
+            safer(error, options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
         }
         "kernels.gpu_subgroups" => {
-            without_subgroups(options).unwrap_or_else(|| cpu(options, asked, Relief::Cpu))
+            without_subgroups(options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
         }
-        _ => cpu(options, asked, Relief::Cpu),
+        _ => cpu(options, asked, GpuFallback::Cpu),
     }
 }
 
 /// Results that are no numbers may be those of halves, which end at 65,504: floats are tried before the processor.
 /// None: there are floats already.
-fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<Relief> {
+fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
     let next = match error.code() {
-        "kernels.gpu_precision" => options.card_precision.in_use().safer()?,
-        _ => options.card_precision.in_use().safer().map(|_| Precision::F32)?,
+        "kernels.gpu_precision" => options.gpu_precision.in_use().safer()?,
+        _ => options.gpu_precision.in_use().safer().map(|_| Precision::F32)?,
     };
-    options.card_precision = next;
-    Some(Relief::Precision(next))
+    options.gpu_precision = next;
+    Some(GpuFallback::Precision(next))
 }
 
 /// Kernels that share by memory are others than those that err, and give the same bits where those are right. None: it
 /// had those.
-fn without_subgroups(options: &mut LoadOptions) -> Option<Relief> {
-    match options.card_sharing {
+fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
+    match options.gpu_sharing {
         Sharing::Memory => None,
         Sharing::Subgroups => {
-            options.card_sharing = Sharing::Memory;
+            options.gpu_sharing = Sharing::Memory;
             // cooperative matrices belong to subgroups
-            if options.card_precision == Precision::Matrices {
-                options.card_precision = Precision::F16;
+            if options.gpu_precision == Precision::Matrices {
+                options.gpu_precision = Precision::F16;
             }
-            Some(Relief::Subgroups)
+            Some(GpuFallback::NoSubgroups)
         }
     }
 }
 
 /// The processor has what the card was spared.
-fn cpu(options: &mut LoadOptions, asked: &LoadOptions, relief: Relief) -> Relief {
+fn cpu(options: &mut LoadOptions, asked: &LoadOptions, fallback: GpuFallback) -> GpuFallback {
     *options = LoadOptions { devices: Devices::Cpu, ..asked.clone() };
-    relief
+    fallback
 }
 
 /// None: less can't be asked of it.
-fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<Relief> {
+fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     let rows = options.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
-    if rows > FEWEST_ROWS && !spec.looks_ahead() {
-        let rows = (rows / FEWER).max(FEWEST_ROWS);
+    if rows > MIN_ROWS && !spec.is_bidirectional() {
+        let rows = (rows / ROW_REDUCTION).max(MIN_ROWS);
         options.max_rows = Some(rows);
-        return Some(Relief::Rows(rows));
+        return Some(GpuFallback::MaxRows(rows));
     }
     // what ages has two precisions already
-    if options.kv_aging == Aging::Off
+    if options.kv_requantize == KvRequantize::Off
         && let Some(kv) = in_fewer_bits(spec, options.kv)
     {
         options.kv = kv;
-        return Some(Relief::Kv(kv));
+        return Some(GpuFallback::KvPrecision(kv));
     }
     let of = spec.layers.len();
-    let (devices, on_card) = with_half_the_layers(&options.devices, of)?;
-    if on_card * LEAST_OF_LAYERS < of {
+    let (devices, on_gpu) = with_half_the_layers(&options.devices, of)?;
+    if on_gpu * MIN_GPU_LAYER_SHARE < of {
         return None;
     }
     options.devices = devices;
-    Some(Relief::Layers { on_card, of })
+    Some(GpuFallback::FewerLayers { on_gpu, of })
 }
 
 /// Each card with half of its layers, the processor with the others; how many the cards have then. None: there is no
@@ -132,16 +132,16 @@ fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)
     match devices {
         Devices::Auto | Devices::Scalar | Devices::Cpu | Devices::Replicas(_) => None,
         Devices::Gpu { layers } => {
-            let on_card = layers.unwrap_or(of).min(of) / 2;
-            (on_card > 0).then_some((Devices::Gpu { layers: Some(on_card) }, on_card))
+            let on_gpu = layers.unwrap_or(of).min(of) / 2;
+            (on_gpu > 0).then_some((Devices::Gpu { layers: Some(on_gpu) }, on_gpu))
         }
         Devices::Split(parts) => {
             let cards = parts.iter().filter(|(kind, _)| *kind == BackendKind::Gpu);
             let halves: Vec<_> = cards.map(|(kind, n)| (*kind, n / 2)).collect();
-            let on_card = halves.iter().map(|(_, n)| n).sum();
+            let on_gpu = halves.iter().map(|(_, n)| n).sum();
             let is_whole = !halves.is_empty() && halves.iter().all(|(_, n)| *n > 0);
-            let rest = std::iter::once((BackendKind::Cpu, of - on_card));
-            is_whole.then(|| (Devices::Split(halves.into_iter().chain(rest).collect()), on_card))
+            let rest = std::iter::once((BackendKind::Cpu, of - on_gpu));
+            is_whole.then(|| (Devices::Split(halves.into_iter().chain(rest).collect()), on_gpu))
         }
     }
 }
@@ -159,25 +159,25 @@ mod tests {
     fn less_and_less_is_asked_of_a_full_card() {
         let model = small("llama-3.2-1b", 16);
         let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
-        let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+        let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
         let mut full = || {
-            let relief = next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
-            (relief, options.clone())
+            let fallback = next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+            (fallback, options.clone())
         };
         let steps: Vec<_> = (0..7).map(|_| full()).collect();
         let expected = [
-            Relief::Rows(64),
-            Relief::Rows(16),
-            Relief::Kv(KvDType::Q8_0),
-            Relief::Layers { on_card: 8, of: 16 },
-            Relief::Layers { on_card: 4, of: 16 },
-            Relief::Layers { on_card: 2, of: 16 },
-            Relief::Cpu,
+            GpuFallback::MaxRows(64),
+            GpuFallback::MaxRows(16),
+            GpuFallback::KvPrecision(KvDType::Q8_0),
+            GpuFallback::FewerLayers { on_gpu: 8, of: 16 },
+            GpuFallback::FewerLayers { on_gpu: 4, of: 16 },
+            GpuFallback::FewerLayers { on_gpu: 2, of: 16 },
+            GpuFallback::Cpu,
         ];
-        assert_eq!(steps.iter().map(|(relief, _)| *relief).collect::<Vec<_>>(), expected);
-        let (_, last_on_card) = &steps[5];
-        assert_eq!((last_on_card.max_rows, last_on_card.kv), (Some(16), KvDType::Q8_0));
-        assert_eq!(last_on_card.devices, Devices::Gpu { layers: Some(2) });
+        assert_eq!(steps.iter().map(|(fallback, _)| *fallback).collect::<Vec<_>>(), expected);
+        let (_, last_on_gpu) = &steps[5];
+        assert_eq!((last_on_gpu.max_rows, last_on_gpu.kv), (Some(16), KvDType::Q8_0));
+        assert_eq!(last_on_gpu.devices, Devices::Gpu { layers: Some(2) });
         assert_eq!(
             steps[6].1,
             LoadOptions { devices: Devices::Cpu, ..asked.clone() },
@@ -200,10 +200,10 @@ mod tests {
         }
         let model = small("llama-3.2-1b", 16);
         let mut options = LoadOptions { devices: split(&[(card, 16)]), ..LoadOptions::default() };
-        let (asked, health) = (options.clone(), CardHealth::default().or_own());
+        let (asked, health) = (options.clone(), GpuHealth::default().or_own());
         let mut full = || next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
         let last = std::iter::from_fn(|| Some(full())).take(7).last();
-        assert_eq!((last, options.devices), (Some(Relief::Cpu), Devices::Cpu));
+        assert_eq!((last, options.devices), (Some(GpuFallback::Cpu), Devices::Cpu));
     }
 
     #[test]
@@ -216,14 +216,14 @@ mod tests {
             (Precision::Auto, "kernels.gpu_wrong", vec![]),
         ] {
             let devices = Devices::Gpu { layers: None };
-            let asked = LoadOptions { devices, card_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+            let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
+            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
             for precision in expected {
-                let relief = next(&error(code), &mut options, &asked, &health, model.spec());
-                assert_eq!((relief, options.card_precision), (Relief::Precision(precision), precision));
+                let fallback = next(&error(code), &mut options, &asked, &health, model.spec());
+                assert_eq!((fallback, options.gpu_precision), (GpuFallback::Precision(precision), precision));
                 assert_eq!(options.devices, asked.devices);
             }
-            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), Relief::Cpu);
+            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
         }
     }
 
@@ -232,20 +232,23 @@ mod tests {
         let model = small("llama-3.2-1b", 2);
         for (asked, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
             let devices = Devices::Gpu { layers: None };
-            let asked = LoadOptions { devices, card_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+            let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
+            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
             let mut errs =
                 || next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
-            assert_eq!(errs(), Relief::Subgroups);
-            let without =
-                LoadOptions { card_sharing: Sharing::Memory, card_precision: left, ..asked.clone() };
+            assert_eq!(errs(), GpuFallback::NoSubgroups);
+            let without = LoadOptions { gpu_sharing: Sharing::Memory, gpu_precision: left, ..asked.clone() };
             assert_eq!(options, without);
             assert_eq!(
                 next(&error("kernels.gpu_wrong"), &mut options.clone(), &asked, &health, model.spec()),
-                if left == Precision::F16 { Relief::Precision(Precision::F32) } else { Relief::Cpu }
+                if left == Precision::F16 {
+                    GpuFallback::Precision(Precision::F32)
+                } else {
+                    GpuFallback::Cpu
+                }
             );
             let again = next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
-            assert_eq!((again, options.devices), (Relief::Cpu, Devices::Cpu));
+            assert_eq!((again, options.devices), (GpuFallback::Cpu, Devices::Cpu));
         }
     }
 
@@ -256,12 +259,12 @@ mod tests {
         for code in
             ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong", "kernels.gpu_precision"]
         {
-            let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
-            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), Relief::Cpu);
+            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
             assert_eq!(options.devices, Devices::Cpu);
         }
-        let (mut options, health) = (asked.clone(), CardHealth::default().or_own());
+        let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
         let mut lost = || next(&error("kernels.gpu_lost"), &mut options, &asked, &health, model.spec());
-        assert_eq!([lost(), lost()], [Relief::Anew, Relief::CpuForSession]);
+        assert_eq!([lost(), lost()], [GpuFallback::Reopened, GpuFallback::CpuForSession]);
     }
 }

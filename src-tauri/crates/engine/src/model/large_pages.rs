@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use weights::WeightFile;
 
 /// Moves the weights of one model, once.
-pub struct Settling {
+pub struct LargePagePromotion {
     file: Arc<WeightFile>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     has_begun: bool,
 }
 
-impl Settling {
+impl LargePagePromotion {
     pub fn of(file: Arc<WeightFile>) -> Self {
         Self { file, stop: Arc::default(), thread: None, has_begun: false }
     }
@@ -41,7 +41,7 @@ impl Settling {
     }
 }
 
-impl Drop for Settling {
+impl Drop for LargePagePromotion {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().map(JoinHandle::join);

@@ -6,15 +6,15 @@ use kernels::{Capacity, DeviceId, Graph};
 
 use super::{DEFAULT_MAX_ROWS, LoadOptions, MAX_OUTPUT_BYTES};
 use crate::error::{EngineError, Result};
-use crate::kv::aging::Aging;
+use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{Geometry, KvBytes};
 use crate::spec::ModelSpec;
 
 /// Fewer rows would read weights for too few tokens of a prompt.
-const LEAST_ROWS: usize = 8;
+const MIN_ROWS: usize = 8;
 
 /// Rows of logits under a bound: a token's, and those of a few guesses.
-const FEW_OUTPUTS: usize = 4;
+const MIN_OUTPUTS: usize = 4;
 
 /// Of a token of the vocabulary: its text, the tables that find it, its merge, its logit and its place among candidates.
 pub(crate) const TOKEN_BYTES: u64 = 160;
@@ -24,7 +24,7 @@ pub(crate) const FIXED_BYTES: u64 = 512 << 10;
 
 /// What a model takes, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct MemoryNeeds {
     /// as many as are in memory at once
     pub weights: u64,
     /// one whole context, windows and states included
@@ -34,40 +34,40 @@ pub struct Needs {
     pub vocabulary: u64,
 }
 
-impl Needs {
+impl MemoryNeeds {
     pub fn total(&self) -> u64 {
         self.weights + self.context + self.activations + self.vocabulary
     }
 }
 
 /// Rows, pages and states of a model as it is loaded.
-pub(super) struct Room {
+pub(super) struct MemoryPlan {
     pub geometry: Geometry,
     pub capacity: Capacity,
 }
 
 /// What is known before the room is planned.
-pub(super) struct Asked<'a> {
+pub(super) struct MemoryPlanInput<'a> {
     pub graph: &'a Graph,
     pub n_devices: usize,
     pub spec: &'a ModelSpec,
     pub options: &'a LoadOptions,
-    pub aging: Aging,
+    pub requantize: KvRequantize,
     pub n_ctx: usize,
     pub n_weight_bytes: u64,
 }
 
-impl Asked<'_> {
+impl MemoryPlanInput<'_> {
     /// Error `model.memory`: it is not within the bound.
-    pub fn room(&self) -> Result<Room> {
+    pub fn room(&self) -> Result<MemoryPlan> {
         let options = self.options;
-        let looks_ahead = self.spec.looks_ahead();
-        let most = match looks_ahead {
+        let is_bidirectional = self.spec.is_bidirectional();
+        let most = match is_bidirectional {
             true => self.n_ctx,
             false => options.max_rows.unwrap_or(DEFAULT_MAX_ROWS).max(1),
         };
         let Some(bound) = options.memory else {
-            return Ok(self.with_rows(most, options.kv_bytes, options.kept_bytes, most));
+            return Ok(self.with_rows(most, options.kv_bytes, options.rewind_bytes, most));
         };
         let mut rows = most;
         loop {
@@ -75,17 +75,17 @@ impl Asked<'_> {
             let left = bound.checked_sub(needs.total());
             // more than half of what is left besides would be for the length of one run
             if left.is_some_and(|left| needs.activations <= left + needs.context)
-                || rows <= LEAST_ROWS
-                || looks_ahead
+                || rows <= MIN_ROWS
+                || is_bidirectional
             {
                 let left = left.ok_or_else(|| self.refused(&needs, bound))?;
                 // what is left is for further contexts, for places to go back to, and for those who ask at once
                 let contexts = options.kv_bytes.unwrap_or(u64::MAX).min(needs.context + left / 2);
-                let kept = options.kept_bytes.min(left / 4);
+                let kept = options.rewind_bytes.min(left / 4);
                 let outputs = outputs(rows, most);
                 return Ok(self.with_rows(rows, Some(contexts), kept, outputs));
             }
-            rows = (rows / 2).max(LEAST_ROWS);
+            rows = (rows / 2).max(MIN_ROWS);
         }
     }
 
@@ -93,29 +93,29 @@ impl Asked<'_> {
         &self,
         max_rows: usize,
         kv_bytes: Option<u64>,
-        kept_bytes: u64,
+        rewind_bytes: u64,
         most_outputs: usize,
-    ) -> Room {
+    ) -> MemoryPlan {
         let max_sequences = self.options.max_sequences.max(1);
-        let geometry = Geometry::new(self.graph.kv(), self.n_ctx, max_sequences, max_rows, kept_bytes)
-            .aging(self.aging, self.graph.kv())
+        let geometry = Geometry::new(self.graph.kv(), self.n_ctx, max_sequences, max_rows, rewind_bytes)
+            .with_requantize(self.requantize, self.graph.kv())
             .within(kv_bytes, self.graph.kv());
-        let max_outputs = match self.spec.looks_ahead() {
+        let max_outputs = match self.spec.is_bidirectional() {
             true => max_rows,
             false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, most_outputs),
         };
-        Room { geometry, capacity: capacity(&geometry, max_rows, max_outputs) }
+        MemoryPlan { geometry, capacity: capacity(&geometry, max_rows, max_outputs) }
     }
 
     /// What the model takes with one context of `n_ctx`.
-    fn needs(&self, max_rows: usize, most: usize) -> Needs {
+    fn needs(&self, max_rows: usize, most: usize) -> MemoryNeeds {
         let one = self.one(self.n_ctx, max_rows);
         let resident = self.options.resident.map_or(u64::MAX, |resident| resident.n_bytes);
         let outputs = outputs(max_rows, most);
         let capacity = capacity(&one, max_rows, outputs);
         let devices = (0..self.n_devices).map(DeviceId);
         let arena: u64 = devices.map(|device| kernels::arena_bytes(self.graph, device, &capacity)).sum();
-        Needs {
+        MemoryNeeds {
             weights: self.n_weight_bytes.min(resident),
             context: KvBytes::of(self.graph.kv(), &one).total(),
             // beside the values themselves, those of a product's columns in the form that its kernel wants
@@ -124,8 +124,8 @@ impl Asked<'_> {
         }
     }
 
-    fn refused(&self, needs: &Needs, bound: u64) -> EngineError {
-        let Needs { weights, context, activations, vocabulary } = *needs;
+    fn refused(&self, needs: &MemoryNeeds, bound: u64) -> EngineError {
+        let MemoryNeeds { weights, context, activations, vocabulary } = *needs;
         let [w, c, a, v, total, bound_text] =
             [weights, context, activations, vocabulary, needs.total(), bound].map(mebibytes);
         let message = format!(
@@ -145,12 +145,13 @@ impl Asked<'_> {
     }
 
     fn context_bytes(&self, n_ctx: usize) -> u64 {
-        KvBytes::of(self.graph.kv(), &self.one(n_ctx, LEAST_ROWS)).total()
+        KvBytes::of(self.graph.kv(), &self.one(n_ctx, MIN_ROWS)).total()
     }
 
     /// One context, and nothing kept to go back to.
     fn one(&self, n_ctx: usize, max_rows: usize) -> Geometry {
-        Geometry::new(self.graph.kv(), n_ctx, 1, max_rows, 0).aging(self.aging, self.graph.kv())
+        Geometry::new(self.graph.kv(), n_ctx, 1, max_rows, 0)
+            .with_requantize(self.requantize, self.graph.kv())
     }
 
     /// The longest context within so many bytes, in whole pages.
@@ -178,13 +179,13 @@ impl super::Model {
 
 /// Rows of logits: where memory is not short, as many as there are rows.
 fn outputs(rows: usize, most: usize) -> usize {
-    if rows == most { most } else { FEW_OUTPUTS.min(rows) }
+    if rows == most { most } else { MIN_OUTPUTS.min(rows) }
 }
 
 fn capacity(geometry: &Geometry, max_rows: usize, max_outputs: usize) -> Capacity {
     Capacity {
         n_pages: geometry.n_pages(),
-        n_aged_pages: geometry.n_aged_pages(),
+        n_aged_pages: geometry.n_requantized_pages(),
         n_window_pages: geometry.n_window_pages(),
         max_rows,
         max_outputs,

@@ -2,15 +2,15 @@
 
 use kernels::{BackendKind, Effort, Executor, Graph, Now, Retention};
 
-use super::relief::{CardTrouble, Relief};
+use super::gpu_fallback::{GpuFallback, GpuIncident};
 use super::replica::Replica;
 use super::{Devices, LoadOptions, Model};
 use crate::error::{EngineError, Result};
-use crate::kv::cache::SequenceId;
+use crate::kv::sequence_id::SequenceId;
 
 /// Tokens that are copied from one device to another rather than left where more is to be done: copying more takes
 /// longer than a busy device makes an answer wait.
-const MOST_COPIED: usize = 2048;
+const MAX_COPIED_TOKENS: usize = 2048;
 
 impl Model {
     /// Devices that each have the whole model.
@@ -35,21 +35,21 @@ impl Model {
 
     /// Which of them computes a sequence, counted from 0.
     pub fn replica_of(&self, seq: SequenceId) -> usize {
-        self.cache.home(seq).unwrap_or(0)
+        self.cache.replica_of(seq).unwrap_or(0)
     }
 
     /// The sequence is computed by replica `to` from here on. False: it stays where it is; what it holds is too much to
     /// be copied, or can't be.
-    pub(crate) fn settle_at(&mut self, seq: SequenceId, to: usize) -> bool {
-        let Ok(from) = self.cache.home(seq) else { return false };
+    pub(crate) fn move_to_replica(&mut self, seq: SequenceId, to: usize) -> bool {
+        let Ok(from) = self.cache.replica_of(seq) else { return false };
         let n_held = self.cache.tokens(seq).map_or(0, <[_]>::len);
         let is_bare = n_held == 0 || self.cache.is_lost(seq);
-        let may_copy = n_held <= MOST_COPIED && self.is_whole_in_stretches();
+        let may_copy = n_held <= MAX_COPIED_TOKENS && self.has_complete_chunks();
         // a device that fails says so in the next run
         if from != to && !is_bare && !(may_copy && self.copy(seq, from, to).is_ok()) {
             return false;
         }
-        self.cache.set_home(seq, to);
+        self.cache.set_replica(seq, to);
         true
     }
 
@@ -70,13 +70,13 @@ impl Model {
     }
 
     /// A replica failed with `error`, and what it had is lost: the others go on with its sequences.
-    pub(super) fn leave_out(&mut self, at: usize, error: EngineError) {
-        self.cache.leave(at);
+    pub(super) fn drop_replica(&mut self, at: usize, error: EngineError) {
+        self.cache.remove_replica(at);
         self.replicas.remove(at);
         self.info.devices = self.describe();
-        let relief = without(&mut self.source.options, at, self.spec.layers.len());
-        let relief = relief.expect("the options name as many replicas as there are");
-        self.source.troubles.push_back(CardTrouble { error, relief });
+        let fallback = without(&mut self.source.options, at, self.spec.layers.len());
+        let fallback = fallback.expect("the options name as many replicas as there are");
+        self.source.gpu_incidents.push_back(GpuIncident { error, fallback });
     }
 
     /// After the first, the others that the options name. A card that can't have the model is left out, which is told.
@@ -91,14 +91,14 @@ impl Model {
             match self.source.executor(&options, &self.spec, sizes, &self.info.fingerprint) {
                 Ok((executor, _)) => self.replicas.push(Replica::new(executor)),
                 Err(error) if error.is_of_gpu() => {
-                    let relief = without(&mut self.source.options, at, n_layers);
-                    let troubles = &mut self.source.troubles;
-                    troubles.extend(relief.map(|relief| CardTrouble { error, relief }));
+                    let fallback = without(&mut self.source.options, at, n_layers);
+                    let gpu_incidents = &mut self.source.gpu_incidents;
+                    gpu_incidents.extend(fallback.map(|fallback| GpuIncident { error, fallback }));
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.cache.spread_over(self.replicas.len());
+        self.cache.set_n_replicas(self.replicas.len());
         self.info.devices = self.describe();
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Model {
 
     /// Where a sequence is.
     pub(super) fn executor(&self, seq: SequenceId) -> Result<&Executor> {
-        Ok(&self.replicas[self.cache.home(seq)?].executor)
+        Ok(&self.replicas[self.cache.replica_of(seq)?].executor)
     }
 }
 
@@ -134,14 +134,14 @@ pub(super) fn alone(options: &LoadOptions, at: usize, n_layers: usize) -> LoadOp
     let card = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
     let devices = Devices::Split(vec![(kinds[at], n_layers)]);
     // the last one that is named is meant for all that follow
-    let card = options.cards.get(card).or(options.cards.last()).cloned();
-    options.cards = card.into_iter().collect();
+    let card = options.gpus.get(card).or(options.gpus.last()).cloned();
+    options.gpus = card.into_iter().collect();
     options.devices = devices;
     options
 }
 
 /// All layers on those devices that are left when one of several is left out. None: it is the only one.
-pub(super) fn without(options: &mut LoadOptions, at: usize, n_layers: usize) -> Option<Relief> {
+pub(super) fn without(options: &mut LoadOptions, at: usize, n_layers: usize) -> Option<GpuFallback> {
     let n = n_replicas(options);
     if n < 2 {
         return None;
@@ -149,13 +149,13 @@ pub(super) fn without(options: &mut LoadOptions, at: usize, n_layers: usize) -> 
     let Devices::Replicas(kinds) = &mut options.devices else { return None };
     let card = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
     let is_card = kinds.remove(at) == BackendKind::Gpu;
-    if is_card && card < options.cards.len() && options.cards.len() > 1 {
-        options.cards.remove(card);
+    if is_card && card < options.gpus.len() && options.gpus.len() > 1 {
+        options.gpus.remove(card);
     }
     if let [kind] = kinds[..] {
         options.devices = Devices::Split(vec![(kind, n_layers)]);
     }
-    Some(Relief::Others(n - 1))
+    Some(GpuFallback::OtherReplicas(n - 1))
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ mod kimi_k3;
 mod minimax_m3;
 mod solar;
 
-use super::calls::{ToolCall, Tools};
+use super::tool_call::{ToolCall, ToolSchemas};
 
 /// How a vendor's models write replies with calls.
 #[derive(Debug)]
-pub struct Style {
+pub struct CallStyle {
     /// Stands in every template of it, and in no other.
     pub sign: &'static str,
     /// What reasoning stands between.
@@ -25,10 +25,10 @@ pub struct Style {
     /// Tokens inside a call that are part of how it is written.
     pub inner: &'static [&'static str],
     /// The calls of a body; None where it is not wholly made of them, or is written in another way.
-    pub read: fn(&str, &Tools) -> Option<Vec<ToolCall>>,
+    pub read: fn(&str, &ToolSchemas) -> Option<Vec<ToolCall>>,
 }
 
-impl Style {
+impl CallStyle {
     /// Everything in which a token may have a meaning.
     pub fn literals(&self) -> impl Iterator<Item = &'static str> {
         let reasoning = self.reasoning.into_iter().flat_map(|(open, close)| [open, close]);
@@ -37,11 +37,11 @@ impl Style {
     }
 }
 
-pub const STYLES: &[&Style] =
+pub const STYLES: &[&CallStyle] =
     &[&atem::STYLE, &gigachat::STYLE, &hunyuan::STYLE, &kimi_k3::STYLE, &minimax_m3::STYLE, &solar::STYLE];
 
 /// The calls of a body that is written in one of these ways.
-pub fn read(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+pub fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     STYLES.iter().find_map(|style| (style.read)(body, tools))
 }
 
@@ -60,7 +60,7 @@ mod tests {
     pub fn check(body: &str, expected: &[&str]) {
         let properties = json!({"x": {"type": "string"}, "n": {"type": "integer"}});
         let function = json!({"name": "f", "parameters": {"properties": properties}});
-        let tools = Tools::new(&json!([{"type": "function", "function": function}]));
+        let tools = ToolSchemas::new(&json!([{"type": "function", "function": function}]));
         let told = |call: ToolCall| {
             let arguments: Value = serde_json::from_str(&call.arguments).expect("arguments are JSON");
             format!("{}({arguments})", call.name)

@@ -6,69 +6,69 @@
 
 /// What is known of a guess before it is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clue {
+pub enum DraftEvidence {
     /// The text before it equals the text's end for so many tokens; 0: a copy is expected back in its source.
     Match(usize),
     /// A draft model's own probability of its guess, in percent.
-    Sure(u8),
+    Confidence(u8),
 }
 
 /// First lengths of the classes of matches, and how often the guesses after them come true until it is known better.
-const MATCHES: [(usize, f32); 8] =
+const MATCH_LENGTHS: [(usize, f32); 8] =
     [(0, 0.3), (1, 0.3), (2, 0.3), (3, 0.4), (4, 0.6), (6, 0.75), (10, 0.85), (20, 0.93)];
 
 /// First percents of the classes of sureness, and the same.
-const SURE: [(usize, f32); 6] = [(0, 0.15), (20, 0.3), (40, 0.5), (60, 0.65), (80, 0.8), (95, 0.93)];
+const CONFIDENCES: [(usize, f32); 6] = [(0, 0.15), (20, 0.3), (40, 0.5), (60, 0.65), (80, 0.8), (95, 0.93)];
 
-const N_CLASSES: usize = MATCHES.len() + SURE.len();
+const N_CLASSES: usize = MATCH_LENGTHS.len() + CONFIDENCES.len();
 
 /// What is believed beforehand weighs as much as so many guesses.
-const N_BELIEVED: f32 = 4.0;
+const PRIOR_WEIGHT: f32 = 4.0;
 
 /// A guess weighs so much of the one after it: the last some thirty count.
-const FADE: f32 = 31.0 / 32.0;
+const DECAY: f32 = 31.0 / 32.0;
 
 /// No guess is better.
-const CERTAIN: f32 = 0.995;
+const MAX_ACCEPTANCE: f32 = 0.995;
 
-/// Odds of one text's guesses.
+/// AcceptanceStats of one text's guesses.
 #[derive(Debug, Clone)]
-pub struct Odds {
+pub struct AcceptanceStats {
     /// guesses that came true, and all of them (N_CLASSES)
     classes: [(f32, f32); N_CLASSES],
 }
 
-impl Default for Odds {
+impl Default for AcceptanceStats {
     fn default() -> Self {
-        let mut classes = [(0.0, N_BELIEVED); N_CLASSES];
-        for (class, (_, odds)) in classes.iter_mut().zip(MATCHES.iter().chain(&SURE)) {
-            class.0 = odds * N_BELIEVED;
+        let mut classes = [(0.0, PRIOR_WEIGHT); N_CLASSES];
+        for (class, (_, stats)) in classes.iter_mut().zip(MATCH_LENGTHS.iter().chain(&CONFIDENCES)) {
+            class.0 = stats * PRIOR_WEIGHT;
         }
         Self { classes }
     }
 }
 
-impl Odds {
+impl AcceptanceStats {
     /// The share of such guesses that come true.
-    pub fn of(&self, clue: Clue) -> f32 {
-        let (n_true, n) = self.classes[class(clue)];
-        (n_true / n).min(CERTAIN)
+    pub fn rate(&self, evidence: DraftEvidence) -> f32 {
+        let (n_true, n) = self.classes[class(evidence)];
+        (n_true / n).min(MAX_ACCEPTANCE)
     }
 
     /// A guess was compared with what came.
-    pub fn saw(&mut self, clue: Clue, came_true: bool) {
-        let (n_true, n) = &mut self.classes[class(clue)];
-        *n = *n * FADE + 1.0;
-        *n_true = *n_true * FADE + f32::from(u8::from(came_true));
+    pub fn observe(&mut self, evidence: DraftEvidence, came_true: bool) {
+        let (n_true, n) = &mut self.classes[class(evidence)];
+        *n = *n * DECAY + 1.0;
+        *n_true = *n_true * DECAY + f32::from(u8::from(came_true));
     }
 }
 
-fn class(clue: Clue) -> usize {
+fn class(evidence: DraftEvidence) -> usize {
     let of =
         |classes: &[(usize, f32)], value: usize| classes.partition_point(|(first, _)| *first <= value) - 1;
-    match clue {
-        Clue::Match(n) => of(&MATCHES, n),
-        Clue::Sure(percent) => MATCHES.len() + of(&SURE, usize::from(percent)),
+    match evidence {
+        DraftEvidence::Match(n) => of(&MATCH_LENGTHS, n),
+        DraftEvidence::Confidence(percent) => MATCH_LENGTHS.len() + of(&CONFIDENCES, usize::from(percent)),
     }
 }
 
@@ -78,24 +78,31 @@ mod tests {
 
     #[test]
     fn odds_follow_what_is_seen_and_only_in_its_class() {
-        let mut odds = Odds::default();
-        for clue in [Clue::Match(3), Clue::Match(100), Clue::Sure(0), Clue::Sure(100)] {
-            let (before, other) = (odds.of(clue), odds.of(Clue::Match(6)));
-            (0..100).for_each(|_| odds.saw(clue, true));
-            assert!(odds.of(clue) > 0.95 && odds.of(clue) > before, "{clue:?}");
-            (0..40).for_each(|_| odds.saw(clue, false));
-            assert!(odds.of(clue) < 0.3, "{clue:?}: {}", odds.of(clue));
-            assert_eq!(odds.of(Clue::Match(6)), other);
+        let mut stats = AcceptanceStats::default();
+        for evidence in [
+            DraftEvidence::Match(3),
+            DraftEvidence::Match(100),
+            DraftEvidence::Confidence(0),
+            DraftEvidence::Confidence(100),
+        ] {
+            let (before, other) = (stats.rate(evidence), stats.rate(DraftEvidence::Match(6)));
+            (0..100).for_each(|_| stats.observe(evidence, true));
+            assert!(stats.rate(evidence) > 0.95 && stats.rate(evidence) > before, "{evidence:?}");
+            (0..40).for_each(|_| stats.observe(evidence, false));
+            assert!(stats.rate(evidence) < 0.3, "{evidence:?}: {}", stats.rate(evidence));
+            assert_eq!(stats.rate(DraftEvidence::Match(6)), other);
         }
         // 0.93 and 0.93: beliefs are probabilities
-        assert!((0..256).all(|n| (0.0..1.0).contains(&Odds::default().of(Clue::Match(n)))));
+        assert!(
+            (0..256).all(|n| (0.0..1.0).contains(&AcceptanceStats::default().rate(DraftEvidence::Match(n))))
+        );
     }
 
     #[test]
     fn longer_matches_and_surer_models_are_believed_more() {
-        let odds = Odds::default();
-        for clue in [|n: usize| Clue::Match(n), |n: usize| Clue::Sure(n as u8)] {
-            let believed: Vec<f32> = (0..=100).map(|n| odds.of(clue(n))).collect();
+        let stats = AcceptanceStats::default();
+        for evidence in [|n: usize| DraftEvidence::Match(n), |n: usize| DraftEvidence::Confidence(n as u8)] {
+            let believed: Vec<f32> = (0..=100).map(|n| stats.rate(evidence(n))).collect();
             assert!(believed.is_sorted(), "{believed:?}");
         }
     }

@@ -1,25 +1,25 @@
 //! A draft model: a smaller one of the same vocabulary goes ahead, and the model checks what it says.
 
-use super::odds::Clue;
-use super::{DraftLength, Guesser};
+use super::acceptance::DraftEvidence;
+use super::{DraftLength, Drafter};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::kv::cache::SequenceId;
-use crate::model::{CardTrouble, Chunk, Model, Wanted};
+use crate::kv::sequence_id::SequenceId;
+use crate::model::{Chunk, GpuIncident, LogitsSelection, Model};
 
 /// A guess that is less likely to be reached costs more than it brings.
-const LEAST_CHANCE: f32 = 0.4;
+const MIN_CHANCE: f32 = 0.4;
 
 /// The model that guesses, and its sequences.
 pub(crate) struct DraftModel {
     model: Model,
-    texts: Vec<Text>,
+    texts: Vec<DraftSequence>,
     /// Bytes of its weights for each of the model's: what a guess costs.
     cost: f32,
 }
 
 /// A request's sequence in the draft model.
-struct Text {
+struct DraftSequence {
     id: u64,
     sequence: SequenceId,
 }
@@ -38,9 +38,9 @@ impl DraftModel {
         self.cost
     }
 
-    /// As `Model::take_trouble`.
-    pub fn take_trouble(&mut self) -> Option<CardTrouble> {
-        self.model.take_trouble()
+    /// As `Model::take_gpu_incident`.
+    pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
+        self.model.take_gpu_incident()
     }
 
     /// Frees what is kept of requests that have ended.
@@ -55,11 +55,11 @@ impl DraftModel {
         });
     }
 
-    /// Guesses what follows `history` in the request `id`, at most `n` tokens. No guesses where its context is full, or
+    /// DraftSource what follows `history` in the request `id`, at most `n` tokens. No guesses where its context is full, or
     /// all its sequences are in use.
-    pub fn guess(&mut self, id: u64, history: &[TokenId], n: usize, guesser: &mut Guesser) -> Result<()> {
+    pub fn guess(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
         let n =
-            n.min(guesser.speculation.length.most()).min(self.model.n_ctx().saturating_sub(history.len()));
+            n.min(drafter.speculation.length.most()).min(self.model.n_ctx().saturating_sub(history.len()));
         let Some(sequence) = self.sequence(id)? else { return Ok(()) };
         if n == 0 {
             return Ok(());
@@ -69,19 +69,23 @@ impl DraftModel {
         let n_held = self.model.truncate(sequence, n_common.min(history.len() - 1))?;
         self.model.unmark(sequence);
         let (before, last) = history.split_at(history.len() - 1);
-        self.model.forward(&[Chunk { seq: sequence, tokens: &before[n_held..], logits: Wanted::None }])?;
+        self.model.forward(&[Chunk {
+            seq: sequence,
+            tokens: &before[n_held..],
+            logits: LogitsSelection::None,
+        }])?;
         let mut next = last[0];
         for at in 0..n {
-            let chunk = Chunk { seq: sequence, tokens: &[next], logits: Wanted::Last };
+            let chunk = Chunk { seq: sequence, tokens: &[next], logits: LogitsSelection::Last };
             let logits = self.model.forward(&[chunk])?;
             let (guess, sureness) = likeliest(logits.row(0)?);
             if at == 0 {
                 // where it comes back to nothing is guessed
                 self.model.mark(sequence);
             }
-            let chance = guesser.add(guess, Clue::Sure(sureness));
-            let enough = match guesser.speculation.length {
-                DraftLength::Paying(_) => chance < LEAST_CHANCE,
+            let chance = drafter.add(guess, DraftEvidence::Confidence(sureness));
+            let enough = match drafter.speculation.length {
+                DraftLength::Paying(_) => chance < MIN_CHANCE,
                 DraftLength::Always(_) => false,
             };
             if enough {
@@ -101,7 +105,7 @@ impl DraftModel {
             return Ok(None);
         }
         let sequence = self.model.new_sequence()?;
-        self.texts.push(Text { id, sequence });
+        self.texts.push(DraftSequence { id, sequence });
         Ok(Some(sequence))
     }
 }

@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 
 /// Where the guesses come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Source {
+struct LookupSource {
     /// the place of the next guess
     next: usize,
     /// tokens before it that equal the end of the text; 0: a copy is expected back
@@ -38,7 +38,7 @@ struct Source {
 
 /// A copy that left its source.
 #[derive(Debug, Clone, Copy)]
-struct Lost {
+struct InterruptedCopy {
     /// the first place of the source that was not copied
     at: usize,
     /// tokens since
@@ -47,16 +47,16 @@ struct Lost {
 
 /// Places of all pairs of tokens in a text that grows.
 #[derive(Debug)]
-pub struct Lookup {
+pub struct PromptLookup {
     /// The last place behind a pair, by the pair's hash. A power of two.
     heads: Vec<u32>,
     /// For each place the one before it with the same hash. (places)
     earlier: Vec<u32>,
-    source: Option<Source>,
-    lost: Option<Lost>,
+    source: Option<LookupSource>,
+    lost: Option<InterruptedCopy>,
 }
 
-impl Lookup {
+impl PromptLookup {
     /// For texts of up to `n_ctx` tokens; grows no more.
     pub fn new(n_ctx: usize) -> Self {
         let n_heads = n_ctx.clamp(256, 1 << 20).next_power_of_two();
@@ -77,7 +77,7 @@ impl Lookup {
 
     /// Appends up to `n` guesses to `draft`. A source that reaches the end of the text goes on in the draft itself.
     pub fn guess(&self, history: &[TokenId], n: usize, draft: &mut Vec<TokenId>) {
-        let Some(Source { next, .. }) = self.source else { return };
+        let Some(LookupSource { next, .. }) = self.source else { return };
         let n_before = draft.len();
         for at in next..next + n {
             let guess = history.get(at).or_else(|| draft.get(n_before + at - history.len()));
@@ -87,7 +87,7 @@ impl Lookup {
     }
 
     /// The text has grown to `history`, by any number of tokens; finds the source of the next guess.
-    pub fn saw(&mut self, history: &[TokenId]) {
+    pub fn observe(&mut self, history: &[TokenId]) {
         let n_before = self.earlier.len();
         self.index(history);
         if history.len() != n_before + 1 {
@@ -98,9 +98,9 @@ impl Lookup {
         let token = history[n_before];
         let kept = self.source.filter(|source| history[source.next] == token);
         match (kept, self.source) {
-            (Some(Source { next, n_matched }), _) => {
+            (Some(LookupSource { next, n_matched }), _) => {
                 let n_matched = if n_matched == 0 { SHORTEST_MATCH - 1 } else { n_matched } + 1;
-                let source = Source { next: next + 1, n_matched: n_matched.min(LONGEST_MATCH) };
+                let source = LookupSource { next: next + 1, n_matched: n_matched.min(LONGEST_MATCH) };
                 self.source = Some(source);
                 if n_matched >= IS_COPY {
                     self.lost = None;
@@ -108,10 +108,12 @@ impl Lookup {
             }
             (None, before) => {
                 self.lost = match (before, self.lost) {
-                    (Some(Source { next, n_matched }), _) if n_matched >= IS_COPY => {
-                        Some(Lost { at: next, age: 1 })
+                    (Some(LookupSource { next, n_matched }), _) if n_matched >= IS_COPY => {
+                        Some(InterruptedCopy { at: next, age: 1 })
                     }
-                    (_, Some(Lost { at, age })) if age < LONGEST_EDIT => Some(Lost { at, age: age + 1 }),
+                    (_, Some(InterruptedCopy { at, age })) if age < LONGEST_EDIT => {
+                        Some(InterruptedCopy { at, age: age + 1 })
+                    }
                     (_, Some(_) | None) => None,
                 };
                 self.source = self.find_or_return(history);
@@ -120,10 +122,10 @@ impl Lookup {
     }
 
     /// The best source; while a copy is away from its own, that has precedence before short matches elsewhere.
-    fn find_or_return(&self, history: &[TokenId]) -> Option<Source> {
+    fn find_or_return(&self, history: &[TokenId]) -> Option<LookupSource> {
         let found = self.find(history);
-        let Some(Lost { at, age }) = self.lost else { return found };
-        let is_near = |source: &Source| (at..=at + age + LONGEST_SKIP).contains(&source.next);
+        let Some(InterruptedCopy { at, age }) = self.lost else { return found };
+        let is_near = |source: &LookupSource| (at..=at + age + LONGEST_SKIP).contains(&source.next);
         if found.is_some_and(|source| source.n_matched >= IS_COPY || is_near(&source)) {
             return found;
         }
@@ -133,14 +135,14 @@ impl Lookup {
         let last = history[history.len() - 1];
         let behind = history[at.min(end)..end].iter().position(|&token| token == last);
         let next = behind.map_or(at + age, |n| at + n + 1);
-        (next < history.len()).then_some(Source { next, n_matched: 0 })
+        (next < history.len()).then_some(LookupSource { next, n_matched: 0 })
     }
 
     /// The longest match of the text's end.
-    fn find(&self, history: &[TokenId]) -> Option<Source> {
+    fn find(&self, history: &[TokenId]) -> Option<LookupSource> {
         let end = history.len();
         let [.., a, b] = history else { return None };
-        let mut best: Option<Source> = None;
+        let mut best: Option<LookupSource> = None;
         let mut at = self.heads[self.hash(*a, *b)];
         for _ in 0..N_COMPARED {
             let Some(&before) = self.earlier.get(at as usize) else { break };
@@ -149,7 +151,7 @@ impl Lookup {
                 let pairs = history[..next].iter().rev().zip(history.iter().rev());
                 let n_matched = pairs.take(LONGEST_MATCH).take_while(|(a, b)| a == b).count();
                 if n_matched >= SHORTEST_MATCH && best.is_none_or(|best| n_matched > best.n_matched) {
-                    best = Some(Source { next, n_matched });
+                    best = Some(LookupSource { next, n_matched });
                 }
                 if n_matched == LONGEST_MATCH {
                     break;
@@ -185,11 +187,11 @@ mod tests {
     use super::*;
 
     /// The text a character a token: after all of it but the last `n_single`, which come one by one.
-    fn after(text: &str, n_single: usize) -> (Lookup, Vec<TokenId>) {
+    fn after(text: &str, n_single: usize) -> (PromptLookup, Vec<TokenId>) {
         let ids: Vec<TokenId> = text.chars().map(u32::from).collect();
-        let mut lookup = Lookup::new(64);
+        let mut lookup = PromptLookup::new(64);
         for n in ids.len().saturating_sub(n_single)..=ids.len() {
-            lookup.saw(&ids[..n]);
+            lookup.observe(&ids[..n]);
         }
         (lookup, ids)
     }
@@ -253,10 +255,10 @@ mod tests {
     #[test]
     fn long_texts_are_searched_in_bounded_time() {
         let ids: Vec<TokenId> = (0..5000).map(|i| i % 2).collect();
-        let mut lookup = Lookup::new(5000);
-        lookup.saw(&ids);
+        let mut lookup = PromptLookup::new(5000);
+        lookup.observe(&ids);
         assert_eq!((lookup.n_matched(), lookup.next(&ids)), (Some(LONGEST_MATCH), Some(0)));
-        lookup.saw(&[&ids[..], &[7, 7]].concat());
+        lookup.observe(&[&ids[..], &[7, 7]].concat());
         assert_eq!(lookup.n_matched(), None);
     }
 }

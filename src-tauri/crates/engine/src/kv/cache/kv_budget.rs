@@ -1,8 +1,8 @@
 //! How many pages are left, how many a sequence will want, and what is given up for them.
 
-use super::super::aging::Aging;
-use super::super::kept;
-use super::super::size::Ages;
+use super::super::requantize::KvRequantize;
+use super::super::rewind_point;
+use super::super::size::RequantizePolicy;
 use super::{KvCache, SequenceId};
 use crate::error::{EngineError, Result};
 
@@ -14,28 +14,28 @@ impl KvCache {
 
     /// Of the layers that keep everything; of what has aged, as many as its bytes leave.
     pub fn n_free_pages(&self) -> usize {
-        let Ages { when, page_bytes, .. } = self.geometry.ages;
+        let RequantizePolicy { when, page_bytes, .. } = self.geometry.requantize;
         match when {
-            Aging::Off => self.pages.n_free(),
-            Aging::Pressure | Aging::After(_) => {
+            KvRequantize::Off => self.pages.n_free(),
+            KvRequantize::Pressure | KvRequantize::After(_) => {
                 let within = self.free_bytes() / page_bytes.max(1);
                 self.pages.n_free().min(usize::try_from(within).unwrap_or(usize::MAX))
             }
         }
     }
 
-    /// Pages of those layers that the sequence would take for `n` more tokens.
+    /// PageTable of those layers that the sequence would take for `n` more tokens.
     pub fn n_pages_to_grow(&self, id: SequenceId, n: usize) -> usize {
         let Ok(sequence) = self.get(id) else { return 0 };
         let n_held = sequence.tokens.len();
         let n_then = (n_held + n).min(self.geometry.n_ctx);
         let end = self.geometry.pages_for(n_then);
         let n_grown = sequence.pages.n_to_grow(n_held / self.geometry.page_len, end, &self.pages);
-        n_grown + self.n_pages_to_age(id, n_then)
+        n_grown + self.n_pages_to_requantize(id, n_then)
     }
 
     /// Gives up what can be until the pools hold what `reserve` takes. Live sequences alone always fit.
-    pub(super) fn make_room(&mut self, id: SequenceId, n: usize) -> Result<()> {
+    pub(super) fn free_for(&mut self, id: SequenceId, n: usize) -> Result<()> {
         loop {
             let sequence = self.get(id)?;
             let n_held = sequence.tokens.len();
@@ -51,7 +51,7 @@ impl KvCache {
             if n_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
                 return Ok(());
             }
-            assert!(self.give_up(), "the pools hold every live sequence");
+            assert!(self.release_spare(), "the pools hold every live sequence");
         }
     }
 
@@ -61,7 +61,7 @@ impl KvCache {
             if n_window_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
                 return true;
             }
-            if !self.give_up() {
+            if !self.release_spare() {
                 return false;
             }
         }
@@ -69,25 +69,25 @@ impl KvCache {
 
     /// Lets go of something that only saves time: windows that are held on to, then a kept position. False: there is
     /// nothing.
-    fn give_up(&mut self) -> bool {
-        let mut held = self.sequences.iter().filter(|(_, sequence)| sequence.held_from.is_some());
+    fn release_spare(&mut self) -> bool {
+        let mut held = self.sequences.iter().filter(|(_, sequence)| sequence.pinned_from.is_some());
         match held.next().map(|(&id, _)| id) {
-            Some(id) => self.let_pass(id).is_ok(),
-            None => self.thin(),
+            Some(id) => self.unpin_window(id).is_ok(),
+            None => self.drop_rewind_point(),
         }
     }
 
-    pub(super) fn n_kept(&self) -> usize {
-        self.sequences.values().map(|sequence| sequence.kept.len()).sum()
+    pub(super) fn n_rewind_points(&self) -> usize {
+        self.sequences.values().map(|sequence| sequence.rewind_points.len()).sum()
     }
 
     /// Drops the kept position that is missed least. False: nothing is kept.
-    pub(super) fn thin(&mut self) -> bool {
-        let all = self.sequences.iter().map(|(&id, sequence)| (id, sequence.kept.as_slice()));
-        let Some((id, at)) = kept::least_missed(all) else { return false };
+    pub(super) fn drop_rewind_point(&mut self) -> bool {
+        let all = self.sequences.iter().map(|(&id, sequence)| (id, sequence.rewind_points.as_slice()));
+        let Some((id, at)) = rewind_point::least_useful(all) else { return false };
         let Self { sequences, window_pages, states, .. } = self;
         if let Some(sequence) = sequences.get_mut(&id) {
-            sequence.kept.remove(at).let_go(window_pages, states);
+            sequence.rewind_points.remove(at).release(window_pages, states);
         }
         true
     }

@@ -1,11 +1,11 @@
-//! Forgetting on a small model of random weights, and its parts alone.
+//! EvictingPrefill on a small model of random weights, and its parts alone.
 
 use kernels::{KvDType, KvLayerLayout, RopeStyle};
 
 use super::*;
 use crate::scheduler::tests::{model, small};
 
-const FORGET: Forget = Forget { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
+const FORGET: AttentionEviction = AttentionEviction { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
 
 fn text(n: usize, seed: u32) -> Vec<TokenId> {
     (0..n as u32).map(|i| (i * 37 + seed * 101 + i * i % 11) % 60).collect()
@@ -58,25 +58,27 @@ fn a_long_text_is_read_and_gone_on_with() {
     let mut model = model();
     let seq = model.new_sequence().unwrap();
     let prompt = text(300, 1);
-    let shown = model.read_forgetting(seq, &prompt, FORGET, &mut |_| true).unwrap();
+    let shown = model.prefill_evicting(seq, &prompt, FORGET, &mut |_| true).unwrap();
     assert!(shown.len() <= FORGET.n_most, "{}", shown.len());
     assert_eq!((shown[..4].to_vec(), shown.last()), (prompt[..4].to_vec(), prompt.last()));
-    assert!(shown[4..28].iter().all(|id| *id >= STAND_IN), "what was forgotten is nobody's token");
+    assert!(shown[4..28].iter().all(|id| *id >= EVICTED_TOKEN), "what was forgotten is nobody's token");
     let held = model.len(seq).unwrap();
     assert!(held >= FORGET.n_keep && held < shown.len());
     // The rest of it, as a scheduler would read it.
-    let logits = model.forward(&[Chunk { seq, tokens: &shown[held..], logits: Wanted::Last }]).unwrap();
+    let logits =
+        model.forward(&[Chunk { seq, tokens: &shown[held..], logits: LogitsSelection::Last }]).unwrap();
     let first = logits.row(0).unwrap().to_vec();
     // More of the same text goes on from there; nothing is read again.
     let longer = [&prompt[..], &text(10, 2)].concat();
     let n_before = model.len(seq).unwrap();
-    let shown = model.read_forgetting(seq, &longer, FORGET, &mut |_| true).unwrap();
+    let shown = model.prefill_evicting(seq, &longer, FORGET, &mut |_| true).unwrap();
     assert_eq!(model.len(seq).unwrap(), n_before, "{}", shown.len());
     // Another text begins anew, and the same one again comes to the same.
-    model.read_forgetting(seq, &text(200, 3), FORGET, &mut |_| true).unwrap();
-    let shown = model.read_forgetting(seq, &prompt, FORGET, &mut |_| true).unwrap();
+    model.prefill_evicting(seq, &text(200, 3), FORGET, &mut |_| true).unwrap();
+    let shown = model.prefill_evicting(seq, &prompt, FORGET, &mut |_| true).unwrap();
     let held = model.len(seq).unwrap();
-    let logits = model.forward(&[Chunk { seq, tokens: &shown[held..], logits: Wanted::Last }]).unwrap();
+    let logits =
+        model.forward(&[Chunk { seq, tokens: &shown[held..], logits: LogitsSelection::Last }]).unwrap();
     assert_eq!(logits.row(0).unwrap(), first);
 }
 
@@ -84,11 +86,11 @@ fn a_long_text_is_read_and_gone_on_with() {
 fn a_sequence_that_holds_more_goes_back_first() {
     let mut model = model();
     let (seq, prompt) = (model.new_sequence().unwrap(), text(120, 5));
-    model.forward(&[Chunk { seq, tokens: &prompt[..110], logits: Wanted::None }]).unwrap();
-    let shown = model.read_forgetting(seq, &prompt, FORGET, &mut |_| true).unwrap();
+    model.forward(&[Chunk { seq, tokens: &prompt[..110], logits: LogitsSelection::None }]).unwrap();
+    let shown = model.prefill_evicting(seq, &prompt, FORGET, &mut |_| true).unwrap();
     assert_eq!(shown.len(), prompt.len() - FORGET.n_most + FORGET.n_keep);
     let fresh = model.new_sequence().unwrap();
-    assert_eq!(model.read_forgetting(fresh, &prompt, FORGET, &mut |_| true).unwrap(), shown);
+    assert_eq!(model.prefill_evicting(fresh, &prompt, FORGET, &mut |_| true).unwrap(), shown);
 }
 
 #[test]
@@ -96,10 +98,10 @@ fn a_text_that_fits_is_left_alone() {
     let mut model = model();
     let seq = model.new_sequence().unwrap();
     let prompt = text(90, 4);
-    assert_eq!(model.read_forgetting(seq, &prompt, FORGET, &mut |_| true).unwrap(), prompt);
-    let wrong = Forget { n_first: 40, ..FORGET };
+    assert_eq!(model.prefill_evicting(seq, &prompt, FORGET, &mut |_| true).unwrap(), prompt);
+    let wrong = AttentionEviction { n_first: 40, ..FORGET };
     assert_eq!(
-        model.read_forgetting(seq, &prompt, wrong, &mut |_| true).unwrap_err().code(),
+        model.prefill_evicting(seq, &prompt, wrong, &mut |_| true).unwrap_err().code(),
         "request.forget"
     );
 }
@@ -114,13 +116,13 @@ fn every_kind_of_attention_forgets() {
         let mut ends = Vec::new();
         for n_rows in [128, 7] {
             let seq = model.new_sequence().unwrap();
-            let mut reading = model.begin_forgetting(seq, prompt.clone(), FORGET).unwrap();
-            while model.forget_some(&mut reading, n_rows).unwrap() {}
-            let shown = model.end_forgetting(reading);
+            let mut reading = model.begin_evicting_prefill(seq, prompt.clone(), FORGET).unwrap();
+            while model.step_evicting_prefill(&mut reading, n_rows).unwrap() {}
+            let shown = model.finish_evicting_prefill(reading);
             assert!(shown.len() <= FORGET.n_most, "{name}: {}", shown.len());
             let held = model.len(seq).unwrap();
-            assert!(held >= FORGET.n_keep && model.has_forgotten(seq), "{name}");
-            let chunk = Chunk { seq, tokens: &shown[held..], logits: Wanted::Last };
+            assert!(held >= FORGET.n_keep && model.has_evicted(seq), "{name}");
+            let chunk = Chunk { seq, tokens: &shown[held..], logits: LogitsSelection::Last };
             ends.push(model.forward(&[chunk]).unwrap().row(0).unwrap().to_vec());
             model.free(seq);
         }

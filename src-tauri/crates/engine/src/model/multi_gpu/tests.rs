@@ -8,7 +8,7 @@ use weights::WeightFile;
 
 use super::*;
 use crate::TokenId;
-use crate::model::{Chunk, Wanted};
+use crate::model::{Chunk, LogitsSelection};
 
 /// One that keeps everything, one with windows, one with states.
 const FAMILIES: [&str; 3] = ["llama", "gemma3", "qwen3_5"];
@@ -36,7 +36,7 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
 }
 
 /// All wanted logits, as bits.
-fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId], Wanted)]) -> Vec<u32> {
+fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId], LogitsSelection)]) -> Vec<u32> {
     let chunk = |&(seq, tokens, logits)| Chunk { seq, tokens, logits };
     let batch: Vec<Chunk> = chunks.iter().map(chunk).collect();
     let logits = model.forward(&batch).unwrap();
@@ -48,20 +48,45 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model, &[SequenceId])) -> V
     let [a, b, c] = [(); 3].map(|()| model.new_sequence().unwrap());
     let (long, short) = (text(130, 1), text(7, 2));
     let mut all = vec![
-        read(model, &[(a, &long, Wanted::Tail(3)), (b, &short, Wanted::All), (c, &long[..60], Wanted::None)]),
-        read(model, &[(c, &short, Wanted::Last), (b, &[5], Wanted::Last), (a, &[6, 7], Wanted::Last)]),
+        read(
+            model,
+            &[
+                (a, &long, LogitsSelection::Tail(3)),
+                (b, &short, LogitsSelection::All),
+                (c, &long[..60], LogitsSelection::None),
+            ],
+        ),
+        read(
+            model,
+            &[
+                (c, &short, LogitsSelection::Last),
+                (b, &[5], LogitsSelection::Last),
+                (a, &[6, 7], LogitsSelection::Last),
+            ],
+        ),
     ];
-    model.keep(b).unwrap();
+    model.save_rewind_point(b).unwrap();
     let d = model.fork(b).unwrap();
     now(model, &[a, b, c, d]);
     all.push(read(
         model,
-        &[(d, &long[..50], Wanted::Last), (a, &[8], Wanted::Last), (b, &short, Wanted::Tail(2))],
+        &[
+            (d, &long[..50], LogitsSelection::Last),
+            (a, &[8], LogitsSelection::Last),
+            (b, &short, LogitsSelection::Tail(2)),
+        ],
     ));
     model.truncate(b, 8).unwrap();
     let n = model.len(b).unwrap() as u32;
     all.push(vec![n]);
-    all.push(read(model, &[(b, &[9, 9], Wanted::All), (c, &[1], Wanted::Last), (d, &[2], Wanted::Last)]));
+    all.push(read(
+        model,
+        &[
+            (b, &[9, 9], LogitsSelection::All),
+            (c, &[1], LogitsSelection::Last),
+            (d, &[2], LogitsSelection::Last),
+        ],
+    ));
     all
 }
 
@@ -88,7 +113,7 @@ fn a_sequence_that_moves_takes_its_pages_with_it() {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         let mut moved = Vec::new();
         let found = story(&mut family(name, replicas(2)), &mut |model, all| {
-            moved = all.iter().map(|&id| model.settle_at(id, 1 - model.replica_of(id))).collect();
+            moved = all.iter().map(|&id| model.move_to_replica(id, 1 - model.replica_of(id))).collect();
         });
         let is_whole = name == "llama";
         assert_eq!(moved, [is_whole; 4], "{name}: windows and states stay where they are");
@@ -109,8 +134,8 @@ fn where_one_fails_the_others_go_on() {
             let found = story(&mut model, &mut |model, _| model.recover(lost(), at, &[]).unwrap());
             assert!(found == expected, "{name} without {at}");
             assert_eq!((model.n_replicas(), model.info().devices.len()), (2, 2));
-            let told = CardTrouble { error: lost(), relief: Relief::Others(2) };
-            assert_eq!((model.take_trouble(), model.take_trouble()), (Some(told), None));
+            let told = GpuIncident { error: lost(), fallback: GpuFallback::OtherReplicas(2) };
+            assert_eq!((model.take_gpu_incident(), model.take_gpu_incident()), (Some(told), None));
         }
         let mut model = family(name, replicas(3));
         let found = story(&mut model, &mut |model, _| {
@@ -127,22 +152,22 @@ fn where_one_fails_the_others_go_on() {
 #[test]
 fn each_has_the_card_that_is_named_for_it() {
     let (card, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
-    let cards = |n: usize| (0..n).map(Card::Nth).collect::<Vec<_>>();
+    let gpus = |n: usize| (0..n).map(Card::Nth).collect::<Vec<_>>();
     let options = LoadOptions {
         devices: Devices::Replicas(vec![card, cpu, card]),
-        cards: cards(2),
+        gpus: gpus(2),
         ..LoadOptions::default()
     };
     for (at, kind, named) in [(0, card, vec![Card::Nth(0)]), (2, card, vec![Card::Nth(1)])] {
         let own = alone(&options, at, 4);
-        assert_eq!((own.devices, own.cards), (Devices::Split(vec![(kind, 4)]), named));
+        assert_eq!((own.devices, own.gpus), (Devices::Split(vec![(kind, 4)]), named));
     }
     assert_eq!(alone(&options, 1, 4).devices, Devices::Split(vec![(cpu, 4)]));
     let mut left = options.clone();
-    assert_eq!(without(&mut left, 0, 4), Some(Relief::Others(2)));
-    assert_eq!((&left.devices, &left.cards), (&Devices::Replicas(vec![cpu, card]), &vec![Card::Nth(1)]));
-    assert_eq!(without(&mut left, 0, 4), Some(Relief::Others(1)));
-    assert_eq!((&left.devices, &left.cards), (&Devices::Split(vec![(card, 4)]), &vec![Card::Nth(1)]));
+    assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(2)));
+    assert_eq!((&left.devices, &left.gpus), (&Devices::Replicas(vec![cpu, card]), &vec![Card::Nth(1)]));
+    assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(1)));
+    assert_eq!((&left.devices, &left.gpus), (&Devices::Split(vec![(card, 4)]), &vec![Card::Nth(1)]));
     assert_eq!(without(&mut left, 0, 4), None);
     assert_eq!(alone(&left, 0, 4), left);
 }

@@ -1,14 +1,14 @@
 //! Which pages age and who holds them: under chosen and random histories pages are held as often as tables list them,
 //! and each holds what its position had, exact or aged.
 
-use super::super::super::aging::Aging;
-use super::super::super::pool::{Pages, PoolUse};
+use super::super::super::pool::{PageTable, PoolUsage};
+use super::super::super::requantize::KvRequantize;
 use super::*;
 use crate::TokenId;
 
 const PAGE_LEN: usize = 32;
 
-fn geometry(when: Aging, n_ctx: usize, max_sequences: usize) -> Geometry {
+fn geometry(when: KvRequantize, n_ctx: usize, max_sequences: usize) -> Geometry {
     Geometry {
         page_len: PAGE_LEN,
         n_ctx,
@@ -16,12 +16,12 @@ fn geometry(when: Aging, n_ctx: usize, max_sequences: usize) -> Geometry {
         max_rows: 256,
         window: None,
         recurrent: false,
-        max_kept: 0,
-        n_kept_window_pages: 0,
-        n_kept_states: 0,
+        max_rewind_points: 0,
+        n_rewind_window_pages: 0,
+        n_rewind_states: 0,
         n_mark_states: 0,
         max_pages: None,
-        ages: Ages { when, page_bytes: 64, aged_page_bytes: 34 },
+        requantize: RequantizePolicy { when, page_bytes: 64, requantized_page_bytes: 34 },
     }
 }
 
@@ -29,7 +29,7 @@ fn geometry(when: Aging, n_ctx: usize, max_sequences: usize) -> Geometry {
 type Slot = (u64, bool);
 
 /// A cache and what a model would have written to its pages.
-struct Memory {
+struct PagedMemory {
     cache: KvCache,
     /// (places, PAGE_LEN)
     slots: Vec<[Slot; PAGE_LEN]>,
@@ -40,14 +40,14 @@ fn hash(before: u64, token: TokenId) -> u64 {
     (before ^ (u64::from(token) + 1)).wrapping_mul(0x100_0000_01b3)
 }
 
-impl Memory {
+impl PagedMemory {
     fn new(geometry: Geometry) -> Self {
-        let n = geometry.n_pages() + geometry.n_aged_pages();
+        let n = geometry.n_pages() + geometry.n_requantized_pages();
         Self { cache: KvCache::new(geometry), slots: vec![[(0, false); PAGE_LEN]; n] }
     }
 
-    fn turn(&mut self, turning: &Turning) {
-        for &(from, to) in &turning.to_fill {
+    fn turn(&mut self, turning: &PageRequantization) {
+        for &(from, to) in &turning.to_requantize {
             assert!(
                 to as usize >= self.cache.geometry.n_pages()
                     && (from as usize) < self.cache.geometry.n_pages()
@@ -64,10 +64,12 @@ impl Memory {
         let mut rest = tokens;
         while !rest.is_empty() {
             let n_held = self.cache.tokens(id).unwrap().len();
-            let run =
-                (1..rest.len()).find(|&n| self.cache.ages_at(n_held + n)).unwrap_or(rest.len()).min(256);
+            let run = (1..rest.len())
+                .find(|&n| self.cache.requantizes_at(n_held + n))
+                .unwrap_or(rest.len())
+                .min(256);
             let (now, then) = rest.split_at(run);
-            let Ok(turning) = self.cache.age_due(id) else { return false };
+            let Ok(turning) = self.cache.requantize_due(id) else { return false };
             self.turn(&turning);
             let Ok(copies) = self.cache.reserve(id, run) else { return false };
             if let Some((from, to)) = copies.page {
@@ -87,8 +89,8 @@ impl Memory {
         true
     }
 
-    fn age_one(&mut self) -> bool {
-        let turning = self.cache.age_one();
+    fn requantize_one(&mut self) -> bool {
+        let turning = self.cache.requantize_one();
         turning.iter().for_each(|turning| self.turn(turning));
         turning.is_some()
     }
@@ -97,31 +99,36 @@ impl Memory {
     fn check(&self, id: SequenceId) {
         let (tokens, pages) = (self.cache.tokens(id).unwrap(), self.cache.pages(id).unwrap());
         let aged = self.cache.aged(id).unwrap();
-        assert!(aged.n * STRETCH <= tokens.len());
+        assert!(aged.n_chunks * CHECKPOINT_CHUNK_TOKENS <= tokens.len());
         let mut before = 7;
         for (at, &token) in tokens.iter().enumerate() {
             before = hash(before, token);
             let slot = self.slots[pages[at / PAGE_LEN] as usize][at % PAGE_LEN];
-            assert_eq!(slot, (before, at < aged.n * STRETCH), "position {at} of {}", tokens.len());
+            assert_eq!(
+                slot,
+                (before, at < aged.n_chunks * CHECKPOINT_CHUNK_TOKENS),
+                "position {at} of {}",
+                tokens.len()
+            );
         }
     }
 
     /// Every page is held as often as tables list it, none is lost, and all are within their bytes.
     fn count_holders(&self) {
         let KvCache { sequences, pages, geometry, .. } = &self.cache;
-        let n = geometry.n_pages() + geometry.n_aged_pages();
+        let n = geometry.n_pages() + geometry.n_requantized_pages();
         let mut listed = vec![0; n];
         sequences
             .values()
-            .flat_map(|sequence| Pages::held(&sequence.pages))
+            .flat_map(|sequence| PageTable::held(&sequence.pages))
             .for_each(|&page| listed[page as usize] += 1);
         let held: Vec<u32> = (0..n as u32).map(|place| pages.n_holders(place)).collect();
         assert_eq!(held, listed);
         let (own, aged) = listed.split_at(geometry.n_pages());
         let count = |listed: &[u32]| listed.iter().filter(|&&n| n > 0).count();
-        assert_eq!((pages.n_held(), pages.n_aged_held()), (count(own), count(aged)));
-        for (usage, listed) in [(pages.usage(), own), (pages.aged_usage(), aged)] {
-            let PoolUse { n_places, n_held, n_shared, n_touched } = usage;
+        assert_eq!((pages.n_held(), pages.n_requantized_held()), (count(own), count(aged)));
+        for (usage, listed) in [(pages.usage(), own), (pages.requantized_usage(), aged)] {
+            let PoolUsage { n_places, n_held, n_shared, n_touched } = usage;
             assert_eq!((n_places, n_held), (listed.len(), count(listed)));
             assert_eq!(n_shared, listed.iter().filter(|&&n| n > 1).count());
             assert!(n_touched >= n_held && n_touched <= n_places);
@@ -137,39 +144,43 @@ fn tokens(n: usize, seed: u32) -> Vec<TokenId> {
 
 #[test]
 fn by_length_the_same_pages_age_whatever_the_runs() {
-    let mut memory = Memory::new(geometry(Aging::After(512), 3000, 3));
+    let mut memory = PagedMemory::new(geometry(KvRequantize::After(512), 3000, 3));
     let text = tokens(2000, 1);
     for runs in [256, 100, 1] {
         let id = memory.cache.create().unwrap();
         text.chunks(runs).for_each(|run| assert!(memory.append(id, run)));
         // the last token is in the stretch that begins at 1792: those that end 512 before
         let aged = memory.cache.aged(id).unwrap();
-        assert_eq!((aged, aged.n), (&Aged::on_time(Aging::After(512), 2000), 5), "runs of {runs}");
+        assert_eq!(
+            (aged, aged.n_chunks),
+            (&Requantized::by_length(KvRequantize::After(512), 2000), 5),
+            "runs of {runs}"
+        );
         memory.check(id);
         memory.count_holders();
     }
-    assert_eq!(memory.cache.usage().n_aged_pages, 3 * 5 * 8);
+    assert_eq!(memory.cache.usage().n_requantized_pages, 3 * 5 * 8);
     let exact = 2000usize.div_ceil(PAGE_LEN) - 40;
     assert_eq!(memory.cache.usage().n_pages, 3 * exact);
 }
 
 #[test]
 fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
-    let mut memory = Memory::new(geometry(Aging::After(256), 3000, 3));
+    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(1500, 1));
-    assert_eq!(memory.cache.aged(a).unwrap().n, 4);
+    assert_eq!(memory.cache.aged(a).unwrap().n_chunks, 4);
     assert_eq!(memory.cache.reach(a, 1100).unwrap(), 1100);
     assert_eq!(memory.cache.truncate(a, 1100).unwrap(), 1100, "beyond what has aged: anywhere");
     assert_eq!(memory.cache.reach(a, 700).unwrap(), 512);
     let b = memory.cache.fork(a).unwrap();
     assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "in it: to whole stretches");
-    assert_eq!(memory.cache.aged(b).unwrap().n, 2, "and they stay as they are");
+    assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 2, "and they stay as they are");
     // from there on it is not what a sequence of that length would be, and says so
     memory.append(b, &tokens(100, 9));
-    let on_time = Aged::on_time(Aging::After(256), 612);
-    assert_eq!((on_time.n, memory.cache.aged(b).unwrap().n), (1, 2));
-    assert_ne!(memory.cache.aged(b).unwrap().seen_by(512, 612), on_time.seen_by(512, 612));
+    let by_length = Requantized::by_length(KvRequantize::After(256), 612);
+    assert_eq!((by_length.n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
+    assert_ne!(memory.cache.aged(b).unwrap().views_within(512, 612), by_length.views_within(512, 612));
     assert_eq!(memory.cache.truncate(b, 200).unwrap(), 0);
     assert!(memory.cache.aged(b).unwrap().is_exact(), "nothing is left that has aged");
     for id in [a, b] {
@@ -180,18 +191,18 @@ fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
 
 #[test]
 fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
-    let mut memory = Memory::new(geometry(Aging::After(256), 3000, 3));
+    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(500, 1));
     let b = memory.cache.fork(a).unwrap();
     memory.append(a, &tokens(200, 2));
-    assert_eq!((memory.cache.aged(a).unwrap().n, memory.cache.aged(b).unwrap().n), (1, 0));
+    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 0));
     memory.check(a);
     memory.check(b);
-    assert_eq!(memory.cache.usage().n_aged_pages, 8);
+    assert_eq!(memory.cache.usage().n_requantized_pages, 8);
     memory.append(b, &tokens(200, 3));
-    assert_eq!(memory.cache.aged(b).unwrap().n, 1);
-    assert_eq!(memory.cache.usage().n_aged_pages, 8, "one made it, both hold it");
+    assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 1);
+    assert_eq!(memory.cache.usage().n_requantized_pages, 8, "one made it, both hold it");
     assert_eq!(memory.cache.pages(a).unwrap()[..8], memory.cache.pages(b).unwrap()[..8]);
     memory.check(b);
     memory.count_holders();
@@ -205,14 +216,14 @@ fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
 /// what it holds.
 #[test]
 fn what_is_written_anew_is_not_taken_for_what_aged() {
-    let mut memory = Memory::new(geometry(Aging::After(256), 3000, 3));
+    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(300, 1));
     let b = memory.cache.fork(a).unwrap();
     memory.append(a, &tokens(400, 2)); // ages the first stretch, of which b keeps the exact pages
     memory.cache.truncate(b, 250).unwrap();
     memory.append(b, &tokens(600, 5)); // its eighth page is another now
-    assert_eq!((memory.cache.aged(a).unwrap().n, memory.cache.aged(b).unwrap().n), (1, 2));
+    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
     memory.check(a);
     memory.check(b);
     let [a, b] = [a, b].map(|id| memory.cache.pages(id).unwrap()[..8].to_vec());
@@ -222,23 +233,27 @@ fn what_is_written_anew_is_not_taken_for_what_aged() {
 
 #[test]
 fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
-    let when = Aging::Pressure;
-    let mut memory = Memory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
+    let when = KvRequantize::Pressure;
+    let mut memory = PagedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
     let (a, b) = (memory.cache.create().unwrap(), memory.cache.create().unwrap());
     assert!(memory.append(a, &tokens(1200, 1)) && memory.append(b, &tokens(800, 2)));
     let c = memory.cache.create().unwrap();
     assert!(!memory.append(c, &tokens(200, 3)), "63 of 64 pages are held");
-    let mut n_aged = 0;
+    let mut n_requantized = 0;
     while memory.cache.n_free_pages() < 200usize.div_ceil(PAGE_LEN) {
-        assert!(memory.age_one());
-        n_aged += 1;
+        assert!(memory.requantize_one());
+        n_requantized += 1;
         memory.count_holders();
     }
-    assert_eq!(n_aged, 2);
-    assert_eq!((memory.cache.aged(a).unwrap().n, memory.cache.aged(b).unwrap().n), (2, 0));
+    assert_eq!(n_requantized, 2);
+    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (2, 0));
     assert!(memory.append(c, &tokens(200, 3)));
-    while memory.age_one() {}
-    assert_eq!([a, b, c].map(|id| memory.cache.aged(id).unwrap().n), [3, 2, 0], "the newest stay exact");
+    while memory.requantize_one() {}
+    assert_eq!(
+        [a, b, c].map(|id| memory.cache.aged(id).unwrap().n_chunks),
+        [3, 2, 0],
+        "the newest stay exact"
+    );
     [a, b, c].into_iter().for_each(|id| memory.check(id));
     // what the tokens after that saw tells them apart from exact ones
     memory.append(a, &tokens(10, 4));
@@ -248,33 +263,33 @@ fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
 
 #[test]
 fn what_is_shared_ages_for_all_or_not_at_all() {
-    let when = Aging::Pressure;
-    let mut memory = Memory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
+    let when = KvRequantize::Pressure;
+    let mut memory = PagedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(700, 1));
     let b = memory.cache.fork(a).unwrap();
     let before = memory.cache.free_bytes();
-    assert!(memory.age_one());
-    assert_eq!([a, b].map(|id| memory.cache.aged(id).unwrap().n), [1, 1]);
+    assert!(memory.requantize_one());
+    assert_eq!([a, b].map(|id| memory.cache.aged(id).unwrap().n_chunks), [1, 1]);
     assert_eq!(memory.cache.free_bytes() - before, 8 * (64 - 34), "together they save as much as one");
     // a third that is too short to age keeps exact pages: then nothing would be saved
     let c = memory.cache.fork(b).unwrap();
     memory.cache.truncate(c, 512).unwrap();
-    assert!(!memory.age_one());
+    assert!(!memory.requantize_one());
     memory.cache.free(c);
-    assert!(!memory.age_one(), "700 tokens: the next stretch is among the newest");
+    assert!(!memory.requantize_one(), "700 tokens: the next stretch is among the newest");
     [a, b].into_iter().for_each(|id| memory.check(id));
     memory.count_holders();
 }
 
 #[test]
 fn random_histories_lose_no_page() {
-    let plain = geometry(Aging::After(256), 2000, 4);
+    let plain = geometry(KvRequantize::After(256), 2000, 4);
     let kinds = [
         plain,
         Geometry { max_pages: Some(90), ..plain },
-        Geometry { max_pages: Some(90), ..geometry(Aging::Pressure, 2000, 4) },
-        Geometry { max_pages: Some(70), ..geometry(Aging::After(700), 2000, 5) },
+        Geometry { max_pages: Some(90), ..geometry(KvRequantize::Pressure, 2000, 4) },
+        Geometry { max_pages: Some(70), ..geometry(KvRequantize::After(700), 2000, 5) },
     ];
     for (seed, geometry) in kinds.into_iter().enumerate() {
         let mut state = 777 + seed as u64;
@@ -282,7 +297,7 @@ fn random_histories_lose_no_page() {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) as usize % n
         };
-        let mut memory = Memory::new(geometry);
+        let mut memory = PagedMemory::new(geometry);
         let mut live: Vec<SequenceId> = Vec::new();
         for _ in 0..1500 {
             let action = draw(12);
@@ -304,9 +319,9 @@ fn random_histories_lose_no_page() {
                     let n = draw(n_held + 5);
                     let reach = memory.cache.reach(id, n).unwrap();
                     assert_eq!(memory.cache.truncate(id, n).unwrap(), reach);
-                    assert!(reach <= n && (n - reach.min(n) < STRETCH || n > n_held));
+                    assert!(reach <= n && (n - reach.min(n) < CHECKPOINT_CHUNK_TOKENS || n > n_held));
                 }
-                5 => _ = memory.age_one(),
+                5 => _ = memory.requantize_one(),
                 _ => {
                     let n = 1 + draw(300);
                     let n = n.min(2000 - n_held);

@@ -1,10 +1,11 @@
 //! One batch on its way: what of each chunk has run, and where its logits stand among all that are wanted.
 
-use super::{Chunk, MAX_BATCH_SEQUENCES, Wanted};
+use super::{Chunk, LogitsSelection, MAX_BATCH_SEQUENCES};
 use crate::error::Result;
-use crate::kv::cache::{KvCache, SequenceId};
+use crate::kv::cache::KvCache;
+use crate::kv::sequence_id::SequenceId;
 
-pub(super) struct Pass<'a> {
+pub(super) struct BatchProgress<'a> {
     pub batch: &'a [Chunk<'a>],
     /// tokens that the sequences held before
     pub n_before: [usize; MAX_BATCH_SEQUENCES],
@@ -18,7 +19,7 @@ pub(super) struct Pass<'a> {
     pub is_gathered: bool,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> BatchProgress<'a> {
     pub fn of(batch: &'a [Chunk<'a>], cache: &KvCache) -> Result<Self> {
         let zeros = [0; MAX_BATCH_SEQUENCES];
         let (n_before, n_taken, first_row) = (zeros, zeros, zeros);
@@ -55,17 +56,17 @@ impl<'a> Pass<'a> {
     }
 
     /// The sequences of a replica, and what they held before.
-    pub fn at(&self, home: usize, cache: &KvCache) -> Vec<(SequenceId, usize)> {
+    pub fn at(&self, replica: usize, cache: &KvCache) -> Vec<(SequenceId, usize)> {
         let all = self.batch.iter().map(|chunk| chunk.seq).zip(self.n_before);
-        all.filter(|(seq, _)| cache.home(*seq).is_ok_and(|at| at == home)).collect()
+        all.filter(|(seq, _)| cache.replica_of(*seq).is_ok_and(|at| at == replica)).collect()
     }
 }
 
 fn n_wanted(chunk: &Chunk<'_>) -> usize {
     match chunk.logits {
-        Wanted::None => 0,
-        Wanted::Last => chunk.tokens.len().min(1),
-        Wanted::Tail(n) => n.min(chunk.tokens.len()),
-        Wanted::All => chunk.tokens.len(),
+        LogitsSelection::None => 0,
+        LogitsSelection::Last => chunk.tokens.len().min(1),
+        LogitsSelection::Tail(n) => n.min(chunk.tokens.len()),
+        LogitsSelection::All => chunk.tokens.len(),
     }
 }

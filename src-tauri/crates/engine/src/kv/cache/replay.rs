@@ -3,48 +3,48 @@
 //! with what had aged ageing where it did. What layers that keep everything share stays shared; of windows and states
 //! each sequence has its own afterwards, for which there is always room.
 
-use super::super::aging::{Aged, LEAST_EXACT};
-use super::super::snapshot::STRETCH;
-use super::{Copies, KvCache, Sequence, SequenceId, Turning, room, unknown};
+use super::super::CHECKPOINT_CHUNK_TOKENS;
+use super::super::requantize::{MIN_EXACT_TOKENS, Requantized};
+use super::{CopyOnWrite, KvCache, PageRequantization, Sequence, SequenceId, kv_budget, unknown};
 use crate::TokenId;
 use crate::error::Result;
 
 /// Positions that a sequence could go back to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lost {
+pub(super) struct LostPositions {
     /// in order
     kept: Vec<usize>,
     mark: Option<usize>,
     /// its windows let go of nothing
-    is_held: bool,
+    is_pinned: bool,
 }
 
 /// A sequence that is being read again.
 #[derive(Debug)]
-pub struct Again {
+pub struct Replay {
     pub tokens: Vec<TokenId>,
-    aged: Aged,
-    lost: Lost,
+    aged: Requantized,
+    lost: LostPositions,
 }
 
 /// What of a sequence is to be read next, and what is to be done before.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Next {
+pub struct ReplayStep {
     /// tokens from where the sequence is
     pub n: usize,
-    pub turning: Turning,
-    pub copies: Copies,
+    pub turning: PageRequantization,
+    pub copies: CopyOnWrite,
 }
 
-impl Lost {
+impl LostPositions {
     /// Goes back to `n`.
     pub(super) fn truncate(&mut self, n: usize) {
         self.kept.retain(|&position| position <= n);
         self.mark = self.mark.filter(|&position| position <= n);
     }
 
-    pub(super) fn set_held(&mut self, is_held: bool) {
-        self.is_held = is_held;
+    pub(super) fn set_pinned(&mut self, is_pinned: bool) {
+        self.is_pinned = is_pinned;
     }
 
     pub(super) fn set_mark(&mut self, mark: Option<usize>) {
@@ -52,25 +52,25 @@ impl Lost {
     }
 
     /// Of a fork: marks are not shared.
-    pub(super) fn of_twin(&self) -> Self {
-        Self { mark: None, is_held: false, ..self.clone() }
+    pub(super) fn for_fork(&self) -> Self {
+        Self { mark: None, is_pinned: false, ..self.clone() }
     }
 }
 
 impl KvCache {
-    /// Nothing stands any more in any page or slot of the replica `home`. The sequences of `back_to` drop tokens beyond
+    /// Nothing stands any more in any page or slot of the replica `replica`. The sequences of `back_to` drop tokens beyond
     /// so many.
-    pub fn lose(&mut self, home: usize, back_to: &[(SequenceId, usize)]) {
+    pub fn mark_lost(&mut self, replica: usize, back_to: &[(SequenceId, usize)]) {
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
-        for (id, sequence) in sequences.iter_mut().filter(|(_, sequence)| sequence.home == home) {
+        for (id, sequence) in sequences.iter_mut().filter(|(_, sequence)| sequence.replica == replica) {
             let to = back_to.iter().find(|(other, _)| other == id).map(|(_, n)| *n);
             let n = to.unwrap_or(usize::MAX).min(sequence.tokens.len());
             let mut lost = sequence.lost.take().unwrap_or_default();
-            lost.kept.extend(sequence.kept.iter().map(|kept| kept.position));
+            lost.kept.extend(sequence.rewind_points.iter().map(|kept| kept.position));
             lost.mark = sequence.mark.map_or(lost.mark, |mark| Some(mark.position));
-            lost.is_held |= sequence.held_from.take().is_some();
+            lost.is_pinned |= sequence.pinned_from.take().is_some();
             lost.truncate(n);
-            sequence.kept.drain(..).for_each(|mut kept| kept.let_go(window_pages, states));
+            sequence.rewind_points.drain(..).for_each(|mut kept| kept.release(window_pages, states));
             sequence.mark.take().into_iter().for_each(|mark| states.release(mark.slot));
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
             sequence.window.clear(window_pages);
@@ -91,7 +91,7 @@ impl KvCache {
     }
 
     /// The sequence begins anew, at what of it others have read already. None: it isn't lost.
-    pub fn begin_again(&mut self, id: SequenceId) -> Result<Option<Again>> {
+    pub fn begin_replay(&mut self, id: SequenceId) -> Result<Option<Replay>> {
         let n_there = self.n_there(self.get(id)?);
         let Self { sequences, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -101,7 +101,7 @@ impl KvCache {
         if !aged.is_exact() {
             sequence.pages.clear(pages);
         }
-        Ok(Some(Again { tokens, aged, lost }))
+        Ok(Some(Replay { tokens, aged, lost }))
     }
 
     /// Tokens at the beginning whose pages another sequence holds that is there: only of layers that keep everything.
@@ -109,7 +109,7 @@ impl KvCache {
         if self.geometry.window.is_some() || self.geometry.recurrent || !sequence.aged.is_exact() {
             return 0;
         }
-        let is_there = |other: &&Sequence| other.lost.is_none() && other.home == sequence.home;
+        let is_there = |other: &&Sequence| other.lost.is_none() && other.replica == sequence.replica;
         let others = self.sequences.values().filter(is_there).filter(|other| other.aged.is_exact());
         let n_same = |other: &Sequence| {
             let both = sequence.pages.table().iter().zip(other.pages.table());
@@ -122,48 +122,58 @@ impl KvCache {
 
     /// Room for what is read next of it, at most `most` tokens. None: all of it is there. Error `kv.memory_full`: what
     /// had aged was shared, and there is no room for it exactly.
-    pub fn next_again(&mut self, id: SequenceId, again: &Again, most: usize) -> Result<Option<Next>> {
+    pub fn next_replay_step(
+        &mut self,
+        id: SequenceId,
+        again: &Replay,
+        most: usize,
+    ) -> Result<Option<ReplayStep>> {
         let n_held = self.get(id)?.tokens.len();
-        let seen = again.aged.seen.iter();
-        let n_aged = seen.clone().rfind(|seen| seen.from as usize <= n_held).map_or(0, |seen| seen.n_aged);
-        let ages_at = seen.map(|seen| seen.from as usize);
-        let stops = again.lost.kept.iter().copied().chain(again.lost.mark).chain(ages_at);
+        let seen = again.aged.views.iter();
+        let n_requantized =
+            seen.clone().rfind(|seen| seen.from as usize <= n_held).map_or(0, |seen| seen.n_requantized);
+        let requantizes_at = seen.map(|seen| seen.from as usize);
+        let stops = again.lost.kept.iter().copied().chain(again.lost.mark).chain(requantizes_at);
         let stop = stops.filter(|&stop| stop > n_held).min().unwrap_or(usize::MAX);
         let n = again.tokens.len().min(stop).min(n_held + most) - n_held;
         if n == 0 {
-            let turning = self.age_again(id, again.aged.n)?;
-            return Ok((turning != Turning::default()).then(|| Next { turning, ..Next::default() }));
+            let turning = self.requantize_replay(id, again.aged.n_chunks)?;
+            return Ok((turning != PageRequantization::default())
+                .then(|| ReplayStep { turning, ..ReplayStep::default() }));
         }
-        let mut turning = self.age_again(id, n_aged as usize)?;
+        let mut turning = self.requantize_replay(id, n_requantized as usize)?;
         // what aged under pressure aged later than tokens saw it: where both don't fit, it does so now
         while self.geometry.pages_for(n_held + n).saturating_sub(self.get(id)?.pages.end())
             > self.n_free_pages()
         {
-            let n_aged = self.get(id)?.aged.n + 1;
-            if n_aged > again.aged.n || n_aged * STRETCH + LEAST_EXACT > n_held {
-                return Err(room::memory_full());
+            let n_requantized = self.get(id)?.aged.n_chunks + 1;
+            if n_requantized > again.aged.n_chunks
+                || n_requantized * CHECKPOINT_CHUNK_TOKENS + MIN_EXACT_TOKENS > n_held
+            {
+                return Err(kv_budget::memory_full());
             }
-            let more = self.age_again(id, n_aged)?;
-            turning.to_fill.extend(more.to_fill);
+            let more = self.requantize_replay(id, n_requantized)?;
+            turning.to_requantize.extend(more.to_requantize);
         }
-        let copies = self.reserve_again(id, n)?;
-        Ok(Some(Next { n, turning, copies }))
+        let copies = self.reserve_replay(id, n)?;
+        Ok(Some(ReplayStep { n, turning, copies }))
     }
 
     /// The first `n` stretches are aged from here on.
-    fn age_again(&mut self, id: SequenceId, n: usize) -> Result<Turning> {
-        let n_before = self.get(id)?.aged.n;
+    fn requantize_replay(&mut self, id: SequenceId, n: usize) -> Result<PageRequantization> {
+        let n_before = self.get(id)?.aged.n_chunks;
         if n <= n_before {
-            return Ok(Turning::default());
+            return Ok(PageRequantization::default());
         }
-        if self.geometry.pages_for((n - n_before) * STRETCH) > self.pages.n_aged_free() {
-            return Err(room::memory_full());
+        if self.geometry.pages_for((n - n_before) * CHECKPOINT_CHUNK_TOKENS) > self.pages.n_requantized_free()
+        {
+            return Err(kv_budget::memory_full());
         }
-        self.age_to(id, n)
+        self.requantize_to(id, n)
     }
 
     /// As `reserve`, where pages of layers that keep everything are written where they are.
-    fn reserve_again(&mut self, id: SequenceId, n: usize) -> Result<Copies> {
+    fn reserve_replay(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
         let Self { sequences, geometry, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let (n_held, n_pages) = (sequence.tokens.len(), sequence.pages.end());
@@ -172,11 +182,11 @@ impl KvCache {
     }
 
     /// What was read is there; where the sequence could go back to, it can again.
-    pub fn commit_again(&mut self, id: SequenceId, again: &Again, n: usize) -> Result<()> {
+    pub fn commit_replay(&mut self, id: SequenceId, again: &Replay, n: usize) -> Result<()> {
         let n_held = self.get(id)?.tokens.len();
         self.commit(id, &again.tokens[n_held..n_held + n])?;
         if again.lost.kept.contains(&(n_held + n)) {
-            self.keep(id)?;
+            self.save_rewind_point(id)?;
         }
         if again.lost.mark == Some(n_held + n) {
             // without a mark more is computed, no more
@@ -186,15 +196,15 @@ impl KvCache {
     }
 
     /// All of it is there.
-    pub fn end_again(&mut self, id: SequenceId, again: &Again) -> Result<()> {
-        if again.lost.is_held {
-            self.hold(id)?;
+    pub fn finish_replay(&mut self, id: SequenceId, again: &Replay) -> Result<()> {
+        if again.lost.is_pinned {
+            self.pin_window(id)?;
         }
         Ok(())
     }
 
     /// It was read in part only: it is lost as before.
-    pub fn give_back(&mut self, id: SequenceId, again: Again) {
+    pub fn abort_replay(&mut self, id: SequenceId, again: Replay) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
         let n = again.tokens.len();
         (sequence.tokens, sequence.aged, sequence.lost) = (again.tokens, again.aged, Some(again.lost));
@@ -203,6 +213,9 @@ impl KvCache {
         sequence.window.clear(&mut self.window_pages);
         sequence.state.take().into_iter().for_each(|slot| self.states.release(slot));
         sequence.mark.take().into_iter().for_each(|mark| self.states.release(mark.slot));
-        sequence.kept.drain(..).for_each(|mut kept| kept.let_go(&mut self.window_pages, &mut self.states));
+        sequence
+            .rewind_points
+            .drain(..)
+            .for_each(|mut kept| kept.release(&mut self.window_pages, &mut self.states));
     }
 }

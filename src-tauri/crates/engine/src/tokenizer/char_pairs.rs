@@ -6,15 +6,15 @@ use std::hash::BuildHasherDefault;
 
 use super::added::AddedTokens;
 use super::pair_hash::PairHasher;
-use super::vocab::{Kind, Vocab};
+use super::vocab::{TokenKind, Vocab};
 
 /// All pairs of a vocabulary.
 #[derive(Debug)]
-pub struct Neighbours {
+pub struct CharPairs {
     pairs: HashSet<(u32, u32), BuildHasherDefault<PairHasher>>,
 }
 
-impl Neighbours {
+impl CharPairs {
     pub fn new(vocab: &Vocab, added: &AddedTokens) -> Self {
         let mut pairs = HashSet::default();
         let mut add = |text: &str| {
@@ -22,7 +22,8 @@ impl Neighbours {
             pairs.extend(spaced.clone().zip(spaced.skip(1)).map(|(a, b)| (u32::from(a), u32::from(b))));
         };
         for (_, text, kind) in vocab.ids() {
-            if let (Kind::Normal | Kind::UserDefined, Ok(text)) = (kind, std::str::from_utf8(text)) {
+            if let (TokenKind::Normal | TokenKind::UserDefined, Ok(text)) = (kind, std::str::from_utf8(text))
+            {
                 add(text);
             }
         }

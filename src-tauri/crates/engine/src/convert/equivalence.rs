@@ -4,7 +4,7 @@
 use kernels::RopeStyle;
 use weights::WeightFile;
 
-use super::Source;
+use super::ConversionSource;
 use super::quantize::RowOrder;
 use crate::arch;
 use crate::error::{EngineError, Result};
@@ -12,7 +12,7 @@ use crate::spec::{ModelSpec, Norm, Role, Rope, Rotary};
 
 /// Frequencies worked out along two ways differ by rounding.
 const FREQUENCY_TOLERANCE: f32 = 1e-5;
-/// Pairs that turn no faster don't turn: a GGUF divides their frequency by 1e30.
+/// MetadataPairs that turn no faster don't turn: a GGUF divides their frequency by 1e30.
 const STANDSTILL: f32 = 1e-20;
 
 /// In which order a GGUF has a tensor's rows: where its layers turn neighbouring pairs and those of safetensors turn
@@ -75,7 +75,7 @@ fn norms(spec: &mut ModelSpec) -> Vec<&mut Norm> {
 }
 
 /// Reads the outline as any reader would and returns what it found. Error `convert.family`: it is not the same model.
-pub(super) fn check(source: &Source<'_>, outline: Result<WeightFile>) -> Result<ModelSpec> {
+pub(super) fn check(source: &ConversionSource<'_>, outline: Result<WeightFile>) -> Result<ModelSpec> {
     let name = source.family.gguf_name();
     let refused = |why: String| {
         EngineError::new(

@@ -8,28 +8,28 @@ use std::time::Duration;
 use crate::error::EngineError;
 
 /// A second failure within so long of the one before is one too many.
-pub const AGAIN_WITHIN: Duration = Duration::from_secs(10 * 60);
+pub const FAILURE_WINDOW: Duration = Duration::from_secs(10 * 60);
 
 /// Shared by all models of a session. The default has no clock: there any second failure of a model is one too many.
 #[derive(Clone, Default)]
-pub struct CardHealth(Option<Arc<Session>>);
+pub struct GpuHealth(Option<Arc<GpuSession>>);
 
-struct Session {
+struct GpuSession {
     /// time since some fixed moment
     now: Box<dyn Fn() -> Duration + Send + Sync>,
-    seen: Mutex<Seen>,
+    seen: Mutex<FailureLog>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct FailureLog {
     last: Option<Duration>,
     is_given_up: bool,
 }
 
-impl CardHealth {
+impl GpuHealth {
     /// For one session, by a clock that never goes back.
     pub fn by(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(Session { now: Box::new(now), seen: Mutex::default() })))
+        Self(Some(Arc::new(GpuSession { now: Box::new(now), seen: Mutex::default() })))
     }
 
     /// This session's; without one, a model's own.
@@ -45,7 +45,7 @@ impl CardHealth {
         let Some(session) = &self.0 else { return true };
         let (now, mut seen) = ((session.now)(), session.seen());
         let before = seen.last.replace(now);
-        seen.is_given_up |= before.is_some_and(|before| now.saturating_sub(before) < AGAIN_WITHIN);
+        seen.is_given_up |= before.is_some_and(|before| now.saturating_sub(before) < FAILURE_WINDOW);
         seen.is_given_up
     }
 
@@ -54,7 +54,7 @@ impl CardHealth {
         let is_given_up = self.0.as_ref().is_some_and(|session| session.seen().is_given_up);
         is_given_up.then(|| {
             EngineError::new(
-                GIVEN_UP,
+                GPU_GIVEN_UP,
                 "the graphics card failed twice within ten minutes and is left alone until Inglenook starts again",
                 "A newer driver may help.",
             )
@@ -63,22 +63,22 @@ impl CardHealth {
 }
 
 /// Code of the error for a card that is not tried any more.
-pub const GIVEN_UP: &str = "kernels.gpu_given_up";
+pub const GPU_GIVEN_UP: &str = "kernels.gpu_given_up";
 
-impl Session {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+impl GpuSession {
+    fn seen(&self) -> MutexGuard<'_, FailureLog> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for CardHealth {
+impl fmt::Debug for GpuHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CardHealth {{ is_given_up: {} }}", self.given_up().is_some())
+        write!(f, "GpuHealth {{ is_given_up: {} }}", self.given_up().is_some())
     }
 }
 
 /// The same session.
-impl PartialEq for CardHealth {
+impl PartialEq for GpuHealth {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
@@ -88,7 +88,7 @@ impl PartialEq for CardHealth {
     }
 }
 
-impl Eq for CardHealth {}
+impl Eq for GpuHealth {}
 
 #[cfg(test)]
 mod tests {
@@ -100,17 +100,17 @@ mod tests {
     fn the_second_failure_within_ten_minutes_is_one_too_many() {
         let seconds = Arc::new(AtomicU64::new(100));
         let clock = seconds.clone();
-        let health = CardHealth::by(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
+        let health = GpuHealth::by(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
         let mut fails_at = |s: u64| {
             seconds.store(s, Ordering::Relaxed);
             health.clone().failed()
         };
         assert_eq!([100, 700, 1_300, 1_899].map(&mut fails_at), [false, false, false, true]);
         assert!(fails_at(100_000), "once given up, it stays so");
-        assert_eq!(health.given_up().map(|error| error.code()), Some(GIVEN_UP));
+        assert_eq!(health.given_up().map(|error| error.code()), Some(GPU_GIVEN_UP));
         assert!(health.or_own() == health);
-        let own = CardHealth::default().or_own();
+        let own = GpuHealth::default().or_own();
         assert_eq!((own.failed(), own.given_up(), own.failed()), (false, None, true));
-        assert_eq!(CardHealth::default().given_up(), None);
+        assert_eq!(GpuHealth::default().given_up(), None);
     }
 }
