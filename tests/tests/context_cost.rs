@@ -8,6 +8,7 @@ use engine::kv::requantize::KvRequantize;
 use engine::{
     Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, Request, Sampling, TokenId, generate,
 };
+use test_support::{Missing, skip_part};
 use weights::WeightFile;
 
 fn load(
@@ -139,5 +140,7 @@ fn smaller_contexts_cost_what_is_said() {
     let stories = inglenook_tests::reference_dir().join("real/stories260K/stories260K-f32.gguf");
     if stories.exists() || !inglenook_tests::reference_is_small() {
         check("stories260K", &stories, 1, 512, false);
+    } else {
+        skip_part!(Missing::Reference, "the small set has no stories260K");
     }
 }
