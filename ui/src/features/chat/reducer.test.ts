@@ -28,7 +28,7 @@ function run(batches: TurnEvent[][], nowMs = 5) {
   return { turn, gap };
 }
 
-describe('fold', () => {
+describe('reduce', () => {
   const whole = run([EVENTS]).turn;
 
   it('tells the whole story', () => {

@@ -4,7 +4,7 @@
  */
 import type {
   ErrorInfo,
-  FoldInfo,
+  CompactionInfo,
   ToolCall,
   TurnEvent,
   TurnEventKind,
@@ -34,7 +34,7 @@ export interface LiveTurn {
   readonly done: number;
   readonly total: number;
   /** Compaction that was made for this turn. */
-  readonly compaction: FoldInfo | null;
+  readonly compaction: CompactionInfo | null;
   /** Tokens generated so far. */
   readonly generated: number;
   readonly text: string;
@@ -99,7 +99,7 @@ function changeFor(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<
     case 'compacting':
       return { phase: 'compacting', total: kind.messages };
     case 'compacted':
-      return { compaction: kind.fold };
+      return { compaction: kind.compaction };
     case 'reasoning':
       return {
         phase: 'reasoning',

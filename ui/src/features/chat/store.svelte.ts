@@ -18,7 +18,7 @@ export class ChatState {
   /** Options of the conversation: system prompt, sampling. Null while it loads. */
   options = $state.raw<api.ConversationOptions | null>(null);
   /** Strategy once the chat exceeds the context; null: the setting's. */
-  compression = $state.raw<api.FoldStrategy | null>(null);
+  compression = $state.raw<api.CompactionStrategy | null>(null);
   live = $state.raw<LiveTurn | null>(null);
   /** A temporary chat: its messages exist only in this page. */
   temporary = $state(false);
@@ -31,7 +31,7 @@ export class ChatState {
 
   /** Older messages are being compacted on the user's request. */
   compacting = $state(false);
-  #compaction = $state.raw<api.FoldInfo | null>(null);
+  #compaction = $state.raw<api.CompactionInfo | null>(null);
 
   /** Summary that replaces older messages for the model; null: none. */
   readonly compaction = $derived(this.live?.compaction ?? this.#compaction);
@@ -87,7 +87,10 @@ export class ChatState {
   }
 
   /** Sets the options after they were stored. */
-  setOptions(options: api.ConversationOptions | null, compression: api.FoldStrategy | null): void {
+  setOptions(
+    options: api.ConversationOptions | null,
+    compression: api.CompactionStrategy | null,
+  ): void {
     this.options = options;
     this.compression = compression;
   }
@@ -143,9 +146,12 @@ export class ChatState {
   readonly compact = (): Promise<void> => this.#changeCompaction('conversation_compact');
 
   /** Removes the compaction: the model sees all messages again. */
-  readonly undoCompaction = (): Promise<void> => this.#changeCompaction('conversation_unfold');
+  readonly undoCompaction = (): Promise<void> =>
+    this.#changeCompaction('conversation_undo_compaction');
 
-  async #changeCompaction(name: 'conversation_compact' | 'conversation_unfold'): Promise<void> {
+  async #changeCompaction(
+    name: 'conversation_compact' | 'conversation_undo_compaction',
+  ): Promise<void> {
     const { id } = this;
     if (id === null || this.compacting || this.answering) return;
     const { signal } = this.#watch;
@@ -235,7 +241,7 @@ export class ChatState {
   #display(conversation: api.Conversation): void {
     this.messages = conversation.messages;
     this.setOptions(conversation.options, conversation.compression);
-    this.#compaction = conversation.fold;
+    this.#compaction = conversation.compaction;
     this.#revision = conversation.summary.revision;
     const turn = conversation.summary.active_turn;
     const lastMessage = conversation.messages.at(-1);

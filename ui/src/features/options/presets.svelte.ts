@@ -1,11 +1,16 @@
 /** Presets, mirrored from the application, sorted by name. */
 import type { Backend } from '../../backend/backend';
-import type { AppEvent, ConversationOptions, FoldStrategy, Preset } from '../../backend/bindings';
+import type {
+  AppEvent,
+  ConversationOptions,
+  CompactionStrategy,
+  Preset,
+} from '../../backend/bindings';
 
 /** Options of one chat. */
 export interface ChatOptions {
   readonly options: ConversationOptions;
-  readonly compression: FoldStrategy | null;
+  readonly compression: CompactionStrategy | null;
 }
 
 export const EMPTY_OPTIONS: ChatOptions = {
