@@ -11,6 +11,8 @@ import * as temporary from './temporary-chat';
 import { withLive } from './turn-overlay';
 import { watchedTurnOf, watchToEnd, type ChatHooks } from './watch-turn';
 
+type CompactionCall = 'conversation_compact' | 'conversation_undo_compaction';
+
 export class ChatState {
   /** Null for a chat without messages. */
   id = $state<string | null>(null);
@@ -87,18 +89,15 @@ export class ChatState {
   }
 
   /** Sets the options after they were stored. */
-  setOptions(
-    options: api.ConversationOptions | null,
-    compression: api.CompactionStrategy | null,
-  ): void {
+  setOptions(options: ChatState['options'], compression: ChatState['compression']): void {
     this.options = options;
     this.compression = compression;
   }
 
   /** Sends a message. Returns false if it was refused: the draft must be kept. */
   async send(text: string, model: string | null, extra: SendExtras = {}): Promise<boolean> {
-    const { files = [], ...own } = extra;
-    this.#temporaryOptions = own.options ?? null;
+    const { files = [], options = null } = extra;
+    this.#temporaryOptions = options;
     if (this.temporary) return this.#ask({ before: this.shown, question: text, files }, model);
     return this.#startTurn(() => sendMessage(this.#backend, this.id, { text, model, ...extra }));
   }
@@ -143,22 +142,19 @@ export class ChatState {
     work.then(() => this.#refetch(this.#watch.signal));
 
   /** Compacts older messages now. */
-  readonly compact = (): Promise<void> => this.#changeCompaction('conversation_compact');
+  readonly compact = (): Promise<void> => this.#setCompaction('conversation_compact');
 
   /** Removes the compaction: the model sees all messages again. */
-  readonly undoCompaction = (): Promise<void> =>
-    this.#changeCompaction('conversation_undo_compaction');
+  readonly uncompact = (): Promise<void> => this.#setCompaction('conversation_undo_compaction');
 
-  async #changeCompaction(
-    name: 'conversation_compact' | 'conversation_undo_compaction',
-  ): Promise<void> {
+  async #setCompaction(call: CompactionCall): Promise<void> {
     const { id } = this;
     if (id === null || this.compacting || this.answering) return;
     const { signal } = this.#watch;
     this.compacting = true;
     this.error = null;
     await this.#try(signal, async () => {
-      await this.#backend.call(name, { id });
+      await this.#backend.call(call, { id });
       // The last turn's compaction is out of date.
       if (!signal.aborted && this.live && isOver(this.live)) this.live = null;
       await this.#refetch(signal);
@@ -188,8 +184,8 @@ export class ChatState {
     if (this.sending || this.opening || this.#isWriting) return;
     // Another window or the terminal changed the conversation.
     const { active_turn: turn, revision } = event.conversation;
-    const news = turn === null ? revision !== this.#revision : turn !== this.#followedTurn;
-    if (news) void this.#refetch(this.#watch.signal);
+    const isNews = turn === null ? revision !== this.#revision : turn !== this.#followedTurn;
+    if (isNews) void this.#refetch(this.#watch.signal);
   }
 
   /** In a temporary chat, replaces everything after `before` with a question and its answer. */
@@ -267,10 +263,7 @@ export class ChatState {
     this.reconnecting = false;
     await this.#refetch(signal);
     if (signal.aborted || !this.live) return;
-    if (!isOver(this.live)) {
-      this.live = null;
-      return;
-    }
+    if (!isOver(this.live)) return void (this.live = null);
     if (this.temporary) this.#answerCalls();
     // Tool results belong to the same answer.
     const awaitsTools = this.temporary && temporary.endsInToolCalls(this.live);
