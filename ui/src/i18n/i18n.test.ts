@@ -56,7 +56,7 @@ const holesOf = (message: Message): string[] =>
       formsOf(message).flatMap((it) => [...it.matchAll(/\{(\w+)\}/g)].map((m) => m[1] ?? '')),
     ),
   ].sort();
-/** `room.message` and the message itself. */
+/** `module.message` and the message itself. */
 const all = (messages: Messages): [string, Message][] =>
   Object.entries(messages).flatMap(([room, of]) =>
     Object.entries(of as Record<string, Message>).map(([name, message]): [string, Message] => [

@@ -1,4 +1,4 @@
-/** Code highlighting. Loaded with the first code block that is shown, not with the page. */
+/** Code highlighting. Loaded with the first code block, not with the page. */
 import hljs from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/c';

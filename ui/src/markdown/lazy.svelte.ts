@@ -1,4 +1,4 @@
-/** What is fetched with the first text that needs it: colours for code, formulas. */
+/** Modules loaded on first use: code highlighting and formulas. */
 import { setTypeset } from './math';
 import { setHighlight, type Highlight } from './render';
 

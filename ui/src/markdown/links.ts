@@ -1,4 +1,4 @@
-/** Addresses that a model wrote: which may be offered to the user, and how they are named. */
+/** Links in model output: which addresses are allowed, and how they are displayed. */
 
 const PROTOCOLS = new Set(['http:', 'https:', 'mailto:']);
 

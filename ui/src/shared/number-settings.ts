@@ -1,4 +1,4 @@
-/** Settings of numbers as fields that may stay empty. */
+/** Numeric settings as optional fields. */
 import type { SettingRow } from '../backend/bindings';
 import { localizeSetting } from '../i18n';
 
@@ -8,11 +8,11 @@ export interface NumberSetting<K extends string> {
   readonly min: number;
   readonly max: number;
   readonly step: number;
-  /** What holds where nothing is said. */
+  /** Placeholder: the value that applies if the field is empty. */
   readonly otherwise: string;
 }
 
-/** Each has a row among the settings: its name, its range, what holds where nothing is said. */
+/** Builds fields from the rows of settings: label, range and default. */
 export function numberSettings<K extends string>(
   keys: readonly K[],
   find: (key: string) => SettingRow | undefined,

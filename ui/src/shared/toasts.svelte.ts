@@ -1,4 +1,4 @@
-/** Short notes at the window's edge that go by themselves. */
+/** Toasts: short messages that disappear by themselves. */
 import type { ButtonAction } from './button-action';
 
 export interface Toast {
@@ -9,7 +9,7 @@ export interface Toast {
 }
 
 const SHOWN_MS = 10_000;
-/** More than this at once is noise; the oldest goes. */
+/** More at once is noise; the oldest is dropped. */
 const MAX_TOASTS = 4;
 
 export class Toasts {
