@@ -1,4 +1,4 @@
-//! What a graphics card costs besides computing: its checks at first use, and telling it a token. Of a model with the
+//! What a graphics card costs besides computing: its checks at first use, and with_progress it a token. Of a model with the
 //! layers of a published 1B model, narrow, so that hardly anything is computed.
 //!
 //! cargo run --release -p kernels --example card -- [dtype] [card]
@@ -11,13 +11,19 @@ use std::time::Duration;
 
 use common::{SMALL, Shape, tokens};
 use io::Clock;
-use kernels::backends::{Card, Check};
+use kernels::backends::{GpuSelector, VerificationScope};
 use kernels::gpu::{Device, Gpu, Uses};
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 16, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 1, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 16,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 64,
+    max_outputs: 1,
+    n_states: 0,
+};
 
 /// Tokens that are told one after another.
 const N_TOKENS: usize = 200;
@@ -30,16 +36,16 @@ fn milliseconds(time: Duration) -> f64 {
 fn prepare(device: &Arc<Device>, graph: &Arc<Graph>, clock: &dyn Clock) -> Duration {
     let start = clock.monotonic();
     Gpu::new(device.clone())
-        .prepare(graph, DeviceId(0), CAPACITY, Retain::Needed)
+        .prepare(graph, DeviceId(0), CAPACITY, ValueLifetime::Needed)
         .expect("a card that computes rightly");
     clock.monotonic() - start
 }
 
 /// With nothing known; the same once its kernels are compiled; and with all of it known.
 fn checks(graph: &Arc<Graph>, card: &Card, clock: &dyn Clock) -> Arc<Device> {
-    let known = Notebook::default();
+    let known = GpuCache::default();
     let start = clock.monotonic();
-    let device = Device::open_with(card, Uses::default(), &known, Check::All).expect("a card");
+    let device = Device::open_with(card, Uses::default(), &known, VerificationScope::All).expect("a card");
     println!("{}, opened in {:.1} ms", device.info().name, milliseconds(clock.monotonic() - start));
     let first = prepare(&device, graph, clock);
     let passed = known.of(&device.info().key()).right;
@@ -54,14 +60,14 @@ fn checks(graph: &Arc<Graph>, card: &Card, clock: &dyn Clock) -> Arc<Device> {
     device
 }
 
-/// Least and median time that telling a token takes.
-fn telling(graph: &Arc<Graph>, device: Arc<Device>, returned: Returned) {
+/// Least and median time that with_progress a token takes.
+fn with_progress(graph: &Arc<Graph>, device: Arc<Device>, returned: OutputSelection) {
     let mut executor = Executor::new(Graph::clone(graph), vec![Box::new(Gpu::new(device))], CAPACITY)
         .expect("memory for a narrow model");
-    executor.bring_back(returned);
+    executor.select_output(returned);
     let clock = io::RealClock::new();
     let now: Now = Arc::new(move || clock.monotonic());
-    executor.measure_by(Some(&now));
+    executor.measure_submissions(Some(&now));
     let text = tokens(N_TOKENS, SMALL.n_vocab, 1);
     let pages: Vec<u32> = (0..CAPACITY.n_pages as u32).collect();
     let (mut times, mut n_kernels) = (Vec::new(), 0);
@@ -91,11 +97,11 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let name = arguments.first().map_or("Q4_K", String::as_str);
     let dtype = DType::from_name(name).expect("a block format");
-    let card = Card::parse(arguments.get(1).map_or("", String::as_str));
+    let card = GpuSelector::parse(arguments.get(1).map_or("", String::as_str));
     let shape = Shape { dtype, kv: KvDType::F16, n_layers: 16, ..SMALL };
     let graph = Arc::new(common::model(shape, 1));
     let device = checks(&graph, &card, &io::RealClock::new());
-    for returned in [Returned::Rows, Returned::Likeliest(40)] {
-        telling(&graph, device.clone(), returned);
+    for returned in [OutputSelection::Rows, OutputSelection::TopK(40)] {
+        with_progress(&graph, device.clone(), returned);
     }
 }

@@ -1,11 +1,14 @@
-//! What one step computes: rows, and where their sequences' pages and states lie.
+//! The input of one run: tokens, positions, and where their sequences' pages and states lie.
 
-use super::Capacity;
-use super::states::SlotUses;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{Graph, PAGE_LEN, Retention, Rows};
 
-/// One step's work: rows in any mixture of sequences, prefill and decode.
+mod state_slots;
+
+pub(crate) use state_slots::StateSlots;
+
+/// Rows of one run, in any mixture of sequences, prefill and decode.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// (rows) token ids
@@ -14,24 +17,25 @@ pub struct Batch<'a> {
     pub positions: &'a [u32],
     /// (rows) index into `page_tables`
     pub sequence: &'a [u32],
-    /// for each sequence its pages in order of position, of the layers that keep everything; covers the row's position
+    /// per sequence, its pages in order of position, for layers that retain all positions; covers the row's position
     pub page_tables: &'a [&'a [u32]],
-    /// the same of the layers with a window, with `NO_PAGE` where no row's window reaches; empty where the graph has
-    /// no such layer
+    /// As `page_tables`, for layers with a sliding window, with `NO_PAGE` where no row's window reaches. Empty if the
+    /// graph has no such layer.
     pub window_tables: &'a [&'a [u32]],
-    /// for each sequence the slot of its recurrent state, which the batch advances; empty where the graph has none.
-    /// A row at position 0 begins with a state of zeros; rows of a sequence stand in order of position.
+    /// Per sequence, the slot of its recurrent state, which the batch advances; empty if the graph has none.
+    /// A row at position 0 starts from a zero state; rows of a sequence must be in order of position.
     pub states: &'a [u32],
-    /// strictly increasing rows whose logits are wanted; may be empty
+    /// rows whose logits are computed, strictly increasing; may be empty
     pub outputs: &'a [u32],
 }
 
 impl Batch<'_> {
+    /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.tokens.len()
     }
 
-    /// How many rows a value of that kind has in this batch.
+    /// Number of rows that a value of this kind has in the batch.
     pub fn rows(&self, rows: Rows) -> usize {
         match rows {
             Rows::Tokens => self.tokens.len(),
@@ -39,7 +43,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The pages that a row's sequence has for layers of that kind.
+    /// The page table of a row's sequence, for layers with this retention.
     pub fn table(&self, retention: Retention, row: usize) -> &[u32] {
         let tables = match retention {
             Retention::All => self.page_tables,
@@ -48,13 +52,13 @@ impl Batch<'_> {
         tables[self.sequence[row] as usize]
     }
 
-    /// The page and the slot in it where a row's token lives, in layers of that kind.
+    /// The page, and the position within it, where a row's key and value are stored.
     pub fn slot(&self, retention: Retention, row: usize) -> (u32, usize) {
         let position = self.positions[row] as usize;
         (self.table(retention, row)[position / PAGE_LEN], position % PAGE_LEN)
     }
 
-    /// For each row, how many positions its sequence has after the batch. (rows)
+    /// (rows) length of each row's sequence after the batch.
     pub fn ends(&self) -> Vec<usize> {
         let mut of_sequences = vec![0; self.page_tables.len()];
         for (position, sequence) in self.positions.iter().zip(self.sequence) {
@@ -69,11 +73,12 @@ impl Batch<'_> {
         self.states[self.sequence[row] as usize]
     }
 
-    pub(super) fn check(
+    /// Checks the batch against graph and capacity. Errors: anything that would read or write out of bounds.
+    pub(crate) fn check(
         &self,
         graph: &Graph,
         capacity: &Capacity,
-        slots: &mut SlotUses,
+        slots: &mut StateSlots,
     ) -> Result<(), KernelError> {
         let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
         let n = self.tokens.len();
@@ -98,7 +103,7 @@ impl Batch<'_> {
             let Some(page) = table.get(last_page) else {
                 return fail("position", self.positions[row] as usize, table.len() * PAGE_LEN);
             };
-            // what has aged is read only
+            // requantized pages are read-only
             if *page as usize >= capacity.n_pages {
                 return fail("page to write", *page as usize, capacity.n_pages);
             }
@@ -123,7 +128,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Every page that a window reaches is there.
+    /// Checks that every page within a sliding window exists.
     fn check_windows(&self, graph: &Graph, capacity: &Capacity) -> Result<(), KernelError> {
         let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
         let Some(window) = graph.kv().window() else { return Ok(()) };

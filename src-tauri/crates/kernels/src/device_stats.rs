@@ -1,23 +1,23 @@
-//! What a device had to be told, and how long the telling took: of a card, what the processor does for each token
-//! besides. Whoever holds a clock asks for it.
+//! CPU-side cost of driving a device: submissions, kernel launches and encoding time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reads a clock that only ever goes on.
-pub type Now = Arc<dyn Fn() -> Duration + Send + Sync>;
+/// Reads a monotonic clock.
+pub type MonotonicClock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Since it was last asked for.
+/// What was submitted to a device since the last reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
+pub struct SubmissionStats {
+    /// number of runs
     pub n_runs: u64,
-    /// kernels that were told to run
+    /// number of kernel launches
     pub n_kernels: u64,
-    /// sending inputs, encoding, submitting: not the waiting
+    /// time spent uploading inputs, encoding and submitting; excludes waiting for results
     pub time: Duration,
 }
 
-impl std::ops::Add for Effort {
+impl std::ops::Add for SubmissionStats {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

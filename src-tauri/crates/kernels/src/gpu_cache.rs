@@ -1,92 +1,96 @@
-//! What has been found out about graphics cards: which kernels are right with a driver, which shapes of them are fast,
-//! and what the driver made of them. In memory alone: whoever opens devices keeps it from one start to the next.
+//! Facts about GPUs that are expensive to determine: kernels that passed verification, tuned kernel shapes, and
+//! compiled pipelines. Held in memory only; whoever opens GPUs saves them from one start to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A card with one driver, and kernels of one version: what was found of it says nothing of another.
+/// A GPU with one driver version and one version of the kernels. Facts under one key say nothing about another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CardKey {
+pub struct GpuKey {
+    /// product name
     pub name: String,
-    /// "vulkan", "metal", "dx12"
+    /// graphics API: "vulkan", "metal", "dx12"
     pub api: String,
-    /// name and version
+    /// name and version of the driver
     pub driver: String,
-    /// version of the kernels, and what of the card they use
+    /// version of the kernels, and the GPU features they can use
     pub kernels: String,
 }
 
-/// What was found of it.
+/// What is known about one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// checks that it passed: "product of Q4_K"
-    pub right: BTreeSet<String>,
-    /// a kernel that computes something else than its reference does, and depends on nothing that can be done without
-    pub wrong: Option<String>,
-    /// the same of one whose lanes share by subgroups: `Sharing::Memory` is left
-    pub subgroups: Option<String>,
-    /// the same of a precision that can be done without, by its name
-    pub imprecise: BTreeMap<String, String>,
-    /// the fastest shape of a kernel, by the kernel's name
-    pub tuned: BTreeMap<String, String>,
-    /// kernels as its driver compiled them, which only that driver reads
+pub struct GpuFacts {
+    /// names of the checks that passed: "product of Q4_K"
+    pub passed_checks: BTreeSet<String>,
+    /// a kernel that gives wrong results and has no alternative
+    pub wrong_kernel: Option<String>,
+    /// a kernel that gives wrong results with subgroups; `LaneReduction::SharedMemory` remains
+    pub wrong_with_subgroups: Option<String>,
+    /// by name of a precision, a kernel that gives wrong results in it; a safer precision remains
+    pub wrong_in_precision: BTreeMap<String, String>,
+    /// by name of a tuning subject, the name of the fastest shape
+    pub tuned_shapes: BTreeMap<String, String>,
+    /// pipelines as compiled by the driver, readable only by the same driver
     pub pipelines: Option<Arc<[u8]>>,
 }
 
-/// What is known of all cards, shared by those who use it and who keeps it.
+/// The facts about all GPUs. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Notebook(Arc<Mutex<BTreeMap<CardKey, Known>>>);
+pub struct GpuCache(Arc<Mutex<BTreeMap<GpuKey, GpuFacts>>>);
 
-impl Notebook {
-    pub fn new(known: BTreeMap<CardKey, Known>) -> Self {
-        Self(Arc::new(Mutex::new(known)))
+impl GpuCache {
+    /// A cache that starts with `facts`.
+    pub fn new(facts: BTreeMap<GpuKey, GpuFacts>) -> Self {
+        Self(Arc::new(Mutex::new(facts)))
     }
 
-    /// Of one card; nothing where it was never looked at.
-    pub fn of(&self, key: &CardKey) -> Known {
+    /// The facts about one GPU; empty for an unknown one.
+    pub fn get(&self, key: &GpuKey) -> GpuFacts {
         self.lock().get(key).cloned().unwrap_or_default()
     }
 
-    pub fn change(&self, key: &CardKey, change: impl FnOnce(&mut Known)) {
+    /// Changes the facts about one GPU.
+    pub fn update(&self, key: &GpuKey, change: impl FnOnce(&mut GpuFacts)) {
         change(self.lock().entry(key.clone()).or_default());
     }
 
-    pub fn all(&self) -> BTreeMap<CardKey, Known> {
+    /// A copy of all facts.
+    pub fn all(&self) -> BTreeMap<GpuKey, GpuFacts> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<CardKey, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GpuKey, GpuFacts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The same one, not one that says the same; where nothing is known there is nothing to tell apart.
-impl PartialEq for Notebook {
+/// Compares identity, not content; two empty caches are equal.
+impl PartialEq for GpuCache {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || (self.lock().is_empty() && other.lock().is_empty())
     }
 }
 
-impl Eq for Notebook {}
+impl Eq for GpuCache {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_new_driver_knows_nothing() {
-        let key = |driver: &str| CardKey {
+    fn a_new_driver_has_no_facts() {
+        let key = |driver: &str| GpuKey {
             name: "Card X".into(),
             api: "vulkan".into(),
             driver: driver.into(),
             kernels: "1".into(),
         };
-        let notebook = Notebook::default();
-        let shared = notebook.clone();
-        notebook.change(&key("1.0"), |known| known.wrong = Some("rope".into()));
-        assert_eq!(shared.of(&key("1.0")).wrong.as_deref(), Some("rope"));
-        assert_eq!(shared.of(&key("1.1")), Known::default());
+        let cache = GpuCache::default();
+        let shared = cache.clone();
+        cache.update(&key("1.0"), |facts| facts.wrong_kernel = Some("rope".into()));
+        assert_eq!(shared.get(&key("1.0")).wrong_kernel.as_deref(), Some("rope"));
+        assert_eq!(shared.get(&key("1.1")), GpuFacts::default());
         assert_eq!(shared.all().len(), 1);
-        assert!(shared == notebook && notebook != Notebook::default());
+        assert!(shared == cache && cache != GpuCache::default());
     }
 }

@@ -1,11 +1,11 @@
-//! How lanes of a graphics card's kernels hand each other numbers.
+//! How the lanes of a GPU workgroup combine their partial results.
 
-/// Either way gives the same bits.
+/// The mechanism of a reduction over lanes. Both give the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// by the card's subgroups, where it has them
+pub enum LaneReduction {
+    /// subgroup operations, where the GPU has them
     #[default]
     Subgroups,
-    /// by the memory of their workgroup, which every card has: slower, and there is less that a driver can do wrong
-    Memory,
+    /// workgroup memory, which every GPU has: slower, but simpler for the driver to get right
+    SharedMemory,
 }

@@ -4,6 +4,8 @@
 use crate::cpu::isa::IsaLevel;
 use crate::graph::Op;
 
+pub use op_row::OpRow;
+
 pub mod activate;
 pub mod add;
 pub mod attention;
@@ -20,8 +22,8 @@ pub mod glu;
 pub mod kv_rows;
 pub mod kv_write;
 pub mod layer_norm;
-pub mod likeliest;
 pub mod moe_route;
+pub mod op_row;
 pub mod output_rows;
 pub mod panel;
 pub mod rms_norm;
@@ -29,12 +31,7 @@ pub mod rope;
 pub mod scale;
 pub mod short_conv;
 pub mod softcap;
-
-/// One row for each variant of `Op`: its name in profiles, and what it computes.
-pub struct OpRow {
-    pub name: &'static str,
-    pub formula: &'static str,
-}
+pub mod top_k;
 
 /// The row of an operation.
 pub fn row(op: &Op) -> &'static OpRow {

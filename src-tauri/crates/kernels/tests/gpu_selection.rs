@@ -9,35 +9,41 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::*;
-use kernels::backends::{Card, Check};
+use kernels::backends::{GpuSelector, VerificationScope};
 use kernels::gpu::{Device, Gpu, Uses, adapters};
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 4, n_window_pages: 0, n_aged_pages: 0, max_rows: 8, max_outputs: 8, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 4,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 8,
+    max_outputs: 8,
+    n_states: 0,
+};
 
 fn graph(dtype: DType) -> Arc<Graph> {
     Arc::new(model(Shape { dtype, kv: KvDType::F16, n_layers: 1, ..SMALL }, 21))
 }
 
 fn prepare(device: &Arc<Device>, dtype: DType) -> Result<(), KernelError> {
-    Gpu::new(device.clone()).prepare(&graph(dtype), DeviceId(0), CAPACITY, Retain::Needed)
+    Gpu::new(device.clone()).prepare(&graph(dtype), DeviceId(0), CAPACITY, ValueLifetime::Needed)
 }
 
-fn open(known: &Notebook) -> Arc<Device> {
-    Device::open_with(&Card::Any, Uses::default(), known, Check::All).unwrap()
+fn open(known: &GpuCache) -> Arc<Device> {
+    Device::open_with(&GpuSelector::Any, Uses::default(), known, VerificationScope::All).unwrap()
 }
 
 /// As the next start finds it.
-fn again(known: &Notebook) -> Notebook {
-    Notebook::new(known.all())
+fn again(known: &GpuCache) -> GpuCache {
+    GpuCache::new(known.all())
 }
 
 #[test]
 fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use() {
     let key = adapters()[0].key();
-    let known = Notebook::default();
+    let known = GpuCache::default();
     prepare(&open(&known), DType::Q8_0).unwrap();
     let right = known.of(&key).right;
     for check in ["row by row", "product of Q8_0", "attention over F16", "a layer of Q8_0 over F16"] {
@@ -57,15 +63,16 @@ fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use(
     assert_eq!(error.code(), "kernels.gpu_wrong");
     assert!(error.to_string().contains("product of Q8_0"), "{error}");
     // another driver is another card
-    let other = CardKey { driver: "another".into(), ..key.clone() };
+    let other = GpuKey { driver: "another".into(), ..key.clone() };
     let moved = BTreeMap::from([(other, next.of(&key))]);
-    prepare(&open(&Notebook::new(moved)), DType::Q8_0).unwrap();
+    prepare(&open(&GpuCache::new(moved)), DType::Q8_0).unwrap();
 }
 
 #[test]
 fn software_is_checked_only_where_it_is_wanted() {
-    let known = Notebook::default();
-    let device = Device::open_with(&Card::Any, Uses::default(), &known, Check::Cards).unwrap();
+    let known = GpuCache::default();
+    let device =
+        Device::open_with(&GpuSelector::Any, Uses::default(), &known, VerificationScope::Hardware).unwrap();
     prepare(&device, DType::F32).unwrap();
     let is_hardware = adapters()[0].kind.is_hardware();
     assert_eq!(known.of(&adapters()[0].key()).right.is_empty(), !is_hardware);
@@ -74,8 +81,9 @@ fn software_is_checked_only_where_it_is_wanted() {
 #[test]
 fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     let key = adapters()[0].key();
-    let known = Notebook::default();
-    let device = Device::open_with(&Card::Any, Uses::default(), &known, Check::Cards).unwrap();
+    let known = GpuCache::default();
+    let device =
+        Device::open_with(&GpuSelector::Any, Uses::default(), &known, VerificationScope::Hardware).unwrap();
     let Some(empty) = device.compiled() else {
         assert!(!device.has_cache(), "a driver that keeps what it compiles says what it is");
         return;
@@ -83,12 +91,16 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     prepare(&device, DType::F32).unwrap();
     let compiled = known.of(&key).pipelines.expect("it is noted once kernels are there");
     assert!(compiled.len() >= empty.len());
-    let next = Device::open_with(&Card::Any, Uses::default(), &again(&known), Check::Cards).unwrap();
+    let next =
+        Device::open_with(&GpuSelector::Any, Uses::default(), &again(&known), VerificationScope::Hardware)
+            .unwrap();
     assert_eq!(next.compiled().unwrap().len(), compiled.len(), "all of it, before a kernel was made");
     let mut damaged = compiled.to_vec();
     damaged[4] ^= 0xff;
     known.change(&key, |known| known.pipelines = Some(damaged.into()));
-    let next = Device::open_with(&Card::Any, Uses::default(), &again(&known), Check::Cards).unwrap();
+    let next =
+        Device::open_with(&GpuSelector::Any, Uses::default(), &again(&known), VerificationScope::Hardware)
+            .unwrap();
     // no code is left of it (Mesa's software never keeps any), and the card works
     assert_eq!(next.compiled().unwrap().len(), empty.len());
     prepare(&next, DType::F32).unwrap();
@@ -97,9 +109,14 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
 #[test]
 fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
     let key = adapters()[0].key();
-    let known = Notebook::default();
+    let known = GpuCache::default();
     let open = |precision, known| {
-        Device::open_with(&Card::Any, Uses { precision, ..Uses::default() }, known, Check::All)
+        Device::open_with(
+            &GpuSelector::Any,
+            Uses { precision, ..Uses::default() },
+            known,
+            VerificationScope::All,
+        )
     };
     let halved = open(Precision::F16, &known).expect("Mesa's software and every card of ten years have it");
     prepare(&halved, DType::Q8_0).unwrap();
@@ -124,9 +141,9 @@ fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
 /// Software has no cooperative matrices; a card that has them computes what the specification says.
 #[test]
 fn a_card_without_matrices_says_so() {
-    let known = Notebook::default();
+    let known = GpuCache::default();
     let uses = Uses { precision: Precision::Matrices, ..Uses::default() };
-    match Device::open_with(&Card::Any, uses, &known, Check::All) {
+    match Device::open_with(&GpuSelector::Any, uses, &known, VerificationScope::All) {
         Ok(device) => prepare(&device, DType::Q8_0).unwrap(),
         Err(error) => {
             assert_eq!(error.code(), "kernels.gpu_precision");
@@ -149,10 +166,10 @@ fn bits(device: &Arc<Device>, dtype: DType) -> Vec<u32> {
 #[test]
 fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
     let key = adapters()[0].key();
-    let known = Notebook::default();
+    let known = GpuCache::default();
     let device = open(&known);
     let mut gpu = Gpu::new(device.clone());
-    gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, Retain::Needed).unwrap();
+    gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
     // a clock of its own: every look takes as long, so that the first shapes stay, and long enough for one to do
     let ticks = std::cell::Cell::new(0);
     let now = || {
@@ -170,7 +187,7 @@ fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
     assert_eq!(tuned["product of many rows of q8_0"], "128 by 64");
     assert_eq!(tuned["attention of few rows"], "from 2 chunks");
     // what is known is not looked for again
-    gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, Retain::Needed).unwrap();
+    gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
     assert!(!gpu.tune(&now).unwrap());
 
     let expected = bits(&device, DType::Q8_0);

@@ -11,7 +11,7 @@ fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec
     let capacity = Capacity {
         n_pages: 4,
         n_window_pages: 0,
-        n_aged_pages: 0,
+        n_requantized_pages: 0,
         max_rows: 64,
         max_outputs: 1,
         n_states: 0,
@@ -28,7 +28,8 @@ fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec
         outputs: &[0],
     };
     let mut seen = Vec::new();
-    let mut observe = |ran: &Ran| seen.push((format!("{} {}", ran.operation(), ran.what()), ran.cost()));
+    let mut observe =
+        |ran: &StepProfile| seen.push((format!("{} {}", ran.operation(), ran.what()), ran.cost()));
     executor.run_observed(&batch, Some(&mut observe)).unwrap();
     seen
 }

@@ -6,12 +6,18 @@ mod common;
 
 use common::*;
 use kernels::cpu::isa::IsaLevel;
-use kernels::ops::kv_rows::{KvRows, aged_page};
+use kernels::ops::kv_rows::{KvRows, requantized_page};
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 24, n_aged_pages: 20, n_window_pages: 0, max_rows: 64, max_outputs: 64, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 24,
+    n_requantized_pages: 20,
+    n_window_pages: 0,
+    max_rows: 64,
+    max_outputs: 64,
+    n_states: 0,
+};
 
 /// Tokens before the pages age, and those that come after.
 const N_OLD: usize = 590;
@@ -45,8 +51,8 @@ impl Old {
         let chunks = [&[64; N_OLD / 64][..], &[N_OLD % 64]].concat();
         run_chunks(&mut executor, &tokens[..N_OLD], &exact, &chunks);
         for (&from, &to) in exact.iter().zip(&mixed).filter(|(from, to)| from != to) {
-            executor.kv_age_page(from, to).unwrap();
-            executor.kv_let_go(from).unwrap();
+            executor.requantize_kv_page(from, to).unwrap();
+            executor.release_kv_page(from).unwrap();
         }
         let mut pages = Vec::new();
         for layer in 0..graph.kv().layers.len() {
@@ -62,7 +68,7 @@ impl Old {
     fn go_on(&self, graph: &Graph, backend: Box<dyn Backend>, tokens: &[u32], chunks: &[usize]) -> Vec<f32> {
         let mut executor = Executor::new(graph.clone(), vec![backend], CAPACITY).unwrap();
         for (layer, page, bytes) in &self.pages {
-            executor.kv_write_page(*layer, *page, bytes).unwrap();
+            executor.write_kv_page(*layer, *page, bytes).unwrap();
         }
         let (mut out, mut at) = (Vec::new(), N_OLD);
         for &n in chunks {
@@ -119,7 +125,7 @@ fn every_level_reads_both_kinds_as_the_specification_does() {
 #[cfg(feature = "gpu")]
 #[test]
 fn a_card_reads_both_kinds_as_the_specification_does() {
-    let open = || kernels::gpu::Device::open(&kernels::backends::Card::Any);
+    let open = || kernels::gpu::Device::open(&kernels::backends::GpuSelector::Any);
     let device = open().expect("mesa-vulkan-drivers, or the driver of a card: `make setup`");
     let card = || -> Box<dyn Backend> { Box::new(kernels::gpu::Gpu::new(device.clone())) };
     for (kv, window, n_heads, n_kv_heads, head_dim) in
@@ -139,8 +145,8 @@ fn a_card_reads_both_kinds_as_the_specification_does() {
         let mut executor = Executor::new(graph.clone(), vec![card()], CAPACITY).unwrap();
         let mut other = Executor::new(graph, vec![scalar()], CAPACITY).unwrap();
         for executor in [&mut executor, &mut other] {
-            executor.kv_write_page(0, 3, &old.exact).unwrap();
-            executor.kv_age_page(3, 43).unwrap();
+            executor.write_kv_page(0, 3, &old.exact).unwrap();
+            executor.requantize_kv_page(3, 43).unwrap();
         }
         assert!(executor.kv_page(0, 43).unwrap() == other.kv_page(0, 43).unwrap());
         assert!(executor.kv_page(0, 3).unwrap() == old.exact);
@@ -152,20 +158,20 @@ fn a_card_reads_both_kinds_as_the_specification_does() {
 #[test]
 fn a_card_makes_room_for_what_has_aged_as_it_comes() {
     let graph = model(Shape { kv: KvDType::F16, ..SMALL }, 5);
-    let capacity = Capacity { n_aged_pages: 200, ..CAPACITY };
+    let capacity = Capacity { n_requantized_pages: 200, ..CAPACITY };
     let n_exact = CAPACITY.n_pages as u32;
     for (piece_bytes, most) in [(None, 200), (Some(550_000), 64)] {
         let uses = kernels::gpu::Uses { piece_bytes, ..Default::default() };
-        let device = kernels::gpu::Device::open_using(&kernels::backends::Card::Any, uses).unwrap();
+        let device = kernels::gpu::Device::open_using(&kernels::backends::GpuSelector::Any, uses).unwrap();
         let card: Box<dyn Backend> = Box::new(kernels::gpu::Gpu::new(device));
         let mut executor = Executor::new(graph.clone(), vec![card], capacity).unwrap();
         let bytes =
             |executor: &Executor, page: u32| vec![page as u8; executor.kv_layout(0, page).page_bytes()];
-        executor.kv_write_page(0, 3, &bytes(&executor, 3)).unwrap();
+        executor.write_kv_page(0, 3, &bytes(&executor, 3)).unwrap();
         assert!(executor.kv_page(0, n_exact).unwrap().iter().all(|byte| *byte == 0), "nothing is there yet");
         let pages = [0, 63, 64, 199].map(|at| n_exact + at);
         for page in pages {
-            let written = executor.kv_write_page(0, page, &bytes(&executor, page));
+            let written = executor.write_kv_page(0, page, &bytes(&executor, page));
             match page < n_exact + most {
                 true => written.unwrap(),
                 false => assert_eq!(written.unwrap_err().code(), "kernels.gpu_memory", "{page}"),
@@ -189,23 +195,23 @@ fn a_card_makes_room_for_what_is_exact_as_it_comes() {
     let (graph, text) = (model(shape, 5), tokens(150, shape.n_vocab, 3));
     // the first two have their room from the start, and each of the others is beyond what there is by then
     let pages = [3, 60, 70, 200, 399];
-    let run = |n_aged_pages: usize| {
-        let capacity = Capacity { n_pages: 400, n_aged_pages, ..CAPACITY };
-        let device = kernels::gpu::Device::open(&kernels::backends::Card::Any).unwrap();
+    let run = |n_requantized_pages: usize| {
+        let capacity = Capacity { n_pages: 400, n_requantized_pages, ..CAPACITY };
+        let device = kernels::gpu::Device::open(&kernels::backends::GpuSelector::Any).unwrap();
         let card: Box<dyn Backend> = Box::new(kernels::gpu::Gpu::new(device));
         let mut executor = Executor::new(graph.clone(), vec![card], capacity).unwrap();
-        if n_aged_pages > 0 {
+        if n_requantized_pages > 0 {
             let aged = vec![7; executor.kv_layout(1, 403).page_bytes()];
-            executor.kv_write_page(1, 403, &aged).unwrap();
+            executor.write_kv_page(1, 403, &aged).unwrap();
         }
         let mut all = Vec::new();
         for n in [1, 3, 4, 5] {
             all.extend(run_chunks(&mut executor, &text[..30 * n], &pages[..n], &vec![30; n]));
         }
-        executor.kv_copy_page(Retention::All, 200, 390).unwrap();
+        executor.copy_kv_page(Retention::All, 200, 390).unwrap();
         let copied = executor.kv_page(1, 390).unwrap().into_owned();
         assert!(copied == *executor.kv_page(1, 200).unwrap() && copied.iter().any(|byte| *byte != 0));
-        if n_aged_pages > 0 {
+        if n_requantized_pages > 0 {
             assert!(executor.kv_page(1, 403).unwrap().iter().all(|byte| *byte == 7), "it moved along");
         }
         all.extend(copied.into_iter().map(f32::from));
@@ -235,15 +241,15 @@ fn a_page_loses_half_a_step_at_most() {
     let r = &mut Random(3);
     for dtype in [KvDType::F32, KvDType::F16] {
         let layout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype, window: None };
-        let aged = layout.aged().unwrap();
-        assert!(aged.aged().is_none(), "once is enough");
+        let aged = layout.requantized().unwrap();
+        assert!(aged.requantized().is_none(), "once is enough");
         let mut rows = KvRows::zeroed(layout, PAGE_LEN);
         for (head, at) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |at| (head, at))) {
             rows.key_mut(head, at).iter_mut().for_each(|x| *x = r.normal());
             rows.value_mut(head, at).iter_mut().for_each(|x| *x = r.normal() * 100.0);
         }
         let page = rows.pages().concat();
-        let (before, after) = (held(layout, &page), held(aged, &aged_page(layout, &page)));
+        let (before, after) = (held(layout, &page), held(aged, &requantized_page(layout, &page)));
         for (head, at) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |at| (head, at))) {
             for (a, b) in
                 [(before.key(head, at), after.key(head, at)), (before.value(head, at), after.value(head, at))]
@@ -258,9 +264,15 @@ fn a_page_loses_half_a_step_at_most() {
         }
     }
     let odd = KvLayerLayout { n_kv_heads: 1, head_dim: 80, dtype: KvDType::F16, window: None };
-    assert!(odd.aged().is_none(), "heads are no whole blocks");
-    assert!(KvLayerLayout { head_dim: 64, window: Some(9), ..odd }.aged().is_none(), "windows let go anyway");
-    assert!(KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..odd }.aged().is_none(), "nothing is saved");
+    assert!(odd.requantized().is_none(), "heads are no whole blocks");
+    assert!(
+        KvLayerLayout { head_dim: 64, window: Some(9), ..odd }.requantized().is_none(),
+        "windows let go anyway"
+    );
+    assert!(
+        KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..odd }.requantized().is_none(),
+        "nothing is saved"
+    );
 }
 
 /// Rows of one page.
@@ -289,10 +301,10 @@ fn what_has_aged_is_read_only() {
         let error = executor.run(&Batch { page_tables: &[table], ..good }).unwrap_err();
         assert_eq!(error.code(), "kernels.batch", "{table:?}");
     }
-    assert!(executor.kv_age_page(24, 25).is_err() && executor.kv_age_page(1, 2).is_err());
-    assert!(executor.kv_age_page(1, 44).is_err() && executor.kv_age_page(1, 43).is_ok());
-    assert!(executor.kv_copy_page(Retention::All, 24, 1).is_err());
-    assert!(executor.kv_let_go(24).is_err() && executor.kv_let_go(23).is_ok());
+    assert!(executor.requantize_kv_page(24, 25).is_err() && executor.requantize_kv_page(1, 2).is_err());
+    assert!(executor.requantize_kv_page(1, 44).is_err() && executor.requantize_kv_page(1, 43).is_ok());
+    assert!(executor.copy_kv_page(Retention::All, 24, 1).is_err());
+    assert!(executor.release_kv_page(24).is_err() && executor.release_kv_page(23).is_ok());
     let (own, aged) = (executor.kv_page(0, 1).unwrap().len(), executor.kv_page(0, 24).unwrap().len());
     assert_eq!(own * 34, aged * 128, "32 floats in 34 bytes");
 }

@@ -1,27 +1,29 @@
-//! What recurrent layers ask of a batch: a slot of its own for every sequence, rows in order of position.
+//! Checks a batch for recurrent layers: every sequence has its own slot, and its rows are in order of position.
 
-use super::{Batch, Capacity};
+use super::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::Graph;
 
-/// Scratch of the check: (n_states) what a batch does with each slot.
-pub struct SlotUses(Vec<SlotUse>);
+/// (n_states) use of each slot by a batch; scratch memory of the check.
+pub struct StateSlots(Vec<SlotUse>);
 
 #[derive(Clone, Copy)]
 enum SlotUse {
     Free,
-    /// of a sequence that has had no row yet
-    Taken,
-    /// its last row was at this position
+    /// belongs to a sequence that has had no row yet
+    Assigned,
+    /// last row of its sequence was at this position
     At(u32),
 }
 
-impl SlotUses {
+impl StateSlots {
+    /// Scratch memory for `capacity.n_states` slots.
     pub fn new(capacity: &Capacity) -> Self {
         Self(vec![SlotUse::Free; capacity.n_states])
     }
 
-    /// `batch` has passed the other checks. Errors: slots that are missing, absent or shared; rows out of order.
+    /// Checks `batch`, which has passed all other checks. Errors: missing, unknown or shared slots, rows out of order.
     pub fn check(&mut self, batch: &Batch, graph: &Graph) -> Result<(), KernelError> {
         let fail = |what, found, limit| Err(KernelError::Batch { what, found, limit });
         if graph.kv().states.is_empty() {
@@ -35,7 +37,7 @@ impl SlotUses {
         for slot in batch.states {
             match self.0.get_mut(*slot as usize) {
                 None => return fail("slot of a recurrent state", *slot as usize, n_states),
-                Some(used @ SlotUse::Free) => *used = SlotUse::Taken,
+                Some(used @ SlotUse::Free) => *used = SlotUse::Assigned,
                 Some(_) => return fail("sequences in one slot", 2, 1),
             }
         }

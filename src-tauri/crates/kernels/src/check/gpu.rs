@@ -8,17 +8,18 @@ use super::{
     BATCHES, BEFORE, FLOAT, KV, N_VOCAB, Noise, PRODUCT, attention, capacity, compare_on, experts, finish,
     matrix, products, recurrent, rope, row_by_row, with_batches,
 };
-use crate::backend::{Backend, Retain};
-use crate::compare::{farthest, until_written};
+use crate::backend::Backend;
+use crate::compare::{largest_difference, nodes_until_kv_write};
 use crate::error::KernelError;
 use crate::graph::{
     Activation, AttentionShape, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, Op,
     RopeStyle,
 };
+use crate::lane_reduction::LaneReduction;
 use crate::matmul::packed;
+use crate::plan::layout::ValueLifetime;
 use crate::precision::Precision;
 use crate::scalar::Scalar;
-use crate::sharing::Sharing;
 use crate::tensor::Tensor;
 
 /// Products of weights that a card has as halves, each off by up to 5e-4 of itself, in rows that may be several times
@@ -29,7 +30,7 @@ const STORED: f32 = 3e-2;
 
 /// One thing that a card may do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CardCheck {
+pub(crate) enum GpuCheck {
     RowByRow,
     Product(DType),
     Attention(KvDType),
@@ -41,7 +42,7 @@ pub(crate) enum CardCheck {
     NormedLayer(KvDType, DType),
 }
 
-impl CardCheck {
+impl GpuCheck {
     /// What occurs in `graph`.
     pub fn of(graph: &Graph) -> Vec<Self> {
         let mut checks = vec![Self::RowByRow];
@@ -79,14 +80,14 @@ impl CardCheck {
     }
 
     /// By which it is remembered.
-    pub fn name(self, precision: Precision, sharing: Sharing) -> String {
+    pub fn name(self, precision: Precision, sharing: LaneReduction) -> String {
         let mut name = self.what();
         if self.depends_on(precision) {
             name += &format!(" in {}", precision.name());
         }
         match sharing {
-            Sharing::Subgroups => name,
-            Sharing::Memory => name + " without subgroups",
+            LaneReduction::Subgroups => name,
+            LaneReduction::SharedMemory => name + " without subgroups",
         }
     }
 
@@ -139,7 +140,7 @@ impl CardCheck {
         let mut reference = Scalar::new();
         let lengths = [self.before(), &BATCHES].concat();
         for backend in [&mut reference as &mut dyn Backend, &mut *device] {
-            backend.prepare(graph, DeviceId(0), capacity(&lengths), Retain::Needed)?;
+            backend.prepare(graph, DeviceId(0), capacity(&lengths), ValueLifetime::Needed)?;
         }
         let (n_nodes, output) = (graph.nodes().len(), graph.output());
         with_batches(graph, &lengths, &mut |batches| {
@@ -147,14 +148,14 @@ impl CardCheck {
                 let fills = i < self.before().len();
                 for backend in [&mut reference as &mut dyn Backend, &mut *device] {
                     backend.begin(batch)?;
-                    backend.run(if fills { until_written(graph) } else { 0..n_nodes }, batch, None)?;
+                    backend.run(if fills { nodes_until_kv_write(graph) } else { 0..n_nodes }, batch, None)?;
                 }
                 if fills {
                     continue;
                 }
                 let n_rows = batch.rows(graph.value(output).rows);
                 let (expected, found) = (reference.read(output, n_rows), device.read(output, n_rows));
-                if farthest(expected, found).is_some_and(|(_, off)| off > STORED) {
+                if largest_difference(expected, found).is_some_and(|(_, off)| off > STORED) {
                     return Ok(true);
                 }
             }
@@ -266,12 +267,12 @@ mod tests {
 
     #[test]
     fn a_graph_names_what_it_needs_checked_and_a_wrong_kernel_is_found() {
-        let normed = CardCheck::of(&layer(KvDType::F16, DType::Q8_0, true).unwrap());
-        assert!(normed.contains(&CardCheck::NormedLayer(KvDType::F16, DType::Q8_0)), "{normed:?}");
+        let normed = GpuCheck::of(&layer(KvDType::F16, DType::Q8_0, true).unwrap());
+        assert!(normed.contains(&GpuCheck::NormedLayer(KvDType::F16, DType::Q8_0)), "{normed:?}");
         let graph = layer(KvDType::F16, DType::F16, false).unwrap();
-        let checks = CardCheck::of(&graph);
+        let checks = GpuCheck::of(&graph);
         let names: Vec<String> =
-            checks.iter().map(|check| check.name(Precision::Auto, Sharing::Subgroups)).collect();
+            checks.iter().map(|check| check.name(Precision::Auto, LaneReduction::Subgroups)).collect();
         assert_eq!(
             names,
             [
@@ -286,8 +287,8 @@ mod tests {
             let right = check.run(&|| processor(false), Precision::F32).unwrap();
             assert_eq!(right, None, "{check:?}");
             let expected = match check {
-                CardCheck::RowByRow => Some("addition".to_owned()),
-                CardCheck::Layer(..) => Some("a layer of F16 over F16".to_owned()),
+                GpuCheck::RowByRow => Some("addition".to_owned()),
+                GpuCheck::Layer(..) => Some("a layer of F16 over F16".to_owned()),
                 _ => None,
             };
             assert_eq!(check.run(&|| processor(true), Precision::F32).unwrap(), expected, "{check:?}");

@@ -9,10 +9,10 @@ use super::Context;
 use super::arena::AlignedVec;
 use super::team::Team;
 use super::tile::Parts;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, DeviceId, Graph, Mask, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
-use crate::plan::Capacity;
 
 mod job;
 

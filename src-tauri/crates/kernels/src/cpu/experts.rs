@@ -12,11 +12,11 @@ use super::memory::Memory;
 use super::products::{Gated, gated};
 use super::team::{Team, Turn};
 use super::tile::{OutTile, Parts};
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
 use crate::matmul::{self, ActFormat, MatMulRow, octets};
 use crate::ops::{Kernels, moe_route};
-use crate::plan::Capacity;
 
 /// Weight rows of one task of a few tokens: their products fit the scratch of a tile.
 const FEW_ROWS: usize = 1024;

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use super::arena::{self, AlignedVec};
 use super::kv::KvStore;
 use super::states::StateStore;
-use crate::backend::Retain;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, RopeShape, ValueId};
 use crate::ops::{rope, short_conv};
-use crate::plan::fuse::{Fusion, Step, steps};
-use crate::plan::layout::{Layout, buckets, lay_out};
-use crate::plan::{Batch, Capacity, bucket, runs_of};
-use crate::profile::Readable;
+use crate::plan::fuse::{Fusion, steps};
+use crate::plan::layout::{ArenaLayout, ValueLifetime, bucket, buckets, lay_out};
+use crate::plan::segments::runs_of;
+use crate::plan::step::Step;
+use crate::profile::ReadValue;
 
 /// Memory of one device for one graph.
 pub struct Memory {
@@ -37,7 +39,7 @@ impl Memory {
         graph: &Arc<Graph>,
         device: DeviceId,
         capacity: Capacity,
-        retain: Retain,
+        retain: ValueLifetime,
         fusion: Fusion,
     ) -> Result<Self, KernelError> {
         let programs: Vec<(Range<usize>, Arc<[Step]>)> =
@@ -107,7 +109,7 @@ pub struct Values {
     graph: Arc<Graph>,
     capacity: Capacity,
     /// by bucket: 1, 2, 4 …
-    layouts: Vec<Layout>,
+    layouts: Vec<ArenaLayout>,
     layout: usize,
     arena: AlignedVec<f32>,
     n_tokens: usize,
@@ -120,9 +122,9 @@ impl Values {
         device: DeviceId,
         steps: &[Step],
         capacity: Capacity,
-        retain: Retain,
+        retain: ValueLifetime,
     ) -> Result<Self, KernelError> {
-        let layouts: Vec<Layout> = buckets(capacity.max_rows)
+        let layouts: Vec<ArenaLayout> = buckets(capacity.max_rows)
             .map(|rows| lay_out(graph, device, steps, rows, &capacity, retain))
             .collect();
         let len = layouts.iter().map(|l| l.len).max().unwrap_or(0);
@@ -184,7 +186,7 @@ impl Values {
     }
 }
 
-impl Readable for Values {
+impl ReadValue for Values {
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
         Self::read(self, value, n_rows)
     }

@@ -7,8 +7,8 @@ use weights::Advice;
 use super::memory::Values;
 use crate::graph::{DeviceId, Graph, Op, ValueId};
 use crate::ops::moe_route;
-use crate::plan::fuse::Step;
-use crate::plan::resident::{Piece, Shelf};
+use crate::plan::step::Step;
+use crate::plan::weight_cache::{WeightCache, WeightGroup};
 use crate::tensor::Tensor;
 
 /// How much of a model's weights may be in memory at once.
@@ -29,7 +29,7 @@ const AROUND: u64 = 64 << 10;
 
 /// The weights of one device.
 pub struct Pager {
-    shelf: Shelf,
+    cache: WeightCache,
     /// by piece
     tensors: Vec<Tensor>,
     /// by node: its first piece; a product of experts has one for each
@@ -66,7 +66,11 @@ impl Pager {
         for (i, node) in here() {
             let mut add = |tensor: &Tensor, likely| {
                 first[i].get_or_insert(pieces.len());
-                pieces.push(Piece { n_bytes: tensor.bytes().len() as u64 + AROUND, place: i as u32, likely });
+                pieces.push(WeightGroup {
+                    n_bytes: tensor.bytes().len() as u64 + AROUND,
+                    position: i as u32,
+                    use_probability: likely,
+                });
                 tensors.push(tensor.clone());
             };
             match &node.op {
@@ -92,14 +96,14 @@ impl Pager {
         }
         let (ahead, most_looked_up) = (budget / AHEAD_SHARE, budget / TABLE_SHARE);
         let gone = if limit.is_tight { Advice::Forget } else { Advice::Release };
-        let shelf = Shelf::new(pieces, budget.saturating_sub(tables.len() as u64 * most_looked_up));
-        Self { shelf, tensors, gone, first, dense, routed, tables, ahead, most_looked_up }
+        let cache = WeightCache::new(pieces, budget.saturating_sub(tables.len() as u64 * most_looked_up));
+        Self { cache, tensors, gone, first, dense, routed, tables, ahead, most_looked_up }
     }
 
     /// Before a step: what it multiplies by is asked for, and what comes next.
     pub fn before(&mut self, step: &Step) {
-        let (Step::MatMuls { nodes, .. } | Step::Experts { nodes, .. }) = step else { return };
-        self.shelf.arrive(nodes[0] as u32);
+        let (Step::MatMuls { nodes, .. } | Step::ExpertMatMuls { nodes, .. }) = step else { return };
+        self.cache.advance_to(nodes[0] as u32);
         let Step::MatMuls { .. } = step else { return };
         for node in nodes {
             let Some(piece) = self.first[*node] else { continue };
@@ -143,13 +147,13 @@ impl Pager {
         for at in 0..self.routed.len() {
             let (_, node) = self.routed[at];
             let Some(first) = self.first[node].filter(|_| self.routed[at].0 == router) else { continue };
-            let same_node = |piece: &usize| self.shelf.place_of(*piece) == Some(node as u32);
+            let same_node = |piece: &usize| self.cache.position_of(*piece) == Some(node as u32);
             let n_experts = (first..self.tensors.len()).take_while(same_node).count();
             let is_chosen = |expert: usize| {
                 let mut tokens = rows.chunks_exact(2 * n_used);
                 tokens.any(|r| (0..n_used).any(|slot| moe_route::expert(r, slot, n_experts) == expert))
             };
-            self.shelf.learn(first..first + n_experts, &is_chosen);
+            self.cache.record_routing(first..first + n_experts, &is_chosen);
             for expert in (0..n_experts).filter(|expert| is_chosen(*expert)) {
                 self.ask(first + expert, Urgency::Now);
             }
@@ -157,11 +161,11 @@ impl Pager {
     }
 
     fn ask(&mut self, piece: usize, urgency: Urgency) {
-        let Self { shelf, tensors, gone, .. } = self;
+        let Self { cache, tensors, gone, .. } = self;
         let release = &mut |piece: usize| _ = tensors[piece].advise(*gone);
         let is_missing = match urgency {
-            Urgency::Now => shelf.need(piece, release),
-            Urgency::Soon => shelf.expect(piece, release),
+            Urgency::Now => cache.require(piece, release),
+            Urgency::Soon => cache.prefetch(piece, release),
         };
         if is_missing {
             tensors[piece].advise(Advice::Soon);

@@ -10,13 +10,13 @@ use super::isa::IsaLevel;
 use super::memory::{Memory, Values};
 use super::team::{Team, Turn};
 use super::tile::{OutTile, Parts};
-use crate::backend::Retain;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
 use crate::matmul::{self, ActFormat, MatMulRow, octets};
 use crate::ops::Kernels;
-use crate::plan::Capacity;
-use crate::plan::fuse::MAX_PRODUCTS;
+use crate::plan::layout::ValueLifetime;
+use crate::plan::step::MAX_MATMULS;
 use crate::tensor::Tensor;
 
 /// Multiply-adds below which one thread is as fast as many: about 2 µs.
@@ -84,7 +84,7 @@ impl Products {
         graph: &Graph,
         device: DeviceId,
         capacity: &Capacity,
-        retain: Retain,
+        retain: ValueLifetime,
         level: IsaLevel,
         n_threads: usize,
     ) -> Result<Self, KernelError> {
@@ -102,8 +102,8 @@ impl Products {
         }
         let row_stride = k_generic.next_multiple_of(16);
         let gate_stride = match retain {
-            Retain::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
-            Retain::All => 0,
+            ValueLifetime::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
+            ValueLifetime::All => 0,
         };
         Ok(Self {
             inputs: Inputs::new(room)?,
@@ -139,7 +139,7 @@ impl Products {
                 self.inputs.interleave(cx.team, row, (x.n_tokens, x.k), n_octets, &first)?;
             }
         }
-        let mut products = [None; MAX_PRODUCTS];
+        let mut products = [None; MAX_MATMULS];
         for (slot, i) in products.iter_mut().zip(nodes) {
             let (_, weight, out) = parts_of(graph, *i);
             let factor = Factor { weight, fast: self.fast[*i] };
@@ -214,7 +214,7 @@ impl Job<'_> {
         n_rows * self.x.k * self.x.n_tokens <= ALONE
     }
 
-    fn run_each(&self, team: &mut Team, products: &[Option<Product>; MAX_PRODUCTS]) -> Result<(), String> {
+    fn run_each(&self, team: &mut Team, products: &[Option<Product>; MAX_MATMULS]) -> Result<(), String> {
         let products = || products.iter().flatten();
         let n_rows: usize = products().map(|p| p.n_out).sum();
         let row_bytes = products().map(|p| p.factor.weight.row_bytes()).max().unwrap_or(1);
@@ -249,7 +249,7 @@ impl Job<'_> {
     fn run_gated(
         &self,
         team: &mut Team,
-        products: &[Option<Product>; MAX_PRODUCTS],
+        products: &[Option<Product>; MAX_MATMULS],
         glu: Gated,
     ) -> Result<(), String> {
         let [Some(first), Some(second), ..] = products else {

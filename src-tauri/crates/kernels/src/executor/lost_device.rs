@@ -1,4 +1,4 @@
-//! In place of a device that let go of all it had, so that another has the room: whatever it is asked for, it says so.
+//! Null object for a device whose memory was released: every call returns `GpuFault::Lost`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,41 +6,44 @@ use std::sync::Arc;
 
 use weights::TensorView;
 
-use crate::backend::{Backend, BackendKind, Retain};
+use crate::backend::{Backend, BackendKind};
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::fault::GpuFault;
 use crate::graph::{DeviceId, Graph, Retention, ValueId};
-use crate::plan::{Batch, Capacity};
+use crate::plan::layout::ValueLifetime;
 use crate::profile::Observer;
 use crate::tensor::Tensor;
 
-/// See the module.
-pub(crate) struct Gone {
+/// Takes the place of a released device. Keeps its kind and description, and nothing else.
+pub(crate) struct LostDevice {
     kind: BackendKind,
-    described: String,
+    description: String,
 }
 
-impl Gone {
-    pub fn of(device: &dyn Backend) -> Self {
-        Self { kind: device.kind(), described: device.describe() }
+impl LostDevice {
+    /// The replacement for `device`.
+    pub fn replacing(device: &dyn Backend) -> Self {
+        Self { kind: device.kind(), description: device.describe() }
     }
 
     fn error<T>(&self) -> Result<T, KernelError> {
         Err(KernelError::Gpu {
             fault: GpuFault::Lost,
-            adapter: self.described.clone(),
-            message: "its memory was let go, and nothing has taken its place".to_owned(),
+            adapter: self.description.clone(),
+            message: "its memory was released and has not been allocated again".to_owned(),
         })
     }
 }
 
-impl Backend for Gone {
+impl Backend for LostDevice {
     fn kind(&self) -> BackendKind {
         self.kind
     }
 
     fn describe(&self) -> String {
-        self.described.clone()
+        self.description.clone()
     }
 
     fn upload(&self, _view: &TensorView) -> Result<Tensor, KernelError> {
@@ -52,7 +55,7 @@ impl Backend for Gone {
         _graph: &Arc<Graph>,
         _device: DeviceId,
         _capacity: Capacity,
-        _retain: Retain,
+        _lifetime: ValueLifetime,
     ) -> Result<(), KernelError> {
         self.error()
     }
@@ -80,11 +83,11 @@ impl Backend for Gone {
         self.error()
     }
 
-    fn kv_write_page(&mut self, _layer: usize, _page: u32, _bytes: &[u8]) -> Result<(), KernelError> {
+    fn write_kv_page(&mut self, _layer: usize, _page: u32, _bytes: &[u8]) -> Result<(), KernelError> {
         self.error()
     }
 
-    fn kv_copy_page(&mut self, _retention: Retention, _from: u32, _to: u32) -> Result<(), KernelError> {
+    fn copy_kv_page(&mut self, _retention: Retention, _from: u32, _to: u32) -> Result<(), KernelError> {
         self.error()
     }
 

@@ -1,59 +1,60 @@
-//! How much memory the cards of a test may hold together: what each holds is asked of its driver's allocator.
+//! Limits the memory that a test's GPUs hold together, as their drivers' allocators report it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What a card holds, in bytes. None: it was closed.
-pub(crate) type Held = Box<dyn Fn() -> Option<u64> + Send + Sync>;
+/// Reports the bytes that one GPU holds. None: it was closed.
+pub(crate) type AllocatedBytes = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// See the module. As much as there is, unless less is left to them.
-pub(super) struct Room {
-    most: AtomicU64,
-    cards: Mutex<Vec<Held>>,
-    most_held: AtomicU64,
+/// A limit over several GPUs; unlimited by default.
+pub(super) struct MemoryLimit {
+    max_bytes: AtomicU64,
+    gpus: Mutex<Vec<AllocatedBytes>>,
+    peak_bytes: AtomicU64,
 }
 
-impl Default for Room {
+impl Default for MemoryLimit {
     fn default() -> Self {
-        Self { most: AtomicU64::new(u64::MAX), cards: Mutex::default(), most_held: AtomicU64::new(0) }
+        Self { max_bytes: AtomicU64::new(u64::MAX), gpus: Mutex::default(), peak_bytes: AtomicU64::new(0) }
     }
 }
 
-impl Room {
-    /// From here on so many bytes in all; what is held beyond them stays.
-    pub fn leave(&self, n_bytes: u64) {
-        self.most.store(n_bytes, Ordering::Relaxed);
+impl MemoryLimit {
+    /// Sets the limit. Memory held beyond it stays allocated.
+    pub fn set(&self, n_bytes: u64) {
+        self.max_bytes.store(n_bytes, Ordering::Relaxed);
     }
 
-    pub fn watch(&self, card: Held) {
-        self.cards.lock().unwrap_or_else(PoisonError::into_inner).push(card);
+    /// Adds a GPU to those that share the limit.
+    pub fn watch(&self, gpu: AllocatedBytes) {
+        self.gpus.lock().unwrap_or_else(PoisonError::into_inner).push(gpu);
     }
 
-    /// Whether so many bytes more fit, which are held then.
-    pub fn has(&self, n_bytes: u64) -> bool {
-        let mut held = n_bytes;
-        self.cards.lock().unwrap_or_else(PoisonError::into_inner).retain(|card| {
-            let of_card = card();
-            held += of_card.unwrap_or(0);
-            of_card.is_some()
+    /// Whether an allocation of `n_bytes` fits; if so it counts towards the peak.
+    pub fn fits(&self, n_bytes: u64) -> bool {
+        let mut total = n_bytes;
+        self.gpus.lock().unwrap_or_else(PoisonError::into_inner).retain(|gpu| {
+            let allocated = gpu();
+            total += allocated.unwrap_or(0);
+            allocated.is_some()
         });
-        let has = held <= self.most.load(Ordering::Relaxed);
-        if has {
-            self.most_held.fetch_max(held, Ordering::Relaxed);
+        let fits = total <= self.max_bytes.load(Ordering::Relaxed);
+        if fits {
+            self.peak_bytes.fetch_max(total, Ordering::Relaxed);
         }
-        has
+        fits
     }
 
-    /// The most that was held at a time. (bytes)
-    pub fn most_held(&self) -> u64 {
-        self.most_held.load(Ordering::Relaxed)
+    /// The largest total held at any time, in bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
     }
 }
 
-impl fmt::Debug for Room {
+impl fmt::Debug for MemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Room").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("MemoryLimit").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
     }
 }
 
@@ -64,16 +65,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_cards_hold_counts_until_they_are_closed() {
-        let (room, card) = (Room::default(), Arc::new(60));
-        room.leave(100);
-        assert!(room.has(100) && !room.has(101));
-        let held = Arc::downgrade(&card);
-        room.watch(Box::new(move || held.upgrade().map(|n| *n)));
-        room.watch(Box::new(|| Some(10)));
-        assert!(room.has(30) && !room.has(31));
-        drop(card);
-        assert!(room.has(90) && !room.has(91));
-        assert_eq!(room.most_held(), 100);
+    fn memory_counts_until_its_gpu_is_closed() {
+        let (limit, gpu) = (MemoryLimit::default(), Arc::new(60));
+        limit.set(100);
+        assert!(limit.fits(100) && !limit.fits(101));
+        let held = Arc::downgrade(&gpu);
+        limit.watch(Box::new(move || held.upgrade().map(|n| *n)));
+        limit.watch(Box::new(|| Some(10)));
+        assert!(limit.fits(30) && !limit.fits(31));
+        drop(gpu);
+        assert!(limit.fits(90) && !limit.fits(91));
+        assert_eq!(limit.peak_bytes(), 100);
     }
 }

@@ -1,70 +1,61 @@
-//! What a card complains of, by what it came of: whoever makes something or submits work that was never done before
-//! opens a scope around it, on its own thread, and an error says what it belongs to. What no scope catches is noted by
-//! thread (`fault.rs`), so that nobody gets the complaint of another one who uses the same card.
+//! Error scopes: attribute a GPU error to what caused it. Compiling, allocating and the first submission of a kind run
+//! inside a scope on their own thread. Errors outside of any scope are recorded by thread (`fault.rs`), so that no user
+//! of a shared GPU receives another's error.
 
-use super::device::{Device, now};
-use super::splits::n_chunks;
+use super::device::{Device, fault_of};
+use super::split_kv::n_chunks;
+use crate::batch::Batch;
 use crate::error::KernelError;
-use crate::fault::GpuFault;
-use crate::plan::Batch;
 
-/// Of each kind of error one scope; what is full outweighs what it led to.
+/// One scope for each kind of error, the least important first: full memory outweighs the errors it causes.
 const KINDS: [wgpu::ErrorFilter; 3] =
     [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory];
 
-/// What kind of fault an error is.
-pub(super) fn fault_of(error: &wgpu::Error) -> GpuFault {
-    match error {
-        wgpu::Error::OutOfMemory { .. } => GpuFault::Memory,
-        wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => GpuFault::Invalid,
-    }
-}
-
 impl Device {
-    /// What `f` leaves, and what the card complained of meanwhile on this thread, if no scope within did.
+    /// Runs `f` in an error scope. Returns its result and the most important error that no inner scope caught.
     pub(super) fn caught<T>(&self, f: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
         let scopes = KINDS.map(|kind| self.device.push_error_scope(kind));
-        let left = f();
-        // the last that was opened is closed first
-        let complaints = scopes.into_iter().rev().map(|scope| now(scope.pop()));
-        (left, complaints.fold(None, Option::or))
+        let result = f();
+        // scopes nest: the last one opened is closed first
+        let errors = scopes.into_iter().rev().map(|scope| super::block_on(scope.pop()));
+        (result, errors.fold(None, Option::or))
     }
 
-    /// What `f` makes. Errors: what the card complained of meanwhile, as that of `what`; the card is lost.
+    /// Runs `f` in an error scope. Errors: what the GPU reported meanwhile, attributed to `what`; a lost GPU.
     pub(super) fn scoped<T>(
         &self,
         what: impl FnOnce() -> String,
         f: impl FnOnce() -> T,
     ) -> Result<T, KernelError> {
-        let (made, complaint) = self.caught(f);
-        match complaint {
-            None => self.check().map(|()| made),
-            Some(complaint) => Err(self.complaint(&what(), &complaint)),
+        let (result, error) = self.caught(f);
+        match error {
+            None => self.check().map(|()| result),
+            Some(error) => Err(self.attributed(&what(), &error)),
         }
     }
 
-    /// As an error of this card. Where it is lost, that is why.
-    pub(super) fn complaint(&self, what: &str, complaint: &wgpu::Error) -> KernelError {
-        let own = || self.error(fault_of(complaint), format!("{what}: {}", complaint.to_string().trim()));
+    /// Attributes an error to `what`. If the GPU was lost, that is the cause.
+    pub(super) fn attributed(&self, what: &str, error: &wgpu::Error) -> KernelError {
+        let own = || self.error(fault_of(error), format!("{what}: {}", error.to_string().trim()));
         self.check().err().unwrap_or_else(own)
     }
 }
 
-/// The kinds of batches that went through a program: of so many rows, so many outputs, so long contexts, each to the
-/// next power of two. What a kernel can be refused for shows when the first of a kind is submitted; those after it need
-/// no scope, so that decoding ten thousand tokens opens some thirty.
+/// The kinds of batches that were submitted: numbers of rows, outputs and context chunks, each rounded up to a power of
+/// two. Errors show when the first batch of a kind is submitted, so later ones need no scope: decoding ten thousand
+/// tokens opens about thirty.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tried([u64; 3]);
+pub(super) struct SeenBatchKinds([u64; 3]);
 
-impl Tried {
-    /// Whether none of that kind went before.
+impl SeenBatchKinds {
+    /// Adds the kind of `batch`. Returns whether it is new.
     pub fn is_new(&mut self, batch: &Batch) -> bool {
         let seen = [batch.n_rows(), batch.outputs.len(), n_chunks(batch) as usize];
         let mut is_new = false;
-        for (tried, n) in self.0.iter_mut().zip(seen) {
+        for (known, n) in self.0.iter_mut().zip(seen) {
             let kind = 1 << (usize::BITS - n.leading_zeros()).min(u64::BITS - 1);
-            is_new |= *tried & kind == 0;
-            *tried |= kind;
+            is_new |= *known & kind == 0;
+            *known |= kind;
         }
         is_new
     }

@@ -1,166 +1,132 @@
-//! Whether a card is trusted: its kernels are checked against their reference when they are first used with a driver,
-//! and what came of it is noted, as is what the driver compiled.
+//! Verifies kernels against their reference when a graph first uses them with a driver, and records the outcome.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::device::{AdapterInfo, Device};
-use super::{Gpu, shader};
+use super::Gpu;
+use super::adapter::AdapterInfo;
 use crate::backend::Backend;
-use crate::backends::Check;
-use crate::check::card::CardCheck;
+use crate::check::gpu::GpuCheck;
 use crate::error::KernelError;
-use crate::fault::{GpuFault, Moment};
+use crate::fault::{FaultPoint, GpuFault};
+use crate::gpu_cache::{GpuCache, GpuFacts, GpuKey};
+use crate::gpu_selector::VerificationScope;
 use crate::graph::Graph;
-use crate::known::{CardKey, Known, Notebook};
+use crate::lane_reduction::LaneReduction;
 use crate::precision::Precision;
-use crate::sharing::Sharing;
 
-impl AdapterInfo {
-    /// By which what is found of it is kept: of another driver, or other kernels, everything is found out anew.
-    pub fn key(&self) -> CardKey {
-        let features = self.features.join(", ");
-        CardKey {
-            name: self.name.clone(),
-            api: self.api.clone(),
-            driver: self.driver.clone(),
-            kernels: format!("{} {:016x} {features}", env!("CARGO_PKG_VERSION"), shader::fingerprint()),
-        }
-    }
+/// The wrong kernel, if any.
+type CheckOutcome = Result<Option<String>, KernelError>;
+
+/// The cached facts about one GPU, and whether its kernels are verified at all.
+pub(super) struct KernelVerification {
+    key: GpuKey,
+    cache: GpuCache,
+    is_enabled: bool,
 }
 
-/// The kernel that is wrong, if one is.
-type Outcome = Result<Option<String>, KernelError>;
-
-/// What is known of one card, and whether its kernels are checked at all.
-pub(super) struct Trust {
-    key: CardKey,
-    notebook: Notebook,
-    is_asked: bool,
-}
-
-impl Trust {
-    pub fn new(info: &AdapterInfo, notebook: &Notebook, check: Check) -> Self {
-        let is_asked = match check {
-            Check::Cards => info.kind.is_hardware(),
-            Check::All => true,
+impl KernelVerification {
+    pub fn new(info: &AdapterInfo, cache: &GpuCache, scope: VerificationScope) -> Self {
+        let is_enabled = match scope {
+            VerificationScope::Hardware => info.kind.is_hardware(),
+            VerificationScope::All => true,
         };
-        Self { key: info.key(), notebook: notebook.clone(), is_asked }
+        Self { key: info.key(), cache: cache.clone(), is_enabled }
     }
 
-    pub fn is_asked(&self) -> bool {
-        self.is_asked
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled
     }
 
-    pub fn known(&self) -> Known {
-        self.notebook.of(&self.key)
+    pub fn facts(&self) -> GpuFacts {
+        self.cache.get(&self.key)
     }
 
-    pub fn note(&self, change: impl FnOnce(&mut Known)) {
-        self.notebook.change(&self.key, change);
-    }
-}
-
-impl Device {
-    /// Whether its driver keeps what it compiles.
-    pub fn has_cache(&self) -> bool {
-        self.device.features().contains(wgpu::Features::PIPELINE_CACHE)
-    }
-
-    /// What its driver compiled so far, for the next start. None: it keeps nothing.
-    pub fn compiled(&self) -> Option<Vec<u8>> {
-        self.pipelines.compiled()
-    }
-
-    /// Notes what the driver compiled.
-    pub(super) fn keep_pipelines(&self) {
-        let Some(compiled) = self.compiled() else { return };
-        let differs = self.trust.known().pipelines.is_none_or(|known| *known != *compiled);
-        if differs {
-            self.trust.note(|known| known.pipelines = Some(compiled.into()));
-        }
+    pub fn update(&self, change: impl FnOnce(&mut GpuFacts)) {
+        self.cache.update(&self.key, change);
     }
 }
 
 impl Gpu {
-    /// Whether the kernels that a graph uses compute on this card what their specification says; what was found right
-    /// or wrong before is believed. Errors: the first that doesn't, and what the card may be tried without.
-    pub fn check(&self, graph: &Graph) -> Result<(), KernelError> {
-        let (known, used) = (self.gpu.trust.known(), self.gpu.used());
-        let (precision, sharing) = (used.precision(), used.sharing());
-        if let Some(kernel) = known.wrong {
-            return Err(self.gpu.error(GpuFault::Wrong, kernel));
+    /// Verifies the kernels that a graph uses; earlier outcomes are taken from the cache. Errors: the first wrong kernel,
+    /// with the fault that says what to retry without.
+    pub fn verify(&self, graph: &Graph) -> Result<(), KernelError> {
+        let (device, verification) = (&self.context.device, &self.context.verification);
+        let (facts, features) = (verification.facts(), self.context.features());
+        let (precision, reduction) = (features.precision(), features.lane_reduction());
+        if let Some(kernel) = facts.wrong_kernel {
+            return Err(device.error(GpuFault::Wrong, kernel));
         }
-        if let (Some(kernel), Sharing::Subgroups) = (known.subgroups, sharing) {
-            return Err(self.gpu.error(GpuFault::Subgroups, kernel));
+        if let (Some(kernel), LaneReduction::Subgroups) = (facts.wrong_with_subgroups, reduction) {
+            return Err(device.error(GpuFault::Subgroups, kernel));
         }
-        if let Some(kernel) = known.imprecise.get(precision.name()) {
-            return Err(self.imprecise(kernel));
+        if let Some(kernel) = facts.wrong_in_precision.get(precision.name()) {
+            return Err(self.wrong_in_precision(kernel));
         }
-        let new: Vec<CardCheck> = CardCheck::of(graph)
+        let new: Vec<GpuCheck> = GpuCheck::of(graph)
             .into_iter()
-            .filter(|check| !known.right.contains(&check.name(precision, sharing)))
+            .filter(|check| !facts.passed_checks.contains(&check.name(precision, reduction)))
             .collect();
         for (check, outcome) in new.iter().zip(self.outcomes(&new, precision)) {
             let Some(kernel) = outcome? else {
-                self.gpu.trust.note(|known| _ = known.right.insert(check.name(precision, sharing)));
+                let name = check.name(precision, reduction);
+                verification.update(|facts| _ = facts.passed_checks.insert(name));
                 continue;
             };
-            let gpu = &self.gpu;
-            // the same without what it depends on is another check
-            return Err(match (check.depends_on(precision), sharing) {
+            // a retry without the suspect is another check
+            return Err(match (check.depends_on(precision), reduction) {
                 (true, _) => {
                     let at = precision.name().to_owned();
-                    gpu.trust.note(|known| _ = known.imprecise.insert(at, kernel.clone()));
-                    self.imprecise(&kernel)
+                    verification.update(|facts| _ = facts.wrong_in_precision.insert(at, kernel.clone()));
+                    self.wrong_in_precision(&kernel)
                 }
-                (false, Sharing::Subgroups) => {
-                    gpu.trust.note(|known| known.subgroups = Some(kernel.clone()));
-                    gpu.error(GpuFault::Subgroups, kernel)
+                (false, LaneReduction::Subgroups) => {
+                    verification.update(|facts| facts.wrong_with_subgroups = Some(kernel.clone()));
+                    device.error(GpuFault::Subgroups, kernel)
                 }
-                (false, Sharing::Memory) => {
-                    gpu.trust.note(|known| known.wrong = Some(kernel.clone()));
-                    gpu.error(GpuFault::Wrong, kernel)
+                (false, LaneReduction::SharedMemory) => {
+                    verification.update(|facts| facts.wrong_kernel = Some(kernel.clone()));
+                    device.error(GpuFault::Wrong, kernel)
                 }
             });
         }
         Ok(())
     }
 
-    /// What came of each check, in their order. They run side by side: most of their time a driver compiles, and it
-    /// compiles on as many cores as it is asked on.
-    fn outcomes(&self, checks: &[CardCheck], precision: Precision) -> Vec<Outcome> {
-        let gpu = &self.gpu;
-        let make = || -> Box<dyn Backend> { Box::new(Self::unchecked(Arc::clone(gpu))) };
+    /// The outcome of each check, in order. They run in parallel: most of the time is spent in the driver's compiler,
+    /// which runs on the calling thread.
+    fn outcomes(&self, checks: &[GpuCheck], precision: Precision) -> Vec<CheckOutcome> {
+        let context = &self.context;
+        let open = || -> Box<dyn Backend> { Box::new(Self::unverified(Arc::clone(context))) };
         let left = Mutex::new(checks.iter().enumerate());
         let outcomes = Mutex::new(Vec::with_capacity(checks.len()));
         let run = || {
             let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
             while let Some((at, check)) = next() {
-                let outcome = check.run(&make, precision);
+                let outcome = check.run(&open, precision);
                 outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
             }
         };
         thread::scope(|scope| {
             let n_threads = thread::available_parallelism().map_or(1, usize::from).min(checks.len());
             for _ in 1..n_threads {
-                // where no more threads are to be had, there are fewer
-                let _ = thread::Builder::new().name("checks of a card".into()).spawn_scoped(scope, run);
+                // without further threads this one does all the work
+                let _ = thread::Builder::new().name("GPU checks".into()).spawn_scoped(scope, run);
             }
             run();
         });
         let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
         outcomes.sort_by_key(|(at, _)| *at);
         if let Some((_, first)) = outcomes.first_mut()
-            && self.faults.next(Moment::Check).is_some()
+            && self.faults.next(FaultPoint::Verification).is_some()
         {
-            *first = Ok(Some("what a test wanted to be wrong".to_owned()));
+            *first = Ok(Some("injected by a test".to_owned()));
         }
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
-    fn imprecise(&self, kernel: &str) -> KernelError {
-        let message = format!("{} gives wrong results: {kernel}", self.gpu.used().precision().name());
-        self.gpu.error(GpuFault::Precision, message)
+    fn wrong_in_precision(&self, kernel: &str) -> KernelError {
+        let message = format!("{} gives wrong results: {kernel}", self.context.features().precision().name());
+        self.context.device.error(GpuFault::Precision, message)
     }
 }

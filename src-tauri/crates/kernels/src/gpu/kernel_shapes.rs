@@ -1,42 +1,43 @@
-//! Shapes that kernels may have on a card: of workgroups, of tiles, of how attention is cut. All of them give the same
-//! bits, so that they may change from one start to the next.
+//! The kernel shapes to choose from on a GPU: workgroups, tiles, splitting of attention. All give the same bits, so that
+//! the choice may change from one start to the next.
 
 use std::collections::BTreeMap;
 
 use weights::DType;
 
 use super::device::Device;
+use crate::gpu_cache::GpuFacts;
 use crate::graph::{Graph, Op};
-use crate::known::Known;
 use crate::matmul::packed::{Packing, packing};
 use crate::matmul::strands::{Lanes, ONE_ROW};
 use crate::matmul::tile::{LARGE, SMALL, SQUARE, Tile};
 
-/// What a shape is chosen for.
+/// A group of kernels whose shape is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// products of one row with weights of a format
+pub(super) enum TuningSubject {
+    /// multiplication of one row with weights of a format
     OneRow(DType),
-    /// products of many
+    /// multiplication of many rows
     ManyRows(DType),
     /// attention of a few rows over a long context
     Attention,
 }
 
-/// Of each, the first is taken where nothing is known.
+/// Shapes for one row by name. The first shape of each subject is the default.
 pub(super) static ONE_ROWS: [(&str, Lanes); 3] = [
     ("64 lanes", ONE_ROW),
     ("128 lanes", Lanes { lanes: 128, ..ONE_ROW }),
     ("256 lanes", Lanes { lanes: 256, ..ONE_ROW }),
 ];
+/// Tiles for many rows by name.
 pub(super) static TILES: [(&str, Tile); 3] =
     [("128 by 64", LARGE), ("64 by 64", SQUARE), ("64 by 32", SMALL)];
-/// Chunks of a context from which on each has workgroups of its own.
+/// Numbers of chunks from which on attention is split.
 pub(super) static SPLITS: [(&str, u32); 3] =
     [("from 2 chunks", 2), ("from 4 chunks", 4), ("from 8 chunks", 8)];
 
-impl Subject {
-    /// All that a graph has use for, formats that lie alike once.
+impl TuningSubject {
+    /// All subjects of a graph; formats with equal packing count as one.
     pub fn of(graph: &Graph) -> Vec<Self> {
         let mut subjects = vec![Self::Attention];
         let mut seen: Vec<&str> = Vec::new();
@@ -53,16 +54,16 @@ impl Subject {
         subjects
     }
 
-    /// By which what is chosen is kept.
+    /// The name in the cache.
     pub fn name(self) -> String {
         match self {
-            Self::OneRow(dtype) => of_one_row(packing(dtype)),
-            Self::ManyRows(dtype) => of_many_rows(packing(dtype)),
+            Self::OneRow(dtype) => one_row_name(packing(dtype)),
+            Self::ManyRows(dtype) => many_rows_name(packing(dtype)),
             Self::Attention => ATTENTION.to_owned(),
         }
     }
 
-    /// The names of what there is to choose from.
+    /// The names of the shapes.
     pub fn choices(self) -> [&'static str; 3] {
         match self {
             Self::OneRow(_) => ONE_ROWS.each_ref().map(|(name, _)| *name),
@@ -71,14 +72,14 @@ impl Subject {
         }
     }
 
-    /// Whether a card can have it.
+    /// Whether a GPU with these limits supports a shape.
     pub fn fits(self, choice: usize, limits: &wgpu::Limits) -> bool {
-        let most = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let max_lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
         match self {
-            Self::OneRow(_) => ONE_ROWS[choice].1.lanes <= most,
+            Self::OneRow(_) => ONE_ROWS[choice].1.lanes <= max_lanes,
             Self::ManyRows(_) => {
                 let tile = TILES[choice].1;
-                tile.lanes() <= most && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
+                tile.lanes() <= max_lanes && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
             }
             Self::Attention => true,
         }
@@ -87,31 +88,31 @@ impl Subject {
 
 const ATTENTION: &str = "attention of few rows";
 
-fn of_one_row(packing: &Packing) -> String {
+fn one_row_name(packing: &Packing) -> String {
     format!("product of one row of {}", packing.name)
 }
 
-fn of_many_rows(packing: &Packing) -> String {
+fn many_rows_name(packing: &Packing) -> String {
     format!("product of many rows of {}", packing.name)
 }
 
-/// Those in use: of each subject the number of its choice.
+/// The shapes in use: by subject name, the index of the choice.
 #[derive(Clone, Default)]
-pub(super) struct Shapes(BTreeMap<String, usize>);
+pub(super) struct KernelShapes(BTreeMap<String, usize>);
 
-impl Shapes {
-    /// As they were found to be the fastest; a name that nobody knows any more counts for nothing.
-    pub fn known(device: &Device, known: &Known, graph: &Graph) -> Self {
-        let of = |subject: Subject| {
-            let found = known.tuned.get(&subject.name())?;
+impl KernelShapes {
+    /// The tuned shapes of a graph; unknown names in the cache are ignored.
+    pub fn tuned(device: &Device, facts: &GpuFacts, graph: &Graph) -> Self {
+        let of = |subject: TuningSubject| {
+            let found = facts.tuned_shapes.get(&subject.name())?;
             let choice = subject.choices().iter().position(|name| name == found)?;
             subject.fits(choice, &device.limits).then(|| (subject.name(), choice))
         };
-        Self(Subject::of(graph).into_iter().filter_map(of).collect())
+        Self(TuningSubject::of(graph).into_iter().filter_map(of).collect())
     }
 
-    /// One that is tried.
-    pub fn only(subject: Subject, choice: usize) -> Self {
+    /// A single choice, to be measured.
+    pub fn only(subject: TuningSubject, choice: usize) -> Self {
         Self([(subject.name(), choice)].into())
     }
 
@@ -119,15 +120,18 @@ impl Shapes {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// The shape for one row.
     pub fn one_row(&self, packing: &Packing) -> Lanes {
-        ONE_ROWS[self.at(&of_one_row(packing))].1
+        ONE_ROWS[self.at(&one_row_name(packing))].1
     }
 
+    /// The tile for many rows.
     pub fn tile(&self, packing: &Packing) -> Tile {
-        TILES[self.at(&of_many_rows(packing))].1
+        TILES[self.at(&many_rows_name(packing))].1
     }
 
-    pub fn split_from(&self) -> u32 {
+    /// The number of chunks from which on attention is split.
+    pub fn min_split_chunks(&self) -> u32 {
         SPLITS[self.at(ATTENTION)].1
     }
 }
@@ -137,8 +141,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_told_apart() {
-        for subject in [Subject::OneRow(DType::Q8_0), Subject::ManyRows(DType::Q8_0), Subject::Attention] {
+    fn choices_are_distinct() {
+        for subject in [
+            TuningSubject::OneRow(DType::Q8_0),
+            TuningSubject::ManyRows(DType::Q8_0),
+            TuningSubject::Attention,
+        ] {
             let choices = subject.choices();
             assert!((1..3).all(|i| !choices[..i].contains(&choices[i])), "{choices:?}");
         }
@@ -146,8 +154,8 @@ mod tests {
             ONE_ROWS[i].1 != ONE_ROWS[j].1 && TILES[i].1 != TILES[j].1 && SPLITS[i].1 != SPLITS[j].1
         };
         assert!(differ(0, 1) && differ(0, 2) && differ(1, 2));
-        let shapes = Shapes::only(Subject::ManyRows(DType::Q4_K), 2);
-        assert_eq!((shapes.tile(packing(DType::Q4_K)), shapes.split_from()), (SMALL, 2));
+        let shapes = KernelShapes::only(TuningSubject::ManyRows(DType::Q4_K), 2);
+        assert_eq!((shapes.tile(packing(DType::Q4_K)), shapes.min_split_chunks()), (SMALL, 2));
         assert_eq!(shapes.one_row(packing(DType::Q4_K)), ONE_ROW);
     }
 }

@@ -1,59 +1,64 @@
-//! Operations with matrices as kernels of a card: for each part that a matrix is in, one for each number of rows that
-//! is best computed in a way of its own. All of them give a row the same bits, but for cooperative matrices.
+//! Builds matrix operations: for each slice of a matrix, one kernel per range of row counts that has its own fastest
+//! method. All of them give a row the same bits, except cooperative matrices.
 
-use super::buffers::Span;
-use super::cost::Cost;
+use super::buffers::BufferSpan;
+use super::cost::KernelCost;
 use super::inputs;
-use super::nodes::Made;
-use super::pipeline::Variant;
-use super::program::{Bound, Extent, Maker, PerRow};
+use super::nodes::BuildResult;
+use super::pipeline::ShaderVariant;
+use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
 use crate::matmul::packed::Packing;
 use crate::matmul::strands::{self, BLOCK, Lanes, Sizes};
 use crate::matmul::tile::{self, By, Tile};
-use crate::ops::expert_groups::{Groups, most_tiles};
+use crate::ops::expert_groups::{GroupLists, max_tiles};
 use crate::tensor::Tensor;
 
-use Bound::Value;
+use Binding::Value;
 
-/// Outputs of an expert go slot by slot with the shape that one row has.
+/// Shape of the slot-by-slot expert kernel: that of a single row.
 const SLOT: Lanes = strands::ONE_ROW;
 
-/// A part of a matrix on the card.
-pub(super) struct Part {
-    pub span: Span,
-    /// its first row of the matrix, and how many there are
+/// Consecutive rows of a matrix, and their range of a buffer.
+pub(super) struct MatrixSlice {
+    pub span: BufferSpan,
+    /// first row, and number of rows
     pub first: u32,
     pub n_rows: u32,
-    /// fours of words of a row
+    /// length of a row in groups of four words
     pub row_quads: u32,
     pub packing: &'static Packing,
 }
 
-/// Outputs by which a product is cut: whole tiles of any shape, and bytes that may begin a binding on any card.
-const CUT: u64 = 128;
+/// Granularity in outputs of splitting a matrix: whole tiles of any shape, at offsets that any GPU can bind.
+const SPLIT_OUTPUTS: u64 = 128;
 
-impl Part {
+impl MatrixSlice {
     fn row_bytes(&self) -> u64 {
         u64::from(self.row_quads) * 16
     }
 
-    /// In pieces of `most` outputs, or about.
-    fn cut(&self, most: u64) -> impl Iterator<Item = Self> {
-        let each = u32::try_from(most / CUT * CUT).unwrap_or(u32::MAX).max(CUT as u32);
+    /// Splits the slice into pieces of about `max_outputs`.
+    fn split(&self, max_outputs: u64) -> impl Iterator<Item = Self> {
+        let each = u32::try_from(max_outputs / SPLIT_OUTPUTS * SPLIT_OUTPUTS)
+            .unwrap_or(u32::MAX)
+            .max(SPLIT_OUTPUTS as u32);
         (0..self.n_rows).step_by(each as usize).map(move |at| {
             let (n_rows, row_bytes) = (each.min(self.n_rows - at), self.row_bytes());
             let offset = self.span.offset + u64::from(at) * row_bytes;
-            let span =
-                Span { buffer: self.span.buffer.clone(), offset, n_bytes: u64::from(n_rows) * row_bytes };
+            let span = BufferSpan {
+                buffer: self.span.buffer.clone(),
+                offset,
+                n_bytes: u64::from(n_rows) * row_bytes,
+            };
             Self { span, first: self.first + at, n_rows, ..*self }
         })
     }
 }
 
-/// Names that are set where rows of x are whole blocks, and where workgroups have tiles.
+/// Definitions for tiled workgroups, and for rows of x that are whole blocks.
 pub(super) fn defines(k: usize, tiled: Option<By>) -> &'static [&'static str] {
     let names: [&[&str]; 2] = match tiled {
         None => [&[], &["WHOLE"]],
@@ -63,8 +68,15 @@ pub(super) fn defines(k: usize, tiled: Option<By>) -> &'static [&'static str] {
     names[usize::from(k.is_multiple_of(BLOCK))]
 }
 
-impl Maker<'_> {
-    pub(super) fn embed(&mut self, i: usize, table: &Tensor, scale: f32, by: Lookup, out: ValueId) -> Made {
+impl ProgramBuilder<'_> {
+    pub(super) fn embed(
+        &mut self,
+        i: usize,
+        table: &Tensor,
+        scale: f32,
+        by: Lookup,
+        out: ValueId,
+    ) -> BuildResult {
         let at = self.matrices.put(self.gpu, std::slice::from_ref(table))?;
         let section = match by {
             Lookup::Token => inputs::TOKENS,
@@ -72,45 +84,45 @@ impl Maker<'_> {
             Lookup::First => inputs::NO_SECTION,
         };
         let k = table.n_cols();
-        for part in self.parts(at) {
-            let params = [k as u32, part.row_quads, part.first, part.n_rows, section, scale.to_bits()];
-            let bound = [Bound::Rows, Bound::Buffer(part.span), Value(out)];
-            let variant = Variant { weight: Some(part.packing), ..Variant::default() };
+        for slice in self.slices(at) {
+            let params = [k as u32, slice.row_quads, slice.first, slice.n_rows, section, scale.to_bits()];
+            let bound = [Binding::Rows, Binding::Buffer(slice.span), Value(out)];
+            let variant = ShaderVariant { weight: Some(slice.packing), ..ShaderVariant::default() };
             let extent = Extent::elements(k.div_ceil(BLOCK), Rows::Tokens);
             self.add(i, (&shader::EMBED, variant), &params, &bound, extent)?;
         }
         Ok(())
     }
 
-    fn parts(&self, at: usize) -> Vec<Part> {
+    fn slices(&self, at: usize) -> Vec<MatrixSlice> {
         let matrix = self.matrices.get(at);
-        let part = |part: &super::matrices::Part| Part {
-            span: Span::whole(&part.buffer),
-            first: part.first as u32,
-            n_rows: part.n_rows as u32,
+        let slice = |slice: &super::matrices::StoredSlice| MatrixSlice {
+            span: BufferSpan::whole(&slice.buffer),
+            first: slice.first as u32,
+            n_rows: slice.n_rows as u32,
             row_quads: matrix.row_quads as u32,
             packing: matrix.packing,
         };
-        matrix.parts.iter().map(part).collect()
+        matrix.slices.iter().map(slice).collect()
     }
 
-    /// So many workgroups in two dimensions, as one is limited.
+    /// Arranges `n` workgroups in two dimensions, since one is limited.
     pub(super) fn flat(&self, n: usize) -> [u32; 2] {
-        let most = self.gpu.limits.max_compute_workgroups_per_dimension;
-        let y = (n as u32).div_ceil(most).max(1);
+        let max = self.gpu.limits.max_compute_workgroups_per_dimension;
+        let y = (n as u32).div_ceil(max).max(1);
         [(n as u32).div_ceil(y), y]
     }
 
-    /// The first tile that the card can have; None: there is none.
+    /// The first of `tiles` that the GPU supports. None: it supports none.
     fn tile(&self, tiles: &[Tile]) -> Option<Tile> {
-        let (limits, used) = (&self.gpu.limits, self.gpu.used());
+        let (limits, features) = (&self.gpu.limits, self.gpu.features());
         let lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
         let fits = |tile: &&Tile| {
-            let is_possible = match tile.by {
+            let is_supported = match tile.by {
                 By::Lanes => true,
-                By::Matrices => used.matrices,
+                By::Matrices => features.matrices,
             };
-            is_possible
+            is_supported
                 && tile.lanes() <= lanes
                 && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
         };
@@ -124,73 +136,73 @@ impl Maker<'_> {
         weight: &Tensor,
         bias: Option<&Tensor>,
         out: ValueId,
-    ) -> Made {
+    ) -> BuildResult {
         let at = self.matrices.put(self.gpu, std::slice::from_ref(weight))?;
-        let parts = self.parts(at);
-        self.product(i, x, [weight.n_rows(), weight.n_cols()], &parts, bias, out, 1)
+        let slices = self.slices(at);
+        self.sliced_matmul(i, x, [weight.n_rows(), weight.n_cols()], &slices, bias, out, 1)
     }
 
-    /// With the parts of a matrix of shape [n_out, k], where there are `least` rows or more.
+    /// Multiplies by the slices of a matrix of shape [n_out, k], for batches of `min_rows` rows or more.
     #[allow(clippy::too_many_arguments)] // a node's operands one by one
-    pub(super) fn product(
+    pub(super) fn sliced_matmul(
         &mut self,
         i: usize,
         x: ValueId,
         [n_out, k]: [usize; 2],
-        parts: &[Part],
+        slices: &[MatrixSlice],
         bias: Option<&Tensor>,
         out: ValueId,
-        least: usize,
-    ) -> Made {
+        min_rows: usize,
+    ) -> BuildResult {
         let rows = self.graph.value(out).rows;
         let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
         let has_bias = u32::from(bias.is_some());
-        // all parts lie alike
-        let tuned = parts.first().map_or(tile::LARGE, |part| self.shapes.tile(part.packing));
+        // all slices have one packing
+        let tuned = slices.first().map_or(tile::LARGE, |slice| self.shapes.tile(slice.packing));
         let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
-        let few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
-        for part in parts {
-            let lanes = [(self.shapes.one_row(part.packing), 1, 1), (strands::FEW_ROWS, 2, few)];
+        let max_few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
+        for slice in slices {
+            let lanes = [(self.shapes.one_row(slice.packing), 1, 1), (strands::FEW_ROWS, 2, max_few)];
             let of_outputs = u32::from(rows == Rows::Outputs);
             let bias = self.vector(&bias_floats)?;
-            let mut bound = [Value(x), Bound::Buffer(part.span.clone()), bias, Value(out)];
-            let mut way = |sizes: Sizes, tiled, per_group: usize, of_rows| -> Made {
-                for piece in part.cut(self.outputs_at_once(part, k, of_rows)) {
-                    let Part { first, n_rows, row_quads, packing, span } = piece;
+            let mut bindings = [Value(x), Binding::Buffer(slice.span.clone()), bias, Value(out)];
+            let mut add = |sizes: Sizes, tiled, per_group: usize, row_groups| -> BuildResult {
+                for piece in slice.split(self.max_outputs(slice, k, row_groups)) {
+                    let MatrixSlice { first, n_rows, row_quads, packing, span } = piece;
                     let sizes = sizes.clone();
-                    let variant = Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
+                    let variant = ShaderVariant { defines: defines(k, tiled), weight: Some(packing), sizes };
                     let params = [k as u32, n_out as u32, row_quads, first, n_rows, has_bias, of_outputs];
                     let groups = self.flat((n_rows as usize).div_ceil(per_group));
                     let (row, bytes) = (u64::from(n_rows) * k as u64, span.n_bytes);
-                    let cost = Cost { row, bytes, ..Cost::default() };
-                    let extent = Extent { cost, ..Extent::new(groups, of_rows) };
-                    bound[1] = Bound::Buffer(span);
-                    self.add(i, (&shader::MATMUL, variant), &params, &bound, extent)?;
+                    let cost = KernelCost { row, bytes, ..KernelCost::default() };
+                    let extent = Extent { cost, ..Extent::new(groups, row_groups) };
+                    bindings[1] = Binding::Buffer(span);
+                    self.add(i, (&shader::MATMUL, variant), &params, &bindings, extent)?;
                 }
                 Ok(())
             };
-            for (lanes, from, most) in lanes.iter().filter(|(_, _, most)| *most >= least) {
-                let rows = PerRow::Between { rows, least: *from, most: *most, each: lanes.rows };
-                way(lanes.sizes(), None, lanes.outputs_of_group(), rows)?;
+            for (lanes, min, max) in lanes.iter().filter(|(_, _, max)| *max >= min_rows) {
+                let rows = RowGroups::Between { rows, min: *min, max: *max, each: lanes.rows };
+                add(lanes.sizes(), None, lanes.outputs_of_group(), rows)?;
             }
             if let Some(tile) = tile {
-                let rows = PerRow::Between { rows, least: few + 1, most: usize::MAX, each: tile.rows };
-                way(tile.sizes(), Some(tile.by), tile.outputs as usize, rows)?;
+                let rows = RowGroups::Between { rows, min: max_few + 1, max: usize::MAX, each: tile.rows };
+                add(tile.sizes(), Some(tile.by), tile.outputs as usize, rows)?;
             }
         }
         Ok(())
     }
 
-    /// Outputs of a part that a kernel may have in any batch, so that it is not too long.
-    fn outputs_at_once(&self, part: &Part, k: usize, rows: PerRow) -> u64 {
-        let PerRow::Between { rows, most, each, .. } = rows else { return u64::MAX };
-        let most_rows = match rows {
+    /// The number of outputs that one kernel may compute without exceeding the submission cost in any batch.
+    fn max_outputs(&self, slice: &MatrixSlice, k: usize, rows: RowGroups) -> u64 {
+        let RowGroups::Between { rows, max, each, .. } = rows else { return u64::MAX };
+        let max_rows = match rows {
             Rows::Tokens => self.capacity.max_rows,
             Rows::Outputs => self.capacity.max_rows.min(self.capacity.max_outputs),
         };
-        let n_rows = most_rows.min(most) as u64;
-        let cost = Cost { row: k as u64, bytes: part.row_bytes(), ..Cost::default() };
-        self.gpu.most_submitted / cost.at_most(n_rows, 0, n_rows.div_ceil(u64::from(each))).max(1)
+        let n_rows = max_rows.min(max) as u64;
+        let cost = KernelCost { row: k as u64, bytes: slice.row_bytes(), ..KernelCost::default() };
+        self.gpu.max_submission_cost / cost.upper_bound(n_rows, 0, n_rows.div_ceil(u64::from(each))).max(1)
     }
 
     pub(super) fn expert_matmul(
@@ -199,78 +211,80 @@ impl Maker<'_> {
         [x, route]: [ValueId; 2],
         experts: &Experts,
         out: ValueId,
-    ) -> Made {
+    ) -> BuildResult {
         let at = self.matrices.put(self.gpu, &experts.weights)?;
         let n_experts = experts.weights.len();
         let [n_out, k] = [experts.weights[0].n_rows(), experts.weights[0].n_cols()];
         let n_used = self.graph.value(route).width / 2;
-        let parted = u32::from(self.graph.value(x).width != k);
+        let has_slot_inputs = u32::from(self.graph.value(x).width != k);
         let bias_floats = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
         let tile = self.tile(&[tile::COOPERATIVE, tile::SMALL]);
-        let few = if tile.is_some() { tile::FEW_TOKENS } else { usize::MAX };
-        for part in self.parts(at) {
+        let max_few = if tile.is_some() { tile::FEW_TOKENS } else { usize::MAX };
+        for slice in self.slices(at) {
             let has_bias = u32::from(experts.bias.is_some());
             let [n, used] = [n_experts as u32, n_used as u32];
-            let Part { first, n_rows, row_quads, packing, span } = part;
-            let params = [k as u32, n_out as u32, row_quads, n, used, first, n_rows, has_bias, parted];
-            let weight = Bound::Buffer(span);
-            let mut bound = [Value(x), Value(route), weight, self.vector(&bias_floats)?, Value(out)];
-            let variant = |tiled, sizes| Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
+            let MatrixSlice { first, n_rows, row_quads, packing, span } = slice;
+            let params =
+                [k as u32, n_out as u32, row_quads, n, used, first, n_rows, has_bias, has_slot_inputs];
+            let weight = Binding::Buffer(span);
+            let mut bindings = [Value(x), Value(route), weight, self.vector(&bias_floats)?, Value(out)];
+            let variant =
+                |tiled, sizes| ShaderVariant { defines: defines(k, tiled), weight: Some(packing), sizes };
             let of_expert = n_out as u64 * u64::from(row_quads) * 16;
             let row = (n_used * n_out * k) as u64;
             let groups = [n_out.div_ceil(SLOT.outputs_of_group()) as u32, used];
-            let rows = PerRow::Between { rows: Rows::Tokens, least: 1, most: few, each: 1 };
+            let rows = RowGroups::Between { rows: Rows::Tokens, min: 1, max: max_few, each: 1 };
             let slots = variant(None, SLOT.sizes());
-            let cost = Cost { row, bytes: n_used as u64 * of_expert, ..Cost::default() };
-            let worst = |n_rows: usize, n: usize| cost.at_most(n_rows as u64, 0, n as u64);
-            let n_rows = few.min(self.capacity.max_rows);
+            let cost = KernelCost { row, bytes: n_used as u64 * of_expert, ..KernelCost::default() };
+            let worst = |n_rows: usize, n: usize| cost.upper_bound(n_rows as u64, 0, n as u64);
+            let n_rows = max_few.min(self.capacity.max_rows);
             let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_rows as u32, worst(n_rows, n_rows));
-            self.add_in_parts(i, (&shader::EXPERT_MATMUL, slots), &params, &bound, extent)?;
+            self.add_split(i, (&shader::EXPERT_MATMUL, slots), &params, &bindings, extent)?;
             if let Some(tile) = tile {
-                bound[1] = self.grouped(i, route, n_experts, tile)?;
+                bindings[1] = self.grouped(i, route, n_experts, tile)?;
                 let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
-                let rows = PerRow::Tiles { least: few + 1, n_used, n_experts, each: tile.rows };
+                let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows };
                 let tiled = variant(Some(tile.by), tile.sizes());
-                let cost = Cost { row, bytes: of_expert, ..Cost::default() };
-                let n_tiles = most_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
-                // as if all tiles were full
-                let worst = cost.at_most(0, 0, n_tiles as u64);
+                let cost = KernelCost { row, bytes: of_expert, ..KernelCost::default() };
+                let n_tiles = max_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
+                // assumes that all tiles are full
+                let worst = cost.upper_bound(0, 0, n_tiles as u64);
                 let worst = worst.max((n_tiles * tile.rows as usize * n_out * k) as u64);
                 let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_tiles as u32, worst);
-                self.add_in_parts(i, (&shader::EXPERT_MATMUL, tiled), &params, &bound, extent)?;
+                self.add_split(i, (&shader::EXPERT_MATMUL, tiled), &params, &bindings, extent)?;
             }
         }
         Ok(())
     }
 
-    /// The slots of a route's tokens in tiles by expert. Products of one route share them: they follow one another.
+    /// The slots of a route's tokens in tiles grouped by expert. Consecutive multiplications of one route share the lists.
     fn grouped(
         &mut self,
         i: usize,
         route: ValueId,
         n_experts: usize,
         tile: Tile,
-    ) -> Result<Bound, KernelError> {
+    ) -> Result<Binding, KernelError> {
         if let Some((of, buffer)) = &self.grouped
             && *of == route
         {
-            return Ok(Bound::Buffer(Span::whole(buffer)));
+            return Ok(Binding::Buffer(BufferSpan::whole(buffer)));
         }
         let n_used = self.graph.value(route).width / 2;
-        // a buffer may be longer than the route that is in it
+        // the buffer may be larger than the route
         let n_tokens = self.values.buffer(route).size() as usize / (2 * n_used * size_of::<f32>());
-        let lists = Groups::new(n_tokens * n_used, n_experts, tile.rows as usize);
+        let lists = GroupLists::new(n_tokens * n_used, n_experts, tile.rows as usize);
         let buffer = self.matrices.scratch(self.gpu, (lists.n_words * size_of::<u32>()) as u64)?;
         let params =
             [n_experts, n_used, tile.rows as usize, lists.list, lists.starts].map(|word| word as u32);
-        let bound = [Value(route), Bound::Buffer(Span::whole(&buffer))];
-        let least = tile::FEW_TOKENS + 1;
-        // one workgroup for all rows there are
-        let rows = PerRow::Between { rows: Rows::Tokens, least, most: usize::MAX, each: u32::MAX };
-        let variant = Variant { defines: &["MAIN"], ..Variant::default() };
+        let bindings = [Value(route), Binding::Buffer(BufferSpan::whole(&buffer))];
+        let min = tile::FEW_TOKENS + 1;
+        // one workgroup for all rows
+        let rows = RowGroups::Between { rows: Rows::Tokens, min, max: usize::MAX, each: u32::MAX };
+        let variant = ShaderVariant { defines: &["MAIN"], ..ShaderVariant::default() };
         let extent = Extent::new([1, 1], rows);
-        self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bound, extent)?;
+        self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bindings, extent)?;
         self.grouped = Some((route, buffer.clone()));
-        Ok(Bound::Buffer(Span::whole(&buffer)))
+        Ok(Binding::Buffer(BufferSpan::whole(&buffer)))
     }
 }

@@ -1,19 +1,19 @@
-//! Runs that somebody looks at, step by step: what each step left, or how long it took.
+//! Observed runs: step by step with access to queries, or timed by the GPU's clock.
 
-use super::State;
+use super::PreparedGraph;
 use super::buffers::floats_of;
 use super::device::Device;
-use super::program::{Dispatch, fitting};
+use super::program::{Dispatch, n_fitting};
 use super::submissions::{add_pass, encoder};
-use super::timing::{self, Timer};
+use super::timing::{self, StepTimer};
+use crate::batch::Batch;
 use crate::error::KernelError;
 use crate::graph::Op;
-use crate::plan::Batch;
-use crate::plan::fuse::Step;
-use crate::profile::{Observer, Ran};
+use crate::plan::step::Step;
+use crate::profile::{Observer, StepProfile};
 
-impl State {
-    /// Step by step, each waited for: `observe` hears of it when it is done, and sees the queries of attention.
+impl PreparedGraph {
+    /// Runs and waits for each step, then calls `observe`, which can read the queries of attention.
     pub(super) fn run_observed(
         &mut self,
         gpu: &Device,
@@ -32,23 +32,23 @@ impl State {
                 let bytes = gpu.read_back(self.values.buffer(*q), 0, n_bytes)?;
                 floats_of(&bytes, self.values.mirror(*q, n_bytes as usize / size_of::<f32>()));
             }
-            observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: None });
+            observe(&StepProfile { graph: &self.graph, batch, step, values: &self.values, span: None });
         }
         Ok(())
     }
 
-    /// All steps, told of with their times when they are done.
+    /// Runs all steps, then calls `observe` with the time of each.
     pub(super) fn run_timed(
         &self,
         gpu: &Device,
-        timer: &mut Timer,
+        timer: &mut StepTimer,
         at: usize,
         batch: &Batch,
         observe: Observer,
     ) -> Result<(), KernelError> {
         timer.begin();
         let program = &self.programs[at];
-        for steps in program.steps.chunks(timing::STEPS) {
+        for steps in program.steps.chunks(timing::MAX_TIMED_STEPS) {
             let mut encoder = encoder(gpu);
             let mut cost = 0;
             for (i, (_, range)) in steps.iter().enumerate() {
@@ -57,17 +57,23 @@ impl State {
             }
             let spans = timer.take(gpu, encoder, steps.len())?;
             for ((step, _), span) in steps.iter().zip(spans) {
-                observe(&Ran { graph: &self.graph, batch, step, values: &self.values, span: Some(span) });
+                observe(&StepProfile {
+                    graph: &self.graph,
+                    batch,
+                    step,
+                    values: &self.values,
+                    span: Some(span),
+                });
             }
         }
         Ok(())
     }
 
-    /// The `at`-th step, in as many passes as its length asks for; what is `encoded` before it, which costs `cost`, is
-    /// submitted where both would be too long.
+    /// Encodes the `at`-th step, in several passes if it exceeds the submission cost. What was `encoded` before, at cost
+    /// `cost`, is submitted first where both together would exceed it.
     fn time(
         gpu: &Device,
-        timer: &Timer,
+        timer: &StepTimer,
         (encoded, cost): (&mut wgpu::CommandEncoder, &mut u64),
         (at, mut rest): (usize, &[Dispatch]),
         batch: &Batch,
@@ -75,9 +81,9 @@ impl State {
         let mut begins = true;
         loop {
             let costs = rest.iter().map(|dispatch| dispatch.cost_of(batch));
-            let n_now = fitting(costs.clone(), gpu.most_submitted);
+            let n_now = n_fitting(costs.clone(), gpu.max_submission_cost);
             let of_these = costs.take(n_now).sum::<u64>();
-            if *cost > 0 && *cost + of_these > gpu.most_submitted {
+            if *cost > 0 && *cost + of_these > gpu.max_submission_cost {
                 gpu.queue.submit([std::mem::replace(encoded, encoder(gpu)).finish()]);
                 *cost = 0;
             }

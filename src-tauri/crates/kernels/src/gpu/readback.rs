@@ -1,54 +1,54 @@
-//! What comes back of a run: values that are read from outside, and of the output only its likeliest columns where no
-//! more is asked for.
+//! Copies the results of a run back: values that are read from outside, and of the output only its top-k columns where
+//! these are selected.
 
 use std::ops::Range;
 
-use super::State;
+use super::PreparedGraph;
 use super::buffers::floats_of;
 use super::device::Device;
-use super::likeliest::Likeliest;
-use crate::backend::Retain;
+use super::top_k::TopKSelector;
+use crate::batch::Batch;
 use crate::error::KernelError;
 use crate::graph::{Graph, Op, ValueId};
-use crate::ops::likeliest::{Likely, of_rows};
-use crate::plan::Batch;
+use crate::ops::top_k::{TopKEntry, of_rows};
+use crate::plan::layout::ValueLifetime;
 
-/// What others read after a stretch of nodes: the output, what goes to another device, or all.
-pub fn results(graph: &Graph, nodes: Range<usize>, retain: Retain) -> Vec<ValueId> {
+/// The values of a range of nodes that are read from outside: the output, copies to other devices, or all.
+pub fn results(graph: &Graph, nodes: Range<usize>, lifetime: ValueLifetime) -> Vec<ValueId> {
     let copied = |value: ValueId| {
         let copies = |op: &Op| matches!(op, Op::Copy { x } if *x == value);
         graph.nodes().iter().any(|node| copies(&node.op))
     };
-    let is_read = |value: &ValueId| match retain {
-        Retain::All => true,
-        Retain::Needed => *value == graph.output() || copied(*value),
+    let is_read = |value: &ValueId| match lifetime {
+        ValueLifetime::All => true,
+        ValueLifetime::Needed => *value == graph.output() || copied(*value),
     };
     nodes.filter_map(|i| graph.nodes()[i].output).filter(is_read).collect()
 }
 
-impl State {
-    /// How many columns of the output a program selects itself; None: all come back, if it makes them.
-    pub(super) fn selects(&self, at: usize, batch: &Batch) -> Option<usize> {
-        let likeliest = self.programs[at].likeliest.as_ref();
-        self.wanted.filter(|k| likeliest.is_some_and(|selects| selects.can(*k, batch.outputs.len())))
+impl PreparedGraph {
+    /// The k that a program selects on the GPU. None: it returns whole rows.
+    pub(super) fn gpu_k(&self, at: usize, batch: &Batch) -> Option<usize> {
+        let top_k = self.programs[at].top_k.as_ref();
+        self.selected_k.filter(|k| top_k.is_some_and(|top_k| top_k.can_select(*k, batch.outputs.len())))
     }
 
-    /// Of the last run, selected here or on the card.
-    pub(super) fn likeliest(
+    /// The top-k entries of the last run, selected on the GPU or, failing that, here.
+    pub(super) fn top_k(
         &self,
         output: ValueId,
         (n_rows, n_columns): (usize, usize),
         k: usize,
-        out: &mut Vec<Likely>,
+        out: &mut Vec<TopKEntry>,
     ) {
-        let mut selects = self.programs.iter().filter_map(|program| program.likeliest.as_ref());
-        match selects.find(|likeliest| likeliest.can(k, n_rows)) {
-            Some(likeliest) => likeliest.read(k, out),
+        let mut selectors = self.programs.iter().filter_map(|program| program.top_k.as_ref());
+        match selectors.find(|top_k| top_k.can_select(k, n_rows)) {
+            Some(top_k) => top_k.read(k, out),
             None => of_rows(&self.values.read_all(output)[..n_rows * n_columns], n_columns, k, out),
         }
     }
 
-    /// Submits what is left of a program together with the way back of its results. Their bytes.
+    /// Submits the rest of a program with the copy of its results. Returns the size of the results in bytes.
     pub(super) fn submit(
         &self,
         gpu: &Device,
@@ -56,24 +56,24 @@ impl State {
         at: usize,
         batch: &Batch,
     ) -> u64 {
-        let (program, selects) = (&self.programs[at], self.selects(at, batch));
+        let (program, gpu_k) = (&self.programs[at], self.gpu_k(at, batch));
         let n_outputs = batch.outputs.len();
-        if let (Some(k), Some(likeliest)) = (selects, &program.likeliest)
+        if let (Some(k), Some(top_k)) = (gpu_k, &program.top_k)
             && n_outputs > 0
         {
-            likeliest.encode(&mut encoder, k, n_outputs);
+            top_k.encode(&mut encoder, k, n_outputs);
         }
         let mut at = 0;
-        for value in program.coming(selects) {
+        for value in program.whole_results(gpu_k) {
             let n_bytes = self.n_bytes(*value, batch);
-            encoder.copy_buffer_to_buffer(self.values.buffer(*value), 0, &program.readable, at, n_bytes);
+            encoder.copy_buffer_to_buffer(self.values.buffer(*value), 0, &program.staging, at, n_bytes);
             at += n_bytes;
         }
         gpu.queue.submit([encoder.finish()]);
         at
     }
 
-    /// Waits for what was submitted of a stretch of nodes, and takes what comes back.
+    /// Waits for the submitted program of a range of nodes, and reads its results.
     pub(super) fn fetch(
         &mut self,
         gpu: &Device,
@@ -82,21 +82,21 @@ impl State {
         n_bytes: u64,
     ) -> Result<(), KernelError> {
         let at = self.programs.iter().position(|program| program.nodes == nodes);
-        let at = at.expect("what was submitted has a program");
-        let selects = self.selects(at, batch);
+        let at = at.expect("submitted nodes have a program");
+        let gpu_k = self.gpu_k(at, batch);
         let Self { programs, values, graph, .. } = self;
         let program = &mut programs[at];
-        if let (Some(k), Some(likeliest)) = (selects, &mut program.likeliest) {
+        if let (Some(k), Some(top_k)) = (gpu_k, &mut program.top_k) {
             values.mirror(graph.output(), 0);
-            likeliest.fetch(gpu, k, batch.outputs.len())?;
+            top_k.fetch(gpu, k, batch.outputs.len())?;
         }
         if n_bytes == 0 {
             return gpu.check();
         }
-        let (readable, coming) = (&program.readable, program.coming(selects));
-        gpu.mapped(readable, n_bytes, &mut |mapped| {
+        let (staging, whole) = (&program.staging, program.whole_results(gpu_k));
+        gpu.mapped(staging, n_bytes, &mut |mapped| {
             let mut rest = mapped;
-            for id in coming {
+            for id in whole {
                 let value = graph.value(*id);
                 let len = batch.rows(value.rows) * value.width;
                 let (bytes, others) = rest.split_at(len * size_of::<f32>());
@@ -106,23 +106,23 @@ impl State {
         })
     }
 
-    /// Results that are no numbers, as a broken kernel may leave them.
+    /// Replaces the results by NaN, as a broken kernel might.
     pub(super) fn spoil(&mut self, nodes: Range<usize>) {
-        for value in results(&self.graph, nodes, self.retain) {
+        for value in results(&self.graph, nodes, self.lifetime) {
             self.values.mirror_of(value).fill(f32::NAN);
         }
-        self.programs.iter_mut().filter_map(|program| program.likeliest.as_mut()).for_each(Likeliest::spoil);
+        self.programs.iter_mut().filter_map(|program| program.top_k.as_mut()).for_each(TopKSelector::spoil);
     }
 
-    /// Logits that are no numbers are the card's fault, or the weights': the processor will tell which.
+    /// Checks the output for NaN. It is the fault of the GPU or of the weights; running on the CPU shows which.
     pub(super) fn check_output(&self, gpu: &Device, nodes: Range<usize>) -> Result<(), KernelError> {
         let output = self.graph.output();
-        let is_here = nodes.into_iter().any(|i| self.graph.nodes()[i].output == Some(output));
-        let mut selected = self.programs.iter().filter_map(|program| program.likeliest.as_ref());
-        let is_wrong =
-            self.values.read_all(output).iter().any(|x| x.is_nan()) || selected.any(Likeliest::has_nan);
-        match is_here && is_wrong {
-            true => Err(gpu.error(gpu.used().suspect(), "its results are not numbers")),
+        let computes_output = nodes.into_iter().any(|i| self.graph.nodes()[i].output == Some(output));
+        let mut selected = self.programs.iter().filter_map(|program| program.top_k.as_ref());
+        let has_nan =
+            self.values.read_all(output).iter().any(|x| x.is_nan()) || selected.any(TopKSelector::has_nan);
+        match computes_output && has_nan {
+            true => Err(gpu.error(gpu.features().first_suspect(), "its results are not numbers")),
             false => Ok(()),
         }
     }

@@ -1,22 +1,24 @@
-//! Attention of a few rows over a long context: each chunk of positions has a workgroup of its own, so that one row
-//! keeps a whole card busy, and what they leave is merged in order. Many rows go through all chunks by themselves.
+//! Split-KV attention for a few rows over a long context (as in flash-decoding): each chunk of positions has its own
+//! workgroup, so that one row keeps the GPU busy, and partial results are merged in order. With many rows, each covers all
+//! its chunks.
 
 use super::device::Device;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, PAGE_LEN, Retention};
 use crate::ops::attention::CHUNK;
-use crate::ops::attention::parts::{MOST_ROWS, most_parts, part_bytes};
-use crate::plan::{Batch, Capacity};
+use crate::ops::attention::partials::{MAX_SPLIT_ROWS, max_partials, partial_bytes};
 
-/// What chunks leave until they are merged; layer after layer uses it.
-pub struct Splits {
+/// The partial results of chunks until they are merged, shared by all layers.
+pub struct SplitKv {
     /// (rows, n_heads, chunks, head_dim + 2)
-    pub parts: wgpu::Buffer,
-    /// rows times chunks that fit into it
-    pub limit: u32,
+    pub partials: wgpu::Buffer,
+    /// capacity in rows times chunks
+    pub max_partials: u32,
 }
 
-impl Splits {
+impl SplitKv {
     pub fn new(
         gpu: &Device,
         graph: &Graph,
@@ -24,38 +26,38 @@ impl Splits {
         capacity: &Capacity,
     ) -> Result<Self, KernelError> {
         let of_node = |op: &Op| match op {
-            Op::Attention { attention, .. } => part_bytes(attention.n_heads, attention.head_dim),
+            Op::Attention { attention, .. } => partial_bytes(attention.n_heads, attention.head_dim),
             _ => 0,
         };
         let nodes = graph.nodes().iter().filter(|node| node.device == device);
         let n_bytes = nodes.map(|node| of_node(&node.op)).max().unwrap_or(0);
-        // no table is longer than there are pages
-        let limit = most_parts(n_bytes, capacity.all_pages(Retention::All) * PAGE_LEN);
-        let parts = gpu.storage("parts of attention", (limit * n_bytes) as u64)?;
-        Ok(Self { parts, limit: limit as u32 })
+        // no page table is longer than the number of pages
+        let max_partials = max_partials(n_bytes, capacity.all_pages(Retention::All) * PAGE_LEN);
+        let partials = gpu.storage("partial results of attention", (max_partials * n_bytes) as u64)?;
+        Ok(Self { partials, max_partials: max_partials as u32 })
     }
 }
 
-/// Chunks of the longest context of a batch.
+/// Number of chunks of a batch's longest context.
 pub fn n_chunks(batch: &Batch) -> u32 {
     batch.positions.iter().max().map_or(0, |last| last / CHUNK as u32 + 1)
 }
 
-/// Where chunks have workgroups of their own.
+/// Decides which batches use split-KV attention.
 #[derive(Clone, Copy)]
-pub struct Split {
-    /// chunks of a context from which on
-    pub from: u32,
-    /// rows times chunks that fit
-    pub limit: u32,
+pub struct SplitRule {
+    /// smallest number of chunks of a context
+    pub min_chunks: u32,
+    /// limit on rows times chunks
+    pub max_partials: u32,
 }
 
-impl Split {
-    /// How many of a batch. None: rows go through all of theirs.
+impl SplitRule {
+    /// The number of chunks to split a batch into. None: it is not split.
     pub fn chunks(self, batch: &Batch) -> Option<u32> {
         let n_rows = batch.n_rows();
         let n = n_chunks(batch);
-        let fits = n.saturating_mul(n_rows as u32) <= self.limit;
-        (n_rows <= MOST_ROWS && n >= self.from && fits).then_some(n)
+        let fits = n.saturating_mul(n_rows as u32) <= self.max_partials;
+        (n_rows <= MAX_SPLIT_ROWS && n >= self.min_chunks && fits).then_some(n)
     }
 }

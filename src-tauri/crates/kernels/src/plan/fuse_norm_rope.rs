@@ -1,16 +1,22 @@
-//! Which norms of heads go together with the rotation of what they norm.
+//! Finds the norms of heads that fuse with the rotation of their results.
 
 use std::ops::Range;
 
-use crate::backend::Retain;
-use crate::graph::{Graph, Op, ValueId};
+use super::layout::ValueLifetime;
+use super::reads::is_read_once;
+use crate::graph::{Graph, Op};
 
-/// The norms of what some rotations rotate, one for each, where each stands for itself alone and all have one epsilon.
-/// Empty: they are not all there, or somebody wants to see what they leave.
-pub fn norms_of(graph: &Graph, ropes: &[usize], range: &Range<usize>, retain: Retain) -> Vec<usize> {
-    let norms: Option<Vec<(usize, f32)>> = match retain {
-        Retain::Needed => ropes.iter().map(|rope| norm_of(graph, *rope, range)).collect(),
-        Retain::All => None,
+/// The norm before each of `ropes`, if every rotation has one, nothing else reads it, and all have one epsilon.
+/// Otherwise, and where all values must stay readable, empty.
+pub fn norms_before(
+    graph: &Graph,
+    ropes: &[usize],
+    range: &Range<usize>,
+    lifetime: ValueLifetime,
+) -> Vec<usize> {
+    let norms: Option<Vec<(usize, f32)>> = match lifetime {
+        ValueLifetime::Needed => ropes.iter().map(|rope| norm_before(graph, *rope, range)).collect(),
+        ValueLifetime::All => None,
     };
     match norms {
         Some(norms) if norms.iter().all(|(_, eps)| *eps == norms[0].1) => {
@@ -20,8 +26,8 @@ pub fn norms_of(graph: &Graph, ropes: &[usize], range: &Range<usize>, retain: Re
     }
 }
 
-/// The norm of each head that a rotation alone reads, and its epsilon.
-fn norm_of(graph: &Graph, rope: usize, range: &Range<usize>) -> Option<(usize, f32)> {
+/// The norm of each head that only this rotation reads, and its epsilon.
+fn norm_before(graph: &Graph, rope: usize, range: &Range<usize>) -> Option<(usize, f32)> {
     let nodes = graph.nodes();
     let Op::Rope { x, rope: shape } = &nodes[rope].op else { return None };
     let at = (range.start..rope).find(|at| nodes[*at].output == Some(*x))?;
@@ -31,13 +37,4 @@ fn norm_of(graph: &Graph, rope: usize, range: &Range<usize>) -> Option<(usize, f
         }
         _ => None,
     }
-}
-
-/// Whether nobody sees a value but one operation.
-pub fn is_read_once(graph: &Graph, value: ValueId) -> bool {
-    let mut n = usize::from(graph.output() == value);
-    for node in graph.nodes() {
-        node.op.for_each_input(|x| n += usize::from(x == value));
-    }
-    n == 1
 }

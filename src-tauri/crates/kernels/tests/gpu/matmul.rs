@@ -11,8 +11,14 @@ use weights::DType;
 use crate::common::*;
 use crate::{FLOAT, PAGES};
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 16, n_window_pages: 0, n_aged_pages: 0, max_rows: 72, max_outputs: 72, n_states: 1 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 16,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 72,
+    max_outputs: 72,
+    n_states: 1,
+};
 const N_VOCAB: usize = 50;
 /// Operands of eleven bits, each off by up to 2⁻¹¹ of itself, in sums that may cancel.
 const HALVED: f32 = 5e-3;
@@ -20,21 +26,21 @@ const HALVED: f32 = 5e-3;
 /// Cards that kernels use in different ways, each opened once.
 static WAYS: [(&str, Uses, OnceLock<Arc<Device>>); 5] = [
     ("subgroups", PLAIN, OnceLock::new()),
-    ("memory", Uses { sharing: Sharing::Memory, ..PLAIN }, OnceLock::new()),
+    ("memory", Uses { sharing: LaneReduction::SharedMemory, ..PLAIN }, OnceLock::new()),
     ("halves", Uses { precision: Precision::F16, ..PLAIN }, OnceLock::new()),
     ("pieces", Uses { piece_bytes: Some(650_000), ..PLAIN }, OnceLock::new()),
     ("short submissions", Uses { submitted: Some(SHORT), ..PLAIN }, OnceLock::new()),
 ];
 
 const PLAIN: Uses =
-    Uses { sharing: Sharing::Subgroups, precision: Precision::F32, piece_bytes: None, submitted: None };
+    Uses { sharing: LaneReduction::Subgroups, precision: Precision::F32, piece_bytes: None, submitted: None };
 /// Multiplications of a submission: less than any tile of these graphs has, so that products are cut as far as they
 /// can.
 const SHORT: u64 = 100_000;
 
 fn on(way: usize) -> Box<dyn Backend> {
     let (_, uses, device) = &WAYS[way];
-    let open = || Device::open_using(&Card::Any, *uses).expect("what the other tests of cards have");
+    let open = || Device::open_using(&GpuSelector::Any, *uses).expect("what the other tests of cards have");
     Box::new(Gpu::new(device.get_or_init(open).clone()))
 }
 
@@ -50,7 +56,7 @@ fn tolerance(way: usize) -> f32 {
 const BATCHES: [usize; 5] = [70, 1, 5, 32, 33];
 
 /// The first node that differs from the specification.
-fn difference(graph: &Arc<Graph>, way: usize) -> Option<Difference> {
+fn difference(graph: &Arc<Graph>, way: usize) -> Option<NodeDifference> {
     let text = tokens(160, N_VOCAB, 9);
     let all: Vec<u32> = (0..160).collect();
     let mut at = 0;

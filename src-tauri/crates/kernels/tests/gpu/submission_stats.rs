@@ -34,7 +34,7 @@ fn kernels_of_a_token(norms: bool) -> (u64, u64) {
     run_chunks(&mut executor, &text[..60], &pages, &[60]);
     let clock: Now = Arc::new(|| std::time::Duration::ZERO);
     let mut of_token = |at: usize| {
-        executor.measure_by(Some(&clock));
+        executor.measure_submissions(Some(&clock));
         let batch = Batch {
             tokens: &text[at..=at],
             positions: &[at as u32],
@@ -70,9 +70,9 @@ fn a_card_tells_when_each_step_ran() {
     let mut executor = Executor::new(graph, vec![gpu()], CAPACITY).unwrap();
     let mut all = Vec::new();
     for is_timed in [false, true, false] {
-        executor.time_steps(is_timed).unwrap();
+        executor.set_step_timing(is_timed).unwrap();
         let (mut steps, mut spans) = (Vec::new(), Vec::new());
-        let mut observe = |ran: &Ran| {
+        let mut observe = |ran: &StepProfile| {
             steps.push((ran.name().to_owned(), ran.cost()));
             spans.extend(ran.span());
         };

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::batch::Batch;
 use crate::cpu::arena::AlignedVec;
 use crate::cpu::kv::KvStore;
 use crate::cpu::tile::Parts;
@@ -11,7 +12,6 @@ use crate::graph::{AttentionShape, PAGE_LEN};
 use crate::ops::Kernels;
 use crate::ops::attention::pages::{PageKernels, Queries, SCORE_STRIDE, Weights};
 use crate::ops::attention::{CHUNK, Partial, visible};
-use crate::plan::Batch;
 
 /// Queries in one tile: their scores and sums stay in the second-level cache.
 pub const MAX_QUERIES: usize = 32;

@@ -1,29 +1,36 @@
-//! What a card refuses, as it is made and as it is submitted, and who hears of it.
+//! Errors when compiling, allocating and submitting, and the thread that receives them.
 
 use std::sync::Arc;
 
 use weights::{DType, SharedBytes, TensorView};
 
 use super::*;
-use crate::backend::{Backend, Retain};
-use crate::backends::Card;
-use crate::gpu::Gpu;
-use crate::gpu::pipeline::Variant;
+use crate::backend::Backend;
+use crate::capacity::Capacity;
+use crate::gpu::pipeline::ShaderVariant;
 use crate::gpu::shader::{Access, Shader};
+use crate::gpu::{Gpu, GpuContext};
+use crate::gpu_selector::GpuSelector;
 use crate::graph::{DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout};
-use crate::plan::Capacity;
+use crate::plan::layout::ValueLifetime;
 use crate::tensor::Tensor;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 1, n_window_pages: 0, n_aged_pages: 0, max_rows: 4, max_outputs: 4, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 1,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 4,
+    max_outputs: 4,
+    n_states: 0,
+};
 
-fn device() -> Arc<Device> {
-    Device::open(&Card::Any).expect("mesa-vulkan-drivers, or the driver of a card: `make setup`")
+fn context() -> Arc<GpuContext> {
+    GpuContext::open(&GpuSelector::Any).expect("mesa-vulkan-drivers, or the driver of a GPU: `make setup`")
 }
 
-/// As an error says it.
-fn told<T>(result: Result<T, KernelError>) -> (&'static str, String) {
-    let error = result.err().expect("it is refused");
+/// Code and message of an error.
+fn error_of<T>(result: Result<T, KernelError>) -> (&'static str, String) {
+    let error = result.err().expect("it fails");
     (error.code(), error.to_string())
 }
 
@@ -37,33 +44,35 @@ static UNREADABLE: Shader =
     Shader { name: "a test/unreadable", source: "fn main( {", bindings: &[Access::Uniform] };
 
 #[test]
-fn what_is_refused_as_it_is_made_is_named() {
-    let gpu = device();
+fn errors_of_compiling_and_allocating_are_attributed() {
+    let context = context();
+    let gpu = &context.device;
     for shader in [&UNBOUND, &UNREADABLE] {
-        let (code, message) = told(gpu.pipeline(shader, Variant::default()));
+        let (code, message) = error_of(context.pipelines.get(gpu, shader, ShaderVariant::default()));
         assert_eq!(code, "kernels.gpu_invalid");
         assert!(message.contains(&format!("kernel {}", shader.name)), "{message}");
     }
     let n_bytes = (gpu.limits.max_buffer_size / 4 + 2) * 4;
-    let (code, message) = told(gpu.buffer("results", n_bytes, wgpu::BufferUsages::COPY_DST));
+    let (code, message) = error_of(gpu.buffer("results", n_bytes, wgpu::BufferUsages::COPY_DST));
     assert_eq!(code, "kernels.gpu_invalid");
     assert!(message.contains(&format!("results, {n_bytes} bytes")), "{message}");
-    // nothing of it is left for whoever asks next
+    // the error is not reported again
     assert_eq!(gpu.check(), Ok(()));
 }
 
 #[test]
-fn what_a_full_card_refuses_is_memory() {
-    let gpu = device();
+fn full_memory_outranks_other_errors_but_not_a_loss() {
+    let context = context();
+    let gpu = &context.device;
     let full = wgpu::Error::OutOfMemory { source: "full".into() };
-    let error = gpu.complaint("weights, 12 bytes", &full);
+    let error = gpu.attributed("weights, 12 bytes", &full);
     assert_eq!(error.code(), "kernels.gpu_memory");
     assert!(error.to_string().contains("weights, 12 bytes: "), "{error}");
-    gpu.lose("a test wanted it");
-    assert_eq!(gpu.complaint("weights, 12 bytes", &full).code(), "kernels.gpu_lost", "that is why");
+    gpu.lose("injected by a test");
+    assert_eq!(gpu.attributed("weights, 12 bytes", &full).code(), "kernels.gpu_lost", "that is why");
 }
 
-/// Asks for what no card has, outside of any scope.
+/// Creates an invalid buffer, outside of any scope.
 fn misuse(gpu: &Device) {
     let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::STORAGE;
     let size = gpu.limits.max_buffer_size + 4;
@@ -73,25 +82,26 @@ fn misuse(gpu: &Device) {
 }
 
 #[test]
-fn nobody_gets_the_complaint_of_another() {
-    let gpu = device();
+fn a_thread_does_not_receive_the_errors_of_another() {
+    let context = context();
+    let gpu = &context.device;
     let (own, others) = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            misuse(&gpu);
+            misuse(gpu);
             gpu.check()
         });
         let own = thread.join().expect("it ends");
-        scope.spawn(|| misuse(&gpu)).join().expect("it ends");
+        scope.spawn(|| misuse(gpu)).join().expect("it ends");
         (own, gpu.check())
     });
-    assert_eq!((told(own).0, others), ("kernels.gpu_invalid", Ok(())));
-    // the net below catches what no scope does
-    misuse(&gpu);
-    assert_eq!(told(gpu.check()).0, "kernels.gpu_invalid");
+    assert_eq!((error_of(own).0, others), ("kernels.gpu_invalid", Ok(())));
+    // without a scope the error is recorded for the thread
+    misuse(gpu);
+    assert_eq!(error_of(gpu.check()).0, "kernels.gpu_invalid");
     assert_eq!(gpu.check(), Ok(()));
-    // the innermost scope has it
-    let (inner, outer) = gpu.caught(|| gpu.scoped(|| "an inner".into(), || misuse(&gpu)));
-    assert!(outer.is_none() && told(inner).1.contains("an inner: "));
+    // the innermost scope catches it
+    let (inner, outer) = gpu.caught(|| gpu.scoped(|| "an inner".into(), || misuse(gpu)));
+    assert!(outer.is_none() && error_of(inner).1.contains("an inner: "));
 }
 
 fn zeros(n_rows: usize, k: usize) -> Tensor {
@@ -109,9 +119,9 @@ fn graph() -> Arc<Graph> {
     Arc::new(b.finish(x).unwrap())
 }
 
-fn prepared(gpu: &Arc<Device>, graph: &Arc<Graph>) -> Gpu {
-    let mut executor = Gpu::new(gpu.clone());
-    executor.prepare(graph, DeviceId(0), CAPACITY, Retain::Needed).unwrap();
+fn prepared(context: &Arc<GpuContext>, graph: &Arc<Graph>) -> Gpu {
+    let mut executor = Gpu::new(context.clone());
+    executor.prepare(graph, DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
     executor
 }
 
@@ -130,31 +140,31 @@ fn run(executor: &mut Gpu, graph: &Graph) -> Result<(), KernelError> {
 }
 
 #[test]
-fn a_step_that_is_refused_is_named() {
-    let (gpu, graph) = (device(), graph());
-    let [mut refused, mut gone, mut other] = [(); 3].map(|()| prepared(&gpu, &graph));
-    // more workgroups than any card takes
-    let program = &mut refused.prepared_mut().programs[0];
+fn a_rejected_step_is_reported_by_name() {
+    let (context, graph) = (context(), graph());
+    let [mut rejected, mut destroyed, mut other] = [(); 3].map(|()| prepared(&context, &graph));
+    // more workgroups than any GPU allows
+    let program = &mut rejected.prepared_mut().programs[0];
     let (_, of_down) = program.steps.iter().find(|(step, _)| step.nodes().contains(&1)).unwrap();
     let of_down = of_down.clone();
     program.dispatches[of_down].iter_mut().for_each(|dispatch| dispatch.groups = [u32::MAX, 1]);
-    let (code, message) = told(run(&mut refused, &graph));
+    let (code, message) = error_of(run(&mut rejected, &graph));
     assert_eq!(code, "kernels.gpu_invalid");
     assert!(message.contains("refused a command: down: "), "{message}");
-    // memory that went away is only missed as all is submitted
-    gone.prepared_mut().values.buffer(graph.output()).destroy();
-    let (code, message) = told(run(&mut gone, &graph));
+    // a destroyed buffer only shows at submission
+    destroyed.prepared_mut().values.buffer(graph.output()).destroy();
+    let (code, message) = error_of(run(&mut destroyed, &graph));
     assert_eq!(code, "kernels.gpu_invalid");
     assert!(message.contains("one of the steps from embedding to rows of the output"), "{message}");
-    // whoever else uses the card hears nothing of it, and what is not scoped any more fails as well
+    // other users of the GPU are not affected, and later submissions without a scope fail as well
     assert_eq!(run(&mut other, &graph), Ok(()));
-    assert_eq!(told(run(&mut refused, &graph)).0, "kernels.gpu_invalid");
+    assert_eq!(error_of(run(&mut rejected, &graph)).0, "kernels.gpu_invalid");
     assert_eq!(run(&mut other, &graph), Ok(()));
 }
 
 #[test]
-fn only_the_first_steps_of_their_kind_are_scoped() {
-    let (mut tried, mut n_new) = (Tried::default(), 0);
+fn only_the_first_batch_of_a_kind_runs_in_a_scope() {
+    let (mut tried, mut n_new) = (SeenBatchKinds::default(), 0);
     let mut step = |first: u32, n: usize, n_outputs: usize| {
         let (tokens, positions) = (vec![0; n], (first..).take(n).collect::<Vec<u32>>());
         let (sequence, outputs) = (vec![0; n], (0..n_outputs as u32).collect::<Vec<u32>>());

@@ -200,7 +200,7 @@ mod tests {
 
     fn page(dtype: KvDType, d: usize, r: &mut u64) -> Page {
         let halves = HALVES.portable;
-        let n_bytes = PAGE_LEN * row_bytes(dtype, d);
+        let n_bytes = PAGE_LEN * dtype.row_bytes(d);
         // floats, so that the bytes are aligned as those of a store are
         let mut rooms = [vec![0.0f32; n_bytes / 4], vec![0.0f32; n_bytes / 4]];
         let [keys, values] = &mut rooms;
