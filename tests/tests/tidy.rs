@@ -1,4 +1,4 @@
-//! The house rules, executed: README § Architecture says what they are, this says where they are broken.
+//! The project's rules, executed: ARCHITECTURE.md (Invariants) explains them, this test finds where they are broken.
 //!
 //! Every rule carries snippets that offend and snippets that pass; a rule that cannot fail is itself a failure.
 

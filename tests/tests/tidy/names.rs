@@ -8,7 +8,7 @@ use super::{Offence, Rule};
 const PURE: &[&str] = &["weights", "kernels", "engine", "session"];
 
 /// Reads an environment variable that forces an instruction-set level; detected once.
-const ISA: &[&str] = &["src-tauri/crates/kernels/src/isa.rs", "src-tauri/crates/kernels/src/cpu/isa.rs"];
+const ISA: &[&str] = &["src-tauri/crates/kernels/src/cpu/isa.rs"];
 const IO: &str = "src-tauri/crates/io/";
 
 pub const RULES: &[Rule] = &[
@@ -74,7 +74,7 @@ pub const RULES: &[Rule] = &[
         ],
         passes: &[
             ("src-tauri/crates/cli/src/main.rs", "fn f() { std::env::var(\"X\"); }"),
-            ("src-tauri/crates/kernels/src/isa.rs", "fn f() { std::env::var(\"INGLENOOK_ISA\"); }"),
+            ("src-tauri/crates/kernels/src/cpu/isa.rs", "fn f() { std::env::var(\"INGLENOOK_ISA\"); }"),
             ("src-tauri/crates/api/src/a.rs", "const V: &str = env!(\"CARGO_PKG_VERSION\");"),
         ],
     },
@@ -90,7 +90,7 @@ pub const RULES: &[Rule] = &[
         passes: &[
             ("src-tauri/crates/engine/src/a.rs", "pub static TABLE: &[Row] = &[Row { n: 1 }];"),
             ("src-tauri/crates/engine/src/a.rs", "struct S { lock: Mutex<u8> } fn f(x: &'static str) {}"),
-            ("src-tauri/crates/kernels/src/isa.rs", "static LEVEL: OnceLock<Level> = OnceLock::new();"),
+            ("src-tauri/crates/kernels/src/cpu/isa.rs", "static LEVEL: OnceLock<Level> = OnceLock::new();"),
         ],
     },
     Rule {
@@ -127,7 +127,7 @@ pub const RULES: &[Rule] = &[
         ],
         passes: &[
             ("src-tauri/crates/weights/src/dtype.rs", "fn f() { match d { DType::F32 => 1 } }"),
-            ("src-tauri/crates/kernels/src/matmul/mod.rs", "fn f() { d == DType::F32 }"),
+            ("src-tauri/crates/kernels/src/matmul.rs", "fn f() { d == DType::F32 }"),
             ("src-tauri/crates/engine/src/a.rs", "fn f() -> Tensor { Tensor::new(DType::F32, &[1]) }"),
         ],
     },

@@ -20,6 +20,8 @@ mod device_stats;
 pub mod devices;
 mod error;
 mod executor;
+#[allow(unsafe_code)] // F16C intrinsics
+mod f16_convert;
 mod fault;
 #[cfg(feature = "gpu")]
 pub mod gpu;

@@ -16,7 +16,7 @@ use crate::graph::{
     RopeStyle,
 };
 use crate::lane_reduction::LaneReduction;
-use crate::matmul::packed;
+use crate::matmul::gpu_packing;
 use crate::plan::layout::ValueLifetime;
 use crate::precision::Precision;
 use crate::scalar::Scalar;
@@ -109,7 +109,7 @@ impl GpuCheck {
         make: &dyn Fn() -> Box<dyn Backend>,
         precision: Precision,
     ) -> Result<Option<String>, KernelError> {
-        let of_weights = |dtype| if packed::is_exact(dtype) { PRODUCT } else { HALVED };
+        let of_weights = |dtype| if gpu_packing::is_exact(dtype) { PRODUCT } else { HALVED };
         let (graph, tolerance) = match self {
             Self::RowByRow => (row_by_row()?, FLOAT),
             Self::Product(dtype) => (products(std::iter::once(dtype))?, of_weights(dtype)),

@@ -5,7 +5,7 @@ use super::shader::Define;
 use crate::fault::GpuFault;
 use crate::lane_reduction::LaneReduction;
 use crate::matmul::cooperative::{LANES, SIDE};
-use crate::matmul::strands::STRANDS;
+use crate::matmul::partial_sums::PARTIAL_SUMS;
 use crate::precision::Precision;
 
 /// Options for opening a GPU.
@@ -76,7 +76,7 @@ impl GpuFeatures {
     /// The features in use on a GPU whose subgroups have at least `min_lanes` lanes.
     pub(super) fn new(features: wgpu::Features, min_lanes: u32) -> Self {
         let shuffles = match features.contains(wgpu::Features::SUBGROUP) {
-            true => min_lanes.clamp(1, STRANDS).ilog2(),
+            true => min_lanes.clamp(1, PARTIAL_SUMS).ilog2(),
             false => 0,
         };
         Self {
@@ -124,10 +124,10 @@ impl GpuFeatures {
     /// reduction, HALVES.
     pub(super) fn defines(&self) -> Vec<Define<'static>> {
         let all = [
-            (true, ("STRANDS", Some(STRANDS))),
+            (true, ("PARTIAL_SUMS", Some(PARTIAL_SUMS))),
             (true, ("SHUFFLES", Some(self.shuffles))),
             (self.shuffles > 0, ("SUBGROUPS", None)),
-            (self.shuffles < STRANDS.ilog2(), ("PIECES", None)),
+            (self.shuffles < PARTIAL_SUMS.ilog2(), ("PIECES", None)),
             (self.halves, ("HALVES", None)),
         ];
         all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, define)| define).collect()

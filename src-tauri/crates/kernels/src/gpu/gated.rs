@@ -8,8 +8,8 @@ use super::pipeline::ShaderVariant;
 use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use crate::graph::{Activation, Op, ValueId};
-use crate::matmul::gated::PAIRS;
-use crate::matmul::packed::packing;
+use crate::matmul::gated::GATED_LANES;
+use crate::matmul::gpu_packing::packing;
 use crate::tensor::Tensor;
 
 use Binding::Value;
@@ -46,9 +46,12 @@ impl ProgramBuilder<'_> {
             Value(unit.up),
             Value(unit.out),
         ];
-        let variant =
-            ShaderVariant { defines: defines(k, None), weight: Some(packing), sizes: PAIRS.sizes() };
-        let groups = self.flat(n_out.div_ceil(PAIRS.outputs_of_group()));
+        let variant = ShaderVariant {
+            defines: defines(k, None),
+            weight: Some(packing),
+            sizes: GATED_LANES.constants(),
+        };
+        let groups = self.flat(n_out.div_ceil(GATED_LANES.outputs_per_group()));
         let cost = KernelCost { row: (2 * n_out * k) as u64, bytes: whole.n_bytes, ..KernelCost::default() };
         let row_groups = RowGroups::Between { rows, min: 1, max: 1, each: 1 };
         let extent = Extent { cost, ..Extent::new(groups, row_groups) };

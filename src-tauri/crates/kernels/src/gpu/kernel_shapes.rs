@@ -8,9 +8,9 @@ use weights::DType;
 use super::device::Device;
 use crate::gpu_cache::GpuFacts;
 use crate::graph::{Graph, Op};
-use crate::matmul::packed::{Packing, packing};
-use crate::matmul::strands::{Lanes, ONE_ROW};
-use crate::matmul::tile::{LARGE, SMALL, SQUARE, Tile};
+use crate::matmul::gpu_packing::{Packing, packing};
+use crate::matmul::partial_sums::{ONE_ROW, ReductionLanes};
+use crate::matmul::tile::{LARGE, MatMulTile, SMALL, SQUARE};
 
 /// A group of kernels whose shape is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub(super) enum TuningSubject {
 }
 
 /// Shapes for one row by name. The first shape of each subject is the default.
-pub(super) static ONE_ROWS: [(&str, Lanes); 3] = [
+pub(super) static ONE_ROWS: [(&str, ReductionLanes); 3] = [
     ("64 lanes", ONE_ROW),
-    ("128 lanes", Lanes { lanes: 128, ..ONE_ROW }),
-    ("256 lanes", Lanes { lanes: 256, ..ONE_ROW }),
+    ("128 lanes", ReductionLanes { lanes: 128, ..ONE_ROW }),
+    ("256 lanes", ReductionLanes { lanes: 256, ..ONE_ROW }),
 ];
 /// Tiles for many rows by name.
-pub(super) static TILES: [(&str, Tile); 3] =
+pub(super) static TILES: [(&str, MatMulTile); 3] =
     [("128 by 64", LARGE), ("64 by 64", SQUARE), ("64 by 32", SMALL)];
 /// Numbers of chunks from which on attention is split.
 pub(super) static SPLITS: [(&str, u32); 3] =
@@ -79,7 +79,7 @@ impl TuningSubject {
             Self::OneRow(_) => ONE_ROWS[choice].1.lanes <= max_lanes,
             Self::ManyRows(_) => {
                 let tile = TILES[choice].1;
-                tile.lanes() <= max_lanes && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
+                tile.lanes() <= max_lanes && tile.shared_bytes() <= limits.max_compute_workgroup_storage_size
             }
             Self::Attention => true,
         }
@@ -121,12 +121,12 @@ impl KernelShapes {
     }
 
     /// The shape for one row.
-    pub fn one_row(&self, packing: &Packing) -> Lanes {
+    pub fn one_row(&self, packing: &Packing) -> ReductionLanes {
         ONE_ROWS[self.at(&one_row_name(packing))].1
     }
 
     /// The tile for many rows.
-    pub fn tile(&self, packing: &Packing) -> Tile {
+    pub fn tile(&self, packing: &Packing) -> MatMulTile {
         TILES[self.at(&many_rows_name(packing))].1
     }
 

@@ -10,16 +10,16 @@ use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
-use crate::matmul::packed::Packing;
-use crate::matmul::strands::{self, BLOCK, Lanes, Sizes};
-use crate::matmul::tile::{self, By, Tile};
+use crate::matmul::gpu_packing::Packing;
+use crate::matmul::partial_sums::{self, BLOCK, ReductionLanes, ShaderConstants};
+use crate::matmul::tile::{self, MatMulTile, TileMethod};
 use crate::ops::expert_groups::{GroupLists, max_tiles};
 use crate::tensor::Tensor;
 
 use Binding::Value;
 
 /// Shape of the slot-by-slot expert kernel: that of a single row.
-const SLOT: Lanes = strands::ONE_ROW;
+const SLOT: ReductionLanes = partial_sums::ONE_ROW;
 
 /// Consecutive rows of a matrix, and their range of a buffer.
 pub(super) struct MatrixSlice {
@@ -59,11 +59,13 @@ impl MatrixSlice {
 }
 
 /// Definitions for tiled workgroups, and for rows of x that are whole blocks.
-pub(super) fn defines(k: usize, tiled: Option<By>) -> &'static [&'static str] {
+pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static str] {
     let names: [&[&str]; 2] = match tiled {
         None => [&[], &["WHOLE"]],
-        Some(By::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
-        Some(By::Matrices) => [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]],
+        Some(TileMethod::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
+        Some(TileMethod::CooperativeMatrices) => {
+            [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]]
+        }
     };
     names[usize::from(k.is_multiple_of(BLOCK))]
 }
@@ -114,17 +116,17 @@ impl ProgramBuilder<'_> {
     }
 
     /// The first of `tiles` that the GPU supports. None: it supports none.
-    fn tile(&self, tiles: &[Tile]) -> Option<Tile> {
+    fn tile(&self, tiles: &[MatMulTile]) -> Option<MatMulTile> {
         let (limits, features) = (&self.gpu.limits, self.gpu.features());
         let lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-        let fits = |tile: &&Tile| {
-            let is_supported = match tile.by {
-                By::Lanes => true,
-                By::Matrices => features.matrices,
+        let fits = |tile: &&MatMulTile| {
+            let is_supported = match tile.method {
+                TileMethod::Lanes => true,
+                TileMethod::CooperativeMatrices => features.matrices,
             };
             is_supported
                 && tile.lanes() <= lanes
-                && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
+                && tile.shared_bytes() <= limits.max_compute_workgroup_storage_size
         };
         tiles.iter().find(fits).copied()
     }
@@ -160,13 +162,13 @@ impl ProgramBuilder<'_> {
         // all slices have one packing
         let tuned = slices.first().map_or(tile::LARGE, |slice| self.shapes.tile(slice.packing));
         let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
-        let max_few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
+        let max_few = if tile.is_some() { tile::MAX_REDUCTION_ROWS } else { usize::MAX };
         for slice in slices {
-            let lanes = [(self.shapes.one_row(slice.packing), 1, 1), (strands::FEW_ROWS, 2, max_few)];
+            let lanes = [(self.shapes.one_row(slice.packing), 1, 1), (partial_sums::FEW_ROWS, 2, max_few)];
             let of_outputs = u32::from(rows == Rows::Outputs);
             let bias = self.vector(&bias_floats)?;
             let mut bindings = [Value(x), Binding::Buffer(slice.span.clone()), bias, Value(out)];
-            let mut add = |sizes: Sizes, tiled, per_group: usize, row_groups| -> BuildResult {
+            let mut add = |sizes: ShaderConstants, tiled, per_group: usize, row_groups| -> BuildResult {
                 for piece in slice.split(self.max_outputs(slice, k, row_groups)) {
                     let MatrixSlice { first, n_rows, row_quads, packing, span } = piece;
                     let sizes = sizes.clone();
@@ -183,11 +185,11 @@ impl ProgramBuilder<'_> {
             };
             for (lanes, min, max) in lanes.iter().filter(|(_, _, max)| *max >= min_rows) {
                 let rows = RowGroups::Between { rows, min: *min, max: *max, each: lanes.rows };
-                add(lanes.sizes(), None, lanes.outputs_of_group(), rows)?;
+                add(lanes.constants(), None, lanes.outputs_per_group(), rows)?;
             }
             if let Some(tile) = tile {
                 let rows = RowGroups::Between { rows, min: max_few + 1, max: usize::MAX, each: tile.rows };
-                add(tile.sizes(), Some(tile.by), tile.outputs as usize, rows)?;
+                add(tile.constants(), Some(tile.method), tile.outputs as usize, rows)?;
             }
         }
         Ok(())
@@ -219,7 +221,7 @@ impl ProgramBuilder<'_> {
         let has_slot_inputs = u32::from(self.graph.value(x).width != k);
         let bias_floats = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
         let tile = self.tile(&[tile::COOPERATIVE, tile::SMALL]);
-        let max_few = if tile.is_some() { tile::FEW_TOKENS } else { usize::MAX };
+        let max_few = if tile.is_some() { tile::MAX_SLOTWISE_TOKENS } else { usize::MAX };
         for slice in self.slices(at) {
             let has_bias = u32::from(experts.bias.is_some());
             let [n, used] = [n_experts as u32, n_used as u32];
@@ -232,9 +234,9 @@ impl ProgramBuilder<'_> {
                 |tiled, sizes| ShaderVariant { defines: defines(k, tiled), weight: Some(packing), sizes };
             let of_expert = n_out as u64 * u64::from(row_quads) * 16;
             let row = (n_used * n_out * k) as u64;
-            let groups = [n_out.div_ceil(SLOT.outputs_of_group()) as u32, used];
+            let groups = [n_out.div_ceil(SLOT.outputs_per_group()) as u32, used];
             let rows = RowGroups::Between { rows: Rows::Tokens, min: 1, max: max_few, each: 1 };
-            let slots = variant(None, SLOT.sizes());
+            let slots = variant(None, SLOT.constants());
             let cost = KernelCost { row, bytes: n_used as u64 * of_expert, ..KernelCost::default() };
             let worst = |n_rows: usize, n: usize| cost.upper_bound(n_rows as u64, 0, n as u64);
             let n_rows = max_few.min(self.capacity.max_rows);
@@ -244,7 +246,7 @@ impl ProgramBuilder<'_> {
                 bindings[1] = self.grouped(i, route, n_experts, tile)?;
                 let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
                 let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows };
-                let tiled = variant(Some(tile.by), tile.sizes());
+                let tiled = variant(Some(tile.method), tile.constants());
                 let cost = KernelCost { row, bytes: of_expert, ..KernelCost::default() };
                 let n_tiles = max_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
                 // assumes that all tiles are full
@@ -263,7 +265,7 @@ impl ProgramBuilder<'_> {
         i: usize,
         route: ValueId,
         n_experts: usize,
-        tile: Tile,
+        tile: MatMulTile,
     ) -> Result<Binding, KernelError> {
         if let Some((of, buffer)) = &self.grouped
             && *of == route
@@ -278,7 +280,7 @@ impl ProgramBuilder<'_> {
         let params =
             [n_experts, n_used, tile.rows as usize, lists.list, lists.starts].map(|word| word as u32);
         let bindings = [Value(route), Binding::Buffer(BufferSpan::whole(&buffer))];
-        let min = tile::FEW_TOKENS + 1;
+        let min = tile::MAX_SLOTWISE_TOKENS + 1;
         // one workgroup for all rows
         let rows = RowGroups::Between { rows: Rows::Tokens, min, max: usize::MAX, each: u32::MAX };
         let variant = ShaderVariant { defines: &["MAIN"], ..ShaderVariant::default() };

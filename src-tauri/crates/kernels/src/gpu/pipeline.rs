@@ -7,8 +7,8 @@ use super::device::Device;
 use super::shader::{Access, Define, Shader, expand};
 use crate::error::KernelError;
 use crate::fault::GpuFault;
-use crate::matmul::packed::Packing;
-use crate::matmul::strands::Sizes;
+use crate::matmul::gpu_packing::Packing;
+use crate::matmul::partial_sums::ShaderConstants;
 
 /// Selects one of a shader's variants.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ pub struct ShaderVariant {
     /// layout of its weights
     pub weight: Option<&'static Packing>,
     /// named numbers: the shapes of workgroups and tiles
-    pub sizes: Sizes,
+    pub sizes: ShaderConstants,
 }
 
 impl ShaderVariant {
