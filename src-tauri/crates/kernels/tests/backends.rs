@@ -215,12 +215,12 @@ fn batches_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn devices_that_let_go_refuse_as_lost_ones_do() {
+fn released_devices_fail_as_lost_ones_do() {
     let (ids, page) = (tokens(8, SMALL.n_vocab, 9), [1, 2]);
     let mut executor = Executor::new(model(SMALL, 21), vec![cpu(1, IsaLevel::detect())], CAPACITY).unwrap();
     run_chunks(&mut executor, &ids, &PAGES, &[8]);
     let described = executor.describe();
-    executor.let_go();
+    executor.release();
     assert_eq!(executor.describe(), described);
     assert!(executor.output().is_empty());
     let batch = Batch {

@@ -13,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 
 use common::mixed::{MIXED, Mixed, N_VOCAB};
 use common::*;
-use kernels::backends::Card;
+use kernels::GpuSelector;
 use kernels::cpu::isa::IsaLevel;
-use kernels::gpu::{Device, Gpu};
+use kernels::gpu::{Gpu, GpuContext};
 use kernels::*;
 use weights::DType;
 
@@ -39,10 +39,11 @@ const COARSE: f32 = 3e-2;
 const WHOLE: f32 = 1e-3;
 
 /// One device for all tests of this process, which share its pipelines.
-fn device() -> Arc<Device> {
-    static DEVICE: OnceLock<Arc<Device>> = OnceLock::new();
+fn device() -> Arc<GpuContext> {
+    static DEVICE: OnceLock<Arc<GpuContext>> = OnceLock::new();
     let open = || {
-        Device::open(&GpuSelector::Any).expect("mesa-vulkan-drivers, or the driver of a card: `make setup`")
+        GpuContext::open(&GpuSelector::Any)
+            .expect("mesa-vulkan-drivers, or the driver of a card: `make setup`")
     };
     DEVICE.get_or_init(open).clone()
 }
@@ -285,7 +286,7 @@ fn long_texts_that_look_ahead_agree_with_the_specification() {
 
 /// Of ten thousand columns, with many equals among them: the same that a processor selects from the same rows.
 #[test]
-fn the_likeliest_are_selected_on_the_card() {
+fn top_k_is_selected_on_the_gpu() {
     let (n_vocab, d) = (10_007, 8);
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV)).unwrap();
     let r = &mut Random(5);
@@ -317,18 +318,12 @@ fn the_likeliest_are_selected_on_the_card() {
                 executor.run(&batch).unwrap();
                 let expected: Vec<TopKEntry> =
                     rows.chunks(n_vocab).flat_map(|row| kernels::ops::top_k::scalar(row, k)).collect();
-                assert_eq!(
-                    executor.likeliest(),
-                    expected,
-                    "{k} of {} {:?}",
-                    outputs.len(),
-                    executor.describe()
-                );
+                assert_eq!(executor.top_k(), expected, "{k} of {} {:?}", outputs.len(), executor.describe());
                 assert!(executor.output().is_empty());
             }
             executor.select_output(OutputSelection::Rows);
             executor.run(&batch).unwrap();
-            assert!(executor.output() == rows && executor.likeliest().is_empty());
+            assert!(executor.output() == rows && executor.top_k().is_empty());
         }
     }
 }

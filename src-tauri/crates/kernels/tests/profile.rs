@@ -29,7 +29,7 @@ fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec
     };
     let mut seen = Vec::new();
     let mut observe =
-        |ran: &StepProfile| seen.push((format!("{} {}", ran.operation(), ran.what()), ran.cost()));
+        |ran: &StepProfile| seen.push((format!("{} {}", ran.operation(), ran.label()), ran.cost()));
     executor.run_observed(&batch, Some(&mut observe)).unwrap();
     seen
 }

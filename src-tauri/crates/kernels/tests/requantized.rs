@@ -125,7 +125,7 @@ fn every_level_reads_both_kinds_as_the_specification_does() {
 #[cfg(feature = "gpu")]
 #[test]
 fn a_card_reads_both_kinds_as_the_specification_does() {
-    let open = || kernels::gpu::Device::open(&kernels::backends::GpuSelector::Any);
+    let open = || kernels::gpu::GpuContext::open(&kernels::GpuSelector::Any);
     let device = open().expect("mesa-vulkan-drivers, or the driver of a card: `make setup`");
     let card = || -> Box<dyn Backend> { Box::new(kernels::gpu::Gpu::new(device.clone())) };
     for (kv, window, n_heads, n_kv_heads, head_dim) in
@@ -161,8 +161,8 @@ fn a_card_makes_room_for_what_has_aged_as_it_comes() {
     let capacity = Capacity { n_requantized_pages: 200, ..CAPACITY };
     let n_exact = CAPACITY.n_pages as u32;
     for (piece_bytes, most) in [(None, 200), (Some(550_000), 64)] {
-        let uses = kernels::gpu::Uses { piece_bytes, ..Default::default() };
-        let device = kernels::gpu::Device::open_using(&kernels::backends::GpuSelector::Any, uses).unwrap();
+        let uses = kernels::gpu::GpuOptions { piece_bytes, ..Default::default() };
+        let device = kernels::gpu::GpuContext::open_using(&kernels::GpuSelector::Any, uses).unwrap();
         let card: Box<dyn Backend> = Box::new(kernels::gpu::Gpu::new(device));
         let mut executor = Executor::new(graph.clone(), vec![card], capacity).unwrap();
         let bytes =
@@ -197,7 +197,7 @@ fn a_card_makes_room_for_what_is_exact_as_it_comes() {
     let pages = [3, 60, 70, 200, 399];
     let run = |n_requantized_pages: usize| {
         let capacity = Capacity { n_pages: 400, n_requantized_pages, ..CAPACITY };
-        let device = kernels::gpu::Device::open(&kernels::backends::GpuSelector::Any).unwrap();
+        let device = kernels::gpu::GpuContext::open(&kernels::GpuSelector::Any).unwrap();
         let card: Box<dyn Backend> = Box::new(kernels::gpu::Gpu::new(device));
         let mut executor = Executor::new(graph.clone(), vec![card], capacity).unwrap();
         if n_requantized_pages > 0 {

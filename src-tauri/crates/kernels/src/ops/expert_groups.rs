@@ -43,6 +43,6 @@ mod tests {
                 assert!(needed <= max_tiles(n_rows, n_experts, tile_rows), "{counts:?}");
             }
         }
-        assert_eq!(GroupLists::new(8, 2, 4), Groups { list: 20, starts: 28, n_words: 30 });
+        assert_eq!(GroupLists::new(8, 2, 4), GroupLists { list: 20, starts: 28, n_words: 30 });
     }
 }

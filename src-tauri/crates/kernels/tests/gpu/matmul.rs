@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kernels::backends::Card;
-use kernels::gpu::{Device, Gpu, Uses};
+use kernels::GpuSelector;
+use kernels::gpu::{Gpu, GpuContext, GpuOptions};
 use kernels::*;
 use weights::DType;
 
@@ -24,27 +24,32 @@ const N_VOCAB: usize = 50;
 const HALVED: f32 = 5e-3;
 
 /// Cards that kernels use in different ways, each opened once.
-static WAYS: [(&str, Uses, OnceLock<Arc<Device>>); 5] = [
+static WAYS: [(&str, GpuOptions, OnceLock<Arc<GpuContext>>); 5] = [
     ("subgroups", PLAIN, OnceLock::new()),
-    ("memory", Uses { sharing: LaneReduction::SharedMemory, ..PLAIN }, OnceLock::new()),
-    ("halves", Uses { precision: Precision::F16, ..PLAIN }, OnceLock::new()),
-    ("pieces", Uses { piece_bytes: Some(650_000), ..PLAIN }, OnceLock::new()),
-    ("short submissions", Uses { submitted: Some(SHORT), ..PLAIN }, OnceLock::new()),
+    ("memory", GpuOptions { lane_reduction: LaneReduction::SharedMemory, ..PLAIN }, OnceLock::new()),
+    ("halves", GpuOptions { precision: Precision::F16, ..PLAIN }, OnceLock::new()),
+    ("pieces", GpuOptions { max_binding_bytes: Some(650_000), ..PLAIN }, OnceLock::new()),
+    ("short submissions", GpuOptions { max_submission_cost: Some(SHORT), ..PLAIN }, OnceLock::new()),
 ];
 
-const PLAIN: Uses =
-    Uses { sharing: LaneReduction::Subgroups, precision: Precision::F32, piece_bytes: None, submitted: None };
+const PLAIN: GpuOptions = GpuOptions {
+    lane_reduction: LaneReduction::Subgroups,
+    precision: Precision::F32,
+    max_binding_bytes: None,
+    max_submission_cost: None,
+};
 /// Multiplications of a submission: less than any tile of these graphs has, so that products are cut as far as they
 /// can.
 const SHORT: u64 = 100_000;
 
 fn on(way: usize) -> Box<dyn Backend> {
     let (_, uses, device) = &WAYS[way];
-    let open = || Device::open_using(&GpuSelector::Any, *uses).expect("what the other tests of cards have");
+    let open =
+        || GpuContext::open_using(&GpuSelector::Any, *uses).expect("what the other tests of cards have");
     Box::new(Gpu::new(device.get_or_init(open).clone()))
 }
 
-fn is_halved(uses: Uses) -> bool {
+fn is_halved(uses: GpuOptions) -> bool {
     uses.precision == Precision::F16
 }
 

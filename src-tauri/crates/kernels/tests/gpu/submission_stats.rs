@@ -32,7 +32,7 @@ fn kernels_of_a_token(norms: bool) -> (u64, u64) {
     let pages: Vec<u32> = (0..20).collect();
     let text = tokens(300, shape.n_vocab, 1);
     run_chunks(&mut executor, &text[..60], &pages, &[60]);
-    let clock: Now = Arc::new(|| std::time::Duration::ZERO);
+    let clock: MonotonicClock = Arc::new(|| std::time::Duration::ZERO);
     let mut of_token = |at: usize| {
         executor.measure_submissions(Some(&clock));
         let batch = Batch {
@@ -45,7 +45,7 @@ fn kernels_of_a_token(norms: bool) -> (u64, u64) {
             outputs: &[0],
         };
         executor.run(&batch).unwrap();
-        executor.effort()
+        executor.take_submission_stats()
     };
     let (short, long) = (of_token(60), of_token(299));
     assert_eq!((short.n_runs, long.n_runs), (1, 1));

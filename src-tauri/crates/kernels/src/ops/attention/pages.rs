@@ -178,7 +178,7 @@ levels!(pub ROUND = round(x: &[f32], q: &mut [i16]) -> f32);
 mod tests {
     use super::*;
     use crate::cpu::isa::IsaLevel;
-    use crate::ops::kv_write::{row_bytes, store_key, store_value};
+    use crate::ops::kv_write::{store_key, store_value};
 
     /// splitmix64: a number between -1 and 1, steeper than even, so that blocks have small and large elements.
     fn number(state: &mut u64) -> f32 {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::*;
-use kernels::backends::{GpuSelector, VerificationScope};
-use kernels::gpu::{Device, Gpu, Uses, adapters};
+use kernels::gpu::{Gpu, GpuContext, GpuOptions, adapters};
 use kernels::*;
+use kernels::{GpuSelector, VerificationScope};
 use weights::DType;
 
 const CAPACITY: Capacity = Capacity {
@@ -27,123 +27,137 @@ fn graph(dtype: DType) -> Arc<Graph> {
     Arc::new(model(Shape { dtype, kv: KvDType::F16, n_layers: 1, ..SMALL }, 21))
 }
 
-fn prepare(device: &Arc<Device>, dtype: DType) -> Result<(), KernelError> {
+fn prepare(device: &Arc<GpuContext>, dtype: DType) -> Result<(), KernelError> {
     Gpu::new(device.clone()).prepare(&graph(dtype), DeviceId(0), CAPACITY, ValueLifetime::Needed)
 }
 
-fn open(known: &GpuCache) -> Arc<Device> {
-    Device::open_with(&GpuSelector::Any, Uses::default(), known, VerificationScope::All).unwrap()
+fn open(cache: &GpuCache) -> Arc<GpuContext> {
+    GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), cache, VerificationScope::All).unwrap()
 }
 
 /// As the next start finds it.
-fn again(known: &GpuCache) -> GpuCache {
-    GpuCache::new(known.all())
+fn again(cache: &GpuCache) -> GpuCache {
+    GpuCache::new(cache.all())
 }
 
 #[test]
 fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use() {
     let key = adapters()[0].key();
-    let known = GpuCache::default();
-    prepare(&open(&known), DType::Q8_0).unwrap();
-    let right = known.of(&key).right;
+    let cache = GpuCache::default();
+    prepare(&open(&cache), DType::Q8_0).unwrap();
+    let passed = cache.get(&key).passed_checks;
     for check in ["row by row", "product of Q8_0", "attention over F16", "a layer of Q8_0 over F16"] {
-        assert!(right.contains(check), "{right:?}");
+        assert!(passed.contains(check), "{passed:?}");
     }
-    // kernels that are all known to be right are not run: nothing new is noted
-    let next = again(&known);
+    // kernels that are all known to be passed are not run: nothing new is noted
+    let next = again(&cache);
     prepare(&open(&next), DType::Q8_0).unwrap();
-    assert_eq!(next.of(&key).right, right);
+    assert_eq!(next.get(&key).passed_checks, passed);
     // a graph that uses another one has that checked
     prepare(&open(&next), DType::F16).unwrap();
-    let more: Vec<String> = next.of(&key).right.difference(&right).cloned().collect();
+    let more: Vec<String> = next.get(&key).passed_checks.difference(&passed).cloned().collect();
     assert_eq!(more, ["a layer of F16 over F16", "product of F16"]);
 
-    next.change(&key, |known| known.wrong = Some("product of Q8_0".into()));
+    next.update(&key, |facts| facts.wrong_kernel = Some("product of Q8_0".into()));
     let error = prepare(&open(&next), DType::Q8_0).unwrap_err();
     assert_eq!(error.code(), "kernels.gpu_wrong");
     assert!(error.to_string().contains("product of Q8_0"), "{error}");
     // another driver is another card
     let other = GpuKey { driver: "another".into(), ..key.clone() };
-    let moved = BTreeMap::from([(other, next.of(&key))]);
+    let moved = BTreeMap::from([(other, next.get(&key))]);
     prepare(&open(&GpuCache::new(moved)), DType::Q8_0).unwrap();
 }
 
 #[test]
 fn software_is_checked_only_where_it_is_wanted() {
-    let known = GpuCache::default();
+    let cache = GpuCache::default();
     let device =
-        Device::open_with(&GpuSelector::Any, Uses::default(), &known, VerificationScope::Hardware).unwrap();
+        GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), &cache, VerificationScope::Hardware)
+            .unwrap();
     prepare(&device, DType::F32).unwrap();
     let is_hardware = adapters()[0].kind.is_hardware();
-    assert_eq!(known.of(&adapters()[0].key()).right.is_empty(), !is_hardware);
+    assert_eq!(cache.get(&adapters()[0].key()).passed_checks.is_empty(), !is_hardware);
 }
 
 #[test]
 fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     let key = adapters()[0].key();
-    let known = GpuCache::default();
+    let cache = GpuCache::default();
     let device =
-        Device::open_with(&GpuSelector::Any, Uses::default(), &known, VerificationScope::Hardware).unwrap();
-    let Some(empty) = device.compiled() else {
-        assert!(!device.has_cache(), "a driver that keeps what it compiles says what it is");
+        GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), &cache, VerificationScope::Hardware)
+            .unwrap();
+    let Some(empty) = device.compiled_pipelines() else {
+        assert!(!device.has_pipeline_cache(), "a driver that keeps what it compiles says what it is");
         return;
     };
     prepare(&device, DType::F32).unwrap();
-    let compiled = known.of(&key).pipelines.expect("it is noted once kernels are there");
+    let compiled = cache.get(&key).pipelines.expect("it is noted once kernels are there");
     assert!(compiled.len() >= empty.len());
-    let next =
-        Device::open_with(&GpuSelector::Any, Uses::default(), &again(&known), VerificationScope::Hardware)
-            .unwrap();
-    assert_eq!(next.compiled().unwrap().len(), compiled.len(), "all of it, before a kernel was made");
+    let next = GpuContext::open_with(
+        &GpuSelector::Any,
+        GpuOptions::default(),
+        &again(&cache),
+        VerificationScope::Hardware,
+    )
+    .unwrap();
+    assert_eq!(
+        next.compiled_pipelines().unwrap().len(),
+        compiled.len(),
+        "all of it, before a kernel was made"
+    );
     let mut damaged = compiled.to_vec();
     damaged[4] ^= 0xff;
-    known.change(&key, |known| known.pipelines = Some(damaged.into()));
-    let next =
-        Device::open_with(&GpuSelector::Any, Uses::default(), &again(&known), VerificationScope::Hardware)
-            .unwrap();
+    cache.update(&key, |facts| facts.pipelines = Some(damaged.into()));
+    let next = GpuContext::open_with(
+        &GpuSelector::Any,
+        GpuOptions::default(),
+        &again(&cache),
+        VerificationScope::Hardware,
+    )
+    .unwrap();
     // no code is left of it (Mesa's software never keeps any), and the card works
-    assert_eq!(next.compiled().unwrap().len(), empty.len());
+    assert_eq!(next.compiled_pipelines().unwrap().len(), empty.len());
     prepare(&next, DType::F32).unwrap();
 }
 
 #[test]
 fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
     let key = adapters()[0].key();
-    let known = GpuCache::default();
-    let open = |precision, known| {
-        Device::open_with(
+    let cache = GpuCache::default();
+    let open = |precision, cache| {
+        GpuContext::open_with(
             &GpuSelector::Any,
-            Uses { precision, ..Uses::default() },
-            known,
+            GpuOptions { precision, ..GpuOptions::default() },
+            cache,
             VerificationScope::All,
         )
     };
-    let halved = open(Precision::F16, &known).expect("Mesa's software and every card of ten years have it");
+    let halved = open(Precision::F16, &cache).expect("Mesa's software and every card of ten years have it");
     prepare(&halved, DType::Q8_0).unwrap();
-    let right = known.of(&key).right;
+    let passed = cache.get(&key).passed_checks;
     for check in
         ["row by row", "product of Q8_0 in f16", "attention over F16", "a layer of Q8_0 over F16 in f16"]
     {
-        assert!(right.contains(check), "{right:?}");
+        assert!(passed.contains(check), "{passed:?}");
     }
     // what passed in floats says nothing of halves, and what erred in halves nothing of floats
-    let next = again(&known);
-    next.change(&key, |known| {
-        known.imprecise.insert(Precision::F16.name().into(), "product of Q8_0".into());
+    let next = again(&cache);
+    next.update(&key, |facts| {
+        facts.wrong_in_precision.insert(Precision::F16.name().into(), "product of Q8_0".into());
     });
     let error = prepare(&open(Precision::F16, &next).unwrap(), DType::Q8_0).unwrap_err();
     assert_eq!(error.code(), "kernels.gpu_precision");
     assert!(error.to_string().contains("product of Q8_0"), "{error}");
     prepare(&open(Precision::F32, &next).unwrap(), DType::Q8_0).unwrap();
-    assert!(next.of(&key).right.contains("product of Q8_0"));
+    assert!(next.get(&key).passed_checks.contains("product of Q8_0"));
 }
 
 /// Software has no cooperative matrices; a card that has them computes what the specification says.
 #[test]
 fn a_card_without_matrices_says_so() {
-    let known = GpuCache::default();
-    let uses = Uses { precision: Precision::Matrices, ..Uses::default() };
-    match Device::open_with(&GpuSelector::Any, uses, &known, VerificationScope::All) {
+    let cache = GpuCache::default();
+    let uses = GpuOptions { precision: Precision::Matrices, ..GpuOptions::default() };
+    match GpuContext::open_with(&GpuSelector::Any, uses, &cache, VerificationScope::All) {
         Ok(device) => prepare(&device, DType::Q8_0).unwrap(),
         Err(error) => {
             assert_eq!(error.code(), "kernels.gpu_precision");
@@ -153,7 +167,7 @@ fn a_card_without_matrices_says_so() {
 }
 
 /// Logits of a text over several chunks of attention, most of it in tiles, the rest one token after another, as bits.
-fn bits(device: &Arc<Device>, dtype: DType) -> Vec<u32> {
+fn bits(device: &Arc<GpuContext>, dtype: DType) -> Vec<u32> {
     let graph = model(Shape { dtype, kv: KvDType::F16, n_layers: 1, ..SMALL }, 21);
     let capacity = Capacity { n_pages: 20, max_rows: 64, max_outputs: 64, ..CAPACITY };
     let mut executor = Executor::new(graph, vec![Box::new(Gpu::new(device.clone()))], capacity).unwrap();
@@ -166,8 +180,8 @@ fn bits(device: &Arc<Device>, dtype: DType) -> Vec<u32> {
 #[test]
 fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
     let key = adapters()[0].key();
-    let known = GpuCache::default();
-    let device = open(&known);
+    let cache = GpuCache::default();
+    let device = open(&cache);
     let mut gpu = Gpu::new(device.clone());
     gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
     // a clock of its own: every look takes as long, so that the first shapes stay, and long enough for one to do
@@ -181,7 +195,7 @@ fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
         n_steps += 1;
         assert!(n_steps < 32, "it is bounded");
     }
-    let tuned = known.of(&key).tuned;
+    let tuned = cache.get(&key).tuned_shapes;
     assert_eq!(tuned.len(), 3, "one format of products: {tuned:?}");
     assert_eq!(tuned["product of one row of q8_0"], "64 lanes");
     assert_eq!(tuned["product of many rows of q8_0"], "128 by 64");
@@ -199,7 +213,7 @@ fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
         ("product of many rows of q8_0", "64 by 32"),
         ("attention of few rows", "from 4 chunks"),
     ] {
-        known.change(&key, |known| _ = known.tuned.insert(subject.into(), shape.into()));
+        cache.update(&key, |facts| _ = facts.tuned_shapes.insert(subject.into(), shape.into()));
         assert_eq!(bits(&device, DType::Q8_0), expected, "{subject}: {shape}");
     }
 }
