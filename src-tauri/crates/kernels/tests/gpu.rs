@@ -114,7 +114,7 @@ fn every_format_is_right() {
     }
     let last = b.output_rows("output_rows", last).unwrap();
     let graph = b.finish(last).unwrap();
-    Gpu::new(device()).check(&graph).unwrap();
+    Gpu::new(device()).verify(&graph).unwrap();
 }
 
 const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
