@@ -11,7 +11,7 @@ use std::sync::Arc;
 use common::*;
 use kernels::gpu::{Gpu, GpuContext, GpuOptions, adapters};
 use kernels::*;
-use kernels::{GpuSelector, VerificationScope};
+use test_support::{Missing, skip};
 use weights::DType;
 
 const CAPACITY: Capacity = Capacity {
@@ -88,7 +88,7 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
             .unwrap();
     let Some(empty) = device.compiled_pipelines() else {
         assert!(!device.has_pipeline_cache(), "a driver that keeps what it compiles says what it is");
-        return;
+        skip!(Missing::Gpu, "the driver has no cache of pipelines");
     };
     prepare(&device, DType::F32).unwrap();
     let compiled = cache.get(&key).pipelines.expect("it is noted once kernels are there");
