@@ -160,8 +160,8 @@ fn a_card_makes_room_for_what_has_aged_as_it_comes() {
     let graph = model(Shape { kv: KvDType::F16, ..SMALL }, 5);
     let capacity = Capacity { n_requantized_pages: 200, ..CAPACITY };
     let n_exact = CAPACITY.n_pages as u32;
-    for (piece_bytes, most) in [(None, 200), (Some(550_000), 64)] {
-        let uses = kernels::gpu::GpuOptions { piece_bytes, ..Default::default() };
+    for (max_binding_bytes, most) in [(None, 200), (Some(550_000), 64)] {
+        let uses = kernels::gpu::GpuOptions { max_binding_bytes, ..Default::default() };
         let device = kernels::gpu::GpuContext::open_using(&kernels::GpuSelector::Any, uses).unwrap();
         let card: Box<dyn Backend> = Box::new(kernels::gpu::Gpu::new(device));
         let mut executor = Executor::new(graph.clone(), vec![card], capacity).unwrap();

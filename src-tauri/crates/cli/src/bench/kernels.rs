@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::Result;
-use engine::{Chunk, LoadOptions, Model, SequenceId, Wanted, shape};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, shape};
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::ThreadPool;
 use kernels::matmul::{MATMULS, OutTile, WeightRows, generic};
 use kernels::ops::dot;
-use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Ran, Scalar, Tensor};
+use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Scalar, StepProfile, Tensor};
 use serde::Serialize;
 use weights::{DType, SharedBytes, WeightFile};
 
@@ -83,7 +83,7 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
     let capacity = Capacity {
         n_pages,
         n_window_pages: 0,
-        n_aged_pages: 0,
+        n_requantized_pages: 0,
         max_rows: MOST_ROWS,
         max_outputs: 1,
         n_states: 0,
@@ -155,7 +155,7 @@ fn step(
         outputs: &[n as u32 - 1],
     };
     let (mut last, mut time) = (clock.monotonic(), Duration::ZERO);
-    let mut observe = |ran: &Ran| {
+    let mut observe = |ran: &StepProfile| {
         let now = clock.monotonic();
         if ran.name() == case.node {
             time += now - last;
@@ -362,7 +362,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
 fn tokens_per_second(model: &mut Model, seq: SequenceId, clock: &dyn Clock) -> Result<f64> {
     let start = clock.monotonic();
     for token in 0..TOKENS as u32 {
-        model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+        model.forward(&[Chunk { seq, tokens: &[token], logits: LogitsSelection::Last }])?;
     }
     let seconds = (clock.monotonic() - start).as_secs_f64();
     model.truncate(seq, 0)?;

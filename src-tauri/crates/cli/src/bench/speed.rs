@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::profile::{Phase, Profile, Trace};
 use api::{Result, resident};
-use engine::{Chunk, Effort, Model, Now, SequenceId, TokenId, Wanted};
+use engine::{Chunk, LogitsSelection, Model, MonotonicClock, SequenceId, SubmissionStats, TokenId};
 use io::{Clock, RealClock};
 use serde::Serialize;
 
@@ -152,14 +152,14 @@ impl Bench {
         if self.profile {
             let clock = RealClock::new();
             let mut profile = Profile::traced(self.trace.take().map(Trace::next));
-            self.model.time_steps(true)?;
+            self.model.set_step_timing(true)?;
             for _ in 0..self.repeat {
                 self.once(seq, test, Some((&clock, &mut profile)))?;
                 // one repetition is enough to look at
                 self.trace = self.trace.take().or(profile.trace.take());
                 self.back(seq, depth)?;
             }
-            self.model.time_steps(false)?;
+            self.model.set_step_timing(false)?;
             let (name, n_repetitions) = (&test.name, self.repeat);
             let shown = Shown { test: name, depth, n_repetitions, phase: test.phase() };
             shown.show(&profile, self.json);
@@ -177,7 +177,7 @@ impl Bench {
         mut profile: Option<(&RealClock, &mut Profile)>,
     ) -> Result<()> {
         for tokens in test.tokens.chunks(test.at_once) {
-            let chunk = [Chunk { seq, tokens, logits: Wanted::Last }];
+            let chunk = [Chunk { seq, tokens, logits: LogitsSelection::Last }];
             match &mut profile {
                 None => self.model.forward(&chunk)?,
                 Some((clock, profile)) => {
@@ -194,13 +194,13 @@ impl Bench {
     /// What a graphics card is told for each run, and how long the telling takes; nothing where there is none.
     fn effort(&mut self, seq: SequenceId, test: &Test) -> Result<()> {
         let clock = RealClock::new();
-        self.model.measure_by(Some(&(Arc::new(move || clock.monotonic()) as Now)));
+        self.model.measure_submissions(Some(&(Arc::new(move || clock.monotonic()) as MonotonicClock)));
         for _ in 0..self.repeat {
             self.once(seq, test, None)?;
             self.back(seq, test.depth)?;
         }
-        self.model.measure_by(None);
-        let Effort { n_runs, n_kernels, time } = self.model.effort();
+        self.model.measure_submissions(None);
+        let SubmissionStats { n_runs, n_kernels, time } = self.model.effort();
         if n_runs == 0 {
             return Ok(());
         }
@@ -224,11 +224,11 @@ impl Bench {
     fn deepen(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
         let n_computed = if self.copied_depth { depth.min(COMPUTED) } else { depth };
         let before = self.tokens(0, n_computed);
-        self.model.forward(&[Chunk { seq, tokens: &before, logits: Wanted::None }])?;
+        self.model.forward(&[Chunk { seq, tokens: &before, logits: LogitsSelection::None }])?;
         if n_computed < depth {
             self.model.fill_with_copies(seq, depth)?;
         }
-        Ok(self.model.keep(seq)?)
+        Ok(self.model.save_rewind_point(seq)?)
     }
 
     /// `n` ids that look like nothing, the same each time.

@@ -1,7 +1,7 @@
 //! One copy of a model's weights with the pages of the sequences that are at home there, and the rows that go through it
 //! next. Where there are several, they run at the same time, each on a thread of its own.
 
-use kernels::{Batch, Capacity, Executor, Likely, Observer};
+use kernels::{Batch, Capacity, Executor, Observer, TopKEntry};
 
 use super::{Chunk, MAX_BATCH_SEQUENCES};
 use crate::error::{EngineError, Result, guarded};
@@ -10,7 +10,7 @@ use crate::kv::cache::KvCache;
 /// See the module.
 pub(crate) struct Replica {
     pub executor: Executor,
-    pub(super) rows: Rows,
+    pub(super) rows: RowBatch,
     /// its rows have yet to run
     is_due: bool,
     /// why they didn't
@@ -30,7 +30,7 @@ pub(crate) enum Poison {
 
 /// What went wrong, and on which replica.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ReplicaFault {
     pub at: usize,
     pub error: EngineError,
 }
@@ -39,7 +39,7 @@ impl Replica {
     pub fn new(executor: Executor) -> Self {
         Self {
             executor,
-            rows: Rows::default(),
+            rows: RowBatch::default(),
             is_due: false,
             failed: None,
             #[cfg(test)]
@@ -128,7 +128,7 @@ pub(super) fn run(
 
 /// The rows of one run, in arrays that are filled again and again.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowBatch {
     pub tokens: Vec<u32>,
     positions: Vec<u32>,
     /// index into `members`
@@ -140,7 +140,7 @@ pub(super) struct Rows {
     members: Vec<(usize, usize)>,
 }
 
-impl Rows {
+impl RowBatch {
     pub fn clear(&mut self) {
         let Self { tokens, positions, sequence, outputs, places, members } = self;
         for rows in [tokens, positions, sequence, outputs] {
@@ -162,7 +162,7 @@ impl Rows {
         self.members.iter().any(|(member, _)| *member == index)
     }
 
-    /// Rows of a chunk come together. `place`: of its logits, where they are wanted.
+    /// RowBatch of a chunk come together. `place`: of its logits, where they are wanted.
     pub fn push(&mut self, token: u32, position: usize, index: usize, place: Option<usize>) {
         match self.members.last_mut() {
             Some((last, n)) if *last == index => *n += 1,
@@ -180,14 +180,14 @@ impl Rows {
 
 /// Logits of several runs, or the likeliest of them.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct GatheredLogits {
     /// (rows, width)
     pub rows: Vec<f32>,
     /// (rows, as many as were asked for)
-    pub likeliest: Vec<Likely>,
+    pub likeliest: Vec<TopKEntry>,
 }
 
-impl Gathered {
+impl GatheredLogits {
     pub fn clear(&mut self) {
         self.rows.clear();
         self.likeliest.clear();
@@ -196,11 +196,11 @@ impl Gathered {
     /// What a run has left, of a batch that wants `n_rows` in all.
     pub fn take(&mut self, Replica { executor, rows, .. }: &Replica, n_rows: usize) {
         place(&mut self.rows, executor.output(), &rows.places, n_rows);
-        place(&mut self.likeliest, executor.likeliest(), &rows.places, n_rows);
+        place(&mut self.likeliest, executor.top_k(), &rows.places, n_rows);
     }
 }
 
-/// Rows (places, width) into all of them (n_rows, width).
+/// RowBatch (places, width) into all of them (n_rows, width).
 fn place<T: Copy>(all: &mut Vec<T>, rows: &[T], places: &[usize], n_rows: usize) {
     let Some(&first) = rows.first() else { return };
     let width = rows.len() / places.len();
