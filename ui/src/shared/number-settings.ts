@@ -1,8 +1,8 @@
 /** Settings of numbers as fields that may stay empty. */
-import type { SettingRow } from '../../backend/bindings';
-import { spoken } from '../../i18n';
+import type { SettingRow } from '../backend/bindings';
+import { spoken } from '../i18n';
 
-export interface NumberRow<K extends string> {
+export interface NumberSetting<K extends string> {
   readonly key: K;
   readonly row: SettingRow;
   readonly min: number;
@@ -13,10 +13,10 @@ export interface NumberRow<K extends string> {
 }
 
 /** Each has a row among the settings: its name, its range, what holds where nothing is said. */
-export function numberRows<K extends string>(
+export function numberSettings<K extends string>(
   keys: readonly K[],
   find: (key: string) => SettingRow | undefined,
-): NumberRow<K>[] {
+): NumberSetting<K>[] {
   return keys.flatMap((key) => {
     const found = find(key);
     const row = found && spoken(found);

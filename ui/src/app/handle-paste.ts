@@ -1,18 +1,9 @@
 /** Takes what is pasted into the message box where it is more than words to stand there. */
-import type { Inglenook } from '../../app/inglenook.svelte';
-import { t } from '../../i18n';
-import { insert, pasted } from './paste';
+import type { Inglenook } from './inglenook.svelte';
+import { t } from '../i18n';
+import { insert, pasted } from '../features/attachments/paste';
 
-/** Pastes that are to stand in the message box whatever they are: the browser's own key for text as it is. */
-export const isRawPaste = (
-  event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'altKey'>,
-): boolean =>
-  event.key.toLowerCase() === 'v' &&
-  (event.ctrlKey || event.metaKey) &&
-  event.shiftKey &&
-  !event.altKey;
-
-export function takePaste(app: Inglenook, event: ClipboardEvent): void {
+export function handlePaste(app: Inglenook, event: ClipboardEvent): void {
   const taken = pasted(event.clipboardData);
   const { id } = app.chat;
   if (taken.type === 'plain') return;
