@@ -1,17 +1,19 @@
-//! A quantised format at each level of x86: the same way through its rows, compiled for one instruction set after another.
+//! Declares a quantized format's table entries and kernels for each x86 level: one traversal, compiled per
+//! instruction set.
 
 use super::{Activations, OutTile, WeightRows};
 
-/// For formats that have no way of their own.
+/// Stands for the missing special path of a format.
 ///
 /// # Safety
-/// None is prefetch_bytes for: it does nothing.
+/// No requirements: it does nothing.
 #[inline(always)]
 pub unsafe fn no_special_path(_: WeightRows, _: Activations, _: &mut OutTile) -> bool {
     false
 }
 
-/// The table rows of a format at each level: its name, the activations it takes, and how those are quantised.
+/// Declares the entries of a format at each level, given its dtype, activation format and quantization
+/// function.
 macro_rules! matmul_rows {
     ($dtype:expr, $act:expr, $quantize:path, $format:ty) => {
         $crate::matmul::dispatch_x86::matmul_rows!(
@@ -22,18 +24,18 @@ macro_rules! matmul_rows {
             avx2 $crate::matmul::dispatch_x86::no_special_path
         );
     };
-    ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $own_avx2:expr) => {
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $special_avx2:expr) => {
         $crate::matmul::dispatch_x86::matmul_rows!(
             $dtype,
             $act,
             $quantize,
             $format,
-            avx2 $own_avx2,
+            avx2 $special_avx2,
             avx512 $crate::matmul::dispatch_x86::no_special_path
         );
     };
-    // with a way of its own at a level, which says whether it was one
-    ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $own_avx2:expr, avx512 $own_avx512:expr) => {
+    // with special paths, which return whether they handled the call
+    ($dtype:expr, $act:expr, $quantize:path, $format:ty, avx2 $special_avx2:expr, avx512 $special_avx512:expr) => {
         /// AVX2, AVX2 with AVX-VNNI, and AVX-512.
         pub static ROWS: &[$crate::matmul::MatMulRow] = &[
             $crate::matmul::MatMulRow {
@@ -72,14 +74,14 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    if !$own_avx2(w, acts, &mut *out) {
+                    if !$special_avx2(w, acts, &mut *out) {
                         $crate::matmul::panel::run::<$format, $crate::matmul::simd::avx2::YmmI32<false>>(
                             w, acts, out,
                         )
                     }
                 }
             }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
             unsafe { inner(w, acts, out) }
         }
 
@@ -101,7 +103,7 @@ macro_rules! matmul_rows {
                     )
                 }
             }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
             unsafe { inner(w, acts, out) }
         }
 
@@ -118,14 +120,14 @@ macro_rules! matmul_rows {
             ) {
                 // SAFETY: compiled for these instructions.
                 unsafe {
-                    if !$own_avx512(w, acts, &mut *out) {
+                    if !$special_avx512(w, acts, &mut *out) {
                         $crate::matmul::panel::run::<$format, $crate::matmul::simd::avx512::ZmmI32>(
                             w, acts, out,
                         )
                     }
                 }
             }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
             unsafe { inner(w, acts, out) }
         }
     };

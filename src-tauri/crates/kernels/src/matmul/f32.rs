@@ -1,4 +1,4 @@
-//! F32 weights times activations as they are.
+//! F32 weights times unquantized activations.
 
 use weights::DType;
 
@@ -11,7 +11,7 @@ impl FloatElement for F32 {
 
     #[inline(always)]
     unsafe fn load<S: SimdF32>(from: *const u8) -> S::F {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { S::f32s(from) }
     }
 }

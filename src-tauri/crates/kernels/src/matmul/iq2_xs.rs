@@ -1,4 +1,4 @@
-//! IQ2_XS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 512, a scale for each 16.
+//! IQ2_XS weights times Q8_K activations: codebook of 512 eights, a scale for each 16 elements.
 
 use weights::DType;
 use weights::quant::{grids, lattice::eight_signs};
@@ -11,7 +11,7 @@ use super::quantize;
 
 static GRID: [u64; 512] = unpack_grid8(&grids::IQ2_XS, [8, 25, 43, 0]);
 
-/// Factor, indices with signs, scales.
+/// Block layout: d, indices with signs, scales.
 struct Iq2Xs;
 
 impl Codebook for Iq2Xs {

@@ -1,4 +1,4 @@
-//! IQ2_XXS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 256, a scale for each 32.
+//! IQ2_XXS weights times Q8_K activations: codebook of 256 eights, a scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::{grids, lattice::eight_signs};
@@ -11,7 +11,7 @@ use super::quantize;
 
 static GRID: [u64; 256] = unpack_grid8(&grids::IQ2_XXS, [8, 25, 43, 0]);
 
-/// Factor; for each 32 elements four indices, then signs and scale.
+/// Block layout: d; for each 32 elements four indices, then signs and scale.
 struct Iq2Xxs;
 
 impl Codebook for Iq2Xxs {

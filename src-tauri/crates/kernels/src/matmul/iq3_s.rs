@@ -1,4 +1,4 @@
-//! IQ3_S weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 512, a scale for each 32.
+//! IQ3_S weights times Q8_K activations: codebook of 512 fours, a scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::grids;
@@ -11,7 +11,7 @@ use super::quantize;
 
 static GRID: [u32; 512] = unpack_grid4(&grids::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
 
-/// Factor, lower bits of the indices, ninth bits, signs, scales.
+/// Block layout: d, low index bits, ninth bits, signs, scales.
 struct Iq3S;
 
 impl Codebook for Iq3S {

@@ -1,4 +1,4 @@
-//! IQ3_XXS weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 256, a scale for each 32.
+//! IQ3_XXS weights times Q8_K activations: codebook of 256 fours, a scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::{grids, lattice::eight_signs};
@@ -11,7 +11,7 @@ use super::quantize;
 
 static GRID: [u32; 256] = unpack_grid4(&grids::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
 
-/// Factor, indices, signs with scales.
+/// Block layout: d, indices, signs with scales.
 struct Iq3Xxs;
 
 const SIGNS: usize = 66;
