@@ -256,9 +256,9 @@ pub trait Simd {
 /// Returns how many dot products of weight bytes up to `largest` in magnitude fit before `Simd::widen`: a
 /// power of two up to `most`, which is one too.
 pub const fn i16_run_len<L: Simd>(largest: i32, most: usize) -> usize {
-    let room = if L::I16_SUMS { i16::MAX as usize / (2 * 127 * largest as usize) } else { most };
+    let fitting = if L::I16_SUMS { i16::MAX as usize / (2 * 127 * largest as usize) } else { most };
     let mut run = most;
-    while run > room {
+    while run > fitting {
         run /= 2;
     }
     run

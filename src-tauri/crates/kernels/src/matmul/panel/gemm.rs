@@ -57,14 +57,14 @@ impl SumsBuffer {
 /// Same requirements as `Simd`; each token has `w.k` activations.
 #[inline(always)]
 pub unsafe fn gemm<F: BlockFormat, L: Simd>(w: WeightRows, acts: &Activations, out: &mut OutTile) {
-    let (mut transposed, mut room) = ([F::zeroed_transposed::<L>(), F::zeroed_transposed::<L>()], SumsBuffer::new());
+    let (mut transposed, mut buffer) = ([F::zeroed_transposed::<L>(), F::zeroed_transposed::<L>()], SumsBuffer::new());
     for tokens in (0..acts.n_tokens).step_by(MAX_TILE_TOKENS) {
         let tokens = tokens..(tokens + MAX_TILE_TOKENS).min(acts.n_tokens);
         let acts = acts.tokens(tokens.clone());
         let at_once = panels_at_once::<L>() * L::ROWS;
         for first in (0..w.n_rows()).step_by(at_once) {
             let rows = first..(first + at_once).min(w.n_rows());
-            let mut sums = room.zeroed(tokens.len());
+            let mut sums = buffer.zeroed(tokens.len());
             // SAFETY: guaranteed by the caller.
             unsafe { multiply_panels::<F, L>(&w, &rows, &acts, &mut transposed, &mut sums) };
             for t in 0..tokens.len() {
