@@ -159,7 +159,7 @@ mod tests {
             let bytes = held.iter().zip(&pages).map(|(room, page)| &bytes_of(room)[..page.len()]);
             let again = KvRows::read(layout, n, bytes);
             let worst = rows.keys.iter().zip(&again.keys).chain(rows.values.iter().zip(&again.values));
-            let worst = worst.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let worst = test_support::largest(worst.map(|(a, b)| (a - b).abs()));
             assert!(worst < 0.05, "{dtype:?}: {worst}");
         }
     }
