@@ -31,7 +31,7 @@ use isa::IsaLevel;
 use matmul_jobs::MatMulJobs;
 use memory::HostMemory;
 use pager::Pager;
-pub use pager::Resident;
+pub use pager::WeightBudget;
 use thread_pool::ThreadPool;
 
 use crate::backend::{Backend, BackendKind, Retain};
@@ -58,7 +58,7 @@ pub struct CpuOptions {
     /// Instruction-set level. `None`: `INGLENOOK_ISA`, otherwise the highest level present.
     pub level: Option<IsaLevel>,
     /// Memory budget for weights; the rest is read from disk when needed. `None`: unlimited.
-    pub resident: Option<Resident>,
+    pub resident: Option<WeightBudget>,
 }
 
 /// Backend on all cores of this machine, or on as many as the options say.
@@ -66,7 +66,7 @@ pub struct Cpu {
     kernels: Kernels,
     pool: ThreadPool,
     few_threads: usize,
-    resident: Option<Resident>,
+    resident: Option<WeightBudget>,
     interrupt: Option<Interrupt>,
     state: Option<PreparedGraph>,
 }

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 
 /// How much of a model's weights may be in memory at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resident {
+pub struct WeightBudget {
     /// Budget in bytes.
     pub n_bytes: u64,
     /// The page cache has no space for the rest either.
@@ -58,7 +58,7 @@ struct LookupTable {
 
 impl Pager {
     /// Tracks the weights of `graph` on `device`.
-    pub fn new(graph: &Graph, device: DeviceId, limit: Resident) -> Self {
+    pub fn new(graph: &Graph, device: DeviceId, limit: WeightBudget) -> Self {
         let budget = limit.n_bytes;
         let (mut pieces, mut tensors) = (Vec::new(), Vec::<Tensor>::new());
         let mut first = vec![None; graph.nodes().len()];
