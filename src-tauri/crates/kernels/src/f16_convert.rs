@@ -34,6 +34,7 @@ const PORTABLE: F16Convert = F16Convert { to_f32, from_f32 };
 #[cfg(target_arch = "x86_64")]
 pub static F16_CONVERT: Levels<F16Convert> =
     Levels { portable: PORTABLE, avx2: f16c::F16C, avx512: f16c::F16C, neon: PORTABLE };
+/// Conversions for each level.
 #[cfg(not(target_arch = "x86_64"))]
 pub static F16_CONVERT: Levels<F16Convert> =
     Levels { portable: PORTABLE, avx2: PORTABLE, avx512: PORTABLE, neon: PORTABLE };
@@ -44,6 +45,7 @@ mod f16c {
 
     use super::{F16Convert, MAX_F16};
 
+    /// Conversions by F16C, eight numbers at a time.
     pub const F16C: F16Convert = F16Convert { to_f32, from_f32 };
 
     fn to_f32(x: &[u16], out: &mut [f32]) {

@@ -58,9 +58,13 @@ mod gemv_avx512_block256;
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
 mod gemv_avx512_block32;
-fast_paths! { simd panel quantize smmla blocks32 blocks256 sums256 sums32 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq_codebook iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
+fast_paths! { simd panel quantize smmla blocks32 blocks256 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq_codebook iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 
 pub use crate::cpu::disjoint_slices::OutTile;
+#[cfg(target_arch = "aarch64")]
+use dispatch_arm as dispatch;
+#[cfg(target_arch = "x86_64")]
+use dispatch_x86 as dispatch;
 use packed_activations::PackedActivationsRef;
 
 /// How activations are stored for a dot product with a weight dtype.
@@ -248,6 +252,7 @@ pub static MATMULS: &[&[MatMulRow]] = &[
     f16::ROWS,
     bf16::ROWS,
 ];
+/// No fast paths on other processors.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub static MATMULS: &[&[MatMulRow]] = &[];
 

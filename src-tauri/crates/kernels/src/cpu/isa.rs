@@ -99,6 +99,7 @@ impl IsaLevel {
         }
     }
 
+    /// Returns whether this processor has the level.
     #[cfg(target_arch = "aarch64")]
     pub fn is_present(self) -> bool {
         let dot = std::arch::is_aarch64_feature_detected!("dotprod");
@@ -110,6 +111,7 @@ impl IsaLevel {
         }
     }
 
+    /// Returns whether this processor has the level.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn is_present(self) -> bool {
         self == Self::Portable

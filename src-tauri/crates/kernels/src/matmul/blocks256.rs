@@ -4,11 +4,14 @@
 
 use std::marker::PhantomData;
 
+mod smmla_sums;
+mod sums;
+
 use super::simd::{Simd, MAX_ROWS, RowPointers};
 use super::smmla;
 use super::packed_activations::{BlockQ8Kx8, PACK_TOKENS, PackedActivationsRef};
 use super::panel::{RowPrefetcher, BlockFormat, TokenActivations};
-use super::sums256::{biased_sums, finish_packed, scaled_sums, scaled_sums_of_two_panels, subtracts_in_i16};
+use sums::{biased_sums, finish_packed, scaled_sums, scaled_sums_of_two_panels, subtracts_in_i16};
 
 const LEN: usize = 256;
 /// Groups of 32 elements: one register of activations each.
@@ -345,7 +348,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
             let sums = if L::HAS_SMMLA {
                 let at = |group: usize, i: usize| block * LEN + group * 32 + i * 8;
                 let a = |group: usize, i: usize, t: usize| smmla::load_pair_of::<L, T>(tokens, t, at(group, i));
-                smmla::scaled_sums::<B, L, T>(transposed, |_, _| L::zero(), a)
+                smmla_sums::scaled_sums::<B, L, T>(transposed, |_, _| L::zero(), a)
             } else {
                 let q = |group: usize, j: usize, t: usize| {
                     let at = block * LEN + group * 32 + j * 4;
@@ -394,7 +397,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
                 sums = scaled_sums::<B, L, T, P>(transposed, q);
             } else if L::HAS_SMMLA {
                 for p in 0..P {
-                    sums[p] = smmla::biased_sums::<B, L, T>(transposed[p], packed, first);
+                    sums[p] = smmla_sums::biased_sums::<B, L, T>(transposed[p], packed, first);
                 }
             } else {
                 sums = biased_sums::<B, L, T, P>(transposed, packed, first);

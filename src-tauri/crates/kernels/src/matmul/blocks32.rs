@@ -4,11 +4,12 @@
 
 use std::marker::PhantomData;
 
+mod i16_sums;
+
 use super::simd::{Simd, MAX_ROWS, RowPointers, i16_run_len};
 use super::smmla;
 use super::packed_activations::{BlockQ8_0x8, PACK_TOKENS, PackedActivationsRef};
 use super::panel::{RowPrefetcher, BlockFormat, TokenActivations};
-use super::sums32;
 
 /// Elements in a block.
 pub const LEN: usize = 32;
@@ -262,7 +263,7 @@ impl<B: Block32> BlockFormat for Panel32<B> {
         assert!(accs.iter().all(|accs| accs.len() == T));
         if L::I16_SUMS {
             // SAFETY: guaranteed by the caller.
-            return unsafe { sums32::add_packed::<B, L, T, P>(transposed, packed, first, accs) };
+            return unsafe { i16_sums::add_packed::<B, L, T, P>(transposed, packed, first, accs) };
         }
         // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register, and tokens `first..first
         // + T` are in the pack.

@@ -133,3 +133,71 @@ macro_rules! matmul_rows {
     };
 }
 pub(crate) use matmul_rows;
+
+/// Declares the table entries of a float format at each level.
+macro_rules! float_rows {
+    ($dtype:expr, $element:ty) => {
+        /// AVX2 and AVX-512.
+        pub static ROWS: &[$crate::matmul::MatMulRow] = &[
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::Avx2,
+                act: $crate::matmul::ActivationFormat::F32,
+                quantize: $crate::matmul::floats::no_quantization,
+                kernel: avx2,
+            },
+            $crate::matmul::MatMulRow {
+                dtype: $dtype,
+                level: $crate::cpu::isa::IsaLevel::Avx512,
+                act: $crate::matmul::ActivationFormat::F32,
+                quantize: $crate::matmul::floats::no_quantization,
+                kernel: avx512,
+            },
+        ];
+
+        fn avx2(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Activations,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Activations,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx2::YmmF32>(
+                        w, acts, out,
+                    )
+                }
+            }
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
+            unsafe { inner(w, acts, out) }
+        }
+
+        fn avx512(
+            w: $crate::matmul::WeightRows,
+            acts: $crate::matmul::Activations,
+            out: &mut $crate::matmul::OutTile,
+        ) {
+            #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+            fn inner(
+                w: $crate::matmul::WeightRows,
+                acts: $crate::matmul::Activations,
+                out: &mut $crate::matmul::OutTile,
+            ) {
+                // SAFETY: compiled for these instructions.
+                unsafe {
+                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx512::ZmmF32>(
+                        w, acts, out,
+                    )
+                }
+            }
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
+            unsafe { inner(w, acts, out) }
+        }
+    };
+}
+pub(crate) use float_rows;

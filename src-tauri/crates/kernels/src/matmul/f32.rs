@@ -2,7 +2,8 @@
 
 use weights::DType;
 
-use super::floats::{FloatElement, SimdF32, float_rows};
+use super::dispatch::float_rows;
+use super::floats::{FloatElement, SimdF32};
 
 struct F32;
 

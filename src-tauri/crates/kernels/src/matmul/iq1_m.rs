@@ -7,7 +7,7 @@ use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq1_s::SHIFTED;
 use super::iq_codebook::{Codebook, Codebook256, u16_at};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 /// Block layout: low index bits, high index bits with shifts, scales with a quarter of d each.

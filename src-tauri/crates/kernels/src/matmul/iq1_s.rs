@@ -6,7 +6,7 @@ use weights::quant::grids;
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, u16_at};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 /// Eight times a codebook entry, shifted up, then down: 8 · entry ± 1.

@@ -6,7 +6,7 @@ use weights::quant::{grids, lattice::eight_signs};
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, nibble_scales, u16_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u64; 512] = unpack_grid8(&grids::IQ2_XS, [8, 25, 43, 0]);

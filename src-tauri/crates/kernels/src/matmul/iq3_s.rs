@@ -6,7 +6,7 @@ use weights::quant::grids;
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, nibble_scales, u16_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u32; 512] = unpack_grid4(&grids::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);

@@ -6,7 +6,7 @@ use weights::quant::{grids, lattice::eight_signs};
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, u16_at, u32_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u32; 256] = unpack_grid4(&grids::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);

@@ -203,6 +203,7 @@ pub type PackQ8KFn = fn(acts: &Activations, first: usize, out: &mut [BlockQ8Kx8]
 
 macro_rules! pack_levels {
     ($name:ident: $type:ty = $function:ident($block:ty)) => {
+        /// The packing function for each level.
         #[cfg(target_arch = "x86_64")]
         pub static $name: Levels<$type> = {
             fn avx2(acts: &Activations, first: usize, out: &mut [$block]) {
@@ -211,6 +212,7 @@ macro_rules! pack_levels {
             }
             Levels { portable: $function, avx2, avx512: avx2, neon: $function }
         };
+        /// The packing function for each level.
         #[cfg(not(target_arch = "x86_64"))]
         pub static $name: Levels<$type> =
             Levels { portable: $function, avx2: $function, avx512: $function, neon: $function };

@@ -245,8 +245,3 @@ unsafe fn one<F: BlockFormat, L: Simd>(
     }
     sums
 }
-
-#[cfg(target_arch = "aarch64")]
-pub(crate) use super::dispatch_arm::matmul_rows;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use super::dispatch_x86::matmul_rows;

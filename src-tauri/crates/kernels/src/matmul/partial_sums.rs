@@ -3,7 +3,7 @@
 //! Elements come in blocks of `BLOCK`. Block b of a row belongs to partial sum b % `PARTIAL_SUMS`, which adds
 //! its products in rising order with fused multiply-adds. Partial sums are added pairwise: neighbours, then
 //! pairs of them, and so on.
-//! A result depends on `k` alone. Lanes that hold partial sums combine at distance 1, 2, 4 …; a lane that
+//! A result depends on `k` alone. Lanes that hold partial sums combine at distance 1, 2, 4 …. A lane that
 //! computes a whole output makes the partial sums one after the other and keeps those that wait for their
 //! pair.
 //! Guarantees: a row gets the same bits alone, among few and among many, with subgroups and without.

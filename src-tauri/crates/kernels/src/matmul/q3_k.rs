@@ -6,7 +6,7 @@ use weights::DType;
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor, signed_scales};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 /// Block layout: high bits, low two bits, packed scales, d.

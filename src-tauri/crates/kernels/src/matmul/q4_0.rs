@@ -5,7 +5,7 @@ use weights::DType;
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 /// Block layout: scale, then 16 bytes, with the first half in the low nibbles.

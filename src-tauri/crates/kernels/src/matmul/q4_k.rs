@@ -5,7 +5,7 @@ use weights::DType;
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 /// Block layout: d, dmin, packed scales and mins, nibbles.

@@ -5,7 +5,7 @@ use weights::DType;
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN, dot_integers};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::q5_0::five_bits;
 use super::quantize;
 

@@ -3,16 +3,13 @@
 //! Sums stay in its order (two rows × two tokens) until the end of a block, and are split by token only then.
 //! Guarantees the bits of the column path: integers are exact in any order.
 
-use super::blocks256::{Block256, GROUPS, TransposedBlock256};
 use super::simd::{Simd, MAX_ROWS};
-use super::packed_activations::BlockQ8Kx8;
 use super::panel::TokenActivations;
-use super::sums256::bias;
 
 /// Sums of the first and second half of the rows for each pair of tokens; an odd last token is paired with
 /// itself.
 /// Only the first half of the array, rounded up, is used.
-type PairSums<I, const T: usize> = [[I; 2]; T];
+pub type PairSums<I, const T: usize> = [[I; 2]; T];
 
 /// Loads eight bytes of a token and eight of the next from a pack, in one load.
 /// Interleaved when packed, once for all rows: combining two loads here would cost half an instruction per 32
@@ -46,7 +43,7 @@ pub unsafe fn load_pair_of<L: Simd, const T: usize>(tokens: &[TokenActivations; 
 /// # Safety
 /// Same requirements as `Simd`.
 #[inline(always)]
-unsafe fn add_eight<L: Simd, const T: usize>(
+pub unsafe fn add_eight<L: Simd, const T: usize>(
     mut sums: PairSums<L::I, T>,
     w: &[[[i32; MAX_ROWS]; 2]],
     i: usize,
@@ -70,7 +67,7 @@ unsafe fn add_eight<L: Simd, const T: usize>(
 /// # Safety
 /// Same requirements as `Simd`.
 #[inline(always)]
-unsafe fn split_tokens<L: Simd, const T: usize>(sums: PairSums<L::I, T>) -> [L::I; T] {
+pub unsafe fn split_tokens<L: Simd, const T: usize>(sums: PairSums<L::I, T>) -> [L::I; T] {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut out = [L::zero(); T];
@@ -103,72 +100,5 @@ pub unsafe fn add_block<L: Simd, const T: usize>(
             out[t] = L::add(dots[t], out[t]);
         }
         out
-    }
-}
-
-/// Returns the scaled integer sums of a block for each token.
-/// `begin` returns the initial value of the products with 16 elements for a token and the next. `two` returns
-/// bytes 8i..8i + 8 of a group.
-///
-/// # Safety
-/// Same requirements as `Simd`.
-#[inline(always)]
-pub unsafe fn scaled_sums<B: Block256, L: Simd, const T: usize>(
-    transposed: &TransposedBlock256<L>,
-    begin: impl Fn(usize, usize) -> L::I,
-    two: impl Fn(usize, usize, usize) -> L::I,
-) -> [L::I; T] {
-    // SAFETY: guaranteed by the caller; scales are as `Simd::store_scale` writes them.
-    unsafe {
-        let mut sums = [[L::zero(); 2]; T];
-        for group in 0..GROUPS {
-            let mut dots = [[L::zero(); 2]; T];
-            for half in 0..2 {
-                let sixteen = 2 * group + half;
-                for pair in 0..T.div_ceil(2) {
-                    let begin = begin(sixteen, 2 * pair);
-                    for part in 0..2 {
-                        // Without separate scales both halves share one sum.
-                        let starts_sum = half == 0 || B::SCALES_BY_16;
-                        dots[pair][part] = if starts_sum { begin } else { L::add(dots[pair][part], begin) };
-                    }
-                }
-                for i in 2 * half..2 * half + 2 {
-                    dots = add_eight::<L, T>(dots, transposed.w[group].as_chunks().0, i, |t| two(group, i, t));
-                }
-                if half == 1 || B::SCALES_BY_16 {
-                    let which = if B::SCALES_BY_16 { sixteen } else { 2 * group };
-                    let scale = transposed.scales[which].as_ptr();
-                    let scale = [L::load(scale), L::load(scale.add(MAX_ROWS / 2))];
-                    for pair in 0..T.div_ceil(2) {
-                        for part in 0..2 {
-                            let scaled = L::mul(dots[pair][part], scale[part]);
-                            sums[pair][part] = L::add(sums[pair][part], scaled);
-                        }
-                    }
-                }
-            }
-        }
-        split_tokens::<L, T>(sums)
-    }
-}
-
-/// Like `scaled_sums` for tokens `first..first + T` of a pack, with the zero point (but not mins) subtracted.
-///
-/// # Safety
-/// Same requirements as `BlockFormat::multiply_packed`; `T` is even.
-#[inline(always)]
-pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize>(
-    transposed: &TransposedBlock256<L>,
-    packed: &BlockQ8Kx8,
-    first: usize,
-) -> [L::I; T] {
-    // SAFETY: guaranteed by the caller: a pack has these tokens, in pairs.
-    unsafe {
-        let begin = |sixteen: usize, t: usize| {
-            bias::<B, L>(L::splat_pair(packed.sums[sixteen][first + t..first + t + 2].as_ptr()))
-        };
-        let two = |group: usize, i: usize, t: usize| load_pair_at::<L>(packed.q[group].qword_ptr(i, first + t));
-        scaled_sums::<B, L, T>(transposed, begin, two)
     }
 }

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::blocks256::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish, subtract_zero_point};
-use super::simd::{GroupScales, ColumnGroups, Simd, MAX_ROWS, i16_run_len};
-use super::packed_activations::{BlockQ8Kx8, PACK_TOKENS};
+use super::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish, subtract_zero_point};
+use crate::matmul::simd::{GroupScales, ColumnGroups, Simd, MAX_ROWS, i16_run_len};
+use crate::matmul::packed_activations::{BlockQ8Kx8, PACK_TOKENS};
 
 /// Returns the scaled integer sums of a block times `T` tokens, zero point included. `q` returns four
 /// activations of a token.

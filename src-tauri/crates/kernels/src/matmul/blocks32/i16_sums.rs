@@ -2,9 +2,9 @@
 //! These sums take half of the 16 registers. Float sums therefore stay in memory and are loaded once per
 //! block.
 
-use super::blocks32::{Block32, K_TILE_BLOCKS, TransposedBlocks32, add_dot, bias};
-use super::simd::{Simd, MAX_ROWS, i16_run_len};
-use super::packed_activations::{BlockQ8_0x8, PACK_TOKENS};
+use super::{Block32, K_TILE_BLOCKS, TransposedBlocks32, add_dot, bias};
+use crate::matmul::simd::{Simd, MAX_ROWS, i16_run_len};
+use crate::matmul::packed_activations::{BlockQ8_0x8, PACK_TOKENS};
 
 /// Implements `BlockFormat::multiply_packed`.
 ///

@@ -59,6 +59,7 @@ impl ZmmI32 {
             let order = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
             _mm512_permutex2var_epi64(a, order, b)
         }
+        /// Interleaves the odd 128-bit parts of two registers.
         pub fn odd(a: __m512i, b: __m512i) -> __m512i {
             let order = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
             _mm512_permutex2var_epi64(a, order, b)
