@@ -1,7 +1,7 @@
 //! IQ1_S weights times Q8_K activations: codebook of 2048 eights, a scale and a shift for each 32 elements.
 
 use weights::DType;
-use weights::quant::grids;
+use weights::quant::iq_grid_tables;
 
 use super::ActivationFormat;
 use super::blocks256::Panel256;
@@ -11,7 +11,7 @@ use super::quantize;
 
 /// Eight times a codebook entry, shifted up, then down: 8 · entry ± 1.
 pub static SHIFTED: [[u64; 2048]; 2] =
-    [unpack_grid8(&grids::IQ1_S, [-7, 1, 9, 0]), unpack_grid8(&grids::IQ1_S, [-9, -1, 7, 0])];
+    [unpack_grid8(&iq_grid_tables::IQ1_S, [-7, 1, 9, 0]), unpack_grid8(&iq_grid_tables::IQ1_S, [-9, -1, 7, 0])];
 
 /// Block layout: d, low index bits, high index bits with scales and shifts.
 struct Iq1S;
