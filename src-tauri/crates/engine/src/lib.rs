@@ -32,8 +32,8 @@ pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{
-    BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, LaneReduction, MonotonicClock, Precision, Resident,
-    SubmissionStats,
+    BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, LaneReduction, MonotonicClock, Precision,
+    SubmissionStats, WeightBudget,
 };
 pub use kv::sequence_id::SequenceId;
 pub use model::{

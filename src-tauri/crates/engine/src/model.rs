@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, FaultPlan, GpuCache, Interrupt, KvDType, LaneReduction, Precision, Resident};
+use kernels::{BackendKind, FaultPlan, GpuCache, Interrupt, KvDType, LaneReduction, Precision, WeightBudget};
 use kernels::{GpuSelector, VerificationScope};
 use weights::WeightFile;
 
@@ -98,7 +98,7 @@ pub struct LoadOptions {
     /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
     pub isa: Option<IsaLevel>,
     /// WeightSource that may be in memory at once: the rest is read from the file as it is needed. None: all.
-    pub resident: Option<Resident>,
+    pub resident: Option<WeightBudget>,
     /// WeightSource are read in the system's small pages, even where it has large ones for files.
     pub small_pages: bool,
     /// After the first run the weights go to memory of large pages, while answers go on: those are read faster, but

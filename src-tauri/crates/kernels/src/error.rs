@@ -1,5 +1,6 @@
 //! Errors of this crate, each with a stable code and a remedy.
 
+use io::Fault;
 use thiserror::Error;
 
 use crate::fault::GpuFault;
@@ -110,5 +111,15 @@ impl KernelError {
             }
             .into(),
         }
+    }
+}
+
+impl Fault for KernelError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }

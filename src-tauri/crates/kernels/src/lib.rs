@@ -44,7 +44,7 @@ pub use backend::{Backend, BackendKind, ProgressFn};
 pub use batch::Batch;
 pub use capacity::Capacity;
 pub use compare::{NodeDifference, compare};
-pub use cpu::{Cpu, CpuOptions, Resident};
+pub use cpu::{Cpu, CpuOptions, WeightBudget};
 pub use device_stats::{MonotonicClock, SubmissionStats};
 pub use error::KernelError;
 pub use executor::{Executor, OutputSelection, arena_bytes};
