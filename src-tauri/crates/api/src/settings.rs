@@ -328,7 +328,7 @@ pub fn find(key: &str) -> Result<&'static Setting> {
         Error::not_found(
             "setting.unknown",
             format!("There is no setting \"{key}\"."),
-            format!("The settings are: {}.", keys.join(", ")),
+            format!("Available settings: {}.", keys.join(", ")),
         )
     })
 }
@@ -349,8 +349,8 @@ pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
         let (end, start) = pair(part).ok_or_else(|| {
             Error::input(
                 "setting.out_of_range",
-                format!("\"{part}\" is no model and file."),
-                "Write the model's id, =, and the file's path, such as qwen3-4b=/home/me/qwen.jinja.",
+                format!("\"{part}\" is not in the form model=file."),
+                "Write model=file, such as qwen3-4b=/home/me/qwen.jinja.",
             )
         })?;
         Ok((part[..end].trim(), part[start..].trim()))
@@ -380,7 +380,7 @@ impl Setting {
             Error::input(
                 "setting.out_of_range",
                 format!("{} can't be {value}: {expected}.", self.label),
-                format!("Choose a value for \"{}\": {expected}.", self.key),
+                format!("Enter a valid value for \"{}\": {expected}.", self.key),
             )
         };
         match kind {
@@ -411,7 +411,7 @@ impl Setting {
             },
             SettingKind::Text { .. } => match value {
                 Value::String(_) => Ok(value.clone()),
-                _ => Err(wrong("a text".into())),
+                _ => Err(wrong("text".into())),
             },
             SettingKind::Keys if keys_fit(value) => Ok(value.clone()),
             SettingKind::Keys => Err(wrong("commands, each with a list of its keys".into())),
