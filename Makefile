@@ -85,7 +85,7 @@ mcp: nook ## our client of the Model Context Protocol against a server by the of
 neon: ## the kernels' tests on 64-bit ARM, emulated
 	@.make/neon.sh
 
-types: ## generate ui/src/lib/backend/bindings.ts from the Rust types
+types: ## generate ui/src/backend/bindings.ts from the Rust types
 	cargo run --quiet --package api --example bindings
 
 starter: ## make the starter model again (see models/starter/README.md)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::{Adapter, Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
 use serde_json::json;
+use test_support::largest_difference;
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 
@@ -139,11 +140,6 @@ fn logits(model: &mut Model) -> Vec<f32> {
     let all = (0..rows.n_rows()).flat_map(|row| rows.row(row).unwrap().to_vec()).collect();
     model.free(seq);
     all
-}
-
-fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 /// Every matrix of a family whose name holds one of `modules` gets an adapter, as PEFT names it.

@@ -12,6 +12,7 @@ use inglenook_tests::reference_dir;
 use weights::WeightFile;
 
 use crate::stored::Stored;
+use test_support::{Missing, skip_part};
 
 fn options(kv: KvDType, threads: usize) -> LoadOptions {
     LoadOptions {
@@ -152,5 +153,9 @@ fn no_token_of_a_common_prefix_is_computed_again() {
             }
         }
     }
-    assert!(n_near >= 4 || inglenook_tests::reference_is_small(), "{n_near}");
+    if n_near < 4 && inglenook_tests::reference_is_small() {
+        skip_part!(Missing::Reference, "{n_near} of the small set's models have a window");
+    } else {
+        assert!(n_near >= 4, "{n_near}");
+    }
 }

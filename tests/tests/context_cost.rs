@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::kv::aging::Aging;
 use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Request, Sampling, TokenId, Wanted, generate};
+use test_support::{Missing, skip_part};
 use weights::WeightFile;
 
 fn load(path: &Path, n_ctx: usize, kv: KvDType, kv_window: Option<usize>, kv_aging: Aging) -> Model {
@@ -131,5 +132,7 @@ fn smaller_contexts_cost_what_is_said() {
     let stories = inglenook_tests::reference_dir().join("real/stories260K/stories260K-f32.gguf");
     if stories.exists() || !inglenook_tests::reference_is_small() {
         check("stories260K", &stories, 1, 512, false);
+    } else {
+        skip_part!(Missing::Reference, "the small set has no stories260K");
     }
 }

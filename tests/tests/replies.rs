@@ -10,6 +10,7 @@ use inglenook_tests::{reference_dir, reference_is_small};
 use serde_json::{Map, Value, json};
 
 use crate::typed::{markup_of, vocabulary};
+use test_support::{Missing, skip_part};
 
 #[derive(Debug, Default, PartialEq)]
 struct Parts {
@@ -153,7 +154,10 @@ fn calls_come_back_as_templates_write_them() {
         }
     }
     println!("calls: {n} templates write them, and all are read");
-    let is_enough = n > 0 || reference_is_small(); // whose templates write no calls
+    let is_enough = n > 0 || reference_is_small();
+    if n == 0 {
+        skip_part!(Missing::Reference, "no template of the small set writes calls");
+    }
     assert!(is_enough && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -178,6 +182,7 @@ fn what_tools_bring_follows_the_call_in_every_familys_way() {
         let path = reference_dir().join("templates/jinja").join(name);
         let Ok(source) = std::fs::read_to_string(&path) else {
             assert!(reference_is_small(), "{} is not there", path.display());
+            skip_part!(Missing::Reference, "no {name}");
             continue;
         };
         let template = ChatTemplate::from_source(&source).expect("a template");

@@ -17,7 +17,7 @@ use std::time::Duration;
 use io::{Clock, Io};
 use kernels::check;
 use kernels::cpu::isa::IsaLevel;
-use kernels::cpu::team::MAX_THREADS;
+use kernels::cpu::thread_pool::MAX_THREADS;
 use kernels::devices::{Bandwidth, describe};
 use serde::{Deserialize, Serialize};
 

@@ -102,13 +102,13 @@ pub async fn method_not_allowed() -> Response {
         StatusCode::METHOD_NOT_ALLOWED,
         "server.method",
         "This address doesn't take this method.",
-        "See the README for the routes.",
+        "docs/HTTP.md lists the routes.",
     )
 }
 
 pub fn not_found(path: &str) -> Response {
     let message = format!("There is nothing at {path}.");
-    refuse(StatusCode::NOT_FOUND, "server.no_route", &message, "See the README for the routes.")
+    refuse(StatusCode::NOT_FOUND, "server.no_route", &message, "docs/HTTP.md lists the routes.")
 }
 
 pub fn json_response(status: StatusCode, body: &Value) -> Response {

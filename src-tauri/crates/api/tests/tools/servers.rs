@@ -23,13 +23,11 @@ fn a_list_comes_in_pages_and_grows() {
     let (_, message) = home.send(&fake, "Grow");
     home.answered(&message);
     let grown = || home.app().tool_servers_list().unwrap()[0].tools.len() == 12;
-    for _ in 0..500 {
-        if grown() {
-            return;
-        }
+    let soon = (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("the new tool is not listed");
+        grown()
+    });
+    assert!(soon, "the new tool is not listed");
 }
 
 #[test]
@@ -223,11 +221,9 @@ fn servers_end_with_the_application() {
     };
     assert!(running());
     home.close();
-    for _ in 0..250 {
-        if !running() {
-            return;
-        }
+    let soon = (0..250).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("it still runs");
+        !running()
+    });
+    assert!(soon, "it still runs");
 }
