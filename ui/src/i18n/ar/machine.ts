@@ -1,4 +1,4 @@
-/** The settings of graphics cards, contexts, limits, downloads and the network. */
+/** The settings of GPUs, contexts, limits, downloads, the network, tools and attachments. */
 import type { Catalogue } from '../types';
 
 export const machine: Catalogue['settings'] = {
@@ -140,5 +140,41 @@ export const machine: Catalogue['settings'] = {
       auto: 'سلسلة مفاتيح النظام، أو ملف مشفّر إن لم تتوفر',
       file: 'ملف مشفّر في مجلد البيانات',
     },
+  },
+  tools: {
+    label: 'إتاحة الأدوات للنماذج',
+    help: 'يتيح أدوات كل الخوادم المفعّلة. ويمكن لكل دردشة تغيير ذلك.',
+  },
+  tool_rounds: {
+    label: 'استدعاءات الأدوات قبل السؤال',
+    help: 'بعد هذا العدد من جولات استدعاء الأدوات المتتالية يُطلب إذنك من جديد، حتى للأدوات المسموح بها دائمًا.',
+  },
+  tool_seconds: {
+    label: 'مهلة الأدوات (ثوانٍ)',
+    help: 'يلغي الاستدعاءات التي تستغرق أطول ويبلغ النموذج بذلك.',
+  },
+  tool_characters: {
+    label: 'أقصى طول للنتيجة',
+    help: 'بالمحارف. تُقتطع نتائج الأدوات الأطول ويُبلَّغ النموذج.',
+  },
+  attachment_megabytes: {
+    label: 'أقصى حجم للملف (م.ب)',
+    help: 'أكبر ملف يمكنك إرفاقه برسالة.',
+  },
+  attachment_count: {
+    label: 'عدد الملفات لكل رسالة',
+    help: 'أقصى عدد للمرفقات.',
+  },
+  attachment_passages: {
+    label: 'مقاطع من الملفات الطويلة',
+    help: 'عدد الرموز التي يأخذها كل سؤال من الملفات التي لا يتسع لها السياق.',
+  },
+  embedding_model: {
+    label: 'نموذج التضمين',
+    help: 'يعثر على مقاطع الملفات الطويلة بالمعنى وبالكلمات. يحتاج إلى نموذج تضمين وذاكرة إضافية.',
+  },
+  guard_marks: {
+    label: 'تنبيه إلى النص المشبوه في نتائج الأدوات',
+    help: 'يُظهر المحارف غير المرئية وينبّه إلى النص الذي يحاول توجيه النموذج.',
   },
 };

@@ -1,4 +1,4 @@
-/** The settings of graphics cards, contexts, limits, downloads and the network. */
+/** The settings of GPUs, contexts, limits, downloads, the network, tools and attachments. */
 import type { Catalogue } from '../types';
 
 export const machine: Catalogue['settings'] = {
@@ -140,5 +140,41 @@ export const machine: Catalogue['settings'] = {
       auto: 'Schlüsselbund des Systems, sonst verschlüsselte Datei',
       file: 'Verschlüsselte Datei im Datenordner',
     },
+  },
+  tools: {
+    label: 'Modellen Tools anbieten',
+    help: 'Bietet die Tools aller eingeschalteten Server an. Jeder Chat kann davon abweichen.',
+  },
+  tool_rounds: {
+    label: 'Tool-Aufrufe ohne Nachfrage',
+    help: 'Nach so vielen Runden von Tool-Aufrufen in Folge wirst du gefragt, auch bei Tools, die du immer erlaubst.',
+  },
+  tool_seconds: {
+    label: 'Zeitlimit für Tools (Sekunden)',
+    help: 'Bricht Aufrufe ab, die länger dauern, und meldet es dem Modell.',
+  },
+  tool_characters: {
+    label: 'Maximale Ergebnislänge',
+    help: 'In Zeichen. Längere Tool-Ergebnisse werden gekürzt, und das Modell wird informiert.',
+  },
+  attachment_megabytes: {
+    label: 'Maximale Dateigröße (MB)',
+    help: 'Größte Datei, die du an eine Nachricht anhängen kannst.',
+  },
+  attachment_count: {
+    label: 'Dateien pro Nachricht',
+    help: 'Höchstzahl der Anhänge.',
+  },
+  attachment_passages: {
+    label: 'Auszüge aus langen Dateien',
+    help: 'Token, die jede Frage aus Dateien erhält, die nicht in den Kontext passen.',
+  },
+  embedding_model: {
+    label: 'Embedding-Modell',
+    help: 'Findet Stellen in langen Dateien auch nach Bedeutung. Braucht ein Embedding-Modell und zusätzlichen Speicher.',
+  },
+  guard_marks: {
+    label: 'Verdächtigen Text in Tool-Ergebnissen markieren',
+    help: 'Zeigt unsichtbare Zeichen an und markiert Text, der dem Modell Anweisungen geben will.',
   },
 };

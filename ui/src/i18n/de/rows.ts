@@ -115,26 +115,6 @@ export const rows: Catalogue['settings'] = {
     help: 'Nachrichten, auf die einer dieser regulären Ausdrücke passt, werden nicht an Modelle gesendet. Trenne Ausdrücke mit ;;.',
     placeholder: 'keine',
   },
-  attachment_megabytes: {
-    label: 'Maximale Dateigröße (MB)',
-    help: 'Größte Datei, die du an eine Nachricht anhängen kannst.',
-  },
-  attachment_count: {
-    label: 'Dateien pro Nachricht',
-    help: 'Höchstzahl der Anhänge.',
-  },
-  attachment_passages: {
-    label: 'Auszüge aus langen Dateien',
-    help: 'Token, die jede Frage aus Dateien erhält, die nicht in den Kontext passen.',
-  },
-  embedding_model: {
-    label: 'Embedding-Modell',
-    help: 'Findet Stellen in langen Dateien auch nach Bedeutung. Braucht ein Embedding-Modell und zusätzlichen Speicher.',
-  },
-  guard_marks: {
-    label: 'Verdächtigen Text in Tool-Ergebnissen markieren',
-    help: 'Zeigt unsichtbare Zeichen an und markiert Text, der dem Modell Anweisungen geben will.',
-  },
   kv: {
     label: 'Genauigkeit des KV-Caches',
     help: 'Geringere Genauigkeit braucht weniger Speicher, ist aber ungenauer.',
@@ -235,21 +215,5 @@ export const rows: Catalogue['settings'] = {
   shortcuts: {
     label: 'Tastenkürzel',
     help: 'Tastenkürzel, die vom Standard abweichen. Eine leere Liste schaltet ein Kürzel aus.',
-  },
-  tools: {
-    label: 'Modellen Tools anbieten',
-    help: 'Bietet die Tools aller eingeschalteten Server an. Jeder Chat kann davon abweichen.',
-  },
-  tool_rounds: {
-    label: 'Tool-Aufrufe ohne Nachfrage',
-    help: 'Nach so vielen Runden von Tool-Aufrufen in Folge wirst du gefragt, auch bei Tools, die du immer erlaubst.',
-  },
-  tool_seconds: {
-    label: 'Zeitlimit für Tools (Sekunden)',
-    help: 'Bricht Aufrufe ab, die länger dauern, und meldet es dem Modell.',
-  },
-  tool_characters: {
-    label: 'Maximale Ergebnislänge',
-    help: 'In Zeichen. Längere Tool-Ergebnisse werden gekürzt, und das Modell wird informiert.',
   },
 };

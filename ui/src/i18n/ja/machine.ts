@@ -1,4 +1,4 @@
-/** The settings of graphics cards, contexts, limits, downloads and the network. */
+/** The settings of GPUs, contexts, limits, downloads, the network, tools and attachments. */
 import type { Catalogue } from '../types';
 
 export const machine: Catalogue['settings'] = {
@@ -140,5 +140,41 @@ export const machine: Catalogue['settings'] = {
       auto: 'システムのキーチェーン（使えない場合は暗号化ファイル）',
       file: 'データフォルダーの暗号化ファイル',
     },
+  },
+  tools: {
+    label: 'モデルにツールを提供する',
+    help: 'オンになっているすべてのサーバーのツールを提供します。チャットごとに変更できます。',
+  },
+  tool_rounds: {
+    label: '確認なしのツール呼び出し回数',
+    help: 'ツールの呼び出しがこの回数続くと、常に許可したツールでも確認します。',
+  },
+  tool_seconds: {
+    label: 'ツールのタイムアウト（秒）',
+    help: 'これより長い呼び出しを中止し、モデルに知らせます。',
+  },
+  tool_characters: {
+    label: '結果の最大長',
+    help: '文字数。長いツール結果は切り詰められ、モデルに知らされます。',
+  },
+  attachment_megabytes: {
+    label: 'ファイルの最大サイズ（MB）',
+    help: 'メッセージに添付できる最大のファイルサイズです。',
+  },
+  attachment_count: {
+    label: 'メッセージあたりのファイル数',
+    help: '添付できるファイルの最大数です。',
+  },
+  attachment_passages: {
+    label: '長いファイルからの抜粋',
+    help: 'コンテキストに収まらないファイルから、質問ごとに渡すトークン数です。',
+  },
+  embedding_model: {
+    label: '埋め込みモデル',
+    help: '長いファイルを言葉だけでなく意味でも検索します。埋め込み用のモデルと追加のメモリが必要です。',
+  },
+  guard_marks: {
+    label: 'ツール結果の不審なテキストを示す',
+    help: '不可視文字を表示し、モデルに指示しようとするテキストを示します。',
   },
 };
