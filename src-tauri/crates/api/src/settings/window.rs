@@ -15,7 +15,7 @@ pub static ROWS: &[Setting] = &[
         section: GENERAL,
         label: "Language",
         help: "Language of the interface. Models answer in the language you write in.",
-        // Each in its own words; `ui/src/lib/i18n` has a catalogue for each.
+        // Each in its own words; `ui/src/i18n` has a catalogue for each.
         kind: || {
             choice(&[
                 ("system", "System"),
