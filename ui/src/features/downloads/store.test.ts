@@ -25,7 +25,7 @@ const download = (id: string, state: DownloadState, more: Partial<Download> = {}
 
 describe('what a download says', () => {
   it.each<[DownloadState, Partial<Download>, string]>([
-    [{ state: 'queued' }, {}, 'Waits for those before it'],
+    [{ state: 'queued' }, {}, 'Queued'],
     [
       { state: 'downloading' },
       { speed: 12.4e6, eta_s: 125 },
