@@ -40,7 +40,7 @@ impl App {
             load: self.load_spec_of(&model)?,
             messages: with_system(history(branch), options.system_prompt),
             chat: self.chat_options(&model, ChatOptions::default())?,
-            had: Ids { fingerprint: log.fingerprint, ids: log.whole },
+            had: Ids { fingerprint: log.fingerprint, ids: log.all_ids },
         };
         let (send, answer) = mpsc::channel();
         let request = {
@@ -56,7 +56,7 @@ impl App {
 
     /// Another version of an answer: the same up to a token, another one there, and on from it.
     pub fn message_pick(&self, args: &PickArgs) -> Result<TurnStarted> {
-        let TokenLog { whole: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
+        let TokenLog { all_ids: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
         let index = usize::try_from(args.index).unwrap_or(usize::MAX);
         if index >= ids.len() {
             let message = format!("Token {index} does not exist: this answer has {} tokens.", ids.len());
@@ -67,14 +67,14 @@ impl App {
         let row = self.shared().state().session.message(&args.message)?;
         let had = Had { text: String::new(), reasoning: String::new(), ids, fingerprint };
         let (conversation, model) = (Some(&*row.conversation), row.model.as_deref());
-        self.start(conversation, model, NewTurn::Again { message: &args.message }, Some(had))
+        self.start(conversation, model, NewTurn::Regenerate { message: &args.message }, Some(had))
     }
 
     /// What was generated for an answer that is over.
     fn log_of(&self, message: &str) -> Result<TokenLog> {
         let (row, logs) = {
             let state = self.shared().state();
-            (state.session.message(message)?, state.session.generated(message)?)
+            (state.session.message(message)?, state.session.token_logs(message)?)
         };
         if row.role != Role::Assistant || row.state == MessageState::Streaming {
             return Err(other(
@@ -85,7 +85,7 @@ impl App {
         if let Some(Ok(Responder::Remote(reference))) = row.model.map(|model| self.responder(&model)) {
             return Err(not_here(&reference.id));
         }
-        logs.into_iter().find(|log| !log.whole.is_empty()).ok_or_else(|| {
+        logs.into_iter().find(|log| !log.all_ids.is_empty()).ok_or_else(|| {
             other(
                 "This answer's tokens were not saved.",
                 "Regenerate the answer and inspect the new version.",
