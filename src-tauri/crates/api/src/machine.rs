@@ -82,11 +82,11 @@ impl Machine {
     pub fn notice(&self) -> Option<Error> {
         let level = self.level.filter(|_| !self.wrong.is_empty())?;
         let message = format!(
-            "Some kernels compute wrongly on this processor: {}. {} is used instead.",
+            "Some kernels give wrong results on this CPU: {}. {} is used instead.",
             self.wrong.join(", "),
             level.name()
         );
-        let remedy = "Answers are right, but slower. Please report it with what `nook devices` says.";
+        let remedy = "Answers are correct, but slower. Please report this with the output of `nook devices`.";
         Some(Error::new(ErrorKind::Device, "kernels.mismatch", message, remedy))
     }
 }
@@ -115,7 +115,7 @@ pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &Asked, recall: Recall) ->
         threads,
         few_threads: threads,
         cpus: threads::placed(&cores, asked.affinity, asked.numa),
-        why: asked.threads.map_or(why, |_| "as asked for".to_owned()),
+        why: asked.threads.map_or(why, |_| "as requested".to_owned()),
         power,
         cores,
     };

@@ -168,10 +168,7 @@ impl Cards<'_> {
             found.into_iter().enumerate().map(|(at, info)| Chosen { at, info }).collect();
         cards.retain(|card| is_card(&card.info));
         if cards.is_empty() {
-            return Choice {
-                why: "there is no graphics card with a driver that computes".into(),
-                ..Choice::default()
-            };
+            return Choice { why: "no GPU with a suitable driver was found".into(), ..Choice::default() };
         }
         let mut record = self.record();
         if recall == Recall::Anew {
@@ -217,14 +214,14 @@ impl Cards<'_> {
         let mut record = self.record();
         if record.race(&key, &processor).is_none() && record.why_not(&key).is_none() {
             if recall == Recall::Only {
-                return Err(format!("{name} was not measured yet"));
+                return Err(format!("{name} has not been measured yet"));
             }
             self.race(card, cpu, &processor);
             record = self.record();
         }
         if let Some(why) = record.why_not(&key) {
             choice.notice.get_or_insert_with(|| refused(name, &why));
-            return Err(format!("{name} is out of use: {why}"));
+            return Err(format!("{name} is disabled: {why}"));
         }
         let Some(race) = record.race(&key, &processor) else {
             return Err(format!("{name} could not be measured"));
@@ -232,8 +229,8 @@ impl Cards<'_> {
         choice.measured.push(race.told(name));
         let times = race.of_cpu.turn_s() / race.of_card.turn_s();
         match race.is_won() {
-            true => Ok(format!("{name} answers {times:.1} times as fast as the processor")),
-            false => Err(format!("the processor answers {:.1} times as fast as {name}", 1.0 / times)),
+            true => Ok(format!("{name} is {times:.1} times as fast as the CPU")),
+            false => Err(format!("the CPU is {:.1} times as fast as {name}", 1.0 / times)),
         }
     }
 
@@ -279,7 +276,7 @@ impl Cards<'_> {
         for at in wanted.filter_map(|card| pick(&found, &card)) {
             cards.push(Chosen { at, info: found[at].clone() });
         }
-        Choice { cards, why: "as asked for".into(), ..Choice::default() }
+        Choice { cards, why: "as requested".into(), ..Choice::default() }
     }
 
     /// Keeps what was found out in a load, and since. `placed`: what `place` returned for it; `went_well`: a model came
@@ -354,16 +351,16 @@ pub fn remembered(io: &dyn Io, folder: &Path) -> Option<(String, Option<u64>)> {
 }
 
 fn given_up() -> Choice {
-    let why = "looking at the graphics card ended this program twice";
-    let message = format!("The processor computes: {why}.");
-    let remedy = "A newer driver may help; `nook devices --retune` looks at it again.";
+    let why = "checking the GPU crashed this program twice";
+    let message = format!("Using the CPU: {why}.");
+    let remedy = "Update the GPU driver, then run `nook devices --retune`.";
     let notice = Error::new(ErrorKind::Device, "kernels.gpu_unfinished", message, remedy);
     Choice { why: why.into(), notice: Some(notice), ..Choice::default() }
 }
 
 fn refused(name: &str, why: &str) -> Error {
-    let message = format!("The processor computes instead of {name}: {why}.");
-    let remedy = "A newer driver may help; `nook devices --retune` looks at it again.";
+    let message = format!("Using the CPU instead of {name}: {why}.");
+    let remedy = "Update the GPU driver, then run `nook devices --retune`.";
     Error::new(ErrorKind::Device, "kernels.gpu_wrong", message, remedy)
 }
 

@@ -22,7 +22,7 @@ impl Line {
         match self {
             Self::Runs => "runs",
             Self::Processor => "processor",
-            Self::Card => "graphics card",
+            Self::Card => "GPU",
         }
     }
 }

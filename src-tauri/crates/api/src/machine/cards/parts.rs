@@ -187,18 +187,18 @@ impl Parts {
     /// Where cards were chosen, and not one layer fits, or not the whole model where that is asked for.
     pub fn notice(&self, choice: &Choice) -> Option<Error> {
         if self.n_layers() > 0 && self.lacks_copies {
-            let message =
-                "The whole model doesn't fit into two of the graphics cards: they don't each have a copy.";
-            let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
+            let message = "The whole model fits on fewer than two GPUs, so they don't each get a copy.";
+            let remedy =
+                "Choose a smaller model, a shorter context, or a higher GPU memory limit in the settings.";
             return Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy));
         }
         if self.n_layers() > 0 || self.all == 0 || self.asked == Some(0) {
             return None;
         }
         let names: Vec<&str> = choice.cards.iter().map(|card| card.info.name.as_str()).collect();
-        let message =
-            format!("Not one layer fits into the memory of {}: the processor computes.", names.join(", "));
-        let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
+        let message = format!("No layer fits into the memory of {}, so the CPU is used.", names.join(", "));
+        let remedy =
+            "Choose a smaller model, a shorter context, or a higher GPU memory limit in the settings.";
         Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy))
     }
 }
