@@ -209,7 +209,7 @@ describe('the language', () => {
     expect(localizeError(error).remedy).toBe('Schreib zuerst eine Nachricht.');
     expect(localizeError({ ...error, code: 'unheard.of' }).message).toBe('There is nothing.');
     expect(localizeSetting(row)).toMatchObject({
-      label: 'Farben',
+      label: 'Design',
       kind: { options: [{ value: 'dark', label: 'Dunkel' }] },
     });
     expect(localizeSetting({ ...row, key: 'unheard_of' }).label).toBe('Theme');

@@ -13,7 +13,7 @@ export interface Piece {
   readonly html: string;
 }
 
-/** A piece is at least so long. IncrementalHighlighter so much takes a millisecond or two. Characters. */
+/** Minimum length of a piece in characters; takes one or two milliseconds to highlight. */
 const MIN_PIECE_CHARS = 2_000;
 /** Maximum length of a piece in characters; then it ends at a line. */
 const MAX_PIECE_CHARS = 6_000;
