@@ -82,7 +82,7 @@ describe('what can be done at once about an error', () => {
   it('offers nothing that leads where one is, and nothing that is not there', async () => {
     const app = await withSettings();
     expect(toButtons(app, suggestionsFor('limit.seconds'))).toEqual([]);
-    // There is no conversation whose messages could be folded, no answer to have another of, none to stop.
+    // There is no conversation to compact, no answer to regenerate, and none to stop.
     expect(toButtons(app, suggestionsFor('request.context_full')).map((it) => it.testid)).toEqual([
       'step-new_chat',
     ]);

@@ -74,7 +74,7 @@ export class Inglenook extends Stores {
       .catch(() => undefined);
   }
 
-  /** Only in the window: whoever opens a served page has nothing to set up. */
+  /** Only in the window: a served page needs no setup. */
   #isFirstRun(): boolean {
     const isNew = this.conversations.loaded && this.conversations.list.length === 0;
     return this.backend.kind === 'window' && isNew && this.settings.on('welcome');

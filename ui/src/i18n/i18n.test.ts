@@ -29,7 +29,7 @@ const rust = (folder: string): string[] =>
 
 const RUST = rust(CRATES);
 
-/** The rows as their table in Rust has them: keys, values to choose from, and whether an empty field means something. */
+/** The rows of the Rust table: keys, choices, and whether an empty field has a meaning. */
 const SETTINGS = RUST.flatMap((source) => source.split(/\bSetting \{\s*key: /).slice(1)).map(
   (text) => {
     const row = text.slice(0, text.search(/\n {4}\},/));
@@ -92,7 +92,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
 
   it('counts with plurals that the language has, and with every one that differs', () => {
     const rules = new Intl.PluralRules(language).resolvedOptions().pluralCategories;
-    // `other` also stands for those that sound the same: few and many in sentences without a counted noun.
+    // `other` also covers equal forms: few and many in sentences without a counted noun.
     const needed = rules.filter((it) => it === 'one' || it === 'two' || it === 'other');
     for (const [key, message] of theirs) {
       if (typeof message === 'string') continue;
@@ -106,7 +106,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
     const text = catalogue.settings[key];
     expect(text?.label).toBeTruthy();
     expect(text?.help).toBeTruthy();
-    // Languages bear their own names.
+    // Languages are named in themselves.
     const own = key === 'language' ? ['system'] : options;
     expect(own.filter((it) => !text?.options?.[it])).toEqual([]);
     if (absent) expect(text?.absent).toBeTruthy();

@@ -54,7 +54,7 @@ for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(
 hljs.registerAliases(['shell', 'console', 'zsh'], { languageName: 'bash' });
 hljs.registerAliases(['svelte', 'vue'], { languageName: 'xml' });
 
-/** Escaped HTML with `hljs-` classes, or null where the language is not known. */
+/** Returns escaped HTML with `hljs-` classes, or null for an unknown language. */
 export function highlight(code: string, language: string): string | null {
   if (!hljs.getLanguage(language)) return null;
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;

@@ -41,7 +41,7 @@ describe('IncrementalHighlighter', () => {
     for (let end = 0; end < LONG.length; end += 400) {
       colouring.update(LONG.slice(0, end), 'rust', true, counting);
     }
-    // Every step colours its piece again, never what lies before it.
+    // Every step highlights only the last piece again.
     expect(coloured).toBeLessThan((LONG.length / 400) * 6_500);
     const before = coloured;
     colouring.update(LONG, 'rust', false, counting);

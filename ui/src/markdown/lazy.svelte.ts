@@ -3,9 +3,9 @@ import { setTypeset } from './math';
 import { setHighlight, type Highlight } from './render';
 
 class Late {
-  /** Null until it is there. */
+  /** Null until it is loaded. */
   highlight = $state.raw<Highlight | null>(null);
-  /** Formulas can be set. */
+  /** The typesetter is loaded. */
   math = $state(false);
 
   #coloursWanted = false;

@@ -29,7 +29,7 @@ const ALLOWED_ATTRIBUTES = new Set(
 const FORBIDDEN =
   'script,iframe,object,embed,img,svg,math,link,style,meta,base,form,input,video,audio,[href],[src],[style]';
 
-/** Whatever came in: nothing that runs, loads, navigates or acts went out. */
+/** Nothing that runs, loads, navigates or acts may come out. */
 function expectHarmless(html: string) {
   const root = document.createElement('div');
   root.innerHTML = html;

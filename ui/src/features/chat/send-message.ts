@@ -2,7 +2,7 @@
 import type { Backend } from '../../backend/backend';
 import type { Attachment, SendArgs, TurnStarted } from '../../backend/bindings';
 
-/** What goes with a message. What a chat has of its own goes with its first one. */
+/** What is sent with a message. Options of a new chat go with its first message. */
 export type SendExtras = Pick<SendArgs, 'options' | 'compression'> & {
   files?: readonly Attachment[];
 };

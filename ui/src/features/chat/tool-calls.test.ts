@@ -66,7 +66,7 @@ describe('calls in a chat', () => {
     backend.on('message_choose', () => null as never);
     await chat.chooseBranch('a', null);
     expect(state()).toBe('done');
-    // What is fetched later is newer again.
+    // A later fetch is newer again.
     backend.on('conversation_get', () =>
       conversation('c', null, [user, answer([call('failed', 'y')])]),
     );

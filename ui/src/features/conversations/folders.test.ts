@@ -36,7 +36,7 @@ describe('folders in folders', () => {
     ['a, b', 'a b'],
     ['a, b in a, c in b, d in a', 'a(b(c) d)'],
     ['c in b, b in a, a', 'a(b(c))'],
-    // what is not there, or can't be reached, loses nothing
+    // unknown and unreachable parents lose nothing
     ['a in gone, b in a', 'a(b)'],
     ['a in a, b', 'a b'],
     ['a in b, b in a, c in a, d in c', 'a b c d'],
