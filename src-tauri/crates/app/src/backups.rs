@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::Shared;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 /// How often it looks. Backups themselves are made once a day.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);

@@ -6,8 +6,8 @@ use ts_rs::{Config, TS};
 
 use crate::calls::CALLS;
 use crate::catalog::{Capability, Offer};
-use crate::guard::Finding;
-use crate::types::*;
+use contract::Finding;
+use contract::types::*;
 
 /// Where the file lies, from this crate's folder.
 pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/lib/backend/bindings.ts");

@@ -8,9 +8,9 @@ use serde_json::Value;
 use ts_rs::{Config, TS};
 
 use crate::App;
-use crate::error::{Error, ErrorKind, Result};
-use crate::guard::{self, Finding};
-use crate::types::*;
+use contract::{Error, ErrorKind, Result};
+use documents::prompt_injection::{self, Finding};
+use contract::types::*;
 
 /// One use case.
 pub struct Call {

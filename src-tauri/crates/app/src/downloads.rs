@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use session::{DownloadRow, DownloadStage};
 use tokio::sync::watch;
 
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::hub_access::repository;
-use crate::types::{AppEvent, Download, DownloadStartArgs, DownloadState, ErrorInfo, Trust};
+use contract::types::{AppEvent, Download, DownloadStartArgs, DownloadState, ErrorInfo, Trust};
 use crate::{App, Shared};
 
 /// Downloads that run at once; the others wait.

@@ -100,7 +100,7 @@ pub use preferences::{Overrides, template_file};
 use running_turn::{Had, Place, Turn};
 pub use served::Served;
 pub use serving::Serving;
-pub use session::compress as strategies;
+pub use compaction as strategies;
 use spawn::spawn;
 pub use tools::{CallStop, Offer, prompt_arguments};
 use types::{AppEvent, AppInfo, ConversationSummary, ErrorInfo, MemoryInfo, TurnEventKind};

@@ -20,15 +20,15 @@ use std::sync::Arc;
 
 use session::{Attached, AttachmentRow, Given};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::exchange::base64;
-use crate::guard::{self, Finding};
-use crate::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
+use contract::{Error, ErrorKind, Result};
+use documents::base64;
+use documents::prompt_injection::{self, Finding};
+use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
 use crate::{App, State};
 pub(crate) use meaning::Meanings;
 pub(crate) use plan::Ground;
 use plan::Planned;
-use read::{Kind, Problem};
+use ;
 pub(crate) use search::Searching;
 pub(crate) use sources::{files, sources};
 
@@ -52,7 +52,7 @@ const MOST_COUNTS: usize = 4096;
 pub(crate) struct Document {
     pub id: String,
     pub name: String,
-    pub kind: Kind,
+    pub kind: AttachmentKind,
     /// Of the file.
     pub bytes: u64,
     /// Of the text.
@@ -99,42 +99,6 @@ impl Pending {
     }
 }
 
-impl AttachmentKind {
-    /// As it is kept in the database and in exports.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Markdown => "markdown",
-            Self::Code => "code",
-            Self::Csv => "csv",
-            Self::Pdf => "pdf",
-        }
-    }
-
-    /// A word that isn't known is that of some text.
-    pub(crate) fn of_name(name: &str) -> Self {
-        match name {
-            "markdown" => Self::Markdown,
-            "code" => Self::Code,
-            "csv" => Self::Csv,
-            "pdf" => Self::Pdf,
-            _ => Self::Text,
-        }
-    }
-}
-
-impl From<Kind> for AttachmentKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Text => Self::Text,
-            Kind::Markdown => Self::Markdown,
-            Kind::Code => Self::Code,
-            Kind::Csv => Self::Csv,
-            Kind::Pdf => Self::Pdf,
-        }
-    }
-}
-
 impl Document {
     fn info(&self) -> Attachment {
         Attachment {
@@ -176,7 +140,7 @@ impl App {
             return Err(too_large(name, (base64.len() as u64) / 4 * 3, most));
         }
         let bytes = base64::decode(base64).ok_or_else(|| {
-            refused(name, &Problem::new("it came damaged from the page", "Choose it again."))
+            refused(name, &ExtractError::new("it came damaged from the page", "Choose it again."))
         })?;
         self.attach(name, &bytes)
     }
@@ -186,7 +150,7 @@ impl App {
         let path = Path::new(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            return Err(refused(&name, &Problem::new("it is a folder", "Choose the files in it.")));
+            return Err(refused(&name, &ExtractError::new("it is a folder", "Choose the files in it.")));
         }
         let (n_bytes, most) = (self.shared().io.len(path)?, self.most_bytes()?);
         if n_bytes > most {
@@ -240,13 +204,13 @@ impl App {
 
     /// Reads, looks through and names a file.
     pub(crate) fn read_file(&self, name: &str, bytes: &[u8]) -> Result<Document> {
-        let name = clean_name(name);
-        let read = read::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
+        let name = file_name::clean(name);
+        let read = extract::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
         self.guard_text(&read.text)?;
         let marks = self.settings_get("guard_marks")?.value == true;
-        let findings = if marks { guard::scan(&read.text) } else { Vec::new() };
+        let findings = if marks { prompt_injection::scan(&read.text) } else { Vec::new() };
         let hides = findings.iter().any(|finding| matches!(finding, Finding::Hidden { .. }));
-        let text = if hides { guard::made_visible(&read.text) } else { read.text };
+        let text = if hides { prompt_injection::reveal_hidden(&read.text) } else { read.text };
         let id = self.shared().state().session.new_id();
         Ok(Document {
             id,
@@ -356,22 +320,7 @@ impl State {
     }
 }
 
-/// Of a text: what it is kept under.
-pub(crate) fn sha256(text: &str) -> String {
-    let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The last part of a path, without what doesn't show.
-fn clean_name(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let shown = guard::made_visible(last);
-    let clean: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let short: String = clean.trim().chars().take(NAME_CHARS).collect();
-    if short.is_empty() { "file".into() } else { short }
-}
-
-fn refused(name: &str, problem: &Problem) -> Error {
+fn refused(name: &str, problem: &ExtractError) -> Error {
     let message = format!("{name} can't be attached: {}.", problem.why);
     Error::input("attachment.refused", message, problem.remedy.clone())
 }

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::chat::Responder;
 use crate::embed::Purpose;
-use crate::error::{Error, Result};
-use crate::limits::{Limits, Preset};
-use crate::machine::{self, Numa, cards};
+use contract::{Error, Result};
+use contract::limits::{Limits, Preset};
+use inference::machine::{self, Numa, cards};
 use crate::settings::{self, DEFAULT_CONTEXT, Setting};
-use crate::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
-use crate::worker::protocol::{
+use contract::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
+use contract::protocol::{
     Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate,
 };
 use crate::{App, Running, quantized};
@@ -83,7 +83,7 @@ impl App {
             self.check_purpose(value.as_str().unwrap_or_default(), purpose)?;
         }
         if setting.key == "refusal_patterns" {
-            crate::guard::patterns(value.as_str().unwrap_or_default())?;
+            documents::prompt_injection::patterns(value.as_str().unwrap_or_default())?;
         }
         if setting.key == "chat_templates" {
             for (_, path) in settings::pairs(value.as_str().unwrap_or_default())? {
@@ -157,10 +157,10 @@ impl App {
 
     /// Library id of the model that answers where nothing else is said.
     pub fn default_model(&self) -> Result<String> {
-        let id = self.value_of("model")?.as_str().unwrap_or(crate::starter::ID).to_owned();
+        let id = self.value_of("model")?.as_str().unwrap_or(contract::STARTER_ID).to_owned();
         // An entry that was removed since falls back to the one that is always there.
         let is_known = self.responder(&id).is_ok();
-        Ok(if is_known { id } else { crate::starter::ID.into() })
+        Ok(if is_known { id } else { contract::STARTER_ID.into() })
     }
 
     pub(crate) fn sampling(&self) -> Result<Sampling> {
@@ -332,7 +332,7 @@ impl App {
         };
         match self.responder(id)? {
             Responder::Local(reference) => Ok(Some(reference)),
-            Responder::Remote(reference) => Err(crate::worker::not_here(&reference.id)),
+            Responder::Remote(reference) => Err(inference::worker::not_here(&reference.id)),
         }
     }
 

@@ -20,10 +20,10 @@ use std::time::Duration;
 use session::ToolServerRow;
 use tokio::runtime::Runtime;
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 pub use crate::mcp::Stop as CallStop;
 use crate::mcp::{Client, Core, Http, Place};
-use crate::types::{AppEvent, ToolServerState};
+use contract::types::{AppEvent, ToolServerState};
 use crate::{Environment, Shared};
 use kept::{Kept, Secrets, listed};
 pub use offer::Offer;
@@ -237,7 +237,7 @@ fn left(name: &str) -> Error {
 /// A server says that its tools have changed: it is asked for them, away from the thread that heard it.
 fn relist(shared: &Weak<Shared>, id: &str) {
     let (shared, of) = (shared.clone(), id.to_owned());
-    let listing = crate::spawn("tools-list", move || {
+    let listing = platform::spawn("tools-list", move || {
         let Some(shared) = shared.upgrade() else { return };
         let client = match shared.tools.live().servers.get(&of) {
             Some(Server::Ready(client)) => Arc::clone(client),

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+pub use contract::CompactionStrategy as Strategy;
 use serde::{Deserialize, Serialize};
 
 mod attention;
@@ -15,58 +16,30 @@ pub use attention::Attention;
 pub use summary::{ASK, ASKED, Summary};
 pub use window::Window;
 
-/// How a conversation is made to fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// The oldest turns are left out.
-    Window,
-    /// The oldest turns are told in the model's own words.
-    Summary,
-    /// Of the older tokens those go that later ones attend to least.
-    Attention,
+/// What this strategy does next; see `Compressor::next`.
+pub fn next<E>(
+    strategy: Strategy,
+    talk: &Talk,
+    room: Room,
+    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+) -> Result<Next, E> {
+    match strategy {
+        Strategy::Window => Window.next(talk, room, count),
+        Strategy::Summary => Summary.next(talk, room, count),
+        Strategy::Attention => Attention.next(talk, room, count),
+    }
 }
 
-impl Strategy {
-    pub const ALL: [Self; 3] = [Self::Window, Self::Summary, Self::Attention];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Window => "window",
-            Self::Summary => "summary",
-            Self::Attention => "attention",
-        }
-    }
-
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
-    }
-
-    /// What this strategy does next; see `Compressor::next`.
-    pub fn next<E>(
-        self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
-    ) -> Result<Next, E> {
-        match self {
-            Self::Window => Window.next(talk, room, count),
-            Self::Summary => Summary.next(talk, room, count),
-            Self::Attention => Attention.next(talk, room, count),
-        }
-    }
-
-    /// What it would have made while nothing is answered, so that it is there when it is needed.
-    pub fn ahead<E>(
-        self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
-    ) -> Result<Option<Wish>, E> {
-        match self {
-            Self::Window | Self::Attention => Ok(None),
-            Self::Summary => Summary.ahead(talk, room, count),
-        }
+/// What it would have made while nothing is answered, so that it is there when it is needed.
+pub fn ahead<E>(
+    strategy: Strategy,
+    talk: &Talk,
+    room: Room,
+    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+) -> Result<Option<Wish>, E> {
+    match strategy {
+        Strategy::Window | Strategy::Attention => Ok(None),
+        Strategy::Summary => Summary.ahead(talk, room, count),
     }
 }
 

@@ -48,7 +48,7 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
         loop {
             n_steps += 1;
             assert!(n_steps < 200, "it comes to an end");
-            match strategy.next(&talk, room, &mut |sketch| made.count(sketch)).unwrap() {
+            match next(strategy, &talk, room, &mut |sketch| made.count(sketch)).unwrap() {
                 Next::Fold(fold) => {
                     assert!(made.n_shown(&fold) <= room.limit, "{strategy:?} {n_ctx}: over the limit");
                     assert!(fold.n_turns < talk.n_turns, "the question stays");
@@ -67,7 +67,7 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
                 Next::TooLong { n_least } => panic!("{n_least} of {n_ctx}: a turn is a third at most"),
             }
         }
-        while let Some(wish) = strategy.ahead(&talk, room, &mut |sketch| made.count(sketch)).unwrap() {
+        while let Some(wish) = ahead(strategy, &talk, room, &mut |sketch| made.count(sketch)).unwrap() {
             n_steps += 1;
             assert!(n_steps < 200, "it comes to an end");
             add(&mut made, &mut talk, &wish, &mut seed);
@@ -119,7 +119,7 @@ fn a_question_that_is_too_long_is_told_with_its_number() {
     let made = Made { turns: vec![30, 900], digests: Vec::new() };
     let talk = Talk { n_turns: 2, ..Talk::default() };
     for strategy in Strategy::ALL {
-        let next = strategy.next(&talk, Room::new(256, None), &mut |sketch| made.count(sketch));
+        let next = next(strategy, &talk, Room::new(256, None), &mut |sketch| made.count(sketch));
         let Ok(Next::TooLong { n_least: 910 }) = next else { panic!("{strategy:?}: {next:?}") };
     }
 }
@@ -133,7 +133,7 @@ fn cuts_are_rare() {
         made.turns.push(20);
         talk.n_turns += 1;
         if made.n_shown(&Fold { n_turns: talk.n_folded, digests: Vec::new() }) > room.budget {
-            let next = Strategy::Window.next(&talk, room, &mut |sketch| made.count(sketch)).unwrap();
+            let next = next(Strategy::Window, &talk, room, &mut |sketch| made.count(sketch)).unwrap();
             let Next::Fold(fold) = next else { panic!("{next:?}") };
             talk.n_folded = fold.n_turns;
             n_cuts += 1;

@@ -198,14 +198,8 @@ impl From<ErrorInfo> for Error {
     }
 }
 
-macro_rules! from_below {
-    ($($error:ty),*) => {
-        $(impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Self::new(kind_of(error.code()), error.code(), error.to_string(), error.remedy())
-            }
-        })*
-    };
+impl<E: io::Fault> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::new(kind_of(error.code()), error.code(), error.to_string(), error.remedy())
+    }
 }
-
-from_below!(hub::HubError, engine::EngineError, weights::WeightsError, session::SessionError, io::IoError);

@@ -9,18 +9,19 @@ mod load;
 mod look;
 mod profiled;
 
-use engine::speculate::Speculation;
-use engine::{Finish, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use session::compress::Strategy;
 
-use crate::error::Error;
+use crate::Error;
+pub use crate::CompactionStrategy as Strategy;
+pub use crate::types::Finish;
+pub use crate::{Sampling, Speculation};
 use crate::limits::Bounds;
 pub use contexts::{Checkpoints, Hits, Keeping, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
 pub use count::{CountRequest, Counted};
 pub use embed::{EmbedAs, EmbedRequest, Embedded};
-pub use facts::{Facts, Ran};
+pub use crate::ModelFacts as Facts;
+pub use facts::Ran;
 pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};
 pub use profiled::Profiled;
@@ -64,17 +65,6 @@ pub enum CardPrecision {
     F32,
     F16,
     Matrices,
-}
-
-impl CardPrecision {
-    pub fn of_products(self) -> engine::Precision {
-        match self {
-            Self::Auto => engine::Precision::Auto,
-            Self::F32 => engine::Precision::F32,
-            Self::F16 => engine::Precision::F16,
-            Self::Matrices => engine::Precision::Matrices,
-        }
-    }
 }
 
 /// How tokens are guessed ahead.
@@ -143,6 +133,28 @@ pub enum WorkerRequest {
         fit: Box<FitRequest>,
     },
     Stop,
+}
+
+impl WorkerRequest {
+    /// Whether a model of another server is asked.
+    pub fn is_remote(&self) -> bool {
+        let model = match self {
+            Self::Generate(request) => &request.model,
+            Self::Count { count, .. } => &count.model,
+            Self::Fit { fit, .. } => &fit.count.model,
+            Self::Prefetch(request) => &request.model,
+            Self::Cancel { .. }
+            | Self::Unload { .. }
+            | Self::Forget { .. }
+            | Self::Store { .. }
+            | Self::KvStats { .. }
+            | Self::Inspect { .. }
+            | Self::Look { .. }
+            | Self::Embed { .. }
+            | Self::Stop => return false,
+        };
+        matches!(model.location, Location::Remote { .. })
+    }
 }
 
 /// A conversation that is to become shorter.
@@ -458,6 +470,30 @@ pub struct Finished {
     pub is_about: bool,
     #[serde(default)]
     pub answered_by: Option<String>,
+}
+
+impl Finished {
+    /// The end of a turn that was cancelled before its model saw it.
+    pub fn never_started() -> Self {
+        Self {
+            finish: Finish::Cancelled,
+            called: false,
+            prompt_tokens: 0,
+            reused_tokens: 0,
+            generated_tokens: 0,
+            drafted_tokens: 0,
+            accepted_tokens: 0,
+            context_limit: 0,
+            load_ms: 0.0,
+            ttft_ms: 0.0,
+            prefill_tok_s: 0.0,
+            decode_tok_s: 0.0,
+            log: Ids { fingerprint: String::new(), ids: Vec::new() },
+            whole: Vec::new(),
+            is_about: false,
+            answered_by: None,
+        }
+    }
 }
 
 /// Whether a model is in memory.

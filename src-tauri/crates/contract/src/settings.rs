@@ -14,7 +14,7 @@ mod window;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 use crate::types::{ChoiceOption, SettingKind, SettingRow};
 
 /// One setting. `kind` and `default` are functions because some depend on the machine.
@@ -62,7 +62,7 @@ static SETTINGS: &[Setting] = &[
         help: "Answers in new conversations.",
         // The options are the library's entries, filled in by `App::settings_list`.
         kind: || choice(&[]),
-        default: || json!(crate::starter::ID),
+        default: || json!(crate::STARTER_ID),
     },
     Setting {
         key: "temperature",

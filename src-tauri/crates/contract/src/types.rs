@@ -15,6 +15,8 @@ mod temporary;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::CompactionStrategy;
+
 mod plugins;
 mod presets;
 mod profile;
@@ -120,6 +122,34 @@ pub enum FoldStrategy {
     Summary,
     /// The model forgets what it attends to least.
     Attention,
+}
+
+impl FoldStrategy {
+    pub fn strategy(self) -> Option<CompactionStrategy> {
+        match self {
+            Self::Off => None,
+            Self::Window => Some(CompactionStrategy::Window),
+            Self::Summary => Some(CompactionStrategy::Summary),
+            Self::Attention => Some(CompactionStrategy::Attention),
+        }
+    }
+
+    pub fn of(strategy: CompactionStrategy) -> Self {
+        match strategy {
+            CompactionStrategy::Window => Self::Window,
+            CompactionStrategy::Summary => Self::Summary,
+            CompactionStrategy::Attention => Self::Attention,
+        }
+    }
+
+    /// As it is kept in the database and in settings.
+    pub fn name(self) -> &'static str {
+        self.strategy().map_or("off", CompactionStrategy::name)
+    }
+
+    pub fn of_name(name: &str) -> Option<Self> {
+        if name == "off" { Some(Self::Off) } else { CompactionStrategy::of_name(name).map(Self::of) }
+    }
 }
 
 /// Up to where messages are folded. They stay; only the model is not shown them.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::pdf::PAGE_BREAK;
+use crate::pdf::PAGE_BREAK;
 
 /// What a passage has at most, and what it should have at least before a good place ends it. Bytes.
 const MOST: usize = 900;

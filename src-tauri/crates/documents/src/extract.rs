@@ -4,7 +4,9 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use super::pdf;
+use contract::types::AttachmentKind;
+
+use crate::pdf;
 
 /// Longest text that is kept of a file. Bytes of UTF-8.
 pub const TEXT_MOST: usize = 8 << 20;
@@ -15,24 +17,14 @@ const LOOKED_AT: usize = 64 << 10;
 /// One of so many characters that are no letters is a slip; more are no text.
 const CONTROLS: usize = 200;
 
-/// What a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Text,
-    Markdown,
-    Code,
-    Csv,
-    Pdf,
-}
-
 /// Why a file can't be used, as the end of a sentence that begins with its name; and what can be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ExtractError {
     pub why: String,
     pub remedy: String,
 }
 
-impl Problem {
+impl ExtractError {
     pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { why: why.into(), remedy: remedy.into() }
     }
@@ -47,8 +39,8 @@ impl Problem {
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
-    pub kind: Kind,
+pub struct ExtractedText {
+    pub kind: AttachmentKind,
     /// Lines end with `\n`; pages of a PDF are parted by `pdf::PAGE_BREAK`.
     pub text: String,
     /// The encoding, where it had to be guessed.
@@ -56,29 +48,29 @@ pub struct Read {
 }
 
 /// Errors say why in words.
-pub fn read(name: &str, bytes: &[u8]) -> Result<Read, Problem> {
+pub fn read(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
     if bytes.is_empty() {
-        return Err(Problem::new("it is empty", "Choose a file with something in it."));
+        return Err(ExtractError::new("it is empty", "Choose a file with something in it."));
     }
     let head = &bytes[..bytes.len().min(1024)];
     if head.windows(5).any(|at| at == b"%PDF-") {
-        return Ok(Read { kind: Kind::Pdf, text: pdf::read(bytes)?, guessed: None });
+        return Ok(ExtractedText { kind: AttachmentKind::Pdf, text: pdf::read(bytes)?, guessed: None });
     }
     if let Some((what, remedy)) = known(name, bytes) {
-        return Err(Problem::new(format!("it is {what}, which is no text"), remedy));
+        return Err(ExtractError::new(format!("it is {what}, which is no text"), remedy));
     }
     let (text, guessed) = decoded(bytes)?;
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if text.trim().is_empty() {
-        return Err(Problem::new("it holds nothing but blanks", "Choose a file with something in it."));
+        return Err(ExtractError::new("it holds nothing but blanks", "Choose a file with something in it."));
     }
     if text.len() > TEXT_MOST {
-        return Err(Problem::too_long(text.len()));
+        return Err(ExtractError::too_long(text.len()));
     }
-    Ok(Read { kind: kind(name), text, guessed })
+    Ok(ExtractedText { kind: kind(name), text, guessed })
 }
 
-fn decoded(bytes: &[u8]) -> Result<(String, Option<&'static str>), Problem> {
+fn decoded(bytes: &[u8]) -> Result<(String, Option<&'static str>), ExtractError> {
     let (encoding, skipped, is_guess) = match Encoding::for_bom(bytes) {
         Some((encoding, n_bytes)) => (encoding, n_bytes, false),
         None if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() => (UTF_8, 0, false),
@@ -87,7 +79,7 @@ fn decoded(bytes: &[u8]) -> Result<(String, Option<&'static str>), Problem> {
     let (text, had_errors) = encoding.decode_without_bom_handling(&bytes[skipped..]);
     let is_no_text = had_errors && encoding != UTF_8 || !reads_as_text(&text);
     if is_no_text {
-        return Err(Problem::new(
+        return Err(ExtractError::new(
             "it is no text that can be read",
             "Save it as text (UTF-8), as PDF or as CSV, and attach that.",
         ));
@@ -124,7 +116,7 @@ fn reads_as_text(text: &str) -> bool {
 }
 
 /// By the ends of names that people know.
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> AttachmentKind {
     const CODE: &[&str] = &[
         "rs", "py", "js", "mjs", "ts", "tsx", "jsx", "svelte", "vue", "html", "htm", "css", "scss", "c", "h",
         "cc", "cpp", "hpp", "cs", "java", "kt", "go", "rb", "php", "swift", "scala", "sh", "bash", "zsh",
@@ -133,10 +125,10 @@ fn kind(name: &str) -> Kind {
         "ipynb",
     ];
     match extension(name).as_str() {
-        "md" | "markdown" => Kind::Markdown,
-        "csv" | "tsv" => Kind::Csv,
-        other if CODE.contains(&other) => Kind::Code,
-        _ => Kind::Text,
+        "md" | "markdown" => AttachmentKind::Markdown,
+        "csv" | "tsv" => AttachmentKind::Csv,
+        other if CODE.contains(&other) => AttachmentKind::Code,
+        _ => AttachmentKind::Text,
     }
 }
 
@@ -230,10 +222,10 @@ mod tests {
     #[test]
     fn kinds_are_told_by_names() {
         for (name, expected) in [
-            ("notes.MD", Kind::Markdown),
-            ("a.b.rs", Kind::Code),
-            ("data.csv", Kind::Csv),
-            ("README", Kind::Text),
+            ("notes.MD", AttachmentKind::Markdown),
+            ("a.b.rs", AttachmentKind::Code),
+            ("data.csv", AttachmentKind::Csv),
+            ("README", AttachmentKind::Text),
         ] {
             assert_eq!(read(name, b"x").unwrap().kind, expected, "{name}");
         }

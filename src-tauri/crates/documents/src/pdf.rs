@@ -4,9 +4,9 @@
 //! nothing but the reading. What it looks like (pictures, columns, tables) is not read; words come in the order in
 //! which the file draws them.
 
+mod content_stream;
 mod fonts;
 mod lines;
-mod walk;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use lopdf::{Document, LoadOptions};
 
-use super::read::{Problem, TEXT_MOST};
+use crate::extract::{ExtractError, TEXT_MOST};
 
 /// Between two pages of a text.
 pub const PAGE_BREAK: char = '\u{c}';
@@ -34,11 +34,11 @@ const WITHIN: Duration = Duration::from_secs(20);
 const STACK_BYTES: usize = 16 << 20;
 
 /// Pages of a PDF, joined by `PAGE_BREAK`.
-pub fn read(bytes: &[u8]) -> Result<String, Problem> {
+pub fn read(bytes: &[u8]) -> Result<String, ExtractError> {
     within(bytes, WITHIN)
 }
 
-fn within(bytes: &[u8], time: Duration) -> Result<String, Problem> {
+fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
     let (send, done) = mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));
     let (bytes, told) = (bytes.to_vec(), Arc::clone(&stop));
@@ -48,7 +48,7 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, Problem> {
         let _ = send.send(outcome.unwrap_or_else(|_| Err(damaged())));
     });
     if thread.is_err() {
-        return Err(Problem::new(
+        return Err(ExtractError::new(
             "there is no room for another thread to read it",
             "Close something and try again.",
         ));
@@ -58,7 +58,7 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, Problem> {
     stop.store(true, Ordering::Relaxed);
     match outcome {
         Ok(outcome) => outcome,
-        Err(RecvTimeoutError::Timeout) => Err(Problem::new(
+        Err(RecvTimeoutError::Timeout) => Err(ExtractError::new(
             format!("reading it took longer than {} seconds", time.as_secs()),
             "Attach a part of it, or its text as a file.",
         )),
@@ -66,7 +66,7 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, Problem> {
     }
 }
 
-fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
+fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
     let options = LoadOptions { max_decompressed_size: Some(MOST_UNPACKED), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options).map_err(|error| match error {
         lopdf::Error::InvalidPassword | lopdf::Error::Decryption(_) => locked(),
@@ -77,7 +77,7 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
     }
     let pages: Vec<_> = document.page_iter().take(MOST_PAGES + 1).collect();
     if pages.len() > MOST_PAGES {
-        return Err(Problem::new(
+        return Err(ExtractError::new(
             format!("it has more than {MOST_PAGES} pages"),
             "Attach the pages that matter as a PDF of their own.",
         ));
@@ -86,7 +86,7 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
         return Err(damaged());
     }
     let arena = fonts::Arena::new(&document);
-    let mut walker = walk::Walker::new(&document, &arena, stop);
+    let mut walker = content_stream::Walker::new(&document, &arena, stop);
     let mut text = String::new();
     for (n, page) in pages.into_iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
@@ -100,11 +100,11 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
             text.push_str(walker.page(page, &content).trim());
         }
         if text.len() > TEXT_MOST {
-            return Err(Problem::too_long(text.len()));
+            return Err(ExtractError::too_long(text.len()));
         }
     }
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
-        return Err(Problem::new(
+        return Err(ExtractError::new(
             "it has no text in it: its pages are pictures",
             "Have its text recognised first (OCR), and attach that.",
         ));
@@ -112,12 +112,12 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
     Ok(text)
 }
 
-fn locked() -> Problem {
-    Problem::new("it is locked with a password", "Save it without the password, and attach that.")
+fn locked() -> ExtractError {
+    ExtractError::new("it is locked with a password", "Save it without the password, and attach that.")
 }
 
-fn damaged() -> Problem {
-    Problem::new(
+fn damaged() -> ExtractError {
+    ExtractError::new(
         "it is no PDF that can be read; it may be damaged",
         "Save or print it to a new PDF, and attach that.",
     )

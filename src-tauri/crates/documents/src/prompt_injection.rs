@@ -5,12 +5,8 @@
 //! be is said elsewhere.
 
 use regex::{Regex, RegexBuilder};
-use serde::{Deserialize, Serialize};
-use ts_rs::TS;
 
-use crate::App;
-use crate::error::{Error, Result};
-use crate::worker::protocol::Prompt;
+use contract::{Error, Finding, Result};
 
 /// Patterns of one user.
 const MOST_PATTERNS: usize = 100;
@@ -20,22 +16,6 @@ const MOST_PATTERN_BYTES: usize = 1 << 20;
 const MOST_FINDINGS: usize = 20;
 /// Of a finding so much is quoted. Characters.
 const QUOTED: usize = 80;
-
-/// Something in a text that a reader may not notice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Finding {
-    /// Characters that show nothing, or turn the line around.
-    Hidden {
-        /// Where the first of them stands, in characters.
-        at: u32,
-        count: u32,
-        /// Such as `U+202E`, each once.
-        names: Vec<String>,
-    },
-    /// Words that are meant for a model rather than for a reader.
-    Instruction { at: u32, quote: String },
-}
 
 /// Words that texts use to take over a model. Narrow on purpose: what is marked too often is not read.
 const INSTRUCTIONS: &[&str] = &[
@@ -104,7 +84,7 @@ pub fn scan(text: &str) -> Vec<Finding> {
 }
 
 /// The text with every hidden character written out, such as `[U+202E]`.
-pub fn made_visible(text: &str) -> String {
+pub fn reveal_hidden(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (c, is_hidden) in looked_at(text) {
         match is_hidden {
@@ -162,62 +142,6 @@ fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-impl Finding {
-    /// What it is, in words.
-    pub fn told(&self) -> String {
-        match self {
-            Self::Hidden { count, names, .. } => {
-                format!("{count} hidden characters ({}), shown to the model as such", names.join(", "))
-            }
-            Self::Instruction { quote, .. } => format!("words that read like instructions: \"{quote}\""),
-        }
-    }
-}
-
-/// Findings in a sentence for the user.
-fn told(whose: &str, findings: &[Finding]) -> Error {
-    let message =
-        format!("{whose} holds {}.", findings.iter().map(Finding::told).collect::<Vec<_>>().join("; "));
-    Error::input("guard.marked", message, "Read what it says before you follow the answer.")
-}
-
-impl App {
-    fn guard_patterns(&self) -> Result<Vec<Regex>> {
-        patterns(self.settings_get("refusal_patterns")?.value.as_str().unwrap_or_default())
-    }
-
-    /// Error: the user wants such texts refused.
-    pub(crate) fn guard_text(&self, text: &str) -> Result<()> {
-        check(&self.guard_patterns()?, [text])
-    }
-
-    /// Refuses what the user wants refused, and makes visible what hides in texts that tools brought. Returns what to
-    /// tell of them.
-    pub(crate) fn guard_prompt(&self, prompt: &mut Prompt) -> Result<Vec<Error>> {
-        let patterns = self.guard_patterns()?;
-        let marks = self.settings_get("guard_marks")?.value == true;
-        let messages = match prompt {
-            Prompt::Raw(text) => return check(&patterns, [text.as_str()]).map(|()| Vec::new()),
-            Prompt::Ids(_) => return Ok(Vec::new()),
-            Prompt::Chat(messages) => messages,
-        };
-        check(&patterns, messages.iter().filter(|it| it.role == "user").map(|it| it.content.as_str()))?;
-        let mut notices = Vec::new();
-        for message in messages.iter_mut().filter(|it| marks && it.role == "tool") {
-            let findings = scan(&message.content);
-            if findings.is_empty() {
-                continue;
-            }
-            let whose = message.name.as_ref().map_or("What a tool said".into(), |name| {
-                format!("What the tool {} said", made_visible(name))
-            });
-            notices.push(told(&whose, &findings));
-            message.content = made_visible(&message.content);
-        }
-        Ok(notices)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,7 +163,7 @@ mod tests {
                 Some(Finding::Hidden { count, .. }) => count,
                 _ => 0,
             };
-            assert_eq!((count, made_visible(text).as_str()), (n, shown.unwrap_or(text)), "{text:?}");
+            assert_eq!((count, reveal_hidden(text).as_str()), (n, shown.unwrap_or(text)), "{text:?}");
         }
     }
 

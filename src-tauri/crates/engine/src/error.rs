@@ -19,6 +19,16 @@ pub struct EngineError {
 
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
+impl io::Fault for EngineError {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
 impl EngineError {
     /// `code` is `area.cause`; `message` names the file, tensor or key; `remedy` is a sentence, or empty.
     pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {

@@ -11,6 +11,16 @@ pub struct HubError {
     remedy: String,
 }
 
+impl io::Fault for HubError {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
 impl HubError {
     pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: remedy.into() }

@@ -234,7 +234,7 @@ pub(crate) fn remove(io: &dyn Io, paths: &[&Path]) -> Result<(), IoError> {
 mod tests {
     use std::io::ErrorKind;
 
-    use io::{Fault, FaultIo, RealIo};
+    use io::{InjectedFault, FaultIo, RealIo};
 
     use super::*;
     use crate::address::Repository;
@@ -318,7 +318,7 @@ mod tests {
         for index in 0.. {
             let (root, paths) = paths(&format!("fault{index}"));
             let io = FaultIo::new(RealIo);
-            io.fail_at(index, Fault::Sticky, ErrorKind::StorageFull);
+            io.fail_at(index, InjectedFault::Sticky, ErrorKind::StorageFull);
             let ended = work(&io, &paths);
             io.heal();
             let part = Part::open(&io, &paths, head(), None).unwrap();

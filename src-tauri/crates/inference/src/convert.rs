@@ -11,10 +11,11 @@ use io::{Clock, Io};
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::worker::protocol::Location;
+use contract::{Error, ErrorKind, Result};
+use contract::protocol::Location;
 
 pub(crate) mod auto;
+pub mod on_load;
 
 /// What to make of what.
 #[derive(Debug, Clone)]
@@ -63,7 +64,7 @@ pub fn convert(
     let began = clock.monotonic();
     let wanted = Wanted::of(args)?;
     check_target(io, args)?;
-    let file = Arc::new(crate::worker::open(&args.source)?);
+    let file = Arc::new(crate::model_file::open(&args.source)?);
     let (formats, mean_kl) = auto::formats(io, &wanted, &file, args, progress)?;
     let conversion = convert::plan(&file, &formats, args.threads)?;
     let tensors = write(io, &conversion, &args.out, progress)?;

@@ -1,7 +1,7 @@
 //! Will it run here? From sizes of a model, what this computer has, and how it is to be loaded: arithmetic on plain
 //! data, the same for a file on disk, for a header, and for what is published of a model.
 
-mod card;
+mod gpu;
 pub mod offers;
 mod published;
 
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use engine::sizes::Sizes;
 use serde::{Deserialize, Serialize};
 
-use crate::resident;
-use crate::settings::DEFAULT_CONTEXT;
-use crate::types::{FitMeasured, FitNeeds, FitVerdict, ModelFit};
-use crate::worker::protocol::Kv;
+use crate::{engine_types, memory_budget};
+use contract::settings::DEFAULT_CONTEXT;
+use contract::types::{FitMeasured, FitNeeds, FitVerdict, ModelFit};
+use contract::protocol::Kv;
 
-pub use card::{Card, OnCard};
+pub use gpu::{Card, OnCard};
 pub use published::sizes as published;
 
 /// People read about so many tokens a second: answers that come slower keep them waiting.
@@ -119,7 +119,7 @@ pub fn estimate(
 ) -> ModelFit {
     let n_ctx = (asked.context as usize).min(sizes.context_length.max(1));
     let context = u32::try_from(n_ctx).unwrap_or(u32::MAX);
-    let kv = asked.kv.dtype();
+    let kv = engine_types::kv_dtype(asked.kv);
     let needs = needs(sizes, n_ctx, asked.kv);
     let longest = here.free_bytes.and_then(|free| sizes.longest_within(free, kv));
     let longest = match here.free_bytes {
@@ -130,10 +130,10 @@ pub fn estimate(
     let learned = learned.filter(|ratio| BELIEVED.contains(ratio)).unwrap_or(1.0);
     let speed = |depth| tok_s(sizes, &here.speeds, asked.kv, depth).map(|speed| rounded(speed * learned));
     let (tok_s, tok_s_full) = (speed(BEGINNING.min(context)), speed(context));
-    let is_tight = here.free_bytes.is_some_and(|free| resident::is_tight(sizes.weights, free));
-    let card = card::share(sizes, needs.total, n_ctx, here, asked);
+    let is_tight = here.free_bytes.is_some_and(|free| memory_budget::is_tight(sizes.weights, free));
+    let card = gpu::share(sizes, needs.total, n_ctx, here, asked);
     // What a card surely holds is not asked of the computer's own memory.
-    let taken = card.as_ref().and_then(card::surely_stays).unwrap_or(needs.total);
+    let taken = card.as_ref().and_then(gpu::surely_stays).unwrap_or(needs.total);
     let verdict = match here.free_bytes {
         Some(free) if taken > free => FitVerdict::WontFit,
         _ if is_tight || tok_s.is_some_and(|speed| speed < READING_TOK_S) => FitVerdict::Slow,
@@ -143,7 +143,7 @@ pub fn estimate(
     ModelFit {
         reason: [
             Some(reason(verdict, &needs, here, tok_s, longest_context.filter(|_| !is_tight))),
-            card.as_ref().map(card::said),
+            card.as_ref().map(gpu::said),
         ]
         .into_iter()
         .flatten()
@@ -165,14 +165,14 @@ pub fn estimate(
 }
 
 fn needs(sizes: &Sizes, n_ctx: usize, kv: Kv) -> FitNeeds {
-    let needs = sizes.needs(n_ctx, kv.dtype());
+    let needs = sizes.needs(n_ctx, engine_types::kv_dtype(kv));
     let engine::model::Needs { weights, context, activations, vocabulary } = needs;
     FitNeeds { weights, context, activations, vocabulary, total: needs.total() }
 }
 
 /// What a conversation of so many tokens takes, the model with it.
 pub fn memory_at(sizes: &Sizes, tokens: u32, kv: Kv) -> u64 {
-    sizes.needs(tokens as usize, kv.dtype()).total()
+    sizes.needs(tokens as usize, engine_types::kv_dtype(kv)).total()
 }
 
 /// Tokens per second after `depth` tokens. None: nothing was measured here.
@@ -184,7 +184,7 @@ pub fn tok_s(sizes: &Sizes, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> 
     }
     let depth = depth as usize;
     // heads that share keys compute on what was read once: whichever takes longer hides the other
-    let read = sizes.kv_read(depth, kv.dtype()) as f64 / speeds.of_context()?;
+    let read = sizes.kv_read(depth, engine_types::kv_dtype(kv)) as f64 / speeds.of_context()?;
     seconds += read.max(sizes.attended(depth) as f64 * speeds.beside.attended_s);
     seconds += sizes.n_layers() as f64 * speeds.beside.layer_s;
     (seconds > 0.0).then(|| 1.0 / seconds)

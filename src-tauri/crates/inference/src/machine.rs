@@ -4,14 +4,14 @@
 //! memory keeps busy is measured; both are kept for each processor and version. A file that can't be read or written
 //! costs a second check, nothing else.
 
-mod beside;
-pub mod cards;
+mod overhead;
+pub mod gpus;
 mod cores;
-mod record;
+mod cache;
 pub mod speeds;
 mod threads;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use io::{Clock, Io};
@@ -19,37 +19,12 @@ use kernels::check;
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::team::MAX_THREADS;
 use kernels::devices::{Bandwidth, describe};
-use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{CpuRequest, Error, ErrorKind, Result};
 #[cfg(test)]
 pub(crate) use cores::tests::Folder as TestFolder;
 pub use cores::{Cores, Power};
-use record::{Checked, Key, Record};
-
-/// Where threads run on a computer whose memory hangs at several processors (NUMA).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Numa {
-    /// As the system likes.
-    #[default]
-    Off,
-    /// All beside one part of the memory, so that what they touch first lies near them.
-    Node,
-    /// In turn beside each part, for all parts' bandwidth together.
-    Spread,
-}
-
-/// What the user asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    /// Folder of what is kept; None: nothing is checked or kept.
-    pub folder: Option<PathBuf>,
-    pub threads: Option<usize>,
-    /// Threads are bound to processors.
-    pub affinity: bool,
-    pub numa: Numa,
-}
+use cache::{Checked, Key, Record};
 
 /// What came of it.
 #[derive(Debug, Clone)]
@@ -102,7 +77,7 @@ pub enum Recall {
 }
 
 /// Looks at the computer, checks what was never checked, and decides. Error: kernels that can't even start.
-pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &Asked, recall: Recall) -> Result<Machine> {
+pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &CpuRequest, recall: Recall) -> Result<Machine> {
     let error = |error: kernels::KernelError| Error::from(engine::EngineError::from(error));
     let root = Path::new("/");
     let most = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
@@ -178,8 +153,8 @@ mod tests {
     use super::cores::tests::Folder;
     use super::*;
 
-    fn asked(folder: &Path) -> Asked {
-        Asked { folder: Some(folder.to_owned()), ..Asked::default() }
+    fn asked(folder: &Path) -> CpuRequest {
+        CpuRequest { folder: Some(folder.to_owned()), ..CpuRequest::default() }
     }
 
     #[test]
@@ -190,7 +165,7 @@ mod tests {
         assert_eq!((first.wrong.len(), first.notice().is_none()), (0, true));
         assert!(first.threads >= 1 && first.few_threads <= first.threads);
         // what is remembered is believed: a level that was found wrong stays out of use, and it is said
-        let path = folder.path().join(record::FILE);
+        let path = folder.path().join(cache::FILE);
         let text = String::from_utf8(RealIo.read(&path).unwrap()).unwrap();
         let spoilt = text.replace("\"wrong\": []", "\"wrong\": [\"rope (avx512)\"]");
         let spoilt = spoilt.replace(&format!("\"{}\"", IsaLevel::detect().name()), "\"portable\"");
@@ -216,7 +191,7 @@ mod tests {
         let machine = prepare(
             &RealIo,
             &RealClock::new(),
-            &Asked { threads: Some(1), affinity: true, ..Asked::default() },
+            &CpuRequest { threads: Some(1), affinity: true, ..CpuRequest::default() },
             Recall::Remember,
         );
         let machine = machine.unwrap();

@@ -9,9 +9,10 @@ use engine::skills::Skills;
 use engine::tokenizer::Tokenizer;
 use weights::{Container, WeightFile};
 
-use super::protocol::{Facts, Location};
-use crate::error::{Error, ErrorKind, Result};
-use crate::starter;
+use contract::protocol::{Facts, Location};
+
+use contract::{Error, ErrorKind, Result};
+use crate::{engine_types, starter};
 
 pub fn open(location: &Location) -> Result<WeightFile> {
     Ok(match location {
@@ -65,9 +66,9 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         files: u32::try_from(file.parts().len()).unwrap_or(u32::MAX),
         disk_bytes: file.len_bytes(),
         fingerprint: file.fingerprint(),
-        sizes,
+        sizes: engine_types::model_sizes(sizes),
         // A template that can't be read is told of when the model is loaded: the file is no worse for a list.
-        skills: Skills::of(file).unwrap_or_default(),
+        skills: engine_types::template_capabilities(Skills::of(file).unwrap_or_default()),
     })
 }
 

@@ -1,7 +1,6 @@
 //! The model that ships inside the program.
 
-/// Its library id.
-pub const ID: &str = "starter";
+pub use contract::STARTER_ID as ID;
 
 /// What people see.
 pub const NAME: &str = "Starter";

@@ -7,7 +7,7 @@
 //! closes, however this process ended. Knows nothing of models.
 
 mod child;
-mod flight;
+mod in_flight;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use io::{Clock, RealClock};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::worker::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
+use contract::{Error, ErrorKind, Result};
+use contract::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
 use crate::worker::{End, pipe};
 use child::{Child, Vitals};
-use flight::Flights;
+use in_flight::Flights;
 
 /// The argument, alone, that makes a program of ours the worker.
 pub const ARGUMENT: &str = "worker-over-pipe";
@@ -77,7 +77,7 @@ pub fn serve_if_asked() -> Option<ExitCode> {
     if args.next()? != ARGUMENT || args.next().is_some() {
         return None;
     }
-    crate::logging::to_stderr();
+    platform::logging::to_stderr();
     let served =
         pipe::serve(child::Parent::new(std::io::stdin()), std::io::stdout(), Arc::new(RealClock::new()));
     Some(match served {

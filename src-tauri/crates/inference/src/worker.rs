@@ -5,23 +5,18 @@
 //! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
 //! sleeps. Knows nothing of conversations, doors or the database.
 
-mod bring;
-mod contexts;
-mod continued;
+mod loading;
+mod kv_contexts;
+mod resume;
 mod count;
 mod embed;
-pub(crate) mod fit;
-mod forgetting;
-mod inspect;
-pub mod messages;
+mod attention_eviction;
 mod model;
 pub mod pipe;
-mod prompt;
-pub mod protocol;
-mod ran;
-mod requests;
-mod running;
-pub mod stored;
+mod run_facts;
+mod channel;
+mod active_turn;
+pub mod checkpoint_store;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,23 +24,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use engine::{CardHealth, Finish};
+use engine::CardHealth;
 use io::Clock;
 
-use crate::error::{Error, Result};
-use crate::{civil, resident};
-use bring::{Bringing, LOOK_EVERY};
+use contract::{Error, Result};
+use platform::{calendar, memory};
+
+use crate::model_file;
+use loading::{Bringing, LOOK_EVERY};
 use count::Counter;
 use embed::Embedding;
-pub use inspect::not_here;
-pub(crate) use inspect::{glance, inspect, open};
-pub use model::card::told as card_told;
-use model::{LoadedModel, look};
-use protocol::{
-    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, Ids, KvStats, Loaded,
+pub use model::gpu_notices::told as gpu_notice;
+use model::LoadedModel;
+use model::logprobs as look;
+use contract::protocol::{
+    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, KvStats, Loaded,
     LookRequest, Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
 };
-pub use requests::{Inbox, Requests, channel};
+pub use channel::{Inbox, Requests, channel};
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +55,7 @@ pub enum End {
 
 /// Works until the requests end or say `Stop`, or `emit` returns false: nobody listens.
 pub fn run(requests: &Inbox, clock: Arc<dyn Clock>, emit: &mut dyn FnMut(WorkerEvent) -> bool) -> End {
-    run_within(requests, clock, &resident::free_bytes, emit)
+    run_within(requests, clock, &memory::free_bytes, emit)
 }
 
 /// As `run`, where `free` says how much memory a further model may have.
@@ -211,7 +207,7 @@ impl Worker<'_> {
                 self.say(WorkerEvent::KvStats { request, stats });
             }
             WorkerRequest::Inspect { request, location } => {
-                let outcome = guarded(|| inspect(&location));
+                let outcome = guarded(|| model_file::inspect(&location));
                 self.say(WorkerEvent::Inspected { request, outcome });
             }
             WorkerRequest::Count { request, count } => {
@@ -307,7 +303,7 @@ impl Worker<'_> {
         model: &ModelRef,
         work: impl FnOnce(&mut Counter, &str) -> Result<T>,
     ) -> Result<T> {
-        let now = civil::date_time(self.clock.now_utc_ms());
+        let now = calendar::date_time(self.clock.now_utc_ms());
         let is_there = self.counter.as_ref().is_some_and(|it| it.reference == *model);
         // Taken out while it works: one that a panic left half done is not used again.
         let kept = self.counter.take().filter(|_| is_there);
@@ -345,7 +341,7 @@ impl Worker<'_> {
                 model.step(clock, &mut |turn, step| steps.push((turn.to_owned(), step)));
                 Ok(())
             });
-            let ran = ran::of(&self.models[index], &steps, self.models.len() == 1);
+            let ran = run_facts::of(&self.models[index], &steps, self.models.len() == 1);
             // before the ends of their turns
             let found = self.models[index].take_profiled();
             found.into_iter().for_each(|found| self.say(WorkerEvent::Profiled(Box::new(found))));
@@ -400,7 +396,7 @@ impl Worker<'_> {
     fn cancel(&mut self, turn: &str) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
             self.waiting.remove(at);
-            self.tell(turn, Step::Done(Box::new(never_started())));
+            self.tell(turn, Step::Done(Box::new(Finished::never_started())));
         }
         self.cancel_loading(turn);
         self.models.iter_mut().for_each(|model| model.cancel(turn));
@@ -411,32 +407,11 @@ impl Worker<'_> {
         self.unwant(id);
         self.unwant_embedding(id);
         if let Some(at) = self.models.iter().position(|model| model.reference.id == id) {
-            self.drop_model(at, &bring::removed());
+            self.drop_model(at, &loading::removed());
         }
     }
 }
 
-/// The end of a turn that was cancelled before its model saw it.
-pub(crate) fn never_started() -> Finished {
-    Finished {
-        finish: Finish::Cancelled,
-        called: false,
-        prompt_tokens: 0,
-        reused_tokens: 0,
-        generated_tokens: 0,
-        drafted_tokens: 0,
-        accepted_tokens: 0,
-        context_limit: 0,
-        load_ms: 0.0,
-        ttft_ms: 0.0,
-        prefill_tok_s: 0.0,
-        decode_tok_s: 0.0,
-        log: Ids { fingerprint: String::new(), ids: Vec::new() },
-        whole: Vec::new(),
-        is_about: false,
-        answered_by: None,
-    }
-}
 
 /// A panic becomes an error of ours: whoever asked hears of it, everything else goes on.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {

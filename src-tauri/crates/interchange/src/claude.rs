@@ -117,5 +117,5 @@ fn add(text: &mut String, more: &str) {
 
 /// `2026-03-29T07:06:35.552627Z` as milliseconds; what is no date is as if it weren't there.
 fn ms(date: &Value) -> i64 {
-    date.as_str().and_then(crate::civil::parse).unwrap_or(0)
+    date.as_str().and_then(platform::calendar::parse).unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::{Attached, AttachmentRow, PassageRow};
 
-use crate::attachments::sha256;
+use documents::sha256;
 
 /// Texts by the names that files have for them.
 pub type Documents = BTreeMap<String, String>;

@@ -6,9 +6,9 @@ use session::{ConversationRow, Files, MessageRow, MessageState, Role, TitledBy, 
 
 use super::Found;
 use super::files::{self, Documents, Place};
-use crate::attachments::sha256;
-use crate::civil;
-use crate::error::{Error, Result};
+use documents::sha256;
+use platform::calendar;
+use contract::{Error, Result};
 
 const FORMAT: &str = "inglenook.conversations";
 const VERSION: u32 = 1;
@@ -134,7 +134,7 @@ pub fn write(wholes: &[Whole], now_ms: i64) -> Result<String> {
     let file = conversations.map(|conversations| File {
         format: FORMAT.into(),
         version: VERSION,
-        exported: format!("{}Z", civil::date_time(now_ms)),
+        exported: format!("{}Z", calendar::date_time(now_ms)),
         conversations,
     });
     let text = file.and_then(|file| serde_json::to_string_pretty(&file));

@@ -2,12 +2,11 @@
 
 use session::{MessageRow, MessageState, Role, Whole};
 
-use crate::attachments::given::place;
-use crate::civil;
+use platform::calendar;
 
 pub fn write(whole: &Whole) -> String {
     let row = &whole.conversation;
-    let date = civil::date_time(row.created_ms);
+    let date = calendar::date_time(row.created_ms);
     let mut text = format!("# {}\n\n*{}*\n", row.title, date.replace('T', " "));
     for message in branch(whole) {
         let who = match message.role {
@@ -41,10 +40,16 @@ fn files(whole: &Whole, message: &MessageRow) -> String {
     let files =
         attached.files.iter().map(|file| format!("- Attached: {} ({} bytes)\n", file.name, file.bytes));
     let passages = attached.passages.iter().filter_map(|passage| {
-        Some(format!("- Given to the model: {}, {}\n", name(&passage.attachment)?, place(passage)))
+        Some(format!("- Given to the model: {}, {}\n", name(&passage.attachment)?, location(passage)))
     });
     let list: String = files.chain(passages).collect();
     if list.is_empty() { list } else { format!("\n{list}") }
+}
+
+/// Such as `page 3` or `lines 10–42`.
+fn location(row: &session::PassageRow) -> String {
+    let session::PassageRow { start, end, first_line, last_line, page, .. } = *row;
+    contract::types::Passage { start, end, first_line, last_line, page }.place()
 }
 
 /// Root first.

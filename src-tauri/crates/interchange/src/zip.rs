@@ -2,7 +2,7 @@
 //!
 //! Bytes of anyone: every length is checked against the file, and what unpacks to more than it says is refused.
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// A file in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

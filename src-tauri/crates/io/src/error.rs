@@ -4,6 +4,28 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+/// What every crate's error can say, so that one conversion serves the edges.
+///
+/// How severe an error is follows from its code alone (`contract::ErrorKind`), so that an error that crossed a process
+/// boundary is as severe as it was before.
+pub trait Fault: std::error::Error {
+    /// Stable identifier such as `weights.truncated`, never translated.
+    fn code(&self) -> &str;
+
+    /// The next step, as a sentence.
+    fn remedy(&self) -> String;
+}
+
+impl Fault for IoError {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
 /// One failed operation.
 #[derive(Debug, Error)]
 #[error("cannot {operation} {}: {source}", path.display())]

@@ -7,7 +7,7 @@ use crate::{Fill, Io, IoError, RandomFile, Space};
 
 /// How long the fault lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// Only the chosen operation fails.
     Once,
     /// The chosen operation and all after it fail.
@@ -18,7 +18,7 @@ struct Plan {
     /// Operations seen so far.
     count: u64,
     /// Index (from 0) of the operation that fails, with the kind of error it fails with.
-    fails: Option<(u64, Fault, std::io::ErrorKind)>,
+    fails: Option<(u64, InjectedFault, std::io::ErrorKind)>,
 }
 
 impl Plan {
@@ -28,8 +28,8 @@ impl Plan {
         let index = plan.count;
         plan.count += 1;
         let kind = match plan.fails {
-            Some((at, Fault::Once, kind)) if index == at => kind,
-            Some((at, Fault::Sticky, kind)) if index >= at => kind,
+            Some((at, InjectedFault::Once, kind)) if index == at => kind,
+            Some((at, InjectedFault::Sticky, kind)) if index >= at => kind,
             _ => return Ok(()),
         };
         Err(IoError::new(operation, path, std::io::Error::new(kind, "fault injected by a test")))
@@ -54,7 +54,7 @@ impl<I: Io> FaultIo<I> {
     }
 
     /// Counting starts anew: the operation with this index (from 0) fails.
-    pub fn fail_at(&self, index: u64, fault: Fault, kind: std::io::ErrorKind) {
+    pub fn fail_at(&self, index: u64, fault: InjectedFault, kind: std::io::ErrorKind) {
         *self.plan() = Plan { count: 0, fails: Some((index, fault, kind)) };
     }
 
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::RealIo;
 
-    fn outcomes(fault: Fault) -> Vec<bool> {
+    fn outcomes(fault: InjectedFault) -> Vec<bool> {
         let io = FaultIo::new(RealIo);
         io.fail_at(1, fault, ErrorKind::StorageFull);
         (0..4).map(|_| io.exists(Path::new("/")).is_ok()).collect()
@@ -203,14 +203,14 @@ mod tests {
 
     #[test]
     fn once_fails_one_operation_and_sticky_all_that_follow() {
-        assert_eq!(outcomes(Fault::Once), [true, false, true, true]);
-        assert_eq!(outcomes(Fault::Sticky), [true, false, false, false]);
+        assert_eq!(outcomes(InjectedFault::Once), [true, false, true, true]);
+        assert_eq!(outcomes(InjectedFault::Sticky), [true, false, false, false]);
     }
 
     #[test]
     fn a_full_disk_has_its_own_code_and_heals() {
         let io = FaultIo::new(RealIo);
-        io.fail_at(0, Fault::Sticky, ErrorKind::StorageFull);
+        io.fail_at(0, InjectedFault::Sticky, ErrorKind::StorageFull);
         assert_eq!(io.read(Path::new("/x")).unwrap_err().code(), "io.no_space");
         io.heal();
         assert!(io.exists(Path::new("/")).unwrap());

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checkpoint_dir;
 mod clock;
 mod error;
 mod fault;
@@ -14,8 +15,9 @@ mod real;
 use std::path::{Path, PathBuf};
 
 pub use clock::{Clock, ManualClock, RealClock};
-pub use error::IoError;
-pub use fault::{Fault, FaultIo};
+pub use checkpoint_dir::CheckpointDir;
+pub use error::{Fault, IoError};
+pub use fault::{FaultIo, InjectedFault};
 pub use lock::FileLock;
 pub use power::{PowerIo, Torn};
 pub use random::RandomFile;

@@ -39,6 +39,16 @@ pub enum KernelError {
     Threads { index: usize, message: String },
 }
 
+impl io::Fault for KernelError {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
 impl KernelError {
     /// Stable identifier, never translated.
     pub fn code(&self) -> &'static str {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use super::malformed;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 /// Lines on stdout that are no messages: a greeting is forgiven, a log is not.
 const MOST_JUNK: usize = 100;

@@ -17,12 +17,11 @@ use tokio::task::AbortHandle;
 
 use super::core::{Core, words};
 use super::malformed;
-use crate::Shared;
-use crate::connections::Connection;
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::Secret;
-use crate::remote::sse::Events;
-use crate::types::ConnectionPurpose;
+use net::{Connection, ConnectionGate};
+use contract::{Error, ErrorKind, Result};
+use secrets::Secret;
+use net::sse::Events;
+use contract::types::ConnectionPurpose;
 
 /// A host that takes longer to be found and reached is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -70,7 +69,7 @@ impl Place {
 }
 
 pub struct Http {
-    shared: Arc<Shared>,
+    gate: ConnectionGate,
     runtime: Arc<Runtime>,
     client: Client,
     place: Place,
@@ -89,7 +88,7 @@ struct Session {
 impl Http {
     /// Nothing is sent yet. Error: a header that is none.
     pub fn new(
-        shared: Arc<Shared>,
+        gate: ConnectionGate,
         runtime: Arc<Runtime>,
         place: Place,
         headers: &[(String, Secret)],
@@ -127,7 +126,7 @@ impl Http {
             value.set_sensitive(true);
             all.insert(key, value);
         }
-        Ok(Self { shared, runtime, client, place, headers: all, session: Mutex::default() })
+        Ok(Self { gate, runtime, client, place, headers: all, session: Mutex::default() })
     }
 
     fn session(&self) -> MutexGuard<'_, Session> {
@@ -176,7 +175,7 @@ impl Http {
         let Some(id) = session.id.take() else { return };
         let request = self.client.delete(self.place.url.clone()).headers(self.headers.clone());
         let request = request.header(SESSION, id).timeout(CONNECT_WITHIN);
-        let Ok(connection) = Connection::begin(&self.shared, &self.place.host, ConnectionPurpose::Tool)
+        let Ok(connection) = self.gate.connect(&self.place.host, ConnectionPurpose::Tool)
         else {
             return;
         };
@@ -188,7 +187,7 @@ impl Http {
     }
 
     async fn exchange(this: &Arc<Self>, core: &Arc<Core>, message: &Value, id: Option<u64>) -> Result<()> {
-        let connection = Connection::begin(&this.shared, &this.place.host, ConnectionPurpose::Tool)?;
+        let connection = this.gate.connect(&this.place.host, ConnectionPurpose::Tool)?;
         let body = message.to_string();
         connection.sent(body.len());
         let mut request = this.client.post(this.place.url.clone()).headers(this.headers.clone());

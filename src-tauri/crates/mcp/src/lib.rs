@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 pub use core::{Core, Stop};
 use core::{Reply, RpcError};
 pub use http::{Http, Place};

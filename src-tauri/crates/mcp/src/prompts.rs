@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Client, malformed};
-use crate::error::Result;
+use contract::Result;
 
 /// Far more than anybody chooses from.
 const MOST_PROMPTS: usize = 512;

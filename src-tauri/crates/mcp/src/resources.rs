@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Client, LIST_WITHIN, MOST_PAGES, malformed};
-use crate::error::Result;
+use contract::Result;
 
 /// Of one list; far more than anybody looks through.
 const MOST_LISTED: usize = 2048;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::core::{Core, words};
 use super::descendants;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// Longest message: a picture in base64 has some megabytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -68,18 +68,18 @@ impl Stdio {
         };
         let (send, lines) = sync_channel::<String>(MOST_WAITING);
         let outbox = Arc::new(Mutex::new(Some(send)));
-        crate::spawn("tools-write", move || write(stdin, &lines))?;
+        platform::spawn("tools-write", move || write(stdin, &lines))?;
         let last = Arc::<Mutex<VecDeque<String>>>::default();
         let (kept, name) = (Arc::clone(&last), core.name().to_owned());
         let (log_ended, log_over) = sync_channel::<()>(1);
-        crate::spawn("tools-log", move || {
+        platform::spawn("tools-log", move || {
             listen(stderr, &name, &kept);
             // Where nobody waits for it, nobody needs to know.
             let _ = log_ended.send(());
         })?;
         let (over, ended) = sync_channel(1);
         let (core, back) = (Arc::clone(core), Arc::clone(&outbox));
-        crate::spawn("tools-read", move || {
+        platform::spawn("tools-read", move || {
             let trouble = read(stdout, &core, &back);
             let status = bury(child);
             // What it wrote last is still on its way; a child of its own may hold the pipe open.

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// The environment variable that doors read.
 pub const DATA_DIR_VARIABLE: &str = "INGLENOOK_DATA_DIR";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dirs {
+pub struct DataDirs {
     /// Conversations, settings, keys.
     pub data: PathBuf,
     /// What can be made again.
@@ -16,7 +16,7 @@ pub struct Dirs {
     pub logs: PathBuf,
 }
 
-impl Dirs {
+impl DataDirs {
     /// `chosen`: a flag's or `INGLENOOK_DATA_DIR`'s value; without it the system says where.
     pub fn resolve(chosen: Option<PathBuf>) -> Result<Self> {
         if let Some(folder) = chosen.filter(|folder| !folder.as_os_str().is_empty()) {

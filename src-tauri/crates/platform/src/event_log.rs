@@ -9,11 +9,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 /// Events in order; shared by its writer and its watchers.
-pub struct Feed<E> {
-    inner: Mutex<Inner<E>>,
+pub struct EventLog<E> {
+    inner: Mutex<LogState<E>>,
 }
 
-struct Inner<E> {
+struct LogState<E> {
     events: VecDeque<E>,
     /// How many were let go before `events[0]`.
     n_gone: u64,
@@ -22,15 +22,15 @@ struct Inner<E> {
     wakers: Vec<Waker>,
 }
 
-impl<E: Clone> Feed<E> {
+impl<E: Clone> EventLog<E> {
     /// Keeps the last `n_kept` events for those who come or read later.
     pub fn new(n_kept: usize) -> Arc<Self> {
         let inner =
-            Inner { events: VecDeque::new(), n_gone: 0, n_kept, is_closed: false, wakers: Vec::new() };
+            LogState { events: VecDeque::new(), n_gone: 0, n_kept, is_closed: false, wakers: Vec::new() };
         Arc::new(Self { inner: Mutex::new(inner) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<E>> {
+    fn lock(&self) -> MutexGuard<'_, LogState<E>> {
         // What is behind the lock is whole after every statement.
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -71,14 +71,14 @@ impl<E: Clone> Feed<E> {
 
 /// One watcher's place in a feed.
 pub struct Watch<E> {
-    feed: Arc<Feed<E>>,
+    feed: Arc<EventLog<E>>,
     /// Events read or skipped.
     n_read: u64,
 }
 
 impl<E: Clone> Watch<E> {
     /// Follows from after the first `n_read` events.
-    pub fn new(feed: &Arc<Feed<E>>, n_read: u64) -> Self {
+    pub fn new(feed: &Arc<EventLog<E>>, n_read: u64) -> Self {
         Self { feed: Arc::clone(feed), n_read }
     }
 
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_watcher_sees_all_from_its_place() {
-        let feed = Feed::new(usize::MAX);
+        let feed = EventLog::new(usize::MAX);
         feed.push(|n| n + 1);
         let late = Watch::new(&feed, 1);
         let threads: Vec<_> = (0..3)
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_watcher_that_fell_behind_ends() {
-        let feed = Feed::new(2);
+        let feed = EventLog::new(2);
         let mut behind = Watch::new(&feed, 0);
         let mut following = Watch::new(&feed, 0);
         feed.push(|n| n);

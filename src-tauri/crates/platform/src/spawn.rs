@@ -2,9 +2,10 @@
 
 use std::thread::JoinHandle;
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
-pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+/// Starts a thread called `inglenook-NAME`. Error `app.thread`: the system has no thread to give.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(format!("inglenook-{name}")).spawn(work).map_err(|error| {
         Error::new(
             ErrorKind::Limit,

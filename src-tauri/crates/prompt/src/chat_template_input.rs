@@ -6,7 +6,7 @@
 use engine::template::Rendered;
 use serde_json::{Value, json};
 
-use super::protocol::PromptMessage;
+use contract::protocol::PromptMessage;
 
 /// How calls are shown to the template.
 #[derive(Clone, Copy)]

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
+use compaction::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
 use engine::Forget;
 use engine::model::N_ASKING;
-use session::compress::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
 
-use super::prompt::Vocabulary;
-use super::protocol::{ChatOptions, Compression, Folded, Prompt, PromptMessage, Wanted};
-use crate::error::{Error, ErrorKind, Result};
+use crate::render::Vocabulary;
+use contract::protocol::{ChatOptions, Compression, Folded, Prompt, PromptMessage, Wanted};
+use contract::{Error, ErrorKind, Result};
 
 /// What a prompt has become.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<'a> Fitting<'a> {
             return Ok(self.ready(&shown, None, None));
         }
         let room = if why == Why::Asked { self.room.halved(n_now) } else { self.room };
-        let next = self.compression.strategy.next(&self.talk, room, &mut |sketch| self.count(sketch))?;
+        let next = compaction::next(self.compression.strategy, &self.talk, room, &mut |sketch| self.count(sketch))?;
         match next {
             // Where nothing more can go, nothing is done.
             Next::Fold(fold) if why == Why::Asked && fold.n_turns <= self.talk.n_folded => {
@@ -135,7 +135,7 @@ impl<'a> Fitting<'a> {
     /// What is worth making while nothing is answered.
     pub fn ahead(&self) -> Result<Option<Wanted>> {
         let wish =
-            self.compression.strategy.ahead(&self.talk, self.room, &mut |sketch| self.count(sketch))?;
+            compaction::ahead(self.compression.strategy, &self.talk, self.room, &mut |sketch| self.count(sketch))?;
         Ok(wish.map(|wish| self.wanted(&wish)))
     }
 

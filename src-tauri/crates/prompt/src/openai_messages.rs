@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::attachments::{given, parts};
-use crate::worker::protocol::PromptMessage;
+use contract::protocol::PromptMessage;
+use documents::blocks;
+use documents::parts;
 
 /// The longest lists that are taken: far beyond any conversation.
 const MAX_CALLS: usize = 1024;
@@ -53,7 +54,7 @@ fn content(value: &Value, role: &str) -> Result<String, String> {
                     }
                 }
             }
-            Ok(given::message(&files, &text))
+            Ok(blocks::message(&files, &text))
         }
         Value::Null if role == "assistant" => Ok(String::new()),
         _ => Err("`content` must be a string or a list of text parts.".into()),

@@ -8,9 +8,9 @@ use engine::template::{ChatTemplate, RenderInput, Rendered};
 use engine::tokenizer::{IncrementalEncoder, KnownIds, Special, Tokenizer};
 use serde_json::{Map, Value, json};
 
-use super::messages;
-use super::protocol::{ChatOptions, Prompt, PromptMessage};
-use crate::error::{Error, Result};
+use crate::chat_template_input as messages;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use contract::{Error, Result};
 
 /// A prompt ready for the model.
 pub struct Prepared {

@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 /// A checked base address.
 #[derive(Debug, Clone, PartialEq, Eq)]

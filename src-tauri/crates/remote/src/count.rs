@@ -3,16 +3,15 @@
 //! the text goes there anyway. A draft that has not been sent is never sent to be counted.
 
 use serde_json::{Value, json};
-use session::compress::Room;
+use compaction::Room;
 
-use super::dialect::Counting;
+use super::dialect::{Counting, Dialect};
 use super::http::{Call, Fault};
-use super::{Desk, Server};
-use crate::Shared;
-use crate::error::Result;
-use crate::types::{ConnectionPurpose, ServerKind};
-use crate::worker::fit::{Counts, Fit, Fitting, Why};
-use crate::worker::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
+use super::{RemoteContext, Server};
+use contract::Result;
+use contract::types::ConnectionPurpose;
+use prompt::context_fit::{Counts, Fit, Fitting, Why};
+use contract::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
 
 /// Of English and most code; others have fewer, and are counted as more than they are until a server has counted.
 const BYTES_A_TOKEN: f64 = 4.0;
@@ -51,9 +50,9 @@ pub fn estimate(messages: &[PromptMessage], options: &ChatOptions) -> f64 {
 }
 
 /// A draft, about.
-pub fn draft(shared: &Shared, request: &CountRequest) -> Counted {
-    let about = About { ratio: shared.remote.ratio(&request.model.id) };
-    let limit = shared.context_of(&request.model);
+pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> Counted {
+    let about = About { ratio: context.remote.ratio(&request.model.id) };
+    let limit = context.context_of(&request.model);
     let messages = match &request.compression {
         Some(compression) if limit > 0 => {
             let room = Room::new(limit, None);
@@ -65,7 +64,7 @@ pub fn draft(shared: &Shared, request: &CountRequest) -> Counted {
     Counted {
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
         context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
-        can_think_or_not: shared.kind_of(&request.model).is_some_and(ServerKind::takes_kwargs),
+        can_think_or_not: context.kind_of(&request.model).is_some_and(|kind| Dialect(kind).takes_kwargs()),
         // Whether a model behind another server knows such grades nobody says.
         has_efforts: false,
         is_about: true,
@@ -78,11 +77,11 @@ fn of_text(text: &str, ratio: f64) -> u32 {
 }
 
 /// Makes a conversation shorter, or looks ahead.
-pub fn fit(shared: &Shared, request: &FitRequest) -> Result<Fitted> {
+pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<Fitted> {
     let FitRequest { count, max_tokens, ahead } = request;
     let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
-    let about = About { ratio: shared.remote.ratio(&count.model.id) };
-    let limit = shared.context_of(&count.model);
+    let about = About { ratio: context.remote.ratio(&count.model.id) };
+    let limit = context.context_of(&count.model);
     if *ahead && limit == 0 {
         return Ok(Fitted::Nothing);
     }
@@ -101,14 +100,14 @@ pub fn fit(shared: &Shared, request: &FitRequest) -> Result<Fitted> {
 
 /// As the server counts. None: it has no route for that, or it failed, which costs exactness only.
 pub async fn exactly(
-    desk: &Desk,
+    context: &RemoteContext,
     server: &Server,
     model: &str,
     messages: &[PromptMessage],
     options: &ChatOptions,
 ) -> Option<usize> {
-    let said = server.kind.messages(messages);
-    let counted = match server.kind.counting() {
+    let said = Dialect(server.kind).messages(messages);
+    let counted = match Dialect(server.kind).counting() {
         Counting::Messages => {
             let mut body = json!({ "model": model, "messages": said, "add_generation_prompt": true });
             if !options.tools.is_null() {
@@ -117,10 +116,10 @@ pub async fn exactly(
             if !options.kwargs.is_empty() {
                 body["chat_template_kwargs"] = options.kwargs.clone().into();
             }
-            let counted = post(desk, server, "/tokenize", &body).await;
+            let counted = post(context, server, "/tokenize", &body).await;
             counted.map(|value| value.get("count").and_then(Value::as_u64))
         }
-        Counting::Text => by_text(desk, server, &said).await,
+        Counting::Text => by_text(context, server, &said).await,
         Counting::None => return None,
     };
     match counted {
@@ -133,24 +132,24 @@ pub async fn exactly(
 }
 
 /// llama.cpp's way: the template, then the text.
-async fn by_text(desk: &Desk, server: &Server, messages: &Value) -> Result<Option<u64>, Fault> {
-    let rendered = post(desk, server, "/apply-template", &json!({ "messages": messages })).await?;
+async fn by_text(context: &RemoteContext, server: &Server, messages: &Value) -> Result<Option<u64>, Fault> {
+    let rendered = post(context, server, "/apply-template", &json!({ "messages": messages })).await?;
     let Some(prompt) = rendered.get("prompt").and_then(Value::as_str) else { return Ok(None) };
     let body = json!({ "content": prompt, "add_special": true, "parse_special": true });
-    let tokens = post(desk, server, "/tokenize", &body).await?;
+    let tokens = post(context, server, "/tokenize", &body).await?;
     Ok(tokens.get("tokens").and_then(Value::as_array).map(|tokens| tokens.len() as u64))
 }
 
-async fn post(desk: &Desk, server: &Server, path: &str, body: &Value) -> Result<Value, Fault> {
+async fn post(context: &RemoteContext, server: &Server, path: &str, body: &Value) -> Result<Value, Fault> {
     let call = Call {
         address: &server.address,
         url: server.address.beside(path),
         key: server.key.as_ref(),
         body: Some(body.to_string().into_bytes()),
         purpose: ConnectionPurpose::Count,
-        silence: desk.silence(),
+        silence: context.silence(),
     };
-    desk.http()?.ask(&desk.shared, call).await?.json().await
+    context.http()?.ask(&context.gate, call).await?.json().await
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::thinking::Thinking;
+use super::reasoning::Thinking;
 
 /// Most calls of one answer, and the longest arguments of one.
 const MAX_CALLS: usize = 128;

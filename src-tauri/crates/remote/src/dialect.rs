@@ -1,10 +1,10 @@
-//! What servers of each kind understand beyond what all of them do: told by what they call themselves in their list of
+//! What servers of each kind understand beyond what all of them do: progress by what they call themselves in their list of
 //! models.
 
 use serde_json::{Map, Value, json};
 
-use crate::types::{EndpointModel, ServerKind};
-use crate::worker::protocol::{ChatOptions, GenerateRequest, PromptMessage};
+use contract::types::{EndpointModel, ServerKind};
+use contract::protocol::{ChatOptions, GenerateRequest, PromptMessage};
 
 /// Most models of one server that are kept.
 const MAX_MODELS: usize = 1000;
@@ -30,50 +30,41 @@ pub enum Continuing {
     Asked,
 }
 
-impl ServerKind {
-    /// By `owned_by` of a model.
-    fn of(owner: &str) -> Self {
-        match owner {
-            "inglenook" => Self::Inglenook,
-            "vllm" => Self::Vllm,
-            "sglang" => Self::Sglang,
-            "llamacpp" => Self::LlamaCpp,
-            "library" => Self::Ollama,
-            "openai" | "openai-internal" | "system" => Self::OpenAi,
-            _ => Self::Other,
-        }
-    }
+/// How a kind of server is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialect(pub ServerKind);
 
+impl Dialect {
     pub fn counting(self) -> Counting {
-        match self {
-            Self::Inglenook | Self::Vllm => Counting::Messages,
-            Self::LlamaCpp => Counting::Text,
-            Self::Sglang | Self::Ollama | Self::OpenAi | Self::Other => Counting::None,
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Vllm => Counting::Messages,
+            ServerKind::LlamaCpp => Counting::Text,
+            ServerKind::Sglang | ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => Counting::None,
         }
     }
 
     pub fn continuing(self) -> Continuing {
-        match self {
-            Self::Vllm | Self::Sglang => Continuing::Marked,
-            Self::LlamaCpp | Self::Ollama => Continuing::Placed,
-            Self::Inglenook | Self::OpenAi | Self::Other => Continuing::Asked,
+        match self.0 {
+            ServerKind::Vllm | ServerKind::Sglang => Continuing::Marked,
+            ServerKind::LlamaCpp | ServerKind::Ollama => Continuing::Placed,
+            ServerKind::Inglenook | ServerKind::OpenAi | ServerKind::Other => Continuing::Asked,
         }
     }
 
     /// Variables of the chat template can be set.
     pub fn takes_kwargs(self) -> bool {
-        match self {
-            Self::Inglenook | Self::Vllm | Self::Sglang | Self::LlamaCpp => true,
-            Self::Ollama | Self::OpenAi | Self::Other => false,
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Vllm | ServerKind::Sglang | ServerKind::LlamaCpp => true,
+            ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => false,
         }
     }
 
     /// The field that an assistant's reasoning goes back in. Others refuse fields that they don't know.
     fn reasoning_field(self) -> Option<&'static str> {
-        match self {
-            Self::Inglenook | Self::Sglang | Self::LlamaCpp => Some("reasoning_content"),
-            Self::Vllm | Self::Ollama => Some("reasoning"),
-            Self::OpenAi | Self::Other => None,
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Sglang | ServerKind::LlamaCpp => Some("reasoning_content"),
+            ServerKind::Vllm | ServerKind::Ollama => Some("reasoning"),
+            ServerKind::OpenAi | ServerKind::Other => None,
         }
     }
 
@@ -101,20 +92,20 @@ impl ServerKind {
             put("stop", json!(request.stop));
         }
         if let Some(most) = request.max_tokens {
-            let key = if self == Self::OpenAi { "max_completion_tokens" } else { "max_tokens" };
+            let key = if self.0 == ServerKind::OpenAi { "max_completion_tokens" } else { "max_tokens" };
             put(key, most.into());
         }
         if !request.chat.tools.is_null() {
             put("tools", request.chat.tools.clone());
         }
-        match self {
-            Self::Inglenook | Self::Vllm | Self::Sglang | Self::LlamaCpp => {
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Vllm | ServerKind::Sglang | ServerKind::LlamaCpp => {
                 // vLLM and SGLang write "all of them" as -1.
-                let all = matches!(self, Self::Vllm | Self::Sglang) && sampling.top_k == 0;
+                let all = matches!(self.0, ServerKind::Vllm | ServerKind::Sglang) && sampling.top_k == 0;
                 put("top_k", if all { json!(-1) } else { json!(sampling.top_k) });
                 put("min_p", number(sampling.min_p));
-                let key = match self {
-                    Self::Vllm | Self::Sglang => "repetition_penalty",
+                let key = match self.0 {
+                    ServerKind::Vllm | ServerKind::Sglang => "repetition_penalty",
                     _ => "repeat_penalty",
                 };
                 put(key, number(sampling.repeat_penalty));
@@ -122,7 +113,7 @@ impl ServerKind {
                     put("ignore_eos", true.into());
                 }
             }
-            Self::Ollama | Self::OpenAi | Self::Other => {}
+            ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => {}
         }
         self.thinking(&request.chat, &mut body);
         body
@@ -136,16 +127,16 @@ impl ServerKind {
             kwargs.entry("enable_thinking").or_insert(false.into());
         }
         let effort = kwargs.remove("reasoning_effort");
-        match self {
-            Self::Inglenook => {
+        match self.0 {
+            ServerKind::Inglenook => {
                 if let Some(budget) = chat.reasoning_budget {
                     body.insert("reasoning_budget".into(), budget.into());
                 }
             }
-            Self::Ollama if kwargs.get("enable_thinking") == Some(&Value::Bool(false)) => {
+            ServerKind::Ollama if kwargs.get("enable_thinking") == Some(&Value::Bool(false)) => {
                 body.insert("reasoning_effort".into(), "none".into());
             }
-            Self::Ollama | Self::Vllm | Self::Sglang | Self::LlamaCpp | Self::OpenAi | Self::Other => {}
+            ServerKind::Ollama | ServerKind::Vllm | ServerKind::Sglang | ServerKind::LlamaCpp | ServerKind::OpenAi | ServerKind::Other => {}
         }
         if let Some(effort) = effort {
             body.entry("reasoning_effort").or_insert(effort);
@@ -177,6 +168,19 @@ impl ServerKind {
     }
 }
 
+/// By `owned_by` of a model.
+fn server_kind(owner: &str) -> ServerKind {
+    match owner {
+        "inglenook" => ServerKind::Inglenook,
+        "vllm" => ServerKind::Vllm,
+        "sglang" => ServerKind::Sglang,
+        "llamacpp" => ServerKind::LlamaCpp,
+        "library" => ServerKind::Ollama,
+        "openai" | "openai-internal" | "system" => ServerKind::OpenAi,
+        _ => ServerKind::Other,
+    }
+}
+
 /// A call whose arguments are a text, as OpenAI has them.
 fn with_text(call: &Value) -> Value {
     let mut call = call.clone();
@@ -204,15 +208,15 @@ pub fn models(list: &Value) -> Option<(ServerKind, Vec<EndpointModel>)> {
     };
     let models: Vec<_> = data.iter().filter_map(model).take(MAX_MODELS).collect();
     let owner = data.iter().find_map(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
-    Some((ServerKind::of(owner), models))
+    Some((server_kind(owner), models))
 }
 
 #[cfg(test)]
 mod tests {
-    use engine::Sampling;
+    use contract::Sampling;
 
     use super::*;
-    use crate::worker::protocol::{Location, ModelRef, Prompt};
+    use contract::protocol::{Location, ModelRef, Prompt};
 
     fn request(chat: ChatOptions) -> GenerateRequest {
         GenerateRequest {
@@ -242,13 +246,13 @@ mod tests {
         kwargs.insert("enable_thinking".into(), false.into());
         kwargs.insert("reasoning_effort".into(), "low".into());
         let asked = request(ChatOptions { kwargs, ..ChatOptions::default() });
-        let body = |kind: ServerKind| Value::Object(kind.body("m", &[], &asked));
+        let body = |kind: ServerKind| Value::Object(Dialect(kind).body("m", &[], &asked));
         for kind in ServerKind::ALL {
             let body = body(kind);
             assert_eq!((&body["temperature"], &body["stream"]), (&json!(0.7), &json!(true)));
             assert_eq!((&body["seed"], &body["stop"]), (&json!(i64::MAX), &json!(["x"])));
             assert!(body.get("max_tokens").is_some() != body.get("max_completion_tokens").is_some());
-            assert_eq!(body.get("chat_template_kwargs").is_some(), kind.takes_kwargs());
+            assert_eq!(body.get("chat_template_kwargs").is_some(), Dialect(kind).takes_kwargs());
         }
         assert_eq!(body(ServerKind::Vllm)["top_k"], -1);
         assert_eq!(body(ServerKind::LlamaCpp)["top_k"], 0);
@@ -267,10 +271,10 @@ mod tests {
             tool_calls: vec![call],
             ..PromptMessage::default()
         };
-        let other = ServerKind::Other.messages(std::slice::from_ref(&message));
+        let other = Dialect(ServerKind::Other).messages(std::slice::from_ref(&message));
         assert_eq!(other[0]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
         assert_eq!(other[0].get("reasoning"), None);
-        assert_eq!(ServerKind::LlamaCpp.messages(&[message])[0]["reasoning_content"], "Hm");
+        assert_eq!(Dialect(ServerKind::LlamaCpp).messages(&[message])[0]["reasoning_content"], "Hm");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! was sent, and comes back as an answer or as a failure that says whether asking again may help.
 
 use std::error::Error as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -12,11 +11,10 @@ use serde_json::Value;
 
 use super::address::Address;
 use super::delta;
-use crate::Shared;
-use crate::connections::Connection;
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::Secret;
-use crate::types::ConnectionPurpose;
+use net::{Connection, ConnectionGate};
+use contract::{Error, ErrorKind, Result};
+use secrets::Secret;
+use contract::types::ConnectionPurpose;
 
 /// A host that takes longer to be found and reached is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -107,9 +105,10 @@ impl Http {
     }
 
     /// A refusal by the server is a fault like any other; its words are read and translated.
-    pub async fn ask(&self, shared: &Arc<Shared>, call: Call<'_>) -> Result<Answer, Fault> {
+    pub async fn ask(&self, gate: &ConnectionGate, call: Call<'_>) -> Result<Answer, Fault> {
         let place = call.address.place();
-        let connection = Connection::begin(shared, &place, call.purpose)
+        let connection = gate
+            .connect(&place, call.purpose)
             .map_err(|error| Fault { error, again: Again::Never })?;
         let client = if call.address.is_here() { &self.here } else { &self.elsewhere };
         let request = match call.body {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::types::ErrorInfo;
+use contract::types::ErrorInfo;
 
 /// How long a server rests after its first failure, and at most.
 const FIRST_REST: Duration = Duration::from_secs(1);

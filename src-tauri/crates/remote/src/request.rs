@@ -4,17 +4,16 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use session::EndpointRow;
 
 use super::delta::{Reply, Wrong};
-use super::dialect::Continuing;
+use super::dialect::{Continuing, Dialect};
 use super::http::{Again, Answer, Call, Fault, broken, malformed, quote, too_large};
-use super::sse::Events;
-use super::turn::Told;
-use super::{Desk, Server, look};
-use crate::error::{Error, ErrorKind, Result};
-use crate::types::ConnectionPurpose;
-use crate::worker::protocol::{GenerateRequest, Location, PromptMessage};
+use net::sse::Events;
+use super::turn::TurnProgress;
+use super::{Endpoint, RemoteContext, Server, list_models};
+use contract::{Error, ErrorKind, Result};
+use contract::types::ConnectionPurpose;
+use contract::protocol::{GenerateRequest, Location, PromptMessage};
 
 /// How often all servers of a name are asked, with a pause before each round but the first.
 const MAX_ROUNDS: u32 = 4;
@@ -23,36 +22,36 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// A server that wants a longer pause is not waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A pause that people notice is told.
+/// A pause that people notice is progress.
 const NOTICED_PAUSE: Duration = Duration::from_secs(2);
 
 /// What continues an answer where nothing else does.
 const CONTINUE: &str = "Your last answer was cut off. Go on exactly where it ends, in the middle of the sentence if it \
                         ends there. Repeat nothing and explain nothing.";
 
-/// The whole answer has been told where this is `Ok`.
-pub async fn attempts(desk: &Desk, request: &GenerateRequest, told: &mut Told<'_>) -> Result<()> {
+/// The whole answer has been progress where this is `Ok`.
+pub async fn attempts(context: &RemoteContext, request: &GenerateRequest, progress: &mut TurnProgress<'_>) -> Result<()> {
     let Location::Remote { name, model } = &request.model.location else {
         return Err(Error::bug("a model of this machine was asked elsewhere"));
     };
     let mut pause = FIRST_PAUSE;
     let mut last = None;
     for round in 0..MAX_ROUNDS {
-        let rows = desk.shared.candidates(name, model)?;
+        let rows = context.directory.candidates(name, model)?;
         let mut later = None;
-        for at in desk.order(name, &rows) {
-            let fault = match attempt(desk, &rows[at], model, request, told).await {
+        for at in context.order(name, &rows) {
+            let fault = match attempt(context, &rows[at], model, request, progress).await {
                 Ok(()) => {
-                    desk.shared.remote.known().pool.worked(&rows[at].id);
+                    context.remote.known().pool.worked(&rows[at].id);
                     return Ok(());
                 }
                 Err(fault) => fault,
             };
             if fault.again != Again::Never && fault.error.code() != "remote.model_gone" {
-                desk.failed(&rows[at].id, &fault.error);
+                context.failed(&rows[at].id, &fault.error);
             }
-            if !told.is_empty() {
-                return Err(midway(fault.error, &told.place));
+            if !progress.is_empty() {
+                return Err(midway(fault.error, &progress.place));
             }
             match fault.again {
                 Again::Never => return Err(fault.error),
@@ -62,7 +61,7 @@ pub async fn attempts(desk: &Desk, request: &GenerateRequest, told: &mut Told<'_
                     later = Some(later.map_or(wait, |least: Duration| least.min(wait)));
                 }
             }
-            tracing::info!(code = fault.error.code(), turn = told.turn, "asked again: {}", fault.error);
+            tracing::info!(code = fault.error.code(), turn = progress.turn, "asked again: {}", fault.error);
             last = Some(fault.error);
         }
         let Some(wait) = later.map(|wait| wait.max(pause)).filter(|wait| *wait <= LONGEST_PAUSE) else {
@@ -73,7 +72,7 @@ pub async fn attempts(desk: &Desk, request: &GenerateRequest, told: &mut Told<'_
         }
         if let Some(error) = last.as_ref().filter(|_| wait >= NOTICED_PAUSE) {
             let message = format!("{} It is asked again in {} seconds.", error.message(), wait.as_secs());
-            told.notice(Error::new(error.kind, "remote.asked_again", message, error.remedy()));
+            progress.notice(Error::new(error.kind, "remote.asked_again", message, error.remedy()));
         }
         tokio::time::sleep(wait).await;
         pause *= 2;
@@ -81,54 +80,54 @@ pub async fn attempts(desk: &Desk, request: &GenerateRequest, told: &mut Told<'_
     Err(last.unwrap_or_else(|| Error::bug("no server was asked")))
 }
 
-impl Desk {
+impl RemoteContext {
     /// Whose turn it is; those that rested long enough are looked at meanwhile.
-    fn order(&self, name: &str, rows: &[EndpointRow]) -> Vec<usize> {
+    fn order(&self, name: &str, rows: &[Endpoint]) -> Vec<usize> {
         let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
-        let now = self.shared.clock.monotonic();
-        let mut known = self.shared.remote.known();
+        let now = self.clock.monotonic();
+        let mut known = self.remote.known();
         let order = known.pool.order(name, &ids, now);
         let due = known.pool.take_due(&ids, now);
         drop(known);
         for id in due.into_iter().filter(|id| order.first().is_none_or(|&at| ids[at] != *id)) {
-            look::in_passing(self, id);
+            list_models::list_in_background(self, id);
         }
         order
     }
 
     fn failed(&self, id: &str, error: &Error) {
-        let now = self.shared.clock.monotonic();
-        self.shared.remote.known().pool.failed(id, error.info.clone(), now);
+        let now = self.clock.monotonic();
+        self.remote.known().pool.failed(id, error.info.clone(), now);
     }
 }
 
 async fn attempt(
-    desk: &Desk,
-    row: &EndpointRow,
+    context: &RemoteContext,
+    row: &Endpoint,
     model: &str,
     request: &GenerateRequest,
-    told: &mut Told<'_>,
+    progress: &mut TurnProgress<'_>,
 ) -> Result<(), Fault> {
-    let server = desk.shared.server_of(row).map_err(|error| Fault { error, again: Again::Elsewhere })?;
-    let body = body(&server, model, request, told);
-    told.place = server.address.place();
-    told.key.clone_from(&server.key);
-    told.reply = Reply::default();
+    let server = context.server_of(row).map_err(|error| Fault { error, again: Again::Elsewhere })?;
+    let body = body(&server, model, request, progress);
+    progress.place = server.address.place();
+    progress.key.clone_from(&server.key);
+    progress.reply = Reply::default();
     let call = Call {
         address: &server.address,
         url: server.address.route("/chat/completions"),
         key: server.key.as_ref(),
         body: Some(body),
         purpose: ConnectionPurpose::Answer,
-        silence: desk.silence(),
+        silence: context.silence(),
     };
-    let mut answer = desk.http()?.ask(&desk.shared, call).await?;
-    if answer.is_stream() { stream(&mut answer, told).await } else { whole(&mut answer, told).await }
+    let mut answer = context.http()?.ask(&context.gate, call).await?;
+    if answer.is_stream() { stream(&mut answer, progress).await } else { whole(&mut answer, progress).await }
 }
 
-fn body(server: &Server, model: &str, request: &GenerateRequest, told: &Told) -> Vec<u8> {
-    let mut messages = told.messages.clone();
-    let continuing = told.had.as_ref().map(|had| (had, server.kind.continuing()));
+fn body(server: &Server, model: &str, request: &GenerateRequest, progress: &TurnProgress) -> Vec<u8> {
+    let mut messages = progress.messages.clone();
+    let continuing = progress.had.as_ref().map(|had| (had, Dialect(server.kind).continuing()));
     if let Some((had, how)) = &continuing {
         messages.push((*had).clone());
         if *how == Continuing::Asked {
@@ -136,13 +135,13 @@ fn body(server: &Server, model: &str, request: &GenerateRequest, told: &Told) ->
             messages.push(PromptMessage { role, content, ..PromptMessage::default() });
         }
     }
-    let mut body = server.kind.body(model, &messages, request);
+    let mut body = Dialect(server.kind).body(model, &messages, request);
     match continuing {
         Some((_, Continuing::Marked)) => {
             body.insert("add_generation_prompt".into(), false.into());
             body.insert("continue_final_message".into(), true.into());
         }
-        Some((_, Continuing::Asked)) => told.notice(Error::new(
+        Some((_, Continuing::Asked)) => progress.notice(Error::new(
             ErrorKind::Conflict,
             "remote.continued_by_asking",
             "This server can't go on inside an answer; the model was asked to.",
@@ -153,47 +152,47 @@ fn body(server: &Server, model: &str, request: &GenerateRequest, told: &Told) ->
     Value::Object(body).to_string().into_bytes()
 }
 
-async fn stream(answer: &mut Answer, told: &mut Told<'_>) -> Result<(), Fault> {
-    let place = told.place.clone();
+async fn stream(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
+    let place = progress.place.clone();
     let mut events = Events::default();
     while let Some(bytes) = answer.next().await? {
         for data in events.push(&bytes).map_err(|_| too_large(&place))? {
-            take(told, &place, |reply| reply.take(&data))?;
+            take(progress, &place, |reply| reply.take(&data))?;
         }
-        if told.reply.is_done {
+        if progress.reply.is_done {
             break;
         }
     }
     if let Some(data) = events.end() {
-        take(told, &place, |reply| reply.take(&data))?;
+        take(progress, &place, |reply| reply.take(&data))?;
     }
-    take(told, &place, |reply| Ok(reply.rest()))?;
+    take(progress, &place, |reply| Ok(reply.rest()))?;
     // Some servers leave the end mark out, but none the reason.
-    match told.reply.is_done || told.reply.reason.is_some() {
+    match progress.reply.is_done || progress.reply.reason.is_some() {
         true => Ok(()),
         false => Err(broken(&place, "it ended before the answer did")),
     }
 }
 
 /// A server that doesn't stream answers at once.
-async fn whole(answer: &mut Answer, told: &mut Told<'_>) -> Result<(), Fault> {
-    let place = told.place.clone();
+async fn whole(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
+    let place = progress.place.clone();
     let value = answer.json().await?;
-    take(told, &place, |reply| reply.take_value(&value, "message"))?;
-    take(told, &place, |reply| Ok(reply.rest()))?;
-    match told.reply.reason {
+    take(progress, &place, |reply| reply.take_value(&value, "message"))?;
+    take(progress, &place, |reply| Ok(reply.rest()))?;
+    match progress.reply.reason {
         Some(_) => Ok(()),
         None => Err(malformed(&place, "it has no finish_reason")),
     }
 }
 
 fn take(
-    told: &mut Told<'_>,
+    progress: &mut TurnProgress<'_>,
     place: &str,
     read: impl FnOnce(&mut Reply) -> std::result::Result<super::delta::Delta, Wrong>,
 ) -> Result<(), Fault> {
-    let key = told.key.clone();
-    let delta = read(&mut told.reply).map_err(|wrong| match wrong {
+    let key = progress.key.clone();
+    let delta = read(&mut progress.reply).map_err(|wrong| match wrong {
         Wrong::Malformed(why) => malformed(place, &why),
         Wrong::TooLong => too_large(place),
         Wrong::Server(words) => Fault::new(
@@ -204,7 +203,7 @@ fn take(
             "Ask again; if it goes on, look at that server's log.",
         ),
     })?;
-    if told.take(delta) { Ok(()) } else { Err(too_large(place)) }
+    if progress.take(delta) { Ok(()) } else { Err(too_large(place)) }
 }
 
 /// What went wrong after the first word: the answer stays, and can go on.

@@ -1,20 +1,19 @@
-//! One turn that another server answers: the prompt is made to fit, asked, told as it comes, and ended once.
+//! One turn that another server answers: the prompt is made to fit, asked, progress as it comes, and ended once.
 
 use std::time::Duration;
 
-use engine::Finish;
-use session::compress::{Room, Strategy};
+use contract::types::Finish;
+use compaction::{Room, Strategy};
 use tokio::sync::oneshot;
 
-use super::Desk;
-use super::attempt::attempts;
+use super::RemoteContext;
+use super::request::attempts;
 use super::count::{About, estimate, exactly};
 use super::delta::{Delta, Reason, Reply};
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::Secret;
-use crate::worker::fit::{Counts, Fit, Fitting, Why};
-use crate::worker::never_started;
-use crate::worker::protocol::{
+use contract::{Error, ErrorKind, Result};
+use secrets::Secret;
+use prompt::context_fit::{Counts, Fit, Fitting, Why};
+use contract::protocol::{
     Compression, Finished, Folded, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, Wanted,
 };
 
@@ -34,9 +33,9 @@ enum End {
     Failed(Error),
 }
 
-/// What has been told of a turn.
-pub struct Told<'a> {
-    desk: &'a Desk,
+/// What has been progress of a turn.
+pub struct TurnProgress<'a> {
+    context: &'a RemoteContext,
     pub turn: &'a str,
     arrived: Duration,
     /// The messages as they are sent, without the answer's own beginning.
@@ -60,50 +59,50 @@ pub struct Told<'a> {
 
 /// Answers a turn; `cancelled` ends it before its next word.
 pub async fn answer(
-    desk: &Desk,
+    context: &RemoteContext,
     mut request: Box<GenerateRequest>,
     arrived: Duration,
     cancelled: oneshot::Receiver<()>,
 ) {
     let turn = request.turn.clone();
-    let left = request.bounds.deadline(arrived).map(|end| end.saturating_sub(desk.shared.clock.monotonic()));
+    let left = request.bounds.deadline(arrived).map(|end| end.saturating_sub(context.clock.monotonic()));
     let up = async {
         match left {
             Some(left) => tokio::time::sleep(left).await,
             None => std::future::pending().await,
         }
     };
-    let mut told = Told::new(desk, &turn, arrived);
+    let mut progress = TurnProgress::new(context, &turn, arrived);
     let end = tokio::select! {
         biased;
         _ = cancelled => End::Cancelled,
         () = up => End::TimeUp,
-        end = work(desk, &mut request, &mut told) => end,
+        end = work(context, &mut request, &mut progress) => end,
     };
     match end {
-        End::Answered => told.end(&request, None).await,
+        End::Answered => progress.end(&request, None).await,
         End::Handed => {}
-        End::Cancelled if told.is_empty() => desk.tell(&turn, Step::Done(Box::new(never_started()))),
-        End::Cancelled => told.end(&request, Some(Finish::Cancelled)).await,
-        End::TimeUp if told.is_empty() => {
-            desk.tell(&turn, Step::Failed { error: request.bounds.time_up() });
+        End::Cancelled if progress.is_empty() => context.tell(&turn, Step::Done(Box::new(Finished::never_started()))),
+        End::Cancelled => progress.end(&request, Some(Finish::Cancelled)).await,
+        End::TimeUp if progress.is_empty() => {
+            context.tell(&turn, Step::Failed { error: request.bounds.time_up() });
         }
-        End::TimeUp => told.end(&request, Some(Finish::TimeUp)).await,
-        End::Failed(error) => desk.tell(&turn, Step::Failed { error }),
+        End::TimeUp => progress.end(&request, Some(Finish::TimeUp)).await,
+        End::Failed(error) => context.tell(&turn, Step::Failed { error }),
     }
 }
 
-async fn work(desk: &Desk, request: &mut GenerateRequest, told: &mut Told<'_>) -> End {
-    match prepare(desk, request, told).await {
+async fn work(context: &RemoteContext, request: &mut GenerateRequest, progress: &mut TurnProgress<'_>) -> End {
+    match prepare(context, request, progress).await {
         Ok(Ready::Asking) => {}
         Ok(Ready::Wanting(wanted)) => {
             let wanted = Box::new(wanted);
-            desk.tell(&request.turn, Step::Wanting { request: Box::new(request.clone()), wanted });
+            context.tell(&request.turn, Step::Wanting { request: Box::new(request.clone()), wanted });
             return End::Handed;
         }
         Err(error) => return End::Failed(error),
     }
-    match attempts(desk, request, told).await {
+    match attempts(context, request, progress).await {
         Ok(()) => End::Answered,
         Err(error) => End::Failed(error),
     }
@@ -115,53 +114,53 @@ enum Ready {
 }
 
 /// Makes the prompt fit, as far as anything is known of the model's context.
-async fn prepare(desk: &Desk, request: &mut GenerateRequest, told: &mut Told<'_>) -> Result<Ready> {
+async fn prepare(context: &RemoteContext, request: &mut GenerateRequest, progress: &mut TurnProgress<'_>) -> Result<Ready> {
     let mut messages = match &request.prompt {
         Prompt::Chat(messages) => messages.clone(),
         Prompt::Raw(_) | Prompt::Ids(_) => return Err(only_chat(&request.model.id)),
     };
     if request.had.is_some() {
-        told.had = messages.pop().filter(|message| !message.content.trim().is_empty());
+        progress.had = messages.pop().filter(|message| !message.content.trim().is_empty());
     }
-    let limit = desk.shared.context_of(&request.model);
-    let mut about = About { ratio: desk.shared.remote.ratio(&request.model.id) };
+    let limit = context.context_of(&request.model);
+    let mut about = About { ratio: context.remote.ratio(&request.model.id) };
     let n_about = about.n_tokens(&messages, &request.chat)?;
     let is_long = limit > 0 && n_about as f64 > limit as f64 * COUNT_BEYOND;
     if (is_long || request.bounds.prompt_tokens.is_some_and(|most| n_about * 2 > most))
-        && let Some(n_tokens) = counted(desk, request, &messages).await
+        && let Some(n_tokens) = counted(context, request, &messages).await
     {
-        desk.shared.remote.learn(&request.model.id, estimate(&messages, &request.chat), n_tokens);
-        about = About { ratio: desk.shared.remote.ratio(&request.model.id) };
+        context.remote.learn(&request.model.id, estimate(&messages, &request.chat), n_tokens);
+        about = About { ratio: context.remote.ratio(&request.model.id) };
     }
     if let Some(compression) = request.compression.clone().filter(|_| limit > 0) {
-        let compression = without_attention(desk, &request.turn, compression);
+        let compression = without_attention(context, &request.turn, compression);
         let room = Room::new(limit, request.max_tokens);
         match Fitting::new(&about, &request.chat, &compression, &messages, room).fit(Why::Need)? {
             Fit::Ready { messages: shown, folded, .. } => {
                 messages = shown;
                 folded.into_iter().for_each(|folded: Folded| {
-                    desk.tell(&request.turn, Step::Compacted { folded });
+                    context.tell(&request.turn, Step::Compacted { folded });
                 });
             }
             Fit::Wanting(wanted) => return Ok(Ready::Wanting(wanted)),
         }
     }
-    told.n_prompt = about.n_tokens(&messages, &request.chat)?;
-    request.bounds.check_prompt(told.n_prompt)?;
-    told.messages = messages;
+    progress.n_prompt = about.n_tokens(&messages, &request.chat)?;
+    request.bounds.check_prompt(progress.n_prompt)?;
+    progress.messages = messages;
     Ok(Ready::Asking)
 }
 
 /// By whichever server is next.
-async fn counted(desk: &Desk, request: &GenerateRequest, messages: &[PromptMessage]) -> Option<usize> {
+async fn counted(context: &RemoteContext, request: &GenerateRequest, messages: &[PromptMessage]) -> Option<usize> {
     let Location::Remote { name, model } = &request.model.location else { return None };
-    let rows = desk.shared.candidates(name, model).ok()?;
-    let server = rows.iter().find_map(|row| desk.shared.server_of(row).ok())?;
-    exactly(desk, &server, model, messages, &request.chat).await
+    let rows = context.directory.candidates(name, model).ok()?;
+    let server = rows.iter().find_map(|row| context.server_of(row).ok())?;
+    exactly(context, &server, model, messages, &request.chat).await
 }
 
-/// What a model forgets can't be told to another server.
-fn without_attention(desk: &Desk, turn: &str, mut compression: Compression) -> Compression {
+/// What a model forgets can't be progress to another server.
+fn without_attention(context: &RemoteContext, turn: &str, mut compression: Compression) -> Compression {
     if compression.strategy == Strategy::Attention {
         compression.strategy = Strategy::Window;
         let error = Error::new(
@@ -170,7 +169,7 @@ fn without_attention(desk: &Desk, turn: &str, mut compression: Compression) -> C
             "A model of another server can't forget in part: the oldest messages are left out where it must be.",
             "Choose another way for long conversations, or a model on this machine.",
         );
-        desk.tell(turn, Step::Notice { error });
+        context.tell(turn, Step::Notice { error });
     }
     compression
 }
@@ -184,10 +183,10 @@ fn only_chat(model: &str) -> Error {
     )
 }
 
-impl<'a> Told<'a> {
-    fn new(desk: &'a Desk, turn: &'a str, arrived: Duration) -> Self {
+impl<'a> TurnProgress<'a> {
+    fn new(context: &'a RemoteContext, turn: &'a str, arrived: Duration) -> Self {
         Self {
-            desk,
+            context,
             turn,
             arrived,
             messages: Vec::new(),
@@ -205,7 +204,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Nothing of the answer has been told.
+    /// Nothing of the answer has been progress.
     pub fn is_empty(&self) -> bool {
         self.n_pieces == 0
     }
@@ -219,10 +218,10 @@ impl<'a> Told<'a> {
         self.begin();
         self.n_bytes += text.len() + reasoning.len();
         self.n_pieces += 1;
-        let now = self.desk.shared.clock.monotonic();
+        let now = self.context.clock.monotonic();
         self.first.get_or_insert(now);
         self.last = Some(now);
-        self.desk.tell(self.turn, Step::Rest { text, reasoning });
+        self.context.tell(self.turn, Step::Rest { text, reasoning });
         self.n_bytes <= MAX_ANSWER_BYTES
     }
 
@@ -236,11 +235,11 @@ impl<'a> Told<'a> {
             None => Default::default(),
         };
         let had = Ids { fingerprint: String::new(), ids: Vec::new() };
-        self.desk.tell(self.turn, Step::Began { had, text, reasoning });
+        self.context.tell(self.turn, Step::Began { had, text, reasoning });
     }
 
     pub fn notice(&self, error: Error) {
-        self.desk.tell(self.turn, Step::Notice { error });
+        self.context.tell(self.turn, Step::Notice { error });
     }
 
     /// The calls, what it cost, and the last word. `finish`: it was ended here.
@@ -251,7 +250,7 @@ impl<'a> Told<'a> {
                 let id = if call.id.is_empty() { format!("call_{n}") } else { call.id };
                 let arguments = if call.arguments.trim().is_empty() { "{}".into() } else { call.arguments };
                 self.called = true;
-                self.desk.tell(self.turn, Step::ToolCall { id, name: call.name, arguments });
+                self.context.tell(self.turn, Step::ToolCall { id, name: call.name, arguments });
             }
         }
         if self.reply.reason == Some(Reason::Filtered) {
@@ -265,12 +264,12 @@ impl<'a> Told<'a> {
         let usage = self.reply.usage;
         if let Some(usage) = usage {
             let estimate = estimate(&self.messages, &request.chat);
-            self.desk.shared.remote.learn(&request.model.id, estimate, usage.prompt_tokens as usize);
+            self.context.remote.learn(&request.model.id, estimate, usage.prompt_tokens as usize);
         }
         let prompt_tokens = match usage {
             Some(usage) => usage.prompt_tokens as usize,
             None if finish.is_none() => {
-                counted(self.desk, request, &self.messages).await.unwrap_or(self.n_prompt)
+                counted(self.context, request, &self.messages).await.unwrap_or(self.n_prompt)
             }
             None => self.n_prompt,
         };
@@ -284,14 +283,14 @@ impl<'a> Told<'a> {
             prompt_tokens: clamp(prompt_tokens),
             reused_tokens: usage.map_or(0, |usage| usage.reused_tokens),
             generated_tokens: clamp(generated),
-            context_limit: clamp(self.desk.shared.context_of(&request.model)),
+            context_limit: clamp(self.context.context_of(&request.model)),
             ttft_ms: self.first.map_or(0.0, |first| first.saturating_sub(self.arrived).as_secs_f64() * 1e3),
             decode_tok_s: decode.map_or(0.0, |took| rate(generated.saturating_sub(1), took)),
             is_about: usage.is_none(),
             answered_by: Some(self.place.clone()).filter(|place| !place.is_empty()),
-            ..never_started()
+            ..Finished::never_started()
         };
-        self.desk.tell(self.turn, Step::Done(Box::new(finished)));
+        self.context.tell(self.turn, Step::Done(Box::new(finished)));
     }
 }
 

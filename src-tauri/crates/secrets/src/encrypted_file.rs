@@ -15,7 +15,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
 
 use super::Secret;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// The files in the folder of keys.
 const SEALED: &str = "endpoints.sealed";
@@ -28,14 +28,14 @@ const SEAL_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"NOOKKEY1";
 
 /// The kept keys.
-pub struct Sealed {
+pub struct EncryptedKeyFile {
     folder: PathBuf,
     io: Arc<dyn Io>,
 }
 
 type Kept = BTreeMap<String, Zeroizing<String>>;
 
-impl Sealed {
+impl EncryptedKeyFile {
     pub fn new(data: &Path, io: Arc<dyn Io>) -> Self {
         Self { folder: data.join("keys"), io }
     }
@@ -169,22 +169,27 @@ fn restrict(_path: &Path, _mode: u32) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use io::RealIo;
 
     use super::*;
 
-    struct Folder(PathBuf);
+    /// A folder that is removed when the test ends.
+    pub struct Folder(PathBuf);
 
     impl Folder {
-        fn new(name: &str) -> Self {
+        pub fn new(name: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("inglenook-keys-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&folder);
             Self(folder)
         }
 
-        fn keys(&self) -> Sealed {
-            Sealed::new(&self.0, Arc::new(RealIo))
+        pub fn path(&self) -> &std::path::Path {
+            &self.0
+        }
+
+        fn keys(&self) -> EncryptedKeyFile {
+            EncryptedKeyFile::new(&self.0, Arc::new(RealIo))
         }
     }
 

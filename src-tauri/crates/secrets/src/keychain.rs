@@ -7,7 +7,7 @@ use keyring_core::{CredentialStore, Entry};
 use zeroize::Zeroizing;
 
 use super::Secret;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// Under which its owner finds our keys.
 const SERVICE: &str = "Inglenook";

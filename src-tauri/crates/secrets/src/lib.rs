@@ -1,8 +1,8 @@
 //! Keys of other servers and of the hub: in the system's keychain where one runs, else sealed in the data folder. Whoever
 //! keeps one is told which.
 
+mod encrypted_file;
 mod keychain;
-mod sealed;
 
 use std::fmt;
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use io::Io;
 use zeroize::Zeroizing;
 
-use crate::error::{Error, Result};
-use crate::types::KeyPlace;
+use contract::{Error, Result};
+use contract::types::KeyPlace;
 use keychain::Keychain;
-use sealed::Sealed;
+use encrypted_file::EncryptedKeyFile;
 
 /// Whether this session may have a keychain: one that has no bus to reach it by has none. `variable` looks into the
 /// environment.
@@ -51,15 +51,15 @@ impl fmt::Debug for Secret {
 }
 
 /// The kept keys.
-pub(crate) struct Keys {
-    sealed: Sealed,
+pub struct Keys {
+    file: EncryptedKeyFile,
     keychain: Keychain,
 }
 
 impl Keys {
     /// `has_keychain`: whether one may be looked for at all.
     pub fn new(data: &Path, io: Arc<dyn Io>, has_keychain: bool) -> Self {
-        Self { sealed: Sealed::new(data, io), keychain: Keychain::new(has_keychain) }
+        Self { file: EncryptedKeyFile::new(data, io), keychain: Keychain::new(has_keychain) }
     }
 
     /// Where a new key goes. `wants_file`: whether or not a keychain runs.
@@ -70,7 +70,7 @@ impl Keys {
     /// From the file, whatever runs: what is too long for some keychains is always there. None: there is none of that
     /// name.
     pub fn get(&self, name: &str) -> Result<Option<Secret>> {
-        self.sealed.get(name)
+        self.file.get(name)
     }
 
     /// None: there is none of that name there.
@@ -94,19 +94,19 @@ impl Keys {
         let place = self.place(wants_file);
         match place {
             KeyPlace::Keychain => self.keychain.put(name, key)?,
-            KeyPlace::File => self.sealed.put(name, key)?,
+            KeyPlace::File => self.file.put(name, key)?,
         }
         Ok(place)
     }
 
     /// Into the file, whatever the text is.
     pub fn put_text(&self, name: &str, text: &str) -> Result<()> {
-        self.sealed.put(name, text)
+        self.file.put(name, text)
     }
 
     /// From the file. One that isn't there is no error.
     pub fn remove(&self, name: &str) -> Result<()> {
-        self.sealed.remove(name)
+        self.file.remove(name)
     }
 
     /// One that isn't there is no error.
@@ -123,12 +123,12 @@ mod tests {
     use io::RealIo;
 
     use super::*;
-    use crate::machine::TestFolder as Folder;
+    use crate::encrypted_file::tests::Folder;
 
     #[test]
     fn the_keychain_comes_first_and_the_file_where_it_is_wanted_or_nothing_else_runs() {
-        let folder = Folder::new();
-        let with = |keychain| Keys { sealed: Sealed::new(folder.path(), Arc::new(RealIo)), keychain };
+        let folder = Folder::new("order");
+        let with = |keychain| Keys { file: EncryptedKeyFile::new(folder.path(), Arc::new(RealIo)), keychain };
         let text = |key: Option<Secret>| key.map(|key| key.reveal().to_owned());
         let keys = with(Keychain::of_memory());
         assert_eq!(keys.put("a", " sk-1 \n", false).unwrap(), KeyPlace::Keychain);

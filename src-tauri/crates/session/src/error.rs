@@ -11,6 +11,16 @@ pub struct SessionError {
     remedy: String,
 }
 
+impl io::Fault for SessionError {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
 impl SessionError {
     pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: remedy.into() }

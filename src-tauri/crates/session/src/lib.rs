@@ -8,7 +8,6 @@
 mod attached;
 mod backup;
 mod checkpoints;
-pub mod compress;
 mod conversation;
 mod db;
 mod downloads;
@@ -30,7 +29,6 @@ mod whole;
 
 pub use attached::Given;
 pub use backup::{BackUp, Backup};
-pub use checkpoints::CheckpointFolder;
 pub use conversation::{Branch, BranchMessage, Session};
 pub use db::Notice;
 pub use error::{Result, SessionError};

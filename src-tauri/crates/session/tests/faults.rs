@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use common::{Folder, ask, branch, clock, piece, say};
-use io::{Fault, FaultIo, ManualClock, RealIo};
+use io::{InjectedFault, FaultIo, ManualClock, RealIo};
 use rusqlite::Connection;
 use session::{MessageState, NewTurn, Session};
 
@@ -62,7 +62,7 @@ fn a_backup_that_fails_half_way_leaves_nothing() {
     let due = session.backup_due(&RealIo).unwrap().unwrap();
     let io = FaultIo::new(RealIo);
     for index in 0.. {
-        io.fail_at(index, Fault::Once, std::io::ErrorKind::StorageFull);
+        io.fail_at(index, InjectedFault::Once, std::io::ErrorKind::StorageFull);
         match due.make(&io) {
             Err(error) => assert_eq!(error.code(), "io.no_space"),
             Ok(_) if io.count() <= index => break,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use common::{Folder, answer, ask, branch, piece, say};
 use io::{PowerIo, RealIo, Torn};
 use rusqlite::Connection;
-use session::{CheckpointFolder, KvFile, Session};
+use io::CheckpointDir;
+use session::{KvFile, Session};
 
 mod common;
 
@@ -25,7 +26,7 @@ fn contents(name: &str) -> Vec<u8> {
 
 /// Files come and go; what was acknowledged is noted.
 fn keep_contexts(
-    contexts: &CheckpointFolder,
+    contexts: &CheckpointDir,
     written: &mut Vec<&'static str>,
     going: &mut Vec<&'static str>,
 ) -> session::Result<()> {
@@ -57,7 +58,7 @@ fn stored_contexts_survive_a_power_cut_at_any_change() {
             io.fail_at(at, torn);
             let place = folder.0.join("contexts");
             let (mut written, mut going) = (Vec::new(), Vec::new());
-            let outcome = keep_contexts(&CheckpointFolder::new(&place, io.clone()), &mut written, &mut going);
+            let outcome = keep_contexts(&CheckpointDir::new(&place, io.clone()), &mut written, &mut going);
             assert_eq!(outcome.is_err(), io.is_off());
             let is_through = outcome.is_ok();
             let files = written.iter().map(|name| KvFile { name: (*name).into(), bytes: 3000, position: 1 });
@@ -66,7 +67,7 @@ fn stored_contexts_survive_a_power_cut_at_any_change() {
             io.come_back().unwrap();
 
             let mut session = folder.session();
-            let contexts = CheckpointFolder::new(&place, Arc::new(RealIo));
+            let contexts = CheckpointDir::new(&place, Arc::new(RealIo));
             for name in contexts.names().unwrap() {
                 assert!(contexts.read(&name).unwrap() == contents(&name), "{torn:?} at {at}: half of {name}");
             }

@@ -52,6 +52,16 @@ pub struct WeightsError {
     advice: Option<String>,
 }
 
+impl io::Fault for WeightsError {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
 impl WeightsError {
     pub fn new(file: impl Into<String>, kind: Kind, cause: impl Into<String>) -> Self {
         Self { file: file.into(), place: Place::File, kind, cause: cause.into(), advice: None }

@@ -8,10 +8,10 @@ use io::Io;
 use session::{CheckpointFolder, KvFile};
 
 use crate::chat::{Responder, history};
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::preferences::MB;
-use crate::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
-use crate::worker::protocol::{
+use contract::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
+use contract::protocol::{
     ChatOptions, Checkpoints, Hits, Keeping, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
 };
 use crate::{App, Dirs, Shared, State, title};
@@ -104,11 +104,11 @@ impl App {
         let conversation = &args.conversation;
         let model = self.shared().state().session.conversation(conversation)?.model;
         if let Ok(Responder::Remote(reference)) = self.responder(&model) {
-            return Err(crate::worker::not_here(&reference.id));
+            return Err(inference::worker::not_here(&reference.id));
         }
         if self.shared().state().session.active_turn(conversation)?.is_some() {
             return Err(Error::new(
-                crate::ErrorKind::Conflict,
+                contract::ErrorKind::Conflict,
                 "session.answering",
                 "An answer is being written in this conversation.",
                 "Wait for its end, or stop it.",

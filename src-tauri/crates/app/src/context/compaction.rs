@@ -3,14 +3,14 @@
 
 use std::sync::mpsc;
 
-use session::compress::Strategy;
+use compaction::Strategy;
 use session::{Branch, BranchMessage, FoldRow};
 
 use crate::chat::{Responder, history, with_system};
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::summaries::{Job, Reason, Setup};
-use crate::types::{Conversation, FoldInfo, FoldStrategy};
-use crate::worker::protocol::{
+use contract::types::{Conversation, FoldInfo, FoldStrategy};
+use contract::protocol::{
     ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, SummaryText, WorkerRequest,
 };
 use crate::{App, Shared, State};
@@ -23,34 +23,6 @@ pub(crate) enum Asker {
     Caller(mpsc::Sender<Result<Fitted>>),
     /// Nobody: a summary is made ahead.
     Ahead(Box<Setup>),
-}
-
-impl FoldStrategy {
-    pub(crate) fn strategy(self) -> Option<Strategy> {
-        match self {
-            Self::Off => None,
-            Self::Window => Some(Strategy::Window),
-            Self::Summary => Some(Strategy::Summary),
-            Self::Attention => Some(Strategy::Attention),
-        }
-    }
-
-    fn of(strategy: Strategy) -> Self {
-        match strategy {
-            Strategy::Window => Self::Window,
-            Strategy::Summary => Self::Summary,
-            Strategy::Attention => Self::Attention,
-        }
-    }
-
-    /// As it is kept in the database and in settings.
-    pub(crate) fn name(self) -> &'static str {
-        self.strategy().map_or("off", Strategy::name)
-    }
-
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        if name == "off" { Some(Self::Off) } else { Strategy::of_name(name).map(Self::of) }
-    }
 }
 
 impl State {
@@ -211,7 +183,7 @@ impl App {
         let state = self.shared().state();
         let conversation = state.summary(state.session.conversation(id)?)?;
         drop(state);
-        self.shared().tell(crate::types::AppEvent::ConversationChanged { conversation });
+        self.shared().tell(contract::types::AppEvent::ConversationChanged { conversation });
         Ok(())
     }
 

@@ -5,13 +5,13 @@ use std::sync::mpsc;
 
 use engine::{Finish, Sampling};
 use session::FoldRow;
-use session::compress::Strategy;
+use compaction::Strategy;
 
 use crate::compress::Asker;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::tools::Next;
-use crate::types::{FoldStrategy, Once};
-use crate::worker::protocol::{
+use contract::types::{FoldStrategy, Once};
+use contract::protocol::{
     ChatOptions, Fitted, GenerateRequest, LoadSpec, ModelRef, Prompt, Step, SummaryText, Wanted,
     WorkerRequest,
 };
@@ -284,7 +284,7 @@ impl Shared {
 /// How the writing of a summary ended.
 enum Ended {
     Written,
-    Cancelled(Box<crate::worker::protocol::Finished>),
+    Cancelled(Box<contract::protocol::Finished>),
     Failed(Error),
 }
 

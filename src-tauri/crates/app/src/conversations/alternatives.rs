@@ -5,10 +5,10 @@ use std::sync::mpsc;
 use session::{MessageState, NewTurn, Role, TokenLog};
 
 use crate::chat::{Responder, history, with_system};
-use crate::error::{Error, ErrorKind, Result};
-use crate::types::{Looked, PickArgs, TurnStarted};
-use crate::worker::not_here;
-use crate::worker::protocol::{ChatOptions, Ids, LookRequest, WorkerRequest};
+use contract::{Error, ErrorKind, Result};
+use contract::types::{Looked, PickArgs, TurnStarted};
+use inference::worker::not_here;
+use contract::protocol::{ChatOptions, Ids, LookRequest, WorkerRequest};
 use crate::{App, Had};
 
 impl App {

@@ -3,8 +3,8 @@
 use session::{MessageState, NewTurn, Role, TokenLog};
 
 use crate::chat::{Responder, check_message};
-use crate::error::{Error, Result};
-use crate::types::{AppEvent, ConversationSummary, Finish, RegenerateArgs, TurnStarted, TurnStats};
+use contract::{Error, Result};
+use contract::types::{AppEvent, ConversationSummary, Finish, RegenerateArgs, TurnStarted, TurnStats};
 use crate::{App, Had, title};
 
 impl App {
@@ -40,7 +40,7 @@ impl App {
         };
         let refused = |why: &str| {
             let remedy = "Ask for another version of it instead.";
-            Err(Error::new(crate::ErrorKind::Conflict, "chat.cannot_continue", why, remedy))
+            Err(Error::new(contract::ErrorKind::Conflict, "chat.cannot_continue", why, remedy))
         };
         let finish = row.stats.as_deref().and_then(|json| serde_json::from_str::<TurnStats>(json).ok());
         let was_cut = matches!(

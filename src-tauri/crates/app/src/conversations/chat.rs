@@ -8,42 +8,21 @@ use session::{BranchMessage, MessageState, NewTurn, Role, Started};
 
 use crate::attachments;
 use crate::convert;
-use crate::error::{Error, Result};
-use crate::feed::Watch;
-use crate::title;
+use contract::{Error, Result};
+use platform::event_log::Watch;
+use prompt::title_text;
 use crate::tools::Next;
-use crate::types::{
+use contract::types::{
     AppEvent, Conversation, ConversationOptions, ConversationSummary, FoldStrategy, Message, Once, SendArgs,
     ToolCall, TurnEvent, TurnStarted,
 };
-use crate::worker::protocol::{
+use contract::protocol::{
     ChatOptions, GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest,
 };
 use crate::{App, Had, Place, State};
 
 /// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
-
-/// What a model is told of a call that nobody allowed.
-const NOT_RUN: &str = "This call was not run.";
-
-/// Who answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Responder {
-    /// A model on this machine.
-    Local(ModelRef),
-    /// Another server, which speaks OpenAI's protocol.
-    Remote(ModelRef),
-}
-
-impl Responder {
-    /// For requests, which go to whoever it is.
-    pub(crate) fn reference(self) -> ModelRef {
-        match self {
-            Self::Local(reference) | Self::Remote(reference) => reference,
-        }
-    }
-}
 
 /// What a conversation is given of its own when it begins.
 #[derive(Default)]
@@ -350,100 +329,4 @@ fn told(started: Started) -> TurnStarted {
         user_message: started.user_message,
         assistant_message: started.assistant_message,
     }
-}
-
-/// The prompt's messages: the branch without the answer that is about to be written, and without answers
-/// that stayed empty. Questions that follow each other become one, since templates want turns to alternate.
-pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
-    let mut messages: Vec<PromptMessage> = Vec::new();
-    for BranchMessage { row, logs, .. } in branch {
-        let calls = convert::calls(row.tool_calls.clone());
-        let called = row.role == Role::Assistant && calls.iter().any(|call| call.run.is_some());
-        if row.state == MessageState::Streaming || (row.text.is_empty() && !called) {
-            continue;
-        }
-        let role = match row.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
-        match messages.last_mut() {
-            Some(last) if last.role == role && !called => {
-                last.content.push_str("\n\n");
-                last.content.push_str(&row.text);
-                last.logs.clear();
-                last.ids.push(row.id.clone());
-            }
-            Some(_) | None => messages.push(PromptMessage {
-                role: role.into(),
-                content: row.text,
-                reasoning: row.reasoning,
-                ids: vec![row.id.clone()],
-                tool_calls: if called { calls.iter().map(call_value).collect() } else { Vec::new() },
-                logs: logs
-                    .into_iter()
-                    .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })
-                    .collect(),
-                ..PromptMessage::default()
-            }),
-        }
-        if called {
-            messages.extend(calls.into_iter().map(|call| result_message(Some(&row.id), call)));
-        }
-    }
-    messages
-}
-
-/// As in OpenAI's messages.
-pub(crate) fn call_value(call: &ToolCall) -> Value {
-    let function = json!({ "name": call.name, "arguments": call.arguments });
-    json!({ "id": call.id, "type": "function", "function": function })
-}
-
-/// What a call brought, as the model is told it; it is a part of the answer that called.
-pub(crate) fn result_message(answer: Option<&str>, call: ToolCall) -> PromptMessage {
-    let result = call.run.map(|run| run.result).filter(|result| !result.is_empty());
-    PromptMessage {
-        role: "tool".into(),
-        content: result.unwrap_or_else(|| NOT_RUN.into()),
-        tool_call_id: Some(call.id),
-        name: Some(call.name),
-        ids: answer.into_iter().map(Into::into).collect(),
-        ..PromptMessage::default()
-    }
-}
-
-/// The branch, and what its answer has already where that is a message too.
-pub(crate) fn prompt(
-    branch: Vec<BranchMessage>,
-    system: Option<String>,
-    partial: Option<PromptMessage>,
-) -> Prompt {
-    let mut messages = with_system(history(branch), system);
-    messages.extend(partial);
-    Prompt::Chat(messages)
-}
-
-/// With a conversation's own system prompt before it.
-pub(crate) fn with_system(mut messages: Vec<PromptMessage>, prompt: Option<String>) -> Vec<PromptMessage> {
-    if let Some(content) = prompt.filter(|prompt| !prompt.trim().is_empty()) {
-        messages.insert(0, PromptMessage { role: "system".into(), content, ..PromptMessage::default() });
-    }
-    messages
-}
-
-/// With one more question at the end, as `history` would have it.
-pub(crate) fn with_question(mut messages: Vec<PromptMessage>, text: &str) -> Vec<PromptMessage> {
-    match messages.last_mut() {
-        Some(last) if last.role == "user" => {
-            last.content.push_str("\n\n");
-            last.content.push_str(text);
-            last.logs.clear();
-        }
-        Some(_) | None => {
-            let (role, content) = ("user".into(), text.into());
-            messages.push(PromptMessage { role, content, ..PromptMessage::default() });
-        }
-    }
-    messages
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::App;
 use crate::attachments::{Ground, given};
 use crate::chat::{history, with_system};
-use crate::error::Result;
-use crate::types::{ContextParts, DraftArgs, DraftCount};
+use contract::Result;
+use contract::types::{ContextParts, DraftArgs, DraftCount};
 
 impl App {
     /// Tokens of the prompt that sending this draft would make with its files, how many the model holds, and what

@@ -2,9 +2,9 @@
 
 use session::Emptied;
 
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::generate::SamplingArgs;
-use crate::types::{
+use contract::types::{
     AppEvent, ConversationOptions, ConversationSummary, Folder, SearchArgs, SearchResult, TitleHit,
 };
 use crate::{App, convert, title};

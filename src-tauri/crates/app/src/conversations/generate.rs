@@ -5,10 +5,10 @@ use engine::Sampling;
 use serde::{Deserialize, Serialize};
 
 use crate::App;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::settings;
-use crate::types::TurnEventKind;
-use crate::worker::protocol::{ChatOptions, GenerateRequest, Prompt, WorkerRequest};
+use contract::types::TurnEventKind;
+use contract::protocol::{ChatOptions, GenerateRequest, Prompt, WorkerRequest};
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]

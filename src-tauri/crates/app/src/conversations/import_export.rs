@@ -1,34 +1,21 @@
-//! Conversations on their way out and in: Markdown to read, JSON that loses nothing, the exports of other
-//! applications, and a backup of everything.
+//! Import and export of conversations, and the backup of everything.
 //!
-//! A file is read wholly before anything of it is taken in; a conversation in it that can't be used is named and
-//! left out, the others come. Nothing that is there is ever changed by an import.
-
-pub(crate) mod base64;
-mod chatgpt;
-mod claude;
-mod files;
-mod json;
-mod markdown;
-mod zip;
+//! A file is read wholly before anything of it is imported. A conversation that can't be used is named and left out, the
+//! others are imported. An import never changes what is there.
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-use session::{TitledBy, Whole};
+use contract::{Error, ErrorKind, Result};
+use contract::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
+use documents::base64;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
-use crate::{App, title};
+use crate::App;
 
 /// Longest file that is read for an import: many times any export there is.
 const MOST_BYTES: u64 = 1 << 31;
 
 /// Failures that are told one by one.
 const MOST_TOLD: usize = 20;
-
-/// What was found in a file: each conversation, or why it can't be used.
-type Found = Vec<std::result::Result<Whole, String>>;
 
 impl App {
     /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
@@ -44,8 +31,8 @@ impl App {
         let wholes = wholes?;
         let name = self.export_name(id, format)?.name;
         let text = match format {
-            ExportFormat::Md => wholes.iter().map(markdown::write).collect::<Vec<_>>().join("\n---\n\n"),
-            ExportFormat::Json => json::write(&wholes, self.now())?,
+            ExportFormat::Md => wholes.iter().map(interchange::write_markdown).collect::<Vec<_>>().join("\n---\n\n"),
+            ExportFormat::Json => interchange::write_json(&wholes, self.now())?,
         };
         Ok(Exported { name, text })
     }
@@ -92,7 +79,7 @@ impl App {
     }
 
     fn import(&self, bytes: &[u8]) -> Result<Imported> {
-        let found = read(bytes)?;
+        let found = interchange::read(bytes)?;
         if found.is_empty() {
             return Err(Error::input(
                 "import.empty",
@@ -104,7 +91,7 @@ impl App {
         let (mut conversations, mut failures) = (Vec::new(), Vec::new());
         for (n, found) in found.into_iter().enumerate() {
             let adopted = found.map_err(|why| (format!("Number {}", n + 1), why)).and_then(|mut whole| {
-                complete(&mut whole, &model, now_ms);
+                interchange::complete(&mut whole, &model, now_ms);
                 let title = whole.conversation.title.clone();
                 let mut state = self.shared().state();
                 let row = state.session.adopt(whole).map_err(|error| (title.clone(), error.to_string()))?;
@@ -161,102 +148,6 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
         remedy: "The other conversations of the file are not touched by this.".into(),
         action: None,
     }
-}
-
-/// What an export of elsewhere doesn't say.
-fn complete(whole: &mut Whole, model: &str, now_ms: i64) {
-    let row = &mut whole.conversation;
-    row.title = match title::clean(&row.title) {
-        title if title.is_empty() => "Imported conversation".into(),
-        title => title,
-    };
-    if row.model.is_empty() {
-        row.model = model.into();
-    }
-    if row.created_ms == 0 {
-        row.created_ms = now_ms;
-    }
-    row.updated_ms = row.updated_ms.max(row.created_ms);
-    if row.titled_by == TitledBy::Start {
-        row.titled_by = TitledBy::User;
-    }
-}
-
-fn read(bytes: &[u8]) -> Result<Found> {
-    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
-        return read_zip(bytes);
-    }
-    if bytes.starts_with(b"SQLite format 3\0") {
-        return Err(Error::input(
-            "import.backup",
-            "This is a backup of everything, not an export of conversations.",
-            "Restore it instead (`nook restore FILE`, or Settings, Data).",
-        ));
-    }
-    read_json(bytes)
-}
-
-fn read_zip(bytes: &[u8]) -> Result<Found> {
-    let mut found = Vec::new();
-    let mut n_files = 0;
-    for entry in zip::entries(bytes)? {
-        let name = entry.name.rsplit('/').next().unwrap_or_default();
-        let is_wanted = name.starts_with("conversations") && name.ends_with(".json");
-        if is_wanted && !entry.name.starts_with("__MACOSX") {
-            n_files += 1;
-            found.extend(read_json(&zip::read(bytes, &entry)?)?);
-        }
-    }
-    if n_files == 0 {
-        return Err(Error::input(
-            "import.unknown",
-            "There is no conversations.json in this zip.",
-            "Choose the zip that ChatGPT or Claude sent you, as it came.",
-        ));
-    }
-    Ok(found)
-}
-
-fn read_json(bytes: &[u8]) -> Result<Found> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        let (what, remedy) = if error.is_eof() {
-            ("ends in the middle", "It may not have been downloaded wholly: get it again.")
-        } else {
-            ("is no JSON", "Choose an export in JSON, or the zip that holds it.")
-        };
-        let message = format!("This file {what} (line {}, column {}).", error.line(), error.column());
-        Error::input("import.broken", message, remedy)
-    })?;
-    if value.get("format").is_some() {
-        return json::read(&value);
-    }
-    let list = match value {
-        Value::Array(list) => list,
-        Value::Object(mut object) => match object.remove("conversations") {
-            Some(Value::Array(list)) => list,
-            _ => vec![Value::Object(object)],
-        },
-        _ => Vec::new(),
-    };
-    list.iter().map(|value| read_foreign(value).ok_or_else(unknown)).collect()
-}
-
-/// None: of no kind that is known.
-fn read_foreign(value: &Value) -> Option<std::result::Result<Whole, String>> {
-    match value {
-        _ if value.get("mapping").is_some() => Some(chatgpt::read(value)),
-        _ if value.get("chat_messages").is_some() => Some(claude::read(value)),
-        _ => None,
-    }
-}
-
-fn unknown() -> Error {
-    Error::input(
-        "import.unknown",
-        "This is no export that Inglenook knows.",
-        "It takes its own JSON, ChatGPT's and Claude's exports, and the zip files that hold them.",
-    )
 }
 
 /// A name for a file without what some systems don't take.

@@ -4,9 +4,9 @@
 use serde_json::json;
 
 use crate::chat::Responder;
-use crate::error::Result;
+use contract::Result;
 use crate::tools::Next;
-use crate::types::{ConversationOptions, Once};
+use contract::types::{ConversationOptions, Once};
 use crate::{App, settings};
 
 impl App {

@@ -3,11 +3,11 @@
 use session::{BranchMessage, ConversationRow, FolderRow, Hit};
 
 use crate::attachments;
-use crate::types::{
+use contract::types::{
     ConversationOptions, ConversationSummary, ErrorInfo, Finish, Folder, Message, MessageHit, MessageState,
     Role, SnippetPart, ToolCall, TurnStats,
 };
-use crate::worker::protocol::{Finished, PromptMessage};
+use contract::protocol::{Finished, PromptMessage};
 
 pub fn summary(row: ConversationRow, active_turn: Option<String>) -> ConversationSummary {
     ConversationSummary {

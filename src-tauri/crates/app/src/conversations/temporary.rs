@@ -2,10 +2,10 @@
 //! wait or run, what was said before them is in memory, so that what they bring can be answered.
 
 use crate::chat::{call_value, check_message, result_message, with_system};
-use crate::error::Result;
+use contract::Result;
 use crate::tools::{Next, stopped};
-use crate::types::{Role, TemporaryArgs, TemporaryMessage, ToolCall, TurnArgs, TurnEventKind};
-use crate::worker::protocol::{GenerateRequest, Prompt, PromptMessage, WorkerRequest};
+use contract::types::{Role, TemporaryArgs, TemporaryMessage, ToolCall, TurnArgs, TurnEventKind};
+use contract::protocol::{GenerateRequest, Prompt, PromptMessage, WorkerRequest};
 use crate::{App, Shared};
 
 impl App {

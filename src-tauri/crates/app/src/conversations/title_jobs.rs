@@ -5,11 +5,11 @@
 use engine::Sampling;
 use session::{MessageState, Role, TitledBy};
 
-use crate::error::Result;
+use contract::Result;
 use crate::summaries::Setup;
-use crate::title;
-use crate::types::AppEvent;
-use crate::worker::protocol::{GenerateRequest, Prompt, PromptMessage, Step, WorkerRequest};
+use prompt::title_text;
+use contract::types::AppEvent;
+use contract::protocol::{GenerateRequest, Prompt, PromptMessage, Step, WorkerRequest};
 use crate::{Shared, State};
 
 /// What of either message the model is shown, in characters: a title is about the beginning.
@@ -185,8 +185,8 @@ mod tests {
     use serde_json::json;
 
     use super::{Job, fit};
-    use crate::types::{AppEvent, SendArgs};
-    use crate::worker::protocol::Step;
+    use contract::types::{AppEvent, SendArgs};
+    use contract::protocol::Step;
     use crate::{App, AppConfig};
 
     /// What a worker would say of a title that was written.

@@ -1,8 +1,8 @@
 //! Deleting conversations: into the trash, out of it, and for good.
 
-use crate::error::{Error, Result};
-use crate::types::{AppEvent, ConversationSummary, Count};
-use crate::worker::protocol::WorkerRequest;
+use contract::{Error, Result};
+use contract::types::{AppEvent, ConversationSummary, Count};
+use contract::protocol::WorkerRequest;
 use crate::{App, convert, title};
 
 impl App {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 /// Of a link, without the colon.
 pub const SCHEME: &str = "inglenook";

@@ -8,7 +8,7 @@ use io::{FileLock, Io, RealIo};
 
 use crate::asked::Asked;
 use crate::dirs::Dirs;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// The right to show a window, until it is dropped or the process ends, however it ends.
 pub struct OneWindow {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::App;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 /// Under `internal.` it is this folder's alone.
 const KEY: &str = "internal.window";

@@ -7,8 +7,8 @@ use std::time::Duration;
 use session::{DownloadRow, DownloadStage};
 
 use crate::App;
-use crate::error::Result;
-use crate::types::AppEvent;
+use contract::Result;
+use contract::types::AppEvent;
 
 /// How often the rows are looked at: what they say of progress is written every two seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

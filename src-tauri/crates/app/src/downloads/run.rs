@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{StoredFile, json, place, stored};
 use crate::connections::offline;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::hub_access::repository;
 use crate::{App, Shared};
 
@@ -216,7 +216,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    fn waits_for(&self, reason: Option<crate::types::ErrorInfo>) {
+    fn waits_for(&self, reason: Option<contract::types::ErrorInfo>) {
         if let Some(live) = self.shared.downloads.lock().live.get_mut(self.id) {
             (live.waits_for, live.speed) = (reason, 0.0);
         }

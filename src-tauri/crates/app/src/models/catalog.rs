@@ -7,69 +7,28 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use contract::CatalogOffer;
+
 use crate::App;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 const SOURCE: &str = include_str!("../../../../models/catalog.toml");
-
-/// What a model was trained for beside talking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum Capability {
-    Thinking,
-    Tools,
-    Code,
-}
-
-/// A model on offer. Sizes and hashes are not here: the hub says them when a file is fetched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct Offer {
-    pub id: String,
-    pub name: String,
-    pub family: String,
-    /// As in the file's `general.architecture`.
-    pub architecture: String,
-    /// `OWNER/NAME` on the hub.
-    pub repository: String,
-    /// Pattern of the files' names; several matches are the parts of a split GGUF.
-    pub files: String,
-    pub licence: String,
-    pub good_at: String,
-    pub capabilities: Vec<Capability>,
-    /// Of its files, where the list says so: others are refused if the list is signed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(optional, as = "Option<Vec<String>>")]
-    pub sha256: Vec<String>,
-    /// The trusted key that signed the list it stands in. Null: nobody did.
-    #[serde(skip_deserializing, default)]
-    pub signed_by: Option<String>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    model: Vec<Offer>,
+    model: Vec<CatalogOffer>,
 }
 
 /// All offers, in the order of the file.
-pub fn offers() -> Result<&'static [Offer]> {
-    static OFFERS: OnceLock<Result<Vec<Offer>>> = OnceLock::new();
+pub fn offers() -> Result<&'static [CatalogOffer]> {
+    static OFFERS: OnceLock<Result<Vec<CatalogOffer>>> = OnceLock::new();
     OFFERS.get_or_init(|| parse("models/catalog.toml", SOURCE)).as_deref().map_err(Clone::clone)
 }
 
 /// Those whose id, name, family, repository or description hold every word.
-pub fn search(query: &str) -> Result<Vec<&'static Offer>> {
+pub fn search(query: &str) -> Result<Vec<&'static CatalogOffer>> {
     Ok(offers()?.iter().filter(|offer| offer.holds(query)).collect())
-}
-
-impl Offer {
-    /// Whether every word of a query stands in what is said of it.
-    pub fn holds(&self, query: &str) -> bool {
-        let Self { id, name, family, repository, good_at, .. } = self;
-        let text = format!("{id} {name} {family} {repository} {good_at}").to_lowercase();
-        query.split_whitespace().all(|word| text.contains(&word.to_lowercase()))
-    }
 }
 
 /// The list in the data folder.
@@ -78,7 +37,7 @@ const OWN: &str = "catalog.toml";
 impl App {
     /// All offers: those of the data folder's list first, then those of plugins; of two with one id the first counts. Errors: a list whose
     /// signature doesn't hold, or that can't be read.
-    pub fn catalogue(&self) -> Result<Vec<Offer>> {
+    pub fn catalogue(&self) -> Result<Vec<CatalogOffer>> {
         let path = self.dirs().data.join(OWN);
         let io = &*self.shared().io;
         let mut all = Vec::new();
@@ -111,7 +70,7 @@ impl App {
 }
 
 /// Errors: what is no such file, an unknown key, an id or a repository's file twice, an empty field.
-fn parse(name: &str, source: &str) -> Result<Vec<Offer>> {
+fn parse(name: &str, source: &str) -> Result<Vec<CatalogOffer>> {
     let File { model: offers } = toml::from_str(source).map_err(|error| wrong(name, error.to_string()))?;
     check(name, &offers)?;
     Ok(offers)
@@ -123,12 +82,12 @@ fn wrong(name: &str, cause: String) -> Error {
 }
 
 /// As `parse`, once the file is read.
-pub(crate) fn check(name: &str, offers: &[Offer]) -> Result<()> {
+pub(crate) fn check(name: &str, offers: &[CatalogOffer]) -> Result<()> {
     let wrong = |cause: String| wrong(name, cause);
     let mut ids = HashSet::new();
     let mut places = HashSet::new();
     for offer in offers {
-        let Offer { id, name, family, architecture, repository, files, licence, good_at, .. } = offer;
+        let CatalogOffer { id, name, family, architecture, repository, files, licence, good_at, .. } = offer;
         let texts = [id, name, family, architecture, files, licence, good_at];
         if texts.iter().any(|text| text.trim().is_empty()) {
             return Err(wrong(format!("{id} has an empty field")));
@@ -162,6 +121,21 @@ fn is_repository(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_offer_has_its_sizes_and_nothing_else() {
+        let facts = inference::estimate::offers::facts().unwrap();
+        let offers = offers().unwrap();
+        for offer in offers {
+            assert!(facts.contains_key(&offer.id), "{} has no row in models/sizes.toml", offer.id);
+        }
+        assert_eq!(facts.len(), offers.len());
+        for (id, row) in facts {
+            let bits = row.bytes as f64 * 8.0 / row.parameters.unwrap() as f64;
+            assert!((4.0..9.0).contains(&bits), "{id}: {bits} bits a parameter");
+            assert!(row.active_parameters.is_none_or(|n| n < row.parameters.unwrap()), "{id}");
+        }
+    }
 
     #[test]
     fn what_is_offered_runs() {

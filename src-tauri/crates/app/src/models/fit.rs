@@ -8,13 +8,13 @@ use session::ModelRunRow;
 use weights::{SharedBytes, WeightFile};
 
 use crate::catalog;
-use crate::error::{Error, ErrorKind, Result};
-use crate::estimate::{self, Asked, Card, Here, Known, OnCard, offers};
-use crate::machine::speeds::{self, Speeds};
-use crate::machine::{self, Recall, cards};
-use crate::settings::DEFAULT_CONTEXT;
-use crate::types::{AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo};
-use crate::worker::protocol::{Backend, Kv, LoadSpec, Location, Ran};
+use contract::{Error, ErrorKind, Result};
+use inference::estimate::{self, Asked, Card, Here, Known, OnCard, offers};
+use inference::machine::speeds::{self, Speeds};
+use inference::machine::{self, Recall, cards};
+use contract::settings::DEFAULT_CONTEXT;
+use contract::types::{AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo};
+use contract::protocol::{Backend, Kv, LoadSpec, Location, Ran};
 use crate::{App, Shared, State, resident, starter};
 
 /// Runs of fewer tokens say little about speed.
@@ -192,7 +192,7 @@ impl Shared {
     /// Of an entry of the library: kept ones, else the file's.
     fn sizes(&self, id: &str) -> Result<Sizes> {
         if id == starter::ID {
-            return Ok(Sizes::of(&crate::worker::open(&Location::BuiltIn)?)?);
+            return Ok(Sizes::of(&inference::worker::open(&Location::BuiltIn)?)?);
         }
         let row = self.state().session.models()?.into_iter().find(|row| row.id == id);
         let row = row.ok_or_else(|| {

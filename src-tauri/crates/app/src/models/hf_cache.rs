@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use io::Io;
 
-use crate::error::Result;
+use contract::Result;
 use crate::places;
 
 /// Beside `blobs` and `snapshots`: the hub's own tools look into no folder that they don't know.
@@ -150,7 +150,7 @@ mod tests {
     use io::RealIo;
 
     use super::*;
-    use crate::machine::TestFolder as Folder;
+    use inference::machine::TestFolder as Folder;
 
     /// A repository with one content that `n` snapshots name.
     fn cache(folder: &Folder, commits: &[&str]) -> PathBuf {

@@ -14,9 +14,9 @@ use tokio::runtime::Runtime;
 use crate::App;
 use crate::catalog::Offer;
 use crate::connections::{Connection, OFFLINE};
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::Secret;
-use crate::types::{ConnectionPurpose, DownloadStartArgs, HubToken, HubTokenArgs, KeyPlace, TokenPlace};
+use contract::{Error, ErrorKind, Result};
+use secrets::Secret;
+use contract::types::{ConnectionPurpose, DownloadStartArgs, HubToken, HubTokenArgs, KeyPlace, TokenPlace};
 
 /// First wait after a failure, and the longest that it grows to.
 const FIRST_WAIT: Duration = Duration::from_millis(500);

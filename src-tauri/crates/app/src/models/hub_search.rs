@@ -3,8 +3,8 @@
 use hub::{Found, Group, Item, Query, Repository, Sort, Tree};
 
 use crate::catalog::Offer;
-use crate::error::{Error, Result};
-use crate::types::{
+use contract::{Error, Result};
+use contract::types::{
     HubFile, HubFiles, HubFilesArgs, HubFormat, HubModel, HubPage, HubSearchArgs, HubSort, Modality,
     QuantGroup, Trust,
 };
@@ -84,7 +84,7 @@ impl App {
         for (index, item) in listing.items.iter().enumerate() {
             let trust = listing.trust(&repository, item)?;
             let same =
-                |d: &&crate::types::Download| d.repository == repository.to_string() && d.path == item.path;
+                |d: &&contract::types::Download| d.repository == repository.to_string() && d.path == item.path;
             files.push(HubFile {
                 path: item.path.clone(),
                 parts: u32::try_from(item.files.len()).unwrap_or(u32::MAX),

@@ -10,10 +10,10 @@ use std::time::Duration;
 use io::IoError;
 use session::ModelRow;
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::library::source_name;
-use crate::types::{AppEvent, ImportArgs, ImportHow, ImportProgress, ModelEntry, ModelSource};
-use crate::worker::protocol::{Facts, Location};
+use contract::types::{AppEvent, ImportArgs, ImportHow, ImportProgress, ModelEntry, ModelSource};
+use contract::protocol::{Facts, Location};
 use crate::{App, conversion, places};
 
 /// A copy in the making, in the folder of our own models.
@@ -143,8 +143,8 @@ impl App {
             false => folder.join(source.file_name().unwrap_or_default()),
         };
         let copy = at(unfinished);
-        let found = crate::worker::guarded(|| {
-            crate::worker::glance(&Location::Path(copy.to_string_lossy().into_owned()))
+        let found = inference::worker::guarded(|| {
+            inference::worker::glance(&Location::Path(copy.to_string_lossy().into_owned()))
         })?;
         if (found.fingerprint, found.disk_bytes) != (facts.fingerprint.clone(), facts.disk_bytes) {
             let message = format!("{} changed while it was read.", source.display());

@@ -8,11 +8,11 @@ use engine::skills::Skills;
 use session::ModelRow;
 
 use crate::chat::Responder;
-use crate::error::{Error, Result};
-use crate::estimate::Here;
+use contract::{Error, Result};
+use inference::estimate::Here;
 use crate::starter;
-use crate::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
-use crate::worker::protocol::{Facts, Loaded, Location, ModelRef, WorkerRequest};
+use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
+use contract::protocol::{Facts, Loaded, Location, ModelRef, WorkerRequest};
 use crate::{App, Shared, State, places};
 
 /// Longest id made from a file name.
@@ -128,7 +128,7 @@ impl Shared {
             Some(facts) => facts,
             // Ours, and whole: a glance from here is enough, so that the list never waits for an answer.
             None => {
-                let facts = crate::worker::glance(&Location::BuiltIn)?;
+                let facts = inference::worker::glance(&Location::BuiltIn)?;
                 self.state().starter = Some(facts.clone());
                 facts
             }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::types::ModelSource;
+use contract::types::ModelSource;
 
 /// Deeper, nobody keeps models; and links may go round in circles.
 const MAX_DEPTH: usize = 8;
@@ -179,7 +179,7 @@ pub(crate) fn disk_bytes(path: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::TestFolder as Folder;
+    use inference::machine::TestFolder as Folder;
 
     #[test]
     fn folders_of_others_follow_their_variables() {

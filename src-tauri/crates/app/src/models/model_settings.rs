@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::App;
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::settings::{self, Setting};
-use crate::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
-use crate::worker::protocol::WorkerRequest;
+use contract::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
+use contract::protocol::WorkerRequest;
 
 /// What an empty field means here, for settings that may be absent.
 const AS_FOR_ALL: &str = "as the settings say";

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use session::ModelRow;
 
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::library::source_of;
-use crate::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, ModelUse, RemovedModel};
-use crate::worker::protocol::WorkerRequest;
+use contract::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, ModelUse, RemovedModel};
+use contract::protocol::WorkerRequest;
 use crate::{App, cached, conversion, places, quantized, starter};
 
 /// In the folder of our own models.

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use session::ModelRow;
 
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 use crate::library::{row_of, source_name, unique_id};
 use crate::places::{self, Root};
-use crate::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
-use crate::worker::protocol::Location;
+use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
+use contract::protocol::Location;
 use crate::{App, worker};
 
 /// What other programs keep beside models that we run.

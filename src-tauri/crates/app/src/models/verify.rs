@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use session::FileHashRow;
 
 use crate::App;
-use crate::error::{Error, Result};
-use crate::types::{FileVerified, ModelVerified, Trust};
+use contract::{Error, Result};
+use contract::types::{FileVerified, ModelVerified, Trust};
 
 /// Under what a file's hash is recorded: its own path, whatever links lead to it.
 pub(crate) fn key(path: &Path) -> String {

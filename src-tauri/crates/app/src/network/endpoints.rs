@@ -6,13 +6,13 @@ use session::EndpointRow;
 use super::Server;
 use super::address::Address;
 use super::pool::Health;
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::Secret;
-use crate::types::{
+use contract::{Error, ErrorKind, Result};
+use secrets::Secret;
+use contract::types::{
     AppEvent, EndpointAddArgs, EndpointHealth, EndpointInfo, EndpointKey, EndpointModel, EndpointUpdateArgs,
     KeyPlace, ModelEntry, ModelSource, ModelState, RemoteInfo, ServerKind,
 };
-use crate::worker::protocol::{Location, ModelRef};
+use contract::protocol::{Location, ModelRef};
 use crate::{App, Shared};
 
 /// Longest name of an endpoint.

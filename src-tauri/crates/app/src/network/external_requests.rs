@@ -4,9 +4,9 @@
 use std::sync::mpsc;
 
 use crate::chat::Responder;
-use crate::error::{Error, Result};
-use crate::types::ModelEntry;
-use crate::worker::protocol::{CountRequest, Counted, Prompt, WorkerRequest};
+use contract::{Error, Result};
+use contract::types::ModelEntry;
+use contract::protocol::{CountRequest, Counted, Prompt, WorkerRequest};
 use crate::{App, GenerateArgs};
 
 /// A model of this machine.

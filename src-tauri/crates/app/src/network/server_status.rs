@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use io::{FileLock, Io};
 
 use crate::App;
-use crate::error::Result;
-use crate::types::ServerState;
+use contract::Result;
+use contract::types::ServerState;
 
 /// Held for as long as a server listens.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use session::{AttachmentRow, BranchMessage, PassageRow, Role};
 
-use crate::guard::Finding;
-use crate::types::{Attachment, AttachmentKind, Passage, Source};
+use contract::Finding;
+use contract::types::{Attachment, AttachmentKind, Passage, Source};
 
 /// A message's files.
 pub fn files(message: &BranchMessage) -> Vec<Attachment> {
@@ -80,4 +80,9 @@ pub fn passage(place: &PassageRow) -> Passage {
         last_line: place.last_line,
         page: place.page,
     }
+}
+
+/// Where a passage stands, such as `page 3` or `lines 10–42`.
+pub fn location(row: &PassageRow) -> String {
+    passage(row).place()
 }

@@ -4,10 +4,10 @@ use std::sync::mpsc;
 
 use crate::App;
 use crate::chat::Responder;
-use crate::error::{Error, Result};
-use crate::types::ModelEntry;
-use crate::worker::not_here;
-use crate::worker::protocol::{EmbedAs, EmbedRequest, Embedded, WorkerRequest};
+use contract::{Error, Result};
+use contract::types::ModelEntry;
+use inference::worker::not_here;
+use contract::protocol::{EmbedAs, EmbedRequest, Embedded, WorkerRequest};
 
 /// Texts that are asked for at once: whoever else waits gets a turn in between.
 const AT_ONCE: usize = 8;

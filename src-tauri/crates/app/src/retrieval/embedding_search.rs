@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::search::{Found, Searched};
 use crate::App;
-use crate::error::{Error, ErrorKind, Result};
-use crate::types::{AttachmentKind, ErrorInfo};
-use crate::worker::protocol::EmbedAs;
+use contract::{Error, ErrorKind, Result};
+use contract::types::{AttachmentKind, ErrorInfo};
+use contract::protocol::EmbedAs;
 
 /// Passages of one file that get vectors: some hundred and fifty pages. More would keep a question waiting too long: a
 /// model of 300 million parameters takes a second or so for each on two cores.

@@ -6,8 +6,8 @@ use session::PassageIndex;
 
 use super::meaning::joined;
 use super::passages::{Passage, cut};
-use crate::error::Result;
-use crate::types::AttachmentKind;
+use contract::Result;
+use contract::types::AttachmentKind;
 
 /// A file that is searched.
 #[derive(Debug, Clone)]

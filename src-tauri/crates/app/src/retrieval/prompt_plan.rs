@@ -4,16 +4,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use session::compress::Room;
+use compaction::Room;
 use session::{Attached, BranchMessage, Given, PassageRow};
 
 use super::search::{Found, Searched};
 use super::{Document, MOST_COUNTS, given};
 use crate::App;
 use crate::chat::{history, with_question, with_system};
-use crate::error::{Error, ErrorKind, Result};
-use crate::types::{AttachmentCost, AttachmentKind, ConversationOptions};
-use crate::worker::protocol::{
+use contract::{Error, ErrorKind, Result};
+use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
+use contract::protocol::{
     ChatOptions, Compression, CountRequest, Counted, LoadSpec, ModelRef, PromptMessage,
 };
 

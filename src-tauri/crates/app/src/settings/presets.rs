@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use session::PresetRow;
 
-use crate::error::{Error, Result};
-use crate::types::{AppEvent, ConversationOptions, Exported, FoldStrategy, Preset, PresetArgs};
+use contract::{Error, Result};
+use contract::types::{AppEvent, ConversationOptions, Exported, FoldStrategy, Preset, PresetArgs};
 use crate::{App, title};
 
 /// What a preset's file says of itself.

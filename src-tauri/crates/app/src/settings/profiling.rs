@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::App;
-use crate::error::{Error, Result};
-use crate::types::{Exported, ProfileInfo};
-use crate::worker::protocol::Profiled;
+use contract::{Error, Result};
+use contract::types::{Exported, ProfileInfo};
+use contract::protocol::Profiled;
 
 const FILE_NAME: &str = "inglenook-trace.json";
 

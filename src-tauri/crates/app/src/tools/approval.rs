@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::Offer;
 use super::outcome::Outcome;
 use super::rounds::{Round, run_of};
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::mcp::Stop;
-use crate::types::{ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState};
+use contract::types::{ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState};
 use crate::{App, convert};
 
 const DENIED: &str = "The user did not allow this call.";

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::kept::Kept;
 use crate::App;
-use crate::error::Result;
-use crate::types::ConversationOptions;
+use contract::Result;
+use contract::types::ConversationOptions;
 
 /// Longest name that models are told, in characters: the limit of OpenAI's interface, which models were trained by.
 const MAX_NAME_CHARS: usize = 64;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::guard::{self, Finding};
+use documents::prompt_injection::{self, Finding};
 
 /// What became of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

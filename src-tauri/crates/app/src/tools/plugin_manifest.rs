@@ -6,8 +6,8 @@ use std::path::{Component, Path};
 use serde::Deserialize;
 
 use crate::catalog::Offer;
-use crate::error::{Error, Result};
-use crate::types::{ConversationOptions, FoldStrategy, ToolServerSpec};
+use contract::{Error, Result};
+use contract::types::{ConversationOptions, FoldStrategy, ToolServerSpec};
 
 /// The name of the file in a plugin's folder.
 pub const FILE: &str = "plugin.toml";

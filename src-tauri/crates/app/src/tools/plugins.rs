@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::App;
 use crate::catalog::Offer;
-use crate::error::{Error, ErrorKind, Result};
-use crate::types::{PluginInfo, PluginSwitchArgs, PresetArgs};
+use contract::{Error, ErrorKind, Result};
+use contract::types::{PluginInfo, PluginSwitchArgs, PresetArgs};
 use manifest::{FILE, MOST_BYTES, Manifest};
 
 /// Where what is switched on is kept. No setting's key has a colon.
@@ -182,7 +182,7 @@ impl App {
         }
         let (app, ids) = (self.clone(), taken.servers.clone());
         // They are listed at once and say themselves how they are.
-        let starting = crate::spawn("plugin", move || {
+        let starting = platform::spawn("plugin", move || {
             for id in ids {
                 if let Err(error) = app.tool_server_test(&id) {
                     tracing::warn!(code = error.code(), "a plugin's server: {error}");

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::App;
-use crate::error::{Error, Result};
-use crate::guard;
-use crate::types::{ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolPromptText};
+use contract::{Error, Result};
+use documents::prompt_injection;
+use contract::types::{ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolPromptText};
 
 /// Longest name and longest description that are shown, in characters. What has a longer name is left out.
 const MAX_NAME_CHARS: usize = 200;

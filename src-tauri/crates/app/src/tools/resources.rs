@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::App;
-use crate::error::{Error, ErrorKind, Result};
-use crate::guard;
+use contract::{Error, ErrorKind, Result};
+use documents::prompt_injection;
 use crate::mcp::Client;
-use crate::types::{Attachment, ToolResource, ToolResourceTemplate, ToolResources};
+use contract::types::{Attachment, ToolResource, ToolResourceTemplate, ToolResources};
 
 /// Longest address and longest name, in characters. What is longer is left out of a list.
 const MAX_URI_CHARS: usize = 2000;

@@ -14,11 +14,11 @@ use session::NewTurn;
 
 use super::offer::{Offer, Offered};
 use super::outcome::Outcome;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::mcp::{Stop, was_stopped};
 use crate::summaries::Setup;
-use crate::types::{AppEvent, FoldStrategy, Once, ToolCall, ToolRun, ToolRunState};
-use crate::worker::protocol::{GenerateRequest, WorkerRequest};
+use contract::types::{AppEvent, FoldStrategy, Once, ToolCall, ToolRun, ToolRunState};
+use contract::protocol::{GenerateRequest, WorkerRequest};
 use crate::{Place, Shared, State, chat};
 
 /// Calls of one answer that are run; a model that wants more has lost its way.
@@ -219,7 +219,7 @@ impl Shared {
                 let took = shared.clock.monotonic().saturating_sub(began);
                 shared.settle(&of, &call.id, state, outcome, took);
             };
-            if let Err(error) = crate::spawn("tool", work) {
+            if let Err(error) = platform::spawn("tool", work) {
                 let outcome = Outcome::failure(error.message(), error.remedy());
                 self.settle(message, &id, ToolRunState::Failed, outcome, Duration::ZERO);
             }

@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use session::ToolServerRow;
 
 use super::kept::{Kept, Secrets, checked_name, pasted, sealed};
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 use crate::mcp::Place;
-use crate::types::{
+use contract::types::{
     AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
     ToolServersImported,
 };

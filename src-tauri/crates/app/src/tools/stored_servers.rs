@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::ToolServerRow;
 
-use crate::error::{Error, Result};
-use crate::keys::{Keys, Secret};
+use contract::{Error, Result};
+use secrets::{Keys, Secret};
 use crate::mcp::{Launch, Place};
-use crate::types::{ToolInfo, ToolServerSpec};
+use contract::types::{ToolInfo, ToolServerSpec};
 
 /// Longest name of a server, in characters.
 const MAX_NAME_CHARS: usize = 40;

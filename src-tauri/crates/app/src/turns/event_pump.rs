@@ -14,10 +14,10 @@ use session::{Ending, MessageRow, MessageState, Session, TokenLog};
 use crate::answer::Answer;
 use crate::compress::Asker;
 use crate::convert;
-use crate::error::{Error, ErrorKind};
+use contract::{Error, ErrorKind};
 use crate::tools::told;
-use crate::types::{AppEvent, Finish, ToolCall, TurnEventKind};
-use crate::worker::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
+use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
+use contract::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
 use crate::{Place, Shared, State, Turn};
 
 /// How long after a failed save of a whole answer the next try comes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use session::Piece;
 
-use crate::types::TurnEventKind;
+use contract::types::TurnEventKind;
 
 /// About 30 events a second: more would flood a window and show nothing more.
 pub const TELL_EVERY: Duration = Duration::from_millis(30);

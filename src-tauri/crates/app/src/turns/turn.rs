@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::feed::Feed;
-use crate::types::{TurnEvent, TurnEventKind};
+use platform::event_log::Feed;
+use contract::types::{TurnEvent, TurnEventKind};
 
 /// A turn's events, and the message they make, where it belongs to a conversation.
 pub(crate) struct Turn {

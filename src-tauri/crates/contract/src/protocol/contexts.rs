@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use engine::KvDType;
 use serde::{Deserialize, Serialize};
 
 use super::{ChatOptions, LoadSpec, ModelRef, PromptMessage};
-use crate::error::Error;
+use crate::Error;
 
 /// How the context is kept in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,17 +16,6 @@ pub enum Kv {
     F16,
     Q8_0,
     Q4_0,
-}
-
-impl Kv {
-    pub fn dtype(self) -> KvDType {
-        match self {
-            Self::F32 => KvDType::F32,
-            Self::F16 => KvDType::F16,
-            Self::Q8_0 => KvDType::Q8_0,
-            Self::Q4_0 => KvDType::Q4_0,
-        }
-    }
 }
 
 /// What becomes of contexts after their turn.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{LoadSpec, ModelRef};
-use crate::error::Error;
+use crate::Error;
 
 /// What a text is, for models that are told so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

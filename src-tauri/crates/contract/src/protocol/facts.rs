@@ -1,31 +1,8 @@
-//! What is said of a model file that is not loaded, and of what a turn of a loaded one took.
+//! What a turn of a loaded model took.
 
-use engine::sizes::Sizes;
-use engine::skills::Skills;
 use serde::{Deserialize, Serialize};
 
 use super::Kv;
-
-/// What a model file is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
-    /// As the file calls itself, or its file name.
-    pub name: String,
-    pub bytes: u64,
-    pub architecture: String,
-    pub parameters: u64,
-    /// The dtype that most weights have.
-    pub dtype: String,
-    pub context_length: u32,
-    /// Files that hold weights, and their bytes.
-    pub files: u32,
-    pub disk_bytes: u64,
-    /// Of the contents.
-    pub fingerprint: String,
-    /// What it takes in memory.
-    pub sizes: Sizes,
-    pub skills: Skills,
-}
 
 /// What a turn took, where it had the model to itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

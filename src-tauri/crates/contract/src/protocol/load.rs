@@ -1,11 +1,9 @@
 //! How a model is to be loaded.
 
-use engine::RopeScaling;
-use engine::kv::aging::Aging;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Kv, ModelRef};
-use crate::machine::{self, cards};
+use crate::{CpuRequest, GpuRequest, KvAging, RopeScaling};
 
 /// Weights in another format than their file's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,14 +20,14 @@ pub struct LoadSpec {
     pub backend: Backend,
     /// What is asked of graphics cards, where they compute.
     #[serde(default)]
-    pub cards: cards::Asked,
+    pub cards: GpuRequest,
     /// Threads, and where they run.
     #[serde(default)]
-    pub machine: machine::Asked,
+    pub machine: CpuRequest,
     pub kv: Kv,
     /// When old parts of a context go to fewer bits.
     #[serde(default)]
-    pub kv_aging: Aging,
+    pub kv_aging: KvAging,
     /// Tokens that layers with rotated positions see. None: as the model has it.
     pub kv_window: Option<usize>,
     /// None: as the model has it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::guard::Finding;
+use crate::Finding;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +13,30 @@ pub enum AttachmentKind {
     Code,
     Csv,
     Pdf,
+}
+
+impl AttachmentKind {
+    /// As it is kept in the database and in exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Markdown => "markdown",
+            Self::Code => "code",
+            Self::Csv => "csv",
+            Self::Pdf => "pdf",
+        }
+    }
+
+    /// A word that isn't known is that of some text.
+    pub fn of_name(name: &str) -> Self {
+        match name {
+            "markdown" => Self::Markdown,
+            "code" => Self::Code,
+            "csv" => Self::Csv,
+            "pdf" => Self::Pdf,
+            _ => Self::Text,
+        }
+    }
 }
 
 /// A file that was read, for a message that will be sent or was.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::ErrorInfo;
-use crate::catalog::Offer;
+use crate::CatalogOffer;
 
 // ---- the hub ----
 
@@ -88,7 +88,7 @@ pub struct HubModel {
     /// It can run here. False only for one that was asked for by its name.
     pub runs: bool,
     /// What the catalogue says of it.
-    pub offer: Option<Offer>,
+    pub offer: Option<CatalogOffer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -9,7 +9,7 @@ use lopdf::{Dictionary, Document, Object, ObjectId};
 use super::MOST_UNPACKED;
 use super::fonts::{Arena, Font, number};
 use super::lines::Lines;
-use crate::attachments::read::TEXT_MOST;
+use crate::extract::TEXT_MOST;
 
 /// Forms within forms.
 const MOST_LEVELS: usize = 8;

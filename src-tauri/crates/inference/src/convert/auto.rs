@@ -10,7 +10,7 @@ use io::Io;
 use weights::WeightFile;
 
 use super::{ConvertArgs, Progress, Wanted};
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// Share of the free memory that weights may take: the context, the program and others need the rest.
 const SHARE_OF_MEMORY: (u64, u64) = (3, 4);

@@ -10,9 +10,9 @@ use io::Io;
 use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
 
-use crate::conversion::{self, AUTO, Progress, auto};
-use crate::error::{ErrorKind, Result};
-use crate::worker::protocol::{Location, Quantize};
+use crate::convert::{self as conversion, AUTO, Progress, auto};
+use contract::{ErrorKind, Result};
+use contract::protocol::{Location, Quantize};
 
 /// Where the files are, under the data folder.
 pub const FOLDER: &str = "quantized";
@@ -43,7 +43,7 @@ pub fn open(
     threads: Option<usize>,
     progress: &mut Progress<'_>,
 ) -> Result<WeightFile> {
-    let file = crate::worker::open(location)?;
+    let file = crate::model_file::open(location)?;
     let dtype = quantize.dtype.to_ascii_lowercase();
     check(&dtype)?;
     let name = format!("{}-{dtype}-{}", file.fingerprint(), convert::VERSION);
@@ -101,19 +101,19 @@ fn find(io: &dyn Io, kept: &Path, record: &Path) -> Option<WeightFile> {
 fn keep(io: &dyn Io, source: String, kept: &Path, record: &Path) -> Result<WeightFile> {
     let file = WeightFile::open(kept)?;
     let text = serde_json::to_vec(&Record { source, fingerprint: file.fingerprint() });
-    io.write_atomic(record, &text.map_err(crate::Error::bug)?)?;
+    io.write_atomic(record, &text.map_err(contract::Error::bug)?)?;
     Ok(file)
 }
 
 /// Error: `because`, where memory has no room either.
-fn in_memory(conversion: &convert::Conversion, because: crate::Error) -> Result<WeightFile> {
+fn in_memory(conversion: &convert::Conversion, because: contract::Error) -> Result<WeightFile> {
     let n_bytes = conversion.n_bytes();
     let room = auto::memory_for_weights()?;
     let Some(n) = usize::try_from(n_bytes).ok().filter(|_| n_bytes <= room) else { return Err(because) };
     let mut bytes = Vec::with_capacity(n);
     conversion
         .write(&mut bytes)
-        .map_err(|error| crate::Error::input("convert.value", error.to_string(), ""))?;
+        .map_err(|error| contract::Error::input("convert.value", error.to_string(), ""))?;
     Ok(WeightFile::from_bytes("quantised weights", SharedBytes::from_vec(bytes))?)
 }
 
@@ -160,7 +160,7 @@ pub fn open_shared(
     progress: &mut Progress<'_>,
 ) -> Result<Arc<WeightFile>> {
     Ok(Arc::new(match quantize {
-        None => crate::worker::open(location)?,
+        None => crate::model_file::open(location)?,
         Some(quantize) => open(io, location, quantize, threads, progress)?,
     }))
 }

@@ -4,7 +4,7 @@
 use engine::sizes::Sizes;
 
 use super::{Asked, Here, gigabytes};
-use crate::types::FitCard;
+use contract::types::FitCard;
 
 /// A card that would compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum OnCard {
 pub fn share(sizes: &Sizes, total: u64, n_ctx: usize, here: &Here, asked: Asked) -> Option<FitCard> {
     let card = here.card.as_ref()?;
     let all = Some(sizes.layer_weights.len()).filter(|n| *n > 0);
-    let kv = asked.kv.dtype();
+    let kv = crate::engine_types::kv_dtype(asked.kv);
     let fits = card.memory_bytes.and_then(|bytes| sizes.layers_within(bytes, n_ctx, kv));
     let n_asked = match asked.on_card {
         OnCard::Nothing => return None,
@@ -88,7 +88,7 @@ mod tests {
 
     use super::super::{Known, Speeds, estimate};
     use super::*;
-    use crate::types::{FitVerdict, ModelFit};
+    use contract::types::{FitVerdict, ModelFit};
 
     const GB: u64 = 1_000_000_000;
 

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
-use crate::types::{FitFacts, FitVerdict, ModelFit};
+use contract::{Error, Result};
+use contract::types::{FitFacts, FitVerdict, ModelFit};
 
 const SOURCE: &str = include_str!("../../../../../models/sizes.toml");
 
@@ -72,23 +72,7 @@ pub fn best<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog;
     use crate::estimate::{Asked, Here, Known, Speeds, estimate, published};
-
-    #[test]
-    fn every_offer_has_its_sizes_and_nothing_else() {
-        let facts = facts().unwrap();
-        let offers = catalog::offers().unwrap();
-        for offer in offers {
-            assert!(facts.contains_key(&offer.id), "{} has no row in models/sizes.toml", offer.id);
-        }
-        assert_eq!(facts.len(), offers.len());
-        for (id, row) in facts {
-            let bits = row.bytes as f64 * 8.0 / row.parameters.unwrap() as f64;
-            assert!((4.0..9.0).contains(&bits), "{id}: {bits} bits a parameter");
-            assert!(row.active_parameters.is_none_or(|n| n < row.parameters.unwrap()), "{id}");
-        }
-    }
 
     #[test]
     fn a_machine_gets_the_most_that_it_runs_well() {

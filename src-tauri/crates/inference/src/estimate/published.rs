@@ -3,7 +3,7 @@
 
 use engine::sizes::{KeptLayers, Sizes};
 
-use crate::types::FitFacts;
+use contract::types::FitFacts;
 
 /// Bits of a parameter in the most common mix, where the format is not named.
 const USUAL_BITS: f64 = 4.85;

@@ -4,7 +4,7 @@ use engine::shape;
 use weights::WeightFile;
 
 use super::*;
-use crate::types::FitFacts;
+use contract::types::FitFacts;
 
 const GB: u64 = 1_000_000_000;
 
@@ -81,7 +81,7 @@ fn tokens_cost_more_than_their_weights() {
     here.speeds.beside.layer_s = 1e-5;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
     // computing on keys and values counts where it takes longer than reading them
-    let read = sizes.kv_read(1000, Kv::F16.dtype()) as f64 / 40e9;
+    let read = sizes.kv_read(1000, crate::engine_types::kv_dtype(Kv::F16)) as f64 / 40e9;
     here.speeds.beside.attended_s = 0.5 * read / sizes.attended(1000) as f64;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
     here.speeds.beside.attended_s *= 4.0;

@@ -4,14 +4,14 @@
 //! and kept. Looking at a card, which may end a program where its driver is broken, is noted before it is done. Without
 //! a card in the computer nothing is looked at, and nothing kept.
 
-mod find;
-mod parts;
-mod planned;
-mod race;
-mod record;
+mod detect;
+mod layer_split;
+mod fault_plan;
+mod benchmark;
+mod cache;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use engine::sizes::Sizes;
 use engine::{Devices, LoadOptions};
@@ -19,52 +19,17 @@ use io::{Clock, Io, RealIo};
 use kernels::backends::{Card, Check};
 use kernels::gpu::{AdapterInfo, pick};
 use kernels::{CardKey, Known, Notebook};
-use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
 use super::Recall;
-use crate::error::{Error, ErrorKind, Result};
-use crate::worker::protocol::{Backend, CardPrecision};
+use crate::engine_types;
+use contract::protocol::Backend;
+use contract::{CpuRequest, Error, ErrorKind, GpuRequest, GpuSpread, Result};
 
-pub use find::Finder;
-pub use parts::room;
-pub use planned::{FaultKind, PlannedFault};
-pub use race::{Measured, Rates};
-use record::Record;
-
-/// What the user asks of graphics cards.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    /// Layers on them. None: as many as fit.
-    pub layers: Option<usize>,
-    /// Bytes of each one's memory that a model may take. None: most of it.
-    pub memory: Option<u64>,
-    /// Of their products.
-    #[serde(default)]
-    pub precision: CardPrecision,
-    /// Which, by their number or a part of their name. Empty: the best.
-    pub devices: Vec<String>,
-    #[serde(default)]
-    pub spread: Spread,
-    /// Folder of what drivers compiled. None: it isn't kept.
-    pub cache: Option<PathBuf>,
-    /// of tests
-    #[serde(default)]
-    pub fault: Option<PlannedFault>,
-}
-
-/// What several graphics cards have of a model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Spread {
-    /// each the whole of it where it is known to fit, else layers of it
-    #[default]
-    Auto,
-    /// some layers each
-    Layers,
-    /// each the whole of it: sequences are spread over them
-    Copies,
-}
+pub use detect::Finder;
+pub use layer_split::room;
+pub use benchmark::{Measured, Rates};
+use cache::Record;
 
 /// Where looks are taken, and what is known of it kept.
 pub struct Cards<'a> {
@@ -72,7 +37,7 @@ pub struct Cards<'a> {
     pub clock: &'a dyn Clock,
     /// None: nothing is kept, and no card is chosen by itself.
     pub folder: Option<&'a Path>,
-    pub asked: &'a Asked,
+    pub asked: &'a GpuRequest,
     pub finder: Finder,
 }
 
@@ -103,7 +68,7 @@ const MOST_UNFINISHED: u32 = 2;
 
 impl<'a> Cards<'a> {
     /// For models that are loaded so.
-    pub fn of(machine: &'a super::Asked, asked: &'a Asked, clock: &'a dyn Clock) -> Self {
+    pub fn of(machine: &'a CpuRequest, asked: &'a GpuRequest, clock: &'a dyn Clock) -> Self {
         Self { io: &RealIo, clock, folder: machine.folder.as_deref(), asked, finder: Finder::SYSTEM }
     }
 }
@@ -112,7 +77,7 @@ impl Cards<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
     pub fn place(&self, backend: Backend, file: &WeightFile, options: &mut LoadOptions) -> Result<Placed> {
-        options.card_precision = self.asked.precision.of_products();
+        options.card_precision = engine_types::gpu_precision(self.asked.precision);
         let is_small = file.len_bytes() < LEAST_BYTES && !self.finder.software;
         let choice = match backend {
             Backend::Cpu | Backend::Scalar => Choice::default(),
@@ -120,7 +85,7 @@ impl Cards<'_> {
             Backend::Auto => self.choose(Recall::Remember, options),
             Backend::Gpu => self.named(),
         };
-        options.faults = self.asked.fault.map_or_else(|| options.faults.clone(), PlannedFault::plan);
+        options.faults = self.asked.fault.map_or_else(|| options.faults.clone(), fault_plan::plan);
         if choice.cards.is_empty() {
             // a card that is asked for and not there is told by whoever opens it
             options.devices = match backend {
@@ -147,15 +112,15 @@ impl Cards<'_> {
 
     /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
     /// not enough.
-    fn parts(&self, choice: &Choice, sizes: &Sizes, options: &LoadOptions) -> parts::Parts {
+    fn parts(&self, choice: &Choice, sizes: &Sizes, options: &LoadOptions) -> layer_split::Parts {
         let chosen: Vec<&Chosen> = choice.cards.iter().collect();
-        if let Some(copies) = parts::copies(&chosen, sizes, self.asked, options) {
+        if let Some(copies) = layer_split::copies(&chosen, sizes, self.asked, options) {
             return copies;
         }
-        let first = parts::share_out(&chosen[..1], sizes, self.asked, options);
+        let first = layer_split::share_out(&chosen[..1], sizes, self.asked, options);
         let is_enough = self.asked.devices.is_empty() && first.n_layers() >= sizes.layer_weights.len();
-        let mut parts = if is_enough { first } else { parts::share_out(&chosen, sizes, self.asked, options) };
-        parts.lacks_copies = self.asked.spread == Spread::Copies && chosen.len() > 1;
+        let mut parts = if is_enough { first } else { layer_split::share_out(&chosen, sizes, self.asked, options) };
+        parts.lacks_copies = self.asked.spread == GpuSpread::Copies && chosen.len() > 1;
         parts
     }
 
@@ -213,7 +178,7 @@ impl Cards<'_> {
         cpu: &LoadOptions,
         choice: &mut Choice,
     ) -> std::result::Result<String, String> {
-        let (name, key, processor) = (&card.info.name, card.info.key(), race::processor(cpu));
+        let (name, key, processor) = (&card.info.name, card.info.key(), benchmark::processor(cpu));
         let mut record = self.record();
         if record.race(&key, &processor).is_none() && record.why_not(&key).is_none() {
             if recall == Recall::Only {
@@ -249,12 +214,12 @@ impl Cards<'_> {
             check: self.check(),
             ..cpu.clone()
         };
-        let ran = race::run((self.finder.layers)(), cpu, &options, self.clock);
+        let ran = benchmark::run((self.finder.layers)(), cpu, &options, self.clock);
         let mut record = self.record();
         record.found(self.io, cache, &key, &known.of(&key));
         match ran {
             Ok((of_card, of_cpu)) => {
-                let race = race::Race { processor: processor.to_owned(), of_card, of_cpu };
+                let race = benchmark::Race { processor: processor.to_owned(), of_card, of_cpu };
                 record.set_race(&key, race, room(&card.info, None));
             }
             Err(error) if error.code().starts_with("kernels.gpu") => {

@@ -10,7 +10,7 @@ use engine::{Chunk, LoadOptions, Model, SequenceId, TokenId, Wanted};
 use io::Clock;
 use weights::{SharedBytes, WeightFile};
 
-use crate::error::Result;
+use contract::Result;
 use crate::estimate::Beside;
 
 /// Positions that a token attends to where attention is measured.

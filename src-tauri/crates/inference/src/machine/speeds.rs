@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
 
 use super::Machine;
-use super::beside;
-use crate::error::Result;
+use super::overhead;
+use contract::Result;
 use crate::estimate::Speeds as Known;
 
 /// In the data folder. A damaged one counts as none.
@@ -114,7 +114,7 @@ impl<'a> Speeds<'a> {
     pub fn learn(&self, formats: &[&'static str], options: &LoadOptions, clock: &dyn Clock) -> Result<()> {
         let mut speeds = self.known();
         if speeds.formats.is_empty() {
-            speeds.beside = beside::measure(options, clock)?;
+            speeds.beside = overhead::measure(options, clock)?;
         }
         for (format, mix) in MEASURABLE.iter().filter(|(name, _)| formats.contains(name)) {
             let speed = measure(format, layers(mix)?, &speeds, options, clock)?;
@@ -227,7 +227,9 @@ mod tests {
     use io::{RealClock, RealIo};
 
     use super::super::cores::tests::Folder;
-    use super::super::{Asked, Recall, prepare};
+    use contract::CpuRequest;
+
+    use super::super::{Recall, prepare};
     use super::*;
 
     #[test]
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn what_was_measured_is_kept_for_the_same_machine_only() {
         let folder = Folder::new();
-        let asked = Asked { threads: Some(1), ..Asked::default() };
+        let asked = CpuRequest { threads: Some(1), ..CpuRequest::default() };
         let mut machine = prepare(&RealIo, &RealClock::new(), &asked, Recall::Remember).unwrap();
         let speeds = Speeds::of(&RealIo, folder.path(), &machine);
         assert_eq!(speeds.unknown(["Q4_0", "q4_0", "F32", "IQ1_S"]), ["Q4_0"]);

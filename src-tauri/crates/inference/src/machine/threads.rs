@@ -1,6 +1,6 @@
 //! How many threads, and where they run: arithmetic on what the computer is.
 
-use super::Numa;
+use contract::NumaPolicy;
 use super::cores::{Core, Cores, Power};
 
 /// Threads up to which all of them are needed to keep memory busy.
@@ -25,24 +25,24 @@ pub fn default_count(cores: &Cores, most: usize, power: Power) -> (usize, String
 }
 
 /// Processors for the threads in order; empty where the system is to place them.
-pub fn placed(cores: &Cores, affinity: bool, numa: Numa) -> Vec<usize> {
+pub fn placed(cores: &Cores, affinity: bool, numa: NumaPolicy) -> Vec<usize> {
     let nodes = cores.nodes();
     let of_node = |node: usize| cores.all().iter().filter(move |core| core.node == node);
     let several = nodes.len() > 1;
     let cores: Vec<&Core> = match numa {
-        Numa::Node if several => {
+        NumaPolicy::Node if several => {
             let largest =
                 nodes.iter().copied().max_by_key(|node| (of_node(*node).count(), usize::MAX - node));
             of_node(largest.unwrap_or(0)).collect()
         }
-        Numa::Spread if several => {
+        NumaPolicy::Spread if several => {
             let mut in_turn: Vec<(usize, &Core)> =
                 nodes.iter().flat_map(|node| of_node(*node).enumerate()).collect();
             in_turn.sort_by_key(|(at, core)| (*at, core.node));
             in_turn.into_iter().map(|(_, core)| core).collect()
         }
-        Numa::Off | Numa::Node | Numa::Spread if affinity => cores.all().iter().collect(),
-        Numa::Off | Numa::Node | Numa::Spread => Vec::new(),
+        NumaPolicy::Off | NumaPolicy::Node | NumaPolicy::Spread if affinity => cores.all().iter().collect(),
+        NumaPolicy::Off | NumaPolicy::Node | NumaPolicy::Spread => Vec::new(),
     };
     cores.into_iter().map(|core| core.cpu).collect()
 }
@@ -94,12 +94,12 @@ mod tests {
         let (_root, two) = computer("0-5", &cpus);
         let (_root, one) = computer("0-1", &cpus);
         for (cores, affinity, numa, expected) in [
-            (&two, false, Numa::Off, vec![]),
-            (&two, true, Numa::Off, vec![0, 1, 2, 3, 4, 5]),
-            (&two, false, Numa::Node, vec![2, 3, 4, 5]),
-            (&two, false, Numa::Spread, vec![0, 2, 1, 3, 4, 5]),
-            (&one, false, Numa::Spread, vec![]),
-            (&one, true, Numa::Node, vec![0, 1]),
+            (&two, false, NumaPolicy::Off, vec![]),
+            (&two, true, NumaPolicy::Off, vec![0, 1, 2, 3, 4, 5]),
+            (&two, false, NumaPolicy::Node, vec![2, 3, 4, 5]),
+            (&two, false, NumaPolicy::Spread, vec![0, 2, 1, 3, 4, 5]),
+            (&one, false, NumaPolicy::Spread, vec![]),
+            (&one, true, NumaPolicy::Node, vec![0, 1]),
         ] {
             assert_eq!(placed(cores, affinity, numa), expected, "{affinity} {numa:?}");
         }

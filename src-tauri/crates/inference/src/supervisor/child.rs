@@ -11,8 +11,8 @@ use std::time::Duration;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::{Input, Program};
-use crate::error::{Error, ErrorKind};
-use crate::worker::protocol::WorkerRequest;
+use contract::{Error, ErrorKind};
+use contract::protocol::WorkerRequest;
 
 /// Lines of stderr that are kept for the log of its end.
 const LAST_LINES: usize = 20;

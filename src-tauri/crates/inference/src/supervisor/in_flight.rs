@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, ErrorKind};
-use crate::worker::protocol::{GenerateRequest, KvStats, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
+use contract::{Error, ErrorKind};
+use contract::protocol::{GenerateRequest, KvStats, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
 
 /// Processes that one request may bring down before it fails.
 const MAX_FALLS: u32 = 2;
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn questions_are_asked_again_and_cancels_hold() {
         let mut flights = Flights::default();
-        let location = crate::worker::protocol::Location::BuiltIn;
+        let location = contract::protocol::Location::BuiltIn;
         flights.asked(&WorkerRequest::Inspect { request: 3, location }, 0);
         flights.asked(&request("a"), 0);
         flights.asked(&WorkerRequest::Cancel { turn: "a".into() }, 0);

@@ -7,9 +7,11 @@ use engine::reply::{ReplyFormat, ReplySplitter, Show, Shown, ToolCall};
 use engine::tokenizer::Tokenizer;
 use engine::{Done, Finish, GenEvent, TokenId};
 
-use super::protocol::{Finished, Ids, Step};
-use crate::error::Error;
-use crate::limits::Bounds;
+use contract::protocol::{Finished, Ids, Step};
+use contract::Error;
+
+use crate::engine_types;
+use contract::limits::Bounds;
 
 /// One turn in a model's scheduler.
 pub struct Running {
@@ -216,7 +218,7 @@ impl Running {
         let prefill = times.first_token.map(|first| first.saturating_sub(times.submitted));
         let decode = times.first_token.zip(times.last_token).map(|(first, last)| last.saturating_sub(first));
         Finished {
-            finish: done.finish,
+            finish: engine_types::finish(done.finish),
             called: self.n_calls > 0,
             prompt_tokens: count(done.n_prompt),
             reused_tokens: count(done.n_reused),

@@ -4,7 +4,7 @@
 use engine::{Done, Finish, Forget, Forgetting, GenEvent, Request, TokenId};
 
 use super::model::LoadedModel;
-use crate::error::{Error, ErrorKind, Result};
+use contract::{Error, ErrorKind, Result};
 
 /// A turn whose prompt is being read.
 pub struct Reading {

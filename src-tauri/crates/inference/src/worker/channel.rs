@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::Interrupt;
 
-use super::protocol::WorkerRequest;
+use contract::protocol::WorkerRequest;
 
 /// Where requests are sent.
 #[derive(Clone)]

@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, VecDeque};
 use engine::kv::size::Rewind;
 use engine::kv::snapshot::{FOREIGN, GLIMPSE_LEN, Leads, Piece, STRETCH};
 use engine::{EngineError, Model, SequenceId, TokenId};
-pub use session::CheckpointFolder;
+pub use io::CheckpointDir;
 
-use super::protocol::{Checkpoints, StoredFile};
-use crate::error::Error;
+use contract::protocol::{Checkpoints, StoredFile};
+use contract::Error;
 
 /// Positions of one turn that are stored beside its end, at most: before its answer, and before what opens that.
 const MAX_BEFORE: usize = 3;
@@ -48,7 +48,7 @@ impl Due {
     }
 
     /// Writes the next one, unless it is there. False: there was none.
-    pub fn store_one(&mut self, model: &Model, sequence: SequenceId, folder: &CheckpointFolder) -> bool {
+    pub fn store_one(&mut self, model: &Model, sequence: SequenceId, folder: &CheckpointDir) -> bool {
         let Some(piece) = self.pieces.pop_front() else { return false };
         // one that the sequence has left is not missed
         let Some(piece) = model.renewed(sequence, &piece) else { return true };
@@ -89,7 +89,7 @@ pub struct Found {
 /// The files that lead furthest along a prompt, its last token left out. What is seen to be no good is removed.
 pub fn find(
     model: &Model,
-    folder: &CheckpointFolder,
+    folder: &CheckpointDir,
     prompt: &[TokenId],
     told: &mut Checkpoints,
 ) -> Option<Found> {
@@ -133,7 +133,7 @@ fn starting_with<'a>(names: &'a BTreeSet<String>, start: &str) -> impl Iterator<
 /// A sequence from what was found, or from what is found next where that is no good; `least` tokens or none.
 pub fn restore(
     model: &mut Model,
-    folder: &CheckpointFolder,
+    folder: &CheckpointDir,
     prompt: &[TokenId],
     found: Found,
     least: usize,
@@ -172,7 +172,7 @@ pub fn restore(
 }
 
 /// A disk that can't be read now may be later: the name goes in any case, and is written again.
-fn drop_file(folder: &CheckpointFolder, name: &str, error: EngineError, told: &mut Checkpoints) {
+fn drop_file(folder: &CheckpointDir, name: &str, error: EngineError, told: &mut Checkpoints) {
     _ = folder.remove(name);
     told.gone.push(name.into());
     told.error = Some(Error::from(error));
@@ -180,7 +180,7 @@ fn drop_file(folder: &CheckpointFolder, name: &str, error: EngineError, told: &m
 
 fn restore_one(
     model: &mut Model,
-    folder: &CheckpointFolder,
+    folder: &CheckpointDir,
     tokens: &[TokenId],
     head: Option<&str>,
     begins: &mut dyn FnMut(&str),

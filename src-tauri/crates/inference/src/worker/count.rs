@@ -7,13 +7,13 @@ use engine::arch;
 use engine::template::ChatTemplate;
 use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
 
-use super::inspect;
-use super::prompt::{Vocabulary, no_vocabulary};
-use session::compress::Room;
+use crate::model_file;
+use prompt::render::{Vocabulary, no_vocabulary};
+use compaction::Room;
 
-use super::fit::{Fit, Fitting, Why};
-use super::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
-use crate::error::Result;
+use prompt::context_fit::{Fit, Fitting, Why};
+use contract::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
+use contract::Result;
 
 /// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
 const MAX_DRAFTS: usize = 4;
@@ -33,7 +33,7 @@ pub struct Counter {
 
 impl Counter {
     pub fn open(reference: ModelRef) -> Result<Self> {
-        let file = inspect::open(&reference.location)?;
+        let file = model_file::open(&reference.location)?;
         let spec = arch::spec(&file, arch::find(&file)?)?;
         let tokenizer = Tokenizer::from_weights(&file).map_err(|_| no_vocabulary(&reference.id))?;
         Ok(Self {

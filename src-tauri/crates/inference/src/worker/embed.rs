@@ -8,13 +8,13 @@ use std::time::Duration;
 use engine::{CardHealth, LoadOptions, Model};
 use io::{Clock, RealIo};
 
-use super::model::{card, devices};
-use super::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef};
-use super::{Worker, WorkerEvent, bring, guarded};
-use crate::error::{Error, Result};
-use crate::machine::cards::{self, Spread};
+use super::model::{gpu_notices, devices};
+use contract::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef, WorkerEvent};
+use super::{Worker, guarded, loading};
+use contract::{Error, GpuRequest, GpuSpread, Result};
+use crate::machine::gpus;
 use crate::machine::{self, Recall};
-use crate::resident;
+use crate::memory_budget;
 
 /// How long a model stays that is asked nothing.
 const STAYS: Duration = Duration::from_secs(300);
@@ -38,7 +38,7 @@ impl Embedding {
         let (tell, heard) = mpsc::channel();
         let thread = std::thread::Builder::new().name("inglenook-embed".into());
         let begun = thread.spawn(move || work(&asked, &tell, (&*clock, &card_health)));
-        begun.map_err(|error| bring::no_thread(&error))?;
+        begun.map_err(|error| loading::no_thread(&error))?;
         Ok(Self { jobs, heard, model: String::new(), open: Vec::new() })
     }
 }
@@ -91,7 +91,7 @@ impl Worker<'_> {
     /// A model was taken off the library.
     pub fn unwant_embedding(&mut self, id: &str) {
         if let Some(embedding) = self.embedding.take_if(|embedding| embedding.model == id) {
-            self.not_embedded(embedding.open, &bring::removed());
+            self.not_embedded(embedding.open, &loading::removed());
         }
     }
 
@@ -158,16 +158,16 @@ impl Embedder {
         load: LoadSpec,
         (clock, card_health): (&dyn Clock, &CardHealth),
     ) -> Result<Self> {
-        let file = super::open(&reference.location)?;
+        let file = crate::model_file::open(&reference.location)?;
         let mut options = LoadOptions {
             devices: devices(&load),
-            resident: resident::budget(load.resident, file.len_bytes()),
+            resident: memory_budget::budget(load.resident, file.len_bytes()),
             small_pages: true,
             // what chats may hold says nothing of texts
             ctx: Some(MOST_TOKENS),
             max_sequences: 1,
             kept_bytes: 0,
-            memory: load.memory.or_else(resident::free_bytes),
+            memory: load.memory.or_else(platform::memory::free_bytes),
             card_health: card_health.clone(),
             ..LoadOptions::default()
         };
@@ -178,14 +178,14 @@ impl Embedder {
             Backend::Scalar => {}
         }
         // one text after the other: a second card with the whole model would have nothing to do
-        let asked = cards::Asked { spread: Spread::Layers, ..load.cards.clone() };
-        let cards = cards::Cards::of(&load.machine, &asked, clock);
+        let asked = GpuRequest { spread: GpuSpread::Layers, ..load.cards.clone() };
+        let cards = gpus::Cards::of(&load.machine, &asked, clock);
         let placed = cards.place(load.backend, &file, &mut options)?;
         let loaded = Model::load(Arc::new(file), &options, &mut |_| {});
         cards.keep(&placed, loaded.is_ok());
         let mut model = loaded?;
         model.can_embed()?;
-        let notices = placed.notice.into_iter().chain(card::loaded(&mut model)).collect();
+        let notices = placed.notice.into_iter().chain(gpu_notices::loaded(&mut model)).collect();
         Ok(Self { reference, load, model, notices })
     }
 
@@ -203,7 +203,7 @@ impl Embedder {
         }
         embedded.notices = std::mem::take(&mut self.notices);
         let troubles = std::iter::from_fn(|| self.model.take_trouble());
-        embedded.notices.extend(troubles.map(|trouble| card::told(&trouble)));
+        embedded.notices.extend(troubles.map(|trouble| gpu_notices::told(&trouble)));
         Ok(embedded)
     }
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use engine::kv::snapshot::Piece;
 use engine::{Done, Model, Scheduler, SequenceId, TokenId};
 use io::RealIo;
-use session::CheckpointFolder;
+use io::CheckpointDir;
 
-use super::protocol::{Checkpoints, Hits, Keeping, ModelKv, PoolKv};
-use super::stored::{self, Due};
-use crate::error::Result;
+use contract::protocol::{Checkpoints, Hits, Keeping, ModelKv, PoolKv};
+use super::checkpoint_store::{self, Due};
+use contract::Result;
 
 /// A token takes so many times longer to compute than to read from a file.
 const TIMES_QUICKER: usize = 128;
@@ -88,8 +88,8 @@ impl Contexts {
         }
     }
 
-    fn folder(&self) -> Option<CheckpointFolder> {
-        self.keeping.folder.as_deref().map(|folder| CheckpointFolder::new(folder, Arc::new(RealIo)))
+    fn folder(&self) -> Option<CheckpointDir> {
+        self.keeping.folder.as_deref().map(|folder| CheckpointDir::new(folder, Arc::new(RealIo)))
     }
 
     pub fn take_told(&mut self) -> Vec<Checkpoints> {
@@ -183,14 +183,14 @@ impl Contexts {
         let folder = self.folder()?;
         let mut told =
             Checkpoints { conversation: conversation.unwrap_or_default().into(), ..Checkpoints::default() };
-        let found = stored::find(model, &folder, prompt, &mut told);
+        let found = checkpoint_store::find(model, &folder, prompt, &mut told);
         let mut sequence = None;
         if let Some(found) = found.filter(|found| found.n_tokens >= least) {
             self.drop_own(model, conversation, SequenceId(0));
             let has_room = self.make_room(model, None);
             self.free_pages(model, model.pages_for(found.n_tokens));
             if has_room {
-                sequence = stored::restore(model, &folder, prompt, found, least, &mut told);
+                sequence = checkpoint_store::restore(model, &folder, prompt, found, least, &mut told);
             }
         }
         if !told.read.is_empty() || !told.gone.is_empty() {

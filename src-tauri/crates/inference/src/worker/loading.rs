@@ -8,12 +8,12 @@ use std::time::Duration;
 use engine::sizes::Sizes;
 
 use super::model::LoadedModel;
-use super::protocol::{GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
-use super::{Waiting, Worker, guarded, never_started};
-use crate::error::{Error, Result};
-use crate::settings::DEFAULT_CONTEXT;
-use crate::starter;
-use crate::types::ErrorAction;
+use contract::protocol::{Finished, GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
+use super::{Waiting, Worker, guarded};
+use contract::{Error, Result};
+use contract::settings::DEFAULT_CONTEXT;
+use crate::{engine_types, starter};
+use contract::types::ErrorAction;
 
 /// Models in memory at once, however small they are.
 const MAX_LOADED: usize = 8;
@@ -231,7 +231,7 @@ impl Worker<'_> {
     pub fn cancel_loading(&mut self, turn: &str) {
         let Some(bringing) = &mut self.bringing else { return };
         if bringing.request().turn == turn && !std::mem::replace(&mut bringing.cancelled, true) {
-            self.tell(turn, Step::Done(Box::new(never_started())));
+            self.tell(turn, Step::Done(Box::new(Finished::never_started())));
         }
     }
 
@@ -263,10 +263,10 @@ impl Worker<'_> {
 
 /// Bytes that a model takes with one context. What can't be opened takes none: loading says why.
 fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
-    let sizes = guarded(|| Ok(Sizes::of(&super::open(&model.location)?)?));
+    let sizes = guarded(|| Ok(Sizes::of(&crate::model_file::open(&model.location)?)?));
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
     let needs =
-        sizes.map_or(0, |sizes| sizes.needs(context.min(sizes.context_length), load.kv.dtype()).total());
+        sizes.map_or(0, |sizes| sizes.needs(context.min(sizes.context_length), engine_types::kv_dtype(load.kv)).total());
     load.memory.map_or(needs, |most| needs.min(most))
 }
 
@@ -276,7 +276,7 @@ pub fn removed() -> Error {
 
 pub fn no_thread(error: &std::io::Error) -> Error {
     Error::new(
-        crate::ErrorKind::Limit,
+        contract::ErrorKind::Limit,
         "worker.thread",
         format!("The system gave no thread to load the model on: {error}."),
         "Close other programs and try again.",

@@ -1,7 +1,7 @@
 //! A model in memory with the turns it is answering and the contexts that it keeps.
 
-pub mod card;
-pub mod look;
+pub mod gpu_notices;
+pub mod logprobs;
 mod profiling;
 
 use std::collections::VecDeque;
@@ -14,24 +14,25 @@ use engine::tokenizer::Tokenizer;
 use engine::{CardHealth, Devices, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
-use session::compress::Room;
+use compaction::Room;
 
-use super::contexts::Contexts;
-use super::continued;
-use super::fit::{Fit, Fitting, Why};
-use super::forgetting::Reading;
+use super::kv_contexts::Contexts;
+use super::resume;
+use prompt::context_fit::{Fit, Fitting, Why};
+use super::attention_eviction::Reading;
 use super::guarded;
-use super::prompt::{Vocabulary, no_vocabulary};
-use super::protocol::{
+use prompt::render::{Vocabulary, no_vocabulary};
+use contract::protocol::{
     Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, Location, ModelKv, ModelRef,
     PrefetchRequest, Profiled, Prompt, Step,
 };
-use super::running::{Context, Running, Times};
-use crate::civil;
-use crate::error::{Error, ErrorKind, Result};
-use crate::machine::cards::{Cards, Placed};
+use super::active_turn::{Context, Running, Times};
+use platform::calendar;
+use contract::{Error, ErrorKind, Result};
+use crate::machine::gpus::{Cards, Placed};
 use crate::machine::{self, Recall};
-use crate::{quantized, resident};
+use crate::convert::on_load;
+use crate::{engine_types, memory_budget};
 use profiling::Profiling;
 
 /// Contexts beside those of turns that are being answered; more are brought back from files.
@@ -77,18 +78,18 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
 fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     LoadOptions {
         devices: devices(load),
-        resident: resident::budget(load.resident, file_bytes),
+        resident: memory_budget::budget(load.resident, file_bytes),
         // large ones would take more than is asked for
         small_pages: load.small_pages || load.memory.is_some(),
-        settle: !load.small_pages && load.memory.is_none() && resident::may_settle(file_bytes),
-        kv: load.kv.dtype(),
-        kv_aging: load.kv_aging,
+        settle: !load.small_pages && load.memory.is_none() && memory_budget::may_settle(file_bytes),
+        kv: engine_types::kv_dtype(load.kv),
+        kv_aging: engine_types::kv_aging(load.kv_aging),
         kv_window: load.kv_window,
-        rope_scaling: load.rope_scaling,
+        rope_scaling: load.rope_scaling.map(engine_types::rope_scaling),
         ctx: load.context,
         max_sequences: MAX_ACTIVE + MAX_IDLE,
-        kv_bytes: Some(resident::for_contexts(load.context_bytes, file_bytes)),
-        memory: load.memory.or_else(resident::free_bytes),
+        kv_bytes: Some(memory_budget::for_contexts(load.context_bytes, file_bytes)),
+        memory: load.memory.or_else(platform::memory::free_bytes),
         ..LoadOptions::default()
     }
 }
@@ -101,7 +102,7 @@ impl LoadedModel {
         interrupt: Interrupt,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self> {
-        let used_before = resident::used_bytes();
+        let used_before = platform::memory::used_bytes();
         // making and loading share the progress half and half, where there is something to make
         let from = if load.quantize.is_some() { 0.5 } else { 0.0 };
         let mut making = |done: u64, total: u64| {
@@ -109,7 +110,7 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
-        let file = quantized::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
+        let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let mut options = LoadOptions { card_health, ..options(&load, file.len_bytes()) };
         let machine = match load.backend {
@@ -135,7 +136,7 @@ impl LoadedModel {
         model.interrupt_by(interrupt);
         let mut scheduler = Scheduler::new();
         if let Some(draft) = &load.draft {
-            let file = super::open(&draft.location)?;
+            let file = crate::model_file::open(&draft.location)?;
             // a card's memory is the larger one's
             let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
             let options = LoadOptions { devices, ..options };
@@ -143,7 +144,7 @@ impl LoadedModel {
             scheduler.draft_with(draft_model, &model)?;
         }
         let notices =
-            machine.into_iter().chain(placed.notice.clone()).chain(card::loaded(&mut model)).collect();
+            machine.into_iter().chain(placed.notice.clone()).chain(gpu_notices::loaded(&mut model)).collect();
         let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,
@@ -185,11 +186,11 @@ impl LoadedModel {
         clock: &dyn Clock,
     ) -> Result<Vec<Step>> {
         let asked_ms = request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms);
-        let now = civil::date_time(asked_ms);
+        let now = calendar::date_time(asked_ms);
         let vocabulary = self.vocabulary(&now)?;
         let tokenizer = vocabulary.tokenizer;
         let had = request.had.as_ref();
-        let had = had.map(|had| continued::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
+        let had = had.map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
         let had = had.unwrap_or_default();
         let (folded, forget) = match self.fit(&vocabulary, &request, had.len())? {
             None => (None, None),
@@ -217,14 +218,14 @@ impl LoadedModel {
             id: number,
             prompt: Vec::new(),
             sequence: None,
-            sampling: request.sampling,
+            sampling: engine_types::sampling(&request.sampling),
             max_tokens: request.max_tokens,
             stop: request.stop,
             ignore_eos: request.ignore_eos,
             marks: prepared.format.marks().to_vec(),
             budget: prepared.budget,
             // Guesses come from the text, and what stands in for forgotten tokens is none.
-            speculation: request.speculation.filter(|_| forget.is_none()),
+            speculation: request.speculation.filter(|_| forget.is_none()).map(engine_types::speculation),
             script: Vec::new(),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         };
@@ -330,7 +331,7 @@ impl LoadedModel {
     pub fn prefetch(&mut self, request: &PrefetchRequest, clock: &dyn Clock) -> Result<()> {
         let prompt = Prompt::Chat(request.messages.clone());
         let prepared =
-            self.vocabulary(&civil::date_time(clock.now_utc_ms()))?.prepare(&prompt, &request.chat)?;
+            self.vocabulary(&calendar::date_time(clock.now_utc_ms()))?.prepare(&prompt, &request.chat)?;
         self.contexts.at(clock.monotonic());
         self.contexts.keep_as(&request.keeping);
         self.contexts.take(&mut self.model, Some(&request.conversation), &prepared.ids, None);
@@ -414,7 +415,7 @@ impl LoadedModel {
         self.used = clock.monotonic();
         self.scheduler.took(self.used.saturating_sub(start).as_secs_f32());
         while let Some(trouble) = self.model.take_trouble().or_else(|| self.scheduler.take_trouble()) {
-            let error = card::told(&trouble);
+            let error = gpu_notices::told(&trouble);
             let turns = self.running.iter().map(|running| &running.turn);
             turns.for_each(|turn| emit(turn, Step::Notice { error: error.clone() }));
         }

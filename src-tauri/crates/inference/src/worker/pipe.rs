@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use io::Clock;
 
-use super::protocol::WorkerEvent;
+use contract::protocol::WorkerEvent;
 use super::{End, Requests};
 
 /// Longest line that is read: a long conversation with its token logs fits many times over.

@@ -3,9 +3,9 @@
 use engine::TokenId;
 use engine::tokenizer::Tokenizer;
 
-use super::protocol::{Ids, Step};
-use super::running::{Context, Running};
-use crate::error::{Error, ErrorKind, Result};
+use contract::protocol::{Ids, Step};
+use super::active_turn::{Context, Running};
+use contract::{Error, ErrorKind, Result};
 
 /// The tokens to go on from: those that were kept, without an end and without half a character.
 pub fn tokens(had: &Ids, fingerprint: &str, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {

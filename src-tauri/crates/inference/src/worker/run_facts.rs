@@ -1,10 +1,9 @@
 //! What a turn took, told once it has ended, where it had the model and the machine to itself.
 
-use engine::kv::aging::Aging;
 
 use super::model::LoadedModel;
-use super::protocol::{Finished, Ran, Step};
-use crate::resident;
+use contract::protocol::{Finished, Ran, Step};
+use platform::memory;
 
 /// The last turn that ended among `steps`. `is_alone`: no other model is in memory.
 pub fn of(model: &LoadedModel, steps: &[(String, Step)], is_alone: bool) -> Option<Ran> {
@@ -24,10 +23,10 @@ pub fn of(model: &LoadedModel, steps: &[(String, Step)], is_alone: bool) -> Opti
     })?;
     let Finished { accepted_tokens, generated_tokens, prompt_tokens, decode_tok_s, .. } = **finished;
     // tokens that were guessed come several at once: they say nothing about one; contexts that age take less than theirs
-    if model.is_busy() || accepted_tokens > 0 || model.load.kv_aging != Aging::Off {
+    if model.is_busy() || accepted_tokens > 0 || model.load.kv_aging != contract::KvAging::Off {
         return None;
     }
-    let grown = || Some(resident::used_bytes()?.saturating_sub(model.used_before?));
+    let grown = || Some(memory::used_bytes()?.saturating_sub(model.used_before?));
     Some(Ran {
         model: model.reference.id.clone(),
         kv: model.load.kv,

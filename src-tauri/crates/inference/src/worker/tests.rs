@@ -2,10 +2,10 @@
 
 use io::RealClock;
 
-use super::protocol::{LoadSpec, Location, Prompt, PromptMessage};
-use super::running::PANICS;
+use contract::protocol::{LoadSpec, Location, Prompt, PromptMessage};
+use super::active_turn::PANICS;
 use super::*;
-use crate::machine::Asked;
+use contract::CpuRequest;
 
 #[test]
 fn a_panic_is_an_error_with_its_words() {
@@ -15,7 +15,7 @@ fn a_panic_is_an_error_with_its_words() {
 }
 
 fn generate(turn: &str) -> WorkerRequest {
-    let asked = Asked { threads: Some(1), ..Asked::default() };
+    let asked = CpuRequest { threads: Some(1), ..CpuRequest::default() };
     let user = PromptMessage { role: "user".into(), content: "Hello".into(), ..PromptMessage::default() };
     WorkerRequest::Generate(Box::new(GenerateRequest {
         turn: turn.into(),

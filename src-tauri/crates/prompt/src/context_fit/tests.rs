@@ -4,8 +4,8 @@ use engine::arch;
 use engine::template::ChatTemplate;
 use engine::tokenizer::Tokenizer;
 
-use super::super::protocol::{Location, SummaryText};
 use super::*;
+use contract::protocol::{Location, SummaryText};
 
 /// The starter model's words.
 struct Starter {

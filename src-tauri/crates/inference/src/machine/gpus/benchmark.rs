@@ -9,7 +9,7 @@ use io::Clock;
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
-use crate::error::{Error, Result};
+use contract::{Error, Result};
 
 /// Tokens of a question with what stands before it, and of its answer.
 const QUESTION: f64 = 512.0;

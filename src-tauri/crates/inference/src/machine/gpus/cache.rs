@@ -10,7 +10,7 @@ use io::{Io, IoError};
 use kernels::{CardKey, Known, Notebook};
 use serde::{Deserialize, Serialize};
 
-use super::race::Race;
+use super::benchmark::Race;
 
 /// In the data folder.
 pub const FILE: &str = "cards.json";

@@ -6,7 +6,7 @@ use io::Io;
 use kernels::gpu::{AdapterInfo, adapters};
 use weights::WeightFile;
 
-use crate::error::Result;
+use contract::Result;
 use crate::machine::speeds;
 
 /// Where cards come from.

@@ -9,10 +9,12 @@ use engine::{BackendKind, Devices, LoadOptions};
 use kernels::backends::Card;
 use kernels::gpu::{AdapterInfo, AdapterKind};
 
-use super::{Asked, Choice, Chosen, Spread};
-use crate::error::{Error, ErrorKind};
-use crate::resident;
-use crate::settings::DEFAULT_CONTEXT;
+use contract::{GpuRequest, GpuSpread};
+
+use super::{Choice, Chosen};
+use contract::{Error, ErrorKind};
+use platform::memory;
+use contract::settings::DEFAULT_CONTEXT;
 
 /// Of a card's own memory: the rest is for the desktop, and for what drivers need.
 const OF_OWN: (u64, u64) = (17, 20);
@@ -21,7 +23,7 @@ const OF_SHARED: (u64, u64) = (7, 10);
 
 /// Bytes of a card that a model may take. None: nobody knows.
 pub fn room(info: &AdapterInfo, limit: Option<u64>) -> Option<u64> {
-    room_of(info, limit, resident::free_bytes())
+    room_of(info, limit, memory::free_bytes())
 }
 
 fn room_of(info: &AdapterInfo, limit: Option<u64>, free: Option<u64>) -> Option<u64> {
@@ -53,7 +55,7 @@ pub struct Parts {
 }
 
 /// For the cards that are chosen. `options` says how long a context is, and in what precision.
-pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOptions) -> Parts {
+pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &GpuRequest, options: &LoadOptions) -> Parts {
     let rooms: Vec<Option<u64>> = chosen.iter().map(|card| room(&card.info, asked.memory)).collect();
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(sizes.context_length.max(1));
     let most = asked.layers.unwrap_or(usize::MAX).min(sizes.layer_weights.len());
@@ -65,20 +67,20 @@ pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &Loa
     };
     let (contexts, kept) = fit.left(&ranges);
     let cards = chosen.iter().zip(&ranges).map(|(card, range)| (card.at, range.len())).collect();
-    let lacks_copies = asked.spread == Spread::Copies && chosen.len() > 1;
+    let lacks_copies = asked.spread == GpuSpread::Copies && chosen.len() > 1;
     let (all, asked, are_copies) = (sizes.layer_weights.len(), asked.layers, false);
     Parts { cards, all, asked, are_copies, lacks_copies, contexts, kept }
 }
 
 /// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
 /// wants that. Where that is nobody's wish, what a card has room for has to be known.
-pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOptions) -> Option<Parts> {
+pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &GpuRequest, options: &LoadOptions) -> Option<Parts> {
     let all = sizes.layer_weights.len();
     let has_known_room = |card: &Chosen| room(&card.info, asked.memory).is_some();
     let may = |card: &&&Chosen| match asked.spread {
-        Spread::Auto => has_known_room(card),
-        Spread::Layers => false,
-        Spread::Copies => true,
+        GpuSpread::Auto => has_known_room(card),
+        GpuSpread::Layers => false,
+        GpuSpread::Copies => true,
     };
     let alone = |card: &&Chosen| share_out(&[*card], sizes, asked, options);
     let parts: Vec<Parts> =
@@ -249,7 +251,7 @@ mod tests {
             .collect();
         let cards: Vec<&Chosen> = cards.iter().collect();
         let mut options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
-        let parts = share_out(&cards, &sizes(), &Asked { layers, ..Asked::default() }, &options);
+        let parts = share_out(&cards, &sizes(), &GpuRequest { layers, ..GpuRequest::default() }, &options);
         parts.apply(&mut options);
         let counts: Vec<usize> = parts.cards.iter().map(|(_, n)| *n).collect();
         let mut start = 0;
@@ -297,7 +299,7 @@ mod tests {
         let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(24 * GB)) };
         let contexts = |kv_aging| {
             let options = LoadOptions { ctx: Some(8192), kv_aging, ..LoadOptions::default() };
-            let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
+            let parts = share_out(&[&card], &sizes(), &GpuRequest::default(), &options);
             (parts.contexts.unwrap(), sizes().needs(8192, options.kv).context)
         };
         let (exact, one) = contexts(Aging::Off);
@@ -310,13 +312,13 @@ mod tests {
 
     #[test]
     fn each_card_that_has_room_gets_a_copy() {
-        let copies = |memory: &[Option<u64>], spread: Spread, layers: Option<usize>| {
+        let copies = |memory: &[Option<u64>], spread: GpuSpread, layers: Option<usize>| {
             let info = |n: &Option<u64>| info(AdapterKind::Discrete, n.map(|n| n * GB));
             let cards = memory.iter().enumerate().map(|(at, n)| Chosen { at, info: info(n) });
             let cards: Vec<Chosen> = cards.collect();
             let cards: Vec<&Chosen> = cards.iter().collect();
             let options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
-            let asked = Asked { layers, spread, ..Asked::default() };
+            let asked = GpuRequest { layers, spread, ..GpuRequest::default() };
             super::copies(&cards, &sizes(), &asked, &options).map(|parts| {
                 let mut options = options.clone();
                 parts.apply(&mut options);
@@ -329,20 +331,20 @@ mod tests {
                 (cards, options.kv_bytes)
             })
         };
-        let (both, contexts) = copies(&[Some(24), Some(12)], Spread::Auto, None).unwrap();
+        let (both, contexts) = copies(&[Some(24), Some(12)], GpuSpread::Auto, None).unwrap();
         assert_eq!(both, [0, 1]);
-        let (_, of_one) = copies(&[Some(12), Some(12)], Spread::Auto, None).unwrap();
+        let (_, of_one) = copies(&[Some(12), Some(12)], GpuSpread::Auto, None).unwrap();
         assert_eq!(contexts, of_one, "no card has more contexts than the smallest has room for");
-        let (all, _) = copies(&[Some(24), Some(4), Some(24)], Spread::Auto, None).unwrap();
+        let (all, _) = copies(&[Some(24), Some(4), Some(24)], GpuSpread::Auto, None).unwrap();
         assert_eq!(all, [0, 2], "the one in the middle has no room");
-        let (unknown, _) = copies(&[None, Some(24)], Spread::Copies, None).unwrap();
+        let (unknown, _) = copies(&[None, Some(24)], GpuSpread::Copies, None).unwrap();
         assert_eq!(unknown, [0, 1], "whoever asks, gets");
         for (memory, spread, layers) in [
-            (&[Some(24), Some(24)][..], Spread::Layers, None),
-            (&[Some(24), Some(24)], Spread::Auto, Some(20)),
-            (&[Some(24), None], Spread::Auto, None),
-            (&[Some(24), Some(4)], Spread::Copies, None),
-            (&[Some(24)], Spread::Copies, None),
+            (&[Some(24), Some(24)][..], GpuSpread::Layers, None),
+            (&[Some(24), Some(24)], GpuSpread::Auto, Some(20)),
+            (&[Some(24), None], GpuSpread::Auto, None),
+            (&[Some(24), Some(4)], GpuSpread::Copies, None),
+            (&[Some(24)], GpuSpread::Copies, None),
         ] {
             assert_eq!(copies(memory, spread, layers), None, "{memory:?} {spread:?} {layers:?}");
         }
@@ -352,12 +354,12 @@ mod tests {
     fn what_is_not_known_counts_as_enough() {
         let card = Chosen { at: 3, info: info(AdapterKind::Discrete, None) };
         let mut options = LoadOptions::default();
-        let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
+        let parts = share_out(&[&card], &sizes(), &GpuRequest::default(), &options);
         parts.apply(&mut options);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
         assert_eq!((options.cards, options.kv_bytes), (vec![Card::Nth(3)], None));
         let mut options = LoadOptions::default();
-        share_out(&[&card], &Sizes::default(), &Asked::default(), &options).apply(&mut options);
+        share_out(&[&card], &Sizes::default(), &GpuRequest::default(), &options).apply(&mut options);
         assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' sizes are not known");
     }
 
@@ -365,12 +367,12 @@ mod tests {
     fn a_card_too_small_for_a_layer_is_told() {
         let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(GB / 10)) };
         let choice = Choice { cards: vec![card.clone()], ..Choice::default() };
-        let parts = share_out(&[&card], &sizes(), &Asked::default(), &LoadOptions::default());
+        let parts = share_out(&[&card], &sizes(), &GpuRequest::default(), &LoadOptions::default());
         let notice = parts.notice(&choice).unwrap();
         assert!(notice.message().contains("Card X") && notice.code() == "kernels.gpu_memory", "{notice}");
         let large = Chosen { at: 1, info: info(AdapterKind::Discrete, Some(24 * GB)) };
-        for (spread, is_told) in [(Spread::Auto, false), (Spread::Copies, true)] {
-            let asked = Asked { spread, ..Asked::default() };
+        for (spread, is_told) in [(GpuSpread::Auto, false), (GpuSpread::Copies, true)] {
+            let asked = GpuRequest { spread, ..GpuRequest::default() };
             let parts = share_out(&[&large, &card], &sizes(), &asked, &LoadOptions::default());
             assert_eq!(parts.notice(&choice).is_some(), is_told, "{spread:?}");
         }

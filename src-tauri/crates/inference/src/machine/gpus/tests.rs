@@ -14,13 +14,13 @@ use super::*;
 const SOFTWARE: Finder =
     Finder { look: |_| adapters(), all: adapters, layers: || speeds::few_layers("q4_k_s"), software: true };
 
-fn cards<'a>(folder: &'a Path, asked: &'a Asked, finder: Finder) -> Cards<'a> {
+fn cards<'a>(folder: &'a Path, asked: &'a GpuRequest, finder: Finder) -> Cards<'a> {
     static CLOCK: std::sync::OnceLock<RealClock> = std::sync::OnceLock::new();
     Cards { io: &RealIo, clock: CLOCK.get_or_init(RealClock::new), folder: Some(folder), asked, finder }
 }
 
-fn asked(folder: &Path) -> Asked {
-    Asked { cache: Some(folder.join("cache")), ..Asked::default() }
+fn asked(folder: &Path) -> GpuRequest {
+    GpuRequest { cache: Some(folder.join("cache")), ..GpuRequest::default() }
 }
 
 fn processor() -> LoadOptions {
@@ -28,13 +28,13 @@ fn processor() -> LoadOptions {
 }
 
 fn kept(folder: &Path) -> Value {
-    serde_json::from_slice(&RealIo.read(&folder.join(record::FILE)).unwrap()).unwrap()
+    serde_json::from_slice(&RealIo.read(&folder.join(cache::FILE)).unwrap()).unwrap()
 }
 
 fn change(folder: &Path, change: impl FnOnce(&mut Value)) {
     let mut value = kept(folder);
     change(&mut value);
-    RealIo.write_atomic(&folder.join(record::FILE), value.to_string().as_bytes()).unwrap();
+    RealIo.write_atomic(&folder.join(cache::FILE), value.to_string().as_bytes()).unwrap();
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn without_a_card_nothing_is_chosen_kept_or_told() {
         cards.keep(&placed, true);
         assert_eq!((options.devices, placed.notice.is_none()), (Devices::Cpu, true));
     }
-    assert!(!folder.path().join(record::FILE).exists());
+    assert!(!folder.path().join(cache::FILE).exists());
 }
 
 #[test]
 fn small_models_and_the_processor_look_at_no_card() {
     let finder = Finder { look: |_| panic!("nobody may look"), all: || panic!("nor here"), ..Finder::SYSTEM };
-    let (folder, asked) = (TestFolder::new(), Asked::default());
+    let (folder, asked) = (TestFolder::new(), GpuRequest::default());
     let file = speeds::few_layers("q4_0").unwrap();
     for (backend, expected) in
         [(Backend::Auto, Devices::Cpu), (Backend::Cpu, Devices::Cpu), (Backend::Scalar, Devices::Scalar)]
@@ -171,8 +171,8 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
     let folder = TestFolder::new();
     let file = std::sync::Arc::new(speeds::few_layers("q4_0").unwrap());
     let alone = asked(folder.path());
-    let copies = Asked { devices: vec!["0".into(), "0".into()], ..alone.clone() };
-    let layers = Asked { spread: Spread::Layers, ..copies.clone() };
+    let copies = GpuRequest { devices: vec!["0".into(), "0".into()], ..alone.clone() };
+    let layers = GpuRequest { spread: GpuSpread::Layers, ..copies.clone() };
     let mut texts = Vec::new();
     for (asked, n_replicas) in [(&alone, 1), (&layers, 1), (&copies, 2)] {
         let cards = cards(folder.path(), asked, SOFTWARE);
@@ -233,7 +233,7 @@ fn subgroups_that_err_are_kept_and_done_without_and_it_is_said_once() {
 #[test]
 fn a_card_that_is_asked_for_and_absent_is_told() {
     let (folder, asked) =
-        (TestFolder::new(), Asked { devices: vec!["no such card".into()], ..Asked::default() });
+        (TestFolder::new(), GpuRequest { devices: vec!["no such card".into()], ..GpuRequest::default() });
     let file = std::sync::Arc::new(speeds::few_layers("q4_0").unwrap());
     let mut options = processor();
     cards(folder.path(), &asked, SOFTWARE).place(Backend::Gpu, &file, &mut options).unwrap();

@@ -3,7 +3,7 @@
 use engine::model::health::GIVEN_UP;
 use engine::{CardTrouble, EngineError, Model, Relief};
 
-use crate::error::{Error, ErrorKind};
+use contract::{Error, ErrorKind};
 
 /// What became of a card while a model was loaded.
 pub fn loaded(model: &mut Model) -> Vec<Error> {

@@ -3,9 +3,9 @@
 use engine::look::{Seen, look};
 
 use super::LoadedModel;
-use crate::civil;
-use crate::error::{Error, ErrorKind, Result};
-use crate::worker::protocol::{LookRequest, Looked, Prompt, TokenShare};
+use platform::calendar;
+use contract::{Error, ErrorKind, Result};
+use contract::protocol::{LookRequest, Looked, Prompt, TokenShare};
 
 /// What is told beside each token.
 const N_LIKELIEST: usize = 8;
@@ -14,7 +14,7 @@ const MOST_TOKENS: usize = 4_096;
 
 impl LoadedModel {
     pub fn look(&mut self, request: &LookRequest, now_ms: i64) -> Result<Vec<Looked>> {
-        let now = civil::date_time(now_ms);
+        let now = calendar::date_time(now_ms);
         let vocabulary = self.vocabulary(&now)?;
         if request.had.fingerprint != vocabulary.fingerprint {
             let message = "This answer was written by a model with other tokens.";
