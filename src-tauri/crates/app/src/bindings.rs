@@ -1,13 +1,12 @@
 //! TypeScript for `types.rs` and the map of calls, as one file.
 //!
-//! `make types` (or `cargo run -p api --example bindings`) writes it; a test asserts that it is fresh.
+//! `make types` (or `cargo run -p app --example bindings`) writes it; a test asserts that it is fresh.
 
 use ts_rs::{Config, TS};
 
 use crate::calls::CALLS;
-use crate::catalog::{Capability, Offer};
-use contract::Finding;
 use contract::types::*;
+use contract::{CatalogOffer, Finding, ModelStrength};
 
 /// Where the file lies, from this crate's folder.
 pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/lib/backend/bindings.ts");
@@ -39,8 +38,8 @@ fn talking(config: &Config) -> Vec<String> {
         Passage,
         ConversationSummary,
         Conversation,
-        FoldStrategy,
-        FoldInfo,
+        CompactionChoice,
+        CompactionInfo,
         Role,
         MessageState,
         Message,
@@ -126,7 +125,7 @@ fn keeping(config: &Config) -> Vec<String> {
         FolderAddArgs,
         FolderNameArgs,
         FolderMoveArgs,
-        Once,
+        OneOffOptions,
         SearchArgs,
         SearchResult,
         TitleHit,
@@ -184,8 +183,8 @@ fn getting(config: &Config) -> Vec<String> {
         ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
     }
     all![
-        Capability,
-        Offer,
+        ModelStrength,
+        CatalogOffer,
         HubSort,
         HubSearchArgs,
         HubPage,

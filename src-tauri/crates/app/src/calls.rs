@@ -8,9 +8,9 @@ use serde_json::Value;
 use ts_rs::{Config, TS};
 
 use crate::App;
-use contract::{Error, ErrorKind, Result};
-use documents::prompt_injection::{self, Finding};
+use contract::Finding;
 use contract::types::*;
+use contract::{Error, ErrorKind, Result};
 
 /// One use case.
 pub struct Call {
@@ -43,7 +43,7 @@ calls! {
     "attachment_remove": IdArgs => (), |app, args| { app.attachment_remove(&args.id); Ok(()) };
     "attachment_text": AttachmentTextArgs => AttachmentText, |app, args| app.attachment_text(&args.id, args.at);
     "conversation_set_compression": SetCompressionArgs => (), |app, args| app.conversation_set_compression(&args.id, args.strategy);
-    "conversation_compact": IdArgs => FoldInfo, |app, args| app.conversation_compact(&args.id);
+    "conversation_compact": IdArgs => CompactionInfo, |app, args| app.conversation_compact(&args.id);
     "conversation_unfold": IdArgs => Conversation, |app, args| app.conversation_unfold(&args.id);
     "conversation_options": SetOptionsArgs => ConversationSummary, |app, args| app.conversation_set_options(&args.id, &args.options);
     "conversation_pin": PinArgs => ConversationSummary, |app, args| app.conversation_pin(&args.id, args.pinned);
@@ -75,7 +75,7 @@ calls! {
     "message_forget": MessageArgs => ConversationSummary, |app, args| app.message_forget(&args.message);
     "message_tokens": MessageArgs => Vec<Looked>, |app, args| app.message_tokens(&args.message);
     "message_pick": PickArgs => TurnStarted, |app, args| app.message_pick(&args);
-    "text_scan": TextArgs => Vec<Finding>, |_, args| Ok(guard::scan(&args.text));
+    "text_scan": TextArgs => Vec<Finding>, |_, args| Ok(documents::prompt_injection::scan(&args.text));
     "send": SendArgs => TurnStarted, |app, args| app.send(args);
     "temporary_send": TemporaryArgs => TurnArgs, |app, args| app.temporary_send(args);
     "draft_count": DraftArgs => DraftCount, |app, args| app.draft_count(&args);

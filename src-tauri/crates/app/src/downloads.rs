@@ -3,8 +3,8 @@
 //! Several processes may look at one queue. Whoever is asked to fetch something tries to; the hub crate sees to it that
 //! one of them does and the others follow it. What one of them pauses or cancels stops in all.
 
-mod carry;
-mod others;
+mod other_processes;
+mod run;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use session::{DownloadRow, DownloadStage};
 use tokio::sync::watch;
 
-use contract::{Error, Result};
-use crate::hub_access::repository;
+use crate::App;
+use crate::models::hub_client::repository;
+use crate::services::Services;
 use contract::types::{AppEvent, Download, DownloadStartArgs, DownloadState, ErrorInfo, Trust};
-use crate::{App, Shared};
+use contract::{Error, Result};
 
 /// Downloads that run at once; the others wait.
 const AT_ONCE: usize = 2;
@@ -29,14 +30,14 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// Those that run in this process.
 #[derive(Default)]
 pub(crate) struct Downloads {
-    state: Mutex<Running>,
+    state: Mutex<DownloadTable>,
     /// Something ended.
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct Running {
-    live: HashMap<String, Live>,
+struct DownloadTable {
+    live: HashMap<String, LiveDownload>,
     /// What is to be known of those that ran.
     notices: HashMap<String, HubError>,
     /// Those that this process was asked for.
@@ -47,7 +48,7 @@ struct Running {
 }
 
 /// One that runs.
-pub(crate) struct Live {
+pub(crate) struct LiveDownload {
     meter: Arc<Meter>,
     stop: watch::Sender<bool>,
     /// Bytes per second.
@@ -77,7 +78,7 @@ impl StoredFile {
 }
 
 impl Downloads {
-    fn lock(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, DownloadTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,8 +106,8 @@ impl Downloads {
 impl App {
     /// Oldest first, ended ones included.
     pub fn download_list(&self) -> Result<Vec<Download>> {
-        let rows = self.shared().state().session.downloads()?;
-        rows.into_iter().map(|row| self.shared().download(row)).collect()
+        let rows = self.store().downloads()?;
+        rows.into_iter().map(|row| self.services().download(row)).collect()
     }
 
     /// Puts a model into the queue. One that is there already is gone on with.
@@ -149,12 +150,12 @@ impl App {
                 return self.download_resume(&found.id);
             }
             // What there is of the same commit is the same; of another one it is fetched beside it.
-            self.shared().state().session.remove_download(&found.id)?;
-            self.shared().tell(AppEvent::DownloadRemoved { id: found.id });
+            self.store().remove_download(&found.id)?;
+            self.ctx().events.publish(AppEvent::DownloadRemoved { id: found.id });
         }
         let place = self.download_place()?;
         let row = DownloadRow {
-            id: self.shared().state().session.new_id(),
+            id: self.store().new_id(),
             repository: repository.to_string(),
             revision: listing.tree.revision.clone(),
             branch: Some(args.revision.clone().unwrap_or_else(|| "main".into())),
@@ -168,40 +169,40 @@ impl App {
             bytes: 0,
             total: item.bytes(),
             fetched: 0,
-            created_ms: self.shared().clock.now_utc_ms(),
+            created_ms: self.ctx().clock.now_utc_ms(),
         };
-        self.shared().state().session.put_download(&row)?;
+        self.store().put_download(&row)?;
         self.begin(&row.id)
     }
 
     /// What has arrived stays.
     pub fn download_pause(&self, id: &str) -> Result<Download> {
         self.rest(id)?;
-        self.shared().downloads.stop(id);
+        self.services().downloads.stop(id);
         let row = self.rest(id)?;
-        self.kick()?;
-        self.shared().told(row)
+        self.start_next()?;
+        self.services().told(row)
     }
 
     /// The row says that it is not to go on, to this process and to others. One that is done stays so.
     fn rest(&self, id: &str) -> Result<DownloadRow> {
-        let mut row = self.shared().state().session.download(id)?;
+        let mut row = self.store().download(id)?;
         if row.stage != DownloadStage::Done {
             (row.stage, row.detail) = (DownloadStage::Paused, None);
-            self.shared().state().session.put_download(&row)?;
+            self.store().put_download(&row)?;
         }
         Ok(row)
     }
 
     /// Goes on with one that was paused or failed, from where it was.
     pub fn download_resume(&self, id: &str) -> Result<Download> {
-        let mut row = self.shared().state().session.download(id)?;
+        let mut row = self.store().download(id)?;
         match row.stage {
-            DownloadStage::Done => return self.shared().download(row),
+            DownloadStage::Done => return self.services().download(row),
             DownloadStage::Queued => {}
             DownloadStage::Paused | DownloadStage::Failed => {
                 (row.stage, row.detail) = (DownloadStage::Queued, None);
-                self.shared().state().session.put_download(&row)?;
+                self.store().put_download(&row)?;
             }
         }
         self.begin(id)
@@ -210,36 +211,36 @@ impl App {
     /// Takes it out of the queue. One that is done leaves its model where it is.
     pub fn download_cancel(&self, id: &str, keep_part: bool) -> Result<()> {
         self.rest(id)?;
-        self.shared().downloads.stop(id);
-        let row = self.shared().state().session.download(id)?;
+        self.services().downloads.stop(id);
+        let row = self.store().download(id)?;
         // Another process that fetches it stops when the row is gone.
-        self.shared().state().session.remove_download(id)?;
-        self.shared().tell(AppEvent::DownloadRemoved { id: id.into() });
+        self.store().remove_download(id)?;
+        self.ctx().events.publish(AppEvent::DownloadRemoved { id: id.into() });
         if !keep_part && row.stage != DownloadStage::Done {
             let repository = repository(&row.repository)?;
             let files: Vec<_> = stored(&row)?.iter().map(StoredFile::remote).collect();
-            let io = &*self.shared().io;
+            let io = &*self.ctx().io;
             hub::Download::remove_parts(&place(&row), io, &repository, &row.revision, &files);
         }
-        self.kick()
+        self.start_next()
     }
 
     /// From now on this process works off the queue, whoever filled it: what an earlier one left goes on.
     pub fn downloads_go_on(&self) -> Result<()> {
-        let was_on = std::mem::replace(&mut self.shared().downloads.lock().takes_all, true);
-        self.kick()?;
+        let was_on = std::mem::replace(&mut self.services().downloads.lock().takes_all, true);
+        self.start_next()?;
         if was_on { Ok(()) } else { self.follow_others() }
     }
 
     fn begin(&self, id: &str) -> Result<Download> {
-        self.shared().downloads.lock().mine.insert(id.into());
-        self.kick()?;
-        let row = self.shared().state().session.download(id)?;
-        self.shared().told(row)
+        self.services().downloads.lock().mine.insert(id.into());
+        self.start_next()?;
+        let row = self.store().download(id)?;
+        self.services().told(row)
     }
 
     fn queued(&self, repository: &Repository, path: &str) -> Result<Option<DownloadRow>> {
-        let rows = self.shared().state().session.downloads()?;
+        let rows = self.store().downloads()?;
         let is_it = |row: &DownloadRow| {
             row.repository == repository.to_string()
                 && stored(row).is_ok_and(|files| files.iter().any(|file| file.path == path))
@@ -248,10 +249,10 @@ impl App {
     }
 
     /// Starts what may start.
-    fn kick(&self) -> Result<()> {
+    fn start_next(&self) -> Result<()> {
         loop {
-            let rows = self.shared().state().session.downloads()?;
-            let mut state = self.shared().downloads.lock();
+            let rows = self.store().downloads()?;
+            let mut state = self.services().downloads.lock();
             if state.is_closed || state.live.len() >= AT_ONCE {
                 return Ok(());
             }
@@ -263,7 +264,7 @@ impl App {
             let Some(row) = rows.iter().find(may).cloned() else { return Ok(()) };
             let (stop, stopped) = watch::channel(false);
             let meter = Arc::new(Meter::new(row.total));
-            let live = Live {
+            let live = LiveDownload {
                 meter: Arc::clone(&meter),
                 stop,
                 speed: 0.0,
@@ -273,22 +274,22 @@ impl App {
             state.live.insert(row.id.clone(), live);
             drop(state);
             let id = row.id.clone();
-            if let Err(error) = self.carry(row, meter, stopped) {
-                self.shared().downloads.lock().live.remove(&id);
+            if let Err(error) = self.run_download(row, meter, stopped) {
+                self.services().downloads.lock().live.remove(&id);
                 return Err(error);
             }
         }
     }
 }
 
-impl Shared {
+impl Services {
     /// What another process has made of a row.
     fn tell_of_row(&self, id: &str) {
-        let row = self.state().session.download(id);
+        let row = self.store().download(id);
         match row {
             // A row that doesn't tell is told with the next change.
             Ok(row) => _ = self.told(row),
-            Err(_) => self.tell(AppEvent::DownloadRemoved { id: id.into() }),
+            Err(_) => self.ctx.events.publish(AppEvent::DownloadRemoved { id: id.into() }),
         }
     }
 
@@ -324,12 +325,12 @@ impl Shared {
 
     fn told(&self, row: DownloadRow) -> Result<Download> {
         let download = self.download(row)?;
-        self.tell(AppEvent::DownloadChanged { download: download.clone() });
+        self.ctx.events.publish(AppEvent::DownloadChanged { download: download.clone() });
         Ok(download)
     }
 }
 
-fn state_of(row: &DownloadRow, live: Option<&Live>) -> DownloadState {
+fn state_of(row: &DownloadRow, live: Option<&LiveDownload>) -> DownloadState {
     let error = || row.detail.as_deref().and_then(|detail| serde_json::from_str::<ErrorInfo>(detail).ok());
     if let Some(live) = live {
         if let Some(reason) = &live.waits_for {

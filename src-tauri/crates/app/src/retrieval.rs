@@ -4,48 +4,40 @@
 //! A file that was chosen but not sent is in memory alone. What a message gave to the model is kept with it and never
 //! worked out anew.
 
-pub mod given;
-mod meaning;
-pub mod parts;
-mod passages;
-mod pdf;
-mod plan;
-mod read;
-mod search;
-mod sources;
+pub mod citations;
+pub mod embed;
+mod embedding_search;
+mod hybrid_search;
+pub mod injected;
+mod prompt_plan;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use session::{Attached, AttachmentRow, Given};
-
-use contract::{Error, ErrorKind, Result};
-use documents::base64;
-use documents::prompt_injection::{self, Finding};
 use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
-use crate::{App, State};
-pub(crate) use meaning::Meanings;
-pub(crate) use plan::Ground;
-use plan::Planned;
-use ;
-pub(crate) use search::Searching;
-pub(crate) use sources::{files, sources};
+use contract::{Error, ErrorKind, Finding, Result};
+use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, sha256};
+use session::{Attached, AttachmentRow, Given, Session};
+
+use crate::App;
+use crate::settings::TypedSettings;
+use embedding_search::EmbeddingIndex;
+use hybrid_search::SearchCache;
+pub(crate) use prompt_plan::PromptGround;
+use prompt_plan::PromptPlan;
 
 /// Files that wait to be sent: those of a few drafts. The oldest give way.
-const MOST_PENDING: usize = 64;
+const MAX_PENDING: usize = 64;
 
 /// What they take together. Bytes of text.
-const MOST_PENDING_BYTES: usize = 128 << 20;
-
-/// Longer names tell no more. Characters.
-const NAME_CHARS: usize = 120;
+const MAX_PENDING_BYTES: usize = 128 << 20;
 
 /// Of a text so much is shown at once. Bytes.
 const SHOWN: usize = 256 << 10;
 
 /// Counts that are kept: the files of a few drafts with a few models.
-const MOST_COUNTS: usize = 4096;
+const MAX_COUNTS: usize = 4096;
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,31 +63,65 @@ pub struct AttachedPrompt {
     pub costs: Vec<AttachmentCost>,
 }
 
+/// Files of messages that have not been sent, and what the search of files keeps between drafts.
+#[derive(Default)]
+pub(crate) struct Attachments {
+    pending: Mutex<PendingFiles>,
+    search: Mutex<SearchCache>,
+    embeddings: Mutex<EmbeddingIndex>,
+}
+
 /// Files that were read for messages that have not been sent.
 #[derive(Default)]
-pub(crate) struct Pending {
+struct PendingFiles {
     /// Oldest first.
     documents: VecDeque<Arc<Document>>,
     /// Tokens of blocks, by model and block.
     counts: HashMap<(String, String), u32>,
 }
 
-impl Pending {
-    fn add(&mut self, document: Arc<Document>) {
-        self.documents.push_back(document);
+impl Attachments {
+    fn pending(&self) -> MutexGuard<'_, PendingFiles> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn search_cache(&self) -> MutexGuard<'_, SearchCache> {
+        self.search.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn embedding_index(&self) -> MutexGuard<'_, EmbeddingIndex> {
+        self.embeddings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, document: Arc<Document>) {
+        let mut pending = self.pending();
+        pending.documents.push_back(document);
         let n_bytes =
             |documents: &VecDeque<Arc<Document>>| documents.iter().map(|it| it.text.len()).sum::<usize>();
-        while self.documents.len() > MOST_PENDING || n_bytes(&self.documents) > MOST_PENDING_BYTES {
-            self.documents.pop_front();
+        while pending.documents.len() > MAX_PENDING || n_bytes(&pending.documents) > MAX_PENDING_BYTES {
+            pending.documents.pop_front();
         }
     }
 
-    fn get(&self, id: &str) -> Option<&Arc<Document>> {
-        self.documents.iter().find(|document| document.id == id)
+    fn get(&self, id: &str) -> Option<Arc<Document>> {
+        self.pending().documents.iter().find(|document| document.id == id).cloned()
     }
 
-    pub fn remove(&mut self, id: &str) {
-        self.documents.retain(|document| document.id != id);
+    fn remove(&self, id: &str) {
+        self.pending().documents.retain(|document| document.id != id);
+    }
+
+    /// Tokens of a block for a model. None: not counted yet.
+    fn token_count(&self, key: &(String, String)) -> Option<u32> {
+        self.pending().counts.get(key).copied()
+    }
+
+    fn keep_token_count(&self, key: (String, String), n: u32) {
+        let counts = &mut self.pending().counts;
+        if counts.len() > MAX_COUNTS {
+            counts.clear();
+        }
+        counts.insert(key, n);
     }
 }
 
@@ -104,7 +130,7 @@ impl Document {
         Attachment {
             id: self.id.clone(),
             name: self.name.clone(),
-            kind: self.kind.into(),
+            kind: self.kind,
             bytes: self.bytes,
             findings: self.findings.clone(),
             whole: None,
@@ -152,11 +178,11 @@ impl App {
         if path.is_dir() {
             return Err(refused(&name, &ExtractError::new("it is a folder", "Choose the files in it.")));
         }
-        let (n_bytes, most) = (self.shared().io.len(path)?, self.most_bytes()?);
+        let (n_bytes, most) = (self.ctx().io.len(path)?, self.most_bytes()?);
         if n_bytes > most {
             return Err(too_large(&name, n_bytes, most));
         }
-        self.attach(&name, &self.shared().io.read(path)?)
+        self.attach(&name, &self.ctx().io.read(path)?)
     }
 
     /// A file for a message that will be sent. Errors name it, why it can't be used, and what to do.
@@ -167,25 +193,25 @@ impl App {
         }
         let document = Arc::new(self.read_file(name, bytes)?);
         let info = document.info();
-        self.shared().state().pending.add(document);
+        self.services().attachments.add(document);
         Ok(info)
     }
 
     /// A file that will not be sent after all. No error if it is not there.
     pub fn attachment_remove(&self, id: &str) {
-        self.shared().state().pending.remove(id);
+        self.services().attachments.remove(id);
     }
 
     /// The text of a file, sent or not: from the line of byte `at` on, with a little before it.
     pub fn attachment_text(&self, id: &str, at: Option<u32>) -> Result<AttachmentText> {
         let (attachment, text) = {
-            let state = self.shared().state();
-            match state.pending.get(id).cloned() {
+            match self.services().attachments.get(id) {
                 Some(document) => (document.info(), Arc::clone(&document.text)),
                 None => {
-                    let row = state.session.attachment(id)?;
-                    let text = state.session.document(&row.document)?.unwrap_or_default();
-                    (sources::info(row), text.into())
+                    let store = self.store();
+                    let row = store.attachment(id)?;
+                    let text = store.document(&row.document)?.unwrap_or_default();
+                    (citations::info(row), text.into())
                 }
             }
         };
@@ -207,11 +233,11 @@ impl App {
         let name = file_name::clean(name);
         let read = extract::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
         self.guard_text(&read.text)?;
-        let marks = self.settings_get("guard_marks")?.value == true;
+        let marks = self.ctx().settings.guard_marks()?;
         let findings = if marks { prompt_injection::scan(&read.text) } else { Vec::new() };
         let hides = findings.iter().any(|finding| matches!(finding, Finding::Hidden { .. }));
         let text = if hides { prompt_injection::reveal_hidden(&read.text) } else { read.text };
-        let id = self.shared().state().session.new_id();
+        let id = self.store().new_id();
         Ok(Document {
             id,
             name,
@@ -225,29 +251,34 @@ impl App {
     }
 
     /// What the files of a new message become.
-    pub(crate) fn plan_message(&self, args: &SendArgs, files: &[Arc<Document>]) -> Result<Planned> {
+    pub(crate) fn plan_message(&self, args: &SendArgs, files: &[Arc<Document>]) -> Result<PromptPlan> {
         let conversation = args.conversation.as_deref();
-        let has_files = |id| self.shared().state().session.has_files(id);
+        let has_files = |id| self.store().has_files(id);
         if files.is_empty() && !conversation.map(has_files).transpose()?.unwrap_or(false) {
-            return Ok(Planned::default());
+            return Ok(PromptPlan::default());
         }
         let ground = self.ground(conversation, args.model.as_deref(), args.options.as_ref())?;
         self.plan(&ground, &args.text, files)
     }
 
     /// What the files of a message become when it is written anew. None: nothing is to be given.
-    pub(crate) fn plan_edit(&self, conversation: &str, message: &str, text: &str) -> Result<Option<Planned>> {
+    pub(crate) fn plan_edit(
+        &self,
+        conversation: &str,
+        message: &str,
+        text: &str,
+    ) -> Result<Option<PromptPlan>> {
         let mut ground = self.ground(Some(conversation), None, None)?;
         let before = ground.branch.iter().position(|it| it.row.id == message);
         let rows = match before {
             Some(at) => ground.branch.drain(at..).next().map(|it| it.attached.files).unwrap_or_default(),
             // On another branch: what comes before it is not at hand, and nothing of it is searched.
-            None => self.shared().state().session.attached(message)?.files,
+            None => self.store().attached(message)?.files,
         };
         if before.is_none() {
             ground.branch.clear();
         }
-        let files = self.shared().state().copies(&rows)?;
+        let files = copies(&self.store(), &rows)?;
         Ok(Some(self.plan(&ground, text, &files)?).filter(|planned| planned.given != Given::default()))
     }
 
@@ -260,64 +291,53 @@ impl App {
     ) -> Result<AttachedPrompt> {
         let ground = self.ground(None, model, None)?;
         let planned = self.plan(&ground, question, &self.pending(ids)?)?;
-        let text = given::message(&planned.blocks, question);
+        let text = blocks::message(&planned.blocks, question);
         let Attached { files, passages } = planned.given.attached;
-        Ok(AttachedPrompt { text, sources: sources::of_question(&files, &passages), costs: planned.costs })
+        Ok(AttachedPrompt { text, sources: citations::of_question(&files, &passages), costs: planned.costs })
     }
 
     /// A message went out with these.
     pub(crate) fn sent(&self, ids: &[String]) {
-        {
-            let pending = &mut self.shared().state().pending;
-            ids.iter().for_each(|id| pending.remove(id));
-        }
+        let attachments = &self.services().attachments;
+        ids.iter().for_each(|id| attachments.remove(id));
         // Nothing is kept of what was searched: drafts with the same files make it again.
-        self.shared().searching.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).forget();
+        attachments.search_cache().forget();
     }
 
     fn most_bytes(&self) -> Result<u64> {
-        Ok(self.settings_get("attachment_megabytes")?.value.as_u64().unwrap_or(16) << 20)
+        Ok(self.ctx().settings.attachment_megabytes()?.unwrap_or(16) << 20)
     }
 
     /// Those of a draft, in order. Errors: too many, or one that is gone.
     pub(crate) fn pending(&self, ids: &[String]) -> Result<Vec<Arc<Document>>> {
-        let most = self.settings_get("attachment_count")?.value.as_u64().unwrap_or(10) as usize;
+        let most = self.ctx().settings.attachment_count()?.unwrap_or(10) as usize;
         if ids.len() > most {
             let message = format!("These are {} files; a message takes {most}.", ids.len());
             let remedy = "Send some of them with another message, or raise \"Files of a message\" in the settings \
                  (nook settings set attachment_count N).";
             return Err(Error::new(ErrorKind::Limit, "attachment.too_many", message, remedy));
         }
-        let state = self.shared().state();
-        let find = |id: &String| state.pending.get(id).cloned().ok_or_else(gone);
+        let find = |id: &String| self.services().attachments.get(id).ok_or_else(gone);
         ids.iter().map(find).collect()
     }
 }
 
-impl State {
-    /// Files of a message that is written anew: the same, under new ids.
-    pub(crate) fn copies(&self, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
-        let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
-            let text = self.session.document(&row.document)?.ok_or_else(gone)?;
-            Ok(Arc::new(Document {
-                id: self.session.new_id(),
-                name: row.name.clone(),
-                kind: match AttachmentKind::of_name(&row.kind) {
-                    AttachmentKind::Text => Kind::Text,
-                    AttachmentKind::Markdown => Kind::Markdown,
-                    AttachmentKind::Code => Kind::Code,
-                    AttachmentKind::Csv => Kind::Csv,
-                    AttachmentKind::Pdf => Kind::Pdf,
-                },
-                bytes: u64::try_from(row.bytes).unwrap_or(0),
-                sha256: row.document.clone(),
-                text: text.into(),
-                findings: sources::findings(row),
-                guessed: None,
-            }))
-        };
-        rows.iter().map(copy).collect()
-    }
+/// Files of a message that is written anew: the same, under new ids.
+fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
+    let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
+        let text = session.document(&row.document)?.ok_or_else(gone)?;
+        Ok(Arc::new(Document {
+            id: session.new_id(),
+            name: row.name.clone(),
+            kind: AttachmentKind::of_name(&row.kind),
+            bytes: u64::try_from(row.bytes).unwrap_or(0),
+            sha256: row.document.clone(),
+            text: text.into(),
+            findings: citations::findings(row),
+            guessed: None,
+        }))
+    };
+    rows.iter().map(copy).collect()
 }
 
 fn refused(name: &str, problem: &ExtractError) -> Error {

@@ -1,24 +1,30 @@
 //! The settings in use: stored values over defaults, flags over both.
 
-use std::path::Path;
+pub mod presets;
+pub mod profiling;
+pub mod typed;
 
-use engine::kv::aging::{Aging, DEFAULT_AFTER};
-use engine::speculate::{DEFAULT_DRAFT, DraftLength, Guesses, Speculation};
-use engine::template::ChatTemplate;
-use engine::{RopeScaling, Sampling};
+use std::path::Path;
+use std::sync::Arc;
+
+use contract::limits::{Limits, Preset};
+use contract::protocol::{Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
+use contract::settings::{self, DEFAULT_CONTEXT, Setting};
+use contract::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
+use contract::{
+    CpuRequest, DraftLength, DraftSource, Error, GpuRequest, GpuSpread, KvAging, NumaPolicy, PlannedGpuFault,
+    Responder, Result, RopeScaling, Sampling, Speculation,
+};
+use inference::convert::on_load;
+use inference::machine::gpus;
+use platform::DataDirs;
 use serde_json::{Value, json};
 
-use crate::chat::Responder;
-use crate::embed::Purpose;
-use contract::{Error, Result};
-use contract::limits::{Limits, Preset};
-use inference::machine::{self, Numa, cards};
-use crate::settings::{self, DEFAULT_CONTEXT, Setting};
-use contract::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
-use contract::protocol::{
-    Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate,
-};
-use crate::{App, Running, quantized};
+use crate::App;
+use crate::context::Store;
+use crate::models::model_settings::PerModelSettings;
+use crate::retrieval::embed::Purpose;
+pub(crate) use typed::{SettingSource, TypedSettings};
 
 /// What a door's flags say instead of the settings, for this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,14 +35,14 @@ pub struct Overrides {
     pub gpu_precision: Option<CardPrecision>,
     /// Graphics cards, by number or a part of their name. Empty: as the settings say.
     pub gpu_devices: Vec<String>,
-    pub gpu_spread: Option<cards::Spread>,
+    pub gpu_spread: Option<GpuSpread>,
     /// of tests
-    pub gpu_fault: Option<cards::PlannedFault>,
+    pub gpu_fault: Option<PlannedGpuFault>,
     pub threads: Option<usize>,
     pub affinity: Option<bool>,
-    pub numa: Option<Numa>,
+    pub numa: Option<NumaPolicy>,
     pub kv: Option<Kv>,
-    pub kv_aging: Option<Aging>,
+    pub kv_aging: Option<KvAging>,
     pub context: Option<usize>,
     pub kv_window: Option<usize>,
     pub rope_scaling: Option<RopeScaling>,
@@ -63,7 +69,43 @@ pub struct Overrides {
 pub(crate) const MB: u64 = 1 << 20;
 
 /// Longer files are no chat templates.
-const MOST_TEMPLATE_BYTES: u64 = 1 << 20;
+const MAX_TEMPLATE_BYTES: u64 = 1 << 20;
+
+/// The settings in force. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    store: Store,
+    overrides: Arc<Overrides>,
+    dirs: Arc<DataDirs>,
+}
+
+impl Settings {
+    pub fn new(store: Store, overrides: Overrides, dirs: Arc<DataDirs>) -> Self {
+        Self { store, overrides: Arc::new(overrides), dirs }
+    }
+
+    /// What a frontend's flags say.
+    pub fn overrides(&self) -> &Overrides {
+        &self.overrides
+    }
+
+    /// A stored value that is out of range, of another version say, counts as not stored.
+    fn value_of(&self, setting: &Setting) -> Result<Value> {
+        if setting.key == "data_dir" {
+            return Ok(Value::String(self.dirs.data.display().to_string()));
+        }
+        let stored = self.store.lock().setting(setting.key)?;
+        let stored = stored.and_then(|json| serde_json::from_str(&json).ok());
+        let valid = stored.and_then(|value| setting.check(&value).ok());
+        Ok(valid.unwrap_or_else(setting.default))
+    }
+}
+
+impl SettingSource for Settings {
+    fn value(&self, key: &'static str) -> Result<Value> {
+        self.value_of(settings::find(key)?)
+    }
+}
 
 impl App {
     pub fn settings_list(&self) -> Result<Vec<SettingRow>> {
@@ -90,14 +132,14 @@ impl App {
                 template_file(Path::new(path))?;
             }
         }
-        self.shared().state().session.set_setting(key, &value.to_string())?;
+        self.store().set_setting(key, &value.to_string())?;
         self.setting_changed(setting)
     }
 
     /// Back to the default.
     pub fn settings_reset(&self, key: &str) -> Result<SettingRow> {
         let setting = settings::find(key)?;
-        self.shared().state().session.reset_setting(key)?;
+        self.store().reset_setting(key)?;
         self.setting_changed(setting)
     }
 
@@ -113,14 +155,14 @@ impl App {
             || setting.key.starts_with("gpu_")
             || setting.key == "backend"
         {
-            self.apply_asked();
+            self.apply_load_defaults();
         }
-        self.shared().tell(AppEvent::SettingChanged { row: row.clone() });
+        self.ctx().events.publish(AppEvent::SettingChanged { row: row.clone() });
         Ok(row)
     }
 
     fn row(&self, setting: &'static Setting) -> Result<SettingRow> {
-        let mut row = setting.row(self.value(setting)?);
+        let mut row = setting.row(self.ctx().settings.value_of(setting)?);
         if let Some(purpose) = Purpose::of(setting.key) {
             let models = self.models_list()?.into_iter().filter(|model| purpose.suits(model));
             let models = models.map(|model| ChoiceOption { value: model.id, label: model.name });
@@ -131,93 +173,68 @@ impl App {
         Ok(row)
     }
 
-    /// A stored value that is out of range (of another version, say) counts as not stored.
-    fn value(&self, setting: &'static Setting) -> Result<Value> {
-        if setting.key == "data_dir" {
-            return Ok(Value::String(self.running.dirs.data.display().to_string()));
-        }
-        let stored = self.shared().state().session.setting(setting.key)?;
-        let stored = stored.and_then(|json| serde_json::from_str(&json).ok());
-        let valid = stored.and_then(|value| setting.check(&value).ok());
-        Ok(valid.unwrap_or_else(setting.default))
-    }
-
-    pub(crate) fn value_of(&self, key: &str) -> Result<Value> {
-        self.value(settings::find(key)?)
-    }
-
-    fn number(&self, key: &str) -> Result<f64> {
-        self.value_of(key)?.as_f64().ok_or_else(|| Error::bug(format!("the setting {key} is no number")))
-    }
-
-    /// None: absent.
-    pub(crate) fn whole(&self, key: &str) -> Result<Option<u64>> {
-        Ok(self.value_of(key)?.as_u64())
-    }
-
     /// Library id of the model that answers where nothing else is said.
     pub fn default_model(&self) -> Result<String> {
-        let id = self.value_of("model")?.as_str().unwrap_or(contract::STARTER_ID).to_owned();
+        let id = self.ctx().settings.model()?;
         // An entry that was removed since falls back to the one that is always there.
         let is_known = self.responder(&id).is_ok();
         Ok(if is_known { id } else { contract::STARTER_ID.into() })
     }
 
     pub(crate) fn sampling(&self) -> Result<Sampling> {
+        let settings = &self.ctx().settings;
         Ok(Sampling {
-            temperature: self.number("temperature")? as f32,
-            top_k: self.whole("top_k")?.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
-            top_p: self.number("top_p")? as f32,
-            min_p: self.number("min_p")? as f32,
-            repeat_penalty: self.number("repeat_penalty")? as f32,
-            seed: self.whole("seed")?,
+            temperature: settings.temperature()? as f32,
+            top_k: settings.top_k()?.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+            top_p: settings.top_p()? as f32,
+            min_p: settings.min_p()? as f32,
+            repeat_penalty: settings.repeat_penalty()? as f32,
+            seed: settings.seed()?,
             ..Sampling::default()
         })
     }
 
     pub(crate) fn max_tokens(&self) -> Result<Option<usize>> {
-        Ok(self.whole("max_tokens")?.and_then(|n| usize::try_from(n).ok()))
+        Ok(self.ctx().settings.max_tokens()?.and_then(to_usize))
     }
 
     /// A flag's preset, the settings' preset, or the settings one by one.
     pub(crate) fn limits(&self) -> Result<Limits> {
-        let stored = serde_json::from_value(self.value_of("limits")?).ok();
-        if let Some(preset) = self.running.overrides.preset.or(stored) {
+        let settings = &self.ctx().settings;
+        let preset: Option<Preset> = settings.overrides().preset.or(settings.limits()?);
+        if let Some(preset) = preset {
             return Ok(preset.limits());
         }
-        let whole = |key| Ok::<_, Error>(self.whole(key)?.and_then(|n| usize::try_from(n).ok()));
         Ok(Limits {
-            prompt_tokens: whole("limit_prompt_tokens")?,
-            characters: whole("limit_characters")?,
-            answer_tokens: whole("limit_answer_tokens")?,
-            seconds: self.whole("limit_seconds")?,
-            concurrent: whole("limit_concurrent")?.unwrap_or(1),
-            waiting: whole("limit_waiting")?.unwrap_or(0),
+            prompt_tokens: settings.limit_prompt_tokens()?.and_then(to_usize),
+            characters: settings.limit_characters()?.and_then(to_usize),
+            answer_tokens: settings.limit_answer_tokens()?.and_then(to_usize),
+            seconds: settings.limit_seconds()?,
+            concurrent: settings.limit_concurrent()?.and_then(to_usize).unwrap_or(1),
+            waiting: settings.limit_waiting()?.and_then(to_usize).unwrap_or(0),
         })
     }
 
     /// What a caller says over what the settings say. `model` is a library id or a path.
     pub(crate) fn chat_options(&self, model: &str, asked: ChatOptions) -> Result<ChatOptions> {
-        let mut options = asked;
-        let text = |key| Ok::<_, Error>(self.value_of(key)?.as_str().unwrap_or_default().to_owned());
-        match text("thinking")?.as_str() {
+        let (mut options, settings) = (asked, &self.ctx().settings);
+        match settings.thinking()?.as_str() {
             "on" => _ = options.kwargs.entry("enable_thinking").or_insert(json!(true)),
             "off" => _ = options.kwargs.entry("enable_thinking").or_insert(json!(false)),
             _ => {}
         }
-        let effort = text("reasoning_effort")?;
+        let effort = settings.reasoning_effort()?;
         if effort != "model" {
             options.kwargs.entry("reasoning_effort").or_insert(json!(effort));
         }
         if options.reasoning_budget.is_none() {
-            options.reasoning_budget = self.whole("reasoning_budget")?.and_then(|n| usize::try_from(n).ok());
+            options.reasoning_budget = settings.reasoning_budget()?.and_then(to_usize);
         }
-        let overrides = &self.running.overrides;
-        options.template_fallback |=
-            overrides.template_fallback || self.value_of("template_fallback")? == true;
+        let overrides = settings.overrides();
+        options.template_fallback |= overrides.template_fallback || settings.template_fallback()?;
         options.template = options.template.or_else(|| overrides.template.clone());
         if options.template.is_none() {
-            let named = text("chat_templates")?;
+            let named = settings.chat_templates()?;
             let path =
                 settings::pairs(&named)?.into_iter().find(|(id, _)| *id == model).map(|(_, path)| path);
             options.template = path.map(|path| template_file(Path::new(path))).transpose()?;
@@ -238,107 +255,104 @@ impl App {
 
     /// As the settings say, and over them what is kept for this model alone. `model` is a library id or a path.
     pub(crate) fn load_spec_of(&self, model: &str) -> Result<LoadSpec> {
-        let own = self.own_settings(model)?;
-        let Running { overrides, .. } = &*self.running;
-        let value = |key: &str| own.get(key).map_or_else(|| self.value_of(key), |value| Ok(value.clone()));
-        let number = |key: &str| Ok::<_, Error>(value(key)?.as_u64());
-        let whole = |key: &str| Ok::<_, Error>(number(key)?.and_then(|n| usize::try_from(n).ok()));
-        let kv = serde_json::from_value(value("kv")?).unwrap_or_default();
-        let after = whole("kv_aging_after")?.unwrap_or(DEFAULT_AFTER);
-        let aging = match value("kv_aging")?.as_str() {
-            Some("pressure") => Aging::Pressure,
-            Some("after") => Aging::After(after),
-            Some(_) | None => Aging::Off,
+        let settings = PerModelSettings::new(self.ctx().settings.clone(), self.own_settings(model)?);
+        let (overrides, dirs) = (self.ctx().settings.overrides(), self.dirs());
+        let after = settings.kv_aging_after()?.and_then(to_usize).unwrap_or(KvAging::DEFAULT_AFTER_TOKENS);
+        let aging = match settings.kv_aging()?.as_str() {
+            "pressure" => KvAging::Pressure,
+            "after" => KvAging::After(after),
+            _ => KvAging::Off,
         };
-        let numa = serde_json::from_value(value("numa")?).unwrap_or_default();
-        let backend = serde_json::from_value(value("backend")?).unwrap_or_default();
-        let precision = serde_json::from_value(value("gpu_precision")?).unwrap_or_default();
-        let spread = serde_json::from_value(value("gpu_spread")?).unwrap_or_default();
-        let stretch = value("context_stretch")?.as_f64().and_then(RopeScaling::yarn);
+        let scaling = settings.context_stretch()?.and_then(inference::yarn);
+        let context = overrides.context.or(settings.context()?.and_then(to_usize));
         Ok(LoadSpec {
-            backend: overrides.backend.unwrap_or(backend),
-            cards: cards::Asked {
-                layers: overrides.gpu_layers.or(whole("gpu_layers")?),
-                precision: overrides.gpu_precision.unwrap_or(precision),
-                memory: number("gpu_memory")?.map(|mb| mb * MB),
+            backend: overrides.backend.or(settings.backend()?).unwrap_or_default(),
+            cards: GpuRequest {
+                layers: overrides.gpu_layers.or(settings.gpu_layers()?.and_then(to_usize)),
+                precision: overrides.gpu_precision.or(settings.gpu_precision()?).unwrap_or_default(),
+                memory: settings.gpu_memory()?.map(|mb| mb * MB),
                 devices: match overrides.gpu_devices.is_empty() {
-                    true => cards::listed(value("gpu_devices")?.as_str().unwrap_or_default()),
+                    true => gpus::listed(&settings.gpu_devices()?),
                     false => overrides.gpu_devices.clone(),
                 },
-                spread: overrides.gpu_spread.unwrap_or(spread),
-                cache: Some(self.running.dirs.cache.clone()),
+                spread: overrides.gpu_spread.or(settings.gpu_spread()?).unwrap_or_default(),
+                cache: Some(dirs.cache.clone()),
                 fault: overrides.gpu_fault,
             },
-            machine: machine::Asked {
-                folder: Some(self.running.dirs.data.clone()),
-                threads: overrides.threads.or(whole("threads")?),
-                affinity: overrides.affinity.unwrap_or(value("affinity")? == true),
-                numa: overrides.numa.unwrap_or(numa),
+            machine: CpuRequest {
+                folder: Some(dirs.data.clone()),
+                threads: overrides.threads.or(settings.threads()?.and_then(to_usize)),
+                affinity: overrides.affinity.map_or_else(|| settings.affinity(), Ok)?,
+                numa: overrides.numa.or(settings.numa()?).unwrap_or_default(),
             },
-            kv: overrides.kv.unwrap_or(kv),
+            kv: overrides.kv.or(settings.kv()?).unwrap_or_default(),
             kv_aging: overrides.kv_aging.unwrap_or(aging),
-            kv_window: overrides.kv_window.or(whole("kv_window")?),
-            rope_scaling: overrides.rope_scaling.or(stretch),
-            context: overrides.context.or(whole("context")?).or(Some(DEFAULT_CONTEXT as usize)),
-            resident: overrides.resident.or(number("resident_budget")?.map(|mb| mb * MB)),
+            kv_window: overrides.kv_window.or(settings.kv_window()?.and_then(to_usize)),
+            rope_scaling: overrides.rope_scaling.or(scaling),
+            context: context.or(Some(DEFAULT_CONTEXT as usize)),
+            resident: overrides.resident.or(settings.resident_budget()?.map(|mb| mb * MB)),
             memory: overrides.memory,
-            context_bytes: number("context_memory")?.map(|mb| mb * MB),
-            small_pages: value("large_pages")? == false,
+            context_bytes: settings.context_memory()?.map(|mb| mb * MB),
+            small_pages: !settings.large_pages()?,
             lora: overrides.lora.clone(),
-            draft: self.draft_model(&value("draft_model")?)?,
-            quantize: overrides.quantize.clone().map(|dtype| Quantize {
-                dtype,
-                folder: quantized::folder(&self.running.dirs.data).display().to_string(),
-            }),
+            draft: self.draft_model(&settings.draft_model()?)?,
+            quantize: overrides
+                .quantize
+                .clone()
+                .map(|dtype| Quantize { dtype, folder: on_load::folder(&dirs.data).display().to_string() }),
         })
     }
 
     /// Other programs' models are listed.
     pub(crate) fn shows_other_programs(&self) -> Result<bool> {
-        Ok(self.value_of("other_programs")? == true)
+        self.ctx().settings.other_programs()
     }
 
     fn speculate(&self) -> Result<Speculate> {
-        let overrides = &self.running.overrides;
+        let settings = &self.ctx().settings;
+        let overrides = settings.overrides();
         let named = overrides.draft_model.as_ref().map(|_| Speculate::Draft);
         match overrides.speculate.or(named) {
             Some(speculate) => Ok(speculate),
-            None => Ok(serde_json::from_value(self.value_of("speculation")?).unwrap_or_default()),
+            None => Ok(settings.speculation()?.unwrap_or_default()),
         }
     }
 
     /// How answers are guessed ahead.
     pub(crate) fn speculation(&self) -> Result<Option<Speculation>> {
-        let length = DraftLength::Paying(self.running.overrides.draft_max.unwrap_or(DEFAULT_DRAFT));
+        let length = DraftLength::Paying(
+            self.ctx().settings.overrides().draft_max.unwrap_or(DraftLength::DEFAULT_TOKENS),
+        );
         Ok(match self.speculate()? {
             Speculate::Off => None,
-            Speculate::Lookup => Some(Speculation { guesses: Guesses::Lookup, length }),
-            Speculate::Draft => Some(Speculation { guesses: Guesses::Model, length }),
+            Speculate::Lookup => Some(Speculation { guesses: DraftSource::Lookup, length }),
+            Speculate::Draft => Some(Speculation { guesses: DraftSource::Model, length }),
         })
     }
 
-    fn draft_model(&self, stored: &Value) -> Result<Option<ModelRef>> {
+    fn draft_model(&self, stored: &str) -> Result<Option<ModelRef>> {
         match self.speculate()? {
             Speculate::Off | Speculate::Lookup => return Ok(None),
             Speculate::Draft => {}
         }
-        let named = self.running.overrides.draft_model.as_deref().or(stored.as_str());
-        let Some(id) = named.filter(|id| !id.is_empty()) else {
+        let overrides = self.ctx().settings.overrides();
+        let id = overrides.draft_model.as_deref().unwrap_or(stored);
+        if id.is_empty() {
             return Err(Error::input(
                 "setting.draft_model",
                 "A smaller model is to guess ahead, but none is named.",
                 "Choose one under \"Smaller model that guesses\" or by --draft-model, or let guesses come from the text.",
             ));
-        };
+        }
         match self.responder(id)? {
             Responder::Local(reference) => Ok(Some(reference)),
-            Responder::Remote(reference) => Err(inference::worker::not_here(&reference.id)),
+            Responder::Remote(reference) => Err(inference::model_file::not_here(&reference.id)),
         }
     }
 
     pub(crate) fn apply_log_level(&self) -> Result<()> {
         if let Some(logging) = &self.running.logging {
-            logging.set_level(self.value_of("log_level")?.as_str().unwrap_or("info"));
+            logging.set_level(&self.ctx().settings.log_level()?);
         }
         Ok(())
     }
@@ -352,12 +366,16 @@ pub fn template_file(path: &Path) -> Result<String> {
     };
     let unreadable = |error: std::io::Error| wrong("template.unreadable", error.to_string());
     let n = std::fs::metadata(path).map_err(unreadable)?.len();
-    if n > MOST_TEMPLATE_BYTES {
+    if n > MAX_TEMPLATE_BYTES {
         return Err(wrong("template.unreadable", format!("{n} bytes are too many for one")));
     }
     let source = std::fs::read_to_string(path).map_err(unreadable)?;
-    match ChatTemplate::from_source(&source) {
-        Ok(_) => Ok(source),
-        Err(error) => Err(wrong(error.code(), error.to_string())),
+    match prompt::render::check_template(&source) {
+        Ok(()) => Ok(source),
+        Err(error) => Err(wrong(error.code(), error.message().to_owned())),
     }
+}
+
+fn to_usize(n: u64) -> Option<usize> {
+    usize::try_from(n).ok()
 }

@@ -4,31 +4,33 @@
 //! Guarantees that nothing runs that the user has not allowed, that every call gets a result which the model is told,
 //! that no call takes longer than it may, and that the servers end with the application.
 
-mod decide;
-mod kept;
-mod offer;
+mod approval;
+pub mod offered_tools;
 mod outcome;
+mod plugin_manifest;
+pub mod plugins;
 mod prompts;
 mod resources;
-mod rounds;
+pub mod rounds;
 mod servers;
+mod stored_servers;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use contract::types::{AppEvent, ToolServerState};
+use contract::{Error, ErrorKind, Result};
+pub use mcp::Stop as CallStop;
+use mcp::{Client, Core, Http, Place};
 use session::ToolServerRow;
 use tokio::runtime::Runtime;
 
-use contract::{Error, ErrorKind, Result};
-pub use crate::mcp::Stop as CallStop;
-use crate::mcp::{Client, Core, Http, Place};
-use contract::types::{AppEvent, ToolServerState};
-use crate::{Environment, Shared};
-use kept::{Kept, Secrets, listed};
-pub use offer::Offer;
+use crate::Environment;
+use crate::services::Services;
+pub use offered_tools::OfferedTools;
 pub use prompts::arguments as prompt_arguments;
-pub(crate) use rounds::{Next, Round, stopped, told};
+use stored_servers::{Secrets, StoredServer, listed};
 
 /// Connections wait most of the time.
 const RUNTIME_THREADS: usize = 1;
@@ -40,8 +42,8 @@ const STARTING: Duration = Duration::from_secs(120);
 const ENDING: Duration = Duration::from_secs(5);
 
 /// The servers that run.
-pub(crate) struct Tools {
-    shared: Weak<Shared>,
+pub(crate) struct ToolServers {
+    services: Weak<Services>,
     environment: Environment,
     live: Mutex<Live>,
     /// Somebody's start has ended.
@@ -67,10 +69,10 @@ enum Server {
     Failed(Error),
 }
 
-impl Tools {
-    pub fn new(shared: Weak<Shared>, environment: Environment) -> Self {
+impl ToolServers {
+    pub fn new(services: Weak<Services>, environment: Environment) -> Self {
         Self {
-            shared,
+            services,
             environment,
             live: Mutex::default(),
             started: Condvar::new(),
@@ -83,8 +85,9 @@ impl Tools {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shared(&self) -> Result<Arc<Shared>> {
-        self.shared.upgrade().ok_or_else(|| Error::bug("a tool was asked for while the program ends"))
+    /// The services, unless the program ends.
+    pub fn services(&self) -> Result<Arc<Services>> {
+        self.services.upgrade().ok_or_else(|| Error::bug("a tool was asked for while the program ends"))
     }
 
     /// Ends every server, all at once.
@@ -150,13 +153,13 @@ impl Tools {
                 Some(Server::Ready(_) | Server::Failed(_)) | None => break,
             }
         }
-        let shared = self.shared()?;
+        let services = self.services()?;
         let gone = live.servers.insert(id.to_owned(), Server::Starting(None));
         live.n_starting += 1;
         drop(live);
         drop(gone);
-        shared.tell_tool_server(id);
-        let mut started = self.start(&shared, id);
+        services.tell_tool_server(id);
+        let mut started = self.start(&services, id);
         if self.live().is_over {
             // It ends here and now.
             started = Err(started.err().unwrap_or_else(|| left(id)));
@@ -174,15 +177,15 @@ impl Tools {
         }
         drop(live);
         self.started.notify_all();
-        shared.tell_tool_server(id);
+        services.tell_tool_server(id);
         started.inspect_err(|error| tracing::warn!(code = error.code(), "a server of tools: {error}"))
     }
 
-    fn start(&self, shared: &Arc<Shared>, id: &str) -> Result<Arc<Client>> {
-        let row = shared.tool_server_row(id)?;
-        let kept = Kept::of(&row);
-        let secrets = Secrets::read(&shared.remote.keys, id)?;
-        let (weak, of) = (self.shared.clone(), id.to_owned());
+    fn start(&self, services: &Services, id: &str) -> Result<Arc<Client>> {
+        let row = services.tool_server_row(id)?;
+        let kept = StoredServer::of(&row);
+        let secrets = Secrets::read(&services.ctx.keys, id)?;
+        let (weak, of) = (self.services.clone(), id.to_owned());
         let core = Arc::new(Core::new(&row.name, move || relist(&weak, &of)));
         match self.live().servers.get_mut(id) {
             Some(Server::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
@@ -192,12 +195,12 @@ impl Tools {
             (Some(launch), _) => Client::launch(&launch, core)?,
             (None, Some(url)) => {
                 let place = Place::parse(url)?;
-                let http = Http::new(Arc::clone(shared), self.runtime()?, place, &secrets.headers())?;
+                let http = Http::new(services.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
                 Client::reach(http, core)?
             }
             (None, None) => return Err(Error::bug("a server of tools is nowhere")),
         };
-        shared.keep_tools(id, &client)?;
+        services.keep_tools(id, &client)?;
         Ok(Arc::new(client))
     }
 
@@ -235,19 +238,19 @@ fn left(name: &str) -> Error {
 }
 
 /// A server says that its tools have changed: it is asked for them, away from the thread that heard it.
-fn relist(shared: &Weak<Shared>, id: &str) {
-    let (shared, of) = (shared.clone(), id.to_owned());
+fn relist(services: &Weak<Services>, id: &str) {
+    let (services, of) = (services.clone(), id.to_owned());
     let listing = platform::spawn("tools-list", move || {
-        let Some(shared) = shared.upgrade() else { return };
-        let client = match shared.tools.live().servers.get(&of) {
+        let Some(services) = services.upgrade() else { return };
+        let client = match services.tools.live().servers.get(&of) {
             Some(Server::Ready(client)) => Arc::clone(client),
             // What it lists at its start is new enough.
             Some(Server::Starting(_) | Server::Failed(_)) | None => return,
         };
-        if let Err(error) = shared.keep_tools(&of, &client) {
+        if let Err(error) = services.keep_tools(&of, &client) {
             tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");
         }
-        shared.tell_tool_server(&of);
+        services.tell_tool_server(&of);
     });
     if let Err(error) = listing {
         tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");
@@ -263,9 +266,9 @@ fn slow(id: &str) -> Error {
     )
 }
 
-impl Shared {
+impl Services {
     pub(crate) fn tool_server_row(&self, id: &str) -> Result<ToolServerRow> {
-        let mut rows = self.state().session.tool_servers()?;
+        let mut rows = self.store().tool_servers()?;
         // A name does as well.
         let at = rows.iter().position(|row| row.id == id || row.name == id);
         at.map(|at| rows.swap_remove(at)).ok_or_else(|| {
@@ -281,22 +284,22 @@ impl Shared {
     }
 
     /// Changes what is kept of a server.
-    fn change_tool_server(&self, id: &str, change: impl FnOnce(&mut Kept)) -> Result<()> {
+    fn change_tool_server(&self, id: &str, change: impl FnOnce(&mut StoredServer)) -> Result<()> {
         let mut row = self.tool_server_row(id)?;
-        let before = Kept::of(&row);
+        let before = StoredServer::of(&row);
         let mut kept = before.clone();
         change(&mut kept);
         if kept == before {
             return Ok(());
         }
         row.body = kept.written()?;
-        Ok(self.state().session.put_tool_server(&row)?)
+        Ok(self.store().put_tool_server(&row)?)
     }
 
     /// Says how a server is.
     pub(crate) fn tell_tool_server(&self, id: &str) {
         // It may have been removed meanwhile.
         let Ok(row) = self.tool_server_row(id) else { return };
-        self.tell(AppEvent::ToolServerChanged { server: self.tool_server_info(&row) });
+        self.ctx.events.publish(AppEvent::ToolServerChanged { server: self.tool_server_info(&row) });
     }
 }

@@ -56,6 +56,11 @@ pub enum DraftLength {
     Always(usize),
 }
 
+impl DraftLength {
+    /// The longest draft where the user names none.
+    pub const DEFAULT_TOKENS: usize = 32;
+}
+
 /// How a request speculates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speculation {

@@ -12,15 +12,15 @@ mod profiled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Error;
 pub use crate::CompactionStrategy as Strategy;
+use crate::Error;
+pub use crate::ModelFacts as Facts;
+use crate::limits::Bounds;
 pub use crate::types::Finish;
 pub use crate::{Sampling, Speculation};
-use crate::limits::Bounds;
 pub use contexts::{Checkpoints, Hits, Keeping, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
 pub use count::{CountRequest, Counted};
 pub use embed::{EmbedAs, EmbedRequest, Embedded};
-pub use crate::ModelFacts as Facts;
 pub use facts::Ran;
 pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};

@@ -14,8 +14,8 @@ mod window;
 
 use serde_json::{Value, json};
 
-use crate::{Error, Result};
 use crate::types::{ChoiceOption, SettingKind, SettingRow};
+use crate::{Error, Result};
 
 /// One setting. `kind` and `default` are functions because some depend on the machine.
 pub struct Setting {

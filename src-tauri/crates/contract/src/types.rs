@@ -105,15 +105,15 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     pub options: ConversationOptions,
     /// The model is not shown, or not word for word, what comes before.
-    pub fold: Option<FoldInfo>,
+    pub fold: Option<CompactionInfo>,
     /// What becomes of it when it is longer than the context. Absent: as the setting says.
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionChoice>,
 }
 
 /// What becomes of conversations that are longer than the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-pub enum FoldStrategy {
+pub enum CompactionChoice {
     /// Nothing: an error says that they are.
     Off,
     /// The oldest messages are left out.
@@ -124,7 +124,7 @@ pub enum FoldStrategy {
     Attention,
 }
 
-impl FoldStrategy {
+impl CompactionChoice {
     pub fn strategy(self) -> Option<CompactionStrategy> {
         match self {
             Self::Off => None,
@@ -154,10 +154,10 @@ impl FoldStrategy {
 
 /// Up to where messages are folded. They stay; only the model is not shown them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct FoldInfo {
+pub struct CompactionInfo {
     /// The last message that is folded.
     pub until: String,
-    pub strategy: FoldStrategy,
+    pub strategy: CompactionChoice,
     /// What the model is told of them instead.
     pub summary: Option<String>,
     /// Of the prompt.
@@ -263,7 +263,7 @@ pub struct SetCompressionArgs {
     /// Absent: as the setting says.
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub strategy: Option<FoldStrategy>,
+    pub strategy: Option<CompactionChoice>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -345,7 +345,7 @@ pub enum TurnEventKind {
     },
     /// The prompt is shown without them.
     Compacted {
-        fold: FoldInfo,
+        fold: CompactionInfo,
     },
     Text {
         text: String,
@@ -417,7 +417,7 @@ pub struct TurnStats {
     /// What it was asked for otherwise than the other answers of its conversation.
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub once: Option<Once>,
+    pub once: Option<OneOffOptions>,
 }
 
 // ---- what happens beside turns ----

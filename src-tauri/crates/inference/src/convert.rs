@@ -11,8 +11,8 @@ use io::{Clock, Io};
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
-use contract::{Error, ErrorKind, Result};
 use contract::protocol::Location;
+use contract::{Error, ErrorKind, Result};
 
 pub(crate) mod auto;
 pub mod on_load;
@@ -205,7 +205,8 @@ fn check_room(out: &Path, n_bytes: u64) -> Result<()> {
 }
 
 /// Bytes that are free where a file is to be.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+/// Free bytes of the disk that holds a path. None: the system does not say.
+pub fn free_bytes(path: &Path) -> Option<u64> {
     let absolute = std::path::absolute(path).ok()?;
     let disks = sysinfo::Disks::new_with_refreshed_list().ok()?;
     let holds = disks.iter().filter(|disk| absolute.starts_with(disk.mount_point()));

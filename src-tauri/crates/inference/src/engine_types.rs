@@ -103,7 +103,12 @@ pub(crate) fn model_sizes(sizes: Sizes) -> ModelSizes {
         before_layers: sizes.before_layers,
         behind_layers: sizes.behind_layers,
         layers: layers
-            .map(|KeptLayers { n, n_kv_heads, head_dim, window }| KvLayerGroup { n, n_kv_heads, head_dim, window })
+            .map(|KeptLayers { n, n_kv_heads, head_dim, window }| KvLayerGroup {
+                n,
+                n_kv_heads,
+                head_dim,
+                window,
+            })
             .collect(),
         state_floats: sizes.state_floats,
         row_floats: sizes.row_floats,
@@ -126,7 +131,12 @@ pub fn engine_sizes(sizes: &ModelSizes) -> Sizes {
         before_layers: sizes.before_layers,
         behind_layers: sizes.behind_layers,
         layers: layers
-            .map(|&KvLayerGroup { n, n_kv_heads, head_dim, window }| KeptLayers { n, n_kv_heads, head_dim, window })
+            .map(|&KvLayerGroup { n, n_kv_heads, head_dim, window }| KeptLayers {
+                n,
+                n_kv_heads,
+                head_dim,
+                window,
+            })
             .collect(),
         state_floats: sizes.state_floats,
         row_floats: sizes.row_floats,
@@ -159,6 +169,7 @@ mod tests {
     fn the_contract_names_the_engines_constants() {
         assert_eq!(KvAging::MIN_EXACT_TOKENS, LEAST_EXACT);
         assert_eq!(KvAging::DEFAULT_AFTER_TOKENS, DEFAULT_AFTER);
+        assert_eq!(DraftLength::DEFAULT_TOKENS, engine::speculate::DEFAULT_DRAFT);
     }
 
     #[test]

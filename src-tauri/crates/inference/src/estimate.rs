@@ -11,9 +11,9 @@ use engine::sizes::Sizes;
 use serde::{Deserialize, Serialize};
 
 use crate::{engine_types, memory_budget};
+use contract::protocol::Kv;
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{FitMeasured, FitNeeds, FitVerdict, ModelFit};
-use contract::protocol::Kv;
 
 pub use gpu::{Card, OnCard};
 pub use published::sizes as published;
@@ -32,7 +32,7 @@ const CACHED_BYTES: u64 = 8 << 20;
 
 /// What this computer has.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Here {
+pub struct MachineFacts {
     /// Memory that a model could have now. None: the system doesn't say.
     pub free_bytes: Option<u64>,
     pub total_bytes: Option<u64>,
@@ -50,12 +50,12 @@ pub struct Speeds {
     #[serde(default)]
     pub cached: BTreeMap<String, f64>,
     #[serde(flatten)]
-    pub beside: Beside,
+    pub beside: OverheadCosts,
 }
 
 /// What a token costs beside its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct OverheadCosts {
     /// Seconds of a layer: work that is handed out and waited for, norms, rotations.
     pub layer_s: f64,
     /// Seconds for one value of a query against one position.
@@ -85,7 +85,7 @@ impl Speeds {
 
 /// How the model is to be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct LoadDefaults {
     pub context: u32,
     pub kv: Kv,
     /// Layers that a graphics card is to have.
@@ -94,7 +94,7 @@ pub struct Asked {
     pub card_limit: Option<u64>,
 }
 
-impl Default for Asked {
+impl Default for LoadDefaults {
     fn default() -> Self {
         Self { context: DEFAULT_CONTEXT, kv: Kv::default(), on_card: OnCard::default(), card_limit: None }
     }
@@ -113,8 +113,8 @@ pub enum Known {
 pub fn estimate(
     sizes: &Sizes,
     known: Known,
-    here: &Here,
-    asked: Asked,
+    here: &MachineFacts,
+    asked: LoadDefaults,
     run: Option<FitMeasured>,
 ) -> ModelFit {
     let n_ctx = (asked.context as usize).min(sizes.context_length.max(1));
@@ -203,7 +203,7 @@ pub fn kv_name(kv: Kv) -> String {
 fn reason(
     verdict: FitVerdict,
     needs: &FitNeeds,
-    here: &Here,
+    here: &MachineFacts,
     tok_s: Option<f64>,
     longest: Option<u32>,
 ) -> String {

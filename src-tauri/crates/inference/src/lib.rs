@@ -12,4 +12,6 @@ pub mod starter;
 pub mod supervisor;
 pub mod worker;
 
+pub use worker::guarded;
+
 pub use engine_types::{engine_sizes, kv_dtype, parse_kv_aging, parse_rope_scaling, yarn};

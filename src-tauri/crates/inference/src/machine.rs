@@ -4,10 +4,10 @@
 //! memory keeps busy is measured; both are kept for each processor and version. A file that can't be read or written
 //! costs a second check, nothing else.
 
-mod overhead;
-pub mod gpus;
-mod cores;
 mod cache;
+mod cores;
+pub mod gpus;
+mod overhead;
 pub mod speeds;
 mod threads;
 
@@ -20,11 +20,16 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::team::MAX_THREADS;
 use kernels::devices::{Bandwidth, describe};
 
+use cache::{Checked, Key, Record};
 use contract::{CpuRequest, Error, ErrorKind, Result};
 #[cfg(test)]
 pub(crate) use cores::tests::Folder as TestFolder;
 pub use cores::{Cores, Power};
-use cache::{Checked, Key, Record};
+
+/// The instruction set level that kernels run at, such as `avx512`.
+pub fn isa_name() -> &'static str {
+    IsaLevel::from_env().map_or("", |level| level.name())
+}
 
 /// What came of it.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use weights::{Container, WeightFile};
 
 use contract::protocol::{Facts, Location};
 
-use contract::{Error, ErrorKind, Result};
 use crate::{engine_types, starter};
+use contract::{Error, ErrorKind, Result};
 
 pub fn open(location: &Location) -> Result<WeightFile> {
     Ok(match location {

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use io::{Clock, RealClock};
 
-use contract::{Error, ErrorKind, Result};
-use contract::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
 use crate::worker::{End, pipe};
 use child::{Child, Vitals};
+use contract::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
+use contract::{Error, ErrorKind, Result};
 use in_flight::Flights;
 
 /// The argument, alone, that makes a program of ours the worker.
@@ -41,24 +41,24 @@ const INPUTS_WAITING: usize = 1024;
 
 /// Where the worker runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum WorkerPlacement {
     /// A thread of this process.
     #[default]
     Thread,
     /// A child process.
-    Process(Program),
+    Process(WorkerProgram),
 }
 
 /// What is started as the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct WorkerProgram {
     pub path: PathBuf,
     pub args: Vec<OsString>,
     /// See `PATIENCE`.
     pub patience: Duration,
 }
 
-impl Program {
+impl WorkerProgram {
     /// This program's own file, even where an update has replaced it since.
     pub fn this() -> Result<Self> {
         let path = match std::env::current_exe() {
@@ -103,7 +103,7 @@ enum Input {
 /// As `worker::run`, in child processes made of `program`.
 pub fn run(
     requests: Receiver<WorkerRequest>,
-    program: &Program,
+    program: &WorkerProgram,
     clock: &dyn Clock,
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
 ) -> End {
@@ -139,7 +139,7 @@ pub fn run(
 }
 
 struct Supervisor<'a> {
-    program: &'a Program,
+    program: &'a WorkerProgram,
     clock: &'a dyn Clock,
     emit: &'a mut dyn FnMut(WorkerEvent) -> bool,
     send: SyncSender<Input>,

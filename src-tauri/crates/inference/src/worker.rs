@@ -5,18 +5,18 @@
 //! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
 //! sleeps. Knows nothing of conversations, doors or the database.
 
-mod loading;
-mod kv_contexts;
-mod resume;
+mod active_turn;
+mod attention_eviction;
+mod channel;
+pub mod checkpoint_store;
 mod count;
 mod embed;
-mod attention_eviction;
+mod kv_contexts;
+mod loading;
 mod model;
 pub mod pipe;
+mod resume;
 mod run_facts;
-mod channel;
-mod active_turn;
-pub mod checkpoint_store;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,17 +31,17 @@ use contract::{Error, Result};
 use platform::{calendar, memory};
 
 use crate::model_file;
-use loading::{Bringing, LOOK_EVERY};
+pub use channel::{Inbox, Requests, channel};
+use contract::protocol::{
+    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, KvStats, Loaded, LookRequest,
+    Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
+};
 use count::Counter;
 use embed::Embedding;
-pub use model::gpu_notices::told as gpu_notice;
+use loading::{Bringing, LOOK_EVERY};
 use model::LoadedModel;
+pub use model::gpu_notices::told as gpu_notice;
 use model::logprobs as look;
-use contract::protocol::{
-    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, KvStats, Loaded,
-    LookRequest, Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
-};
-pub use channel::{Inbox, Requests, channel};
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -412,9 +412,8 @@ impl Worker<'_> {
     }
 }
 
-
 /// A panic becomes an error of ours: whoever asked hears of it, everything else goes on.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

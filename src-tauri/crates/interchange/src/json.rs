@@ -6,9 +6,9 @@ use session::{ConversationRow, Files, MessageRow, MessageState, Role, TitledBy, 
 
 use super::Found;
 use super::files::{self, Documents, Place};
+use contract::{Error, Result};
 use documents::sha256;
 use platform::calendar;
-use contract::{Error, Result};
 
 const FORMAT: &str = "inglenook.conversations";
 const VERSION: u32 = 1;

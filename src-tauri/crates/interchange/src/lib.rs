@@ -117,4 +117,3 @@ fn unknown() -> Error {
         "It takes its own JSON, ChatGPT's and Claude's exports, and the zip files that hold them.",
     )
 }
-

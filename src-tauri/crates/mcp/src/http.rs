@@ -17,11 +17,11 @@ use tokio::task::AbortHandle;
 
 use super::core::{Core, words};
 use super::malformed;
-use net::{Connection, ConnectionGate};
-use contract::{Error, ErrorKind, Result};
-use secrets::Secret;
-use net::sse::Events;
 use contract::types::ConnectionPurpose;
+use contract::{Error, ErrorKind, Result};
+use net::sse::Events;
+use net::{Connection, ConnectionGate};
+use secrets::Secret;
 
 /// A host that takes longer to be found and reached is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -175,8 +175,7 @@ impl Http {
         let Some(id) = session.id.take() else { return };
         let request = self.client.delete(self.place.url.clone()).headers(self.headers.clone());
         let request = request.header(SESSION, id).timeout(CONNECT_WITHIN);
-        let Ok(connection) = self.gate.connect(&self.place.host, ConnectionPurpose::Tool)
-        else {
+        let Ok(connection) = self.gate.connect(&self.place.host, ConnectionPurpose::Tool) else {
             return;
         };
         self.runtime.spawn(async move {

@@ -43,7 +43,12 @@ impl ConnectionGate {
             return Err(offline_error(host));
         }
         let id = self.log.begin(host, &purpose_name(purpose))?;
-        Ok(Connection { log: Arc::clone(&self.log), id, sent: AtomicU64::new(0), received: AtomicU64::new(0) })
+        Ok(Connection {
+            log: Arc::clone(&self.log),
+            id,
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        })
     }
 }
 

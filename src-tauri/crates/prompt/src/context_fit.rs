@@ -102,7 +102,8 @@ impl<'a> Fitting<'a> {
             return Ok(self.ready(&shown, None, None));
         }
         let room = if why == Why::Asked { self.room.halved(n_now) } else { self.room };
-        let next = compaction::next(self.compression.strategy, &self.talk, room, &mut |sketch| self.count(sketch))?;
+        let next =
+            compaction::next(self.compression.strategy, &self.talk, room, &mut |sketch| self.count(sketch))?;
         match next {
             // Where nothing more can go, nothing is done.
             Next::Fold(fold) if why == Why::Asked && fold.n_turns <= self.talk.n_folded => {
@@ -134,8 +135,9 @@ impl<'a> Fitting<'a> {
 
     /// What is worth making while nothing is answered.
     pub fn ahead(&self) -> Result<Option<Wanted>> {
-        let wish =
-            compaction::ahead(self.compression.strategy, &self.talk, self.room, &mut |sketch| self.count(sketch))?;
+        let wish = compaction::ahead(self.compression.strategy, &self.talk, self.room, &mut |sketch| {
+            self.count(sketch)
+        })?;
         Ok(wish.map(|wish| self.wanted(&wish)))
     }
 

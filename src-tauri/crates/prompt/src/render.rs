@@ -34,6 +34,12 @@ pub struct Vocabulary<'a> {
     pub now: &'a str,
 }
 
+/// Checks that a chat template compiles.
+pub fn check_template(source: &str) -> Result<()> {
+    ChatTemplate::from_source(source)?;
+    Ok(())
+}
+
 /// A template to use.
 enum Chosen<'a> {
     /// The model's.

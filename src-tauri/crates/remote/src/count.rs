@@ -2,16 +2,16 @@
 //! better by what the server has counted of that model before. Exactly, by the server's own route, where it has one and
 //! the text goes there anyway. A draft that has not been sent is never sent to be counted.
 
-use serde_json::{Value, json};
 use compaction::Room;
+use serde_json::{Value, json};
 
 use super::dialect::{Counting, Dialect};
 use super::http::{Call, Fault};
 use super::{RemoteContext, Server};
 use contract::Result;
+use contract::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
 use contract::types::ConnectionPurpose;
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
-use contract::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
 
 /// Of English and most code; others have fewer, and are counted as more than they are until a server has counted.
 const BYTES_A_TOKEN: f64 = 4.0;

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use contract::types::{EndpointModel, ServerKind};
 use contract::protocol::{ChatOptions, GenerateRequest, PromptMessage};
+use contract::types::{EndpointModel, ServerKind};
 
 /// Most models of one server that are kept.
 const MAX_MODELS: usize = 1000;
@@ -39,7 +39,9 @@ impl Dialect {
         match self.0 {
             ServerKind::Inglenook | ServerKind::Vllm => Counting::Messages,
             ServerKind::LlamaCpp => Counting::Text,
-            ServerKind::Sglang | ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => Counting::None,
+            ServerKind::Sglang | ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => {
+                Counting::None
+            }
         }
     }
 
@@ -136,7 +138,12 @@ impl Dialect {
             ServerKind::Ollama if kwargs.get("enable_thinking") == Some(&Value::Bool(false)) => {
                 body.insert("reasoning_effort".into(), "none".into());
             }
-            ServerKind::Ollama | ServerKind::Vllm | ServerKind::Sglang | ServerKind::LlamaCpp | ServerKind::OpenAi | ServerKind::Other => {}
+            ServerKind::Ollama
+            | ServerKind::Vllm
+            | ServerKind::Sglang
+            | ServerKind::LlamaCpp
+            | ServerKind::OpenAi
+            | ServerKind::Other => {}
         }
         if let Some(effort) = effort {
             body.entry("reasoning_effort").or_insert(effort);

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::address::Address;
 use super::delta;
-use net::{Connection, ConnectionGate};
-use contract::{Error, ErrorKind, Result};
-use secrets::Secret;
 use contract::types::ConnectionPurpose;
+use contract::{Error, ErrorKind, Result};
+use net::{Connection, ConnectionGate};
+use secrets::Secret;
 
 /// A host that takes longer to be found and reached is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -107,9 +107,8 @@ impl Http {
     /// A refusal by the server is a fault like any other; its words are read and translated.
     pub async fn ask(&self, gate: &ConnectionGate, call: Call<'_>) -> Result<Answer, Fault> {
         let place = call.address.place();
-        let connection = gate
-            .connect(&place, call.purpose)
-            .map_err(|error| Fault { error, again: Again::Never })?;
+        let connection =
+            gate.connect(&place, call.purpose).map_err(|error| Fault { error, again: Again::Never })?;
         let client = if call.address.is_here() { &self.here } else { &self.elsewhere };
         let request = match call.body {
             Some(body) => {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::RemoteContext;
-use super::http::{Again, Call, Fault, malformed};
 use super::dialect;
+use super::http::{Again, Call, Fault, malformed};
 use contract::types::ConnectionPurpose;
 
 /// A list takes no longer, unless nobody is there.

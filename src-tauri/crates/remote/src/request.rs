@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::delta::{Reply, Wrong};
 use super::dialect::{Continuing, Dialect};
 use super::http::{Again, Answer, Call, Fault, broken, malformed, quote, too_large};
-use net::sse::Events;
 use super::turn::TurnProgress;
 use super::{Endpoint, RemoteContext, Server, list_models};
-use contract::{Error, ErrorKind, Result};
-use contract::types::ConnectionPurpose;
 use contract::protocol::{GenerateRequest, Location, PromptMessage};
+use contract::types::ConnectionPurpose;
+use contract::{Error, ErrorKind, Result};
+use net::sse::Events;
 
 /// How often all servers of a name are asked, with a pause before each round but the first.
 const MAX_ROUNDS: u32 = 4;
@@ -30,7 +30,11 @@ const CONTINUE: &str = "Your last answer was cut off. Go on exactly where it end
                         ends there. Repeat nothing and explain nothing.";
 
 /// The whole answer has been progress where this is `Ok`.
-pub async fn attempts(context: &RemoteContext, request: &GenerateRequest, progress: &mut TurnProgress<'_>) -> Result<()> {
+pub async fn attempts(
+    context: &RemoteContext,
+    request: &GenerateRequest,
+    progress: &mut TurnProgress<'_>,
+) -> Result<()> {
     let Location::Remote { name, model } = &request.model.location else {
         return Err(Error::bug("a model of this machine was asked elsewhere"));
     };

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use contract::types::Finish;
 use compaction::{Room, Strategy};
+use contract::types::Finish;
 use tokio::sync::oneshot;
 
 use super::RemoteContext;
-use super::request::attempts;
 use super::count::{About, estimate, exactly};
 use super::delta::{Delta, Reason, Reply};
-use contract::{Error, ErrorKind, Result};
-use secrets::Secret;
-use prompt::context_fit::{Counts, Fit, Fitting, Why};
+use super::request::attempts;
 use contract::protocol::{
     Compression, Finished, Folded, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, Wanted,
 };
+use contract::{Error, ErrorKind, Result};
+use prompt::context_fit::{Counts, Fit, Fitting, Why};
+use secrets::Secret;
 
 /// Beyond this part of the context a prompt is counted by its server, if it can: an estimate might be off by as much.
 const COUNT_BEYOND: f64 = 0.4;
@@ -82,7 +82,9 @@ pub async fn answer(
     match end {
         End::Answered => progress.end(&request, None).await,
         End::Handed => {}
-        End::Cancelled if progress.is_empty() => context.tell(&turn, Step::Done(Box::new(Finished::never_started()))),
+        End::Cancelled if progress.is_empty() => {
+            context.tell(&turn, Step::Done(Box::new(Finished::never_started())))
+        }
         End::Cancelled => progress.end(&request, Some(Finish::Cancelled)).await,
         End::TimeUp if progress.is_empty() => {
             context.tell(&turn, Step::Failed { error: request.bounds.time_up() });
@@ -92,7 +94,11 @@ pub async fn answer(
     }
 }
 
-async fn work(context: &RemoteContext, request: &mut GenerateRequest, progress: &mut TurnProgress<'_>) -> End {
+async fn work(
+    context: &RemoteContext,
+    request: &mut GenerateRequest,
+    progress: &mut TurnProgress<'_>,
+) -> End {
     match prepare(context, request, progress).await {
         Ok(Ready::Asking) => {}
         Ok(Ready::Wanting(wanted)) => {
@@ -114,7 +120,11 @@ enum Ready {
 }
 
 /// Makes the prompt fit, as far as anything is known of the model's context.
-async fn prepare(context: &RemoteContext, request: &mut GenerateRequest, progress: &mut TurnProgress<'_>) -> Result<Ready> {
+async fn prepare(
+    context: &RemoteContext,
+    request: &mut GenerateRequest,
+    progress: &mut TurnProgress<'_>,
+) -> Result<Ready> {
     let mut messages = match &request.prompt {
         Prompt::Chat(messages) => messages.clone(),
         Prompt::Raw(_) | Prompt::Ids(_) => return Err(only_chat(&request.model.id)),
@@ -152,7 +162,11 @@ async fn prepare(context: &RemoteContext, request: &mut GenerateRequest, progres
 }
 
 /// By whichever server is next.
-async fn counted(context: &RemoteContext, request: &GenerateRequest, messages: &[PromptMessage]) -> Option<usize> {
+async fn counted(
+    context: &RemoteContext,
+    request: &GenerateRequest,
+    messages: &[PromptMessage],
+) -> Option<usize> {
     let Location::Remote { name, model } = &request.model.location else { return None };
     let rows = context.directory.candidates(name, model).ok()?;
     let server = rows.iter().find_map(|row| context.server_of(row).ok())?;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use io::Io;
 use zeroize::Zeroizing;
 
-use contract::{Error, Result};
 use contract::types::KeyPlace;
-use keychain::Keychain;
+use contract::{Error, Result};
 use encrypted_file::EncryptedKeyFile;
+use keychain::Keychain;
 
 /// Whether this session may have a keychain: one that has no bus to reach it by has none. `variable` looks into the
 /// environment.

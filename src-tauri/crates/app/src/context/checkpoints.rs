@@ -2,49 +2,83 @@
 //!
 //! The words of a conversation are in the database; a stored context only saves reading them again.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use io::Io;
-use session::{CheckpointFolder, KvFile};
-
-use crate::chat::{Responder, history};
-use contract::{Error, Result};
-use crate::preferences::MB;
-use contract::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
 use contract::protocol::{
-    ChatOptions, Checkpoints, Hits, Keeping, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
+    ChatOptions, Hits, Keeping, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
 };
-use crate::{App, Dirs, Shared, State, title};
+use contract::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
+use contract::{Error, ErrorKind, Responder, Result};
+use inference::model_file::not_here;
+use io::{CheckpointDir, Io};
+use platform::DataDirs;
+use prompt::history::history;
+use prompt::title_text;
+use session::KvFile;
+
+use crate::App;
+use crate::conversations::rows_to_types::history_messages;
+use crate::retrieval::injected::with_files;
+use crate::services::Services;
+use crate::settings::MB;
+use crate::settings::TypedSettings;
 
 /// Where the files lie, in the data folder.
 const FOLDER: &str = "contexts";
 
-pub(crate) fn folder(dirs: &Dirs, io: Arc<dyn Io>) -> CheckpointFolder {
-    CheckpointFolder::new(&dirs.data.join(FOLDER), io)
+/// The folder of checkpoint files, and how much it may hold.
+pub(crate) struct Checkpoints {
+    dir: CheckpointDir,
+    limits: Mutex<CheckpointLimits>,
+}
+
+#[derive(Default)]
+struct CheckpointLimits {
+    /// Bytes that the files may take.
+    disk_budget: u64,
+    /// The last one could not be stored, and the user knows.
+    has_failed: bool,
+}
+
+impl Checkpoints {
+    pub fn new(dirs: &DataDirs, io: Arc<dyn Io>) -> Self {
+        Self { dir: CheckpointDir::new(&dirs.data.join(FOLDER), io), limits: Mutex::default() }
+    }
+
+    pub fn dir(&self) -> &CheckpointDir {
+        &self.dir
+    }
+
+    fn limits(&self) -> MutexGuard<'_, CheckpointLimits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl App {
     /// What becomes of contexts after their turn, as the settings say.
     pub(crate) fn keeping(&self) -> Result<Keeping> {
-        let every = self.whole("context_store_every")?.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-        let disk_bytes = self.whole("context_disk")?.unwrap_or(0) * MB;
+        let every = self.ctx().settings.context_store_every()?.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        let disk_bytes = self.ctx().settings.context_disk()?.unwrap_or(0) * MB;
         Ok(Keeping {
-            folder: every.filter(|_| disk_bytes > 0).map(|_| self.shared().contexts.path().to_owned()),
+            folder: every
+                .filter(|_| disk_bytes > 0)
+                .map(|_| self.services().checkpoints.dir.path().to_owned()),
             every: every.unwrap_or(u32::MAX),
-            memory_bytes: self.whole("idle_memory")?.unwrap_or(0) * MB,
-            idle_s: self.whole("idle_minutes")?.map(|minutes| minutes * 60),
-            unload_after_s: self.whole("idle_unload")?.map(|minutes| minutes * 60),
+            memory_bytes: self.ctx().settings.idle_memory()?.unwrap_or(0) * MB,
+            idle_s: self.ctx().settings.idle_minutes()?.map(|minutes| minutes * 60),
+            unload_after_s: self.ctx().settings.idle_unload()?.map(|minutes| minutes * 60),
         })
     }
 
     /// At the start: what an interrupted write left goes, and what is over the budget.
     pub(crate) fn tidy_contexts(&self) -> Result<()> {
-        let most_bytes = self.whole("context_disk")?.unwrap_or(0) * MB;
-        let folder = &self.shared().contexts;
-        let mut state = self.shared().state();
-        state.disk_budget = most_bytes;
-        let n_swept = state.session.sweep_contexts(folder)?;
-        let n_evicted = state.session.evict_contexts(folder, most_bytes)?;
+        let most_bytes = self.ctx().settings.context_disk()?.unwrap_or(0) * MB;
+        let checkpoints = &self.services().checkpoints;
+        let folder = &checkpoints.dir;
+        checkpoints.limits().disk_budget = most_bytes;
+        let mut store = self.store();
+        let n_swept = store.sweep_contexts(folder)?;
+        let n_evicted = store.evict_contexts(folder, most_bytes)?;
         if n_swept + n_evicted > 0 {
             tracing::info!(n_swept, n_evicted, "stored contexts were tidied up");
         }
@@ -53,11 +87,12 @@ impl App {
 
     /// The setting has changed.
     pub(crate) fn apply_disk_budget(&self) -> Result<()> {
-        let most_bytes = self.whole("context_disk")?.unwrap_or(0) * MB;
-        let folder = &self.shared().contexts;
-        let mut state = self.shared().state();
-        state.disk_budget = most_bytes;
-        state.session.evict_contexts(folder, most_bytes)?;
+        let most_bytes = self.ctx().settings.context_disk()?.unwrap_or(0) * MB;
+        let checkpoints = &self.services().checkpoints;
+        let folder = &checkpoints.dir;
+        checkpoints.limits().disk_budget = most_bytes;
+        let mut store = self.store();
+        store.evict_contexts(folder, most_bytes)?;
         Ok(())
     }
 
@@ -65,20 +100,20 @@ impl App {
     /// deleted for good.
     pub fn conversation_forget_contexts(&self, conversation: &str) -> Result<usize> {
         self.ask(WorkerRequest::Forget { conversation: conversation.into() })?;
-        let folder = &self.shared().contexts;
-        Ok(self.shared().state().session.remove_contexts_of(folder, conversation)?)
+        let folder = &self.services().checkpoints.dir;
+        Ok(self.store().remove_contexts_of(folder, conversation)?)
     }
 
     /// Brings the conversation's context into memory, if its model is there: the next answer begins sooner.
     pub fn conversation_prefetch(&self, id: &str) -> Result<()> {
         let (model, branch) = {
-            let state = self.shared().state();
-            let branch = state.session.branch(id)?;
-            (branch.conversation.model, state.with_files(branch.messages)?)
+            let store = self.store();
+            let branch = store.branch(id)?;
+            (branch.conversation.model, with_files(&store, branch.messages)?)
         };
         let Responder::Local(reference) = self.responder(&model)? else { return Ok(()) };
-        let messages = history(branch);
-        if messages.is_empty() || self.shared().state().session.active_turn(id)?.is_some() {
+        let messages = history(history_messages(branch));
+        if messages.is_empty() || self.store().active_turn(id)?.is_some() {
             return Ok(());
         }
         self.ask(WorkerRequest::Prefetch(Box::new(PrefetchRequest {
@@ -93,7 +128,7 @@ impl App {
 
     /// Gives the end of a conversation's active branch a name, and keeps its context from eviction.
     pub fn checkpoint_save(&self, args: &CheckpointArgs) -> Result<CheckpointInfo> {
-        let name = title::clean(&args.name);
+        let name = title_text::clean(&args.name);
         if name.is_empty() {
             return Err(Error::input(
                 "checkpoint.empty_name",
@@ -102,13 +137,13 @@ impl App {
             ));
         }
         let conversation = &args.conversation;
-        let model = self.shared().state().session.conversation(conversation)?.model;
+        let model = self.store().conversation(conversation)?.model;
         if let Ok(Responder::Remote(reference)) = self.responder(&model) {
-            return Err(inference::worker::not_here(&reference.id));
+            return Err(not_here(&reference.id));
         }
-        if self.shared().state().session.active_turn(conversation)?.is_some() {
+        if self.store().active_turn(conversation)?.is_some() {
             return Err(Error::new(
-                contract::ErrorKind::Conflict,
+                ErrorKind::Conflict,
                 "session.answering",
                 "An answer is being written in this conversation.",
                 "Wait for its end, or stop it.",
@@ -117,29 +152,28 @@ impl App {
         let keeping = self.keeping()?;
         let files = match keeping.folder {
             Some(_) => {
-                let (send, answer) = mpsc::channel();
-                let request = self.shared().state().await_store(send);
-                let conversation = conversation.clone();
-                self.ask(WorkerRequest::Store { request, conversation, keeping })?;
-                answer.recv().map_err(|_| Error::bug("the worker ended while it stored a context"))??
+                let (backends, conversation) = (&self.ctx().backends, conversation.clone());
+                backends.replies.call(&backends.replies.checkpoints, |request| {
+                    backends.ask(WorkerRequest::Store { request, conversation, keeping })
+                })??
             }
             None => None,
         };
-        let mut state = self.shared().state();
-        Ok(told(state.session.save_checkpoint(conversation, &name, files.as_deref())?))
+        let mut store = self.store();
+        Ok(told(store.save_checkpoint(conversation, &name, files.as_deref())?))
     }
 
     /// Named ones, oldest first; of one conversation, or of all.
     pub fn checkpoints_list(&self, conversation: Option<&str>) -> Result<Vec<CheckpointInfo>> {
-        let rows = self.shared().state().session.checkpoints(conversation)?;
+        let rows = self.store().checkpoints(conversation)?;
         Ok(rows.into_iter().map(told).collect())
     }
 
     /// Goes back to a named checkpoint: it is the end of its conversation's active branch now.
     pub fn checkpoint_restore(&self, id: &str) -> Result<ConversationSummary> {
-        let conversation = self.changed(|state| {
-            let conversation = state.session.open_checkpoint(id)?;
-            Ok(state.session.conversation(&conversation)?)
+        let conversation = self.changed(|store| {
+            let conversation = store.open_checkpoint(id)?;
+            Ok(store.conversation(&conversation)?)
         })?;
         self.conversation_prefetch(&conversation.id)?;
         Ok(conversation)
@@ -147,24 +181,17 @@ impl App {
 
     /// Forgets a name; the conversation stays.
     pub fn checkpoint_remove(&self, id: &str) -> Result<()> {
-        let folder = &self.shared().contexts;
-        Ok(self.shared().state().session.remove_checkpoint(folder, id)?)
+        let folder = &self.services().checkpoints.dir;
+        Ok(self.store().remove_checkpoint(folder, id)?)
     }
 
     /// Memory and files of contexts, and how often they were found.
     pub fn kv_stats(&self) -> Result<KvInfo> {
-        let (send, answer) = mpsc::channel();
-        let request = {
-            let mut state = self.shared().state();
-            state.n_asked += 1;
-            let request = state.n_asked;
-            state.kv_stats.insert(request, send);
-            request
-        };
-        self.ask(WorkerRequest::KvStats { request })?;
-        let KvStats { hits, models } =
-            answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))?;
-        let totals = self.shared().state().session.contexts()?;
+        let backends = &self.ctx().backends;
+        let KvStats { hits, models } = backends
+            .replies
+            .call(&backends.replies.kv_stats, |request| backends.ask(WorkerRequest::KvStats { request }))?;
+        let totals = self.store().contexts()?;
         let sum = |at: usize| {
             let pools = models.iter().map(|model| model.pools[at]);
             pool(pools.fold(PoolKv::default(), |sum, pool| PoolKv {
@@ -183,13 +210,13 @@ impl App {
             hit_rate: if prompt_tokens > 0 { n_hit as f64 / prompt_tokens as f64 } else { 0.0 },
             memory: KvTier {
                 bytes: memory_bytes,
-                budget_bytes: self.whole("idle_memory")?.unwrap_or(0) * MB,
+                budget_bytes: self.ctx().settings.idle_memory()?.unwrap_or(0) * MB,
                 hit_tokens: memory_tokens + shared_tokens,
             },
             shared_tokens,
             disk: KvTier {
                 bytes: totals.bytes,
-                budget_bytes: self.whole("context_disk")?.unwrap_or(0) * MB,
+                budget_bytes: self.ctx().settings.context_disk()?.unwrap_or(0) * MB,
                 hit_tokens: disk_tokens,
             },
             files: totals.files,
@@ -214,35 +241,26 @@ fn told(row: session::CheckpointRow) -> CheckpointInfo {
     CheckpointInfo { id, name, conversation, message, created_ms, bytes }
 }
 
-impl State {
-    fn await_store(&mut self, send: mpsc::Sender<Result<Option<Vec<String>>>>) -> u64 {
-        self.n_asked += 1;
-        self.stores.insert(self.n_asked, send);
-        self.n_asked
-    }
-}
-
-impl Shared {
+impl Services {
     /// Files that the worker wrote, read or found damaged: rows, and eviction within the budget. Failing here costs
     /// time at most: a file without a row is swept at the next start.
-    pub(crate) fn checkpoints(&self, told: Checkpoints) {
-        let Checkpoints { conversation, written, read, gone, error } = told;
+    pub(crate) fn account_checkpoints(&self, told: contract::protocol::Checkpoints) {
+        let contract::protocol::Checkpoints { conversation, written, read, gone, error } = told;
         if let Some(error) = error {
             match gone.is_empty() {
                 true => self.not_stored(error),
                 false => tracing::warn!(code = error.code(), "a stored context was dropped: {error}"),
             }
         } else if !written.is_empty() {
-            self.state().store_failed = false;
+            self.checkpoints.limits().has_failed = false;
         }
         let file = |file: StoredFile| KvFile { name: file.key, bytes: file.bytes, position: file.position };
         let written: Vec<KvFile> = written.into_iter().map(file).collect();
-        let mut state = self.state();
-        let most_bytes = state.disk_budget;
-        let session = &mut state.session;
+        let most_bytes = self.checkpoints.limits().disk_budget;
+        let mut session = self.store();
         let kept = session.contexts_gone(&gone);
         let kept = kept.and_then(|()| session.contexts_used(&conversation, &written, &read));
-        let kept = kept.and_then(|()| session.evict_contexts(&self.contexts, most_bytes));
+        let kept = kept.and_then(|()| session.evict_contexts(&self.checkpoints.dir, most_bytes));
         if let Err(error) = kept {
             tracing::warn!(code = error.code(), "stored contexts were not accounted for: {error}");
         }
@@ -250,11 +268,11 @@ impl Shared {
 
     /// Said once, until one can be written again.
     fn not_stored(&self, error: Error) {
-        if std::mem::replace(&mut self.state().store_failed, true) {
+        if std::mem::replace(&mut self.checkpoints.limits().has_failed, true) {
             return;
         }
         let message = format!("A conversation's context was not stored: {}", error.message());
         let remedy = "The words are saved. Free some space; until then a restart reads conversations again.";
-        self.notice(Error::new(error.kind, error.code(), message, remedy).info);
+        self.ctx.events.notice(Error::new(error.kind, error.code(), message, remedy).info);
     }
 }

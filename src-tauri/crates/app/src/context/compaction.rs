@@ -3,81 +3,80 @@
 
 use std::sync::mpsc;
 
-use compaction::Strategy;
-use session::{Branch, BranchMessage, FoldRow};
-
-use crate::chat::{Responder, history, with_system};
-use contract::{Error, ErrorKind, Result};
-use crate::summaries::{Job, Reason, Setup};
-use contract::types::{Conversation, FoldInfo, FoldStrategy};
 use contract::protocol::{
-    ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, SummaryText, WorkerRequest,
+    ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, Strategy, SummaryText, WorkerRequest,
 };
-use crate::{App, Shared, State};
+use contract::types::{AppEvent, CompactionChoice, CompactionInfo, Conversation};
+use contract::{Error, ErrorKind, Responder, Result};
+use prompt::history::{history, with_system};
+use session::{Branch, BranchMessage, FoldRow, Session};
 
-/// Summaries that one command may have made: each covers something more, so there are fewer.
-const MOST_SUMMARIES: usize = 1000;
+use super::summary;
+use super::summary_jobs::{SummaryJob, SummaryReason};
+use crate::App;
+use crate::conversations::rows_to_types::{self, history_messages};
+use crate::retrieval::injected::with_files;
+use crate::settings::TypedSettings;
+use crate::turns::turn_plan::TurnPlan;
 
-/// Who waits for what a conversation's fitting comes to.
-pub(crate) enum Asker {
-    Caller(mpsc::Sender<Result<Fitted>>),
-    /// Nobody: a summary is made ahead.
-    Ahead(Box<Setup>),
+/// Summaries that one command may have made: each covers more, so there are fewer.
+const MAX_SUMMARIES: usize = 1000;
+
+/// The conversation's own choice.
+pub(crate) fn own_choice(session: &Session, conversation: &str) -> Result<Option<CompactionChoice>> {
+    let name = session.compression(conversation)?;
+    Ok(name.and_then(|name| CompactionChoice::of_name(&name)))
 }
 
-impl State {
-    /// The conversation's own choice.
-    pub(crate) fn own_strategy(&self, conversation: &str) -> Result<Option<FoldStrategy>> {
-        let name = self.session.compression(conversation)?;
-        Ok(name.and_then(|name| FoldStrategy::of_name(&name)))
-    }
+fn folds(session: &Session, conversation: &str, branch: &[BranchMessage]) -> Result<Vec<FoldRow>> {
+    let ids: Vec<&str> = branch.iter().map(|message| message.row.id.as_str()).collect();
+    Ok(session.folds(conversation, &ids)?)
+}
 
-    fn folds(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Vec<FoldRow>> {
-        let ids: Vec<&str> = branch.iter().map(|message| message.row.id.as_str()).collect();
-        Ok(self.session.folds(conversation, &ids)?)
-    }
+/// How a branch is made to fit. `default`: where the conversation says nothing. None: not at all.
+pub(crate) fn compression_of(
+    session: &Session,
+    conversation: &str,
+    branch: &[BranchMessage],
+    default: CompactionChoice,
+) -> Result<Option<Compression>> {
+    let own = own_choice(session, conversation)?;
+    let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
+    let folds = folds(session, conversation, branch)?;
+    let folded = last_used(&folds, branch, |row| row.strategy != Strategy::Attention.name());
+    let folded = folded.map(|row| row.message.clone());
+    let summaries = folds.into_iter().filter(|row| !row.is_used).filter_map(|row| {
+        let FoldRow { first, message: until, level, summary, .. } = row;
+        summary.map(|text| SummaryText { first, until, level, text })
+    });
+    Ok(Some(Compression { strategy, folded, summaries: summaries.collect() }))
+}
 
-    /// How a branch is made to fit. `default`: where the conversation says nothing. None: not at all.
-    pub(crate) fn compression_of(
-        &self,
-        conversation: &str,
-        branch: &[BranchMessage],
-        default: FoldStrategy,
-    ) -> Result<Option<Compression>> {
-        let own = self.own_strategy(conversation)?;
-        let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
-        let folds = self.folds(conversation, branch)?;
-        let folded = last_used(&folds, branch, |row| row.strategy != Strategy::Attention.name());
-        let folded = folded.map(|row| row.message.clone());
-        let summaries = folds.into_iter().filter(|row| !row.is_used).filter_map(|row| {
-            let FoldRow { first, message: until, level, summary, .. } = row;
-            summary.map(|text| SummaryText { first, until, level, text })
-        });
-        Ok(Some(Compression { strategy, folded, summaries: summaries.collect() }))
-    }
+/// What a reader is shown of it.
+pub(crate) fn compaction_info(
+    session: &Session,
+    conversation: &str,
+    branch: &[BranchMessage],
+) -> Result<Option<CompactionInfo>> {
+    Ok(last_used(&folds(session, conversation, branch)?, branch, |_| true).map(info))
+}
 
-    /// What a reader is shown of it.
-    pub(crate) fn fold_info(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Option<FoldInfo>> {
-        Ok(last_used(&self.folds(conversation, branch)?, branch, |_| true).map(info))
-    }
-
-    /// Keeps the place up to which prompts leave messages out.
-    pub(crate) fn keep_fold(&mut self, folded: &Folded, now_ms: i64) -> Result<FoldInfo> {
-        let row = FoldRow {
-            id: self.session.new_id(),
-            first: folded.first.clone(),
-            message: folded.until.clone(),
-            strategy: folded.strategy.name().into(),
-            level: 0,
-            summary: folded.summary.clone(),
-            is_used: true,
-            tokens_before: folded.tokens_before,
-            tokens_after: folded.tokens_after,
-            created_ms: now_ms,
-        };
-        self.session.add_fold(&row)?;
-        Ok(info(&row))
-    }
+/// Keeps the place up to which prompts leave messages out.
+pub(crate) fn keep_compaction(session: &mut Session, folded: &Folded, now_ms: i64) -> Result<CompactionInfo> {
+    let row = FoldRow {
+        id: session.new_id(),
+        first: folded.first.clone(),
+        message: folded.until.clone(),
+        strategy: folded.strategy.name().into(),
+        level: 0,
+        summary: folded.summary.clone(),
+        is_used: true,
+        tokens_before: folded.tokens_before,
+        tokens_after: folded.tokens_after,
+        created_ms: now_ms,
+    };
+    session.add_fold(&row)?;
+    Ok(info(&row))
 }
 
 /// The place that lies furthest down the branch; of several the newest.
@@ -90,10 +89,10 @@ fn last_used<'a>(
     folds.iter().filter(|row| row.is_used && counts(row)).max_by_key(place)
 }
 
-fn info(row: &FoldRow) -> FoldInfo {
-    FoldInfo {
+fn info(row: &FoldRow) -> CompactionInfo {
+    CompactionInfo {
         until: row.message.clone(),
-        strategy: FoldStrategy::of_name(&row.strategy).unwrap_or(FoldStrategy::Window),
+        strategy: CompactionChoice::of_name(&row.strategy).unwrap_or(CompactionChoice::Window),
         summary: row.summary.clone(),
         tokens_before: row.tokens_before,
         tokens_after: row.tokens_after,
@@ -101,31 +100,17 @@ fn info(row: &FoldRow) -> FoldInfo {
     }
 }
 
-impl Shared {
-    /// Asks the worker to make a conversation fit.
-    pub(crate) fn ask_fit(&self, fit: FitRequest, asker: Asker) -> Result<()> {
-        let request = {
-            let mut state = self.state();
-            state.n_asked += 1;
-            let request = state.n_asked;
-            state.fits.insert(request, asker);
-            request
-        };
-        self.ask(WorkerRequest::Fit { request, fit: Box::new(fit) })
-    }
-}
-
 impl App {
     /// The strategy of conversations that don't choose.
-    pub(crate) fn default_strategy(&self) -> Result<FoldStrategy> {
-        let name = self.settings_get("compression")?.value;
-        Ok(name.as_str().and_then(FoldStrategy::of_name).unwrap_or(FoldStrategy::Window))
+    pub(crate) fn default_strategy(&self) -> Result<CompactionChoice> {
+        let name = self.ctx().settings.compression()?;
+        Ok(CompactionChoice::of_name(&name).unwrap_or(CompactionChoice::Window))
     }
 
     /// How this conversation is made to fit; None: as the setting says.
-    pub fn conversation_set_compression(&self, id: &str, strategy: Option<FoldStrategy>) -> Result<()> {
-        let model = self.shared().state().session.conversation(id)?.model;
-        if strategy == Some(FoldStrategy::Attention)
+    pub fn conversation_set_compression(&self, id: &str, strategy: Option<CompactionChoice>) -> Result<()> {
+        let model = self.store().conversation(id)?.model;
+        if strategy == Some(CompactionChoice::Attention)
             && let Ok(Responder::Remote(_)) = self.responder(&model)
         {
             return Err(Error::new(
@@ -135,30 +120,31 @@ impl App {
                 "Have older messages left out or summarised, or choose a model on this machine.",
             ));
         }
-        let mut state = self.shared().state();
-        Ok(state.session.set_compression(id, strategy.map(FoldStrategy::name))?)
+        let mut store = self.store();
+        Ok(store.set_compression(id, strategy.map(CompactionChoice::name))?)
     }
 
     /// Has older messages left out, or summarised, from now on, though everything may fit still.
-    pub fn conversation_compact(&self, id: &str) -> Result<FoldInfo> {
-        for _ in 0..MOST_SUMMARIES {
+    pub fn conversation_compact(&self, id: &str) -> Result<CompactionInfo> {
+        for _ in 0..MAX_SUMMARIES {
             let setup = self.setup(id)?;
-            let fit = self.shared().state().fit_request(&setup, false)?;
-            let (send, answer) = mpsc::channel();
-            self.shared().ask_fit(fit, Asker::Caller(send))?;
-            let fitted = answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))??;
+            let fit = fit_request(&self.store(), &setup, false)?;
+            let backends = &self.ctx().backends;
+            let fitted = backends.replies.call(&backends.replies.fits, |request| {
+                backends.ask(WorkerRequest::Fit { request, fit: Box::new(fit) })
+            })??;
             match fitted {
                 Fitted::Nothing => return Err(nothing()),
                 Fitted::Folded { folded } => {
-                    let now_ms = self.shared().clock.now_utc_ms();
-                    let info = self.shared().state().keep_fold(&folded, now_ms)?;
+                    let now_ms = self.ctx().clock.now_utc_ms();
+                    let info = keep_compaction(&mut self.store(), &folded, now_ms)?;
                     self.fold_changed(id)?;
                     return Ok(info);
                 }
                 Fitted::Wanting { wanted } => {
                     let (send, made) = mpsc::channel();
-                    let job = Job::new(id, *wanted, Reason::Asked(send));
-                    self.shared().begin_summary(&setup, job)?;
+                    let job = SummaryJob::new(id, *wanted, SummaryReason::Caller(send));
+                    self.services().begin_summary(&setup, job)?;
                     made.recv().map_err(|_| Error::bug("the worker ended while it summarised"))??;
                 }
             }
@@ -169,29 +155,30 @@ impl App {
     /// Everything is shown to the model again, as far as it fits. Summaries stay for another time.
     pub fn conversation_unfold(&self, id: &str) -> Result<Conversation> {
         {
-            let mut state = self.shared().state();
-            let branch = state.session.branch(id)?.messages;
-            let mut folds = state.folds(id, &branch)?;
+            let mut store = self.store();
+            let branch = store.branch(id)?.messages;
+            let mut folds = folds(&store, id, &branch)?;
             folds.retain(|row| row.is_used);
-            state.session.remove_folds(&folds)?;
+            store.remove_folds(&folds)?;
         }
         self.fold_changed(id)?;
         self.conversation_get(id)
     }
 
     fn fold_changed(&self, id: &str) -> Result<()> {
-        let state = self.shared().state();
-        let conversation = state.summary(state.session.conversation(id)?)?;
-        drop(state);
-        self.shared().tell(contract::types::AppEvent::ConversationChanged { conversation });
+        let store = self.store();
+        let row = store.conversation(id)?;
+        let conversation = summary(&store, row)?;
+        drop(store);
+        self.ctx().events.publish(AppEvent::ConversationChanged { conversation });
         Ok(())
     }
 
     /// What summaries of a conversation are made with. Error: it is being answered in, or has no strategy.
-    fn setup(&self, id: &str) -> Result<Setup> {
+    fn setup(&self, id: &str) -> Result<TurnPlan> {
         let (model, active) = {
-            let state = self.shared().state();
-            (state.session.conversation(id)?.model, state.session.active_turn(id)?)
+            let store = self.store();
+            (store.conversation(id)?.model, store.active_turn(id)?)
         };
         if active.is_some() {
             let remedy = "Wait for the end of the answer, or stop it.";
@@ -202,48 +189,46 @@ impl App {
         let load = self.load_spec_for(&responder)?;
         // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
         let default = match self.default_strategy()? {
-            FoldStrategy::Off | FoldStrategy::Attention => FoldStrategy::Window,
-            chosen @ (FoldStrategy::Window | FoldStrategy::Summary) => chosen,
+            CompactionChoice::Off | CompactionChoice::Attention => CompactionChoice::Window,
+            chosen @ (CompactionChoice::Window | CompactionChoice::Summary) => chosen,
         };
         let tools = self.tools_offer(Some(&self.options_of(id)?))?.definitions();
-        Ok(Setup {
+        Ok(TurnPlan {
             conversation: id.into(),
             model: responder.reference(),
             load,
             chat: self.chat_options(&model, ChatOptions { tools, ..ChatOptions::default() })?,
             max_tokens: self.max_tokens()?,
             default,
-            once: None,
+            one_off: None,
             next: None,
         })
     }
 }
 
-impl State {
-    /// The conversation as it is now, for the worker to make fit.
-    pub(crate) fn fit_request(&self, setup: &Setup, ahead: bool) -> Result<FitRequest> {
-        let Branch { conversation, messages: branch } = self.session.branch(&setup.conversation)?;
-        let system = crate::convert::options(conversation.options).system_prompt;
-        let compression = self.compression_of(&setup.conversation, &branch, setup.default)?;
-        let mut compression = compression.unwrap_or(Compression {
-            strategy: Strategy::Window,
-            folded: None,
-            summaries: Vec::new(),
-        });
-        if compression.strategy == Strategy::Attention {
-            compression.strategy = Strategy::Window;
-        }
-        let count = CountRequest {
-            model: setup.model.clone(),
-            load: setup.load.clone(),
-            conversation: Some(setup.conversation.clone()),
-            messages: with_system(history(self.with_files(branch)?), system),
-            chat: setup.chat.clone(),
-            compression: Some(compression),
-            texts: Vec::new(),
-        };
-        Ok(FitRequest { count, max_tokens: setup.max_tokens, ahead })
+/// The conversation as it is now, for the worker to make fit.
+pub(crate) fn fit_request(session: &Session, setup: &TurnPlan, ahead: bool) -> Result<FitRequest> {
+    let Branch { conversation, messages: branch } = session.branch(&setup.conversation)?;
+    let system = rows_to_types::options(conversation.options).system_prompt;
+    let compression = compression_of(session, &setup.conversation, &branch, setup.default)?;
+    let mut compression = compression.unwrap_or(Compression {
+        strategy: Strategy::Window,
+        folded: None,
+        summaries: Vec::new(),
+    });
+    if compression.strategy == Strategy::Attention {
+        compression.strategy = Strategy::Window;
     }
+    let count = CountRequest {
+        model: setup.model.clone(),
+        load: setup.load.clone(),
+        conversation: Some(setup.conversation.clone()),
+        messages: with_system(history(history_messages(with_files(session, branch)?)), system),
+        chat: setup.chat.clone(),
+        compression: Some(compression),
+        texts: Vec::new(),
+    };
+    Ok(FitRequest { count, max_tokens: setup.max_tokens, ahead })
 }
 
 fn nothing() -> Error {

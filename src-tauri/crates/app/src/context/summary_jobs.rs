@@ -1,81 +1,83 @@
 //! Summaries in the making: for a turn that waits for one, for somebody who asked, or ahead of need. Those made ahead
 //! give way to every answer.
 
-use std::sync::mpsc;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
-use engine::{Finish, Sampling};
-use session::FoldRow;
-use compaction::Strategy;
-
-use crate::compress::Asker;
-use contract::{Error, ErrorKind, Result};
-use crate::tools::Next;
-use contract::types::{FoldStrategy, Once};
 use contract::protocol::{
-    ChatOptions, Fitted, GenerateRequest, LoadSpec, ModelRef, Prompt, Step, SummaryText, Wanted,
-    WorkerRequest,
+    Finished, Fitted, GenerateRequest, Prompt, Step, Strategy, SummaryText, Wanted, WorkerRequest,
 };
-use crate::{Shared, State};
+use contract::types::{CompactionChoice, Finish};
+use contract::{Error, ErrorKind, Result, Sampling};
+use session::FoldRow;
 
-/// What summaries of a conversation are made with.
-#[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    pub conversation: String,
-    pub model: ModelRef,
-    pub load: LoadSpec,
-    pub chat: ChatOptions,
-    pub max_tokens: Option<usize>,
-    /// Where the conversation chooses none.
-    pub default: FoldStrategy,
-    /// What the answer alone was asked for otherwise.
-    pub once: Option<Once>,
-    /// What calls of tools are answered with.
-    pub next: Option<Box<Next>>,
+use super::compaction::fit_request;
+use crate::services::Services;
+use crate::turns::turn_plan::TurnPlan;
+
+/// Summaries that are being written, by the turn that writes them.
+#[derive(Default)]
+pub(crate) struct Summaries {
+    jobs: Mutex<HashMap<String, SummaryJob>>,
+    /// Questions whether a summary is worth making ahead, by their request.
+    ahead: Mutex<HashMap<u64, Box<TurnPlan>>>,
 }
 
 /// One summary that is being written.
-pub(crate) struct Job {
+pub(crate) struct SummaryJob {
     conversation: String,
     wanted: Wanted,
     text: String,
-    reason: Reason,
+    reason: SummaryReason,
 }
 
-pub(crate) enum Reason {
-    /// This turn goes on when it is there.
+/// Who wants a summary.
+pub(crate) enum SummaryReason {
+    /// This turn continues once the summary is there.
     Turn(Box<GenerateRequest>),
-    Asked(mpsc::Sender<Result<()>>),
-    Ahead(Box<Setup>),
+    /// A caller waits for it.
+    Caller(mpsc::Sender<Result<()>>),
+    /// It is made before it is needed.
+    Ahead(Box<TurnPlan>),
 }
 
-impl Job {
-    pub fn new(conversation: &str, wanted: Wanted, reason: Reason) -> Self {
+impl SummaryJob {
+    pub fn new(conversation: &str, wanted: Wanted, reason: SummaryReason) -> Self {
         Self { conversation: conversation.into(), wanted, text: String::new(), reason }
     }
 
     fn is_ahead(&self) -> bool {
         match self.reason {
-            Reason::Ahead(_) => true,
-            Reason::Turn(_) | Reason::Asked(_) => false,
+            SummaryReason::Ahead(_) => true,
+            SummaryReason::Turn(_) | SummaryReason::Caller(_) => false,
         }
     }
 }
 
-impl State {
-    /// The summary that a turn waits for, by the name of its own turn.
-    pub fn summary_for(&self, turn: &str) -> Option<String> {
-        let waits = |job: &Job| match &job.reason {
-            Reason::Turn(request) => request.turn == turn,
-            Reason::Asked(_) | Reason::Ahead(_) => false,
-        };
-        self.jobs.iter().find(|(_, job)| waits(job)).map(|(id, _)| id.clone())
+impl Summaries {
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, SummaryJob>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up summaries and titles that are being written of a conversation: names of their turns, which are to be
-    /// cancelled. Error: somebody waits for one.
-    pub fn give_up_writing(&mut self, conversation: &str) -> Result<Vec<String>> {
-        let is_it = |job: &Job| job.conversation == conversation;
-        if self.jobs.values().any(|job| is_it(job) && !job.is_ahead()) {
+    fn ahead(&self) -> MutexGuard<'_, HashMap<u64, Box<TurnPlan>>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn that writes the summary which `turn` waits for.
+    pub fn awaited_by(&self, turn: &str) -> Option<String> {
+        let waits = |job: &SummaryJob| match &job.reason {
+            SummaryReason::Turn(request) => request.turn == turn,
+            SummaryReason::Caller(_) | SummaryReason::Ahead(_) => false,
+        };
+        self.jobs().iter().find(|(_, job)| waits(job)).map(|(id, _)| id.clone())
+    }
+
+    /// Gives up the summaries of a conversation that are being written: their turns, which are to be cancelled. Error:
+    /// somebody waits for one.
+    pub fn give_up(&self, conversation: &str) -> Result<Vec<String>> {
+        let mut jobs = self.jobs();
+        let is_its = |job: &SummaryJob| job.conversation == conversation;
+        if jobs.values().any(|job| is_its(job) && !job.is_ahead()) {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "session.answering",
@@ -83,32 +85,30 @@ impl State {
                 "Wait for its end, or stop it.",
             ));
         }
-        let summaries = self.jobs.extract_if(|_, job| is_it(job)).map(|(id, _)| id);
-        let mut turns: Vec<String> = summaries.collect();
-        turns.extend(self.give_up_titles(conversation));
-        Ok(turns)
+        Ok(jobs.extract_if(|_, job| is_its(job)).map(|(id, _)| id).collect())
     }
 
-    /// Summaries that nobody waits for.
-    pub fn summaries_ahead(&self) -> Vec<String> {
-        self.jobs.iter().filter(|(_, job)| job.is_ahead()).map(|(id, _)| id.clone()).collect()
+    /// Turns of summaries that are made ahead: they give way to answers.
+    pub fn turns_ahead(&self) -> Vec<String> {
+        self.jobs().iter().filter(|(_, job)| job.is_ahead()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The plan for which a summary ahead of need was asked about by this request.
+    pub fn take_ahead(&self, request: u64) -> Option<Box<TurnPlan>> {
+        self.ahead().remove(&request)
     }
 }
 
-impl Shared {
+impl Services {
     /// Has a summary written.
-    pub fn begin_summary(&self, setup: &Setup, job: Job) -> Result<()> {
+    pub fn begin_summary(&self, setup: &TurnPlan, job: SummaryJob) -> Result<()> {
         let mut chat = setup.chat.clone();
         chat.kwargs.insert("enable_thinking".into(), false.into());
         chat.reasoning_budget = Some(0);
         let (prompt, max_tokens) = (Prompt::Chat(job.wanted.messages.clone()), Some(job.wanted.n_tokens));
-        let turn = {
-            let mut state = self.state();
-            let turn = state.session.new_id();
-            state.jobs.insert(turn.clone(), job);
-            turn
-        };
-        self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+        let turn = self.store().new_id();
+        self.summaries.jobs().insert(turn.clone(), job);
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn,
             model: setup.model.clone(),
             load: setup.load.clone(),
@@ -131,25 +131,29 @@ impl Shared {
 
     /// A turn waits for a summary.
     pub fn want_summary(&self, request: Box<GenerateRequest>, wanted: Wanted) -> Result<()> {
-        let setup = Setup {
+        let setup = TurnPlan {
             conversation: request.conversation.clone().unwrap_or_default(),
             model: request.model.clone(),
             load: request.load.clone(),
             chat: request.chat.clone(),
             max_tokens: request.max_tokens,
-            default: FoldStrategy::Summary,
-            once: None,
+            default: CompactionChoice::Summary,
+            one_off: None,
             next: None,
         };
-        let job = Job::new(&setup.conversation, wanted, Reason::Turn(request));
+        let job = SummaryJob::new(&setup.conversation, wanted, SummaryReason::Turn(request));
         self.begin_summary(&setup, job)
     }
 
     /// After an answer: is there a summary to be made before it is needed?
-    pub fn look_ahead(&self, setup: Box<Setup>) {
-        let fit = self.state().fit_request(&setup, true);
+    pub fn look_ahead(&self, setup: Box<TurnPlan>) {
+        let fit = fit_request(&self.store(), &setup, true);
         let asked = fit.and_then(|fit| match fit.count.compression.as_ref().map(|it| it.strategy) {
-            Some(Strategy::Summary) => self.ask_fit(fit, Asker::Ahead(setup)),
+            Some(Strategy::Summary) => {
+                let request = self.ctx.backends.replies.next_request();
+                self.summaries.ahead().insert(request, setup);
+                self.ctx.backends.ask(WorkerRequest::Fit { request, fit: Box::new(fit) })
+            }
             Some(Strategy::Window | Strategy::Attention) | None => Ok(()),
         });
         if let Err(error) = asked {
@@ -158,11 +162,11 @@ impl Shared {
     }
 
     /// What `look_ahead` asked.
-    pub fn looked_ahead(&self, setup: Box<Setup>, fitted: Result<Fitted>) {
-        let is_idle = self.state().session.active_turns().is_ok_and(|turns| turns.is_empty());
+    pub fn looked_ahead(&self, setup: Box<TurnPlan>, fitted: Result<Fitted>) {
+        let is_idle = self.store().active_turns().is_ok_and(|turns| turns.is_empty());
         let begun = match fitted {
             Ok(Fitted::Wanting { wanted }) if is_idle => {
-                let job = Job::new(&setup.conversation, *wanted, Reason::Ahead(setup.clone()));
+                let job = SummaryJob::new(&setup.conversation, *wanted, SummaryReason::Ahead(setup.clone()));
                 self.begin_summary(&setup, job)
             }
             Ok(Fitted::Wanting { .. } | Fitted::Nothing | Fitted::Folded { .. }) => Ok(()),
@@ -176,16 +180,16 @@ impl Shared {
     /// A step of a turn that writes a summary: what it means for the turn that waits for it. The step comes back where
     /// it is none of a summary.
     pub fn summary_step(&self, id: &str, step: Step) -> Result<Vec<(String, Step)>, Step> {
-        let mut state = self.state();
-        let Some(job) = state.jobs.get_mut(id) else { return Err(step) };
+        let mut jobs = self.summaries.jobs();
+        let Some(job) = jobs.get_mut(id) else { return Err(step) };
         let ended = match step {
             Step::Token { text, .. } | Step::Rest { text, .. } => {
                 job.text.push_str(&text);
                 return Ok(Vec::new());
             }
-            Step::Done(finished) if finished.finish == Finish::Cancelled => Ended::Cancelled(finished),
-            Step::Done(_) => Ended::Written,
-            Step::Failed { error } => Ended::Failed(error),
+            Step::Done(finished) if finished.finish == Finish::Cancelled => SummaryEnd::Cancelled(finished),
+            Step::Done(_) => SummaryEnd::Written,
+            Step::Failed { error } => SummaryEnd::Failed(error),
             Step::Queued { .. }
             | Step::Began { .. }
             | Step::Loading { .. }
@@ -195,35 +199,35 @@ impl Shared {
             | Step::Compacted { .. }
             | Step::Wanting { .. } => return Ok(Vec::new()),
         };
-        let Some(job) = state.jobs.remove(id) else { return Ok(Vec::new()) };
-        drop(state);
+        let Some(job) = jobs.remove(id) else { return Ok(Vec::new()) };
+        drop(jobs);
         Ok(self.summary_ended(job, ended))
     }
 
-    fn summary_ended(&self, job: Job, ended: Ended) -> Vec<(String, Step)> {
+    fn summary_ended(&self, job: SummaryJob, ended: SummaryEnd) -> Vec<(String, Step)> {
         let saved = match ended {
-            Ended::Written => self.save_summary(&job),
-            Ended::Failed(error) => Err(error),
-            Ended::Cancelled(finished) => {
+            SummaryEnd::Written => self.save_summary(&job),
+            SummaryEnd::Failed(error) => Err(error),
+            SummaryEnd::Cancelled(finished) => {
                 return match job.reason {
-                    Reason::Turn(request) => vec![(request.turn, Step::Done(finished))],
-                    Reason::Asked(asked) => {
-                        // Whoever asked may have gone.
+                    SummaryReason::Turn(request) => vec![(request.turn, Step::Done(finished))],
+                    SummaryReason::Caller(asked) => {
+                        // The caller may have given up.
                         let _ = asked.send(Err(no_summary()));
                         Vec::new()
                     }
-                    Reason::Ahead(_) => Vec::new(),
+                    SummaryReason::Ahead(_) => Vec::new(),
                 };
             }
         };
         match job.reason {
-            Reason::Turn(request) => self.go_on(request, saved),
-            Reason::Asked(asked) => {
+            SummaryReason::Turn(request) => self.go_on(request, saved),
+            SummaryReason::Caller(asked) => {
                 // As above.
                 let _ = asked.send(saved.map(drop));
                 Vec::new()
             }
-            Reason::Ahead(setup) => {
+            SummaryReason::Ahead(setup) => {
                 if saved.is_ok() {
                     self.look_ahead(setup);
                 }
@@ -250,21 +254,21 @@ impl Shared {
                 }
             }
         }
-        if let Err(error) = self.ask(WorkerRequest::Generate(request)) {
+        if let Err(error) = self.ctx.backends.ask(WorkerRequest::Generate(request)) {
             steps.push((turn, Step::Failed { error }));
         }
         steps
     }
 
-    fn save_summary(&self, job: &Job) -> Result<SummaryText> {
+    fn save_summary(&self, job: &SummaryJob) -> Result<SummaryText> {
         let text = job.text.trim();
         if text.is_empty() {
             return Err(no_summary());
         }
         let Wanted { first, until, level, .. } = &job.wanted;
-        let mut state = self.state();
+        let mut store = self.store();
         let row = FoldRow {
-            id: state.session.new_id(),
+            id: store.new_id(),
             first: first.clone(),
             message: until.clone(),
             strategy: Strategy::Summary.name().into(),
@@ -273,18 +277,18 @@ impl Shared {
             is_used: false,
             tokens_before: 0,
             tokens_after: 0,
-            created_ms: self.clock.now_utc_ms(),
+            created_ms: self.ctx.clock.now_utc_ms(),
         };
-        state.session.add_fold(&row)?;
+        store.add_fold(&row)?;
         tracing::info!(conversation = job.conversation, level, "summarised");
         Ok(SummaryText { first: first.clone(), until: until.clone(), level: *level, text: text.into() })
     }
 }
 
 /// How the writing of a summary ended.
-enum Ended {
+enum SummaryEnd {
     Written,
-    Cancelled(Box<contract::protocol::Finished>),
+    Cancelled(Box<Finished>),
     Failed(Error),
 }
 

@@ -1,29 +1,31 @@
 //! Answers looked at token by token, and taken up again from another token.
 
-use std::sync::mpsc;
-
 use session::{MessageState, NewTurn, Role, TokenLog};
 
-use crate::chat::{Responder, history, with_system};
-use contract::{Error, ErrorKind, Result};
-use contract::types::{Looked, PickArgs, TurnStarted};
-use inference::worker::not_here;
+use super::rows_to_types::history_messages;
+use crate::App;
+use crate::retrieval::injected::with_files;
+use crate::turns::turn::ContinuedFrom;
+use contract::Responder;
 use contract::protocol::{ChatOptions, Ids, LookRequest, WorkerRequest};
-use crate::{App, Had};
+use contract::types::{Looked, PickArgs, TurnStarted};
+use contract::{Error, ErrorKind, Result};
+use inference::model_file::not_here;
+use prompt::history::{history, with_system};
 
 impl App {
     /// Every token of an answer with what was likeliest in its place. Its model has to be in memory.
     pub fn message_tokens(&self, message: &str) -> Result<Vec<Looked>> {
         let log = self.log_of(message)?;
         let (model, conversation, branch) = {
-            let state = self.shared().state();
-            let row = state.session.message(message)?;
-            let mut branch = state.session.branch(&row.conversation)?.messages;
+            let store = self.store();
+            let row = store.message(message)?;
+            let mut branch = store.branch(&row.conversation)?.messages;
             let Some(at) = branch.iter().position(|it| it.row.id == message) else {
                 return Err(other("This answer is on another branch.", "Choose its version first."));
             };
             branch.truncate(at);
-            let branch = state.with_files(branch)?;
+            let branch = with_files(&store, branch)?;
             let model = row.model.unwrap_or_default();
             (model, row.conversation, branch)
         };
@@ -35,20 +37,14 @@ impl App {
         let look = LookRequest {
             model: reference,
             load: self.load_spec_of(&model)?,
-            messages: with_system(history(branch), options.system_prompt),
+            messages: with_system(history(history_messages(branch)), options.system_prompt),
             chat: self.chat_options(&model, ChatOptions::default())?,
             had: Ids { fingerprint: log.fingerprint, ids: log.whole },
         };
-        let (send, answer) = mpsc::channel();
-        let request = {
-            let mut state = self.shared().state();
-            state.n_asked += 1;
-            let request = state.n_asked;
-            state.looks.insert(request, send);
-            request
-        };
-        self.ask(WorkerRequest::Look { request, look: Box::new(look) })?;
-        answer.recv().map_err(|_| Error::bug("the worker ended while it looked"))?
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.token_logprobs, |request| {
+            backends.ask(WorkerRequest::Look { request, look: Box::new(look) })
+        })?
     }
 
     /// Another version of an answer: the same up to a token, another one there, and on from it.
@@ -61,17 +57,17 @@ impl App {
         }
         ids.truncate(index);
         ids.push(args.token);
-        let row = self.shared().state().session.message(&args.message)?;
-        let had = Had { text: String::new(), reasoning: String::new(), ids, fingerprint };
+        let row = self.store().message(&args.message)?;
+        let continued = ContinuedFrom { text: String::new(), reasoning: String::new(), ids, fingerprint };
         let (conversation, model) = (Some(&*row.conversation), row.model.as_deref());
-        self.start(conversation, model, NewTurn::Again { message: &args.message }, Some(had))
+        self.start(conversation, model, NewTurn::Again { message: &args.message }, Some(continued))
     }
 
     /// What was generated for an answer that is over.
     fn log_of(&self, message: &str) -> Result<TokenLog> {
         let (row, logs) = {
-            let state = self.shared().state();
-            (state.session.message(message)?, state.session.generated(message)?)
+            let store = self.store();
+            (store.message(message)?, store.generated(message)?)
         };
         if row.role != Role::Assistant || row.state == MessageState::Streaming {
             return Err(other("Only answers that are over have tokens to look at.", "Wait for its end."));

@@ -2,10 +2,15 @@
 
 use session::{MessageState, NewTurn, Role, TokenLog};
 
-use crate::chat::{Responder, check_message};
-use contract::{Error, Result};
+use contract::Responder;
+
+use super::chat::check_message;
 use contract::types::{AppEvent, ConversationSummary, Finish, RegenerateArgs, TurnStarted, TurnStats};
-use crate::{App, Had, title};
+use contract::{Error, Result};
+use prompt::title_text;
+
+use crate::App;
+use crate::turns::turn::ContinuedFrom;
 
 impl App {
     /// Another version of a user's message, answered: a branch begins there, the old one stays.
@@ -21,7 +26,7 @@ impl App {
     /// Another version of an answer, in the user's own words: nobody is asked.
     pub fn answer_edit(&self, message: &str, text: &str) -> Result<ConversationSummary> {
         check_message(text)?;
-        self.changed(|state| Ok(state.session.rewrite_answer(message, text)?))
+        self.changed(|store| Ok(store.rewrite_answer(message, text)?))
     }
 
     /// Another version of any answer, by another model if one is named, and with other settings for it alone.
@@ -29,14 +34,14 @@ impl App {
         let conversation = self.conversation_of(&args.message)?;
         let new = NewTurn::Again { message: &args.message };
         let once = args.once.clone().unwrap_or_default();
-        self.start_once(&conversation, args.model.as_deref(), new, once)
+        self.start_one_off(&conversation, args.model.as_deref(), new, once)
     }
 
     /// An answer that was stopped, interrupted or cut goes on from exactly the tokens it has.
     pub fn message_continue(&self, message: &str) -> Result<TurnStarted> {
         let (row, logs) = {
-            let state = self.shared().state();
-            (state.session.message(message)?, state.session.generated(message)?)
+            let store = self.store();
+            (store.message(message)?, store.generated(message)?)
         };
         let refused = |why: &str| {
             let remedy = "Ask for another version of it instead.";
@@ -63,46 +68,50 @@ impl App {
             None if is_remote => TokenLog::default(),
             None => return refused("The tokens of this answer were not kept, so it can't go on exactly."),
         };
-        let had =
-            Had { text: row.text, reasoning: row.reasoning, ids: log.whole, fingerprint: log.fingerprint };
-        self.start(Some(&row.conversation), model, NewTurn::Continue { message }, Some(had))
+        let continued = ContinuedFrom {
+            text: row.text,
+            reasoning: row.reasoning,
+            ids: log.whole,
+            fingerprint: log.fingerprint,
+        };
+        self.start(Some(&row.conversation), model, NewTurn::Continue { message }, Some(continued))
     }
 
     /// The branch through this message, or through a version of it, becomes the one that is looked at.
     pub fn message_choose(&self, message: &str, version: Option<u32>) -> Result<ConversationSummary> {
-        self.changed(|state| {
+        self.changed(|store| {
             Ok(match version {
-                Some(version) => state.session.choose_version(message, version)?,
-                None => state.session.choose(message)?,
+                Some(version) => store.choose_version(message, version)?,
+                None => store.choose(message)?,
             })
         })
     }
 
     /// A new conversation with all up to this message.
     pub fn message_fork(&self, message: &str) -> Result<ConversationSummary> {
-        self.changed(|state| {
-            let from = state.session.message(message)?.conversation;
-            let title = title::clean(&format!("{} (branch)", state.session.conversation(&from)?.title));
-            Ok(state.session.fork(message, &title)?)
+        self.changed(|store| {
+            let from = store.message(message)?.conversation;
+            let title = title_text::clean(&format!("{} (branch)", store.conversation(&from)?.title));
+            Ok(store.fork(message, &title)?)
         })
     }
 
     /// Removes a message and all after it; `message_restore` brings it back.
     pub fn message_delete(&self, message: &str) -> Result<ConversationSummary> {
-        self.changed(|state| Ok(state.session.remove_message(message)?))
+        self.changed(|store| Ok(store.remove_message(message)?))
     }
 
     pub fn message_restore(&self, message: &str) -> Result<ConversationSummary> {
-        self.changed(|state| Ok(state.session.restore_message(message)?))
+        self.changed(|store| Ok(store.restore_message(message)?))
     }
 
     fn conversation_of(&self, message: &str) -> Result<String> {
-        Ok(self.shared().state().session.message(message)?.conversation)
+        Ok(self.store().message(message)?.conversation)
     }
 
     /// Says that a conversation is there or has changed.
     pub(crate) fn told(&self, conversation: ConversationSummary) -> ConversationSummary {
-        self.shared().tell(AppEvent::ConversationChanged { conversation: conversation.clone() });
+        self.ctx().events.publish(AppEvent::ConversationChanged { conversation: conversation.clone() });
         conversation
     }
 }

@@ -3,44 +3,46 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use session::{BranchMessage, MessageState, NewTurn, Role, Started};
-
-use crate::attachments;
-use crate::convert;
-use contract::{Error, Result};
-use platform::event_log::Watch;
-use prompt::title_text;
-use crate::tools::Next;
+use contract::protocol::{ChatOptions, GenerateRequest, Ids, Prompt, PromptMessage, WorkerRequest};
 use contract::types::{
-    AppEvent, Conversation, ConversationOptions, ConversationSummary, FoldStrategy, Message, Once, SendArgs,
-    ToolCall, TurnEvent, TurnStarted,
+    AppEvent, CompactionChoice, Conversation, ConversationOptions, ConversationSummary, Message,
+    OneOffOptions, SendArgs, TurnEvent, TurnStarted,
 };
-use contract::protocol::{
-    ChatOptions, GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest,
-};
-use crate::{App, Had, Place, State};
+use contract::{Error, Responder, Result};
+use platform::Watch;
+use prompt::history::chat_prompt;
+use prompt::title_text;
+use session::{NewTurn, Session, Started};
+
+use super::rows_to_types::{self, history_messages};
+use crate::App;
+use crate::context::compaction::{compaction_info, compression_of, own_choice};
+use crate::context::summary;
+use crate::retrieval::citations;
+use crate::retrieval::injected::with_files;
+use crate::turns::turn::{AnswerPlace, ContinuedFrom};
+use crate::turns::turn_plan::NextAnswer;
 
 /// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// What a conversation is given of its own when it begins.
+/// The options that a conversation begins with.
 #[derive(Default)]
-struct Own {
+struct PerChatOptions {
     options: ConversationOptions,
     json: Option<String>,
-    compression: Option<FoldStrategy>,
-    /// For the answer that begins now, and no other.
-    once: Once,
+    compaction: Option<CompactionChoice>,
+    /// Of the answer that begins now, and no other.
+    one_off: OneOffOptions,
 }
 
-impl Own {
-    fn give(&self, state: &mut State, conversation: &str) -> Result<()> {
+impl PerChatOptions {
+    fn save(&self, session: &mut Session, conversation: &str) -> Result<()> {
         if let Some(json) = &self.json {
-            state.session.set_options(conversation, Some(json))?;
+            session.set_options(conversation, Some(json))?;
         }
-        if let Some(strategy) = self.compression {
-            state.session.set_compression(conversation, Some(strategy.name()))?;
+        if let Some(choice) = self.compaction {
+            session.set_compression(conversation, Some(choice.name()))?;
         }
         Ok(())
     }
@@ -49,40 +51,38 @@ impl Own {
 impl App {
     /// Newest first, without the trash.
     pub fn conversations_list(&self) -> Result<Vec<ConversationSummary>> {
-        let state = self.shared().state();
-        let active: HashMap<_, _> = state.session.active_turns()?.into_iter().collect();
-        let rows = state.session.conversations()?.into_iter();
+        let store = self.store();
+        let active: HashMap<_, _> = store.active_turns()?.into_iter().collect();
+        let rows = store.conversations()?.into_iter();
         let summaries = rows.map(|row| {
             let active_turn = active.get(&row.id).cloned();
-            convert::summary(row, active_turn)
+            rows_to_types::summary(row, active_turn)
         });
         Ok(summaries.collect())
     }
 
     /// With the messages of its active branch.
     pub fn conversation_get(&self, id: &str) -> Result<Conversation> {
-        let state = self.shared().state();
-        let mut branch = state.session.branch(id)?;
+        let store = self.store();
+        let mut branch = store.branch(id)?;
         for message in &mut branch.messages {
-            if let Some(owed) = state.owed.get(&message.row.id) {
-                owed.show_in(&mut message.row);
-            }
+            self.services().turns.show_unsaved(&mut message.row);
         }
-        let (fold, compression) = (state.fold_info(id, &branch.messages)?, state.own_strategy(id)?);
-        let mut sources = attachments::sources(&branch.messages);
+        let (fold, compression) = (compaction_info(&store, id, &branch.messages)?, own_choice(&store, id)?);
+        let mut sources = citations::sources(&branch.messages);
         let messages = branch.messages.into_iter().map(|message| {
             let sources = sources.remove(&message.row.id).unwrap_or_default();
-            Message { sources, ..convert::message(message) }
+            Message { sources, ..rows_to_types::message(message) }
         });
         let mut messages: Vec<_> = messages.collect();
         let n = messages.len();
         for (at, message) in messages.iter_mut().enumerate().filter(|(_, it)| !it.tool_calls.is_empty()) {
             let calls = std::mem::take(&mut message.tool_calls);
-            message.tool_calls = state.calls_now(&message.id, calls, at + 1 == n);
+            message.tool_calls = self.services().rounds.calls_now(&message.id, calls, at + 1 == n);
         }
-        let options = convert::options(branch.conversation.options.clone());
+        let options = rows_to_types::options(branch.conversation.options.clone());
         Ok(Conversation {
-            summary: state.summary(branch.conversation)?,
+            summary: summary(&store, branch.conversation)?,
             messages,
             options,
             fold,
@@ -91,26 +91,26 @@ impl App {
     }
 
     pub fn conversation_rename(&self, id: &str, title: &str) -> Result<ConversationSummary> {
-        let title = title::clean(title);
+        let title = title_text::clean(title);
         if title.is_empty() {
             return Err(Error::input("chat.empty_title", "A title needs a letter.", "Write a name."));
         }
-        self.changed(|state| Ok(state.session.rename(id, &title)?))
+        self.changed(|store| Ok(store.rename(id, &title)?))
     }
 
     pub fn conversation_set_model(&self, id: &str, model: &str) -> Result<ConversationSummary> {
         self.responder(model)?;
-        self.changed(|state| Ok(state.session.set_model(id, model)?))
+        self.changed(|store| Ok(store.set_model(id, model)?))
     }
 
     pub(crate) fn changed(
         &self,
-        change: impl FnOnce(&mut State) -> Result<session::ConversationRow>,
+        change: impl FnOnce(&mut Session) -> Result<session::ConversationRow>,
     ) -> Result<ConversationSummary> {
-        let mut state = self.shared().state();
-        let row = change(&mut state)?;
-        let conversation = state.summary(row)?;
-        drop(state);
+        let mut store = self.store();
+        let row = change(&mut store)?;
+        let conversation = summary(&store, row)?;
+        drop(store);
         Ok(self.told(conversation))
     }
 
@@ -120,14 +120,14 @@ impl App {
         self.guard_text(&args.text)?;
         let files = self.pending(&args.attachments)?;
         let planned = self.plan_message(&args, &files)?;
-        let title = title::of_message(&args.text);
+        let title = title_text::of_message(&args.text);
         let conversation = args.conversation.as_deref();
         let new =
             NewTurn::Message { conversation, title: &title, text: &args.text, given: Some(&planned.given) };
         let own = args.options.filter(|_| conversation.is_none());
         let json = own.as_ref().map(|own| self.options_json(own)).transpose()?.flatten();
-        let compression = args.compression.filter(|_| conversation.is_none());
-        let own = Own { options: own.unwrap_or_default(), json, compression, ..Own::default() };
+        let compaction = args.compression.filter(|_| conversation.is_none());
+        let own = PerChatOptions { options: own.unwrap_or_default(), json, compaction, ..Default::default() };
         let started = self.start_with(conversation, args.model.as_deref(), new, None, own)?;
         self.sent(&args.attachments);
         Ok(started)
@@ -142,31 +142,37 @@ impl App {
     pub(crate) fn model_of(&self, model: Option<&str>, conversation: Option<&str>) -> Result<String> {
         match (model, conversation) {
             (Some(model), _) => Ok(model.to_owned()),
-            (None, Some(id)) => Ok(self.shared().state().session.conversation(id)?.model),
+            (None, Some(id)) => Ok(self.store().conversation(id)?.model),
             (None, None) => self.default_model(),
         }
     }
 
-    /// `had`: what the answer has already.
+    /// `continued`: what the answer has already.
     pub(crate) fn start(
         &self,
         conversation: Option<&str>,
         model: Option<&str>,
         new: NewTurn,
-        had: Option<Had>,
+        continued: Option<ContinuedFrom>,
     ) -> Result<TurnStarted> {
-        self.start_with(conversation, model, new, had, Own::default())
+        self.start_with(conversation, model, new, continued, PerChatOptions::default())
     }
 
     /// `once`: what this answer alone is asked for otherwise.
-    pub(crate) fn start_once(
+    pub(crate) fn start_one_off(
         &self,
         conversation: &str,
         model: Option<&str>,
         new: NewTurn,
-        once: Once,
+        once: OneOffOptions,
     ) -> Result<TurnStarted> {
-        self.start_with(Some(conversation), model, new, None, Own { once, ..Own::default() })
+        self.start_with(
+            Some(conversation),
+            model,
+            new,
+            None,
+            PerChatOptions { one_off: once, ..PerChatOptions::default() },
+        )
     }
 
     /// `own`: what the conversation is given of its own if it begins with this.
@@ -175,49 +181,50 @@ impl App {
         conversation: Option<&str>,
         model: Option<&str>,
         new: NewTurn,
-        had: Option<Had>,
-        own: Own,
+        continued: Option<ContinuedFrom>,
+        own: PerChatOptions,
     ) -> Result<TurnStarted> {
         let model = self.model_of(model, conversation)?;
         let responder = self.responder(&model)?;
         let limits = self.limits()?;
         let options =
             conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_else(|| own.options.clone());
-        let partial = had.as_ref().and_then(|had| had.message(&responder));
-        let next = self.next_once(&model, responder, options, own.once.clone())?;
+        let partial = continued.as_ref().and_then(|continued| continued.message(&responder));
+        let next = self.next_one_off(&model, responder, options, own.one_off.clone())?;
         // What is called there is overtaken.
-        conversation.into_iter().for_each(|id| self.shared().stop_rounds_in(id));
-        let mut state = self.shared().state();
-        limits.admit(state.n_open(), said(&new))?;
-        let started = state.session.start(new, &model)?;
-        own.give(&mut state, &started.conversation)?;
-        let mut row = state.session.conversation(&started.conversation)?;
+        conversation.into_iter().for_each(|id| self.services().stop_rounds_in(id));
+        let services = self.services();
+        let mut store = self.store();
+        limits.admit(services.turns.n_open(), user_text(&new))?;
+        let started = store.start(new, &model)?;
+        own.save(&mut store, &started.conversation)?;
+        let mut row = store.conversation(&started.conversation)?;
         if row.model != model {
-            row = state.session.set_model(&row.id, &model)?;
+            row = store.set_model(&row.id, &model)?;
         }
-        let branch = state.session.branch(&started.conversation)?.messages;
-        let compression = state.compression_of(&started.conversation, &branch, next.default)?;
-        state.setups.insert(started.turn.clone(), Box::new(next.setup(&started.conversation)));
-        let with_files = state.with_files(branch)?;
-        let give_way = [state.summaries_ahead(), state.titles_in_the_making()].concat();
-        let place = Place::of(&started);
-        let words = had.as_ref().map(Had::words);
-        state.add_turn(started.turn.clone(), Some(place), had);
-        let summary = state.summary(row)?;
-        drop(state);
-        self.shared().tell(AppEvent::ConversationChanged { conversation: summary });
+        let branch = store.branch(&started.conversation)?.messages;
+        let compression = compression_of(&store, &started.conversation, &branch, next.default)?;
+        services.turns.set_plan(&started.turn, next.plan(&started.conversation));
+        let branch = with_files(&store, branch)?;
+        let give_way = [services.summaries.turns_ahead(), services.titles.turns()].concat();
+        let place = AnswerPlace::of(&started);
+        let words = continued.as_ref().map(ContinuedFrom::ids);
+        services.turns.add(started.turn.clone(), Some(place), continued);
+        let summary = summary(&store, row)?;
+        drop(store);
+        self.ctx().events.publish(AppEvent::ConversationChanged { conversation: summary });
         for turn in give_way {
             self.ask(WorkerRequest::Cancel { turn })?;
         }
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn: started.turn.clone(),
             conversation: Some(started.conversation.clone()),
-            prompt: prompt(with_files, next.system, partial),
+            prompt: chat_prompt(history_messages(branch), next.system, partial),
             compression,
             had: words,
             ..next.request
         })))?;
-        Ok(told(started))
+        Ok(turn_started(started))
     }
 
     /// What an answer by this model is asked with in a conversation with these options of its own.
@@ -226,7 +233,7 @@ impl App {
         model: &str,
         responder: Responder,
         options: &ConversationOptions,
-    ) -> Result<Next> {
+    ) -> Result<NextAnswer> {
         let limits = self.limits()?;
         let offer = self.tools_offer(Some(options))?;
         let asked = ChatOptions { tools: offer.definitions(), ..ChatOptions::default() };
@@ -250,24 +257,23 @@ impl App {
             profile: self.is_profiling(),
         };
         let (system, default) = (options.system_prompt.clone(), self.default_strategy()?);
-        Ok(Next { offer: Arc::new(offer), request, system, default, round: 0, once: None })
+        Ok(NextAnswer { offer: Arc::new(offer), request, system, default, round: 0, one_off: None })
     }
 
     /// Ends a turn before its next token; what was written stays. One that has ended is left alone.
     pub fn turn_cancel(&self, turn: &str) -> Result<()> {
-        let summary = self.shared().state().summary_for(turn);
+        let summary = self.services().summaries.awaited_by(turn);
         if let Some(summary) = summary {
             self.ask(WorkerRequest::Cancel { turn: summary })?;
         }
-        self.shared().stop_round_of_turn(turn);
+        self.services().stop_round_of_turn(turn);
         self.ask(WorkerRequest::Cancel { turn: turn.into() })
     }
 
     /// A turn's events after sequence number `after_seq`: those that were, then those that come. A
     /// watcher that leaves cancels nothing.
     pub fn watch_turn(&self, turn: &str, after_seq: u64) -> Result<Watch<TurnEvent>> {
-        let state = self.shared().state();
-        let turn = state.turns.get(turn).ok_or_else(|| {
+        let turn = self.services().turns.get(turn).ok_or_else(|| {
             Error::not_found(
                 "turn.unknown",
                 "This answer is not being written here.",
@@ -278,9 +284,9 @@ impl App {
     }
 }
 
-impl Had {
+impl ContinuedFrom {
     /// For the worker.
-    fn words(&self) -> Ids {
+    fn ids(&self) -> Ids {
         Ids { fingerprint: self.fingerprint.clone(), ids: self.ids.clone() }
     }
 
@@ -311,8 +317,8 @@ pub(crate) fn check_message(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the user says with it.
-fn said<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
+/// The user's own words in it.
+fn user_text<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
     match new {
         NewTurn::Message { text, .. } | NewTurn::Edit { text, .. } => Some(*text),
         NewTurn::Retry { .. }
@@ -322,7 +328,7 @@ fn said<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
     }
 }
 
-fn told(started: Started) -> TurnStarted {
+fn turn_started(started: Started) -> TurnStarted {
     TurnStarted {
         turn: started.turn,
         conversation: started.conversation,

@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use crate::App;
-use crate::attachments::{Ground, given};
-use crate::chat::{history, with_system};
+use crate::retrieval::PromptGround;
+use documents::blocks;
+
+use super::rows_to_types::history_messages;
 use contract::Result;
 use contract::types::{ContextParts, DraftArgs, DraftCount};
+use prompt::history::{history, with_system};
 
 impl App {
     /// Tokens of the prompt that sending this draft would make with its files, how many the model holds, and what
@@ -15,7 +18,7 @@ impl App {
         let ground = self.ground_of(args)?;
         let files = self.pending(&args.attachments)?;
         let planned = self.plan(&ground, &args.text, &files)?;
-        let question = given::message(&planned.blocks, &args.text);
+        let question = blocks::message(&planned.blocks, &args.text);
         let messages = self.prompt_of(&ground, &question)?;
         let counted = self.counted(ground.count(messages, Vec::new()))?;
         Ok(DraftCount {
@@ -39,7 +42,8 @@ impl App {
         let all = self.counted(ground.count(with_files.clone(), system))?;
         let files = match has_files {
             true => {
-                let without = with_system(history(ground.branch.clone()), ground.system.clone());
+                let without =
+                    with_system(history(history_messages(ground.branch.clone())), ground.system.clone());
                 all.tokens.saturating_sub(self.counted(ground.count(without, Vec::new()))?.tokens)
             }
             false => 0,
@@ -53,7 +57,7 @@ impl App {
         Ok(ContextParts { before, system, tools, files })
     }
 
-    fn ground_of(&self, args: &DraftArgs) -> Result<Ground> {
+    fn ground_of(&self, args: &DraftArgs) -> Result<PromptGround> {
         let fresh = args.options.as_ref();
         self.ground(args.conversation.as_deref(), args.model.as_deref(), fresh)
     }

@@ -1,14 +1,13 @@
 //! Answers outside any conversation: for the OpenAI-compatible door and one-shot commands. The same turns,
 //! watched and cancelled the same way; nothing is saved.
 
-use engine::Sampling;
+use contract::Sampling;
 use serde::{Deserialize, Serialize};
 
 use crate::App;
-use contract::{Error, Result};
-use crate::settings;
-use contract::types::TurnEventKind;
 use contract::protocol::{ChatOptions, GenerateRequest, Prompt, WorkerRequest};
+use contract::types::TurnEventKind;
+use contract::{Error, Result};
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -45,7 +44,7 @@ impl SamplingArgs {
             let number = serde_json::Number::from_f64(value).ok_or_else(|| {
                 Error::input("setting.out_of_range", format!("{key} is not a number."), "Give a number.")
             })?;
-            settings::find(key)?.check(&number.into())?;
+            contract::settings::find(key)?.check(&number.into())?;
             Ok(Some(value as f32))
         };
         Ok(Sampling {
@@ -79,11 +78,11 @@ impl App {
         let marks = self.guard_prompt(&mut args.prompt)?;
         let limits = self.limits()?;
         let turn = {
-            let mut state = self.shared().state();
-            limits.admit(state.n_open(), args.prompt.texts())?;
-            let id = state.session.new_id();
-            let turn = state.add_turn(id.clone(), None, None);
-            marks.into_iter().for_each(|mark| turn.tell(TurnEventKind::Notice { error: mark.info }));
+            let (store, turns) = (self.store(), &self.services().turns);
+            limits.admit(turns.n_open(), args.prompt.texts())?;
+            let id = store.new_id();
+            let turn = turns.add(id.clone(), None, None);
+            marks.into_iter().for_each(|mark| turn.publish(TurnEventKind::Notice { error: mark.info }));
             id
         };
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {

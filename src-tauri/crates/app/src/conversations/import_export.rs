@@ -5,33 +5,36 @@
 
 use std::path::{Path, PathBuf};
 
-use contract::{Error, ErrorKind, Result};
 use contract::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
+use contract::{Error, ErrorKind, Result};
 use documents::base64;
 
 use crate::App;
+use crate::context::summary;
 
 /// Longest file that is read for an import: many times any export there is.
-const MOST_BYTES: u64 = 1 << 31;
+const MAX_BYTES: u64 = 1 << 31;
 
 /// Failures that are told one by one.
-const MOST_TOLD: usize = 20;
+const MAX_LISTED_FAILURES: usize = 20;
 
 impl App {
     /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
     /// that isn't in the trash.
     pub fn export(&self, id: Option<&str>, format: ExportFormat) -> Result<Exported> {
-        let state = self.shared().state();
+        let store = self.store();
         let ids = match id {
             Some(id) => vec![id.to_owned()],
-            None => state.session.conversations()?.into_iter().map(|row| row.id).collect(),
+            None => store.conversations()?.into_iter().map(|row| row.id).collect(),
         };
-        let wholes: session::Result<Vec<_>> = ids.iter().map(|id| state.session.whole(id)).collect();
-        drop(state);
+        let wholes: session::Result<Vec<_>> = ids.iter().map(|id| store.whole(id)).collect();
+        drop(store);
         let wholes = wholes?;
         let name = self.export_name(id, format)?.name;
         let text = match format {
-            ExportFormat::Md => wholes.iter().map(interchange::write_markdown).collect::<Vec<_>>().join("\n---\n\n"),
+            ExportFormat::Md => {
+                wholes.iter().map(interchange::write_markdown).collect::<Vec<_>>().join("\n---\n\n")
+            }
             ExportFormat::Json => interchange::write_json(&wholes, self.now())?,
         };
         Ok(Exported { name, text })
@@ -40,7 +43,7 @@ impl App {
     /// What an export is best called.
     pub fn export_name(&self, id: Option<&str>, format: ExportFormat) -> Result<FileName> {
         let name = match id {
-            Some(id) => file_name(&self.shared().state().session.conversation(id)?.title),
+            Some(id) => file_name(&self.store().conversation(id)?.title),
             None => "inglenook-conversations".into(),
         };
         let extension = match format {
@@ -54,17 +57,17 @@ impl App {
     pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<Saved> {
         let path = absolute(path)?;
         let text = self.export(id, format)?.text;
-        self.shared().io.write_atomic(&path, text.as_bytes())?;
+        self.ctx().io.write_atomic(&path, text.as_bytes())?;
         Ok(Saved { path: path.display().to_string(), bytes: text.len() as u64 })
     }
 
     /// Takes in a file: our JSON, ChatGPT's or Claude's export, or the zip that holds one.
     pub fn import_file(&self, path: &str) -> Result<Imported> {
         let path = Path::new(path);
-        let io = &self.shared().io;
+        let io = &self.ctx().io;
         let n_bytes = io.len(path)?;
-        if n_bytes > MOST_BYTES {
-            let message = format!("{} has {n_bytes} bytes; the most is {MOST_BYTES}.", path.display());
+        if n_bytes > MAX_BYTES {
+            let message = format!("{} has {n_bytes} bytes; the most is {MAX_BYTES}.", path.display());
             return Err(Error::new(ErrorKind::Limit, "import.too_large", message, "Export a part of it."));
         }
         self.import(&io.read(path)?)
@@ -93,9 +96,9 @@ impl App {
             let adopted = found.map_err(|why| (format!("Number {}", n + 1), why)).and_then(|mut whole| {
                 interchange::complete(&mut whole, &model, now_ms);
                 let title = whole.conversation.title.clone();
-                let mut state = self.shared().state();
-                let row = state.session.adopt(whole).map_err(|error| (title.clone(), error.to_string()))?;
-                state.summary(row).map_err(|error| (title, error.to_string()))
+                let mut store = self.store();
+                let row = store.adopt(whole).map_err(|error| (title.clone(), error.to_string()))?;
+                summary(&store, row).map_err(|error| (title, error.to_string()))
             });
             match adopted {
                 Ok(summary) => conversations.push(self.told(summary)),
@@ -103,30 +106,30 @@ impl App {
             }
         }
         for folder in self.folders_list()? {
-            self.shared().tell(AppEvent::FolderChanged { folder });
+            self.ctx().events.publish(AppEvent::FolderChanged { folder });
         }
         if let Some(first) = failures.first().filter(|_| conversations.is_empty()) {
             return Err(Error::from(first.clone()));
         }
         let failed = u32::try_from(failures.len()).unwrap_or(u32::MAX);
-        failures.truncate(MOST_TOLD);
+        failures.truncate(MAX_LISTED_FAILURES);
         Ok(Imported { conversations, failed, failures })
     }
 
     /// Everything as one file, which must be new: conversations, the trash, settings, the library's entries.
     pub fn data_backup(&self, path: &str) -> Result<Saved> {
         let path = absolute(path)?;
-        self.shared().state().session.back_up_to(&path, &*self.shared().io)?;
-        let bytes = self.shared().io.len(&path)?;
+        self.store().back_up_to(&path, &*self.ctx().io)?;
+        let bytes = self.ctx().io.len(&path)?;
         Ok(Saved { path: path.display().to_string(), bytes })
     }
 
     /// Adds what a backup has and this folder lacks.
     pub fn data_restore(&self, path: &str) -> Result<Restored> {
         let path = absolute(path)?;
-        let restored = self.shared().state().session.restore_from(&path, &*self.shared().io)?;
+        let restored = self.store().restore_from(&path, &*self.ctx().io)?;
         for folder in self.folders_list()? {
-            self.shared().tell(AppEvent::FolderChanged { folder });
+            self.ctx().events.publish(AppEvent::FolderChanged { folder });
         }
         for conversation in self.conversations_list()?.into_iter().rev() {
             self.told(conversation);
@@ -137,7 +140,7 @@ impl App {
     }
 
     fn now(&self) -> i64 {
-        self.shared().clock.now_utc_ms()
+        self.ctx().clock.now_utc_ms()
     }
 }
 

@@ -3,22 +3,24 @@
 
 use serde_json::json;
 
-use crate::chat::Responder;
+use crate::turns::turn_plan::NextAnswer;
+use contract::Responder;
 use contract::Result;
-use crate::tools::Next;
-use contract::types::{ConversationOptions, Once};
-use crate::{App, settings};
+use contract::settings;
+use contract::types::{ConversationOptions, OneOffOptions};
+
+use crate::App;
 
 impl App {
     /// As `next`, with what is asked for once over the conversation's options. Errors name the value that is out of
     /// range.
-    pub(crate) fn next_once(
+    pub(crate) fn next_one_off(
         &self,
         model: &str,
         responder: Responder,
         options: ConversationOptions,
-        once: Once,
-    ) -> Result<Next> {
+        once: OneOffOptions,
+    ) -> Result<NextAnswer> {
         let told = [("thinking", once.thinking.as_deref()), ("reasoning_effort", once.effort.as_deref())];
         for (key, value) in told.into_iter().filter_map(|(key, value)| Some((key, value?))) {
             settings::find(key)?.check(&json!(value))?;
@@ -42,7 +44,7 @@ impl App {
             Some(effort) => _ = kwargs.insert("reasoning_effort".into(), json!(effort)),
             None => {}
         }
-        next.once = (once != Once::default()).then_some(once);
+        next.one_off = (once != OneOffOptions::default()).then_some(once);
         Ok(next)
     }
 }

@@ -2,12 +2,13 @@
 
 use session::{BranchMessage, ConversationRow, FolderRow, Hit};
 
-use crate::attachments;
+use crate::retrieval::citations;
+use contract::protocol::{Finished, Ids, PromptMessage};
 use contract::types::{
     ConversationOptions, ConversationSummary, ErrorInfo, Finish, Folder, Message, MessageHit, MessageState,
     Role, SnippetPart, ToolCall, TurnStats,
 };
-use contract::protocol::{Finished, PromptMessage};
+use prompt::history::HistoryMessage;
 
 pub fn summary(row: ConversationRow, active_turn: Option<String>) -> ConversationSummary {
     ConversationSummary {
@@ -36,7 +37,7 @@ pub fn calls(json: Option<String>) -> Vec<ToolCall> {
 }
 
 pub fn message(message: BranchMessage) -> Message {
-    let attachments = attachments::files(&message);
+    let attachments = citations::files(&message);
     let row = message.row;
     Message {
         id: row.id,
@@ -95,16 +96,6 @@ fn state(state: session::MessageState) -> MessageState {
     }
 }
 
-pub fn finish(finish: engine::Finish) -> Finish {
-    match finish {
-        engine::Finish::Stop => Finish::Stop,
-        engine::Finish::Length => Finish::Length,
-        engine::Finish::Cancelled => Finish::Cancelled,
-        engine::Finish::ContextFull => Finish::ContextFull,
-        engine::Finish::TimeUp => Finish::TimeUp,
-    }
-}
-
 /// Kept messages that a prompt shows.
 pub fn count_ids(messages: &[PromptMessage]) -> u32 {
     u32::try_from(messages.iter().map(|message| message.ids.len()).sum::<usize>()).unwrap_or(u32::MAX)
@@ -112,7 +103,7 @@ pub fn count_ids(messages: &[PromptMessage]) -> u32 {
 
 pub fn stats(finished: &Finished) -> TurnStats {
     TurnStats {
-        finish: match finish(finished.finish) {
+        finish: match finished.finish {
             Finish::Stop if finished.called => Finish::ToolCalls,
             finish => finish,
         },
@@ -132,4 +123,17 @@ pub fn stats(finished: &Finished) -> TurnStats {
         answered_by: finished.answered_by.clone(),
         once: None,
     }
+}
+
+/// A branch as the prompt's history needs it.
+pub fn history_messages(branch: Vec<BranchMessage>) -> impl Iterator<Item = HistoryMessage> {
+    branch.into_iter().map(|BranchMessage { row, logs, .. }| HistoryMessage {
+        id: row.id,
+        role: role(row.role),
+        text: row.text,
+        reasoning: row.reasoning,
+        is_streaming: row.state == session::MessageState::Streaming,
+        tool_calls: calls(row.tool_calls),
+        logs: logs.into_iter().map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids }).collect(),
+    })
 }

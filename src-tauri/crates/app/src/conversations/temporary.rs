@@ -1,12 +1,16 @@
 //! Chats that are kept nowhere: whoever asks has the messages, and they go when it forgets them. While calls of an answer
 //! wait or run, what was said before them is in memory, so that what they bring can be answered.
 
-use crate::chat::{call_value, check_message, result_message, with_system};
+use prompt::history::{call_value, result_message, with_system};
+
+use super::chat::check_message;
+use crate::App;
+use crate::services::Services;
+use crate::tools::rounds::stop_unfinished;
+use crate::turns::turn_plan::NextAnswer;
 use contract::Result;
-use crate::tools::{Next, stopped};
-use contract::types::{Role, TemporaryArgs, TemporaryMessage, ToolCall, TurnArgs, TurnEventKind};
 use contract::protocol::{GenerateRequest, Prompt, PromptMessage, WorkerRequest};
-use crate::{App, Shared};
+use contract::types::{Role, TemporaryArgs, TemporaryMessage, ToolCall, TurnArgs, TurnEventKind};
 
 impl App {
     /// Answers the last of the messages. The turn is watched and cancelled as any other; nothing is saved. Calls of tools
@@ -27,37 +31,35 @@ impl App {
         let marks = self.guard_prompt(&mut prompt)?;
         let model = self.model_of(args.model.as_deref(), None)?;
         let mut next = self.next(&model, self.responder(&model)?, &options)?;
-        let (limits, n_open) = (self.limits()?, self.shared().state().n_open());
+        let (limits, n_open) = (self.limits()?, self.services().turns.n_open());
         limits.admit(n_open, prompt.texts())?;
         next.request.prompt = prompt;
-        let turn = self.shared().ask_temporary(next)?;
-        let told = self.shared().state().turns.get(&turn).cloned();
-        if let Some(turn) = told {
-            marks.into_iter().for_each(|mark| turn.tell(TurnEventKind::Notice { error: mark.info }));
+        let turn = self.services().ask_temporary(next)?;
+        if let Some(turn) = self.services().turns.get(&turn) {
+            marks.into_iter().for_each(|mark| turn.publish(TurnEventKind::Notice { error: mark.info }));
         }
         Ok(TurnArgs { turn })
     }
 }
 
-impl Shared {
+impl Services {
     /// Has the next answer of such a chat written; its turn.
-    pub(crate) fn ask_temporary(&self, next: Next) -> Result<String> {
+    pub(crate) fn ask_temporary(&self, next: NextAnswer) -> Result<String> {
         let turn = {
-            let mut state = self.state();
-            let turn = state.session.new_id();
-            state.add_turn(turn.clone(), None, None);
+            let turn = self.store().new_id();
+            self.turns.add(turn.clone(), None, None);
             if !next.offer.tools.is_empty() {
-                state.setups.insert(turn.clone(), Box::new(next.setup("")));
+                self.turns.set_plan(&turn, next.plan(""));
             }
             turn
         };
         let request = GenerateRequest { turn: turn.clone(), ..next.request };
-        self.ask(WorkerRequest::Generate(Box::new(request)))?;
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(request)))?;
         Ok(turn)
     }
 }
 
-impl Next {
+impl NextAnswer {
     /// After an answer that called.
     pub(crate) fn with_call(mut self, text: &str, reasoning: &str, calls: &[ToolCall]) -> Self {
         if let Prompt::Chat(said) = &mut self.request.prompt {
@@ -96,7 +98,7 @@ fn prompt_messages(message: TemporaryMessage) -> Vec<PromptMessage> {
         Role::User => named("user"),
         Role::Assistant => {
             let mut calls: Vec<_> = tool_calls.into_iter().filter(|call| call.run.is_some()).collect();
-            stopped(&mut calls);
+            stop_unfinished(&mut calls);
             let answer = calling(&text, "", &calls);
             let results = calls.into_iter().map(|call| result_message(None, call));
             std::iter::once(answer).chain(results).collect()

@@ -2,88 +2,102 @@
 //! answer. The first words of the first message are the title until then, and for good where nothing fit to be one
 //! is written. A title of the user's is never touched.
 
-use engine::Sampling;
-use session::{MessageState, Role, TitledBy};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contract::Result;
-use crate::summaries::Setup;
-use prompt::title_text;
-use contract::types::AppEvent;
 use contract::protocol::{GenerateRequest, Prompt, PromptMessage, Step, WorkerRequest};
-use crate::{Shared, State};
+use contract::types::{AppEvent, Finish};
+use contract::{Result, Sampling};
+use prompt::title_text;
+use session::{MessageState, Role, Session, TitledBy};
+
+use crate::context::summary;
+use crate::services::Services;
+use crate::settings::TypedSettings;
+use crate::turns::turn_plan::TurnPlan;
 
 /// What of either message the model is shown, in characters: a title is about the beginning.
 const SHOWN_CHARS: usize = 1200;
 
 /// Longest title, in tokens; what is cut is none.
-const MOST_TOKENS: usize = 32;
+const MAX_TOKENS: usize = 32;
 
 /// What has more words is a sentence, not a title.
-const MOST_WORDS: usize = 9;
+const MAX_WORDS: usize = 9;
 
 const ASK: &str = "Write a short title for this conversation: three to six words, in its language, without quotation \
                    marks. Answer with the title only.";
 
 /// A title that is being written.
-pub(crate) struct Job {
+struct TitleJob {
     conversation: String,
     text: String,
 }
 
-impl State {
-    /// Nobody waits for these.
-    pub fn titles_in_the_making(&self) -> Vec<String> {
-        self.titles.keys().cloned().collect()
+/// Titles that are being written, by the turn that writes them.
+#[derive(Default)]
+pub(crate) struct Titles {
+    jobs: Mutex<HashMap<String, TitleJob>>,
+}
+
+impl Titles {
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, TitleJob>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of a conversation that are being written are forgotten: names of their turns.
-    pub fn give_up_titles(&mut self, conversation: &str) -> Vec<String> {
-        self.titles.extract_if(|_, job| job.conversation == conversation).map(|(id, _)| id).collect()
+    /// Their turns; no user waits for these.
+    pub fn turns(&self) -> Vec<String> {
+        self.jobs().keys().cloned().collect()
     }
 
-    /// The first question and its answer, if the conversation is to be called after them.
-    fn to_entitle(&self, id: &str) -> Result<Option<(String, String)>> {
-        let branch = self.session.branch(id)?;
-        if branch.conversation.titled_by != TitledBy::Start {
-            return Ok(None);
-        }
-        let rows: Vec<_> = branch.messages.into_iter().map(|message| message.row).collect();
-        Ok(match rows.as_slice() {
-            // Between them there may be what tools were called for.
-            [question, between @ .., answer]
-                if question.role == Role::User
-                    && between.iter().chain([answer]).all(|row| row.role == Role::Assistant)
-                    && answer.state == MessageState::Complete
-                    && !answer.text.trim().is_empty() =>
-            {
-                Some((beginning(&question.text), beginning(&answer.text)))
-            }
-            _ => None,
-        })
+    /// Gives up the titles of a conversation that are being written: their turns, which are to be cancelled.
+    pub fn give_up(&self, conversation: &str) -> Vec<String> {
+        self.jobs().extract_if(|_, job| job.conversation == conversation).map(|(id, _)| id).collect()
     }
 }
 
-impl Shared {
+/// The first question and its answer, if the conversation is to be called after them.
+fn to_entitle(session: &Session, id: &str) -> Result<Option<(String, String)>> {
+    let branch = session.branch(id)?;
+    if branch.conversation.titled_by != TitledBy::Start {
+        return Ok(None);
+    }
+    let rows: Vec<_> = branch.messages.into_iter().map(|message| message.row).collect();
+    Ok(match rows.as_slice() {
+        // Between them there may be what tools were called for.
+        [question, between @ .., answer]
+            if question.role == Role::User
+                && between.iter().chain([answer]).all(|row| row.role == Role::Assistant)
+                && answer.state == MessageState::Complete
+                && !answer.text.trim().is_empty() =>
+        {
+            Some((beginning(&question.text), beginning(&answer.text)))
+        }
+        _ => None,
+    })
+}
+
+impl Services {
     /// After an answer: has a title written where one is wanting and nothing else is to be done.
-    pub fn look_for_title(&self, setup: &Setup) {
+    pub fn look_for_title(&self, setup: &TurnPlan) {
         if let Err(error) = self.begin_title(setup) {
             tracing::debug!("no title is written: {error}");
         }
     }
 
-    fn begin_title(&self, setup: &Setup) -> Result<()> {
-        if self.setting("titles")? != true {
+    fn begin_title(&self, setup: &TurnPlan) -> Result<()> {
+        if !self.ctx.settings.titles()? {
             return Ok(());
         }
-        let mut state = self.state();
-        if !state.session.active_turns()?.is_empty() {
+        let store = self.store();
+        if !store.active_turns()?.is_empty() {
             return Ok(());
         }
-        let Some((question, answer)) = state.to_entitle(&setup.conversation)? else { return Ok(()) };
-        let turn = state.session.new_id();
-        let job = Job { conversation: setup.conversation.clone(), text: String::new() };
-        state.titles.insert(turn.clone(), job);
-        drop(state);
+        let Some((question, answer)) = to_entitle(&store, &setup.conversation)? else { return Ok(()) };
+        let turn = store.new_id();
+        let job = TitleJob { conversation: setup.conversation.clone(), text: String::new() };
+        self.titles.jobs().insert(turn.clone(), job);
+        drop(store);
         let message = |role: &str, content: String| PromptMessage {
             role: role.into(),
             content,
@@ -94,14 +108,14 @@ impl Shared {
         let mut chat = setup.chat.clone();
         chat.reasoning_budget = Some(0);
         chat.tools = serde_json::Value::Null;
-        self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn,
             model: setup.model.clone(),
             load: setup.load.clone(),
             conversation: None,
             prompt: Prompt::Chat(messages),
             sampling: Sampling { temperature: 0.0, ..Sampling::default() },
-            max_tokens: Some(MOST_TOKENS),
+            max_tokens: Some(MAX_TOKENS),
             stop: Vec::new(),
             ignore_eos: false,
             chat,
@@ -117,29 +131,21 @@ impl Shared {
 
     /// A step of a turn that writes a title. It comes back where it is none of one.
     pub fn title_step(&self, id: &str, step: Step) -> Result<(), Step> {
-        let mut state = self.state();
-        let Some(job) = state.titles.get_mut(id) else { return Err(step) };
+        let mut jobs = self.titles.jobs();
+        let Some(job) = jobs.get_mut(id) else { return Err(step) };
         match step {
             Step::Token { text, .. } | Step::Rest { text, .. } => job.text.push_str(&text),
             Step::Done(finished) => {
-                let job = state.titles.remove(id);
-                let title = job.filter(|_| finished.finish == engine::Finish::Stop);
-                let told = title.and_then(|job| Some((fit(&job.text)?, job.conversation)));
-                let row = told.map(|(title, conversation)| state.session.entitle(&conversation, &title));
-                let summary = match row {
-                    Some(Ok(Some(row))) => state.summary(row).ok(),
-                    Some(Err(error)) => {
-                        tracing::debug!("a title was not kept: {error}");
-                        None
-                    }
-                    Some(Ok(None)) | None => None,
-                };
-                drop(state);
-                if let Some(conversation) = summary {
-                    self.tell(AppEvent::ConversationChanged { conversation });
+                let job = jobs.remove(id);
+                drop(jobs);
+                let written = job.filter(|_| finished.finish == Finish::Stop);
+                if let Some((title, conversation)) =
+                    written.and_then(|job| Some((fit(&job.text)?, job.conversation)))
+                {
+                    self.keep_title(&conversation, &title);
                 }
             }
-            Step::Failed { .. } => _ = state.titles.remove(id),
+            Step::Failed { .. } => _ = jobs.remove(id),
             Step::Queued { .. }
             | Step::Loading { .. }
             | Step::Began { .. }
@@ -152,12 +158,18 @@ impl Shared {
         Ok(())
     }
 
-    /// A setting as it is kept, else its default.
-    pub(crate) fn setting(&self, key: &str) -> Result<serde_json::Value> {
-        let kept = self.state().session.setting(key)?;
-        match kept.and_then(|json| serde_json::from_str(&json).ok()) {
-            Some(value) => Ok(value),
-            None => Ok((crate::settings::find(key)?.default)()),
+    fn keep_title(&self, conversation: &str, title: &str) {
+        let mut store = self.store();
+        let summary = match store.entitle(conversation, title) {
+            Ok(row) => row.and_then(|row| summary(&store, row).ok()),
+            Err(error) => {
+                tracing::debug!("a title was not kept: {error}");
+                None
+            }
+        };
+        drop(store);
+        if let Some(conversation) = summary {
+            self.ctx.events.publish(AppEvent::ConversationChanged { conversation });
         }
     }
 }
@@ -174,35 +186,35 @@ fn fit(text: &str) -> Option<String> {
     let bare = line.trim_matches(|c: char| c.is_whitespace() || "\"'“”„«»*`".contains(c));
     let bare = bare.trim_end_matches(['.', ':', ' ']);
     let n_words = bare.split_whitespace().count();
-    let is_fit = (1..=MOST_WORDS).contains(&n_words)
-        && bare.chars().count() <= title::MAX_CHARS
+    let is_fit = (1..=MAX_WORDS).contains(&n_words)
+        && bare.chars().count() <= title_text::MAX_CHARS
         && bare.chars().any(char::is_alphanumeric);
-    is_fit.then(|| title::clean(bare))
+    is_fit.then(|| title_text::clean(bare))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{Job, fit};
-    use contract::types::{AppEvent, SendArgs};
-    use contract::protocol::Step;
+    use super::{TitleJob, fit};
     use crate::{App, AppConfig};
+    use contract::protocol::Step;
+    use contract::types::{AppEvent, SendArgs};
 
     /// What a worker would say of a title that was written.
     fn written(app: &App, conversation: &str, text: &str) {
-        let job = Job { conversation: conversation.into(), text: String::new() };
-        app.shared().state().titles.insert("t".into(), job);
+        let job = TitleJob { conversation: conversation.into(), text: String::new() };
+        app.services().titles.jobs().insert("t".into(), job);
         let done = json!({
             "finish": "stop", "called": false, "prompt_tokens": 1, "reused_tokens": 0, "generated_tokens": 1,
             "drafted_tokens": 0, "accepted_tokens": 0, "context_limit": 9, "load_ms": 0.0, "ttft_ms": 0.0,
             "prefill_tok_s": 0.0, "decode_tok_s": 0.0, "log": { "fingerprint": "", "ids": [] }
         });
         let token = Step::Token { id: 1, text: text.into(), reasoning: String::new() };
-        app.shared().title_step("t", token).unwrap();
+        app.services().title_step("t", token).unwrap();
         let done = Step::Done(serde_json::from_value(done).unwrap());
-        app.shared().title_step("t", done).unwrap();
-        assert!(app.shared().state().titles.is_empty());
+        app.services().title_step("t", done).unwrap();
+        assert!(app.services().titles.jobs().is_empty());
     }
 
     #[test]

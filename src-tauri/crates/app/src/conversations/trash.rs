@@ -1,36 +1,39 @@
 //! Deleting conversations: into the trash, out of it, and for good.
 
-use contract::{Error, Result};
-use contract::types::{AppEvent, ConversationSummary, Count};
 use contract::protocol::WorkerRequest;
-use crate::{App, convert, title};
+use contract::types::{AppEvent, ConversationSummary, Count};
+use contract::{Error, Result};
+use prompt::title_text;
+
+use super::rows_to_types;
+use crate::App;
 
 impl App {
     /// Into the trash; its answer, if one is being written, is stopped.
     pub fn conversation_delete(&self, id: &str) -> Result<()> {
         let active = {
-            let mut state = self.shared().state();
-            let active = state.session.active_turn(id)?;
-            state.session.delete(id)?;
+            let mut store = self.store();
+            let active = store.active_turn(id)?;
+            store.delete(id)?;
             active
         };
         if let Some(turn) = active {
             self.turn_cancel(&turn)?;
         }
         self.ask(WorkerRequest::Forget { conversation: id.into() })?;
-        self.shared().tell(AppEvent::ConversationRemoved { id: id.into() });
+        self.ctx().events.publish(AppEvent::ConversationRemoved { id: id.into() });
         Ok(())
     }
 
     /// Out of the trash.
     pub fn conversation_restore(&self, id: &str) -> Result<ConversationSummary> {
-        self.changed(|state| Ok(state.session.restore(id)?))
+        self.changed(|store| Ok(store.restore(id)?))
     }
 
     /// The last one deleted first.
     pub fn trash_list(&self) -> Result<Vec<ConversationSummary>> {
-        let rows = self.shared().state().session.trash()?;
-        Ok(rows.into_iter().map(|row| convert::summary(row, None)).collect())
+        let rows = self.store().trash()?;
+        Ok(rows.into_iter().map(|row| rows_to_types::summary(row, None)).collect())
     }
 
     /// For good, from the trash or not: text, index, ids of tokens, and every copy that was kept of them.
@@ -51,9 +54,10 @@ impl App {
     /// kept of them. What was said after it stays.
     pub fn message_forget(&self, message: &str) -> Result<ConversationSummary> {
         let (conversation, writing) = {
-            let mut state = self.shared().state();
-            let conversation = state.session.message_place(message)?;
-            let writing = state.give_up_writing(&conversation)?;
+            let store = self.store();
+            let conversation = store.message_place(message)?;
+            let mut writing = self.services().summaries.give_up(&conversation)?;
+            writing.extend(self.services().titles.give_up(&conversation));
             (conversation, writing)
         };
         for turn in writing {
@@ -63,17 +67,17 @@ impl App {
         self.ask(WorkerRequest::Forget { conversation: conversation.clone() })?;
         // An answer comes after everything that the worker has told of: no file is claimed later.
         self.kv_stats()?;
-        let _alone = self.shared().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _alone = self.services().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut traces = None;
-        let summary = self.changed(|state| {
-            let title = title::of_message("");
-            let (row, notice) = state.session.forget_message(message, &title, &*self.shared().io)?;
+        let summary = self.changed(|store| {
+            let title = title_text::of_message("");
+            let (row, notice) = store.forget_message(message, &title, &*self.ctx().io)?;
             traces = notice;
             Ok(row)
         })?;
         self.conversation_forget_contexts(&conversation)?;
         if let Some(traces) = traces {
-            self.shared().notice(Error::from(traces).info);
+            self.ctx().events.notice(Error::from(traces).info);
         }
         Ok(summary)
     }
@@ -83,14 +87,14 @@ impl App {
         for id in ids {
             self.ask(WorkerRequest::Forget { conversation: id.clone() })?;
         }
-        let _alone = self.shared().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let traces = self.shared().state().session.forget(ids, &*self.shared().io)?;
+        let _alone = self.services().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let traces = self.store().forget(ids, &*self.ctx().io)?;
         for id in ids {
             self.conversation_forget_contexts(id)?;
-            self.shared().tell(AppEvent::ConversationRemoved { id: id.clone() });
+            self.ctx().events.publish(AppEvent::ConversationRemoved { id: id.clone() });
         }
         if let Some(traces) = traces {
-            self.shared().notice(Error::from(traces).info);
+            self.ctx().events.notice(Error::from(traces).info);
         }
         Ok(())
     }

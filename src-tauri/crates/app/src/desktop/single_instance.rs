@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use io::{FileLock, Io, RealIo};
 
-use crate::asked::Asked;
-use crate::dirs::Dirs;
+use crate::desktop::deep_links::Asked;
 use contract::{Error, ErrorKind, Result};
+use platform::DataDirs;
 
 /// The right to show a window, until it is dropped or the process ends, however it ends.
-pub struct OneWindow {
+pub struct SingleInstance {
     _lock: FileLock,
     bell: bell::Bell,
 }
 
 /// What became of asking for that right.
 pub enum Taken {
-    First(OneWindow),
+    First(SingleInstance),
     /// Another process shows a window; it was told what was asked, and to come to the front.
     Raised,
 }
 
-impl OneWindow {
+impl SingleInstance {
     /// `data_dir` as in `AppConfig`; `asked` is for the window that is there already. Error `app.open_already`: another
     /// process shows one, and can't be asked.
     pub fn take(data_dir: Option<PathBuf>, asked: &[Asked]) -> Result<Taken> {
-        let folder = Dirs::resolve(data_dir)?.data;
+        let folder = DataDirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
         let (lock, bell) = (folder.join("window.lock"), folder.join("window.bell"));
         if let Some(_lock) = FileLock::try_take(&lock)? {
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    fn first(taken: Taken) -> OneWindow {
+    fn first(taken: Taken) -> SingleInstance {
         match taken {
             Taken::First(window) => window,
             Taken::Raised => panic!("nobody else is there"),
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_second_window_raises_the_first_or_is_refused_until_that_is_gone() {
         let folder = std::env::temp_dir().join(format!("inglenook-window-{}", std::process::id()));
-        let ask = |asked: &[Asked]| OneWindow::take(Some(folder.clone()), asked);
+        let ask = |asked: &[Asked]| SingleInstance::take(Some(folder.clone()), asked);
         let take = || ask(&[]);
         let mut window = first(take().unwrap());
         let (send, raised) = mpsc::channel();

@@ -22,12 +22,12 @@ pub struct WindowPlace {
 impl App {
     /// None: never kept, or by a version that wrote it otherwise.
     pub fn window_place(&self) -> Result<Option<WindowPlace>> {
-        let stored = self.shared().state().session.setting(KEY)?;
+        let stored = self.store().setting(KEY)?;
         Ok(stored.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
     pub fn keep_window_place(&self, place: &WindowPlace) -> Result<()> {
         let json = serde_json::to_string(place).map_err(|error| Error::bug(error.to_string()))?;
-        Ok(self.shared().state().session.set_setting(KEY, &json)?)
+        Ok(self.store().set_setting(KEY, &json)?)
     }
 }

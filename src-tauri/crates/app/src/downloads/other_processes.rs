@@ -57,27 +57,27 @@ impl App {
 
     /// Tells what differs from what was known, and begins what was put into the queue.
     fn look_at_others(&self, known: Known, is_first: bool) -> Result<Known> {
-        let rows = self.shared().state().session.downloads()?;
+        let rows = self.store().downloads()?;
         let seen: Known = rows.iter().map(|row| (row.id.clone(), Seen::of(row))).collect();
         if is_first {
             return Ok(seen);
         }
         for row in rows {
             let is_news = known.get(&row.id) != seen.get(&row.id);
-            if !is_news || self.shared().downloads.lock().live.contains_key(&row.id) {
+            if !is_news || self.services().downloads.lock().live.contains_key(&row.id) {
                 continue;
             }
             if row.stage == DownloadStage::Done
                 && let Some(Ok(model)) = row.detail.as_deref().map(|id| self.model_get(id))
             {
-                self.shared().tell(AppEvent::ModelChanged { model });
+                self.ctx().events.publish(AppEvent::ModelChanged { model });
             }
-            self.shared().told(row)?;
+            self.services().told(row)?;
         }
         for id in known.into_keys().filter(|id| !seen.contains_key(id)) {
-            self.shared().tell(AppEvent::DownloadRemoved { id });
+            self.ctx().events.publish(AppEvent::DownloadRemoved { id });
         }
-        self.kick()?;
+        self.start_next()?;
         Ok(seen)
     }
 }

@@ -8,10 +8,12 @@ use session::{DownloadRow, DownloadStage, FileHashRow};
 use tokio::sync::watch;
 
 use super::{StoredFile, json, place, stored};
-use crate::connections::offline;
+use crate::App;
+use crate::models::hub_client::repository;
+use crate::services::Services;
+use crate::settings::TypedSettings;
 use contract::{Error, Result};
-use crate::hub_access::repository;
-use crate::{App, Shared};
+use net::offline_error;
 
 /// How often watchers hear of it.
 const TELL_EVERY: Duration = Duration::from_millis(250);
@@ -50,7 +52,7 @@ enum Order {
 
 impl App {
     /// Begins to fetch; returns at once.
-    pub(super) fn carry(
+    pub(super) fn run_download(
         &self,
         row: DownloadRow,
         meter: Arc<Meter>,
@@ -65,8 +67,8 @@ impl App {
         });
         let download = hub::Download {
             client: self.hub_client()?,
-            io: Arc::clone(&self.shared().io),
-            clock: Arc::clone(&self.shared().clock),
+            io: Arc::clone(&self.ctx().io),
+            clock: Arc::clone(&self.ctx().clock),
             repository,
             revision: row.revision.clone(),
             branch: row.branch.clone(),
@@ -78,13 +80,13 @@ impl App {
             meter,
             stop: stop.clone(),
         };
-        let (shared, app) = (Arc::clone(&self.running.shared), Arc::downgrade(&self.running));
+        let (services, app) = (Arc::clone(self.services()), Arc::downgrade(&self.running));
         let runtime = self.hub_runtime()?;
         let id = row.id;
         runtime.spawn(async move {
-            let outcome = run(&shared, &id, download, stop).await;
+            let outcome = run(&services, &id, download, stop).await;
             // The library asks the worker and waits for it; and the last owner of the application ends here at worst.
-            let ended = tokio::task::spawn_blocking(move || end(&shared, &app, &id, outcome));
+            let ended = tokio::task::spawn_blocking(move || end(&services, &app, &id, outcome));
             if let Err(panic) = ended.await {
                 tracing::error!("a download ended by a panic: {panic}");
             }
@@ -95,7 +97,7 @@ impl App {
 
 /// Until it ends, over rests while the disk is full or no connections are wanted.
 async fn run(
-    shared: &Shared,
+    services: &Services,
     id: &str,
     mut download: hub::Download,
     mut stop: watch::Receiver<bool>,
@@ -104,13 +106,13 @@ async fn run(
     download.stop = halted;
     loop {
         halt.send_replace(false);
-        let mut watched = Watched::new(shared, id);
+        let mut watched = ProgressReporter::new(services, id);
         let (ended, order) = attempt(&download, &mut watched, &halt, &mut stop).await;
         watched.note(&download.meter);
         let reason = match ended {
             Ok(placed) => return Outcome::Placed(placed),
             Err(_) if *stop.borrow() => return Outcome::Stopped,
-            Err(Ended::Stopped) if order == Order::Rest => offline(&download.client.host()).info,
+            Err(Ended::Stopped) if order == Order::Rest => offline_error(&download.client.host()).info,
             Err(Ended::Stopped) => return Outcome::StoppedElsewhere,
             Err(Ended::Failed(error)) => return Outcome::Failed(error.into()),
             Err(Ended::NoSpace(error) | Ended::Offline(error)) => Error::from(error).info,
@@ -127,7 +129,7 @@ async fn run(
 /// One run, told as it goes; and what order ended it.
 async fn attempt(
     download: &hub::Download,
-    watched: &mut Watched<'_>,
+    watched: &mut ProgressReporter<'_>,
     halt: &watch::Sender<bool>,
     stop: &mut watch::Receiver<bool>,
 ) -> (Result<Vec<Placed>, Ended>, Order) {
@@ -154,7 +156,7 @@ async fn attempt(
 }
 
 /// Until what it waits for may have passed. Some: it is not to go on.
-async fn rest(watched: &Watched<'_>, stop: &mut watch::Receiver<bool>) -> Option<Outcome> {
+async fn rest(watched: &ProgressReporter<'_>, stop: &mut watch::Receiver<bool>) -> Option<Outcome> {
     let mut n_looks = 0;
     loop {
         tokio::select! {
@@ -172,8 +174,8 @@ async fn rest(watched: &Watched<'_>, stop: &mut watch::Receiver<bool>) -> Option
 }
 
 /// What watchers and the database are told of one that runs.
-struct Watched<'a> {
-    shared: &'a Shared,
+struct ProgressReporter<'a> {
+    services: &'a Services,
     id: &'a str,
     fetched: u64,
     have: u64,
@@ -181,20 +183,20 @@ struct Watched<'a> {
     n_told: u32,
 }
 
-impl<'a> Watched<'a> {
-    fn new(shared: &'a Shared, id: &'a str) -> Self {
-        Self { shared, id, fetched: 0, have: 0, at: shared.clock.monotonic(), n_told: 0 }
+impl<'a> ProgressReporter<'a> {
+    fn new(services: &'a Services, id: &'a str) -> Self {
+        Self { services, id, fetched: 0, have: 0, at: services.ctx.clock.monotonic(), n_told: 0 }
     }
 
     fn tell(&mut self, meter: &Meter) {
-        let (now, fetched) = (self.shared.clock.monotonic(), meter.fetched());
+        let (now, fetched) = (self.services.ctx.clock.monotonic(), meter.fetched());
         let passed = now.saturating_sub(self.at).as_secs_f64().max(1e-3);
         let have = meter.have();
         // What another process fetches is not ours, but it arrives all the same.
         let arrived = if fetched == 0 && self.have > 0 { have.saturating_sub(self.have) } else { 0 };
         let newest = fetched.saturating_sub(self.fetched).max(arrived) as f64 / passed;
         (self.at, self.fetched, self.have) = (now, fetched, have);
-        if let Some(live) = self.shared.downloads.lock().live.get_mut(self.id) {
+        if let Some(live) = self.services.downloads.lock().live.get_mut(self.id) {
             live.speed =
                 if self.n_told == 0 { newest } else { live.speed * (1.0 - NEWEST) + newest * NEWEST };
         }
@@ -207,44 +209,44 @@ impl<'a> Watched<'a> {
 
     /// A row that can't be read now says nothing.
     fn order(&self) -> Order {
-        let row = self.shared.state().session.download(self.id);
+        let row = self.services.store().download(self.id);
         match row {
             Ok(row) if row.stage == DownloadStage::Paused => Order::Stop,
             Err(error) if error.code() == "session.not_found" => Order::Stop,
-            Ok(_) | Err(_) if self.shared.setting("offline").is_ok_and(|is_on| is_on == true) => Order::Rest,
+            Ok(_) | Err(_) if self.services.ctx.settings.offline().unwrap_or(false) => Order::Rest,
             Ok(_) | Err(_) => Order::GoOn,
         }
     }
 
     fn waits_for(&self, reason: Option<contract::types::ErrorInfo>) {
-        if let Some(live) = self.shared.downloads.lock().live.get_mut(self.id) {
+        if let Some(live) = self.services.downloads.lock().live.get_mut(self.id) {
             (live.waits_for, live.speed) = (reason, 0.0);
         }
         self.event();
     }
 
     fn event(&self) {
-        let row = self.shared.state().session.download(self.id);
+        let row = self.services.store().download(self.id);
         // A row that is gone was cancelled meanwhile.
-        let _ = row.map_err(Error::from).and_then(|row| self.shared.told(row));
+        let _ = row.map_err(Error::from).and_then(|row| self.services.told(row));
     }
 
     /// For those who come after a crash. The journal beside the part is what counts.
     fn note(&self, meter: &Meter) {
-        let before = self.shared.downloads.lock().live.get(self.id).map_or(0, |live| live.fetched_before);
-        let mut state = self.shared.state();
-        let Ok(mut row) = state.session.download(self.id) else { return };
+        let before = self.services.downloads.lock().live.get(self.id).map_or(0, |live| live.fetched_before);
+        let mut store = self.services.store();
+        let Ok(mut row) = store.download(self.id) else { return };
         // Another process may have fetched more of it.
         row.fetched = row.fetched.max(before + meter.fetched());
         (row.bytes, row.total) = (meter.have(), meter.total());
-        if let Err(error) = state.session.put_download(&row) {
+        if let Err(error) = store.put_download(&row) {
             tracing::warn!(code = error.code(), "{error}");
         }
     }
 }
 
 /// The model into the library, the end into the row; then the next one begins.
-fn end(shared: &Shared, app: &Weak<crate::Running>, id: &str, outcome: Outcome) {
+fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: Outcome) {
     let app = app.upgrade().map(|running| App { running });
     let is_elsewhere = matches!(outcome, Outcome::StoppedElsewhere);
     let ended = match (outcome, &app) {
@@ -252,16 +254,16 @@ fn end(shared: &Shared, app: &Weak<crate::Running>, id: &str, outcome: Outcome) 
         (Outcome::Placed(placed), Some(app)) => Some(app.take_in(id, &placed)),
         (Outcome::Failed(error), Some(_)) => Some(Err(error)),
     };
-    let row = shared.state().session.download(id);
+    let row = services.store().download(id);
     {
-        let mut downloads = shared.downloads.lock();
+        let mut downloads = services.downloads.lock();
         if let Some(notice) = downloads.live.remove(id).and_then(|live| live.meter.notice()) {
             downloads.notices.insert(id.to_owned(), notice);
         }
     }
     if is_elsewhere {
-        shared.downloads.lock().mine.remove(id);
-        shared.tell_of_row(id);
+        services.downloads.lock().mine.remove(id);
+        services.tell_of_row(id);
     }
     if let (Some(ended), Ok(mut row)) = (ended, row) {
         (row.stage, row.detail) = match ended {
@@ -271,30 +273,30 @@ fn end(shared: &Shared, app: &Weak<crate::Running>, id: &str, outcome: Outcome) 
                 (DownloadStage::Failed, Some(json(&error.info)))
             }
         };
-        let stored = shared.state().session.put_download(&row).map_err(Error::from);
-        if let Err(error) = stored.and_then(|()| shared.told(row)) {
-            shared.notice(error.info);
+        let stored = services.store().put_download(&row).map_err(Error::from);
+        if let Err(error) = stored.and_then(|()| services.told(row)) {
+            services.ctx.events.notice(error.info);
         }
     }
-    shared.downloads.ended.notify_all();
+    services.downloads.ended.notify_all();
     if let Some(app) = app
-        && let Err(error) = app.kick()
+        && let Err(error) = app.start_next()
     {
-        app.shared().notice(error.info);
+        app.ctx().events.notice(error.info);
     }
 }
 
 impl App {
     /// Records what arrived and enters it into the library; its id there. What the library refuses is removed again.
     fn take_in(&self, id: &str, placed: &[Placed]) -> Result<String> {
-        let row = self.shared().state().session.download(id)?;
+        let row = self.store().download(id)?;
         for file in placed {
-            self.shared().state().session.put_file_hash(&FileHashRow {
-                path: crate::verify::key(&file.path),
+            self.store().put_file_hash(&FileHashRow {
+                path: crate::models::verify::key(&file.path),
                 bytes: file.bytes,
                 sha256: file.sha256.to_string(),
                 trust: row.trust.clone(),
-                at_ms: self.shared().clock.now_utc_ms(),
+                at_ms: self.ctx().clock.now_utc_ms(),
             })?;
         }
         let first = placed.iter().find(|file| file.path.ends_with(&row.path)).or(placed.first());
@@ -315,7 +317,7 @@ impl App {
             Err(error) => {
                 for file in placed {
                     // The entry of the cache is gone with its name; its bytes may be another program's, too.
-                    let _ = self.shared().io.remove_file(&file.path);
+                    let _ = self.ctx().io.remove_file(&file.path);
                 }
                 Err(error)
             }

@@ -4,15 +4,14 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use serde::{Deserialize, Serialize};
-use ts_rs::TS;
+use serde::Deserialize;
 
 use contract::CatalogOffer;
 
 use crate::App;
 use contract::{Error, Result};
 
-const SOURCE: &str = include_str!("../../../../models/catalog.toml");
+const SOURCE: &str = include_str!("../../../../../models/catalog.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +38,7 @@ impl App {
     /// signature doesn't hold, or that can't be read.
     pub fn catalogue(&self) -> Result<Vec<CatalogOffer>> {
         let path = self.dirs().data.join(OWN);
-        let io = &*self.shared().io;
+        let io = &*self.ctx().io;
         let mut all = Vec::new();
         if io.exists(&path)? {
             let bytes = io.read(&path)?;

@@ -1,27 +1,54 @@
 //! Whether models run here: for entries of the library, for files, for what is published; and what runs taught.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use contract::protocol::{Backend, Kv, LoadSpec, Location, Ran};
+use contract::settings::DEFAULT_CONTEXT;
+use contract::types::{
+    AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo,
+};
+use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::sizes::Sizes;
-use session::ModelRunRow;
+use inference::estimate::{self, Card, Known, LoadDefaults, MachineFacts as Machine, OnCard, offers};
+use inference::machine::speeds::{self, Speeds};
+use inference::machine::{self, Recall, gpus};
+use platform::memory;
+use session::{ModelRunRow, Session};
 use weights::{SharedBytes, WeightFile};
 
-use crate::catalog;
-use contract::{Error, ErrorKind, Result};
-use inference::estimate::{self, Asked, Card, Here, Known, OnCard, offers};
-use inference::machine::speeds::{self, Speeds};
-use inference::machine::{self, Recall, cards};
-use contract::settings::DEFAULT_CONTEXT;
-use contract::types::{AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo};
-use contract::protocol::{Backend, Kv, LoadSpec, Location, Ran};
-use crate::{App, Shared, State, resident, starter};
+use super::catalog;
+use crate::App;
+use crate::services::Services;
 
 /// Runs of fewer tokens say little about speed.
-const LEAST_TOKENS: u32 = 16;
+const MIN_TOKENS: u32 = 16;
 
 /// No model's name: what holds for all of them.
 const ANY: &str = "";
+
+/// What is known about this computer, and how models are loaded unless the caller says otherwise.
+#[derive(Default)]
+pub(crate) struct MachineFacts {
+    known: Mutex<KnownFacts>,
+    /// The GPU, once drivers were looked for. None: there is none.
+    gpu: OnceLock<Option<kernels::gpu::AdapterInfo>>,
+    /// Held while the speed is measured.
+    measuring: Mutex<()>,
+}
+
+#[derive(Default)]
+struct KnownFacts {
+    defaults: LoadDefaults,
+    speeds: estimate::Speeds,
+}
+
+impl MachineFacts {
+    fn known(&self) -> MutexGuard<'_, KnownFacts> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl App {
     /// Whether a model runs here. Where this computer's speed with its formats is not known, it is measured first, which
@@ -29,7 +56,7 @@ impl App {
     pub fn model_fit(&self, args: &FitArgs) -> Result<ModelFit> {
         let asked = self.asked(args)?;
         let (sizes, known, id) = match (&args.id, &args.path, &args.facts) {
-            (Some(id), None, None) => (self.shared().sizes(id)?, Known::Exactly, Some(id.as_str())),
+            (Some(id), None, None) => (self.services().sizes(id)?, Known::Exactly, Some(id.as_str())),
             (None, Some(path), None) => {
                 (Sizes::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
             }
@@ -44,27 +71,27 @@ impl App {
             }
         };
         self.learn_speeds(&sizes);
-        self.shared().fit(&sizes, known, asked, id)
+        self.services().fit(&sizes, known, asked, id)
     }
 
     /// As `model_fit`, of a GGUF that is not here: `header` is its beginning with all of its tables, `file_len` its whole
     /// length in bytes.
     pub fn fit_of_header(&self, header: Vec<u8>, file_len: u64, args: &FitArgs) -> Result<ModelFit> {
         let file = WeightFile::from_header("the file", SharedBytes::from_vec(header), file_len)?;
-        self.shared().fit(&Sizes::of(&file)?, Known::Exactly, self.asked(args)?, None)
+        self.services().fit(&Sizes::of(&file)?, Known::Exactly, self.asked(args)?, None)
     }
 
     /// How fast this computer is with the formats of most models; measured now where it isn't known.
     pub fn machine_measure(&self) -> Result<Vec<SpeedInfo>> {
         self.measure(&speeds::USUAL)?;
-        let known = self.shared().state().speeds.clone();
+        let known = self.services().machine.known().speeds.clone();
         Ok(known.formats.into_iter().map(|(format, speed)| SpeedInfo { format, gb_s: speed / 1e9 }).collect())
     }
 
     /// Every offer of the catalogue that something is known of, in its order.
     pub fn catalog_fits(&self) -> Result<Vec<OfferFit>> {
-        let (facts, here) = (offers::facts()?, self.shared().here());
-        let asked = self.shared().state().asked;
+        let (facts, here) = (offers::facts()?, self.services().here());
+        let asked = self.services().machine.known().defaults;
         let fit = |facts: &FitFacts| {
             estimate::estimate(&estimate::published(facts), Known::About, &here, asked, None)
         };
@@ -85,10 +112,10 @@ impl App {
     }
 
     /// What the caller says, else the model's own settings, else those for all.
-    fn asked(&self, args: &FitArgs) -> Result<Asked> {
+    fn asked(&self, args: &FitArgs) -> Result<LoadDefaults> {
         let usual = match &args.id {
-            Some(id) => asked_of(&self.load_spec_of(id)?),
-            None => self.shared().state().asked,
+            Some(id) => load_defaults(&self.load_spec_of(id)?),
+            None => self.services().machine.known().defaults,
         };
         let kv = match &args.kv {
             None => usual.kv,
@@ -97,25 +124,22 @@ impl App {
                 Error::input("fit.kv", message, "These are: f32, f16, q8_0, q4_0.")
             })?,
         };
-        Ok(Asked { context: args.context.unwrap_or(usual.context), kv, ..usual })
+        Ok(LoadDefaults { context: args.context.unwrap_or(usual.context), kv, ..usual })
     }
 
     /// What is asked for where nobody says: the settings, or flags over them.
-    pub(crate) fn apply_asked(&self) {
+    pub(crate) fn apply_load_defaults(&self) {
         // a setting that keeps models from loading must not keep the program from opening
-        if let Err(error) = self.try_apply_asked() {
+        if let Err(error) = self.try_apply_load_defaults() {
             tracing::warn!(code = error.code(), "whether models fit is told for the usual settings: {error}");
         }
     }
 
-    fn try_apply_asked(&self) -> Result<()> {
+    fn try_apply_load_defaults(&self) -> Result<()> {
         let load = self.load_spec_of(ANY)?;
-        let machine =
-            machine::prepare(&*self.shared().io, &*self.shared().clock, &load.machine, Recall::Only)?;
-        let known = Speeds::of(&*self.shared().io, &self.dirs().data, &machine).known();
-        let mut state = self.shared().state();
-        state.asked = asked_of(&load);
-        state.speeds = known;
+        let machine = machine::prepare(&*self.ctx().io, &*self.ctx().clock, &load.machine, Recall::Only)?;
+        let known = Speeds::of(&*self.ctx().io, &self.dirs().data, &machine).known();
+        *self.services().machine.known() = KnownFacts { defaults: load_defaults(&load), speeds: known };
         Ok(())
     }
 
@@ -129,14 +153,15 @@ impl App {
 
     /// Errors: an answer is being written, no memory.
     fn measure(&self, formats: &[&str]) -> Result<()> {
-        let shared = self.shared();
-        let _alone = shared.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let services = self.services();
+        let (io, clock) = (&*services.ctx.io, &*services.ctx.clock);
+        let _alone = services.machine.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let load = self.load_spec_of(ANY)?;
-        let machine = machine::prepare(&*shared.io, &*shared.clock, &load.machine, Recall::Remember)?;
-        let speeds = Speeds::of(&*shared.io, &self.dirs().data, &machine);
+        let machine = machine::prepare(io, clock, &load.machine, Recall::Remember)?;
+        let speeds = Speeds::of(io, &self.dirs().data, &machine);
         let unknown = speeds.unknown(formats.iter().copied());
         if !unknown.is_empty() {
-            if shared.state().n_open() > 0 {
+            if services.turns.n_open() > 0 {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     "fit.busy",
@@ -146,55 +171,55 @@ impl App {
             }
             let mut options = LoadOptions::default();
             machine.apply(&mut options);
-            speeds.learn(&unknown, &options, &*shared.clock)?;
+            speeds.learn(&unknown, &options, clock)?;
         }
         let known = speeds.known();
-        let differs = std::mem::replace(&mut shared.state().speeds, known.clone()) != known;
+        let differs = std::mem::replace(&mut services.machine.known().speeds, known.clone()) != known;
         if differs {
-            for model in shared.model_entries()? {
-                shared.tell(AppEvent::ModelChanged { model });
+            for model in services.model_entries()? {
+                services.ctx.events.publish(AppEvent::ModelChanged { model });
             }
         }
         Ok(())
     }
 }
 
-impl Shared {
+impl Services {
     /// What this computer has now.
-    pub(crate) fn here(&self) -> Here {
+    pub(crate) fn here(&self) -> Machine {
         let (speeds, asked) = {
-            let state = self.state();
-            (state.speeds.clone(), state.asked)
+            let known = self.machine.known();
+            (known.speeds.clone(), known.defaults)
         };
         let card = match asked.on_card {
             OnCard::Nothing => None,
-            OnCard::IfFaster(_) => cards::remembered(&*self.io, &self.data),
+            OnCard::IfFaster(_) => gpus::remembered(&*self.ctx.io, &self.ctx.dirs.data),
             OnCard::Fitting | OnCard::Layers(_) => self.card(),
         };
         let card = card
             .map(|(name, room)| Card { name, memory_bytes: room.into_iter().chain(asked.card_limit).min() });
-        Here { free_bytes: resident::free_bytes(), total_bytes: resident::total_bytes(), speeds, card }
+        Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, card }
     }
 
     /// The graphics card that would be asked, and what a model may have of it; drivers are looked for once.
     fn card(&self) -> Option<(String, Option<u64>)> {
-        let first = self.card.get_or_init(|| kernels::gpu::adapters().into_iter().next());
-        first.as_ref().map(|info| (info.name.clone(), cards::room(info, None)))
+        let first = self.machine.gpu.get_or_init(|| kernels::gpu::adapters().into_iter().next());
+        first.as_ref().map(|info| (info.name.clone(), gpus::room(info, None)))
     }
 
     /// `id`: whose runs count.
-    fn fit(&self, sizes: &Sizes, known: Known, asked: Asked, id: Option<&str>) -> Result<ModelFit> {
+    fn fit(&self, sizes: &Sizes, known: Known, asked: LoadDefaults, id: Option<&str>) -> Result<ModelFit> {
         let here = self.here();
-        let run = id.map(|id| self.state().run(id, asked.kv)).transpose()?.flatten();
+        let run = id.map(|id| best_run(&self.store(), id, asked.kv)).transpose()?.flatten();
         Ok(estimate::estimate(sizes, known, &here, asked, run))
     }
 
     /// Of an entry of the library: kept ones, else the file's.
     fn sizes(&self, id: &str) -> Result<Sizes> {
-        if id == starter::ID {
-            return Ok(Sizes::of(&inference::worker::open(&Location::BuiltIn)?)?);
+        if id == contract::STARTER_ID {
+            return Ok(Sizes::of(&inference::model_file::open(&Location::BuiltIn)?)?);
         }
-        let row = self.state().session.models()?.into_iter().find(|row| row.id == id);
+        let row = self.store().models()?.into_iter().find(|row| row.id == id);
         let row = row.ok_or_else(|| {
             let message = format!("There is no model \"{id}\" in the library.");
             Error::not_found("model.unknown", message, "`nook models list` shows those there are.")
@@ -207,27 +232,28 @@ impl Shared {
     }
 
     /// A run has ended: the best one of each model is kept beside what was foretold for it.
-    pub(crate) fn ran(&self, ran: &Ran) {
-        if ran.generated < LEAST_TOKENS || ran.tok_s <= 0.0 {
+    pub(crate) fn keep_run(&self, ran: &Ran) {
+        if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
             return;
         }
         let Ok(sizes) = self.sizes(&ran.model) else { return };
-        let mut state = self.state();
-        let before = state.session.model_run(&ran.model, &estimate::kv_name(ran.kv)).ok().flatten();
+        let speeds = self.machine.known().speeds.clone();
+        let mut store = self.store();
+        let before = store.model_run(&ran.model, &estimate::kv_name(ran.kv)).ok().flatten();
         let is_better = before.as_ref().is_none_or(|before| ran.tok_s > before.tok_s);
         let is_first_memory =
             ran.memory_bytes.is_some() && before.as_ref().is_none_or(|it| it.memory_bytes.is_none());
         if !is_better && !is_first_memory {
             return;
         }
-        let foretold = |depth| estimate::tok_s(&sizes, &state.speeds, ran.kv, depth);
+        let foretold = |depth| estimate::tok_s(&sizes, &speeds, ran.kv, depth);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let mut row = before.unwrap_or_else(|| ModelRunRow {
             model: ran.model.clone(),
             kv: estimate::kv_name(ran.kv),
             ..ModelRunRow::default()
         });
-        row.at_ms = self.clock.now_utc_ms();
+        row.at_ms = self.ctx.clock.now_utc_ms();
         if is_better {
             row.tok_s = ran.tok_s;
             // half of the answer stood before the token that took its mean time
@@ -238,13 +264,13 @@ impl Shared {
             row.foretold_bytes = signed(estimate::memory_at(&sizes, ran.tokens, ran.kv));
             row.tokens = ran.tokens;
         }
-        if let Err(error) = state.session.put_model_run(&row) {
+        if let Err(error) = store.put_model_run(&row) {
             tracing::warn!(code = error.code(), "what a run took was not kept: {error}");
         }
     }
 }
 
-fn asked_of(load: &LoadSpec) -> Asked {
+fn load_defaults(load: &LoadSpec) -> LoadDefaults {
     let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
     let on_card = match (load.backend, load.cards.layers) {
         (Backend::Cpu | Backend::Scalar, _) => OnCard::Nothing,
@@ -252,26 +278,27 @@ fn asked_of(load: &LoadSpec) -> Asked {
         (Backend::Gpu, None) => OnCard::Fitting,
         (Backend::Gpu, Some(n)) => OnCard::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
     };
-    Asked { context, kv: load.kv, on_card, card_limit: load.cards.memory }
+    LoadDefaults { context, kv: load.kv, on_card, card_limit: load.cards.memory }
 }
 
-impl State {
-    fn run(&self, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {
-        let row = self.session.model_run(id, &estimate::kv_name(kv))?;
-        Ok(row.map(|row| FitMeasured {
-            tok_s: row.tok_s,
-            estimated_tok_s: row.foretold_tok_s,
-            memory_bytes: row.memory_bytes.and_then(|n| u64::try_from(n).ok()),
-            estimated_memory_bytes: u64::try_from(row.foretold_bytes).unwrap_or(0),
-            tokens: row.tokens,
-            at_ms: row.at_ms,
-        }))
-    }
+fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {
+    let row = session.model_run(id, &estimate::kv_name(kv))?;
+    Ok(row.map(|row| FitMeasured {
+        tok_s: row.tok_s,
+        estimated_tok_s: row.foretold_tok_s,
+        memory_bytes: row.memory_bytes.and_then(|n| u64::try_from(n).ok()),
+        estimated_memory_bytes: u64::try_from(row.foretold_bytes).unwrap_or(0),
+        tokens: row.tokens,
+        at_ms: row.at_ms,
+    }))
+}
 
-    /// The fit of an entry, from what is kept of it. None: nothing is.
-    pub(crate) fn entry_fit(&self, id: &str, sizes: Option<&str>, here: &Here) -> Option<Box<ModelFit>> {
+impl Services {
+    /// The fit of a library entry, from its stored sizes. None: there are none.
+    pub(crate) fn entry_fit(&self, id: &str, sizes: Option<&str>, here: &Machine) -> Option<Box<ModelFit>> {
         let sizes: Sizes = serde_json::from_str(sizes?).ok()?;
-        let run = self.run(id, self.asked.kv).ok().flatten();
-        Some(Box::new(estimate::estimate(&sizes, Known::Exactly, here, self.asked, run)))
+        let defaults = self.machine.known().defaults;
+        let run = best_run(&self.store(), id, defaults.kv).ok().flatten();
+        Some(Box::new(estimate::estimate(&sizes, Known::Exactly, here, defaults, run)))
     }
 }

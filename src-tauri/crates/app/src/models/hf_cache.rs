@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use io::Io;
 
+use crate::models::model_dirs;
 use contract::Result;
-use crate::places;
 
 /// Beside `blobs` and `snapshots`: the hub's own tools look into no folder that they don't know.
 const TRASH: &str = ".removed";
@@ -29,7 +29,7 @@ impl Place {
     fn of(path: &Path) -> Option<Self> {
         let snapshots = path.ancestors().find(|at| at.file_name().is_some_and(|name| name == SNAPSHOTS))?;
         let repository = snapshots.parent()?;
-        let is_cache = repository.ancestors().any(|at| places::name_of(at).starts_with("models--"));
+        let is_cache = repository.ancestors().any(|at| model_dirs::name_of(at).starts_with("models--"));
         let inside = path.strip_prefix(repository).ok()?;
         let is_deep = inside.components().count() > 1;
         (is_cache && is_deep).then(|| Self { repository: repository.into(), inside: inside.into() })
@@ -102,7 +102,7 @@ fn shift(io: &dyn Io, path: &Path, from: &Path, to: &Path) -> Result<()> {
 
 /// Those that are there, links to what is elsewhere among them.
 fn files_of(path: &Path) -> Vec<PathBuf> {
-    places::files_of(path).into_iter().filter(|file| file.exists() || file.is_symlink()).collect()
+    model_dirs::files_of(path).into_iter().filter(|file| file.exists() || file.is_symlink()).collect()
 }
 
 /// Deeper, nobody's snapshots are.

@@ -12,11 +12,12 @@ use io::RealIo;
 use tokio::runtime::Runtime;
 
 use crate::App;
-use crate::catalog::Offer;
-use crate::connections::{Connection, OFFLINE};
-use contract::{Error, ErrorKind, Result};
-use secrets::Secret;
+use crate::settings::TypedSettings;
+use contract::CatalogOffer;
 use contract::types::{ConnectionPurpose, DownloadStartArgs, HubToken, HubTokenArgs, KeyPlace, TokenPlace};
+use contract::{Error, ErrorKind, Result};
+use net::OFFLINE;
+use secrets::Secret;
 
 /// First wait after a failure, and the longest that it grows to.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -58,7 +59,7 @@ impl HubAccess {
 
 /// Made when something is first asked of the hub.
 #[derive(Default)]
-pub(crate) struct Reach {
+pub(crate) struct HubConnection {
     runtime: Mutex<Option<Arc<Runtime>>>,
     client: Mutex<Option<(Asked, Arc<Client>)>>,
     /// Looked up once: a keychain may ask the user.
@@ -76,7 +77,7 @@ type Found = Option<(Secret, TokenPlace)>;
 const TOKEN: &str = "hub";
 const TOKEN_NOTE: &str = "hub_token_place";
 
-impl Reach {
+impl HubConnection {
     /// Ends the runtime without waiting for it.
     pub fn end(&self) {
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -88,7 +89,7 @@ impl Reach {
 
 impl App {
     pub(crate) fn hub_runtime(&self) -> Result<Arc<Runtime>> {
-        let mut runtime = self.running.reach.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runtime = self.running.hub.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*runtime {
             return Ok(Arc::clone(runtime));
         }
@@ -103,12 +104,11 @@ impl App {
     }
 
     pub(crate) fn hub_client(&self) -> Result<Arc<Client>> {
-        let setting =
-            self.value_of("hub")?.as_str().map(str::to_owned).filter(|text| !text.trim().is_empty());
-        let stall = Duration::from_secs(self.whole("download_patience")?.unwrap_or(30));
-        let access = &self.running.access;
+        let setting = Some(self.ctx().settings.hub()?).filter(|text| !text.trim().is_empty());
+        let stall = Duration::from_secs(self.ctx().settings.download_patience()?.unwrap_or(30));
+        let access = &self.running.hub_access;
         let asked = (access.endpoint.clone().or(setting), stall, self.token()?);
-        let mut client = self.running.reach.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut client = self.running.hub.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((was, client)) = &*client
             && *was == asked
         {
@@ -127,15 +127,14 @@ impl App {
 
     /// The environment's, else the one that was given here, else the one of the hub's own tools.
     fn token(&self) -> Result<Found> {
-        let access = &self.running.access;
+        let access = &self.running.hub_access;
         if let Some(token) = &access.token {
             return Ok(Some((Secret::new(token.clone()), TokenPlace::Environment)));
         }
-        let mut known = self.running.reach.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.running.hub.token.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
             let place = self.token_note()?;
-            let kept =
-                place.map(|place| self.shared().remote.keys.get_at(TOKEN, place)).transpose()?.flatten();
+            let kept = place.map(|place| self.ctx().keys.get_at(TOKEN, place)).transpose()?.flatten();
             *known = match (kept, place) {
                 (Some(token), Some(KeyPlace::Keychain)) => Some((token, TokenPlace::Keychain)),
                 (Some(token), Some(KeyPlace::File)) => Some((token, TokenPlace::File)),
@@ -148,13 +147,13 @@ impl App {
 
     /// Where the token that was given here lies.
     fn token_note(&self) -> Result<Option<KeyPlace>> {
-        let note = self.shared().state().session.setting(TOKEN_NOTE)?;
+        let note = self.store().setting(TOKEN_NOTE)?;
         Ok(note.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
     /// Who the hub is told that we are.
     pub fn hub_token(&self) -> Result<HubToken> {
-        let keeps = self.shared().remote.keys.place(self.shared().wants_key_file()?);
+        let keeps = self.ctx().keys.place(self.ctx().backends.endpoints.wants_key_file()?);
         Ok(HubToken { place: self.token()?.map(|(_, place)| place), keeps })
     }
 
@@ -163,31 +162,31 @@ impl App {
         let before = self.token_note()?;
         let place = match args.token.trim() {
             "" => None,
-            token => Some(self.shared().keep_key(TOKEN, token)?),
+            token => Some(self.ctx().backends.endpoints.keep_key(TOKEN, token)?),
         };
         if let Some(before) = before.filter(|before| Some(*before) != place) {
-            self.shared().remote.keys.remove_at(TOKEN, before)?;
+            self.ctx().keys.remove_at(TOKEN, before)?;
         }
         match place {
             Some(place) => {
                 let note = serde_json::to_string(&place).map_err(Error::bug)?;
-                self.shared().state().session.set_setting(TOKEN_NOTE, &note)?;
+                self.store().set_setting(TOKEN_NOTE, &note)?;
             }
-            None => self.shared().state().session.reset_setting(TOKEN_NOTE)?,
+            None => self.store().reset_setting(TOKEN_NOTE)?,
         }
-        *self.running.reach.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.running.hub.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.hub_token()
     }
 
     /// Each request of the hub crate is asked for at the one gate, and goes on its record.
     fn hub_gate(&self) -> Gate {
-        let shared = Arc::clone(&self.running.shared);
+        let gate = self.ctx().gate.clone();
         Gate::new(move |host, purpose| {
             let purpose = match purpose {
                 Purpose::Look => ConnectionPurpose::Search,
                 Purpose::Fetch => ConnectionPurpose::Download,
             };
-            let connection = Connection::begin(&shared, host, purpose).map_err(|error| {
+            let connection = gate.connect(host, purpose).map_err(|error| {
                 let code = if error.code() == OFFLINE { OFFLINE } else { "hub.record" };
                 HubError::new(code, error.message(), error.remedy())
             })?;
@@ -198,13 +197,18 @@ impl App {
     }
 
     pub(crate) fn tuning(&self) -> Result<Tuning> {
-        let limit = self.whole("download_limit")?.map(|kilobytes| kilobytes * 1000);
-        let mut limiter = self.running.reach.limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = self.ctx().settings.download_limit()?.map(|kilobytes| kilobytes * 1000);
+        let mut limiter = self.running.hub.limiter.lock().unwrap_or_else(PoisonError::into_inner);
         let limiter =
-            limiter.get_or_insert_with(|| Arc::new(Limiter::new(Arc::clone(&self.shared().clock), limit)));
+            limiter.get_or_insert_with(|| Arc::new(Limiter::new(Arc::clone(&self.ctx().clock), limit)));
         limiter.set(limit);
         Ok(Tuning {
-            connections: self.whole("download_connections")?.and_then(|n| u32::try_from(n).ok()).unwrap_or(4),
+            connections: self
+                .ctx()
+                .settings
+                .download_connections()?
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(4),
             limiter: Arc::clone(limiter),
             first_wait: FIRST_WAIT,
             longest_wait: LONGEST_WAIT,
@@ -215,15 +219,15 @@ impl App {
     /// Where a new download goes, as the settings say.
     pub(crate) fn download_place(&self) -> Result<Place> {
         let own = || Place { root: self.dirs().data.join("models"), layout: Layout::Folder };
-        if self.value_of("download_place")? != "hub_cache" {
+        if self.ctx().settings.download_place()? != "hub_cache" {
             return Ok(own());
         }
-        let cache = self.running.access.cache.clone();
+        let cache = self.running.hub_access.cache.clone();
         Ok(cache.map_or_else(own, |root| Place { root, layout: Layout::HubCache }))
     }
 
     pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
-        Ok(TrustedKeys::parse(self.value_of("trusted_keys")?.as_str().unwrap_or_default())?)
+        Ok(TrustedKeys::parse(&self.ctx().settings.trusted_keys()?)?)
     }
 
     /// Waits for something that is asked of the hub.
@@ -264,7 +268,7 @@ pub(crate) fn repository(text: &str) -> Result<Repository> {
 
 impl App {
     /// `owner/name` or an id of the catalogue, and what that says of it.
-    pub(crate) fn named(&self, text: &str) -> Result<(Repository, Option<Offer>)> {
+    pub(crate) fn named(&self, text: &str) -> Result<(Repository, Option<CatalogOffer>)> {
         let text = text.trim();
         let offer = self.catalogue()?.into_iter().find(|offer| offer.id == text || offer.repository == text);
         let name = offer.as_ref().map_or(text, |offer| offer.repository.as_str());

@@ -2,13 +2,15 @@
 
 use hub::{Found, Group, Item, Query, Repository, Sort, Tree};
 
-use crate::catalog::Offer;
-use contract::{Error, Result};
+use contract::CatalogOffer;
 use contract::types::{
     HubFile, HubFiles, HubFilesArgs, HubFormat, HubModel, HubPage, HubSearchArgs, HubSort, Modality,
     QuantGroup, Trust,
 };
-use crate::{App, civil};
+use contract::{Error, Result};
+use platform::calendar;
+
+use crate::App;
 
 /// Where nothing else says which: good answers at a quarter of the size.
 const USUAL: [&str; 8] = ["Q4_K_M", "MXFP4", "Q4_K_S", "Q4_0", "Q5_K_M", "Q4_K_XL", "Q8_0", "F16"];
@@ -21,15 +23,15 @@ pub(crate) struct Listing {
     pub recommended: Option<usize>,
     pub manifest: Option<(hub::Manifest, String)>,
     /// What the catalogue says of it.
-    pub offer: Option<Offer>,
+    pub offer: Option<CatalogOffer>,
 }
 
 impl App {
     /// A page of models that can run here.
     pub fn hub_search(&self, args: &HubSearchArgs) -> Result<HubPage> {
         let all = self.catalogue()?;
-        let is_meant = |offer: &&Offer| args.after.is_none() && offer.holds(&args.query);
-        let offers: Vec<&Offer> = all.iter().filter(is_meant).collect();
+        let is_meant = |offer: &&CatalogOffer| args.after.is_none() && offer.holds(&args.query);
+        let offers: Vec<&CatalogOffer> = all.iter().filter(is_meant).collect();
         let sort = match args.sort.unwrap_or_default() {
             HubSort::Trending => Sort::Trending,
             HubSort::Downloads => Sort::Downloads,
@@ -55,7 +57,7 @@ impl App {
                     })
                     .collect();
                 let is_found =
-                    |offer: &&Offer| found.iter().any(|model| model.repository == offer.repository);
+                    |offer: &&CatalogOffer| found.iter().any(|model| model.repository == offer.repository);
                 // An address names one model: the catalogue's others are not meant.
                 let others = offers.into_iter().filter(|offer| by_name.is_none() && !is_found(offer));
                 models.extend(others.map(|offer| self.offered(offer)).collect::<Result<Vec<_>>>()?);
@@ -83,8 +85,9 @@ impl App {
         let mut files = Vec::with_capacity(listing.items.len());
         for (index, item) in listing.items.iter().enumerate() {
             let trust = listing.trust(&repository, item)?;
-            let same =
-                |d: &&contract::types::Download| d.repository == repository.to_string() && d.path == item.path;
+            let same = |d: &&contract::types::Download| {
+                d.repository == repository.to_string() && d.path == item.path
+            };
             files.push(HubFile {
                 path: item.path.clone(),
                 parts: u32::try_from(item.files.len()).unwrap_or(u32::MAX),
@@ -111,7 +114,7 @@ impl App {
         &self,
         repository: &Repository,
         revision: Option<String>,
-        offer: Option<Offer>,
+        offer: Option<CatalogOffer>,
     ) -> Result<Listing> {
         let (client, keys, name) = (self.hub_client()?, self.trusted_keys()?, repository.clone());
         let (tree, manifest) = self.ask_hub(async move {
@@ -125,7 +128,7 @@ impl App {
     }
 
     /// A repository as the page shows it.
-    fn model(&self, found: &Found, offers: &[Offer]) -> Result<HubModel> {
+    fn model(&self, found: &Found, offers: &[CatalogOffer]) -> Result<HubModel> {
         let name = found.repository.to_string();
         let offer = offers.iter().find(|offer| offer.repository == name);
         Ok(HubModel {
@@ -139,7 +142,7 @@ impl App {
             modality: modality(found.task.as_deref()),
             downloads: found.downloads,
             likes: found.likes,
-            updated_ms: found.updated.as_deref().and_then(civil::parse),
+            updated_ms: found.updated.as_deref().and_then(calendar::parse),
             gated: found.is_gated,
             runs: runs(found),
             offer: offer.cloned(),
@@ -147,7 +150,7 @@ impl App {
     }
 
     /// One of the catalogue of which the hub has said nothing.
-    fn offered(&self, offer: &Offer) -> Result<HubModel> {
+    fn offered(&self, offer: &CatalogOffer) -> Result<HubModel> {
         let repository = Repository::parse(&offer.repository);
         let page = |repository| self.hub_client().ok().map(|client| client.page(&repository).to_string());
         Ok(HubModel {
@@ -191,7 +194,7 @@ impl Listing {
 impl Listing {
     /// Who signed the catalogue's word on a model's files. Errors: they are others than it names.
     fn offered(&self, item: &Item) -> Result<Option<String>> {
-        let Some(Offer { files, sha256, signed_by: Some(key), name, .. }) = &self.offer else {
+        let Some(CatalogOffer { files, sha256, signed_by: Some(key), name, .. }) = &self.offer else {
             return Ok(None);
         };
         if sha256.is_empty() || !matches(files, item.path.rsplit('/').next().unwrap_or(&item.path)) {
@@ -241,7 +244,7 @@ fn writes(task: Option<&str>) -> bool {
 }
 
 /// The catalogue's choice; else the usual quantisation; else the only one.
-fn recommended(items: &[Item], offer: Option<&Offer>) -> Option<usize> {
+fn recommended(items: &[Item], offer: Option<&CatalogOffer>) -> Option<usize> {
     let offered = offer.and_then(|offer| {
         items
             .iter()

@@ -10,11 +10,12 @@ use std::time::Duration;
 use io::IoError;
 use session::ModelRow;
 
-use contract::{Error, ErrorKind, Result};
-use crate::library::source_name;
-use contract::types::{AppEvent, ImportArgs, ImportHow, ImportProgress, ModelEntry, ModelSource};
+use super::model_dirs;
+use crate::App;
+use crate::models::library::source_name;
 use contract::protocol::{Facts, Location};
-use crate::{App, conversion, places};
+use contract::types::{AppEvent, ImportArgs, ImportHow, ImportProgress, ModelEntry, ModelSource};
+use contract::{Error, ErrorKind, Result};
 
 /// A copy in the making, in the folder of our own models.
 const UNFINISHED: &str = ".importing-";
@@ -35,7 +36,7 @@ impl App {
             ImportHow::Link => self.model_add(&args.path),
             ImportHow::Copy | ImportHow::Move => {
                 let outcome = self.bring(&args.path, args.how);
-                self.shared().state().stopped_imports.remove(&args.path);
+                self.services().models.cancelled_imports().remove(&args.path);
                 if let Err(error) = &outcome {
                     self.tell_import(&args.path, (0, 0), Some(error));
                 }
@@ -46,13 +47,13 @@ impl App {
 
     /// Ends an import; what was copied so far goes. One that has ended is none of its business.
     pub fn model_import_cancel(&self, path: &str) -> Result<()> {
-        self.shared().state().stopped_imports.insert(path.to_owned());
+        self.services().models.cancelled_imports().insert(path.to_owned());
         Ok(())
     }
 
     fn bring(&self, asked: &str, how: ImportHow) -> Result<ModelEntry> {
         let named = asked.trim();
-        let source = places::under_its_name(Path::new(named))
+        let source = model_dirs::under_its_name(Path::new(named))
             .map_err(|error| IoError::new("open", Path::new(named), error))?;
         let text = source.to_str().map(str::to_owned).ok_or_else(|| not_unicode(&source))?;
         if how == ImportHow::Move && self.is_others(&source) {
@@ -64,12 +65,12 @@ impl App {
             return self.model_add(&text);
         }
         let facts = self.inspect(Location::Path(text))?;
-        let files = places::files_of(&source);
+        let files = model_dirs::files_of(&source);
         let total: u64 = files.iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum();
         let own = self.own_models();
-        self.shared().io.create_dir_all(&own)?;
-        let unfinished = own.join(format!("{UNFINISHED}{}", self.shared().state().session.new_id()));
-        self.shared().io.create_dir_all(&unfinished)?;
+        self.ctx().io.create_dir_all(&own)?;
+        let unfinished = own.join(format!("{UNFINISHED}{}", self.store().new_id()));
+        self.ctx().io.create_dir_all(&unfinished)?;
         let brought = self
             .fill(asked, &files, &unfinished, how, total)
             .and_then(|()| self.accept(&source, &unfinished, &facts));
@@ -86,7 +87,7 @@ impl App {
     /// In a folder of another program.
     fn is_others(&self, path: &Path) -> bool {
         self.running
-            .others
+            .model_roots
             .iter()
             .any(|root| root.path.canonicalize().is_ok_and(|root| path.starts_with(root)))
     }
@@ -98,8 +99,8 @@ impl App {
         let mut is_room_checked = false;
         for file in files {
             let to = folder.join(file.file_name().unwrap_or_default());
-            if how == ImportHow::Move && !file.is_symlink() && self.shared().io.link(file, &to).is_ok() {
-                done += self.shared().io.len(&to)?;
+            if how == ImportHow::Move && !file.is_symlink() && self.ctx().io.link(file, &to).is_ok() {
+                done += self.ctx().io.len(&to)?;
                 continue;
             }
             if !std::mem::replace(&mut is_room_checked, true) {
@@ -107,7 +108,7 @@ impl App {
             }
             let mut source = std::fs::File::open(file).map_err(|error| IoError::new("read", file, error))?;
             let mut buffer = vec![0; AT_ONCE];
-            self.shared()
+            self.ctx()
                 .io
                 .write_stream(&to, &mut |out: &mut dyn Write| {
                     loop {
@@ -117,13 +118,13 @@ impl App {
                         }
                         out.write_all(&buffer[..n])?;
                         done += n as u64;
-                        let now = self.shared().clock.monotonic();
+                        let now = self.ctx().clock.monotonic();
                         if told.is_none_or(|told| now >= told + TELL_EVERY) {
                             told = Some(now);
                             // the last one is told when the model is in the library
                             self.tell_import(asked, (done.min(total.saturating_sub(1)), total), None);
                         }
-                        if self.shared().state().stopped_imports.contains(asked) {
+                        if self.services().models.cancelled_imports().contains(asked) {
                             return Err(std::io::Error::from(std::io::ErrorKind::Interrupted));
                         }
                     }
@@ -143,8 +144,8 @@ impl App {
             false => folder.join(source.file_name().unwrap_or_default()),
         };
         let copy = at(unfinished);
-        let found = inference::worker::guarded(|| {
-            inference::worker::glance(&Location::Path(copy.to_string_lossy().into_owned()))
+        let found = inference::guarded(|| {
+            inference::model_file::glance(&Location::Path(copy.to_string_lossy().into_owned()))
         })?;
         if (found.fingerprint, found.disk_bytes) != (facts.fingerprint.clone(), facts.disk_bytes) {
             let message = format!("{} changed while it was read.", source.display());
@@ -155,27 +156,27 @@ impl App {
             ));
         }
         let name = match source.is_dir() {
-            true => places::name_of(source),
+            true => model_dirs::name_of(source),
             false => source.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         };
         let own = self.own_models();
         let numbered = (1..).map(|n: u32| if n == 1 { name.clone() } else { format!("{name}-{n}") });
         let folder = numbered.map(|name| own.join(name)).find(|path| !path.exists());
         let folder = folder.expect("there are more numbers than folders");
-        self.shared().io.rename(unfinished, &folder)?;
+        self.ctx().io.rename(unfinished, &folder)?;
         let path = at(&folder);
         path.to_str().map(str::to_owned).ok_or_else(|| not_unicode(&path))
     }
 
     /// The entry is of our own files, below `root`.
     pub(crate) fn own(&self, id: &str, root: &Path) -> Result<ModelEntry> {
-        let rows = self.shared().state().session.models()?;
+        let rows = self.store().models()?;
         if let Some(row) = rows.into_iter().find(|row| row.id == id) {
             let root = root.to_str().map(str::to_owned);
             let row = ModelRow { source: source_name(ModelSource::Owned), root, ..row };
-            self.shared().state().session.put_model(&row)?;
-            let model = self.shared().entry(row, &self.shared().here());
-            self.shared().tell(AppEvent::ModelChanged { model });
+            self.store().put_model(&row)?;
+            let model = self.services().entry(row, &self.services().here());
+            self.ctx().events.publish(AppEvent::ModelChanged { model });
         }
         self.model_get(id)
     }
@@ -183,21 +184,22 @@ impl App {
     /// The old place of what was moved. A file that can't be removed is told: it is there twice then, and nothing is lost.
     fn leave(&self, files: &[PathBuf]) {
         for file in files {
-            if let Err(error) = self.shared().io.remove_file(file) {
+            if let Err(error) = self.ctx().io.remove_file(file) {
                 let message = format!("The model was imported, but its old file stays: {error}.");
-                self.shared()
+                self.ctx()
+                    .events
                     .notice(Error::input("import.old_stays", message, "Remove that file by hand.").info);
             }
         }
     }
 
     fn discard(&self, folder: &Path) {
-        for file in self.shared().io.list(folder).unwrap_or_default() {
-            if let Err(error) = self.shared().io.remove_file(&file) {
+        for file in self.ctx().io.list(folder).unwrap_or_default() {
+            if let Err(error) = self.ctx().io.remove_file(&file) {
                 tracing::warn!("{error}");
             }
         }
-        if let Err(error) = self.shared().io.remove_folder(folder) {
+        if let Err(error) = self.ctx().io.remove_folder(folder) {
             tracing::warn!("{error}");
         }
     }
@@ -205,26 +207,26 @@ impl App {
     /// At the start, where no other process is at it: what an interrupted import left. Files that were to be moved are
     /// still at their old place too.
     pub(crate) fn tidy_imports(&self) {
-        if !self.shared().state().session.is_alone() {
+        if !self.store().is_alone() {
             return;
         }
-        let entries = self.shared().io.list(&self.own_models()).unwrap_or_default();
+        let entries = self.ctx().io.list(&self.own_models()).unwrap_or_default();
         entries
             .iter()
-            .filter(|path| places::name_of(path).starts_with(UNFINISHED))
+            .filter(|path| model_dirs::name_of(path).starts_with(UNFINISHED))
             .for_each(|path| self.discard(path));
     }
 
     fn tell_import(&self, path: &str, (done_bytes, total_bytes): (u64, u64), error: Option<&Error>) {
         let error = error.map(|error| error.info.clone());
         let progress = ImportProgress { path: path.to_owned(), done_bytes, total_bytes, error };
-        self.shared().tell(AppEvent::ModelImport { progress });
+        self.ctx().events.publish(AppEvent::ModelImport { progress });
     }
 }
 
 /// Error `import.no_space`. A disk that nobody knows is tried.
 fn check_room(folder: &Path, bytes: u64) -> Result<()> {
-    let Some(free) = conversion::free_bytes(folder) else { return Ok(()) };
+    let Some(free) = inference::convert::free_bytes(folder) else { return Ok(()) };
     let needed = bytes.saturating_add(HEADROOM);
     if needed <= free {
         return Ok(());

@@ -1,27 +1,65 @@
 //! The model library: the starter, and files that stay where the user has them.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use engine::sizes::Sizes;
-use engine::skills::Skills;
+use contract::protocol::{Loaded, Location, ModelRef, WorkerRequest};
+use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
+use contract::{
+    Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, TemplateCapabilities, ThinkingSupport,
+};
+use inference::estimate::MachineFacts as Machine;
 use session::ModelRow;
 
-use crate::chat::Responder;
-use contract::{Error, Result};
-use inference::estimate::Here;
-use crate::starter;
-use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
-use contract::protocol::{Facts, Loaded, Location, ModelRef, WorkerRequest};
-use crate::{App, Shared, State, places};
+use super::model_dirs;
+use crate::App;
+use crate::services::Services;
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
 
+/// What models are doing, and what is asked of them.
+#[derive(Default)]
+pub(crate) struct ModelStates {
+    /// What the worker last said about each model.
+    loaded: Mutex<HashMap<String, Loaded>>,
+    /// Facts about the starter model, once somebody asked.
+    starter: OnceLock<ModelFacts>,
+    /// Imports that the user has cancelled, by the path that was asked for.
+    cancelled_imports: Mutex<HashSet<String>>,
+    /// Held while folders are scanned.
+    pub scanning: Mutex<()>,
+}
+
+impl ModelStates {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<String, Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set(&self, id: &str, state: Loaded) {
+        self.loaded().insert(id.to_owned(), state);
+    }
+
+    fn state(&self, id: &str) -> ModelState {
+        match self.loaded().get(id) {
+            Some(Loaded::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
+            Some(Loaded::Ready) => ModelState::Ready,
+            Some(Loaded::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
+            Some(Loaded::Unloaded) | None => ModelState::Unloaded,
+        }
+    }
+
+    /// Imports that the user has cancelled.
+    pub fn cancelled_imports(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.cancelled_imports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl App {
     /// The starter first, then files in the order in which they were added, then models of other servers.
     pub fn models_list(&self) -> Result<Vec<ModelEntry>> {
-        self.shared().model_entries()
+        self.services().model_entries()
     }
 
     pub fn model_get(&self, id: &str) -> Result<ModelEntry> {
@@ -36,7 +74,7 @@ impl App {
         if path.is_empty() {
             return Err(Error::input("model.no_path", "No file was named.", "Give the path of a GGUF file."));
         }
-        let absolute = places::under_its_name(Path::new(path))
+        let absolute = model_dirs::under_its_name(Path::new(path))
             .map_err(|error| io::IoError::new("open", Path::new(path), error))?;
         let Some(text) = absolute.to_str().map(str::to_owned) else {
             let message = format!("The path {} is not written in Unicode.", absolute.display());
@@ -44,21 +82,21 @@ impl App {
         };
         let facts = self.inspect(Location::Path(text.clone()))?;
         // one that was removed is among them: it is back with its id
-        let rows = self.shared().state().session.all_models()?;
+        let rows = self.store().all_models()?;
         let known = rows.iter().find(|row| row.path == text).cloned();
         let new = || ModelRow {
             id: unique_id(&title(&absolute), &rows),
-            added_ms: self.shared().clock.now_utc_ms(),
+            added_ms: self.ctx().clock.now_utc_ms(),
             source: source_name(self.source_at(&absolute)),
             ..ModelRow::default()
         };
         let ModelRow { id, added_ms, source, root, .. } = known.unwrap_or_else(new);
-        let disk_bytes = i64::try_from(places::disk_bytes(&absolute)).unwrap_or(i64::MAX);
-        let stamp = places::stamp(&absolute);
+        let disk_bytes = i64::try_from(model_dirs::disk_bytes(&absolute)).unwrap_or(i64::MAX);
+        let stamp = model_dirs::stamp(&absolute);
         let row = ModelRow { id, path: text, added_ms, source, root, disk_bytes, stamp, ..row_of(facts) };
-        self.shared().state().session.put_model(&row)?;
-        let entry = self.shared().entry(row, &self.shared().here());
-        self.shared().tell(AppEvent::ModelChanged { model: entry.clone() });
+        self.store().put_model(&row)?;
+        let entry = self.services().entry(row, &self.services().here());
+        self.ctx().events.publish(AppEvent::ModelChanged { model: entry.clone() });
         Ok(entry)
     }
 
@@ -69,10 +107,10 @@ impl App {
 
     /// Who answers under a name: a library id, or a path.
     pub fn responder(&self, model: &str) -> Result<Responder> {
-        if model == starter::ID {
+        if model == STARTER_ID {
             return Ok(Responder::Local(ModelRef { id: model.into(), location: Location::BuiltIn }));
         }
-        let row = self.shared().state().session.models()?.into_iter().find(|row| row.id == model);
+        let row = self.store().models()?.into_iter().find(|row| row.id == model);
         if row.is_none()
             && let Some(reference) = self.remote_model(model)?
         {
@@ -87,9 +125,8 @@ impl App {
     }
 
     pub(crate) fn unknown_model(&self, id: &str) -> Error {
-        let rows = self.shared().state().session.models().unwrap_or_default();
-        let ids: Vec<_> =
-            std::iter::once(starter::ID).chain(rows.iter().map(|row| row.id.as_str())).collect();
+        let rows = self.store().models().unwrap_or_default();
+        let ids: Vec<_> = std::iter::once(STARTER_ID).chain(rows.iter().map(|row| row.id.as_str())).collect();
         Error::not_found(
             "model.unknown",
             format!("There is no model \"{id}\" in the library, and no file of that name."),
@@ -98,48 +135,38 @@ impl App {
     }
 
     /// Has the worker open a file and say what it is.
-    pub(crate) fn inspect(&self, location: Location) -> Result<Facts> {
-        let (send, answer) = mpsc::channel();
-        let request = {
-            let mut state = self.shared().state();
-            state.n_asked += 1;
-            let request = state.n_asked;
-            state.inspections.insert(request, send);
-            request
-        };
-        self.ask(WorkerRequest::Inspect { request, location })?;
-        answer.recv().map_err(|_| Error::bug("the worker ended while it looked at the file"))?
+    pub(crate) fn inspect(&self, location: Location) -> Result<ModelFacts> {
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.facts, |request| {
+            backends.ask(WorkerRequest::Inspect { request, location })
+        })?
     }
 }
 
-impl Shared {
+impl Services {
     pub(crate) fn model_entries(&self) -> Result<Vec<ModelEntry>> {
-        let rows = self.state().session.models()?;
+        let rows = self.store().models()?;
         let here = self.here();
         let mut entries = vec![self.starter_entry(&here)?];
         entries.extend(rows.into_iter().map(|row| self.entry(row, &here)));
-        entries.extend(self.remote_entries()?);
+        entries.extend(self.ctx.backends.endpoints.model_entries()?);
         Ok(entries)
     }
 
-    fn starter_entry(&self, here: &Here) -> Result<ModelEntry> {
-        let known = self.state().starter.clone();
-        let facts = match known {
-            Some(facts) => facts,
-            // Ours, and whole: a glance from here is enough, so that the list never waits for an answer.
+    fn starter_entry(&self, here: &Machine) -> Result<ModelEntry> {
+        let facts = match self.models.starter.get() {
+            Some(facts) => facts.clone(),
+            // Ours, and whole: reading its header is enough, so that the list never waits for an answer.
             None => {
-                let facts = inference::worker::glance(&Location::BuiltIn)?;
-                self.state().starter = Some(facts.clone());
-                facts
+                let facts = inference::model_file::glance(&Location::BuiltIn)?;
+                self.models.starter.get_or_init(|| facts).clone()
             }
         };
         let sizes = serde_json::to_string(&facts.sizes).ok();
-        let (state, fit) = {
-            let state = self.state();
-            (state.model_state(starter::ID), state.entry_fit(starter::ID, sizes.as_deref(), here))
-        };
+        let (state, fit) =
+            (self.models.state(STARTER_ID), self.entry_fit(STARTER_ID, sizes.as_deref(), here));
         Ok(ModelEntry {
-            id: starter::ID.into(),
+            id: STARTER_ID.into(),
             name: facts.name,
             source: ModelSource::BuiltIn,
             path: None,
@@ -158,15 +185,15 @@ impl Shared {
         })
     }
 
-    pub(crate) fn entry(&self, row: ModelRow, here: &Here) -> ModelEntry {
-        let is_there = self.io.exists(Path::new(&row.path)).unwrap_or(false);
+    pub(crate) fn entry(&self, row: ModelRow, here: &Machine) -> ModelEntry {
+        let is_there = self.ctx.io.exists(Path::new(&row.path)).unwrap_or(false);
         let problem = row.problem.as_deref().and_then(|json| serde_json::from_str(json).ok());
         let state = match (is_there, problem) {
             (false, _) => ModelState::Unusable { error: gone(&row) },
             (true, Some(error)) => ModelState::Unusable { error },
-            (true, None) => self.state().model_state(&row.id),
+            (true, None) => self.models.state(&row.id),
         };
-        let fit = self.state().entry_fit(&row.id, row.sizes.as_deref(), here);
+        let fit = self.entry_fit(&row.id, row.sizes.as_deref(), here);
         ModelEntry {
             id: row.id,
             name: row.name,
@@ -189,19 +216,8 @@ impl Shared {
     }
 }
 
-impl State {
-    pub(crate) fn model_state(&self, id: &str) -> ModelState {
-        match self.models.get(id) {
-            Some(Loaded::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
-            Some(Loaded::Ready) => ModelState::Ready,
-            Some(Loaded::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
-            Some(Loaded::Unloaded) | None => ModelState::Unloaded,
-        }
-    }
-}
-
 /// An entry of a file that has been looked at; `id`, `path` and `added_ms` are the caller's.
-pub(crate) fn row_of(facts: Facts) -> ModelRow {
+pub(crate) fn row_of(facts: ModelFacts) -> ModelRow {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     ModelRow {
         name: facts.name,
@@ -220,19 +236,19 @@ pub(crate) fn row_of(facts: Facts) -> ModelRow {
     }
 }
 
-fn skills_of(skills: Skills) -> ModelSkills {
+fn skills_of(skills: TemplateCapabilities) -> ModelSkills {
     let thinking = match skills.thinking {
-        engine::skills::Thinking::Never => Thinking::Never,
-        engine::skills::Thinking::Always => Thinking::Always,
-        engine::skills::Thinking::Switched => Thinking::Switched,
-        engine::skills::Thinking::Graded => Thinking::Graded,
+        ThinkingSupport::Never => Thinking::Never,
+        ThinkingSupport::Always => Thinking::Always,
+        ThinkingSupport::Switched => Thinking::Switched,
+        ThinkingSupport::Graded => Thinking::Graded,
     };
     ModelSkills { tools: skills.tools, thinking }
 }
 
 /// By what is kept of a model's sizes.
 fn embeds(sizes: &str) -> bool {
-    serde_json::from_str(sizes).is_ok_and(|sizes: Sizes| sizes.embeds)
+    serde_json::from_str(sizes).is_ok_and(|sizes: ModelSizes| sizes.embeds)
 }
 
 /// As it is kept.
@@ -285,7 +301,7 @@ fn id_of(title: &str) -> String {
 pub(crate) fn unique_id(title: &str, rows: &[ModelRow]) -> String {
     let id = id_of(title);
     let id = id.as_str();
-    let is_taken = |id: &str| id == starter::ID || rows.iter().any(|row| row.id == id);
+    let is_taken = |id: &str| id == STARTER_ID || rows.iter().any(|row| row.id == id);
     if !is_taken(id) {
         return id.to_owned();
     }

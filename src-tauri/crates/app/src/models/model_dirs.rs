@@ -12,13 +12,13 @@ const MAX_ENTRIES: usize = 50_000;
 
 /// A folder to look through.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct ModelRoot {
     pub path: PathBuf,
     pub source: ModelSource,
 }
 
 /// Folders of other programs, there or not. `variable` reads the environment.
-pub fn known(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Root> {
+pub fn known(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<ModelRoot> {
     let given = |name: &str| variable(name).filter(|path| !path.as_os_str().is_empty());
     let cache = given("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")));
     let hub = given("HF_HUB_CACHE")
@@ -27,13 +27,13 @@ pub fn known(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     let studio = [&[".lmstudio", "models"][..], &[".cache", "lm-studio", "models"]];
     let studio =
         studio.iter().filter_map(|parts| Some(parts.iter().fold(home?.to_owned(), |at, part| at.join(part))));
-    let hub = hub.map(|path| Root { path, source: ModelSource::HubCache });
-    hub.into_iter().chain(studio.map(|path| Root { path, source: ModelSource::LmStudio })).collect()
+    let hub = hub.map(|path| ModelRoot { path, source: ModelSource::HubCache });
+    hub.into_iter().chain(studio.map(|path| ModelRoot { path, source: ModelSource::LmStudio })).collect()
 }
 
 /// Models below a root: files, and folders of safetensors. What can't be read below it is passed over; the root itself
 /// that can't be read is an error.
-pub fn candidates(root: &Root) -> std::io::Result<Vec<PathBuf>> {
+pub fn candidates(root: &ModelRoot) -> std::io::Result<Vec<PathBuf>> {
     std::fs::read_dir(&root.path)?;
     let mut walk = Walk { n_left: MAX_ENTRIES, found: Vec::new(), seen: HashSet::new() };
     match root.source {
@@ -222,7 +222,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, b"x").unwrap();
         }
-        let of = |path: &Path| Root { path: path.to_owned(), source: ModelSource::Folder };
+        let of = |path: &Path| ModelRoot { path: path.to_owned(), source: ModelSource::Folder };
         let found: Vec<String> = candidates(&of(root)).unwrap().iter().map(|path| name_of(path)).collect();
         assert_eq!(found, ["a.gguf", "b-00001-of-00002.gguf", "c.GGUF", "tensors"]);
         assert_eq!(files_of(&root.join("b-00001-of-00002.gguf")).len(), 2);
@@ -250,7 +250,7 @@ mod tests {
         std::os::unix::fs::symlink("../../blobs/deadbeef", repository.join("snapshots/abc123/m.gguf"))
             .unwrap();
         std::os::unix::fs::symlink("..", repository.join("snapshots/abc123/up")).unwrap();
-        let hub = Root { path: root.to_owned(), source: ModelSource::HubCache };
+        let hub = ModelRoot { path: root.to_owned(), source: ModelSource::HubCache };
         assert_eq!(candidates(&hub).unwrap().len(), 2, "without refs all snapshots count");
         put("refs/main");
         std::fs::write(repository.join("refs/main"), "abc123\n").unwrap();

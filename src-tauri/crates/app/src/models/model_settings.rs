@@ -3,21 +3,33 @@
 use serde_json::{Map, Value};
 
 use crate::App;
-use contract::{Error, Result};
-use crate::settings::{self, Setting};
-use contract::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
+use crate::settings::{SettingSource, Settings};
 use contract::protocol::WorkerRequest;
+use contract::settings::{self, Setting};
+use contract::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
+use contract::{Error, Result};
 
 /// What an empty field means here, for settings that may be absent.
 const AS_FOR_ALL: &str = "as the settings say";
 
-/// Values by their settings' keys, over those for all models.
-#[derive(Debug, Default)]
-pub(crate) struct Own(Map<String, Value>);
+/// A model's own values, by their settings' keys.
+pub(crate) type OwnValues = Map<String, Value>;
 
-impl Own {
-    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        self.0.get(key)
+/// The settings that a model is loaded with: its own values over those for all models.
+pub(crate) struct PerModelSettings {
+    settings: Settings,
+    own: OwnValues,
+}
+
+impl PerModelSettings {
+    pub fn new(settings: Settings, own: OwnValues) -> Self {
+        Self { settings, own }
+    }
+}
+
+impl SettingSource for PerModelSettings {
+    fn value(&self, key: &'static str) -> Result<Value> {
+        self.own.get(key).map_or_else(|| self.settings.value(key), |value| Ok(value.clone()))
     }
 }
 
@@ -51,43 +63,43 @@ impl App {
         };
         let mut own = self.own_settings(&args.id)?;
         if args.value.is_null() {
-            own.0.remove(setting.key);
+            own.remove(setting.key);
         } else {
-            own.0.insert(setting.key.into(), setting.check(&args.value)?);
+            own.insert(setting.key.into(), setting.check(&args.value)?);
         }
         let key = kept_under(&args.id);
-        let mut state = self.shared().state();
-        if own.0.is_empty() {
-            state.session.reset_setting(&key)?;
+        let mut store = self.store();
+        if own.is_empty() {
+            store.reset_setting(&key)?;
         } else {
-            state.session.set_setting(&key, &Value::Object(own.0).to_string())?;
+            store.set_setting(&key, &Value::Object(own).to_string())?;
         }
-        drop(state);
+        drop(store);
         // Its needs may have changed.
         if let Ok(model) = self.model_get(&args.id) {
-            self.shared().tell(AppEvent::ModelChanged { model });
+            self.ctx().events.publish(AppEvent::ModelChanged { model });
         }
         self.model_settings(&args.id)
     }
 
-    /// Out of memory; it stays in the library, and the next question loads it again.
+    /// Unloads a model from memory. It stays in the library, and the next question loads it again.
     pub fn model_unload(&self, id: &str) -> Result<()> {
         self.responder(id)?;
         self.ask(WorkerRequest::Unload { model: id.into() })
     }
 
     /// Values that are out of range (of another version, say) count as not there.
-    pub(crate) fn own_settings(&self, model: &str) -> Result<Own> {
-        let stored = self.shared().state().session.setting(&kept_under(model))?;
+    pub(crate) fn own_settings(&self, model: &str) -> Result<OwnValues> {
+        let stored = self.store().setting(&kept_under(model))?;
         let stored: Map<_, _> = stored.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
         let valid = stored.into_iter().filter_map(|(key, value)| {
             let setting = at_load().find(|setting| setting.key == key)?;
             Some((key, setting.check(&value).ok()?))
         });
-        Ok(Own(valid.collect()))
+        Ok(valid.collect())
     }
 
-    fn own_row(&self, setting: &'static Setting, own: &Own) -> Result<SettingRow> {
+    fn own_row(&self, setting: &'static Setting, own: &OwnValues) -> Result<SettingRow> {
         let mut row = self.settings_get(setting.key)?;
         row.default = row.value.clone();
         if let Some(value) = own.get(setting.key) {

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use session::ModelRow;
 
-use contract::{Error, Result};
-use crate::library::{row_of, source_name, unique_id};
-use crate::places::{self, Root};
-use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
+use super::model_dirs::{self, ModelRoot};
+use crate::App;
+use crate::models::library::{row_of, source_name, unique_id};
 use contract::protocol::Location;
-use crate::{App, worker};
+use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
+use contract::{Error, Result};
 
 /// What other programs keep beside models that we run.
 const NOT_OURS: [&str; 2] = ["model.architecture_unknown", "model.config_missing"];
@@ -22,13 +22,13 @@ const NOT_OURS: [&str; 2] = ["model.architecture_unknown", "model.config_missing
 impl App {
     /// Looks through all folders; what was found, changed or gone is told by events too.
     pub fn models_scan(&self) -> Result<Scan> {
-        let _alone = self.shared().scanning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let known = self.shared().state().session.all_models()?;
+        let _alone = self.services().models.scanning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let known = self.store().all_models()?;
         let mut seen = Seen::of(&known);
         let mut folders = Vec::new();
         for root in self.roots()? {
             let (text, source) = (root.path.display().to_string(), root.source);
-            let found = match places::candidates(&root) {
+            let found = match model_dirs::candidates(&root) {
                 Ok(found) => found,
                 // Other programs' folders that aren't there are nobody's loss.
                 Err(_) if source != ModelSource::Folder => continue,
@@ -44,7 +44,7 @@ impl App {
                 }
             };
             self.take(&root, &found, &known, &mut seen)?;
-            let rows = self.shared().state().session.models()?;
+            let rows = self.store().models()?;
             folders.push(ModelFolder { models: count_below(&rows, &text), path: text, source, error: None });
         }
         self.complete_named()?;
@@ -54,27 +54,29 @@ impl App {
     /// Files that the user named lie in no folder that is looked through: what an earlier version did not ask of them is
     /// asked now. One that has changed since waits for its loading.
     fn complete_named(&self) -> Result<()> {
-        let rows = self.shared().state().session.models()?.into_iter();
+        let rows = self.store().models()?.into_iter();
         for row in rows.filter(|row| row.root.is_none() && row.skills.is_none() && row.problem.is_none()) {
             let path = Path::new(&row.path);
-            if row.stamp.is_empty() || places::stamp(path) != row.stamp {
+            if row.stamp.is_empty() || model_dirs::stamp(path) != row.stamp {
                 continue;
             }
-            let Ok(facts) = worker::guarded(|| worker::glance(&Location::Path(row.path.clone()))) else {
+            let Ok(facts) =
+                inference::guarded(|| inference::model_file::glance(&Location::Path(row.path.clone())))
+            else {
                 continue;
             };
             let row = ModelRow { skills: row_of(facts).skills, ..row };
-            self.shared().state().session.put_model(&row)?;
-            let model = self.shared().entry(row, &self.shared().here());
-            self.shared().tell(AppEvent::ModelChanged { model });
+            self.store().put_model(&row)?;
+            let model = self.services().entry(row, &self.services().here());
+            self.ctx().events.publish(AppEvent::ModelChanged { model });
         }
         Ok(())
     }
 
     /// Folders that are looked through, without looking.
     pub fn model_folders(&self) -> Result<Vec<ModelFolder>> {
-        let rows = self.shared().state().session.models()?;
-        let folder = |Root { path, source }: Root| {
+        let rows = self.store().models()?;
+        let folder = |ModelRoot { path, source }: ModelRoot| {
             let text = path.display().to_string();
             let error = std::fs::read_dir(&path).err().map(|error| away(&text, &error));
             (error.is_none() || source == ModelSource::Folder).then(|| ModelFolder {
@@ -99,26 +101,27 @@ impl App {
                 "Name a folder that holds models; a single file is added by itself.",
             ));
         };
-        self.shared().state().session.add_model_folder(text)?;
+        self.store().add_model_folder(text)?;
         self.models_scan()
     }
 
     /// Its models leave the list; nothing on disk changes.
     pub fn model_folder_remove(&self, path: &str) -> Result<()> {
-        if !self.shared().state().session.remove_model_folder(path)? {
+        if !self.store().remove_model_folder(path)? {
             let message = format!("{path} is not among the folders that were added.");
             return Err(Error::not_found("library.no_folder", message, "`nook models folders` lists them."));
         }
-        let rows = self.shared().state().session.all_models()?;
+        let rows = self.store().all_models()?;
         rows.iter().filter(|row| row.root.as_deref() == Some(path)).try_for_each(|row| self.drop_row(&row.id))
     }
 
     /// In the order of precedence: of one file in several places the first is shown.
-    fn roots(&self) -> Result<Vec<Root>> {
-        let own = Root { path: self.own_models(), source: ModelSource::Owned };
-        let added = self.shared().state().session.model_folders()?;
-        let added = added.into_iter().map(|path| Root { path: path.into(), source: ModelSource::Folder });
-        let others = if self.shows_other_programs()? { self.running.others.clone() } else { Vec::new() };
+    fn roots(&self) -> Result<Vec<ModelRoot>> {
+        let own = ModelRoot { path: self.own_models(), source: ModelSource::Owned };
+        let added = self.store().model_folders()?;
+        let added =
+            added.into_iter().map(|path| ModelRoot { path: path.into(), source: ModelSource::Folder });
+        let others = if self.shows_other_programs()? { self.running.model_roots.clone() } else { Vec::new() };
         Ok(std::iter::once(own).chain(added).chain(others).collect())
     }
 
@@ -128,7 +131,7 @@ impl App {
     }
 
     /// One root: new and changed files become entries, those that are gone from it leave.
-    fn take(&self, root: &Root, found: &[PathBuf], known: &[ModelRow], seen: &mut Seen) -> Result<()> {
+    fn take(&self, root: &ModelRoot, found: &[PathBuf], known: &[ModelRow], seen: &mut Seen) -> Result<()> {
         let root_text = root.path.display().to_string();
         let mut there = HashSet::new();
         for path in found {
@@ -136,14 +139,14 @@ impl App {
             let Some(text) = path.to_str() else { continue };
             there.insert(text);
             let row = known.iter().find(|row| row.path == text);
-            let stamp = places::stamp(path);
+            let stamp = model_dirs::stamp(path);
             if row.is_some_and(|row| row.removed_ms.is_some() || is_known(row, &stamp)) {
                 continue;
             }
             if row.is_none() && !seen.is_new_place(path) {
                 continue;
             }
-            let looked = worker::guarded(|| worker::glance(&Location::Path(text.into())));
+            let looked = inference::guarded(|| inference::model_file::glance(&Location::Path(text.into())));
             let mut looked = match looked {
                 Ok(facts) if row.is_none() && !seen.is_new_content(&facts.fingerprint, facts.bytes) => {
                     continue;
@@ -159,7 +162,7 @@ impl App {
             }
             looked.path = text.to_owned();
             looked.stamp = stamp;
-            let disk_bytes = places::disk_bytes(path);
+            let disk_bytes = model_dirs::disk_bytes(path);
             looked.disk_bytes = i64::try_from(disk_bytes).unwrap_or(i64::MAX);
             self.keep_found(looked, row, root, &root_text)?;
         }
@@ -177,7 +180,7 @@ impl App {
         &self,
         looked: ModelRow,
         row: Option<&ModelRow>,
-        root: &Root,
+        root: &ModelRoot,
         root_text: &str,
     ) -> Result<()> {
         let row = match row {
@@ -190,26 +193,26 @@ impl App {
                 ..looked
             },
             None => {
-                let all = self.shared().state().session.all_models()?;
+                let all = self.store().all_models()?;
                 ModelRow {
                     id: unique_id(&title(Path::new(&looked.path)), &all),
-                    added_ms: self.shared().clock.now_utc_ms(),
+                    added_ms: self.ctx().clock.now_utc_ms(),
                     source: source_name(root.source),
                     root: Some(root_text.to_owned()),
                     ..looked
                 }
             }
         };
-        self.shared().state().session.put_model(&row)?;
-        let model = self.shared().entry(row, &self.shared().here());
-        self.shared().tell(AppEvent::ModelChanged { model });
+        self.store().put_model(&row)?;
+        let model = self.services().entry(row, &self.services().here());
+        self.ctx().events.publish(AppEvent::ModelChanged { model });
         Ok(())
     }
 
     /// Out of the list; its file is not touched.
     pub(crate) fn drop_row(&self, id: &str) -> Result<()> {
-        self.shared().state().session.remove_model(id)?;
-        self.shared().tell(AppEvent::ModelRemoved { id: id.into() });
+        self.store().remove_model(id)?;
+        self.ctx().events.publish(AppEvent::ModelRemoved { id: id.into() });
         Ok(())
     }
 }
@@ -257,13 +260,13 @@ fn count_below(rows: &[ModelRow], root: &str) -> u32 {
 
 /// A file's own name; for a folder of the hub's cache that of its repository.
 fn title(path: &Path) -> String {
-    let of_hub = path.ancestors().map(places::name_of).find_map(|name| {
+    let of_hub = path.ancestors().map(model_dirs::name_of).find_map(|name| {
         let (_, repository) = name.strip_prefix("models--")?.rsplit_once("--")?;
         Some(repository.to_owned())
     });
     match of_hub.filter(|_| path.is_dir()) {
         Some(repository) => repository,
-        None if path.is_dir() => places::name_of(path),
+        None if path.is_dir() => model_dirs::name_of(path),
         None => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     }
 }
@@ -273,7 +276,7 @@ fn damaged(path: &Path, error: &Error) -> ModelRow {
     ModelRow {
         name: title(path),
         problem: serde_json::to_string(&error.info).ok(),
-        files: u32::try_from(places::files_of(path).len()).unwrap_or(u32::MAX),
+        files: u32::try_from(model_dirs::files_of(path).len()).unwrap_or(u32::MAX),
         ..ModelRow::default()
     }
 }

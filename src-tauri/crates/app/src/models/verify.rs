@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use session::FileHashRow;
 
 use crate::App;
-use contract::{Error, Result};
 use contract::types::{FileVerified, ModelVerified, Trust};
+use contract::{Error, Result};
 
 /// Under what a file's hash is recorded: its own path, whatever links lead to it.
 pub(crate) fn key(path: &Path) -> String {
@@ -28,9 +28,9 @@ impl App {
         let mut trust: Option<Trust> = None;
         for path in model_files(&path)? {
             let key = key(&path);
-            let hashed = hub::hash_file(&*self.shared().io, &path, &mut |_, _| true)?;
+            let hashed = hub::hash_file(&*self.ctx().io, &path, &mut |_, _| true)?;
             let Some((sha256, bytes)) = hashed else { return Err(Error::bug("a hash was stopped")) };
-            let recorded = self.shared().state().session.file_hash(&key)?;
+            let recorded = self.store().file_hash(&key)?;
             match &recorded {
                 Some(row) => {
                     let of_row = serde_json::from_str(&row.trust).unwrap_or(Trust::Unknown);
@@ -39,12 +39,12 @@ impl App {
                 }
                 None => {
                     trust = Some(Trust::Unknown);
-                    self.shared().state().session.put_file_hash(&FileHashRow {
+                    self.store().put_file_hash(&FileHashRow {
                         path: key,
                         bytes,
                         sha256: sha256.to_string(),
                         trust: serde_json::to_string(&Trust::Unknown).unwrap_or_default(),
-                        at_ms: self.shared().clock.now_utc_ms(),
+                        at_ms: self.ctx().clock.now_utc_ms(),
                     })?;
                 }
             }

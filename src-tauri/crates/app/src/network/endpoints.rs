@@ -1,26 +1,31 @@
 //! The endpoints' use cases: add, list, test, change, remove; and what of them the library shows.
 
-use serde::{Deserialize, Serialize};
-use session::EndpointRow;
+use std::sync::{Arc, MutexGuard, Weak};
+use std::time::Duration;
 
-use super::Server;
-use super::address::Address;
-use super::pool::Health;
-use contract::{Error, ErrorKind, Result};
-use secrets::Secret;
+use contract::protocol::{Location, ModelRef};
 use contract::types::{
     AppEvent, EndpointAddArgs, EndpointHealth, EndpointInfo, EndpointKey, EndpointModel, EndpointUpdateArgs,
     KeyPlace, ModelEntry, ModelSource, ModelState, RemoteInfo, ServerKind,
 };
-use contract::protocol::{Location, ModelRef};
-use crate::{App, Shared};
+use contract::{Error, ErrorKind, Result};
+use io::Clock;
+use net::ConnectionGate;
+use remote::{Address, Endpoint, EndpointDirectory, Remote};
+use secrets::{Keys, Secret};
+use serde::{Deserialize, Serialize};
+use session::{EndpointRow, Session};
+
+use crate::context::{Events, Store};
+use crate::settings::{Settings, TypedSettings};
+use crate::{App, Environment};
 
 /// Longest name of an endpoint.
 const MAX_NAME_CHARS: usize = 32;
 
 /// What a server listed when it was last asked.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Listed {
+struct EndpointListing {
     server: ServerKind,
     models: Vec<EndpointModel>,
 }
@@ -28,22 +33,21 @@ struct Listed {
 impl App {
     /// In the order in which they were added.
     pub fn endpoint_list(&self) -> Result<Vec<EndpointInfo>> {
-        let rows = self.shared().state().session.endpoints()?;
-        rows.iter().map(|row| self.shared().endpoint_info(row)).collect()
+        let rows = self.store().endpoints()?;
+        rows.iter().map(|row| self.endpoints().info(row)).collect()
     }
 
     /// Kept whether its server answers or not; `health` says which.
     pub fn endpoint_add(&self, args: EndpointAddArgs) -> Result<EndpointInfo> {
         let (name, address) = (checked_name(&args.name)?, Address::parse(&args.url)?);
-        let shared = self.shared();
         let row = EndpointRow {
-            id: shared.state().session.new_id(),
+            id: self.store().new_id(),
             name,
             url: address.base().into(),
             key: written(&EndpointKey::None)?,
             enabled: true,
-            models: written(&Listed::default())?,
-            added_ms: shared.clock.now_utc_ms(),
+            models: written(&EndpointListing::default())?,
+            added_ms: self.ctx().clock.now_utc_ms(),
         };
         let row = self.with_key(row, args.key.as_deref(), args.key_variable.as_deref())?;
         self.put_endpoint(&row)?;
@@ -52,13 +56,13 @@ impl App {
 
     /// Asks it for its models. The error says why it can't be used.
     pub fn endpoint_test(&self, id: &str) -> Result<EndpointInfo> {
-        let row = self.shared().endpoint_row(id)?;
-        self.shared().remote.look(&row.id)?;
-        self.shared().endpoint_info(&self.shared().endpoint_row(&row.id)?)
+        let row = self.endpoints().row(id)?;
+        self.endpoints().remote.look(&row.id)?;
+        self.endpoints().info(&self.endpoints().row(&row.id)?)
     }
 
     pub fn endpoint_update(&self, args: EndpointUpdateArgs) -> Result<EndpointInfo> {
-        let mut row = self.shared().endpoint_row(&args.id)?;
+        let mut row = self.endpoints().row(&args.id)?;
         if let Some(name) = &args.name {
             row.name = checked_name(name)?;
         }
@@ -69,30 +73,30 @@ impl App {
             row.enabled = enabled;
         }
         let row = self.with_key(row, args.key.as_deref(), args.key_variable.as_deref())?;
-        self.shared().remote.known().pool.forget(&row.id);
+        self.endpoints().remote.forget_health(&row.id);
         self.put_endpoint(&row)?;
-        if row.enabled { self.looked_at(&row.id) } else { self.shared().endpoint_info(&row) }
+        if row.enabled { self.looked_at(&row.id) } else { self.endpoints().info(&row) }
     }
 
     /// Its key goes with it. Conversations stay; another model goes on with them.
     pub fn endpoint_remove(&self, id: &str) -> Result<()> {
-        let row = self.shared().endpoint_row(id)?;
-        self.shared().remote.known().pool.forget(&row.id);
-        self.shared().forget_key(&row.id, &key_of(&row));
-        self.shared().telling(|| {
-            self.shared().state().session.remove_endpoint(&row.id)?;
+        let row = self.endpoints().row(id)?;
+        self.endpoints().remote.forget_health(&row.id);
+        self.endpoints().forget_key(&row.id, &key_of(&row));
+        self.endpoints().telling(|| {
+            self.store().remove_endpoint(&row.id)?;
             Ok(())
         })
     }
 
     fn put_endpoint(&self, row: &EndpointRow) -> Result<()> {
-        let rows = self.shared().state().session.endpoints()?;
+        let rows = self.store().endpoints()?;
         if rows.iter().any(|other| other.id != row.id && (&other.name, &other.url) == (&row.name, &row.url)) {
             let message = format!("{} is there already, at {}.", row.name, row.url);
             let remedy = "Change the one that is there (nook endpoints update), or give another name.";
             return Err(Error::new(ErrorKind::Conflict, "endpoint.there", message, remedy));
         }
-        self.shared().telling(|| Ok(self.shared().state().session.put_endpoint(row)?))
+        self.endpoints().telling(|| Ok(self.store().put_endpoint(row)?))
     }
 
     /// The row, with the key put where it belongs.
@@ -105,7 +109,7 @@ impl App {
                 return Err(Error::input("endpoint.two_keys", "There are two keys.", remedy));
             }
             (Some(""), None) => EndpointKey::None,
-            (Some(key), None) => match self.shared().keep_key(&row.id, key)? {
+            (Some(key), None) => match self.endpoints().keep_key(&row.id, key)? {
                 KeyPlace::Keychain => EndpointKey::Keychain,
                 KeyPlace::File => EndpointKey::Kept,
             },
@@ -119,37 +123,75 @@ impl App {
             }
         };
         if source != before {
-            self.shared().forget_key(&row.id, &before);
+            self.endpoints().forget_key(&row.id, &before);
         }
         Ok(EndpointRow { key: written(&source)?, ..row })
     }
 
     /// A server that doesn't answer is no reason to forget what the user typed.
     fn looked_at(&self, id: &str) -> Result<EndpointInfo> {
-        if let Err(error) = self.shared().remote.look(id) {
+        if let Err(error) = self.endpoints().remote.look(id) {
             tracing::info!(code = error.code(), "an endpoint does not answer: {error}");
         }
-        self.shared().endpoint_info(&self.shared().endpoint_row(id)?)
+        self.endpoints().info(&self.endpoints().row(id)?)
     }
 
     /// The model that answers under a name such as `lab/qwen3-8b`. None: no endpoint has that name.
     pub(crate) fn remote_model(&self, id: &str) -> Result<Option<ModelRef>> {
         let Some((name, model)) = id.split_once('/') else { return Ok(None) };
-        let rows = self.shared().state().session.endpoints()?;
+        let rows = self.store().endpoints()?;
         if !rows.iter().any(|row| row.name == name) {
             return Ok(None);
         }
-        self.shared().candidates(name, model)?;
+        self.endpoints().candidates(name, model)?;
         Ok(Some(ModelRef {
             id: id.into(),
             location: Location::Remote { name: name.into(), model: model.into() },
         }))
     }
+
+    fn endpoints(&self) -> &Endpoints {
+        &self.ctx().backends.endpoints
+    }
 }
 
-impl Shared {
-    pub fn endpoint_row(&self, id: &str) -> Result<EndpointRow> {
-        let mut rows = self.state().session.endpoints()?;
+/// The endpoints, their keys, and the models behind them.
+pub(crate) struct Endpoints {
+    store: Store,
+    events: Events,
+    settings: Settings,
+    keys: Arc<Keys>,
+    environment: Environment,
+    remote: Remote,
+}
+
+impl Endpoints {
+    pub fn new(
+        store: Store,
+        events: Events,
+        settings: Settings,
+        keys: Arc<Keys>,
+        environment: Environment,
+        gate: ConnectionGate,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|endpoints: &Weak<Self>| {
+            let remote = Remote::new(endpoints.clone(), gate, clock);
+            Self { store, events, settings, keys, environment, remote }
+        })
+    }
+
+    /// Who asks the servers.
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    fn store(&self) -> MutexGuard<'_, Session> {
+        self.store.lock()
+    }
+
+    fn row(&self, id: &str) -> Result<EndpointRow> {
+        let mut rows = self.store().endpoints()?;
         // A name does where only one has it.
         let n_named = rows.iter().filter(|row| row.name == id).count();
         let at = rows.iter().position(|row| row.id == id || n_named == 1 && row.name == id);
@@ -159,9 +201,9 @@ impl Shared {
         })
     }
 
-    /// Those that may answer for a model. Error: none can.
-    pub fn candidates(&self, name: &str, model: &str) -> Result<Vec<EndpointRow>> {
-        let mut rows = self.state().session.endpoints()?;
+    /// Rows that may answer for a model. Error: none can.
+    fn candidate_rows(&self, name: &str, model: &str) -> Result<Vec<EndpointRow>> {
+        let mut rows = self.store().endpoints()?;
         rows.retain(|row| row.name == name);
         if rows.is_empty() {
             let message = format!("There is no endpoint {name} any more.");
@@ -192,28 +234,26 @@ impl Shared {
         Ok(rows)
     }
 
-    /// Error: its key is not where it should be.
-    pub fn server_of(&self, row: &EndpointRow) -> Result<Server> {
-        let key = match key_of(row) {
+    /// Error: the key is not where it should be.
+    fn key_of(&self, id: &str, name: &str, key: &EndpointKey) -> Result<Option<Secret>> {
+        Ok(match key {
             EndpointKey::None => None,
-            EndpointKey::Kept => Some(self.kept_key(row, KeyPlace::File)?),
-            EndpointKey::Keychain => Some(self.kept_key(row, KeyPlace::Keychain)?),
+            EndpointKey::Kept => Some(self.kept_key(id, name, KeyPlace::File)?),
+            EndpointKey::Keychain => Some(self.kept_key(id, name, KeyPlace::Keychain)?),
             EndpointKey::Environment { variable } => {
-                let value = (self.remote.environment.0)(&variable).filter(|value| !value.trim().is_empty());
+                let value = (self.environment.0)(variable).filter(|value| !value.trim().is_empty());
                 let value = value.ok_or_else(|| {
-                    let message =
-                        format!("The key of {} is to be in {variable}, which is not set.", row.name);
+                    let message = format!("The key of {name} is to be in {variable}, which is not set.");
                     Error::input("remote.key", message, "Set the variable before the program starts.")
                 })?;
                 Some(Secret::new(value.trim().into()))
             }
-        };
-        Ok(Server { address: Address::parse(&row.url)?, key, kind: listed(row).server })
+        })
     }
 
-    fn kept_key(&self, row: &EndpointRow, place: KeyPlace) -> Result<Secret> {
-        self.remote.keys.get_at(&row.id, place)?.ok_or_else(|| {
-            let message = format!("The key of {} is not kept any more.", row.name);
+    fn kept_key(&self, id: &str, name: &str, place: KeyPlace) -> Result<Secret> {
+        self.keys.get_at(id, place)?.ok_or_else(|| {
+            let message = format!("The key of {name} is not kept any more.");
             Error::input("remote.key", message, "Give it again (nook endpoints update ID --key-stdin).")
         })
     }
@@ -221,44 +261,31 @@ impl Shared {
     /// Puts a key where the settings want it; where that is.
     pub(crate) fn keep_key(&self, name: &str, key: &str) -> Result<KeyPlace> {
         let wants_file = self.wants_key_file()?;
-        self.remote.keys.put(name, key, wants_file)
+        self.keys.put(name, key, wants_file)
     }
 
     pub(crate) fn wants_key_file(&self) -> Result<bool> {
-        Ok(self.setting("key_place")? == "file")
+        Ok(self.settings.key_place()? == "file")
     }
 
     /// What can't be forgotten now is told, and is of no use without its endpoint.
     fn forget_key(&self, name: &str, key: &EndpointKey) {
         let forgotten = match key {
             EndpointKey::None | EndpointKey::Environment { .. } => Ok(()),
-            EndpointKey::Kept => self.remote.keys.remove_at(name, KeyPlace::File),
-            EndpointKey::Keychain => self.remote.keys.remove_at(name, KeyPlace::Keychain),
+            EndpointKey::Kept => self.keys.remove_at(name, KeyPlace::File),
+            EndpointKey::Keychain => self.keys.remove_at(name, KeyPlace::Keychain),
         };
         if let Err(error) = forgotten {
-            self.notice(error.info);
+            self.events.notice(error.info);
         }
     }
 
-    /// Tokens that a model holds; the least of its servers. 0: none of them says.
-    pub fn context_of(&self, model: &ModelRef) -> usize {
-        let Location::Remote { name, model } = &model.location else { return 0 };
-        let rows = self.candidates(name, model).unwrap_or_default();
-        let models = rows.iter().flat_map(|row| listed(row).models).filter(|it| it.id == *model);
-        models.map(|it| it.context_length as usize).filter(|&n| n > 0).min().unwrap_or(0)
-    }
-
-    pub fn kind_of(&self, model: &ModelRef) -> Option<ServerKind> {
-        let Location::Remote { name, model } = &model.location else { return None };
-        self.candidates(name, model).ok()?.first().map(|row| listed(row).server)
-    }
-
-    fn endpoint_info(&self, row: &EndpointRow) -> Result<EndpointInfo> {
-        let (address, Listed { server, models }) = (Address::parse(&row.url)?, listed(row));
-        let health = match self.remote.known().pool.health(&row.id) {
+    fn info(&self, row: &EndpointRow) -> Result<EndpointInfo> {
+        let (address, EndpointListing { server, models }) = (Address::parse(&row.url)?, listed(row));
+        let health = match self.remote.health(&row.id) {
             None => EndpointHealth::Unknown,
-            Some(Health::Up) => EndpointHealth::Up,
-            Some(Health::Down { error, .. }) => EndpointHealth::Down { error: error.clone() },
+            Some(Ok(())) => EndpointHealth::Up,
+            Some(Err(error)) => EndpointHealth::Down { error },
         };
         Ok(EndpointInfo {
             id: row.id.clone(),
@@ -276,11 +303,11 @@ impl Shared {
     }
 
     /// Models of endpoints that are switched on, in their order.
-    pub(crate) fn remote_entries(&self) -> Result<Vec<ModelEntry>> {
-        let rows = self.state().session.endpoints()?;
+    pub(crate) fn model_entries(&self) -> Result<Vec<ModelEntry>> {
+        let rows = self.store().endpoints()?;
         let mut infos = Vec::new();
         for row in rows.iter().filter(|row| row.enabled) {
-            infos.push(self.endpoint_info(row)?);
+            infos.push(self.info(row)?);
         }
         let mut entries: Vec<ModelEntry> = Vec::new();
         for info in &infos {
@@ -295,39 +322,61 @@ impl Shared {
     }
 
     /// Says what has become of the models of an endpoint.
-    pub fn tell_endpoint(&self, id: &str) {
-        let Ok(row) = self.endpoint_row(id) else { return };
+    fn publish_models(&self, id: &str) {
+        let Ok(row) = self.row(id) else { return };
         let of_it = |entry: &ModelEntry| entry.remote.as_ref().is_some_and(|it| it.endpoint == row.name);
-        for model in self.remote_entries().unwrap_or_default().into_iter().filter(of_it) {
-            self.tell(AppEvent::ModelChanged { model });
+        for model in self.model_entries().unwrap_or_default().into_iter().filter(of_it) {
+            self.events.publish(AppEvent::ModelChanged { model });
         }
     }
 
     /// Changes endpoints, and says what that does to the library.
     fn telling(&self, change: impl FnOnce() -> Result<()>) -> Result<()> {
-        let before = self.remote_entries()?;
+        let before = self.model_entries()?;
         change()?;
-        let after = self.remote_entries()?;
+        let after = self.model_entries()?;
         for gone in before.into_iter().filter(|it| after.iter().all(|other| other.id != it.id)) {
-            self.tell(AppEvent::ModelRemoved { id: gone.id });
+            self.events.publish(AppEvent::ModelRemoved { id: gone.id });
         }
-        after.into_iter().for_each(|model| self.tell(AppEvent::ModelChanged { model }));
+        after.into_iter().for_each(|model| self.events.publish(AppEvent::ModelChanged { model }));
         Ok(())
     }
 }
 
-/// A server has said what it has.
-pub fn keep_list(
-    shared: &Shared,
-    endpoint: &str,
-    server: ServerKind,
-    models: Vec<EndpointModel>,
-) -> Result<()> {
-    shared.telling(|| {
-        let models = written(&Listed { server, models })?;
-        let row = shared.endpoint_row(endpoint)?;
-        Ok(shared.state().session.put_endpoint(&EndpointRow { models, ..row })?)
-    })
+impl EndpointDirectory for Endpoints {
+    fn candidates(&self, name: &str, model: &str) -> Result<Vec<Endpoint>> {
+        Ok(self.candidate_rows(name, model)?.into_iter().map(endpoint).collect())
+    }
+
+    fn endpoint(&self, id: &str) -> Result<Endpoint> {
+        self.row(id).map(endpoint)
+    }
+
+    fn key(&self, endpoint: &Endpoint) -> Result<Option<Secret>> {
+        self.key_of(&endpoint.id, &endpoint.name, &endpoint.key)
+    }
+
+    fn keep_models(&self, id: &str, kind: ServerKind, models: Vec<EndpointModel>) -> Result<()> {
+        self.telling(|| {
+            let models = written(&EndpointListing { server: kind, models })?;
+            let row = self.row(id)?;
+            Ok(self.store().put_endpoint(&EndpointRow { models, ..row })?)
+        })
+    }
+
+    fn health_changed(&self, id: &str) {
+        self.publish_models(id);
+    }
+
+    fn silence_timeout(&self) -> Duration {
+        Duration::from_secs(self.settings.endpoint_silence().ok().flatten().unwrap_or(120))
+    }
+}
+
+/// A row as other servers' code needs it.
+fn endpoint(row: EndpointRow) -> Endpoint {
+    let (key, EndpointListing { server: kind, models }) = (key_of(&row), listed(&row));
+    Endpoint { id: row.id, name: row.name, url: row.url, key, kind, models }
 }
 
 fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) -> ModelEntry {
@@ -375,7 +424,7 @@ fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) 
 }
 
 /// Kept JSON that can't be read any more is as if nothing had been listed.
-fn listed(row: &EndpointRow) -> Listed {
+fn listed(row: &EndpointRow) -> EndpointListing {
     serde_json::from_str(&row.models).unwrap_or_default()
 }
 

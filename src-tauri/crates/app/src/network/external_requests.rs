@@ -1,29 +1,27 @@
 //! What other programs may ask of this machine: its own models. Models of other servers are not passed on: their keys
 //! are this user's alone.
 
-use std::sync::mpsc;
-
-use crate::chat::Responder;
-use contract::{Error, Result};
-use contract::types::ModelEntry;
-use contract::protocol::{CountRequest, Counted, Prompt, WorkerRequest};
 use crate::{App, GenerateArgs};
+use contract::Responder;
+use contract::protocol::{CountRequest, Counted, Prompt, WorkerRequest};
+use contract::types::ModelEntry;
+use contract::{Error, Result};
 
 /// A model of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedModel {
     pub id: String,
     /// Tokens of context that an answer has, where it is known.
     pub context: Option<u32>,
 }
 
 impl App {
-    pub fn models_served(&self) -> Result<Vec<Served>> {
+    pub fn models_served(&self) -> Result<Vec<ServedModel>> {
         let entries = self.models_list()?.into_iter().filter(|entry| entry.remote.is_none());
         Ok(entries.map(|entry| self.served(entry)).collect())
     }
 
-    pub fn model_served(&self, id: &str) -> Result<Served> {
+    pub fn model_served(&self, id: &str) -> Result<ServedModel> {
         let entry = self.model_get(id)?;
         if entry.remote.is_some() {
             let message = format!("{id} is another server's: it is not passed on.");
@@ -33,7 +31,7 @@ impl App {
     }
 
     /// The one that the user has chosen for vectors of texts.
-    pub fn embedding_model_served(&self) -> Result<Served> {
+    pub fn embedding_model_served(&self) -> Result<ServedModel> {
         match self.embedding_model()? {
             Some(model) => self.model_served(&model),
             None => Err(Error::not_found(
@@ -68,22 +66,16 @@ impl App {
 
     /// Has whoever answers count a prompt.
     pub(crate) fn counted(&self, count: CountRequest) -> Result<Counted> {
-        let (send, answer) = mpsc::channel();
-        let request = {
-            let mut state = self.shared().state();
-            state.n_asked += 1;
-            let request = state.n_asked;
-            state.counts.insert(request, send);
-            request
-        };
-        self.ask(WorkerRequest::Count { request, count: Box::new(count) })?;
-        answer.recv().map_err(|_| Error::bug("the worker ended while it counted"))?
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.counts, |request| {
+            backends.ask(WorkerRequest::Count { request, count: Box::new(count) })
+        })?
     }
 
-    fn served(&self, entry: ModelEntry) -> Served {
+    fn served(&self, entry: ModelEntry) -> ServedModel {
         let context = self.load_spec_of(&entry.id).ok().and_then(|load| load.context);
         let most = context.and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
         let context = Some(entry.context_length.min(most)).filter(|&n| n > 0);
-        Served { id: entry.id, context }
+        ServedModel { id: entry.id, context }
     }
 }

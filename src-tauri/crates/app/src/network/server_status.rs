@@ -11,29 +11,29 @@ use contract::types::ServerState;
 
 /// Held for as long as a server listens.
 #[derive(Debug)]
-pub struct Serving {
+pub struct ServerLock {
     _lock: Option<FileLock>,
 }
 
 impl App {
     /// Says that a server of this process listens, until what is returned is dropped. One on another address of the same
     /// port that came before speaks for both.
-    pub fn serving(&self, port: u16) -> Result<Serving> {
+    pub fn serving(&self, port: u16) -> Result<ServerLock> {
         let folder = folder(&self.dirs().data);
-        self.shared().io.create_dir_all(&folder)?;
-        forget_dead(&self.dirs().data, &*self.shared().io);
+        self.ctx().io.create_dir_all(&folder)?;
+        forget_dead(&self.dirs().data, &*self.ctx().io);
         let _lock = FileLock::try_take(&folder.join(format!("{port}.lock")))?;
-        Ok(Serving { _lock })
+        Ok(ServerLock { _lock })
     }
 
     pub fn server_state(&self) -> Result<ServerState> {
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
-        for (port, path) in marks(&self.dirs().data, &*self.shared().io) {
+        for (port, path) in marks(&self.dirs().data, &*self.ctx().io) {
             if FileLock::is_held(&path)? { alive.push(port) } else { dead.push((port, path)) }
         }
         alive.sort_unstable();
         // A server that ends well takes its mark away before it lets go of it: then this is no death.
-        let died = dead.into_iter().find(|(_, path)| self.shared().io.exists(path).unwrap_or(false));
+        let died = dead.into_iter().find(|(_, path)| self.ctx().io.exists(path).unwrap_or(false));
         Ok(match died {
             _ if !alive.is_empty() => ServerState::Running { ports: alive },
             Some((port, _)) => ServerState::Failed { port },

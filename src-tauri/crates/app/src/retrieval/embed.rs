@@ -1,13 +1,12 @@
 //! Texts as vectors, by a model of the library that is made for it: for whoever asks, and to find passages by.
 
-use std::sync::mpsc;
-
 use crate::App;
-use crate::chat::Responder;
-use contract::{Error, Result};
-use contract::types::ModelEntry;
-use inference::worker::not_here;
+use crate::settings::TypedSettings;
+use contract::Responder;
 use contract::protocol::{EmbedAs, EmbedRequest, Embedded, WorkerRequest};
+use contract::types::ModelEntry;
+use contract::{Error, Result};
+use inference::model_file::not_here;
 
 /// Texts that are asked for at once: whoever else waits gets a turn in between.
 const AT_ONCE: usize = 8;
@@ -77,27 +76,20 @@ impl App {
             let part = self.ask_embedding(EmbedRequest { model, load, kind, texts })?;
             all.tokens = all.tokens.saturating_add(part.tokens);
             all.vectors.extend(part.vectors);
-            part.notices.into_iter().for_each(|error| self.shared().notice(error.info));
+            part.notices.into_iter().for_each(|error| self.ctx().events.notice(error.info));
         }
         Ok(all)
     }
 
     fn ask_embedding(&self, embed: EmbedRequest) -> Result<Embedded> {
-        let (send, answer) = mpsc::channel();
-        let request = {
-            let mut state = self.shared().state();
-            state.n_asked += 1;
-            let request = state.n_asked;
-            state.embeds.insert(request, send);
-            request
-        };
-        self.ask(WorkerRequest::Embed { request, embed: Box::new(embed) })?;
-        answer.recv().map_err(|_| Error::bug("the worker ended while it made vectors"))?
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.embeddings, |request| {
+            backends.ask(WorkerRequest::Embed { request, embed: Box::new(embed) })
+        })?
     }
 
     /// The library id of the model that passages are found with. None: by their words alone.
     pub(crate) fn embedding_model(&self) -> Result<Option<String>> {
-        let id = self.value_of("embedding_model")?;
-        Ok(id.as_str().filter(|id| !id.is_empty()).map(str::to_owned))
+        Ok(Some(self.ctx().settings.embedding_model()?).filter(|id| !id.is_empty()))
     }
 }

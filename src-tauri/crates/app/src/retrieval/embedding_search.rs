@@ -5,27 +5,27 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::search::{Found, Searched};
+use super::hybrid_search::{PassageHit, SearchedFile};
 use crate::App;
-use contract::{Error, ErrorKind, Result};
-use contract::types::{AttachmentKind, ErrorInfo};
 use contract::protocol::EmbedAs;
+use contract::types::{AttachmentKind, ErrorInfo};
+use contract::{Error, ErrorKind, Result};
 
 /// Passages of one file that get vectors: some hundred and fifty pages. More would keep a question waiting too long: a
 /// model of 300 million parameters takes a second or so for each on two cores.
-const MOST_PASSAGES: usize = 512;
+const MAX_PASSAGES: usize = 512;
 
 /// Vectors that are kept, in bytes: those of dozens of such files.
-const MOST_KEPT: usize = 64 << 20;
+const MAX_KEPT: usize = 64 << 20;
 
 /// A model that failed is not tried again with every letter of a draft.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// A long question is about its first words. Bytes.
-const MOST_QUESTION: usize = 1500;
+const MAX_QUESTION: usize = 1500;
 
 /// Passages that one question can be near to: more have little to do with it.
-const MOST_NEAR: usize = 16;
+const MAX_NEAR: usize = 16;
 
 /// How far the nearest passages stand out from all, in standard deviations. Every passage has some angle to every
 /// question: without this one that no file has to do with would be given passages all the same.
@@ -35,7 +35,7 @@ type Vectors = Arc<[Vec<f32>]>;
 
 /// Vectors of the passages that were searched last.
 #[derive(Default)]
-pub(crate) struct Meanings {
+pub(crate) struct EmbeddingIndex {
     /// Whose vectors these are.
     model: String,
     /// By the text and how it is cut, oldest first.
@@ -46,7 +46,7 @@ pub(crate) struct Meanings {
     failed: Option<Duration>,
 }
 
-impl Meanings {
+impl EmbeddingIndex {
     fn of(&mut self, model: &str) -> &mut Self {
         if self.model != model {
             *self = Self { model: model.to_owned(), ..Self::default() };
@@ -62,7 +62,7 @@ impl Meanings {
         self.kept.push_back((key, vectors));
         let bytes =
             |(_, vectors): &(_, Vectors)| vectors.iter().map(|it| size_of_val(it.as_slice())).sum::<usize>();
-        while self.kept.len() > 1 && self.kept.iter().map(bytes).sum::<usize>() > MOST_KEPT {
+        while self.kept.len() > 1 && self.kept.iter().map(bytes).sum::<usize>() > MAX_KEPT {
             self.kept.pop_front();
         }
     }
@@ -71,25 +71,30 @@ impl Meanings {
 impl App {
     /// Indexes of the passages that are near to a question, the nearest first. Empty: none is, no model is chosen, or it
     /// can't be used, which the user has been told.
-    pub(super) fn near(&self, files: &[Searched], passages: &[Found], question: &str) -> Result<Vec<usize>> {
+    pub(super) fn near(
+        &self,
+        files: &[SearchedFile],
+        passages: &[PassageHit],
+        question: &str,
+    ) -> Result<Vec<usize>> {
         let Some(model) = self.embedding_model()? else { return Ok(Vec::new()) };
         if question.trim().is_empty() || passages.is_empty() {
             return Ok(Vec::new());
         }
-        let mut meanings = self.shared().meanings.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (meanings, now) = (meanings.of(&model), self.shared().clock.monotonic());
-        if meanings.failed.is_some_and(|failed| now < failed + AGAIN) {
+        let mut index = self.services().attachments.embedding_index();
+        let (index, now) = (index.of(&model), self.ctx().clock.monotonic());
+        if index.failed.is_some_and(|failed| now < failed + AGAIN) {
             return Ok(Vec::new());
         }
-        meanings.failed = None;
-        match self.ranked(meanings, files, passages, question) {
+        index.failed = None;
+        match self.ranked(index, files, passages, question) {
             Ok((near, left_out)) => {
-                self.by_words(meanings, left_out);
+                self.by_words(index, left_out);
                 Ok(near)
             }
             Err(error) => {
-                meanings.failed = Some(now);
-                self.by_words(meanings, Some(error));
+                index.failed = Some(now);
+                self.by_words(index, Some(error));
                 Ok(Vec::new())
             }
         }
@@ -98,24 +103,24 @@ impl App {
     /// The nearest passages, and why some had no part in it.
     fn ranked(
         &self,
-        meanings: &mut Meanings,
-        files: &[Searched],
-        passages: &[Found],
+        index: &mut EmbeddingIndex,
+        files: &[SearchedFile],
+        passages: &[PassageHit],
         question: &str,
     ) -> Result<(Vec<usize>, Option<Error>)> {
-        let asked = &question[..question.floor_char_boundary(MOST_QUESTION)];
-        let asked = self.embed(&meanings.model, EmbedAs::Question, &[asked.to_owned()])?;
+        let asked = &question[..question.floor_char_boundary(MAX_QUESTION)];
+        let asked = self.embed(&index.model, EmbedAs::Question, &[asked.to_owned()])?;
         let Some(asked) = asked.vectors.first() else {
             return Err(Error::bug("a question without a vector"));
         };
         let (mut angles, mut left_out) = (Vec::new(), None);
         for (n, file) in files.iter().enumerate() {
             let of_file: Vec<usize> = (0..passages.len()).filter(|at| passages[*at].file == n).collect();
-            if of_file.len() > MOST_PASSAGES {
+            if of_file.len() > MAX_PASSAGES {
                 left_out = Some(too_long(&file.name));
                 continue;
             }
-            let vectors = self.vectors(meanings, file, of_file.iter().map(|at| &passages[*at]))?;
+            let vectors = self.vectors(index, file, of_file.iter().map(|at| &passages[*at]))?;
             angles.extend(of_file.into_iter().zip(vectors.iter().map(|vector| cosine(asked, vector))));
         }
         Ok((nearest(angles), left_out))
@@ -123,32 +128,32 @@ impl App {
 
     fn vectors<'a>(
         &self,
-        meanings: &mut Meanings,
-        file: &Searched,
-        passages: impl Iterator<Item = &'a Found>,
+        index: &mut EmbeddingIndex,
+        file: &SearchedFile,
+        passages: impl Iterator<Item = &'a PassageHit>,
     ) -> Result<Vectors> {
         let key = (file.sha256.clone(), file.kind);
-        if let Some(vectors) = meanings.get(&key) {
+        if let Some(vectors) = index.get(&key) {
             return Ok(vectors);
         }
         let texts: Vec<String> = passages.map(|it| file.text[it.passage.range.clone()].to_owned()).collect();
-        let vectors: Vectors = self.embed(&meanings.model, EmbedAs::Passage, &texts)?.vectors.into();
-        meanings.keep(key, Arc::clone(&vectors));
+        let vectors: Vectors = self.embed(&index.model, EmbedAs::Passage, &texts)?.vectors.into();
+        index.keep(key, Arc::clone(&vectors));
         Ok(vectors)
     }
 
     /// Says what it was that words alone counted for; the same thing once.
-    fn by_words(&self, meanings: &mut Meanings, cause: Option<Error>) {
+    fn by_words(&self, index: &mut EmbeddingIndex, cause: Option<Error>) {
         let told = cause.map(|cause| ErrorInfo {
             message: format!("Passages of files are found by their words alone. {}", cause.message()),
             ..cause.info
         });
-        if told != meanings.told
+        if told != index.told
             && let Some(told) = &told
         {
-            self.shared().notice(told.clone());
+            self.ctx().events.notice(told.clone());
         }
-        meanings.told = told;
+        index.told = told;
     }
 }
 
@@ -164,7 +169,7 @@ fn nearest(mut angles: Vec<(usize, f32)>) -> Vec<usize> {
     let deviation = (angles.iter().map(|(_, x)| (x - mean) * (x - mean)).sum::<f32>() / n).sqrt();
     angles.retain(|(_, x)| deviation > f32::EPSILON && *x >= mean + STANDS_OUT * deviation);
     angles.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    angles.into_iter().take(MOST_NEAR).map(|(at, _)| at).collect()
+    angles.into_iter().take(MAX_NEAR).map(|(at, _)| at).collect()
 }
 
 /// The weight of first places over later ones, as in Cormack, Clarke and Büttcher 2009.
@@ -192,7 +197,7 @@ fn too_long(name: &str) -> Error {
     Error::new(
         ErrorKind::Limit,
         "attachment.too_long_to_embed",
-        format!("{name} has more than {MOST_PASSAGES} passages, too many for vectors."),
+        format!("{name} has more than {MAX_PASSAGES} passages, too many for vectors."),
         "Attach the part of it that matters to have it searched by meaning too.",
     )
 }

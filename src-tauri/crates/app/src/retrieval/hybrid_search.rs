@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use session::PassageIndex;
 
-use super::meaning::joined;
-use super::passages::{Passage, cut};
+use super::embedding_search::joined;
 use contract::Result;
 use contract::types::AttachmentKind;
+use documents::chunking::{Passage, cut};
 
 /// A file that is searched.
 #[derive(Debug, Clone)]
-pub struct Searched {
+pub struct SearchedFile {
     /// Of the attachment.
     pub id: String,
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Searched {
 
 /// A passage that a question may be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PassageHit {
     /// Index of the file.
     pub file: usize,
     pub passage: Passage,
@@ -32,20 +32,20 @@ pub struct Found {
 
 /// The files that were searched last, ready to be searched again: drafts ask with every word.
 #[derive(Default)]
-pub(crate) struct Searching {
-    ready: Option<Ready>,
+pub(crate) struct SearchCache {
+    ready: Option<IndexedFiles>,
 }
 
-struct Ready {
+struct IndexedFiles {
     /// Texts and kinds of the files, in order.
     key: Vec<(String, AttachmentKind)>,
-    passages: Vec<Found>,
+    passages: Vec<PassageHit>,
     index: PassageIndex,
 }
 
-impl Searching {
+impl SearchCache {
     /// All passages of `files`.
-    pub fn passages(&mut self, files: &[Searched]) -> Result<Vec<Found>> {
+    pub fn passages(&mut self, files: &[SearchedFile]) -> Result<Vec<PassageHit>> {
         Ok(self.ready(files)?.passages.clone())
     }
 
@@ -53,15 +53,15 @@ impl Searching {
     /// mean. A new file of which nothing matches is shown from its beginning: `begins` of its passages.
     pub fn find(
         &mut self,
-        files: &[Searched],
+        files: &[SearchedFile],
         question: &str,
         near: &[usize],
         [most, begins]: [usize; 2],
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<PassageHit>> {
         let ready = self.ready(files)?;
         let by_words: Vec<usize> = ready.index.rank(question, most)?.into_iter().map(|(at, _)| at).collect();
         let ranked = joined([&by_words, near], most);
-        let mut found: Vec<Found> =
+        let mut found: Vec<PassageHit> =
             ranked.into_iter().filter_map(|at| ready.passages.get(at).cloned()).collect();
         for (file, _) in files.iter().enumerate().filter(|(_, it)| it.is_new) {
             if !found.iter().any(|it| it.file == file) {
@@ -76,20 +76,20 @@ impl Searching {
         self.ready = None;
     }
 
-    fn ready(&mut self, files: &[Searched]) -> Result<&Ready> {
+    fn ready(&mut self, files: &[SearchedFile]) -> Result<&IndexedFiles> {
         let key: Vec<_> = files.iter().map(|file| (file.sha256.clone(), file.kind)).collect();
         let kept = self.ready.take().filter(|ready| ready.key == key);
         let ready = match kept {
             Some(ready) => ready,
             None => {
-                let of_file = |(file, searched): (usize, &Searched)| {
+                let of_file = |(file, searched): (usize, &SearchedFile)| {
                     let passages = cut(&searched.text, searched.kind == AttachmentKind::Pdf);
-                    passages.into_iter().map(move |passage| Found { file, passage })
+                    passages.into_iter().map(move |passage| PassageHit { file, passage })
                 };
-                let passages: Vec<Found> = files.iter().enumerate().flat_map(of_file).collect();
+                let passages: Vec<PassageHit> = files.iter().enumerate().flat_map(of_file).collect();
                 let texts = passages.iter().map(|it| &files[it.file].text[it.passage.range.clone()]);
                 let index = PassageIndex::new(texts)?;
-                Ready { key, passages, index }
+                IndexedFiles { key, passages, index }
             }
         };
         Ok(self.ready.insert(ready))
@@ -100,8 +100,8 @@ impl Searching {
 mod tests {
     use super::*;
 
-    fn file(id: &str, text: &str, is_new: bool) -> Searched {
-        Searched {
+    fn file(id: &str, text: &str, is_new: bool) -> SearchedFile {
+        SearchedFile {
             id: id.into(),
             name: format!("{id}.txt"),
             kind: AttachmentKind::Text,
@@ -119,7 +119,7 @@ mod tests {
         long.push_str("The lighthouse keeper's name is Maren.\n\n");
         long.extend((40..80).map(paragraph));
         let files = [file("a", &long, true), file("b", "Short and of no use.", false)];
-        let mut searching = Searching::default();
+        let mut searching = SearchCache::default();
         let found = searching.find(&files, "What is the lighthouse keeper called?", &[], [8, 3]).unwrap();
         let first = &found[0];
         assert!(files[0].text[first.passage.range.clone()].contains("Maren"), "{first:?}");

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use contract::Result;
 use contract::types::AttachmentKind;
 use documents::blocks;
-use session::{AttachmentRow, BranchMessage, PassageRow};
+use session::{AttachmentRow, BranchMessage, PassageRow, Session};
 
 use super::citations;
-use crate::State;
 
 /// The block of a passage. None: the text has no such range.
 pub fn passage_block(name: &str, kind: AttachmentKind, text: &str, row: &PassageRow) -> Option<String> {
@@ -18,33 +17,28 @@ pub fn passage_block(name: &str, kind: AttachmentKind, text: &str, row: &Passage
     blocks::passage(name, kind, text, range, &citations::location(row))
 }
 
-impl State {
-    /// A branch as the model is given it: what files say is part of the messages they are attached to.
-    pub(crate) fn with_files(&self, mut branch: Vec<BranchMessage>) -> Result<Vec<BranchMessage>> {
-        let rows: HashMap<String, AttachmentRow> = branch
-            .iter()
-            .flat_map(|it| &it.attached.files)
-            .map(|row| (row.id.clone(), row.clone()))
-            .collect();
-        if rows.is_empty() {
-            return Ok(branch);
-        }
-        let mut texts: HashMap<String, Arc<str>> = HashMap::new();
-        for message in &mut branch {
-            if message.attached.files.is_empty() && message.attached.passages.is_empty() {
-                continue;
-            }
-            for sha256 in needed(message, &rows) {
-                if let Entry::Vacant(place) = texts.entry(sha256) {
-                    // A text that was deleted for good is given to nobody.
-                    let text = self.session.document(place.key())?.unwrap_or_default();
-                    place.insert(text.into());
-                }
-            }
-            message.row.text = blocks::message(&blocks_of(message, &rows, &texts), &message.row.text);
-        }
-        Ok(branch)
+/// A branch as the model is given it: what files say is part of the messages they are attached to.
+pub(crate) fn with_files(session: &Session, mut branch: Vec<BranchMessage>) -> Result<Vec<BranchMessage>> {
+    let rows: HashMap<String, AttachmentRow> =
+        branch.iter().flat_map(|it| &it.attached.files).map(|row| (row.id.clone(), row.clone())).collect();
+    if rows.is_empty() {
+        return Ok(branch);
     }
+    let mut texts: HashMap<String, Arc<str>> = HashMap::new();
+    for message in &mut branch {
+        if message.attached.files.is_empty() && message.attached.passages.is_empty() {
+            continue;
+        }
+        for sha256 in needed(message, &rows) {
+            if let Entry::Vacant(place) = texts.entry(sha256) {
+                // A text that was deleted for good is given to nobody.
+                let text = session.document(place.key())?.unwrap_or_default();
+                place.insert(text.into());
+            }
+        }
+        message.row.text = blocks::message(&blocks_of(message, &rows, &texts), &message.row.text);
+    }
+    Ok(branch)
 }
 
 fn needed(message: &BranchMessage, rows: &HashMap<String, AttachmentRow>) -> Vec<String> {
@@ -61,7 +55,8 @@ fn blocks_of(
     let files = &message.attached.files;
     let kind = |row: &AttachmentRow| AttachmentKind::of_name(&row.kind);
     let wholes = files.iter().filter(|row| row.is_whole);
-    let wholes = wholes.filter_map(|row| Some(blocks::whole(&row.name, kind(row), texts.get(&row.document)?)));
+    let wholes =
+        wholes.filter_map(|row| Some(blocks::whole(&row.name, kind(row), texts.get(&row.document)?)));
     let searched: Vec<&str> = files.iter().filter(|row| !row.is_whole).map(|row| row.name.as_str()).collect();
     let passages = message.attached.passages.iter().filter_map(|place| {
         let row = rows.get(&place.attachment)?;

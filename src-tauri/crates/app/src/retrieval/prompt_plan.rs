@@ -7,18 +7,24 @@ use std::sync::Arc;
 use compaction::Room;
 use session::{Attached, BranchMessage, Given, PassageRow};
 
-use super::search::{Found, Searched};
-use super::{Document, MOST_COUNTS, given};
+use super::hybrid_search::{PassageHit, SearchedFile};
+use super::{Document, injected};
+use documents::blocks;
+
 use crate::App;
-use crate::chat::{history, with_question, with_system};
-use contract::{Error, ErrorKind, Result};
-use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
+use crate::context::compaction::compression_of;
+use crate::conversations::rows_to_types::history_messages;
+use crate::retrieval::injected::with_files;
+use crate::settings::TypedSettings;
 use contract::protocol::{
     ChatOptions, Compression, CountRequest, Counted, LoadSpec, ModelRef, PromptMessage,
 };
+use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
+use contract::{Error, ErrorKind, Result};
+use prompt::history::{history, with_question, with_system};
 
 /// Passages that are looked at for one question.
-const MOST_FOUND: usize = 64;
+const MAX_FOUND: usize = 64;
 
 /// Of a file in which nothing matches, so many passages of its beginning are given.
 const BEGINS: usize = 4;
@@ -27,7 +33,7 @@ const BEGINS: usize = 4;
 const AROUND: usize = 48;
 
 /// Cuts of a passage that is too long, and how much more than by its tokens each takes away.
-const MOST_CUTS: usize = 6;
+const MAX_CUTS: usize = 6;
 const CUT: f64 = 0.9;
 
 /// With less room than this no passage is worth giving. Tokens.
@@ -37,7 +43,7 @@ const LEAST: usize = 96;
 const UNKNOWN_CONTEXT: usize = 1 << 20;
 
 /// A conversation as a question finds it.
-pub(crate) struct Ground {
+pub(crate) struct PromptGround {
     pub conversation: Option<String>,
     pub model: ModelRef,
     pub load: LoadSpec,
@@ -54,7 +60,7 @@ pub(crate) struct Ground {
 
 /// What a question's files become.
 #[derive(Default)]
-pub(crate) struct Planned {
+pub(crate) struct PromptPlan {
     /// To be kept with the message.
     pub given: Given,
     /// Of its files, in order.
@@ -70,7 +76,7 @@ impl App {
         conversation: Option<&str>,
         model: Option<&str>,
         fresh: Option<&ConversationOptions>,
-    ) -> Result<Ground> {
+    ) -> Result<PromptGround> {
         let model = self.model_of(model, conversation)?;
         let responder = self.responder(&model)?;
         let options = match conversation {
@@ -83,15 +89,15 @@ impl App {
         let default = self.default_strategy()?;
         let (branch, compression) = match conversation {
             Some(id) => {
-                let state = self.shared().state();
-                let branch = state.session.branch(id)?.messages;
-                let compression = state.compression_of(id, &branch, default)?;
+                let store = self.store();
+                let branch = store.branch(id)?.messages;
+                let compression = compression_of(&store, id, &branch, default)?;
                 (branch, compression)
             }
             None => (Vec::new(), None),
         };
         let limits = self.limits()?;
-        Ok(Ground {
+        Ok(PromptGround {
             conversation: conversation.map(Into::into),
             model: responder.reference(),
             load,
@@ -105,9 +111,9 @@ impl App {
     }
 
     /// The prompt with one more question. Without one, as it is.
-    pub(crate) fn prompt_of(&self, ground: &Ground, question: &str) -> Result<Vec<PromptMessage>> {
-        let branch = self.shared().state().with_files(ground.branch.clone())?;
-        let mut messages = with_system(history(branch), ground.system.clone());
+    pub(crate) fn prompt_of(&self, ground: &PromptGround, question: &str) -> Result<Vec<PromptMessage>> {
+        let branch = with_files(&self.store(), ground.branch.clone())?;
+        let mut messages = with_system(history(history_messages(branch)), ground.system.clone());
         // As sending does: a blank draft is none.
         if !question.trim().is_empty() {
             messages = with_question(messages, question);
@@ -119,13 +125,18 @@ impl App {
     }
 
     /// What becomes of a question's files, and of those of earlier ones that are searched.
-    pub(crate) fn plan(&self, ground: &Ground, question: &str, files: &[Arc<Document>]) -> Result<Planned> {
+    pub(crate) fn plan(
+        &self,
+        ground: &PromptGround,
+        question: &str,
+        files: &[Arc<Document>],
+    ) -> Result<PromptPlan> {
         let kept = self.kept(ground)?;
         if files.is_empty() && (kept.is_empty() || question.trim().is_empty()) {
-            return Ok(Planned::default());
+            return Ok(PromptPlan::default());
         }
         let blocks: Vec<String> =
-            files.iter().map(|file| given::whole(&file.name, file.kind.into(), &file.text)).collect();
+            files.iter().map(|file| blocks::whole(&file.name, file.kind, &file.text)).collect();
         let (counted, tokens) = self.count_blocks(ground, question, files, &blocks)?;
         let limit = if counted.context_limit == 0 { UNKNOWN_CONTEXT } else { counted.context_limit as usize };
         let budget = Room::new(limit, ground.max_tokens).budget.min(ground.most.unwrap_or(usize::MAX));
@@ -133,12 +144,12 @@ impl App {
         // Where older messages make way, a file may take half of the room.
         let may_fold = ground.compression.is_some() && !ground.branch.is_empty();
         let room = if may_fold { free.max(budget / 2) } else { free };
-        let wanted = self.settings_get("attachment_passages")?.value.as_u64().unwrap_or(2048) as usize;
+        let wanted = self.ctx().settings.attachment_passages()?.unwrap_or(2048) as usize;
         let is_whole = fits(&tokens, room, wanted);
         let used: usize =
             tokens.iter().zip(&is_whole).filter(|(_, whole)| **whole).map(|(n, _)| *n as usize).sum();
         let new = files.iter().zip(&is_whole).filter(|(_, whole)| !**whole).map(|(file, _)| searched(file));
-        let searched: Vec<Searched> = new.chain(kept).collect();
+        let searched: Vec<SearchedFile> = new.chain(kept).collect();
         let most = wanted.min(room.saturating_sub(used));
         if most < LEAST && searched.iter().any(|file| file.is_new) {
             return Err(no_room(&searched, &tokens, free));
@@ -148,15 +159,15 @@ impl App {
     }
 
     /// Files of earlier messages that were too long to be given whole.
-    fn kept(&self, ground: &Ground) -> Result<Vec<Searched>> {
+    fn kept(&self, ground: &PromptGround) -> Result<Vec<SearchedFile>> {
         let rows =
             ground.branch.iter().flat_map(|message| &message.attached.files).filter(|row| !row.is_whole);
-        let state = self.shared().state();
+        let store = self.store();
         let mut kept = Vec::new();
         for row in rows {
             // One that was deleted for good is not searched.
-            if let Some(text) = state.session.document(&row.document)? {
-                kept.push(Searched {
+            if let Some(text) = store.document(&row.document)? {
+                kept.push(SearchedFile {
                     id: row.id.clone(),
                     name: row.name.clone(),
                     kind: AttachmentKind::of_name(&row.kind),
@@ -172,30 +183,24 @@ impl App {
     /// Tokens of the prompt without the files, and of each file. Files are counted once for a model.
     fn count_blocks(
         &self,
-        ground: &Ground,
+        ground: &PromptGround,
         question: &str,
         files: &[Arc<Document>],
         blocks: &[String],
     ) -> Result<(Counted, Vec<u32>)> {
         let key = |file: &Arc<Document>| (ground.model.id.clone(), format!("{} {}", file.sha256, file.name));
-        let known: Vec<Option<u32>> = {
-            let state = self.shared().state();
-            files.iter().map(|file| state.pending.counts.get(&key(file)).copied()).collect()
-        };
+        let attachments = &self.services().attachments;
+        let known: Vec<Option<u32>> = files.iter().map(|file| attachments.token_count(&key(file))).collect();
         let wanting: Vec<usize> = (0..files.len()).filter(|&at| known[at].is_none()).collect();
         let texts = wanting.iter().map(|&at| blocks[at].clone()).collect();
         let messages = self.prompt_of(ground, question)?;
         let counted = self.counted(ground.count(messages, texts))?;
         let mut tokens: Vec<u32> = known.into_iter().map(Option::unwrap_or_default).collect();
-        let counts = &mut self.shared().state().pending.counts;
-        if counts.len() > MOST_COUNTS {
-            counts.clear();
-        }
         for (at, n) in wanting.into_iter().zip(&counted.texts) {
             tokens[at] = *n;
             // Of another server's model it is an estimate, which gets better.
             if !counted.is_about {
-                counts.insert(key(&files[at]), *n);
+                attachments.keep_token_count(key(&files[at]), *n);
             }
         }
         Ok((counted, tokens))
@@ -204,15 +209,15 @@ impl App {
     /// The best passages that `most` tokens have room for, in the order of their files; with the tokens of each.
     fn choose(
         &self,
-        ground: &Ground,
+        ground: &PromptGround,
         question: &str,
-        files: &[Searched],
+        files: &[SearchedFile],
         most: usize,
-    ) -> Result<Vec<(Found, String, u32)>> {
-        let searching = || self.shared().searching.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    ) -> Result<Vec<(PassageHit, String, u32)>> {
+        let searching = || self.services().attachments.search_cache();
         let passages = searching().passages(files)?;
         let near = self.near(files, &passages, question)?;
-        let mut found = searching().find(files, question, &near, [MOST_FOUND, BEGINS])?;
+        let mut found = searching().find(files, question, &near, [MAX_FOUND, BEGINS])?;
         let shown = ground.shown();
         found.retain(|it| !shown.contains(&(files[it.file].id.as_str(), it.passage.range.start)));
         let (blocks, counts) = self.count_found(ground, files, &found)?;
@@ -236,16 +241,16 @@ impl App {
     /// Blocks of passages, and the tokens of each.
     fn count_found(
         &self,
-        ground: &Ground,
-        files: &[Searched],
-        found: &[Found],
+        ground: &PromptGround,
+        files: &[SearchedFile],
+        found: &[PassageHit],
     ) -> Result<(Vec<String>, Vec<u32>)> {
         if found.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
-        let block = |it: &Found| {
+        let block = |it: &PassageHit| {
             let file = &files[it.file];
-            given::passage(&file.name, file.kind, &file.text, &row(file, it)).unwrap_or_default()
+            injected::passage_block(&file.name, file.kind, &file.text, &row(file, it)).unwrap_or_default()
         };
         let blocks: Vec<String> = found.iter().map(block).collect();
         let message = PromptMessage { role: "user".into(), ..PromptMessage::default() };
@@ -257,13 +262,13 @@ impl App {
     /// Where there is no room for the best passage: so much of its beginning as there is room for.
     fn cut_short(
         &self,
-        ground: &Ground,
-        files: &[Searched],
-        best: Option<Found>,
+        ground: &PromptGround,
+        files: &[SearchedFile],
+        best: Option<PassageHit>,
         most: usize,
-    ) -> Result<Vec<(Found, String, u32)>> {
+    ) -> Result<Vec<(PassageHit, String, u32)>> {
         let Some(mut found) = best else { return Ok(Vec::new()) };
-        for _ in 0..MOST_CUTS {
+        for _ in 0..MAX_CUTS {
             let (mut blocks, counts) = self.count_found(ground, files, std::slice::from_ref(&found))?;
             let n = counts.first().copied().unwrap_or(u32::MAX);
             if n as usize <= most {
@@ -276,7 +281,7 @@ impl App {
     }
 }
 
-impl Ground {
+impl PromptGround {
     pub fn count(&self, messages: Vec<PromptMessage>, texts: Vec<String>) -> CountRequest {
         CountRequest {
             model: self.model.clone(),
@@ -317,8 +322,8 @@ fn fits(tokens: &[u32], room: usize, passages: usize) -> Vec<bool> {
     is_whole
 }
 
-fn searched(file: &Arc<Document>) -> Searched {
-    Searched {
+fn searched(file: &Arc<Document>) -> SearchedFile {
+    SearchedFile {
         id: file.id.clone(),
         name: file.name.clone(),
         kind: file.kind.into(),
@@ -328,7 +333,7 @@ fn searched(file: &Arc<Document>) -> Searched {
     }
 }
 
-fn row(file: &Searched, found: &Found) -> PassageRow {
+fn row(file: &SearchedFile, found: &PassageHit) -> PassageRow {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     PassageRow {
         message: String::new(),
@@ -345,9 +350,9 @@ fn planned(
     files: &[Arc<Document>],
     blocks: &[String],
     (tokens, is_about, is_whole): (&[u32], bool, &[bool]),
-    searched: &[Searched],
-    chosen: Vec<(Found, String, u32)>,
-) -> Planned {
+    searched: &[SearchedFile],
+    chosen: Vec<(PassageHit, String, u32)>,
+) -> PromptPlan {
     let of_file = |id: &str| -> u32 {
         chosen.iter().filter(|(found, ..)| searched[found.file].id == id).map(|(.., n)| *n).sum()
     };
@@ -369,11 +374,11 @@ fn planned(
     let names: Vec<&str> =
         searched.iter().filter(|file| file.is_new).map(|file| file.name.as_str()).collect();
     let passages = chosen.into_iter().map(|(found, block, _)| (searched[found.file].name.clone(), block));
-    let blocks = given::blocks(wholes.collect(), &names, passages.collect());
-    Planned { given: Given { attached, documents }, costs, blocks }
+    let blocks = blocks::blocks(wholes.collect(), &names, passages.collect());
+    PromptPlan { given: Given { attached, documents }, costs, blocks }
 }
 
-fn no_room(files: &[Searched], tokens: &[u32], free: usize) -> Error {
+fn no_room(files: &[SearchedFile], tokens: &[u32], free: usize) -> Error {
     let names: Vec<&str> = files.iter().filter(|file| file.is_new).map(|file| file.name.as_str()).collect();
     let all: u64 = tokens.iter().map(|n| u64::from(*n)).sum();
     let message = format!(

@@ -8,9 +8,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use session::PresetRow;
 
+use contract::types::{AppEvent, CompactionChoice, ConversationOptions, Exported, Preset, PresetArgs};
 use contract::{Error, Result};
-use contract::types::{AppEvent, ConversationOptions, Exported, FoldStrategy, Preset, PresetArgs};
-use crate::{App, title};
+use prompt::title_text;
+
+use crate::App;
 
 /// What a preset's file says of itself.
 const KIND: &str = "inglenook-preset";
@@ -22,7 +24,7 @@ struct Body {
     #[serde(default)]
     options: ConversationOptions,
     #[serde(default)]
-    compression: Option<FoldStrategy>,
+    compression: Option<CompactionChoice>,
 }
 
 /// As it travels.
@@ -34,18 +36,18 @@ struct File {
     name: String,
     options: ConversationOptions,
     #[serde(default)]
-    compression: Option<FoldStrategy>,
+    compression: Option<CompactionChoice>,
 }
 
 impl App {
     /// By name.
     pub fn presets_list(&self) -> Result<Vec<Preset>> {
-        Ok(self.shared().state().session.presets()?.into_iter().map(read).collect())
+        Ok(self.store().presets()?.into_iter().map(read).collect())
     }
 
     /// Keeps a new one, or changes the one that is named. Errors name the value that is out of range.
     pub fn preset_save(&self, args: &PresetArgs) -> Result<Preset> {
-        let name = title::clean(&args.name);
+        let name = title_text::clean(&args.name);
         if name.is_empty() {
             return Err(Error::input("preset.no_name", "A preset needs a name.", "Write a name."));
         }
@@ -54,27 +56,27 @@ impl App {
         let options = ConversationOptions { preset: None, ..args.options.clone() };
         let body = Body { options, compression: args.compression };
         let json = serde_json::to_string(&body).map_err(|error| Error::bug(error.to_string()))?;
-        let row = self.shared().state().session.put_preset(args.id.as_deref(), &name, &json)?;
+        let row = self.store().put_preset(args.id.as_deref(), &name, &json)?;
         let preset = read(row);
-        self.shared().tell(AppEvent::PresetChanged { preset: preset.clone() });
+        self.ctx().events.publish(AppEvent::PresetChanged { preset: preset.clone() });
         Ok(preset)
     }
 
     /// Conversations that were given it stay as they are.
     pub fn preset_remove(&self, id: &str) -> Result<()> {
-        self.shared().state().session.remove_preset(id)?;
-        self.shared().tell(AppEvent::PresetRemoved { id: id.into() });
+        self.store().remove_preset(id)?;
+        self.ctx().events.publish(AppEvent::PresetRemoved { id: id.into() });
         Ok(())
     }
 
     /// As a text for a file, and (with a path) as that file: whole or not at all.
     pub fn preset_export(&self, id: &str, path: Option<&str>) -> Result<Exported> {
-        let row = self.shared().state().session.preset(id)?;
+        let row = self.store().preset(id)?;
         let Preset { name, options, compression, .. } = read(row);
         let file = File { kind: KIND.into(), version: VERSION, name, options, compression };
         let text = serde_json::to_string_pretty(&file).map_err(|error| Error::bug(error.to_string()))?;
         if let Some(path) = path {
-            self.shared().io.write_atomic(Path::new(path), text.as_bytes())?;
+            self.ctx().io.write_atomic(Path::new(path), text.as_bytes())?;
         }
         Ok(Exported { name: format!("{}.preset.json", file_stem(&file.name)), text })
     }

@@ -1,49 +1,64 @@
 //! Where the time of answers went: measured while it is switched on, kept in memory alone, of the last answer.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::App;
-use contract::{Error, Result};
-use contract::types::{Exported, ProfileInfo};
 use contract::protocol::Profiled;
+use contract::types::{Exported, ProfileInfo};
+use contract::{Error, Result};
 
 const FILE_NAME: &str = "inglenook-trace.json";
 
-/// Whether answers are measured, and what came of the last one.
+/// Whether answers are measured, and the measurements of the last one.
 #[derive(Default)]
-pub struct Profiles {
-    is_on: bool,
-    last: Option<Profiled>,
+pub(crate) struct Profiling {
+    profile: Mutex<LastProfile>,
 }
 
-impl Profiles {
-    pub fn found(&mut self, found: Profiled) {
-        self.last = Some(found);
+#[derive(Default)]
+struct LastProfile {
+    is_on: bool,
+    answer: Option<Profiled>,
+}
+
+impl Profiling {
+    fn lock(&self) -> MutexGuard<'_, LastProfile> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the measurements of an answer.
+    pub fn keep(&self, measured: Profiled) {
+        self.lock().answer = Some(measured);
     }
 
     fn info(&self) -> ProfileInfo {
-        let answer = self.last.as_ref().map(|found| found.answer.clone());
-        ProfileInfo { is_on: self.is_on, answer }
+        let profile = self.lock();
+        let answer = profile.answer.as_ref().map(|measured| measured.answer.clone());
+        ProfileInfo { is_on: profile.is_on, answer }
     }
 }
 
 impl App {
     pub fn profile(&self) -> ProfileInfo {
-        self.shared().state().profiles.info()
+        self.services().profiling.info()
     }
 
     /// From the next answer on; one that is being written stays as it is. What was found goes when it is switched off.
     pub fn profile_switch(&self, on: bool) -> ProfileInfo {
-        let mut state = self.shared().state();
-        state.profiles.is_on = on;
-        state.profiles.last.take_if(|_| !on);
-        state.profiles.info()
+        let profiling = &self.services().profiling;
+        {
+            let mut profile = profiling.lock();
+            profile.is_on = on;
+            profile.answer.take_if(|_| !on);
+        }
+        profiling.info()
     }
 
     /// The steps of the last answer that was measured on a line of time, as a text for a file, or (with a path) as that
     /// file: whole or not at all.
     pub fn profile_trace(&self, path: Option<&str>) -> Result<Exported> {
-        let trace = self.shared().state().profiles.last.as_ref().map(|found| found.trace.clone());
+        let trace = self.services().profiling.lock().answer.as_ref().map(|measured| measured.trace.clone());
         let text = trace.ok_or_else(|| {
             let message = "No answer was measured yet.";
             Error::not_found("profile.none", message, "Switch the measuring on, then ask something.")
@@ -52,13 +67,13 @@ impl App {
         match path {
             None => Ok(Exported { name, text }),
             Some(path) => {
-                self.shared().io.write_atomic(Path::new(path), text.as_bytes())?;
+                self.ctx().io.write_atomic(Path::new(path), text.as_bytes())?;
                 Ok(Exported { name, text: String::new() })
             }
         }
     }
 
     pub(crate) fn is_profiling(&self) -> bool {
-        self.shared().state().profiles.is_on
+        self.services().profiling.lock().is_on
     }
 }

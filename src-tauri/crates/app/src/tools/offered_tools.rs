@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::kept::Kept;
+use super::stored_servers::StoredServer;
 use crate::App;
+use crate::settings::TypedSettings;
 use contract::Result;
 use contract::types::ConversationOptions;
 
@@ -12,7 +13,7 @@ const MAX_NAME_CHARS: usize = 64;
 
 /// A tool as the model knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offered {
+pub struct OfferedTool {
     /// Letters, digits, `_` and `-`; no other tool of the offer has it.
     pub name: String,
     /// Id and name of its server.
@@ -26,14 +27,14 @@ pub struct Offered {
 
 /// The tools that a model is told of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Offer {
-    pub tools: Vec<Offered>,
+pub struct OfferedTools {
+    pub tools: Vec<OfferedTool>,
 }
 
-impl Offer {
+impl OfferedTools {
     /// As in OpenAI's requests; null where there are none.
     pub fn definitions(&self) -> Value {
-        let definition = |tool: &Offered| {
+        let definition = |tool: &OfferedTool| {
             json!({ "type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": tool.schema,
             } })
@@ -44,7 +45,7 @@ impl Offer {
         }
     }
 
-    pub fn find(&self, name: &str) -> Option<&Offered> {
+    pub fn find(&self, name: &str) -> Option<&OfferedTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
@@ -53,7 +54,7 @@ impl Offer {
         self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    fn add(&mut self, tool: Offered) {
+    fn add(&mut self, tool: OfferedTool) {
         let mut name = plain(&tool.tool);
         if self.find(&name).is_some() {
             name = plain(&format!("{}_{name}", tool.server_name));
@@ -64,7 +65,7 @@ impl Offer {
             }
             name = format!("{}_{n}", plain(&tool.tool).chars().take(MAX_NAME_CHARS - 8).collect::<String>());
         }
-        self.tools.push(Offered { name, ..tool });
+        self.tools.push(OfferedTool { name, ..tool });
     }
 }
 
@@ -75,20 +76,20 @@ fn plain(name: &str) -> String {
 
 impl App {
     /// What a conversation with these options of its own is offered; None: as the settings say.
-    pub fn tools_offer(&self, options: Option<&ConversationOptions>) -> Result<Offer> {
+    pub fn tools_offer(&self, options: Option<&ConversationOptions>) -> Result<OfferedTools> {
         let chosen = options.and_then(|options| options.tools.as_ref());
-        if chosen.is_none() && self.value_of("tools")? == false {
-            return Ok(Offer::default());
+        if chosen.is_none() && !self.ctx().settings.tools()? {
+            return Ok(OfferedTools::default());
         }
-        let mut offer = Offer::default();
-        let rows = self.shared().state().session.tool_servers()?;
+        let mut offer = OfferedTools::default();
+        let rows = self.store().tool_servers()?;
         for row in rows.iter().filter(|row| row.enabled) {
             if chosen.is_some_and(|chosen| !chosen.contains(&row.id)) {
                 continue;
             }
-            let kept = Kept::of(row);
+            let kept = StoredServer::of(row);
             for tool in kept.tools.iter().filter(|tool| !kept.off.contains(&tool.name)) {
-                offer.add(Offered {
+                offer.add(OfferedTool {
                     name: String::new(),
                     server: row.id.clone(),
                     server_name: row.name.clone(),
@@ -108,12 +109,12 @@ mod tests {
 
     #[test]
     fn names_are_plain_and_each_its_own() {
-        let mut offer = Offer::default();
+        let mut offer = OfferedTools::default();
         let long = "x".repeat(80);
         let tools =
             [("lab", "look.up"), ("lab 2", "look_up"), ("lab 2", "look/up"), ("a", &long), ("b", &long)];
         for (server, tool) in tools {
-            offer.add(Offered {
+            offer.add(OfferedTool {
                 name: String::new(),
                 server: server.into(),
                 server_name: server.into(),
@@ -130,7 +131,7 @@ mod tests {
         once.dedup();
         assert_eq!(once.len(), names.len());
         assert_eq!(offer.find("lab_2_look_up").map(|tool| tool.tool.as_str()), Some("look_up"));
-        assert_eq!(Offer::default().definitions(), Value::Null);
+        assert_eq!(OfferedTools::default().definitions(), Value::Null);
         assert_eq!(offer.definitions()[0]["function"]["name"], "look_up");
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use documents::prompt_injection::{self, Finding};
+use contract::Finding;
+use documents::prompt_injection;
 
 /// What became of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,9 +38,9 @@ impl Outcome {
             let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
             text.truncate(end);
         }
-        let findings = if marks { guard::scan(&text) } else { Vec::new() };
+        let findings = if marks { prompt_injection::scan(&text) } else { Vec::new() };
         if !findings.is_empty() {
-            text = guard::made_visible(&text);
+            text = prompt_injection::reveal_hidden(&text);
         }
         if cut > 0 {
             text.push_str(&format!("\n[cut here: {cut} more characters were left out]"));

@@ -5,9 +5,9 @@ use std::path::{Component, Path};
 
 use serde::Deserialize;
 
-use crate::catalog::Offer;
+use contract::CatalogOffer;
+use contract::types::{CompactionChoice, ConversationOptions, ToolServerSpec};
 use contract::{Error, Result};
-use contract::types::{ConversationOptions, FoldStrategy, ToolServerSpec};
 
 /// The name of the file in a plugin's folder.
 pub const FILE: &str = "plugin.toml";
@@ -30,7 +30,7 @@ pub struct Manifest {
     pub templates: Vec<TemplatePart>,
     /// As in `models/catalog.toml`.
     #[serde(default, rename = "model")]
-    pub models: Vec<Offer>,
+    pub models: Vec<CatalogOffer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -54,7 +54,7 @@ pub struct PresetPart {
     #[serde(default)]
     pub options: ConversationOptions,
     #[serde(default)]
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionChoice>,
 }
 
 /// A chat template for a model of the library.

@@ -4,8 +4,6 @@
 //! What is switched on is what was shown: it is taken over then, and a manifest that changes afterwards changes nothing
 //! until it is switched off and on again.
 
-mod manifest;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +11,11 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::plugin_manifest::{self, FILE, MOST_BYTES, Manifest};
 use crate::App;
-use crate::catalog::Offer;
-use contract::{Error, ErrorKind, Result};
+use contract::CatalogOffer;
 use contract::types::{PluginInfo, PluginSwitchArgs, PresetArgs};
-use manifest::{FILE, MOST_BYTES, Manifest};
+use contract::{Error, ErrorKind, Result};
 
 /// Where what is switched on is kept. No setting's key has a colon.
 const KEPT: &str = "plugins:on";
@@ -50,7 +48,7 @@ impl App {
 
     /// By folder. One that can't be read says why.
     pub fn plugins_list(&self) -> Result<Vec<PluginInfo>> {
-        let io = &*self.shared().io;
+        let io = &*self.ctx().io;
         let (folder, on) = (self.plugins_folder(), self.plugins_on()?);
         let paths = if io.exists(&folder)? { io.list(&folder)? } else { Vec::new() };
         let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -87,18 +85,18 @@ impl App {
             (true, true) | (false, false) => return self.plugins_list(),
         }
         let json = serde_json::to_string(&on).map_err(Error::bug)?;
-        self.shared().state().session.set_setting(KEPT, &json)?;
+        self.store().set_setting(KEPT, &json)?;
         self.plugins_list()
     }
 
     fn plugins_on(&self) -> Result<On> {
-        let kept = self.shared().state().session.setting(KEPT)?;
+        let kept = self.store().setting(KEPT)?;
         // What can't be read (of another version, say) counts as nothing.
         Ok(kept.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 
     fn read_plugin(&self, folder: &Path) -> Result<(Manifest, String)> {
-        let (io, path) = (&*self.shared().io, folder.join(FILE));
+        let (io, path) = (&*self.ctx().io, folder.join(FILE));
         if io.len(&path)? > MOST_BYTES {
             let message = format!("{} is larger than any manifest.", path.display());
             return Err(Error::input("plugin.manifest", message, "Remove what does not belong in it."));
@@ -120,7 +118,7 @@ impl App {
             Ok(read) => read,
             Err(error) => return PluginInfo { error: Some(error.info), ..info },
         };
-        let server = |(name, server): (&String, &manifest::Server)| {
+        let server = |(name, server): (&String, &plugin_manifest::Server)| {
             let spec = server.spec(&folder);
             let words = spec.command.iter().chain(&spec.args).map(String::as_str).collect::<Vec<_>>();
             let place = spec.url.clone().unwrap_or_else(|| words.join(" "));
@@ -156,7 +154,7 @@ impl App {
         }
         let (manifest, hash) = self.read_plugin(&folder)?;
         taken.digest = hash;
-        crate::catalog::check(&folder.join(FILE).display().to_string(), &manifest.models)?;
+        crate::models::catalog::check(&folder.join(FILE).display().to_string(), &manifest.models)?;
         for offer in &manifest.models {
             let mut offer = serde_json::to_value(offer).map_err(Error::bug)?;
             offer.as_object_mut().map(|fields| fields.remove("signed_by"));
@@ -208,7 +206,7 @@ impl App {
     }
 
     /// Models that plugins offer.
-    pub(crate) fn plugin_offers(&self) -> Result<Vec<Offer>> {
+    pub(crate) fn plugin_offers(&self) -> Result<Vec<CatalogOffer>> {
         let offers = self.plugins_on()?.into_values().flat_map(|taken| taken.offers);
         // One of another version's form is as if it weren't there.
         Ok(offers.filter_map(|offer| serde_json::from_value(offer).ok()).collect())

@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::App;
+use crate::settings::TypedSettings;
+use contract::types::{ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolPromptText};
 use contract::{Error, Result};
 use documents::prompt_injection;
-use contract::types::{ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolPromptText};
 
 /// Longest name and longest description that are shown, in characters. What has a longer name is left out.
 const MAX_NAME_CHARS: usize = 200;
@@ -29,7 +30,7 @@ impl App {
     /// A prompt as text, filled in by its server.
     pub fn tool_prompt(&self, args: &ToolPromptArgs) -> Result<ToolPromptText> {
         let (server, client) = self.server_in_use(&args.id)?;
-        let seconds = self.value_of("tool_seconds")?.as_u64().unwrap_or(60);
+        let seconds = self.ctx().settings.tool_seconds()?.unwrap_or(60);
         let messages = client.prompt(&args.name, &args.arguments, Duration::from_secs(seconds))?;
         Ok(ToolPromptText { text: text(&server, &args.name, &messages)? })
     }
@@ -100,7 +101,7 @@ fn named(value: &Value) -> Option<String> {
 
 fn title(value: &Value, name: &str) -> String {
     let title = shown(&value["title"], MAX_NAME_CHARS);
-    if title.is_empty() { guard::made_visible(name) } else { title }
+    if title.is_empty() { prompt_injection::reveal_hidden(name) } else { title }
 }
 
 fn described(value: &Value) -> String {
@@ -109,7 +110,7 @@ fn described(value: &Value) -> String {
 
 fn shown(value: &Value, most: usize) -> String {
     let text: String = value.as_str().unwrap_or_default().trim().chars().take(most).collect();
-    guard::made_visible(&text)
+    prompt_injection::reveal_hidden(&text)
 }
 
 /// Arguments as a terminal gives them: `name=value`.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::App;
+use crate::settings::TypedSettings;
+use contract::types::{Attachment, ToolResource, ToolResourceTemplate, ToolResources};
 use contract::{Error, ErrorKind, Result};
 use documents::prompt_injection;
-use crate::mcp::Client;
-use contract::types::{Attachment, ToolResource, ToolResourceTemplate, ToolResources};
+use mcp::Client;
 
 /// Longest address and longest name, in characters. What is longer is left out of a list.
 const MAX_URI_CHARS: usize = 2000;
@@ -68,18 +69,18 @@ impl App {
             let message = "This is no address of a resource.";
             return Err(Error::input("tools.resource", message, "Give it as the server lists it."));
         }
-        let seconds = self.value_of("tool_seconds")?.as_u64().unwrap_or(60);
+        let seconds = self.ctx().settings.tool_seconds()?.unwrap_or(60);
         read(&name, uri, &client.read(uri, Duration::from_secs(seconds))?)
     }
 
     /// A server that is switched on: its name, and its client.
     pub(super) fn server_in_use(&self, id: &str) -> Result<(String, Arc<Client>)> {
-        let row = self.shared().tool_server_row(id)?;
+        let row = self.services().tool_server_row(id)?;
         if !row.enabled {
             let message = format!("{} is switched off.", row.name);
             return Err(Error::new(ErrorKind::Conflict, "tools.off", message, "Switch it on first."));
         }
-        let client = self.shared().tools.client(&row.id)?;
+        let client = self.services().tools.client(&row.id)?;
         Ok((row.name, client))
     }
 }
@@ -143,7 +144,7 @@ fn address(value: &Value) -> Option<String> {
 fn described(value: &Value, address: &str) -> (String, String, Option<String>) {
     let text = |key: &str, most: usize| -> String {
         let text: String = value[key].as_str().unwrap_or_default().trim().chars().take(most).collect();
-        guard::made_visible(&text)
+        prompt_injection::reveal_hidden(&text)
     };
     let names = ["title", "name"].map(|key| text(key, MAX_NAME_CHARS));
     let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| address.to_owned());

@@ -4,23 +4,24 @@ use std::sync::PoisonError;
 
 use session::ToolServerRow;
 
-use super::kept::{Kept, Secrets, checked_name, pasted, sealed};
-use contract::{Error, ErrorKind, Result};
-use crate::mcp::Place;
+use super::stored_servers::{Secrets, StoredServer, checked_name, pasted, sealed};
+use crate::App;
+use crate::services::Services;
 use contract::types::{
     AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
     ToolServersImported,
 };
-use crate::{App, Shared};
+use contract::{Error, ErrorKind, Result};
+use mcp::Place;
 
 impl App {
     /// In the order in which they were added.
     pub fn tool_servers_list(&self) -> Result<Vec<ToolServerInfo>> {
-        let rows = self.shared().state().session.tool_servers()?;
-        Ok(rows.iter().map(|row| self.shared().tool_server_info(row)).collect())
+        let rows = self.store().tool_servers()?;
+        Ok(rows.iter().map(|row| self.services().tool_server_info(row)).collect())
     }
 
-    /// Kept and switched on, whether it starts or not: `state` says which.
+    /// Stored and switched on, whether it starts or not: `state` says which.
     pub fn tool_server_add(&self, args: ToolServerAddArgs) -> Result<ToolServerInfo> {
         let row = self.put_tool_server(&args.name, args.spec, None)?;
         self.tried(&row.id)
@@ -29,15 +30,15 @@ impl App {
     /// Starts it if it doesn't run, and asks for its tools. The error says why it can't be used.
     pub fn tool_server_test(&self, id: &str) -> Result<ToolServerInfo> {
         let (_, client) = self.server_in_use(id)?;
-        let row = self.shared().tool_server_row(id)?;
-        self.shared().keep_tools(&row.id, &client)?;
+        let row = self.services().tool_server_row(id)?;
+        self.services().keep_tools(&row.id, &client)?;
         self.told_tool_server(&row.id)
     }
 
     pub fn tool_server_update(&self, args: ToolServerUpdateArgs) -> Result<ToolServerInfo> {
-        let shared = self.shared();
-        let mut row = shared.tool_server_row(&args.id)?;
-        let mut kept = Kept::of(&row);
+        let services = self.services();
+        let mut row = services.tool_server_row(&args.id)?;
+        let mut kept = StoredServer::of(&row);
         if let Some(name) = &args.name {
             row.name = self.free_name(name, Some(&row.id))?;
         }
@@ -45,54 +46,54 @@ impl App {
             row.enabled = enabled;
         }
         if let Some(spec) = args.spec {
-            let before = Secrets::read(&shared.remote.keys, &row.id)?;
+            let before = Secrets::read(&services.ctx.keys, &row.id)?;
             let (spec, secrets) = sealed(spec, &before)?;
-            secrets.write(&shared.remote.keys, &row.id)?;
+            secrets.write(&services.ctx.keys, &row.id)?;
             // Another program is not what was allowed.
             if (&spec.command, &spec.args, &spec.url) != (&kept.spec.command, &kept.spec.args, &kept.spec.url)
             {
-                kept = Kept { spec, plugin: kept.plugin, ..Kept::default() };
+                kept = StoredServer { spec, plugin: kept.plugin, ..StoredServer::default() };
             } else {
                 kept.spec = spec;
             }
         }
         row.body = kept.written()?;
-        shared.state().session.put_tool_server(&row)?;
-        shared.tools.end(&row.id);
+        services.store().put_tool_server(&row)?;
+        services.tools.end(&row.id);
         if row.enabled { self.tried(&row.id) } else { self.told_tool_server(&row.id) }
     }
 
     /// What runs without asking, and what the model is told of.
     pub fn tool_permit(&self, args: &ToolPermitArgs) -> Result<ToolServerInfo> {
-        let row = self.shared().tool_server_row(&args.id)?;
-        self.shared().permit(&row.id, args)?;
+        let row = self.services().tool_server_row(&args.id)?;
+        self.services().permit(&row.id, args)?;
         self.told_tool_server(&row.id)
     }
 
     /// It ends. `tool_server_restore` brings it back while the program runs.
     pub fn tool_server_remove(&self, id: &str) -> Result<()> {
-        let shared = self.shared();
-        let row = shared.tool_server_row(id)?;
+        let services = self.services();
+        let row = services.tool_server_row(id)?;
         // What can't be read can't be had back either; it goes all the same.
-        let secrets = Secrets::read(&shared.remote.keys, &row.id).unwrap_or_default();
-        shared.tools.end(&row.id);
-        Secrets::remove(&shared.remote.keys, &row.id)?;
-        shared.state().session.remove_tool_server(&row.id)?;
-        shared.tell(AppEvent::ToolServerRemoved { id: row.id.clone() });
-        let mut removed = shared.tools.removed.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = Secrets::read(&services.ctx.keys, &row.id).unwrap_or_default();
+        services.tools.end(&row.id);
+        Secrets::remove(&services.ctx.keys, &row.id)?;
+        services.store().remove_tool_server(&row.id)?;
+        services.ctx.events.publish(AppEvent::ToolServerRemoved { id: row.id.clone() });
+        let mut removed = services.tools.removed.lock().unwrap_or_else(PoisonError::into_inner);
         removed.insert(row.id.clone(), (row, secrets));
         Ok(())
     }
 
     pub fn tool_server_restore(&self, id: &str) -> Result<ToolServerInfo> {
-        let shared = self.shared();
-        let removed = shared.tools.removed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let services = self.services();
+        let removed = services.tools.removed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         let Some((row, secrets)) = removed else {
             let message = "This server was not removed since the program began.";
             return Err(Error::not_found("tools.unknown", message, "Add it again."));
         };
-        secrets.write(&shared.remote.keys, &row.id)?;
-        shared.state().session.put_tool_server(&row)?;
+        secrets.write(&services.ctx.keys, &row.id)?;
+        services.store().put_tool_server(&row)?;
         self.told_tool_server(&row.id)
     }
 
@@ -116,25 +117,25 @@ impl App {
         spec: ToolServerSpec,
         plugin: Option<&str>,
     ) -> Result<ToolServerRow> {
-        let shared = self.shared();
+        let services = self.services();
         let name = self.free_name(name, None)?;
         let (spec, secrets) = sealed(spec, &Secrets::default())?;
-        let kept = Kept { spec, plugin: plugin.map(str::to_owned), ..Kept::default() };
+        let kept = StoredServer { spec, plugin: plugin.map(str::to_owned), ..StoredServer::default() };
         let row = ToolServerRow {
-            id: shared.state().session.new_id(),
+            id: services.store().new_id(),
             name,
             body: kept.written()?,
             enabled: true,
-            added_ms: shared.clock.now_utc_ms(),
+            added_ms: services.ctx.clock.now_utc_ms(),
         };
-        secrets.write(&shared.remote.keys, &row.id)?;
-        shared.state().session.put_tool_server(&row)?;
+        secrets.write(&services.ctx.keys, &row.id)?;
+        services.store().put_tool_server(&row)?;
         Ok(row)
     }
 
     fn free_name(&self, name: &str, own: Option<&str>) -> Result<String> {
         let name = checked_name(name)?;
-        let rows = self.shared().state().session.tool_servers()?;
+        let rows = self.store().tool_servers()?;
         if rows.iter().any(|row| Some(row.id.as_str()) != own && row.name.eq_ignore_ascii_case(&name)) {
             let message = format!("There is a server of tools called {name} already.");
             return Err(Error::new(ErrorKind::Conflict, "tools.there", message, "Give it another name."));
@@ -152,19 +153,19 @@ impl App {
     /// A server that doesn't start is no reason to forget what the user typed.
     fn tried(&self, id: &str) -> Result<ToolServerInfo> {
         // Its state says it.
-        let _ = self.shared().tools.client(id);
+        let _ = self.services().tools.client(id);
         self.told_tool_server(id)
     }
 
     fn told_tool_server(&self, id: &str) -> Result<ToolServerInfo> {
-        self.shared().tell_tool_server(id);
-        Ok(self.shared().tool_server_info(&self.shared().tool_server_row(id)?))
+        self.services().tell_tool_server(id);
+        Ok(self.services().tool_server_info(&self.services().tool_server_row(id)?))
     }
 }
 
-impl Shared {
+impl Services {
     pub(super) fn tool_server_info(&self, row: &ToolServerRow) -> ToolServerInfo {
-        let kept = Kept::of(row);
+        let kept = StoredServer::of(row);
         let (place, leaves_machine) = match (&kept.spec.command, &kept.spec.url) {
             (Some(command), _) => {
                 let words = std::iter::once(command).chain(&kept.spec.args);

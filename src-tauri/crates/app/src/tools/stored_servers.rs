@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::ToolServerRow;
 
-use contract::{Error, Result};
-use secrets::{Keys, Secret};
-use crate::mcp::{Launch, Place};
 use contract::types::{ToolInfo, ToolServerSpec};
+use contract::{Error, Result};
+use mcp::{Launch, Place};
+use secrets::{Keys, Secret};
 
 /// Longest name of a server, in characters.
 const MAX_NAME_CHARS: usize = 40;
@@ -66,7 +66,7 @@ pub struct Listed {
 /// All of a server but its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Kept {
+pub struct StoredServer {
     /// Values of `env` and `headers` are empty.
     pub spec: ToolServerSpec,
     pub tools: Vec<Listed>,
@@ -80,7 +80,7 @@ pub struct Kept {
     pub plugin: Option<String>,
 }
 
-impl Kept {
+impl StoredServer {
     /// What can't be read any more is as if nothing had been said.
     pub fn of(row: &ToolServerRow) -> Self {
         serde_json::from_str(&row.body).unwrap_or_default()

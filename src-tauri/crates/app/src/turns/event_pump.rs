@@ -9,23 +9,25 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use contract::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
+use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
+use contract::{Error, ErrorKind};
 use session::{Ending, MessageRow, MessageState, Session, TokenLog};
 
-use crate::answer::Answer;
-use crate::compress::Asker;
-use crate::convert;
-use contract::{Error, ErrorKind};
-use crate::tools::told;
-use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
-use contract::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
-use crate::{Place, Shared, State, Turn};
+use super::partial_answer::Answer;
+use super::turn::{AnswerPlace, Turn};
+use crate::context::compaction::keep_compaction;
+use crate::context::summary;
+use crate::conversations::rows_to_types;
+use crate::services::Services;
+use crate::tools::rounds::calls_event;
 
 /// How long after a failed save of a whole answer the next try comes.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the worker ends; turns it leaves unanswered are interrupted.
-pub fn run(shared: &Shared, events: &Receiver<WorkerEvent>) {
-    let mut pump = Pump { shared, growing: HashMap::new() };
+pub fn run(services: &Services, events: &Receiver<WorkerEvent>) {
+    let mut pump = TurnEventPump { services, streaming: HashMap::new() };
     loop {
         let event = match pump.wait() {
             None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -40,12 +42,12 @@ pub fn run(shared: &Shared, events: &Receiver<WorkerEvent>) {
     }
 }
 
-struct Pump<'a> {
-    shared: &'a Shared,
-    growing: HashMap<String, Growing>,
+struct TurnEventPump<'a> {
+    services: &'a Services,
+    streaming: HashMap<String, StreamingAnswer>,
 }
 
-struct Growing {
+struct StreamingAnswer {
     turn: Arc<Turn>,
     answer: Answer,
     calls: Vec<ToolCall>,
@@ -55,10 +57,12 @@ struct Growing {
     complained: bool,
 }
 
-impl Growing {
+impl StreamingAnswer {
     fn new(turn: Arc<Turn>) -> Self {
-        let answer = match &turn.had {
-            Some(had) => Answer::with(&had.text, &had.reasoning, &had.ids, &had.fingerprint),
+        let answer = match &turn.continued {
+            Some(continued) => {
+                Answer::with(&continued.text, &continued.reasoning, &continued.ids, &continued.fingerprint)
+            }
             None => Answer::default(),
         };
         Self { turn, answer, calls: Vec::new(), thought: None, complained: false }
@@ -79,8 +83,8 @@ impl Growing {
 }
 
 /// An answer's end on its way to disk.
-pub(crate) struct Owed {
-    place: Place,
+pub(crate) struct UnsavedEnding {
+    place: AnswerPlace,
     state: MessageState,
     text: String,
     reasoning: String,
@@ -91,8 +95,8 @@ pub(crate) struct Owed {
     log: Option<TokenLog>,
 }
 
-impl Owed {
-    fn save(&self, session: &mut Session) -> session::Result<()> {
+impl UnsavedEnding {
+    pub fn save(&self, session: &mut Session) -> session::Result<()> {
         session.finish(
             &self.place.message,
             &Ending {
@@ -118,156 +122,120 @@ impl Owed {
     }
 }
 
-impl State {
-    /// Tries again to save what could not be saved.
-    fn save_owed(&mut self) {
-        let Self { session, owed, .. } = self;
-        owed.retain(|_, end| end.save(session).is_err());
-    }
-}
-
-impl Pump<'_> {
+impl TurnEventPump<'_> {
     /// How long to sleep at most; None: until something happens.
     fn wait(&self) -> Option<Duration> {
-        let now = self.shared.clock.monotonic();
-        let due = self.growing.values().filter_map(|growing| growing.answer.due());
+        let now = self.services.ctx.clock.monotonic();
+        let due = self.streaming.values().filter_map(|streaming| streaming.answer.due());
         let due = due.min().map(|due| due.saturating_sub(now));
-        if self.shared.state().owed.is_empty() {
-            due
-        } else {
-            Some(due.unwrap_or(SAVE_AGAIN).min(SAVE_AGAIN))
-        }
+        if !self.services.turns.has_unsaved() { due } else { Some(due.unwrap_or(SAVE_AGAIN).min(SAVE_AGAIN)) }
     }
 
     fn take(&mut self, event: WorkerEvent) {
-        match event {
-            WorkerEvent::Turn { turn, step } => self.step(&turn, step),
-            WorkerEvent::Model { id, state } => self.model(id, state),
-            WorkerEvent::Fitted { request, outcome } => {
-                let asked = self.shared.state().fits.remove(&request);
-                match asked {
-                    // Whoever asked may have gone.
-                    Some(Asker::Caller(asked)) => _ = asked.send(outcome),
-                    Some(Asker::Ahead(setup)) => self.shared.looked_ahead(setup, outcome),
-                    None => {}
-                }
-            }
-            WorkerEvent::Counted { request, outcome } => {
-                let asked = self.shared.state().counts.remove(&request);
-                if let Some(asked) = asked {
-                    // Whoever asked may have gone.
-                    let _ = asked.send(outcome);
-                }
-            }
-            WorkerEvent::Looked { request, outcome } => {
-                let asked = self.shared.state().looks.remove(&request);
-                // Whoever asked may have gone.
-                _ = asked.map(|asked| asked.send(outcome));
-            }
-            WorkerEvent::Embedded { request, outcome } => {
-                let asked = self.shared.state().embeds.remove(&request);
-                // Whoever asked may have gone.
-                _ = asked.map(|asked| asked.send(outcome));
-            }
-            WorkerEvent::Checkpoints(told) => {
-                self.shared.checkpoints(*told);
-            }
-            WorkerEvent::Ran(ran) => self.shared.ran(&ran),
-            WorkerEvent::Profiled(found) => self.shared.state().profiles.found(*found),
-            WorkerEvent::Stored { request, outcome } => {
-                let asked = self.shared.state().stores.remove(&request);
-                // Whoever asked may have gone.
-                _ = asked.map(|asked| asked.send(outcome));
-            }
-            WorkerEvent::KvStats { request, stats } => {
-                let asked = self.shared.state().kv_stats.remove(&request);
-                // Whoever asked may have gone.
-                _ = asked.map(|asked| asked.send(stats));
-            }
-            WorkerEvent::Inspected { request, outcome } => {
-                let asked = self.shared.state().inspections.remove(&request);
-                if let Some(asked) = asked {
-                    // Whoever asked may have gone.
-                    let _ = asked.send(outcome);
-                }
-            }
+        let services = self.services;
+        let event = match event {
+            // Nobody waits for a summary that is made ahead.
+            WorkerEvent::Fitted { request, outcome } => match services.summaries.take_ahead(request) {
+                Some(plan) => return services.looked_ahead(plan, outcome),
+                None => WorkerEvent::Fitted { request, outcome },
+            },
+            event => event,
+        };
+        match services.ctx.backends.replies.complete(event) {
+            Some(WorkerEvent::Turn { turn, step }) => self.step(&turn, step),
+            Some(WorkerEvent::Model { id, state }) => self.model(id, state),
+            Some(WorkerEvent::Checkpoints(changes)) => services.account_checkpoints(*changes),
+            Some(WorkerEvent::Ran(ran)) => services.keep_run(&ran),
+            Some(WorkerEvent::Profiled(measured)) => services.profiling.keep(*measured),
+            Some(
+                WorkerEvent::Inspected { .. }
+                | WorkerEvent::Counted { .. }
+                | WorkerEvent::Looked { .. }
+                | WorkerEvent::Fitted { .. }
+                | WorkerEvent::Embedded { .. }
+                | WorkerEvent::Stored { .. }
+                | WorkerEvent::KvStats { .. },
+            )
+            | None => {}
         }
     }
 
     fn model(&self, id: String, state: Loaded) {
-        self.shared.state().models.insert(id.clone(), state);
+        self.services.models.set(&id, state);
         // A model that is no entry (a path given to a command) concerns nobody else.
         let entry =
-            self.shared.model_entries().ok().and_then(|all| all.into_iter().find(|entry| entry.id == id));
+            self.services.model_entries().ok().and_then(|all| all.into_iter().find(|entry| entry.id == id));
         if let Some(model) = entry {
-            self.shared.tell(AppEvent::ModelChanged { model });
+            self.services.ctx.events.publish(AppEvent::ModelChanged { model });
         }
     }
 
     fn step(&mut self, id: &str, step: Step) {
-        let step = match self.shared.summary_step(id, step) {
+        let step = match self.services.summary_step(id, step) {
             Ok(steps) => return steps.into_iter().for_each(|(turn, step)| self.step(&turn, step)),
             Err(step) => step,
         };
-        let step = match self.shared.title_step(id, step) {
+        let step = match self.services.title_step(id, step) {
             Ok(()) => return,
             Err(step) => step,
         };
-        if !self.growing.contains_key(id) {
-            let Some(turn) = self.shared.state().turns.get(id).cloned() else { return };
-            self.growing.insert(id.into(), Growing::new(turn));
+        if !self.streaming.contains_key(id) {
+            let Some(turn) = self.services.turns.get(id) else { return };
+            self.streaming.insert(id.into(), StreamingAnswer::new(turn));
         }
-        let Some(growing) = self.growing.get_mut(id) else { return };
-        let (turn, now) = (Arc::clone(&growing.turn), self.shared.clock.monotonic());
+        let Some(streaming) = self.streaming.get_mut(id) else { return };
+        let (turn, now) = (Arc::clone(&streaming.turn), self.services.ctx.clock.monotonic());
         match step {
-            Step::Queued { position } => turn.tell(TurnEventKind::Queued { position }),
-            Step::Loading { fraction } => turn.tell(TurnEventKind::Loading { fraction }),
+            Step::Queued { position } => turn.publish(TurnEventKind::Queued { position }),
+            Step::Loading { fraction } => turn.publish(TurnEventKind::Loading { fraction }),
             Step::Began { had, text, reasoning } => {
-                let differs = growing.answer.begin(text, reasoning, had.ids, had.fingerprint);
-                if let Some(place) = turn.place.as_ref().filter(|_| differs && turn.had.is_some()) {
-                    let mut state = self.shared.state();
+                let differs = streaming.answer.begin(text, reasoning, had.ids, had.fingerprint);
+                if let Some(place) = turn.place.as_ref().filter(|_| differs && turn.continued.is_some()) {
+                    let mut store = self.services.store();
                     // Where this fails, what was kept stays; the end saves the answer as a whole.
-                    let _ = state.session.begin_anew(&place.message, &growing.answer.whole());
+                    let _ = store.begin_anew(&place.message, &streaming.answer.whole());
                 }
             }
-            Step::Prefill { done, total } => turn.tell(TurnEventKind::Prefill { done, total }),
+            Step::Prefill { done, total } => turn.publish(TurnEventKind::Prefill { done, total }),
             Step::Compacted { folded } => {
-                let now_ms = self.shared.clock.now_utc_ms();
-                let kept = self.shared.state().keep_fold(&folded, now_ms);
+                let now_ms = self.services.ctx.clock.now_utc_ms();
+                let kept = keep_compaction(&mut self.services.store(), &folded, now_ms);
                 match kept {
-                    Ok(fold) => turn.tell(TurnEventKind::Compacted { fold }),
+                    Ok(fold) => turn.publish(TurnEventKind::Compacted { fold }),
                     // It is left out of this prompt all the same, and told again with the next one.
-                    Err(error) => self.shared.notice(error.info),
+                    Err(error) => self.services.ctx.events.notice(error.info),
                 }
             }
             Step::Wanting { request, wanted } => {
-                turn.tell(TurnEventKind::Compacting { messages: convert::count_ids(&wanted.messages) });
-                if let Err(error) = self.shared.want_summary(request, *wanted) {
+                turn.publish(TurnEventKind::Compacting {
+                    messages: rows_to_types::count_ids(&wanted.messages),
+                });
+                if let Err(error) = self.services.want_summary(request, *wanted) {
                     self.failed(id, &error, MessageState::Failed);
                 }
             }
             Step::Token { id, text, reasoning } => {
-                if let Some(before) = growing.push(Some(id), &text, &reasoning, now) {
-                    turn.tell(before);
+                if let Some(before) = streaming.push(Some(id), &text, &reasoning, now) {
+                    turn.publish(before);
                 }
             }
             Step::Rest { text, reasoning } => {
-                if let Some(before) = growing.push(None, &text, &reasoning, now) {
-                    turn.tell(before);
+                if let Some(before) = streaming.push(None, &text, &reasoning, now) {
+                    turn.publish(before);
                 }
             }
             Step::ToolCall { id, name, arguments } => {
-                while let Some(before) = growing.answer.take_untold() {
-                    turn.tell(before);
+                while let Some(before) = streaming.answer.take_untold() {
+                    turn.publish(before);
                 }
                 let call = ToolCall { id, name, arguments, run: None };
-                growing.calls.push(call.clone());
-                turn.tell(TurnEventKind::ToolCall { call });
+                streaming.calls.push(call.clone());
+                turn.publish(TurnEventKind::ToolCall { call });
             }
             Step::Notice { error } => {
-                turn.tell(TurnEventKind::Notice { error: error.info.clone() });
+                turn.publish(TurnEventKind::Notice { error: error.info.clone() });
                 if turn.place.is_some() {
-                    self.shared.notice(error.info);
+                    self.services.ctx.events.notice(error.info);
                 }
             }
             Step::Done(finished) => self.done(id, *finished),
@@ -276,9 +244,9 @@ impl Pump<'_> {
     }
 
     fn done(&mut self, id: &str, finished: Finished) {
-        let mut stats = convert::stats(&finished);
-        stats.thought_ms = self.growing.get(id).map_or(0.0, Growing::thought_ms);
-        stats.once = self.shared.state().setups.get(id).and_then(|setup| setup.once.clone());
+        let mut stats = rows_to_types::stats(&finished);
+        stats.thought_ms = self.streaming.get(id).map_or(0.0, StreamingAnswer::thought_ms);
+        stats.once = self.services.turns.one_off_options(id);
         let state = match stats.finish {
             Finish::Cancelled => MessageState::Stopped,
             Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::ContextFull | Finish::TimeUp => {
@@ -290,33 +258,39 @@ impl Pump<'_> {
         let log = (!log.whole.is_empty()).then_some(log);
         tracing::info!(turn = id, ?stats, "answered");
         let json = serde_json::to_string(&stats).ok();
-        self.end(id, TurnEventKind::Done { stats }, |owed| Owed { state, stats: json, log, ..owed });
+        self.end(id, TurnEventKind::Done { stats }, |ending| UnsavedEnding {
+            state,
+            stats: json,
+            log,
+            ..ending
+        });
     }
 
     fn failed(&mut self, id: &str, error: &Error, state: MessageState) {
         tracing::warn!(code = error.code(), turn = id, "an answer failed: {error}");
         let json = serde_json::to_string(&error.info).ok();
         let kind = TurnEventKind::Failed { error: error.info.clone() };
-        self.end(id, kind, |owed| Owed { state, error: json, ..owed });
+        self.end(id, kind, |ending| UnsavedEnding { state, error: json, ..ending });
     }
 
     /// Saves a turn's end, then tells it.
-    fn end(&mut self, id: &str, last: TurnEventKind, fill: impl FnOnce(Owed) -> Owed) {
-        let Some(Growing { turn, mut answer, calls, complained, .. }) = self.growing.remove(id) else {
+    fn end(&mut self, id: &str, last: TurnEventKind, fill: impl FnOnce(UnsavedEnding) -> UnsavedEnding) {
+        let Some(StreamingAnswer { turn, mut answer, calls, complained, .. }) = self.streaming.remove(id)
+        else {
             return;
         };
         while let Some(event) = answer.take_untold() {
-            turn.tell(event);
+            turn.publish(event);
         }
         if let Some(place) = turn.place.clone() {
             let Answer { text, reasoning, .. } = answer;
-            let mut setup = self.shared.state().setups.remove(id);
-            let next = setup.as_mut().and_then(|setup| setup.next.take()).filter(|_| !calls.is_empty());
+            let mut plan = self.services.turns.take_plan(id);
+            let next = plan.as_mut().and_then(|plan| plan.next.take()).filter(|_| !calls.is_empty());
             let calls = match &next {
                 Some(next) => next.waiting(calls, called_well(&last)),
                 None => calls,
             };
-            let owed = fill(Owed {
+            let ending = fill(UnsavedEnding {
                 place: place.clone(),
                 state: MessageState::Complete,
                 text,
@@ -326,29 +300,29 @@ impl Pump<'_> {
                 error: None,
                 log: None,
             });
-            let mut state = self.shared.state();
-            let saved = owed.save(&mut state.session);
+            let mut store = self.services.store();
+            let saved = ending.save(&mut store);
             if saved.is_err() {
-                state.owed.insert(place.message.clone(), owed);
+                self.services.turns.keep_unsaved(&place.message, ending);
             }
-            state.end_turn(id);
-            drop(state);
+            self.services.turns.end(id);
+            drop(store);
             if let Err(error) = saved
                 && !complained
             {
-                self.shared.notice(not_saved(error).info);
+                self.services.ctx.events.notice(not_saved(error).info);
             }
             let next = next.filter(|_| called_well(&last));
-            let calls = next.map(|next| self.shared.open_round(Some(&place), id, calls, *next));
-            turn.tell(last);
+            let calls = next.map(|next| self.services.open_round(Some(&place), id, calls, *next));
+            turn.publish(last);
             turn.feed.close();
             self.conversation_changed(&place.conversation);
             if let Some(()) = calls {
                 // What comes of them is a part of this answer.
-                self.shared.begin_round(&place.message);
-            } else if let Some(setup) = setup {
-                self.shared.look_for_title(&setup);
-                self.shared.look_ahead(setup);
+                self.services.begin_round(&place.message);
+            } else if let Some(plan) = plan {
+                self.services.look_for_title(&plan);
+                self.services.look_ahead(plan);
             }
         } else {
             self.end_temporary(&turn, &answer, calls, last);
@@ -358,59 +332,59 @@ impl Pump<'_> {
     /// Tells the end of a turn that is kept nowhere; its calls wait in memory alone.
     fn end_temporary(&self, turn: &Turn, answer: &Answer, calls: Vec<ToolCall>, last: TurnEventKind) {
         let id = turn.id.as_str();
-        let setup = self.shared.state().setups.remove(id);
-        let next = setup.and_then(|setup| setup.next).filter(|_| !calls.is_empty());
+        let plan = self.services.turns.take_plan(id);
+        let next = plan.and_then(|plan| plan.next).filter(|_| !calls.is_empty());
         let (is_well, calls) = match &next {
             Some(next) => (called_well(&last), next.waiting(calls, called_well(&last))),
             None => (false, Vec::new()),
         };
         if let Some(next) = next.filter(|_| is_well) {
             let next = next.with_call(&answer.text, &answer.reasoning, &calls);
-            self.shared.open_round(None, id, calls.clone(), next);
+            self.services.open_round(None, id, calls.clone(), next);
         }
-        self.shared.state().end_turn(id);
-        turn.tell(last);
+        self.services.turns.end(id);
+        turn.publish(last);
         turn.feed.close();
         if is_well {
-            self.shared.begin_round(id);
+            self.services.begin_round(id);
         } else if !calls.is_empty() {
-            self.shared.tell(told(None, id, &calls, true, None));
+            self.services.ctx.events.publish(calls_event(None, id, &calls, true, None));
         }
     }
 
     fn conversation_changed(&self, id: &str) {
-        let state = self.shared.state();
+        let store = self.services.store();
         // It may lie in the trash by now.
-        let summary = state.session.conversation(id).map_err(Error::from).and_then(|row| state.summary(row));
-        drop(state);
+        let summary = store.conversation(id).map_err(Error::from).and_then(|row| summary(&store, row));
+        drop(store);
         if let Ok(conversation) = summary {
-            self.shared.tell(AppEvent::ConversationChanged { conversation });
+            self.services.ctx.events.publish(AppEvent::ConversationChanged { conversation });
         }
     }
 
     /// Tells and saves what is due.
     fn flush(&mut self) {
-        let shared = self.shared;
-        let now = shared.clock.monotonic();
-        for growing in self.growing.values_mut() {
-            if let Some(event) = growing.answer.tell(now) {
-                growing.turn.tell(event);
+        let services = self.services;
+        let now = services.ctx.clock.monotonic();
+        for streaming in self.streaming.values_mut() {
+            if let Some(event) = streaming.answer.tell(now) {
+                streaming.turn.publish(event);
             }
-            let Some(place) = &growing.turn.place else {
-                growing.answer.saved(now, true);
+            let Some(place) = &streaming.turn.place else {
+                streaming.answer.saved(now, true);
                 continue;
             };
-            let Some(piece) = growing.answer.unsaved(now) else { continue };
-            let saved = shared.state().session.append(&place.message, &piece);
+            let Some(piece) = streaming.answer.unsaved(now) else { continue };
+            let saved = services.store().append(&place.message, &piece);
             if let Err(error) = &saved
-                && !growing.complained
+                && !streaming.complained
             {
-                growing.complained = true;
-                shared.notice(not_saved(error.clone()).info);
+                streaming.complained = true;
+                services.ctx.events.notice(not_saved(error.clone()).info);
             }
-            growing.answer.saved(now, saved.is_ok());
+            streaming.answer.saved(now, saved.is_ok());
         }
-        shared.state().save_owed();
+        services.turns.retry_unsaved(&mut services.store());
     }
 
     /// The program ends: what there is of each answer is saved.
@@ -421,14 +395,13 @@ impl Pump<'_> {
             "Inglenook was closed while this was being written.",
             "Ask again to have a whole answer.",
         );
-        let open: Vec<_> =
-            self.shared.state().turns.values().filter(|turn| !turn.feed.is_closed()).cloned().collect();
-        for turn in open {
+        self.services.ctx.backends.replies.close();
+        for turn in self.services.turns.open_turns() {
             let id = turn.id.clone();
-            self.growing.entry(id.clone()).or_insert_with(|| Growing::new(turn));
+            self.streaming.entry(id.clone()).or_insert_with(|| StreamingAnswer::new(turn));
             self.failed(&id, &error, MessageState::Interrupted);
         }
-        self.shared.state().save_owed();
+        self.services.turns.retry_unsaved(&mut self.services.store());
     }
 }
 

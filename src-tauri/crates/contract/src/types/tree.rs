@@ -53,13 +53,13 @@ pub struct RegenerateArgs {
     /// For this answer alone, over what the conversation has.
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub once: Option<Once>,
+    pub once: Option<OneOffOptions>,
 }
 
 /// What one answer is asked for otherwise than the others of its conversation; what is absent is as they are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
-pub struct Once {
+pub struct OneOffOptions {
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     #[ts(type = "number | null")]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
 
 use crate::convert::{self as conversion, AUTO, Progress, auto};
-use contract::{ErrorKind, Result};
 use contract::protocol::{Location, Quantize};
+use contract::{ErrorKind, Result};
 
 /// Where the files are, under the data folder.
 pub const FOLDER: &str = "quantized";

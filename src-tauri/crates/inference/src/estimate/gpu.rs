@@ -3,7 +3,7 @@
 
 use engine::sizes::Sizes;
 
-use super::{Asked, Here, gigabytes};
+use super::{LoadDefaults, MachineFacts, gigabytes};
 use contract::types::FitCard;
 
 /// A card that would compute.
@@ -28,7 +28,13 @@ pub enum OnCard {
 }
 
 /// The card's share of a model that takes `total` bytes in all. None: no card is asked, or there is none.
-pub fn share(sizes: &Sizes, total: u64, n_ctx: usize, here: &Here, asked: Asked) -> Option<FitCard> {
+pub fn share(
+    sizes: &Sizes,
+    total: u64,
+    n_ctx: usize,
+    here: &MachineFacts,
+    asked: LoadDefaults,
+) -> Option<FitCard> {
     let card = here.card.as_ref()?;
     let all = Some(sizes.layer_weights.len()).filter(|n| *n > 0);
     let kv = crate::engine_types::kv_dtype(asked.kv);
@@ -102,8 +108,8 @@ mod tests {
     fn fit(free: u64, memory_bytes: Option<u64>, on_card: OnCard) -> ModelFit {
         let speeds = Speeds { formats: [("Q4_K".to_owned(), 50e9)].into(), ..Speeds::default() };
         let card = Some(Card { name: "Card X".into(), memory_bytes });
-        let here = Here { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card };
-        let asked = Asked { context: 8192, on_card, ..Asked::default() };
+        let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card };
+        let asked = LoadDefaults { context: 8192, on_card, ..LoadDefaults::default() };
         estimate(&sizes(), Known::Exactly, &here, asked, None)
     }
 

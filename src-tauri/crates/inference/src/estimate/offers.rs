@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use contract::{Error, Result};
 use contract::types::{FitFacts, FitVerdict, ModelFit};
+use contract::{Error, Result};
 
 const SOURCE: &str = include_str!("../../../../../models/sizes.toml");
 
@@ -72,7 +72,7 @@ pub fn best<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Asked, Here, Known, Speeds, estimate, published};
+    use crate::estimate::{Known, LoadDefaults, MachineFacts, Speeds, estimate, published};
 
     #[test]
     fn a_machine_gets_the_most_that_it_runs_well() {
@@ -80,14 +80,14 @@ mod tests {
         for (free_gb, gb_s, least, most) in
             [(0.6, 10.0, 0.1, 0.6), (3.0, 15.0, 1.0, 4.0), (12.0, 20.0, 3.0, 9.0), (28.0, 60.0, 18.0, 36.0)]
         {
-            let here = Here {
+            let here = MachineFacts {
                 free_bytes: Some((free_gb * 1e9) as u64),
                 total_bytes: None,
                 speeds: Speeds { formats: [("Q4_K".to_owned(), gb_s * 1e9)].into(), ..Speeds::default() },
                 card: None,
             };
             let of = |facts| {
-                let asked = Asked { context: 4096, ..Asked::default() };
+                let asked = LoadDefaults { context: 4096, ..LoadDefaults::default() };
                 estimate(&published(facts), Known::About, &here, asked, None)
             };
             let all = facts().unwrap().iter().map(|(id, facts)| (id.as_str(), facts, of(facts)));

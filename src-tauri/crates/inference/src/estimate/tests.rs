@@ -13,14 +13,14 @@ fn sizes(name: &str, mix: &str) -> Sizes {
     Sizes::of(&outline).unwrap()
 }
 
-fn here(free: u64, gb_s: f64) -> Here {
+fn here(free: u64, gb_s: f64) -> MachineFacts {
     let speeds = ["Q4_K", "Q6_K", "Q8_0", "MXFP4", "F16"].map(|format| (format.to_owned(), gb_s * 1e9));
     let speeds = Speeds { formats: speeds.into(), ..Speeds::default() };
-    Here { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card: None }
+    MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card: None }
 }
 
-fn asked(context: u32) -> Asked {
-    Asked { context, kv: Kv::F16, ..Asked::default() }
+fn asked(context: u32) -> LoadDefaults {
+    LoadDefaults { context, kv: Kv::F16, ..LoadDefaults::default() }
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_caches_hold_is_read_as_caches_are() {
 #[test]
 fn tokens_cost_more_than_their_weights() {
     let (sizes, mut here) = (sizes("llama-3.2-1b", "q4_k_m"), here(16 * GB, 40.0));
-    let seconds = |here: &Here, depth| 1.0 / tok_s(&sizes, &here.speeds, Kv::F16, depth).unwrap();
+    let seconds = |here: &MachineFacts, depth| 1.0 / tok_s(&sizes, &here.speeds, Kv::F16, depth).unwrap();
     let of_weights = seconds(&here, 1000);
     here.speeds.beside.layer_s = 1e-5;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
@@ -105,7 +105,7 @@ fn a_refusal_says_what_would_fit() {
 #[test]
 fn what_is_not_known_is_not_claimed() {
     let sizes = sizes("llama-3.2-1b", "q8_0");
-    let fit = estimate(&sizes, Known::About, &Here::default(), asked(4096), None);
+    let fit = estimate(&sizes, Known::About, &MachineFacts::default(), asked(4096), None);
     assert_eq!((fit.verdict, fit.exact, fit.tok_s), (FitVerdict::RunsWell, false, None));
     assert_eq!((fit.free_bytes, fit.longest_context), (None, Some(131_072)));
 }

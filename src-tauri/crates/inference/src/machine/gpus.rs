@@ -4,11 +4,11 @@
 //! and kept. Looking at a card, which may end a program where its driver is broken, is noted before it is done. Without
 //! a card in the computer nothing is looked at, and nothing kept.
 
-mod detect;
-mod layer_split;
-mod fault_plan;
 mod benchmark;
 mod cache;
+mod detect;
+mod fault_plan;
+mod layer_split;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,10 +26,10 @@ use crate::engine_types;
 use contract::protocol::Backend;
 use contract::{CpuRequest, Error, ErrorKind, GpuRequest, GpuSpread, Result};
 
-pub use detect::Finder;
-pub use layer_split::room;
 pub use benchmark::{Measured, Rates};
 use cache::Record;
+pub use detect::Finder;
+pub use layer_split::room;
 
 /// Where looks are taken, and what is known of it kept.
 pub struct Cards<'a> {
@@ -119,7 +119,8 @@ impl Cards<'_> {
         }
         let first = layer_split::share_out(&chosen[..1], sizes, self.asked, options);
         let is_enough = self.asked.devices.is_empty() && first.n_layers() >= sizes.layer_weights.len();
-        let mut parts = if is_enough { first } else { layer_split::share_out(&chosen, sizes, self.asked, options) };
+        let mut parts =
+            if is_enough { first } else { layer_split::share_out(&chosen, sizes, self.asked, options) };
         parts.lacks_copies = self.asked.spread == GpuSpread::Copies && chosen.len() > 1;
         parts
     }

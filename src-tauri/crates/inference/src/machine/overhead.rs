@@ -10,8 +10,8 @@ use engine::{Chunk, LoadOptions, Model, SequenceId, TokenId, Wanted};
 use io::Clock;
 use weights::{SharedBytes, WeightFile};
 
+use crate::estimate::OverheadCosts;
 use contract::Result;
-use crate::estimate::Beside;
 
 /// Positions that a token attends to where attention is measured.
 const DEEP: usize = 512;
@@ -21,7 +21,7 @@ const TOKENS: usize = 16;
 const ROUNDS: usize = 4;
 
 /// Errors: no memory.
-pub fn measure(options: &LoadOptions, clock: &dyn Clock) -> Result<Beside> {
+pub fn measure(options: &LoadOptions, clock: &dyn Clock) -> Result<OverheadCosts> {
     let file = layers()?;
     let sizes = Sizes::of(&file)?;
     let options = LoadOptions { max_sequences: 1, ctx: Some(DEEP + 2 * TOKENS), ..options.clone() };
@@ -32,7 +32,7 @@ pub fn measure(options: &LoadOptions, clock: &dyn Clock) -> Result<Beside> {
     model.forward(&[Chunk { seq, tokens: &prompt, logits: Wanted::None }])?;
     let deep = of_token(&mut model, seq, clock)?;
     let attended = sizes.attended(DEEP + TOKENS / 2) - sizes.attended(TOKENS / 2);
-    Ok(Beside {
+    Ok(OverheadCosts {
         layer_s: at_once / sizes.n_layers() as f64,
         attended_s: (deep - at_once).max(0.0) / attended as f64,
     })

@@ -16,8 +16,8 @@ use weights::{SharedBytes, WeightFile};
 
 use super::Machine;
 use super::overhead;
-use contract::Result;
 use crate::estimate::Speeds as Known;
+use contract::Result;
 
 /// In the data folder. A damaged one counts as none.
 const FILE: &str = "speeds.json";

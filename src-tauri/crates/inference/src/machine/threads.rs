@@ -1,7 +1,7 @@
 //! How many threads, and where they run: arithmetic on what the computer is.
 
-use contract::NumaPolicy;
 use super::cores::{Core, Cores, Power};
+use contract::NumaPolicy;
 
 /// Threads up to which all of them are needed to keep memory busy.
 pub const ALL_NEEDED: usize = 2;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-use super::{Input, Program};
-use contract::{Error, ErrorKind};
+use super::{Input, WorkerProgram};
 use contract::protocol::WorkerRequest;
+use contract::{Error, ErrorKind};
 
 /// Lines of stderr that are kept for the log of its end.
 const LAST_LINES: usize = 20;
@@ -38,7 +38,7 @@ pub struct Fall {
 
 impl Child {
     /// Starts it as number `of`; its events go to `inputs`.
-    pub fn start(program: &Program, of: u64, inputs: &SyncSender<Input>) -> std::io::Result<Self> {
+    pub fn start(program: &WorkerProgram, of: u64, inputs: &SyncSender<Input>) -> std::io::Result<Self> {
         let mut command = Command::new(&program.path);
         command.args(&program.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         apart(&mut command);

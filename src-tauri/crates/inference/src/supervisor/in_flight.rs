@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use contract::{Error, ErrorKind};
 use contract::protocol::{GenerateRequest, KvStats, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
+use contract::{Error, ErrorKind};
 
 /// Processes that one request may bring down before it fails.
 const MAX_FALLS: u32 = 2;

@@ -7,8 +7,8 @@ use engine::reply::{ReplyFormat, ReplySplitter, Show, Shown, ToolCall};
 use engine::tokenizer::Tokenizer;
 use engine::{Done, Finish, GenEvent, TokenId};
 
-use contract::protocol::{Finished, Ids, Step};
 use contract::Error;
+use contract::protocol::{Finished, Ids, Step};
 
 use crate::engine_types;
 use contract::limits::Bounds;

@@ -10,8 +10,8 @@ use engine::kv::snapshot::{FOREIGN, GLIMPSE_LEN, Leads, Piece, STRETCH};
 use engine::{EngineError, Model, SequenceId, TokenId};
 pub use io::CheckpointDir;
 
-use contract::protocol::{Checkpoints, StoredFile};
 use contract::Error;
+use contract::protocol::{Checkpoints, StoredFile};
 
 /// Positions of one turn that are stored beside its end, at most: before its answer, and before what opens that.
 const MAX_BEFORE: usize = 3;

@@ -8,12 +8,12 @@ use engine::template::ChatTemplate;
 use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
 
 use crate::model_file;
-use prompt::render::{Vocabulary, no_vocabulary};
 use compaction::Room;
+use prompt::render::{Vocabulary, no_vocabulary};
 
-use prompt::context_fit::{Fit, Fitting, Why};
-use contract::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
 use contract::Result;
+use contract::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
+use prompt::context_fit::{Fit, Fitting, Why};
 
 /// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
 const MAX_DRAFTS: usize = 4;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use engine::{CardHealth, LoadOptions, Model};
 use io::{Clock, RealIo};
 
-use super::model::{gpu_notices, devices};
-use contract::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef, WorkerEvent};
+use super::model::{devices, gpu_notices};
 use super::{Worker, guarded, loading};
-use contract::{Error, GpuRequest, GpuSpread, Result};
 use crate::machine::gpus;
 use crate::machine::{self, Recall};
 use crate::memory_budget;
+use contract::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef, WorkerEvent};
+use contract::{Error, GpuRequest, GpuSpread, Result};
 
 /// How long a model stays that is asked nothing.
 const STAYS: Duration = Duration::from_secs(300);

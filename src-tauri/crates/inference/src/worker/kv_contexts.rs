@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use engine::kv::snapshot::Piece;
 use engine::{Done, Model, Scheduler, SequenceId, TokenId};
-use io::RealIo;
 use io::CheckpointDir;
+use io::RealIo;
 
-use contract::protocol::{Checkpoints, Hits, Keeping, ModelKv, PoolKv};
 use super::checkpoint_store::{self, Due};
 use contract::Result;
+use contract::protocol::{Checkpoints, Hits, Keeping, ModelKv, PoolKv};
 
 /// A token takes so many times longer to compute than to read from a file.
 const TIMES_QUICKER: usize = 128;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use engine::sizes::Sizes;
 
 use super::model::LoadedModel;
-use contract::protocol::{Finished, GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
 use super::{Waiting, Worker, guarded};
-use contract::{Error, Result};
-use contract::settings::DEFAULT_CONTEXT;
 use crate::{engine_types, starter};
+use contract::protocol::{Finished, GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
+use contract::settings::DEFAULT_CONTEXT;
 use contract::types::ErrorAction;
+use contract::{Error, Result};
 
 /// Models in memory at once, however small they are.
 const MAX_LOADED: usize = 8;
@@ -265,8 +265,9 @@ impl Worker<'_> {
 fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
     let sizes = guarded(|| Ok(Sizes::of(&crate::model_file::open(&model.location)?)?));
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
-    let needs =
-        sizes.map_or(0, |sizes| sizes.needs(context.min(sizes.context_length), engine_types::kv_dtype(load.kv)).total());
+    let needs = sizes.map_or(0, |sizes| {
+        sizes.needs(context.min(sizes.context_length), engine_types::kv_dtype(load.kv)).total()
+    });
     load.memory.map_or(needs, |most| needs.min(most))
 }
 

@@ -16,24 +16,24 @@ use io::{Clock, RealIo};
 
 use compaction::Room;
 
-use super::kv_contexts::Contexts;
-use super::resume;
-use prompt::context_fit::{Fit, Fitting, Why};
+use super::active_turn::{Context, Running, Times};
 use super::attention_eviction::Reading;
 use super::guarded;
-use prompt::render::{Vocabulary, no_vocabulary};
+use super::kv_contexts::Contexts;
+use super::resume;
+use crate::convert::on_load;
+use crate::machine::gpus::{Cards, Placed};
+use crate::machine::{self, Recall};
+use crate::{engine_types, memory_budget};
 use contract::protocol::{
     Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, Location, ModelKv, ModelRef,
     PrefetchRequest, Profiled, Prompt, Step,
 };
-use super::active_turn::{Context, Running, Times};
-use platform::calendar;
 use contract::{Error, ErrorKind, Result};
-use crate::machine::gpus::{Cards, Placed};
-use crate::machine::{self, Recall};
-use crate::convert::on_load;
-use crate::{engine_types, memory_budget};
+use platform::calendar;
 use profiling::Profiling;
+use prompt::context_fit::{Fit, Fitting, Why};
+use prompt::render::{Vocabulary, no_vocabulary};
 
 /// Contexts beside those of turns that are being answered; more are brought back from files.
 const MAX_IDLE: usize = 16;

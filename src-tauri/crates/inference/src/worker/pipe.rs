@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use io::Clock;
 
-use contract::protocol::WorkerEvent;
 use super::{End, Requests};
+use contract::protocol::WorkerEvent;
 
 /// Longest line that is read: a long conversation with its token logs fits many times over.
 const MAX_LINE_BYTES: u64 = 256 << 20;

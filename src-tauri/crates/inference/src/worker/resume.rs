@@ -3,8 +3,8 @@
 use engine::TokenId;
 use engine::tokenizer::Tokenizer;
 
-use contract::protocol::{Ids, Step};
 use super::active_turn::{Context, Running};
+use contract::protocol::{Ids, Step};
 use contract::{Error, ErrorKind, Result};
 
 /// The tokens to go on from: those that were kept, without an end and without half a character.

@@ -1,6 +1,5 @@
 //! What a turn took, told once it has ended, where it had the model and the machine to itself.
 
-
 use super::model::LoadedModel;
 use contract::protocol::{Finished, Ran, Step};
 use platform::memory;

@@ -2,10 +2,10 @@
 
 use io::RealClock;
 
-use contract::protocol::{LoadSpec, Location, Prompt, PromptMessage};
 use super::active_turn::PANICS;
 use super::*;
 use contract::CpuRequest;
+use contract::protocol::{LoadSpec, Location, Prompt, PromptMessage};
 
 #[test]
 fn a_panic_is_an_error_with_its_words() {

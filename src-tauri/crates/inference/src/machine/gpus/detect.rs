@@ -6,8 +6,8 @@ use io::Io;
 use kernels::gpu::{AdapterInfo, adapters};
 use weights::WeightFile;
 
-use contract::Result;
 use crate::machine::speeds;
+use contract::Result;
 
 /// Where cards come from.
 #[derive(Clone, Copy)]

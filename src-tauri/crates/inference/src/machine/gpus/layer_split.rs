@@ -12,9 +12,9 @@ use kernels::gpu::{AdapterInfo, AdapterKind};
 use contract::{GpuRequest, GpuSpread};
 
 use super::{Choice, Chosen};
+use contract::settings::DEFAULT_CONTEXT;
 use contract::{Error, ErrorKind};
 use platform::memory;
-use contract::settings::DEFAULT_CONTEXT;
 
 /// Of a card's own memory: the rest is for the desktop, and for what drivers need.
 const OF_OWN: (u64, u64) = (17, 20);

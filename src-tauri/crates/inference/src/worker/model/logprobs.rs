@@ -3,9 +3,9 @@
 use engine::look::{Seen, look};
 
 use super::LoadedModel;
-use platform::calendar;
-use contract::{Error, ErrorKind, Result};
 use contract::protocol::{LookRequest, Looked, Prompt, TokenShare};
+use contract::{Error, ErrorKind, Result};
+use platform::calendar;
 
 /// What is told beside each token.
 const N_LIKELIEST: usize = 8;

@@ -5,8 +5,8 @@ use io::Clock;
 
 use super::LoadedModel;
 use crate::profile::{Line, Operation, Phase, Profile, Trace};
-use contract::types::{ProfilePart, ProfilePhase, ProfileRow, ProfiledAnswer};
 use contract::protocol::Profiled;
+use contract::types::{ProfilePart, ProfilePhase, ProfileRow, ProfiledAnswer};
 
 /// Steps of a trace, some dozens of tokens of a large model: a file of a few megabytes, which viewers open at once.
 const MOST_EVENTS: usize = 20_000;
