@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Everything that must be green, stage by stage; the last line is `N passed, N failed`.
+"""Everything that must be green, stage by stage; the last line is `N passed, M failed, K skipped`.
 
 A stage that fails does not hide the later ones, unless they stand on it. `--only name,name` runs some.
 
-Where a few tests of thousands fail, they are run once more. One that passes then is unsteady: it is named at the end
-with what it said, so that it is mended, and the run is green. One that fails twice has failed.
+A test that cannot run prints a marker (tests/support): it counts as skipped, not as passed, and is named at the end.
+
+Where a few tests of thousands fail, they are run once more. One that passes then is flaky: it is named above the
+closing line and in target/test-summary, so that it is mended. One flaky test leaves the run green, two fail it.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass, field
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MINUTE = 60
@@ -23,6 +26,7 @@ MINUTE = 60
 STAGES = [
     ("setup", [], ".make/setup.sh window test && make ui/node_modules/.installed", 15 * MINUTE),
     ("format", [], "cargo fmt --all --check", 2 * MINUTE),
+    ("summary", [], "python3 .make/test_summary.py", MINUTE),
     ("page-check", ["setup"], "cd ui && npm run --silent check", 5 * MINUTE),
     ("page-test", ["setup"], "cd ui && npm run --silent test", 5 * MINUTE),
     ("page-build", ["setup"], "make ui", 5 * MINUTE),
@@ -36,13 +40,19 @@ STAGES = [
 ]
 
 COUNTS = [
-    # cargo: `test result: ok. 12 passed; 0 failed; …`
-    re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed"),
-    # vitest: ` Tests  1 failed | 11 passed (12)`
-    re.compile(r"^\s+Tests\s+(?:(?P<failed>\d+) failed \| )?(?:(?P<passed>\d+) passed)?"),
-    # ours: `12 passed, 0 failed`
-    re.compile(r"^(?P<passed>\d+) passed, (?P<failed>\d+) failed"),
+    # cargo: `test result: ok. 12 passed; 0 failed; 1 ignored; …`
+    re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<skipped>\d+) ignored"),
+    # vitest: ` Tests  1 failed | 11 passed | 2 skipped (14)`
+    re.compile(
+        r"^\s+Tests\s+(?:(?P<failed>\d+) failed(?: \| )?)?(?:(?P<passed>\d+) passed(?: \| )?)?"
+        r"(?:(?P<skipped>\d+) skipped)?"),
+    # ours: `12 passed, 0 failed`, `12 passed, 0 failed, 1 skipped`
+    re.compile(r"^(?P<passed>\d+) passed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?$"),
 ]
+# Markers of `tests/support`: the harness counted a skipped test as passed.
+SKIPPED = re.compile(r"^SKIPPED (?P<name>.+?): (?P<reason>.+)$")
+PARTLY_SKIPPED = re.compile(r"^PARTLY SKIPPED (?P<name>.+?): (?P<reason>.+)$")
+
 # Stages whose failed tests can be run once more: (what names one, the command for those names).
 REPEATED = {
     "test": (
@@ -53,15 +63,73 @@ REPEATED = {
     "browser": (re.compile(r"^FAILED  (?P<name>\w+)"), "node tests/browser/run.mjs {names}"),
 }
 # More than this is no accident.
-MOST_REPEATED = 3
+MAX_REPEATED = 3
+# As many flaky tests in one run fail it.
+MAX_FLAKY = 1
 # A test program that ended by a signal took others with it.
 CRASHED = re.compile(r"\(signal: ")
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+@dataclass
+class Outcome:
+    """What a stage's command printed, counted."""
+
+    ok: bool = True
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    # Names with reasons of skipped tests and parts of tests.
+    named: list = field(default_factory=list)
+    lines: list = field(default_factory=list)
+
+    def read(self, line):
+        """Counts one line of output, colours removed."""
+        self.lines.append(line)
+        for pattern in COUNTS:
+            if match := pattern.match(line):
+                self.passed += int(match["passed"] or 0)
+                self.failed += int(match["failed"] or 0)
+                self.skipped += int(match["skipped"] or 0)
+        if match := SKIPPED.match(line):
+            self.passed -= 1
+            self.skipped += 1
+            self.named.append(f"{match['name']}: {match['reason']}")
+        elif match := PARTLY_SKIPPED.match(line):
+            self.skipped += 1
+            self.named.append(f"part of {match['name']}: {match['reason']}")
+
+
+@dataclass
+class Summary:
+    """All stages together."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    skips: list = field(default_factory=list)
+    flaky: list = field(default_factory=list)
+
+    def add(self, stage, outcome):
+        self.passed += outcome.passed
+        self.failed += outcome.failed
+        self.skipped += outcome.skipped
+        self.skips += [f"{stage}: {it}" for it in outcome.named]
+
+    def close(self):
+        """The lines that end a run, the closing one last."""
+        lines = [f"skipped: {it}" for it in self.skips]
+        lines += [f"flaky: {it} failed once and passed when it was repeated: mend it" for it in self.flaky]
+        if len(self.flaky) > MAX_FLAKY:
+            self.failed += len(self.flaky)
+            self.passed -= len(self.flaky)
+            lines.append(f"{len(self.flaky)} flaky tests in one run count as failed")
+        return lines + [f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"]
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="comma-separated stages: " + ", ".join(s[0] for s in STAGES))
     only = parser.parse_args().only
     chosen = only.split(",") if only else [s[0] for s in STAGES]
@@ -69,61 +137,66 @@ def main():
     if unknown:
         parser.error(f"no such stage: {', '.join(sorted(unknown))}")
 
-    broken, rows, unsteady, passed, failed = set(), [], [], 0, 0
+    broken, rows, summary = set(), [], Summary()
     for name, needs, command, limit_s in STAGES:
         if name not in chosen:
             continue
         blocked = broken.intersection(needs)
         if blocked:
             print(f"\n── {name}: not run, {', '.join(sorted(blocked))} failed", flush=True)
-            rows.append((name, "not run", 0.0, 0, 1))
+            outcome, verdict, took = Outcome(ok=False, failed=1), "not run", 0.0
+        else:
+            print(f"\n── {name}: {command}", flush=True)
+            began = time.monotonic()
+            outcome = run_stage(name, command, limit_s, summary.flaky)
+            verdict, took = "ok" if outcome.ok else "FAILED", time.monotonic() - began
+        if not outcome.ok:
             broken.add(name)
-            failed += 1
-            continue
-        print(f"\n── {name}: {command}", flush=True)
-        began = time.monotonic()
-        ok, good, bad, said = run(command, limit_s)
-        if not ok:
-            names = passed_when_repeated(name, bad, said, limit_s)
-            unsteady += [f"{name}: {it}" for it in names]
-            ok, good, bad = bool(names), good + len(names), bad - len(names)
-        took = time.monotonic() - began
-        if not ok:
-            broken.add(name)
-            bad = max(bad, 1)
-        elif good == 0:
-            good = 1
-        rows.append((name, "ok" if ok else "FAILED", took, good, bad))
-        passed, failed = passed + good, failed + bad
+        rows.append((name, verdict, took, outcome))
+        summary.add(name, outcome)
 
     print()
-    for name, verdict, took, good, bad in rows:
-        print(f"{name:12} {verdict:8} {took:7.1f} s   {good} passed, {bad} failed")
-    for it in unsteady:
-        print(f"unsteady: {it} failed once and passed when it was repeated: mend it")
-    closing = f"{passed} passed, {failed} failed"
+    for name, verdict, took, it in rows:
+        print(f"{name:12} {verdict:8} {took:7.1f} s   {it.passed} passed, {it.failed} failed, {it.skipped} skipped")
+    closing = summary.close()
     os.makedirs(os.path.join(ROOT, "target"), exist_ok=True)
-    with open(os.path.join(ROOT, "target/test-summary"), "w") as summary:
-        summary.write(closing + "\n")
-    print(closing)
-    return 1 if failed else 0
+    with open(os.path.join(ROOT, "target/test-summary"), "w") as file:
+        file.write("\n".join(closing) + "\n")
+    print("\n".join(closing))
+    return 1 if summary.failed else 0
 
 
-def passed_when_repeated(stage, n_failed, said, limit_s):
+def run_stage(name, command, limit_s, flaky):
+    """Runs a stage, its few failed tests once more; adds those that passed then to `flaky`."""
+    outcome = run(command, limit_s)
+    if not outcome.ok:
+        names = passed_when_repeated(name, outcome, limit_s)
+        flaky += [f"{name}: {it}" for it in names]
+        outcome.ok = bool(names)
+        outcome.passed += len(names)
+        outcome.failed -= len(names)
+    if not outcome.ok:
+        outcome.failed = max(outcome.failed, 1)
+    elif outcome.passed + outcome.skipped == 0:
+        outcome.passed = 1
+    return outcome
+
+
+def passed_when_repeated(stage, outcome, limit_s):
     """The tests of a stage that failed, if all of them pass when they are run once more; else none."""
-    if stage not in REPEATED or any(CRASHED.search(line) for line in said):
+    if stage not in REPEATED or any(CRASHED.search(line) for line in outcome.lines):
         return []
     names_one, command = REPEATED[stage]
-    names = [match["name"] for match in map(names_one.match, said) if match]
-    if len(names) != n_failed or not 0 < n_failed <= MOST_REPEATED:
+    names = [match["name"] for match in map(names_one.match, outcome.lines) if match]
+    if len(names) != outcome.failed or not 0 < outcome.failed <= MAX_REPEATED:
         return []
     print(f"\n── {stage}, once more: {', '.join(names)}", flush=True)
-    ok, good, _, _ = run(command.format(names=" ".join(names)), limit_s)
-    return names if ok and good >= n_failed else []
+    again = run(command.format(names=" ".join(names)), limit_s)
+    return names if again.ok and again.passed >= outcome.failed else []
 
 
 def run(command, limit_s):
-    """Runs a stage with its output shown; (exit status was 0, tests passed, tests failed, its lines)."""
+    """Runs a stage's command with its output shown."""
     env = dict(os.environ, INGLENOOK_NOOK=os.path.join("target", "debug", "nook"))
     env["PATH"] = os.path.join(ROOT, "target/tools/node_modules/.bin") + os.pathsep + env["PATH"]
     process = subprocess.Popen(
@@ -132,22 +205,15 @@ def run(command, limit_s):
         text=True, errors="replace", start_new_session=True,
     )
     deadline = Deadline(process, limit_s)
-    passed = failed = 0
-    said = []
+    outcome = Outcome()
     for line in process.stdout:
         sys.stdout.write(line)
         sys.stdout.flush()
-        plain = COLOUR.sub("", line)
-        said.append(plain)
-        for pattern in COUNTS:
-            match = pattern.match(plain)
-            if match:
-                passed += int(match["passed"] or 0)
-                failed += int(match["failed"] or 0)
-    status = process.wait()
+        outcome.read(COLOUR.sub("", line).rstrip("\n"))
+    outcome.ok = process.wait() == 0
     if deadline.ran_out():
         print(f"ended after its limit of {limit_s} s")
-    return status == 0, passed, failed, said
+    return outcome
 
 
 class Deadline:

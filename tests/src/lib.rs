@@ -1,10 +1,12 @@
-//! Shared by the tests: where the project, the reference data and the built programs lie.
+//! Shared by the integration tests: paths of the project, of the reference data and of the built programs.
 
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+use test_support::Missing;
 
 /// The folder that holds the workspace's `Cargo.toml`.
 pub fn workspace_root() -> PathBuf {
@@ -13,13 +15,13 @@ pub fn workspace_root() -> PathBuf {
 }
 
 /// The conformance data: `INGLENOOK_REFERENCE`, else `../shared/reference` beside the checkout, else the
-/// project's own small set in `tests/reference` with a loud line on stderr.
+/// project's own small set in `tests/reference`, which counts as skipped in part.
 pub fn reference_dir() -> PathBuf {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(find_reference).clone()
 }
 
-/// True if only the project's own small set is at hand.
+/// True if only the project's own small set is there.
 pub fn reference_is_small() -> bool {
     reference_dir() == small_reference()
 }
@@ -38,11 +40,8 @@ fn find_reference() -> PathBuf {
     if let Ok(dir) = beside.canonicalize() {
         return dir;
     }
-    eprintln!(
-        "\n!!! NO REFERENCE DATA at {}: only the small set in tests/reference is checked.\n\
-         !!! Set INGLENOOK_REFERENCE to the conformance data for the full run.\n",
-        beside.display()
-    );
+    let reason = format_args!("no conformance data at {}: the small set is checked", beside.display());
+    test_support::report_part("all that needs INGLENOOK_REFERENCE", Missing::Reference, reason);
     small_reference()
 }
 

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use api::types::{
+use contract::types::{
     AppEvent, Download, DownloadStartArgs, DownloadState, HubFilesArgs, HubSearchArgs, QuantGroup, Trust,
 };
-use api::{App, AppConfig, HubAccess, Watch};
+use app::App;
+use app::AppConfig;
+use app::HubAccess;
+use platform::Watch;
 use inglenook_tests::workspace_root;
 use io::{InjectedFault, FaultIo, RealClock, RealIo};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::convert::{Formats, plan};
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use kernels::cpu::isa::IsaLevel;
 use weights::quant::mix::Mix;
 use weights::{SharedBytes, WeightFile};
@@ -22,7 +22,7 @@ fn logits(file: &Arc<WeightFile>, isa: Option<IsaLevel>) -> Vec<f32> {
     let mut model = Model::load(Arc::clone(file), &options, &mut |_| {}).unwrap();
     let seq = model.new_sequence().unwrap();
     let tokens = tokens(model.info().n_vocab);
-    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::All }]).unwrap();
+    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: LogitsSelection::All }]).unwrap();
     (0..rows.n_rows()).flat_map(|row| rows.row(row).unwrap().to_vec()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Beyond one machine: two real servers behind nginx, set up as the README says, and two endpoints of one name without
+//! Beyond one machine: two real servers behind nginx, set up as docs/SCALING.md says, and two endpoints of one name without
 //! it. One of the two is killed in the middle of a load: every question is answered, and answered once.
 
 use std::collections::HashMap;
@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api::types::{EndpointAddArgs, EndpointHealth, MessageState, SendArgs, TurnEventKind};
-use api::{App, AppConfig};
+use contract::types::{EndpointAddArgs, EndpointHealth, MessageState, SendArgs, TurnEventKind};
+use app::App;
+use app::AppConfig;
 use inglenook_tests::workspace_root;
 use serde_json::json;
 
@@ -141,11 +142,12 @@ struct Answered {
 struct Nginx(Child);
 
 impl Nginx {
-    /// As the README has it, at other ports.
+    /// The configuration of docs/SCALING.md at free ports.
     fn start(folder: &Path, servers: [&str; 2]) -> (Self, String) {
-        let readme = std::fs::read_to_string(workspace_root().join("README.md")).expect("the README");
-        let config = readme.split("```nginx\n").nth(1).and_then(|rest| rest.split("```").next());
-        let config = config.expect("a configuration for nginx in the README");
+        let page = workspace_root().join("docs/SCALING.md");
+        let page = std::fs::read_to_string(page).expect("docs/SCALING.md");
+        let config = page.split("```nginx\n").nth(1).and_then(|rest| rest.split("```").next());
+        let config = config.expect("a configuration for nginx in docs/SCALING.md");
         // Free now; another program may take it, but hardly does.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
         let front = free.to_string();
@@ -155,7 +157,7 @@ impl Nginx {
             ("127.0.0.1:8652", servers[1]),
         ];
         let config = written.iter().fold(config.to_owned(), |config, (from, to)| {
-            assert!(config.contains(from), "{from} stands in the README");
+            assert!(config.contains(from), "docs/SCALING.md has no {from}");
             config.replace(from, to)
         });
         std::fs::create_dir_all(folder).expect("a temporary folder");

@@ -1,15 +1,16 @@
 //! Replies as the templates of the reference write them: what a template makes of an answer with reasoning and calls
 //! is what its model was taught to write, so splitting it gives the reasoning and the calls again.
 
-use api::worker::messages;
-use api::worker::protocol::PromptMessage;
-use engine::reply::{ReplyFormat, ReplySplitter, Shown, ToolCall};
+use prompt::chat_template_input;
+use contract::protocol::PromptMessage;
+use engine::reply::{ReplyFormat, ReplyPiece, ReplySplitter, ToolCall};
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::{Special, Tokenizer};
 use inglenook_tests::{reference_dir, reference_is_small};
 use serde_json::{Map, Value, json};
 
 use crate::typed::{markup_of, vocabulary};
+use test_support::{Missing, skip_part};
 
 #[derive(Debug, Default, PartialEq)]
 struct Parts {
@@ -29,19 +30,19 @@ fn split(
     at_once: bool,
 ) -> Parts {
     let mut parts = Parts::default();
-    let mut show = |shown: Shown<'_>| match shown {
-        Shown::Text(text) => parts.text.push_str(text),
-        Shown::Reasoning(text) => parts.reasoning.push_str(text),
-        Shown::Call(call) => parts.calls.push(call),
-        Shown::Malformed(_) => parts.n_notices += 1,
+    let mut show = |shown: ReplyPiece<'_>| match shown {
+        ReplyPiece::Text(text) => parts.text.push_str(text),
+        ReplyPiece::Reasoning(text) => parts.reasoning.push_str(text),
+        ReplyPiece::Call(call) => parts.calls.push(call),
+        ReplyPiece::Malformed(_) => parts.n_notices += 1,
     };
     let mut splitter = ReplySplitter::new(format, prompt, tools);
     let (mut stream, mut text) = (tokenizer.stream(), String::new());
     for id in tokenizer.encode(reply, Special::Parse) {
         let is_control = tokenizer.is_control(id);
-        if is_control || format.marks().contains(&id) {
+        if is_control || format.markup_tokens().contains(&id) {
             splitter.text(&std::mem::take(&mut text), &mut show);
-            splitter.mark(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
+            splitter.markup(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
             continue;
         }
         text.push_str(stream.push(id));
@@ -153,7 +154,10 @@ fn calls_come_back_as_templates_write_them() {
         }
     }
     println!("calls: {n} templates write them, and all are read");
-    let is_enough = n > 0 || reference_is_small(); // whose templates write no calls
+    let is_enough = n > 0 || reference_is_small();
+    if n == 0 {
+        skip_part!(Missing::Reference, "no template of the small set writes calls");
+    }
     assert!(is_enough && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -178,6 +182,7 @@ fn what_tools_bring_follows_the_call_in_every_familys_way() {
         let path = reference_dir().join("templates/jinja").join(name);
         let Ok(source) = std::fs::read_to_string(&path) else {
             assert!(reference_is_small(), "{} is not there", path.display());
+            skip_part!(Missing::Reference, "no {name}");
             continue;
         };
         let template = ChatTemplate::from_source(&source).expect("a template");
@@ -226,7 +231,7 @@ fn what_tools_bring_follows_the_call_in_every_familys_way() {
                 now: Some("2026-01-15T12:00:00"),
             })
         };
-        let next = messages::render(&[user, calling, brought], &source, &by).expect("it renders").text;
+        let next = chat_template_input::render(&[user, calling, brought], &source, &by).expect("it renders").text;
         let at_call = next.rfind("look_up").unwrap_or_else(|| panic!("{name}: no call in {next}"));
         // A template may write what a tool brings as JSON.
         let quoted = serde_json::to_string(result).expect("JSON");

@@ -1,13 +1,22 @@
-//! The house rules, executed: README § Architecture says what they are, this says where they are broken.
+//! The project's rules, executed: ARCHITECTURE.md (Invariants) explains them, this test finds where they are broken.
 //!
 //! Every rule carries snippets that offend and snippets that pass; a rule that cannot fail is itself a failure.
 
+mod access;
+mod debt;
+mod docs;
 mod lexer;
+mod lists;
 mod manifest;
+mod modules;
 mod names;
+mod prose;
 mod shape;
 mod source;
+mod types;
 mod ui;
+
+use std::path::Path;
 
 use inglenook_tests::workspace_root;
 use source::{Source, read_all};
@@ -23,6 +32,16 @@ pub struct Rule {
     pub passes: &'static [(&'static str, &'static str)],
 }
 
+/// One rule over all files together.
+pub struct TreeRule {
+    pub name: &'static str,
+    pub check: fn(&[Source]) -> Vec<TreeOffence>,
+    /// Trees of (path, contents) pairs that must be caught.
+    pub offends: &'static [&'static [(&'static str, &'static str)]],
+    /// Trees that must not.
+    pub passes: &'static [&'static [(&'static str, &'static str)]],
+}
+
 #[derive(Debug)]
 pub struct Offence {
     pub line: usize,
@@ -35,23 +54,92 @@ impl Offence {
     }
 }
 
-fn rules() -> impl Iterator<Item = &'static Rule> {
-    manifest::RULES.iter().chain(names::RULES).chain(shape::RULES).chain(ui::RULES)
+/// An offence of a rule over all files, with its file.
+#[derive(Debug)]
+pub struct TreeOffence {
+    path: String,
+    offence: Offence,
 }
 
-#[test]
-fn the_house_is_tidy() {
-    let sources = read_all(&workspace_root());
+impl TreeOffence {
+    pub fn new(source: &Source, line: usize, what: impl Into<String>) -> Self {
+        Self { path: source.path.clone(), offence: Offence::new(line, what) }
+    }
+}
+
+/// An offence with all that is printed of it.
+pub struct Report {
+    pub rule: &'static str,
+    pub path: String,
+    pub line: usize,
+    pub what: String,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.what)
+    }
+}
+
+fn rules() -> impl Iterator<Item = &'static Rule> {
+    let first = manifest::RULES.iter().chain(names::RULES).chain(shape::RULES).chain(ui::RULES);
+    let second = access::RULES.iter().chain(docs::RULES).chain(modules::RULES);
+    first.chain(second).chain(prose::RULES).chain(types::RULES)
+}
+
+fn tree_rules() -> impl Iterator<Item = &'static TreeRule> {
+    docs::TREE_RULES.iter().chain(modules::TREE_RULES).chain(types::TREE_RULES)
+}
+
+/// Every offence in the project, by file and line.
+pub fn reports(root: &Path) -> Vec<Report> {
+    let sources = read_all(root);
     assert!(sources.len() > 20, "only {} files found: looking in the wrong place", sources.len());
     let mut found = Vec::new();
     for rule in rules() {
         for source in &sources {
-            for offence in (rule.check)(source) {
-                found.push(format!("{}:{}: {}: {}", source.path, offence.line, rule.name, offence.what));
-            }
+            let report = |o: Offence| Report {
+                rule: rule.name,
+                path: source.path.clone(),
+                line: o.line,
+                what: o.what,
+            };
+            found.extend((rule.check)(source).into_iter().map(report));
         }
     }
-    assert!(found.is_empty(), "{} untidy places:\n{}", found.len(), found.join("\n"));
+    for rule in tree_rules() {
+        let report = |f: TreeOffence| Report {
+            rule: rule.name,
+            path: f.path,
+            line: f.offence.line,
+            what: f.offence.what,
+        };
+        found.extend((rule.check)(&sources).into_iter().map(report));
+    }
+    found.extend(lists::reports(&sources));
+    found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    found
+}
+
+/// The table of counts as it would have to stand now.
+pub fn counts_as_table(reports: &[Report]) -> String {
+    let counts = debt::count(reports);
+    counts.into_iter().map(|((rule, owner), n)| format!("{rule}\t{owner}\t{n}\n")).collect()
+}
+
+#[test]
+fn the_project_is_tidy() {
+    let reports = reports(&workspace_root());
+    let counts = debt::count(&reports);
+    let over = debt::overdrawn(&counts, &debt::allowed());
+    let mut text = String::new();
+    for ((rule, owner), n, limit) in over {
+        text += &format!("{owner}: {n} offences, {limit} allowed: {rule}\n");
+        for report in reports.iter().filter(|r| debt::account(r) == (rule, owner)) {
+            text += &format!("  {report}\n");
+        }
+    }
+    assert!(text.is_empty(), "untidy:\n{text}\n{}", counts_as_table(&reports));
 }
 
 #[test]
@@ -77,6 +165,17 @@ fn every_rule_can_fail_and_can_pass() {
         for (path, text) in rule.passes {
             let offences = (rule.check)(&Source::new(path, text));
             assert!(offences.is_empty(), "{}: complains of {path}:\n{text}\n{offences:?}", rule.name);
+        }
+    }
+    let tree = |files: &[(&str, &str)]| files.iter().map(|(p, t)| Source::new(p, t)).collect::<Vec<_>>();
+    for rule in tree_rules() {
+        assert!(!rule.offends.is_empty() && !rule.passes.is_empty(), "{}: without examples", rule.name);
+        for files in rule.offends {
+            assert!(!(rule.check)(&tree(files)).is_empty(), "{}: misses {files:#?}", rule.name);
+        }
+        for files in rule.passes {
+            let offences = (rule.check)(&tree(files));
+            assert!(offences.is_empty(), "{}: complains of {files:#?}\n{offences:?}", rule.name);
         }
     }
 }

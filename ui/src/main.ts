@@ -1,11 +1,11 @@
 import { mount } from 'svelte';
 import './tokens.css';
 import './base.css';
-import { connect } from './lib/backend/connect';
-import { Inglenook } from './lib/app/inglenook.svelte';
-import { applyTheme, storedTheme } from './lib/app/theme';
-import { i18n, storedLanguage } from './lib/i18n';
-import App from './views/App.svelte';
+import { connect } from './backend/connect';
+import { Inglenook } from './app/inglenook.svelte';
+import { applyTheme, storedTheme } from './app/theme';
+import { i18n, storedLanguage } from './i18n';
+import App from './app/App.svelte';
 
 applyTheme(storedTheme());
 

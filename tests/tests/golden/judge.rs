@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::convert::{self, Formats};
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Precision, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, Precision};
 use weights::{SharedBytes, WeightFile};
 
 use super::reference::{Case, Theirs};
+use test_support::{difference, largest, largest_difference};
 
 /// Allowed mean error with quantised activations, as a multiple of llama.cpp's.
 pub const NOISE: f64 = 1.25;
@@ -32,7 +33,7 @@ pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String
 pub fn load_halved(path: &Path, n_ctx: usize) -> Result<Model, String> {
     let file = WeightFile::open(path).map_err(|e| e.to_string())?;
     let mut model = load_file(file, Devices::Gpu { layers: None }, Precision::F16, n_ctx)?;
-    let given_up = model.take_trouble().map(|trouble| trouble.error.to_string());
+    let given_up = model.take_gpu_incident().map(|trouble| trouble.error.to_string());
     given_up.map_or(Ok(model), Err)
 }
 
@@ -50,12 +51,12 @@ pub fn load_converted(dir: &Path, n_ctx: usize) -> Result<Model, String> {
 fn load_file(
     file: WeightFile,
     devices: Devices,
-    card_precision: Precision,
+    gpu_precision: Precision,
     n_ctx: usize,
 ) -> Result<Model, String> {
     let options = LoadOptions {
         devices,
-        card_precision,
+        gpu_precision,
         kv: KvDType::F32,
         ctx: Some(n_ctx),
         threads: Some(1),
@@ -63,7 +64,7 @@ fn load_file(
         ..LoadOptions::default()
     };
     let model = Model::load(Arc::new(file), &options, &mut |_| {}).map_err(|e| e.to_string())?;
-    match &model.info().instead {
+    match &model.info().fallback_error {
         Some(error) => Err(format!("another device computes: {error}")),
         None => Ok(model),
     }
@@ -74,7 +75,7 @@ fn answers(model: &mut Model, tokens: &[u32], n_greedy: usize) -> Result<Answers
     let seq = model.new_sequence().map_err(|e| e.to_string())?;
     let mut found = Answers { rows: Vec::with_capacity(tokens.len()), greedy: Vec::with_capacity(n_greedy) };
     let mut run = || {
-        let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::All }])?;
+        let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::All }])?;
         for row in 0..logits.n_rows() {
             found.rows.push(logits.row(row)?.to_vec());
         }
@@ -82,7 +83,8 @@ fn answers(model: &mut Model, tokens: &[u32], n_greedy: usize) -> Result<Answers
         for step in 0..n_greedy {
             found.greedy.push(next);
             if step + 1 < n_greedy {
-                let logits = model.forward(&[Chunk { seq, tokens: &[next.0], logits: Wanted::Last }])?;
+                let logits =
+                    model.forward(&[Chunk { seq, tokens: &[next.0], logits: LogitsSelection::Last }])?;
                 next = best(logits.row(0)?);
             }
         }
@@ -90,7 +92,14 @@ fn answers(model: &mut Model, tokens: &[u32], n_greedy: usize) -> Result<Answers
     };
     let ran: Result<(), engine::EngineError> = run();
     model.free(seq);
-    ran.map_err(|e| e.to_string()).map(|()| found)
+    ran.map_err(|e| e.to_string())?;
+    // Sorting and `max` put NaN somewhere without a word.
+    match found.rows.iter().flatten().any(|logit| logit.is_nan())
+        || found.greedy.iter().any(|it| it.1.is_nan())
+    {
+        true => Err("a logit is NaN".into()),
+        false => Ok(found),
+    }
 }
 
 struct Answers {
@@ -123,9 +132,9 @@ pub fn exactly(
             return Err(format!("{} rows of logits for {n} tokens", found.rows.len()));
         }
         for (position, (row, top)) in found.rows.iter().zip(&case.top).enumerate() {
-            let mut error = top.iter().map(|&(id, logit)| off(row[id as usize], logit)).fold(0.0, f32::max);
+            let mut error = largest(top.iter().map(|&(id, logit)| difference(row[id as usize], logit)));
             if position + 1 == n {
-                error = row.iter().zip(&case.last).map(|(a, b)| off(*a, *b)).fold(error, f32::max);
+                error = error.max(largest_difference(row, &case.last));
             }
             let is_clear = top[0].1 - top[1].1 > 2.0 * tolerance;
             let agrees = error <= tolerance && (!is_clear || best(row).0 == top[0].0);
@@ -149,10 +158,6 @@ pub fn exactly(
     }
 }
 
-fn off(ours: f32, expected: f32) -> f32 {
-    (ours - expected).abs()
-}
-
 /// The same ids, until a step where the two best are closer than rounding may decide.
 fn greedy(found: &[(u32, f32)], case: &Case, tolerance: f32) -> Result<(), String> {
     for (step, (&(id, margin), &expected)) in found.iter().zip(&case.greedy).enumerate() {
@@ -169,6 +174,7 @@ fn greedy(found: &[(u32, f32)], case: &Case, tolerance: f32) -> Result<(), Strin
 }
 
 fn mean_error(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len(), "rows of different lengths");
     a.iter().zip(b).map(|(a, b)| f64::from((a - b).abs())).sum::<f64>() / a.len() as f64
 }
 
@@ -191,7 +197,8 @@ pub fn noise_of_mixture(model: &mut Model, exact: &[Case], theirs: &Theirs) -> V
     for case in exact {
         let found = answers(model, &case.tokens, 0)?;
         for (row, top) in found.rows.iter().zip(&case.top) {
-            error += top.iter().map(|&(id, logit)| f64::from(off(row[id as usize], logit))).sum::<f64>();
+            error +=
+                top.iter().map(|&(id, logit)| f64::from(difference(row[id as usize], logit))).sum::<f64>();
             n_logits += top.len() as f64;
             n_same += f64::from(best(row).0 == top[0].0);
             n_positions += 1.0;
@@ -212,7 +219,8 @@ pub fn near(model: &mut Model, cases: &[Case], most: f64) -> Verdict {
     let mut worst = 0f64;
     for case in cases {
         let found = answers(model, &case.tokens, 0)?;
-        worst = worst.max(mean_error(&found.rows[found.rows.len() - 1], &case.last));
+        let error = mean_error(&found.rows[found.rows.len() - 1], &case.last);
+        worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
     }
     let figure = format!("mean error {worst:.3}");
     if worst <= most { Ok(figure) } else { Err(figure) }

@@ -70,13 +70,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("api", &["io", "weights", "kernels", "engine", "session", "hub"]),
     ("server", &["io", "api"]),
     ("cli", &["io", "weights", "kernels", "engine", "api", "server"]),
-    ("capi", &["io", "api"]),
     ("shell", &["io", "api"]),
 ];
 
 /// Dependency → crates that may name it.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("tokio", &["hub", "api", "server", "cli", "shell", "capi"]),
+    ("tokio", &["hub", "api", "server", "cli", "shell"]),
     ("axum", &["server"]),
     ("reqwest", &["hub", "api"]),
     ("tauri", &["shell"]),
@@ -91,6 +90,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("directories", &["api"]),
     ("keyring-core", &["api"]),
 ];
+
+/// Crates that the lists above name.
+pub fn listed() -> Vec<(&'static str, &'static str)> {
+    let importers = MAY_IMPORT.iter().map(|(name, _)| ("MAY_IMPORT", *name));
+    let imported = MAY_IMPORT.iter().flat_map(|(_, may)| may.iter().map(|name| ("MAY_IMPORT", *name)));
+    let users = ROOMS.iter().flat_map(|(_, crates)| crates.iter().map(|name| ("ROOMS", *name)));
+    importers.chain(imported).chain(users).collect()
+}
 
 struct Dependency {
     line: usize,

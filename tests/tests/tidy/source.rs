@@ -1,4 +1,4 @@
-//! The files the rules read, each with what a rule asks of it.
+//! The files that the rules read.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::lexer::{Comment, Token, lex};
 
 pub struct Source {
-    /// From the workspace root, with `/`.
+    /// Relative to the workspace root, with `/`.
     pub path: String,
     pub text: String,
     /// Empty unless it is Rust.
@@ -21,6 +21,19 @@ impl Source {
             tokens.iter_mut().for_each(|t| t.test = true);
         }
         Self { path: path.to_string(), text: text.to_string(), tokens, comments }
+    }
+
+    /// A document for people.
+    pub fn is_prose(&self) -> bool {
+        self.path.ends_with(".md")
+    }
+
+    /// Part of a crate itself: its own integration tests are programs apart.
+    pub fn is_in_crate(&self) -> bool {
+        self.path.starts_with("tests/")
+            && self.path.ends_with(".rs")
+            && !self.path.starts_with("tests/peers/")
+            || self.path.starts_with("src-tauri/") && self.path.contains("/src/")
     }
 
     pub fn is_rust(&self) -> bool {
@@ -73,15 +86,18 @@ fn is_test_file(path: &str) -> bool {
         || path.starts_with("tests/")
 }
 
-const ROOMS: [&str; 3] = ["src-tauri", "tests", "ui"];
-const ENDINGS: [&str; 8] = ["rs", "toml", "ts", "svelte", "wgsl", "css", "mjs", "py"];
-const NOT_OURS: [&str; 7] =
-    ["target", "node_modules", "dist", "gen", "reference", "__pycache__", "test-results"];
+const FOLDERS: [&str; 4] = ["docs", "src-tauri", "tests", "ui"];
+const ENDINGS: [&str; 9] = ["rs", "toml", "ts", "svelte", "wgsl", "css", "mjs", "py", "md"];
+const NOT_OURS: [&str; 8] =
+    ["target", "node_modules", "dist", "gen", "reference", "fixtures", "__pycache__", "test-results"];
 
 pub fn read_all(root: &Path) -> Vec<Source> {
     let mut sources = Vec::new();
-    for room in ROOMS {
-        walk(root, &root.join(room), &mut sources);
+    for folder in FOLDERS {
+        walk(root, &root.join(folder), &mut sources);
+    }
+    if let Ok(text) = fs::read_to_string(root.join("README.md")) {
+        sources.push(Source::new("README.md", &text));
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     sources
@@ -92,10 +108,10 @@ fn walk(root: &Path, dir: &Path, into: &mut Vec<Source>) {
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        let wanted = path.extension().is_some_and(|e| ENDINGS.iter().any(|w| e == *w));
+        let has_rules = path.extension().is_some_and(|e| ENDINGS.iter().any(|w| e == *w));
         if path.is_dir() && !NOT_OURS.contains(&name.as_str()) && !name.starts_with('.') {
             walk(root, &path, into);
-        } else if wanted && path.is_file() {
+        } else if has_rules && path.is_file() {
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             let inside = path.strip_prefix(root).expect("walked from the root");
             into.push(Source::new(&inside.to_string_lossy().replace('\\', "/"), &text));

@@ -9,7 +9,7 @@ use contract::types::*;
 use contract::{CatalogOffer, Finding, ModelStrength};
 
 /// Where the file lies, from this crate's folder.
-pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/lib/backend/bindings.ts");
+pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/backend/bindings.ts");
 
 fn declaration<T: TS>(config: &Config) -> String {
     format!("{}export {}\n", T::docs().unwrap_or_default(), T::decl(config))

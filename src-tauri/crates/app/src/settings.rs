@@ -258,7 +258,7 @@ impl App {
         let settings = PerModelSettings::new(self.ctx().settings.clone(), self.own_settings(model)?);
         let (overrides, dirs) = (self.ctx().settings.overrides(), self.dirs());
         let after = settings.kv_aging_after()?.and_then(to_usize).unwrap_or(KvAging::DEFAULT_AFTER_TOKENS);
-        let aging = match settings.kv_aging()?.as_str() {
+        let requantize = match settings.kv_aging()?.as_str() {
             "pressure" => KvAging::Pressure,
             "after" => KvAging::After(after),
             _ => KvAging::Off,
@@ -286,7 +286,7 @@ impl App {
                 numa: overrides.numa.or(settings.numa()?).unwrap_or_default(),
             },
             kv: overrides.kv.or(settings.kv()?).unwrap_or_default(),
-            kv_aging: overrides.kv_aging.unwrap_or(aging),
+            kv_aging: overrides.kv_aging.unwrap_or(requantize),
             kv_window: overrides.kv_window.or(settings.kv_window()?.and_then(to_usize)),
             rope_scaling: overrides.rope_scaling.or(scaling),
             context: context.or(Some(DEFAULT_CONTEXT as usize)),
@@ -341,7 +341,7 @@ impl App {
             return Err(Error::input(
                 "setting.draft_model",
                 "A smaller model is to guess ahead, but none is named.",
-                "Choose one under \"Smaller model that guesses\" or by --draft-model, or let guesses come from the text.",
+                "Choose one under \"Smaller model that source\" or by --draft-model, or let source come from the text.",
             ));
         }
         match self.responder(id)? {

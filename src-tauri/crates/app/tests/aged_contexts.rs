@@ -4,8 +4,9 @@
 
 use std::path::PathBuf;
 
-use api::types::{SendArgs, TurnEventKind, TurnStats};
-use api::{App, AppConfig};
+use contract::types::{SendArgs, TurnEventKind, TurnStats};
+use app::App;
+use app::AppConfig;
 use serde_json::json;
 
 /// A data folder of its own, removed at the end.

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use api::App;
-use api::types::{
+use app::App;
+use contract::types::{
     Attachment, AttachmentKind, ConversationOptions, DraftArgs, DraftCount, ExportFormat, Message,
     SearchArgs, SendArgs, Source, TurnEventKind, TurnStarted, TurnStats,
 };

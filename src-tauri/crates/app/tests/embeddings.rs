@@ -4,10 +4,13 @@
 
 use std::task::{Context, Poll, Waker};
 
-use api::machine::cards::{self, FaultKind, PlannedFault};
-use api::types::{AppEvent, SendArgs, SettingKind, Source, TurnEventKind};
-use api::worker::protocol::{Backend, EmbedAs};
-use api::{App, AppConfig, Overrides, Watch};
+use contract::{GpuFaultKind, PlannedGpuFault};
+use contract::types::{AppEvent, SendArgs, SettingKind, Source, TurnEventKind};
+use contract::protocol::{Backend, EmbedAs};
+use app::App;
+use app::AppConfig;
+use app::Overrides;
+use platform::Watch;
 use common::Home;
 use serde_json::json;
 use weights::DType;
@@ -243,10 +246,10 @@ fn a_graphics_card_makes_vectors_too() {
     let (expected, told) = vectors(&app, &id);
     assert!(told.is_empty(), "{told:?}");
     drop(app);
-    let on = |fault: Option<PlannedFault>, card: &str| {
+    let on = |fault: Option<PlannedGpuFault>, card: &str| {
         let overrides = Overrides {
             backend: Some(Backend::Gpu),
-            gpu_devices: cards::listed(card),
+            gpu_devices: inference::machine::gpus::listed(card),
             gpu_fault: fault,
             ..Overrides::default()
         };
@@ -254,7 +257,7 @@ fn a_graphics_card_makes_vectors_too() {
         vectors(&App::open(config).unwrap(), &id)
     };
     // one that is lost was there, and the vectors are made all the same
-    let lost = PlannedFault { kind: FaultKind::Lost, before: 1, n_times: 1 };
+    let lost = PlannedGpuFault { kind: GpuFaultKind::Lost, before: 1, n_times: 1 };
     let plain: &[&str] = &[];
     for (fault, card, expected_told) in [
         (None, "", plain),

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::places::Root;
-use api::types::{
+use app::models::model_dirs::ModelRoot;
+use contract::types::{
     AppEvent, FitArgs, FitFacts, FitVerdict, ImportArgs, ImportHow, ModelSkills, ModelSource, ModelState,
     SendArgs, Thinking,
 };
-use api::{App, AppConfig};
+use app::App;
+use app::AppConfig;
 use engine::shape::{self, Shape};
 use io::{RealClock, RealIo};
 use serde_json::json;
@@ -33,7 +34,7 @@ impl Home {
 
     /// With the folder `hub` as the cache of other programs.
     fn open(&self) -> App {
-        let others = vec![Root { path: self.at("hub"), source: ModelSource::HubCache }];
+        let others = vec![ModelRoot { path: self.at("hub"), source: ModelSource::HubCache }];
         let app =
             App::open(AppConfig { data_dir: Some(self.at("data")), others, ..AppConfig::default() }).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
@@ -83,7 +84,7 @@ fn ids(app: &App) -> Vec<String> {
     app.models_list().unwrap().into_iter().map(|entry| entry.id).filter(|id| id != "starter").collect()
 }
 
-fn import(app: &App, path: &Path, how: ImportHow) -> api::Result<api::types::ModelEntry> {
+fn import(app: &App, path: &Path, how: ImportHow) -> contract::Result<contract::types::ModelEntry> {
     app.model_import(&ImportArgs { path: text(path), how })
 }
 
@@ -277,7 +278,7 @@ fn fits_come_from_files_headers_and_facts_and_runs_are_kept_beside() {
     let wrong = FitArgs { id: Some("model".into()), kv: Some("q3".into()), ..FitArgs::default() };
     assert_eq!(app.model_fit(&wrong).unwrap_err().code(), "fit.kv");
     assert_eq!(app.model_fit(&args(Some("nothing"), None, None)).unwrap_err().code(), "model.unknown");
-    assert_eq!(app.catalog_fits().unwrap().len(), api::catalog::offers().unwrap().len());
+    assert_eq!(app.catalog_fits().unwrap().len(), app::models::catalog::offers().unwrap().len());
 
     // an answer of the starter leaves what it took
     app.settings_set("max_tokens", &json!(24)).unwrap();

@@ -6,10 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use api::limits::Preset;
-use api::types::{Finish, SendArgs, TurnEventKind, TurnStats};
-use api::worker::protocol::{Backend, Prompt};
-use api::{App, AppConfig, Error, GenerateArgs, Overrides, SamplingArgs};
+use contract::limits::Preset;
+use contract::types::{Finish, SendArgs, TurnEventKind, TurnStats};
+use contract::protocol::{Backend, Prompt};
+use app::App;
+use app::AppConfig;
+use contract::Error;
+use app::GenerateArgs;
+use app::Overrides;
+use app::SamplingArgs;
 use io::{Clock, RealClock, RealIo};
 use serde_json::json;
 

@@ -2,11 +2,13 @@
 //! and everything can be had back.
 #![allow(clippy::unwrap_used)] // a test
 
-use api::types::{
-    Conversation, DraftArgs, FoldStrategy, MessageState, SendArgs, TurnEventKind, TurnStarted, TurnStats,
+use contract::types::{
+    Conversation, DraftArgs, CompactionChoice, MessageState, SendArgs, TurnEventKind, TurnStarted, TurnStats,
 };
-use api::worker::protocol::{Prompt, PromptMessage};
-use api::{App, GenerateArgs, SamplingArgs};
+use contract::protocol::{Prompt, PromptMessage};
+use app::App;
+use app::GenerateArgs;
+use app::SamplingArgs;
 use common::Home;
 use serde_json::json;
 
@@ -42,7 +44,7 @@ fn count(app: &App, conversation: &str) -> u32 {
 }
 
 /// Twelve questions, some four contexts together; the conversation, and how many turns said that something went.
-fn talk(app: &App, strategy: FoldStrategy) -> (Conversation, usize) {
+fn talk(app: &App, strategy: CompactionChoice) -> (Conversation, usize) {
     let mut conversation = None;
     let mut n_told = 0;
     for n in 0..12 {
@@ -71,10 +73,10 @@ fn talk(app: &App, strategy: FoldStrategy) -> (Conversation, usize) {
 fn the_window_goes_on() {
     let home = Home::new("window");
     let app = open(&home);
-    let (conversation, n_told) = talk(&app, FoldStrategy::Window);
+    let (conversation, n_told) = talk(&app, CompactionChoice::Window);
     assert!((2..6).contains(&n_told), "cuts are large: {n_told}");
     let fold = conversation.fold.as_ref().unwrap();
-    assert_eq!((fold.strategy, &fold.summary), (FoldStrategy::Window, &None));
+    assert_eq!((fold.strategy, &fold.summary), (CompactionChoice::Window, &None));
     assert!(
         fold.tokens_after < fold.tokens_before && conversation.messages.iter().any(|it| it.id == fold.until)
     );
@@ -96,10 +98,10 @@ fn the_window_goes_on() {
 fn summaries_go_on() {
     let home = Home::new("summary");
     let app = open(&home);
-    let (conversation, n_told) = talk(&app, FoldStrategy::Summary);
+    let (conversation, n_told) = talk(&app, CompactionChoice::Summary);
     assert!(n_told > 0);
     let fold = conversation.fold.unwrap();
-    assert_eq!(fold.strategy, FoldStrategy::Summary);
+    assert_eq!(fold.strategy, CompactionChoice::Summary);
     assert!(fold.summary.is_some_and(|summary| !summary.is_empty()));
 }
 
@@ -107,9 +109,9 @@ fn summaries_go_on() {
 fn what_matters_least_is_forgotten() {
     let home = Home::new("attention");
     let app = open(&home);
-    let (conversation, n_told) = talk(&app, FoldStrategy::Attention);
+    let (conversation, n_told) = talk(&app, CompactionChoice::Attention);
     assert!(n_told > 0);
-    assert_eq!(conversation.fold.unwrap().strategy, FoldStrategy::Attention);
+    assert_eq!(conversation.fold.unwrap().strategy, CompactionChoice::Attention);
     // What was forgotten stays so: the next turn reads only what is new.
     let (_, events) = send(&app, Some(&conversation.summary.id), "Thanks");
     let stats = stats(&events);
@@ -121,7 +123,7 @@ fn folding_now_is_undone_exactly() {
     let home = Home::new("now");
     let app = open(&home);
     app.settings_set("context", &json!(1024)).unwrap();
-    for strategy in [FoldStrategy::Window, FoldStrategy::Summary] {
+    for strategy in [CompactionChoice::Window, CompactionChoice::Summary] {
         let (started, _) = send(&app, None, "Hello");
         let id = started.conversation;
         app.conversation_set_compression(&id, Some(strategy)).unwrap();
@@ -131,7 +133,7 @@ fn folding_now_is_undone_exactly() {
         }
         let (before, shown) = (count(&app, &id), app.conversation_get(&id).unwrap());
         let fold = app.conversation_compact(&id).unwrap();
-        assert_eq!((fold.strategy, fold.summary.is_some()), (strategy, strategy == FoldStrategy::Summary));
+        assert_eq!((fold.strategy, fold.summary.is_some()), (strategy, strategy == CompactionChoice::Summary));
         let after = count(&app, &id);
         assert!(after < before, "{after} of {before}");
         let folded = app.conversation_get(&id).unwrap();
@@ -147,7 +149,7 @@ fn without_a_strategy_nothing_is_left_out() {
     let home = Home::new("off");
     let app = open(&home);
     let (started, _) = send(&app, None, "Hello");
-    app.conversation_set_compression(&started.conversation, Some(FoldStrategy::Off)).unwrap();
+    app.conversation_set_compression(&started.conversation, Some(CompactionChoice::Off)).unwrap();
     let mut events = Vec::new();
     for _ in 0..8 {
         events = send(&app, Some(&started.conversation), &"how do I add a model? ".repeat(8)).1;

@@ -1,8 +1,8 @@
 //! Answers looked at token by token, taken up from another token, and chats that are kept nowhere.
 #![allow(clippy::unwrap_used)] // a test
 
-use api::App;
-use api::types::{
+use app::App;
+use contract::types::{
     Looked, MessageState, PickArgs, Role, SendArgs, TemporaryArgs, TemporaryMessage, TurnEventKind,
     TurnStarted,
 };

@@ -1,9 +1,9 @@
 //! One answer made with other settings, and folders in folders, through the application.
 #![allow(clippy::unwrap_used)] // a test
 
-use api::App;
-use api::types::{
-    AppEvent, ConversationOptions, Once, RegenerateArgs, SendArgs, Thinking, TurnEvent, TurnEventKind,
+use app::App;
+use contract::types::{
+    AppEvent, ConversationOptions, OneOffOptions, RegenerateArgs, SendArgs, Thinking, TurnEvent, TurnEventKind,
     TurnStarted,
 };
 use common::Home;
@@ -25,7 +25,7 @@ fn text(app: &App, conversation: &str) -> String {
     app.conversation_get(conversation).unwrap().messages[1].text.clone()
 }
 
-fn again(app: &App, first: &TurnStarted, once: Once) -> Option<Once> {
+fn again(app: &App, first: &TurnStarted, once: OneOffOptions) -> Option<OneOffOptions> {
     let message = first.assistant_message.clone();
     let args = RegenerateArgs { message, once: Some(once), ..RegenerateArgs::default() };
     let started = app.message_regenerate(&args).unwrap();
@@ -45,7 +45,7 @@ fn one_answer_is_made_with_other_settings_and_says_so() {
     let first = asked(&app);
     let id = &first.conversation;
     let plain = text(&app, id);
-    let hot = |seed| Once { temperature: Some(2.0), seed: Some(seed), ..Once::default() };
+    let hot = |seed| OneOffOptions { temperature: Some(2.0), seed: Some(seed), ..OneOffOptions::default() };
     let texts = [1, 1, 2, 3].map(|seed| {
         assert_eq!(again(&app, &first, hot(seed)), Some(hot(seed)));
         text(&app, id)
@@ -53,9 +53,9 @@ fn one_answer_is_made_with_other_settings_and_says_so() {
     assert_eq!(texts[0], texts[1], "the same seed draws the same");
     assert!(texts.iter().any(|text| *text != plain), "{texts:?}");
     assert_eq!(app.conversation_get(id).unwrap().options, ConversationOptions::default(), "the chat's stay");
-    assert_eq!(again(&app, &first, Once::default()), None);
+    assert_eq!(again(&app, &first, OneOffOptions::default()), None);
     assert_eq!(text(&app, id), plain, "and the next answer is as before");
-    let told = Once { thinking: Some("off".into()), effort: Some("model".into()), ..Once::default() };
+    let told = OneOffOptions { thinking: Some("off".into()), effort: Some("model".into()), ..OneOffOptions::default() };
     assert_eq!(again(&app, &first, told.clone()), Some(told));
 }
 
@@ -65,10 +65,10 @@ fn settings_for_once_are_checked_like_settings() {
     let app = home.open();
     let first = asked(&app);
     let wrong = [
-        Once { temperature: Some(9.0), ..Once::default() },
-        Once { top_p: Some(-1.0), ..Once::default() },
-        Once { thinking: Some("perhaps".into()), ..Once::default() },
-        Once { effort: Some("endless".into()), ..Once::default() },
+        OneOffOptions { temperature: Some(9.0), ..OneOffOptions::default() },
+        OneOffOptions { top_p: Some(-1.0), ..OneOffOptions::default() },
+        OneOffOptions { thinking: Some("perhaps".into()), ..OneOffOptions::default() },
+        OneOffOptions { effort: Some("endless".into()), ..OneOffOptions::default() },
     ];
     for once in wrong {
         let message = first.assistant_message.clone();

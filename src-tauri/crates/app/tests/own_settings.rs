@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use api::types::{ModelSettingArgs, SendArgs, SettingRow, TurnEventKind};
-use api::{App, AppConfig};
+use contract::types::{ModelSettingArgs, SendArgs, SettingRow, TurnEventKind};
+use app::App;
+use app::AppConfig;
 use serde_json::{Value, json};
 
 /// A data folder of its own, removed at the end.
@@ -28,7 +29,7 @@ impl Drop for Home {
     }
 }
 
-fn set(app: &App, key: &str, value: Value) -> api::Result<Vec<SettingRow>> {
+fn set(app: &App, key: &str, value: Value) -> contract::Result<Vec<SettingRow>> {
     app.model_setting_set(&ModelSettingArgs { id: "starter".into(), key: key.into(), value })
 }
 

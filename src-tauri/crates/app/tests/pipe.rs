@@ -4,13 +4,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 
-use api::machine::Asked;
-use api::worker::pipe::serve;
-use api::worker::protocol::{
+use contract::CpuRequest;
+use inference::worker::pipe::serve;
+use contract::protocol::{
     GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
     WorkerRequest,
 };
-use api::worker::{End, channel, run};
+use inference::worker::{End, channel, run};
 use io::RealClock;
 
 fn line(request: &WorkerRequest) -> String {
@@ -22,7 +22,7 @@ fn generate(turn: &str) -> WorkerRequest {
         turn: turn.into(),
         model: ModelRef { id: "starter".into(), location: Location::BuiltIn },
         load: LoadSpec {
-            machine: Asked { threads: Some(1), ..Asked::default() },
+            machine: CpuRequest { threads: Some(1), ..CpuRequest::default() },
             context: Some(256),
             ..LoadSpec::default()
         },
@@ -140,7 +140,7 @@ fn a_turn_is_cancelled_while_its_model_loads() {
     let Some(Step::Done(finished)) = steps.by_ref().find(|step| !matches!(step, Step::Loading { .. })) else {
         panic!("{events:?}")
     };
-    assert_eq!((finished.finish, finished.generated_tokens), (engine::Finish::Cancelled, 0));
+    assert_eq!((finished.finish, finished.generated_tokens), (contract::types::Finish::Cancelled, 0));
     assert_eq!(steps.next(), None, "nothing comes after the end");
     let is_ready = |event: &WorkerEvent| matches!(event, WorkerEvent::Model { state: Loaded::Ready, .. });
     assert!(events.iter().any(is_ready), "the model stays for the next one");

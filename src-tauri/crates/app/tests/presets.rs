@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use api::types::{ConversationOptions, FoldStrategy, PresetArgs, SendArgs, TurnEventKind};
-use api::{App, AppConfig};
+use contract::types::{ConversationOptions, CompactionChoice, PresetArgs, SendArgs, TurnEventKind};
+use app::App;
+use app::AppConfig;
 
 /// A data folder of its own, removed at the end.
 struct Home(PathBuf);
@@ -36,7 +37,7 @@ fn terse() -> PresetArgs {
             max_tokens: Some(4),
             ..ConversationOptions::default()
         },
-        compression: Some(FoldStrategy::Summary),
+        compression: Some(CompactionChoice::Summary),
     }
 }
 

@@ -4,8 +4,8 @@
 
 mod common;
 
-use api::App;
-use api::types::{ProfilePhase, ProfiledAnswer, SendArgs, TurnEventKind};
+use app::App;
+use contract::types::{ProfilePhase, ProfiledAnswer, SendArgs, TurnEventKind};
 use common::Home;
 use serde_json::{Value, json};
 

@@ -8,15 +8,16 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use api::limits::Bounds;
-use api::types::ErrorAction;
-use api::worker::protocol::{
+use contract::limits::Bounds;
+use contract::types::ErrorAction;
+use contract::protocol::{
     Backend, ChatOptions, GenerateRequest, Keeping, LoadSpec, Loaded, Location, ModelRef, Prompt, Step,
     WorkerEvent, WorkerRequest,
 };
-use api::worker::{self, End};
+use inference::worker::{self, End};
 use engine::shape::{self, Shape};
-use engine::{Finish, Sampling};
+use contract::Sampling;
+use contract::types::Finish;
 use io::ManualClock;
 
 const PLENTY: u64 = 1 << 40;
@@ -74,7 +75,7 @@ impl Bench {
     }
 
     fn ask_of(&self, turn: &str, model: &ModelRef, max_tokens: usize, load: LoadSpec) {
-        let machine = api::machine::Asked { threads: Some(1), ..Default::default() };
+        let machine = contract::CpuRequest { threads: Some(1), ..Default::default() };
         let load = LoadSpec { machine, ..load };
         self.requests
             .send(WorkerRequest::Generate(Box::new(GenerateRequest {
@@ -235,7 +236,7 @@ fn n_card_threads() -> usize {
 fn a_card_is_open_only_while_a_model_is_there() {
     let bench = Bench::new("card");
     let a = bench.model("a");
-    let cards = api::machine::cards::Asked { devices: vec!["llvmpipe".into()], ..Default::default() };
+    let cards = contract::GpuRequest { devices: vec!["llvmpipe".into()], ..Default::default() };
     let load = LoadSpec { backend: Backend::Gpu, cards, ..LoadSpec::default() };
     assert_eq!(n_card_threads(), 0, "nobody has asked anything");
     for (turn, request) in [("1", 1), ("2", 2)] {

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use api::App;
-use api::types::{
+use app::App;
+use contract::types::{
     ConversationOptions, Finish, Message, MessageState, SearchArgs, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted, TurnStats,
 };

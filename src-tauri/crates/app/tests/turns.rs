@@ -1,12 +1,14 @@
 //! The application over a real database and the starter model: turns, replay, cancel, settings, library.
 #![allow(clippy::unwrap_used)] // a test
 
-use api::types::{
+use contract::types::{
     AppEvent, DraftArgs, Finish, MessageState, ModelState, Role, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted,
 };
-use api::worker::protocol::Prompt;
-use api::{App, GenerateArgs, SamplingArgs};
+use contract::protocol::Prompt;
+use app::App;
+use app::GenerateArgs;
+use app::SamplingArgs;
 use common::Home;
 use serde_json::{Value, json};
 

@@ -2,8 +2,11 @@
 
 use std::io::IsTerminal;
 
-use api::types::{Finish, FoldInfo, FoldStrategy, ToolCall, TurnEventKind, TurnStats};
-use api::{App, Error, Result, guard};
+use contract::types::{Finish, CompactionInfo, CompactionChoice, ToolCall, TurnEventKind, TurnStats};
+use app::App;
+use contract::Error;
+use contract::Result;
+use documents::prompt_injection;
 
 use crate::interrupt::Interrupt;
 use crate::leave::short;
@@ -93,16 +96,16 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
 }
 
 /// What was left out of the prompt, in a sentence.
-pub fn told(fold: &FoldInfo) -> String {
+pub fn told(fold: &CompactionInfo) -> String {
     let (before, after) = (fold.tokens_before, fold.tokens_after);
     match fold.strategy {
-        FoldStrategy::Off | FoldStrategy::Window => {
+        CompactionChoice::Off | CompactionChoice::Window => {
             format!("older messages are left out for the model: {before} tokens are now {after}")
         }
-        FoldStrategy::Summary => {
+        CompactionChoice::Summary => {
             format!("older messages are summarised for the model: {before} tokens are now {after}")
         }
-        FoldStrategy::Attention => {
+        CompactionChoice::Attention => {
             format!("the model forgets what it attends to least: {before} tokens become {after}")
         }
     }
@@ -153,7 +156,7 @@ impl Screen {
         if self.show == Show::Live {
             self.end();
             let line = format!("→ {}({})", call.name, short(&call.arguments)).replace('\n', " ");
-            out::line(&guard::made_visible(&line));
+            out::line(&prompt_injection::reveal_hidden(&line));
         }
     }
 

@@ -1,5 +1,5 @@
 //! The only types that cross an edge: window, HTTP, terminal. TypeScript is generated from them
-//! (`bindings.rs`), so a change here is a change of `ui/src/lib/backend/bindings.ts`.
+//! (`bindings.rs`), so a change here is a change of `ui/src/backend/bindings.ts`.
 //!
 //! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
 

@@ -41,23 +41,23 @@ pub struct Shape {
     pub eps: f32,
     pub tied_embeddings: bool,
     /// Further pairs of its GGUF, keys without the architecture.
-    pub more: &'static [(&'static str, Fact)],
+    pub more: &'static [(&'static str, ShapeFact)],
 }
 
 /// A value of a pair.
 #[derive(Debug, Clone, Copy)]
-pub enum Fact {
+pub enum ShapeFact {
     Count(u32),
     Real(f32),
     Text(&'static str),
 }
 
-impl From<Fact> for OwnedValue {
-    fn from(fact: Fact) -> Self {
+impl From<ShapeFact> for OwnedValue {
+    fn from(fact: ShapeFact) -> Self {
         match fact {
-            Fact::Count(n) => Self::U32(n),
-            Fact::Real(x) => Self::F32(x),
-            Fact::Text(text) => Self::Str(text.to_owned()),
+            ShapeFact::Count(n) => Self::U32(n),
+            ShapeFact::Real(x) => Self::F32(x),
+            ShapeFact::Text(text) => Self::Str(text.to_owned()),
         }
     }
 }
@@ -118,8 +118,8 @@ pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
     metadata(shape, &mut writer);
     vocabulary::write(shape.n_vocab as usize, &mut writer);
     let mut rng = SmallRng::seed_from_u64(seed);
-    let ones = Pool::ones();
-    let mut pools: Vec<(DType, Pool)> = Vec::new();
+    let ones = BlockPool::ones();
+    let mut pools: Vec<(DType, BlockPool)> = Vec::new();
     let mut named = Vec::new();
     for (role, layer, dims) in tensors(shape)? {
         named.push((arch::gguf_tensor_name(shape.architecture, role, layer)?, dims));
@@ -130,7 +130,7 @@ pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
             _ if !is_matrix => ones.clone(),
             Some((_, pool)) => pool.clone(),
             None => {
-                let pool = Pool::random(dtype, &mut rng);
+                let pool = BlockPool::random(dtype, &mut rng);
                 pools.push((dtype, pool.clone()));
                 pool
             }
@@ -204,12 +204,12 @@ fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
 
 /// Encoded blocks that tensors are cut from: encoding every weight of a large model would take minutes.
 #[derive(Clone)]
-struct Pool {
+struct BlockPool {
     block_bytes: usize,
     bytes: Arc<[u8]>,
 }
 
-impl Pool {
+impl BlockPool {
     /// Values of a pool: a few thousand blocks of any format.
     const N_VALUES: usize = 1 << 17;
     /// Bytes written from one place of the pool, about: less than a row, so that no two rows are alike.

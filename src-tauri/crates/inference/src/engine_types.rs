@@ -7,10 +7,10 @@ use contract::{
     TemplateCapabilities, ThinkingSupport,
 };
 use engine::KvDType;
-use engine::kv::aging::Aging;
-use engine::sizes::{KeptLayers, Sizes};
-use engine::skills::{Skills, Thinking};
-use engine::speculate::Guesses;
+use engine::kv::requantize::KvRequantize;
+use engine::memory_estimate::{KvLayerGroup as EngineLayerGroup, MemoryEstimate};
+use engine::capabilities::{ModelCapabilities, Thinking};
+use engine::speculate;
 
 /// A scaling of positions as users write it, such as `yarn:2`. Error `request.rope_scaling`.
 pub fn parse_rope_scaling(text: &str) -> Result<RopeScaling> {
@@ -26,24 +26,26 @@ pub fn yarn(factor: f64) -> Option<RopeScaling> {
 
 /// When contexts age, as users write it: `off`, `pressure` or `after:N`. Error `request.kv_aging`.
 pub fn parse_kv_aging(text: &str) -> Result<KvAging> {
-    Ok(match text.parse::<Aging>()? {
-        Aging::Off => KvAging::Off,
-        Aging::Pressure => KvAging::Pressure,
-        Aging::After(n) => KvAging::After(n),
+    Ok(match text.parse::<KvRequantize>()? {
+        KvRequantize::Off => KvAging::Off,
+        KvRequantize::Pressure => KvAging::Pressure,
+        KvRequantize::After(n) => KvAging::After(n),
     })
 }
 
-pub(crate) fn rope_scaling(scaling: RopeScaling) -> engine::RopeScaling {
+/// The engine's scaling of positions.
+pub fn rope_scaling(scaling: RopeScaling) -> engine::RopeScaling {
     match scaling {
         RopeScaling::Yarn { percent } => engine::RopeScaling::Yarn { percent },
     }
 }
 
-pub(crate) fn kv_aging(aging: KvAging) -> Aging {
+/// When the engine requantises old positions.
+pub fn kv_aging(aging: KvAging) -> KvRequantize {
     match aging {
-        KvAging::Off => Aging::Off,
-        KvAging::Pressure => Aging::Pressure,
-        KvAging::After(n) => Aging::After(n),
+        KvAging::Off => KvRequantize::Off,
+        KvAging::Pressure => KvRequantize::Pressure,
+        KvAging::After(n) => KvRequantize::After(n),
     }
 }
 
@@ -57,7 +59,8 @@ pub fn kv_dtype(kv: Kv) -> KvDType {
     }
 }
 
-pub(crate) fn gpu_precision(precision: CardPrecision) -> engine::Precision {
+/// The engine's precision of GPU matrix multiplications.
+pub fn gpu_precision(precision: CardPrecision) -> engine::Precision {
     match precision {
         CardPrecision::Auto => engine::Precision::Auto,
         CardPrecision::F32 => engine::Precision::F32,
@@ -73,9 +76,9 @@ pub(crate) fn sampling(sampling: &Sampling) -> engine::Sampling {
 
 pub(crate) fn speculation(speculation: Speculation) -> engine::speculate::Speculation {
     engine::speculate::Speculation {
-        guesses: match speculation.guesses {
-            DraftSource::Lookup => Guesses::Lookup,
-            DraftSource::Model => Guesses::Model,
+        source: match speculation.guesses {
+            DraftSource::Lookup => speculate::DraftSource::Lookup,
+            DraftSource::Model => speculate::DraftSource::Model,
         },
         length: match speculation.length {
             DraftLength::Paying(n) => engine::speculate::DraftLength::Paying(n),
@@ -94,7 +97,7 @@ pub(crate) fn finish(finish: engine::Finish) -> Finish {
     }
 }
 
-pub(crate) fn model_sizes(sizes: Sizes) -> ModelSizes {
+pub(crate) fn model_sizes(sizes: MemoryEstimate) -> ModelSizes {
     let layers = sizes.layers.into_iter();
     ModelSizes {
         weights: sizes.weights,
@@ -103,7 +106,7 @@ pub(crate) fn model_sizes(sizes: Sizes) -> ModelSizes {
         before_layers: sizes.before_layers,
         behind_layers: sizes.behind_layers,
         layers: layers
-            .map(|KeptLayers { n, n_kv_heads, head_dim, window }| KvLayerGroup {
+            .map(|EngineLayerGroup { n, n_kv_heads, head_dim, window }| KvLayerGroup {
                 n,
                 n_kv_heads,
                 head_dim,
@@ -122,16 +125,16 @@ pub(crate) fn model_sizes(sizes: Sizes) -> ModelSizes {
 }
 
 /// The engine's arithmetic over stored sizes.
-pub fn engine_sizes(sizes: &ModelSizes) -> Sizes {
+pub fn engine_sizes(sizes: &ModelSizes) -> MemoryEstimate {
     let layers = sizes.layers.iter();
-    Sizes {
+    MemoryEstimate {
         weights: sizes.weights,
         read: sizes.read.clone(),
         layer_weights: sizes.layer_weights.clone(),
         before_layers: sizes.before_layers,
         behind_layers: sizes.behind_layers,
         layers: layers
-            .map(|&KvLayerGroup { n, n_kv_heads, head_dim, window }| KeptLayers {
+            .map(|&KvLayerGroup { n, n_kv_heads, head_dim, window }| EngineLayerGroup {
                 n,
                 n_kv_heads,
                 head_dim,
@@ -149,7 +152,7 @@ pub fn engine_sizes(sizes: &ModelSizes) -> Sizes {
     }
 }
 
-pub(crate) fn template_capabilities(skills: Skills) -> TemplateCapabilities {
+pub(crate) fn template_capabilities(skills: ModelCapabilities) -> TemplateCapabilities {
     let thinking = match skills.thinking {
         Thinking::Never => ThinkingSupport::Never,
         Thinking::Always => ThinkingSupport::Always,
@@ -161,30 +164,30 @@ pub(crate) fn template_capabilities(skills: Skills) -> TemplateCapabilities {
 
 #[cfg(test)]
 mod tests {
-    use engine::kv::aging::{DEFAULT_AFTER, LEAST_EXACT};
+    use engine::kv::requantize::{DEFAULT_REQUANTIZE_AFTER_TOKENS, MIN_EXACT_TOKENS};
 
     use super::*;
 
     #[test]
     fn the_contract_names_the_engines_constants() {
-        assert_eq!(KvAging::MIN_EXACT_TOKENS, LEAST_EXACT);
-        assert_eq!(KvAging::DEFAULT_AFTER_TOKENS, DEFAULT_AFTER);
-        assert_eq!(DraftLength::DEFAULT_TOKENS, engine::speculate::DEFAULT_DRAFT);
+        assert_eq!(KvAging::MIN_EXACT_TOKENS, MIN_EXACT_TOKENS);
+        assert_eq!(KvAging::DEFAULT_AFTER_TOKENS, DEFAULT_REQUANTIZE_AFTER_TOKENS);
+        assert_eq!(DraftLength::DEFAULT_TOKENS, engine::speculate::DEFAULT_DRAFT_TOKENS);
     }
 
     #[test]
     fn sizes_survive_both_ways_and_as_json() {
-        let sizes = Sizes {
+        let sizes = MemoryEstimate {
             weights: 3,
             read: [("Q8_0".to_owned(), 2)].into(),
-            layers: vec![KeptLayers { n: 1, n_kv_heads: 2, head_dim: 4, window: Some(5) }],
+            layers: vec![EngineLayerGroup { n: 1, n_kv_heads: 2, head_dim: 4, window: Some(5) }],
             embeds: true,
-            ..Sizes::default()
+            ..MemoryEstimate::default()
         };
         let plain = model_sizes(sizes.clone());
         assert_eq!(engine_sizes(&plain), sizes);
         assert_eq!(serde_json::to_value(&plain).unwrap(), serde_json::to_value(&sizes).unwrap());
-        let skills = Skills { tools: true, thinking: Thinking::Graded };
+        let skills = ModelCapabilities { tools: true, thinking: Thinking::Graded };
         let plain = serde_json::to_value(template_capabilities(skills)).unwrap();
         assert_eq!(plain, serde_json::to_value(skills).unwrap());
     }

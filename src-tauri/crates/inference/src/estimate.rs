@@ -1,4 +1,4 @@
-//! Will it run here? From sizes of a model, what this computer has, and how it is to be loaded: arithmetic on plain
+//! Will it run here? From memory_estimate of a model, what this computer has, and how it is to be loaded: arithmetic on plain
 //! data, the same for a file on disk, for a header, and for what is published of a model.
 
 mod gpu;
@@ -7,7 +7,7 @@ mod published;
 
 use std::collections::BTreeMap;
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 use serde::{Deserialize, Serialize};
 
 use crate::{engine_types, memory_budget};
@@ -100,7 +100,7 @@ impl Default for LoadDefaults {
     }
 }
 
-/// Where the sizes come from.
+/// Where the memory_estimate come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     /// The file, or its header.
@@ -111,27 +111,27 @@ pub enum Known {
 
 /// The numbers and the verdict. `run`: what was measured of the same model before.
 pub fn estimate(
-    sizes: &Sizes,
+    memory_estimate: &MemoryEstimate,
     known: Known,
     here: &MachineFacts,
     asked: LoadDefaults,
     run: Option<FitMeasured>,
 ) -> ModelFit {
-    let n_ctx = (asked.context as usize).min(sizes.context_length.max(1));
+    let n_ctx = (asked.context as usize).min(memory_estimate.context_length.max(1));
     let context = u32::try_from(n_ctx).unwrap_or(u32::MAX);
     let kv = engine_types::kv_dtype(asked.kv);
-    let needs = needs(sizes, n_ctx, asked.kv);
-    let longest = here.free_bytes.and_then(|free| sizes.longest_within(free, kv));
+    let needs = needs(memory_estimate, n_ctx, asked.kv);
+    let longest = here.free_bytes.and_then(|free| memory_estimate.longest_within(free, kv));
     let longest = match here.free_bytes {
         Some(_) => longest,
-        None => Some(sizes.context_length),
+        None => Some(memory_estimate.context_length),
     };
     let learned = run.and_then(|run| Some(run.tok_s / run.estimated_tok_s?));
     let learned = learned.filter(|ratio| BELIEVED.contains(ratio)).unwrap_or(1.0);
-    let speed = |depth| tok_s(sizes, &here.speeds, asked.kv, depth).map(|speed| rounded(speed * learned));
+    let speed = |depth| tok_s(memory_estimate, &here.speeds, asked.kv, depth).map(|speed| rounded(speed * learned));
     let (tok_s, tok_s_full) = (speed(BEGINNING.min(context)), speed(context));
-    let is_tight = here.free_bytes.is_some_and(|free| memory_budget::is_tight(sizes.weights, free));
-    let card = gpu::share(sizes, needs.total, n_ctx, here, asked);
+    let is_tight = here.free_bytes.is_some_and(|free| memory_budget::is_tight(memory_estimate.weights, free));
+    let card = gpu::share(memory_estimate, needs.total, n_ctx, here, asked);
     // What a card surely holds is not asked of the computer's own memory.
     let taken = card.as_ref().and_then(gpu::surely_stays).unwrap_or(needs.total);
     let verdict = match here.free_bytes {
@@ -164,29 +164,29 @@ pub fn estimate(
     }
 }
 
-fn needs(sizes: &Sizes, n_ctx: usize, kv: Kv) -> FitNeeds {
-    let needs = sizes.needs(n_ctx, engine_types::kv_dtype(kv));
-    let engine::model::Needs { weights, context, activations, vocabulary } = needs;
+fn needs(memory_estimate: &MemoryEstimate, n_ctx: usize, kv: Kv) -> FitNeeds {
+    let needs = memory_estimate.needs(n_ctx, engine_types::kv_dtype(kv));
+    let engine::model::MemoryNeeds { weights, context, activations, vocabulary } = needs;
     FitNeeds { weights, context, activations, vocabulary, total: needs.total() }
 }
 
 /// What a conversation of so many tokens takes, the model with it.
-pub fn memory_at(sizes: &Sizes, tokens: u32, kv: Kv) -> u64 {
-    sizes.needs(tokens as usize, engine_types::kv_dtype(kv)).total()
+pub fn memory_at(memory_estimate: &MemoryEstimate, tokens: u32, kv: Kv) -> u64 {
+    memory_estimate.needs(tokens as usize, engine_types::kv_dtype(kv)).total()
 }
 
 /// Tokens per second after `depth` tokens. None: nothing was measured here.
-pub fn tok_s(sizes: &Sizes, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> {
+pub fn tok_s(memory_estimate: &MemoryEstimate, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> {
     let mut seconds = 0.0;
-    let n_read = sizes.read.values().sum();
-    for (format, n_bytes) in &sizes.read {
+    let n_read = memory_estimate.read.values().sum();
+    for (format, n_bytes) in &memory_estimate.read {
         seconds += *n_bytes as f64 / speeds.of(format, n_read)?;
     }
     let depth = depth as usize;
     // heads that share keys compute on what was read once: whichever takes longer hides the other
-    let read = sizes.kv_read(depth, engine_types::kv_dtype(kv)) as f64 / speeds.of_context()?;
-    seconds += read.max(sizes.attended(depth) as f64 * speeds.beside.attended_s);
-    seconds += sizes.n_layers() as f64 * speeds.beside.layer_s;
+    let read = memory_estimate.kv_read(depth, engine_types::kv_dtype(kv)) as f64 / speeds.of_context()?;
+    seconds += read.max(memory_estimate.attended(depth) as f64 * speeds.beside.attended_s);
+    seconds += memory_estimate.n_layers() as f64 * speeds.beside.layer_s;
     (seconds > 0.0).then(|| 1.0 / seconds)
 }
 
@@ -211,8 +211,8 @@ fn reason(
     let total = gigabytes(needs.total);
     match (verdict, tok_s) {
         (FitVerdict::WontFit, _) => match longest {
-            Some(n) => format!("Needs {total}, {free} is free. With a context of {n} tokens it fits."),
-            None => format!("Needs {total}, {free} is free. Choose a smaller one."),
+            Some(n) => format!("MemoryNeeds {total}, {free} is free. With a context of {n} tokens it fits."),
+            None => format!("MemoryNeeds {total}, {free} is free. Choose a smaller one."),
         },
         (FitVerdict::Slow, Some(speed)) if speed < READING_TOK_S => {
             format!("Takes {total} of {free}, but writes only about {speed} tokens a second.")

@@ -2,7 +2,7 @@
 //! conversion. Speaks the worker protocol of `contract`; knows neither conversations nor the database.
 
 pub mod convert;
-mod engine_types;
+pub mod engine_types;
 pub mod estimate;
 pub mod machine;
 pub mod memory_budget;
@@ -14,4 +14,4 @@ pub mod worker;
 
 pub use worker::guarded;
 
-pub use engine_types::{engine_sizes, kv_dtype, parse_kv_aging, parse_rope_scaling, yarn};
+pub use engine_types::{engine_sizes, parse_kv_aging, parse_rope_scaling, yarn};

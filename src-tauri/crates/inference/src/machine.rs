@@ -17,13 +17,11 @@ use std::time::Duration;
 use io::{Clock, Io};
 use kernels::check;
 use kernels::cpu::isa::IsaLevel;
-use kernels::cpu::team::MAX_THREADS;
+use kernels::cpu::thread_pool::MAX_THREADS;
 use kernels::devices::{Bandwidth, describe};
 
 use cache::{Checked, Key, Record};
 use contract::{CpuRequest, Error, ErrorKind, Result};
-#[cfg(test)]
-pub(crate) use cores::tests::Folder as TestFolder;
 pub use cores::{Cores, Power};
 
 /// The instruction set level that kernels run at, such as `avx512`.
@@ -155,7 +153,7 @@ fn few_threads(
 mod tests {
     use io::{RealClock, RealIo};
 
-    use super::cores::tests::Folder;
+    use test_support::TempDir;
     use super::*;
 
     fn asked(folder: &Path) -> CpuRequest {
@@ -164,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_processor_is_checked_once_and_remembered() {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let clock = RealClock::new();
         let first = prepare(&RealIo, &clock, &asked(folder.path()), Recall::Remember).unwrap();
         assert_eq!((first.wrong.len(), first.notice().is_none()), (0, true));

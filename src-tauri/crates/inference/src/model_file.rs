@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use engine::arch;
-use engine::sizes::Sizes;
-use engine::skills::Skills;
+use engine::memory_estimate::MemoryEstimate;
+use engine::capabilities::ModelCapabilities;
 use engine::tokenizer::Tokenizer;
 use weights::{Container, WeightFile};
 
@@ -49,26 +49,26 @@ pub fn glance(location: &Location) -> Result<Facts> {
 fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
     let family = arch::find(file)?;
     let spec = arch::spec(file, family)?;
-    let stored = arch::stored(file, family, &spec)?;
+    let stored_tensors = arch::stored_tensors(file, family, &spec)?;
     let mut bytes_of = BTreeMap::new();
-    for part in &stored {
+    for part in &stored_tensors {
         *bytes_of.entry(part.dtype.name()).or_insert(0) += part.n_bytes;
     }
     let dtype = bytes_of.iter().max_by_key(|(_, n_bytes)| **n_bytes).map_or("", |(name, _)| name);
-    let sizes = Sizes::new(&spec, &stored);
+    let estimate = MemoryEstimate::new(&spec, &stored_tensors);
     Ok(Facts {
         name: name(file, location),
-        bytes: sizes.weights,
+        bytes: estimate.weights,
         architecture: spec.architecture.into(),
-        parameters: stored.iter().map(|part| part.n_values).sum(),
+        parameters: stored_tensors.iter().map(|part| part.n_values).sum(),
         dtype: dtype.into(),
         context_length: u32::try_from(spec.context_length).unwrap_or(u32::MAX),
         files: u32::try_from(file.parts().len()).unwrap_or(u32::MAX),
         disk_bytes: file.len_bytes(),
         fingerprint: file.fingerprint(),
-        sizes: engine_types::model_sizes(sizes),
+        sizes: engine_types::model_sizes(estimate),
         // A template that can't be read is told of when the model is loaded: the file is no worse for a list.
-        skills: engine_types::template_capabilities(Skills::of(file).unwrap_or_default()),
+        skills: engine_types::template_capabilities(ModelCapabilities::of(file).unwrap_or_default()),
     })
 }
 

@@ -7,8 +7,8 @@ use std::hint::black_box;
 
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
-use kernels::matmul::octets::OctetVec;
-use kernels::matmul::{ActFormat, Acts, MATMULS, MatMulRow, OutTile, WeightRows};
+use kernels::matmul::packed_activations::PackedActivations;
+use kernels::matmul::{ActivationFormat, Activations, MATMULS, MatMulRow, OutTile, WeightRows};
 
 /// Columns of a matrix: a usual width.
 const K: usize = 4096;
@@ -32,16 +32,16 @@ fn timed(clock: &dyn Clock, run: impl FnOnce()) -> f64 {
     (clock.monotonic() - start).as_secs_f64()
 }
 
-/// Activations in the format of a row.
-struct Activations {
+/// BenchActivations in the format of a row.
+struct BenchActivations {
     x: Vec<f32>,
     q: Vec<i8>,
     scales: Vec<f32>,
     sums: Vec<i32>,
-    octets: OctetVec,
+    packed: PackedActivations,
 }
 
-impl Activations {
+impl BenchActivations {
     fn new(row: &MatMulRow, n_tokens: usize) -> Self {
         let x: Vec<f32> = (0..n_tokens * K).map(|i| ((i * 29 % 113) as f32 - 56.0) * 0.01).collect();
         let (n_scales, n_sums) = (row.act.n_scales(K), row.act.n_sums(K));
@@ -50,9 +50,9 @@ impl Activations {
             q: vec![0; n_tokens * K],
             scales: vec![0.0; n_tokens * n_scales],
             sums: vec![0; n_tokens * n_sums],
-            octets: OctetVec::None,
+            packed: PackedActivations::None,
         };
-        for t in 0..if row.act == ActFormat::F32 { 0 } else { n_tokens } {
+        for t in 0..if row.act == ActivationFormat::F32 { 0 } else { n_tokens } {
             (row.quantize)(
                 &all.x[t * K..(t + 1) * K],
                 &mut all.q[t * K..(t + 1) * K],
@@ -60,24 +60,24 @@ impl Activations {
                 &mut all.sums[t * n_sums..(t + 1) * n_sums],
             );
         }
-        all.octets =
-            OctetVec::of(row.act, row.level, &all.acts(row, n_tokens)).expect("memory for a few tokens");
+        all.packed = PackedActivations::of(row.act, row.level, &all.acts(row, n_tokens))
+            .expect("memory for a few tokens");
         all
     }
 
-    fn acts(&self, row: &MatMulRow, n_tokens: usize) -> Acts<'_> {
-        if row.act == ActFormat::F32 {
-            return Acts::floats(&self.x, K);
+    fn acts(&self, row: &MatMulRow, n_tokens: usize) -> Activations<'_> {
+        if row.act == ActivationFormat::F32 {
+            return Activations::floats(&self.x, K);
         }
-        let octets = self.octets.all();
-        Acts { n_tokens, k: K, x: &[], q: &self.q, scales: &self.scales, sums: &self.sums, octets }
+        let packed = self.packed.all();
+        Activations { n_tokens, k: K, x: &[], q: &self.q, scales: &self.scales, sums: &self.sums, packed }
     }
 }
 
 /// GB/s for one token over a matrix in memory, by pieces of `piece` bytes.
 fn decode(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], piece: usize) -> f64 {
     let row_bytes = row.dtype.row_bytes(K);
-    let activations = Activations::new(row, 1);
+    let activations = BenchActivations::new(row, 1);
     let acts = activations.acts(row, 1);
     let task_rows = (TASK_BYTES.min(piece) / row_bytes).max(16) / 16 * 16;
     let task = task_rows * row_bytes;
@@ -101,7 +101,7 @@ fn decode(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], piece: usize) -> f64
 /// GOPS (two per multiply-add) for a tile of a prompt.
 fn prompt(clock: &dyn Clock, row: &MatMulRow, bytes: &[u8], n_tokens: usize) -> f64 {
     let row_bytes = row.dtype.row_bytes(K);
-    let activations = Activations::new(row, n_tokens);
+    let activations = BenchActivations::new(row, n_tokens);
     let acts = activations.acts(row, n_tokens);
     let mut out = vec![0.0; n_tokens * PROMPT_ROWS];
     let task = PROMPT_ROWS * row_bytes;

@@ -167,7 +167,7 @@ const K: usize = 512;
 const N_OUT: usize = 35;
 
 fn fast_at(level: IsaLevel) -> impl Iterator<Item = DType> {
-    TABLE.iter().map(|row| row.dtype).filter(move |dtype| matmul::find(*dtype, level).is_some())
+    TABLE.iter().map(|row| row.dtype).filter(move |dtype| matmul::find_kernel(*dtype, level).is_some())
 }
 
 /// A product of each format. Activations are whole numbers whose largest in each block is 127.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cpu::arena::AlignedVec;
 use crate::cpu::isa::IsaLevel;
-use crate::cpu::team::Team;
+use crate::cpu::thread_pool::ThreadPool;
 use crate::error::KernelError;
 
 /// The processor.
@@ -93,7 +93,7 @@ impl Bandwidth {
         budget: Duration,
         now: &dyn Fn() -> Duration,
     ) -> Result<f64, KernelError> {
-        passes(&self.buffer, &mut Team::new(n_threads)?, budget, now)
+        passes(&self.buffer, &mut ThreadPool::new(n_threads)?, budget, now)
     }
 }
 
@@ -108,7 +108,7 @@ pub fn measure_bandwidth(
 
 fn passes(
     data: &[f32],
-    team: &mut Team,
+    pool: &mut ThreadPool,
     budget: Duration,
     now: &dyn Fn() -> Duration,
 ) -> Result<f64, KernelError> {
@@ -119,7 +119,7 @@ fn passes(
     let mut best = 0.0f64;
     loop {
         let start = now();
-        let pass = team.run(data.len() / n, &|i, _| {
+        let pass = pool.run(data.len() / n, &|i, _| {
             for x in data[i * n..(i + 1) * n].chunks_exact(ones.len()) {
                 std::hint::black_box(dot(x, &ones));
             }

@@ -15,6 +15,8 @@ pub mod cpu;
 pub mod devices;
 mod effort;
 mod error;
+#[allow(unsafe_code)] // F16C intrinsics
+mod f16_convert;
 mod fault;
 mod gone;
 #[cfg(feature = "gpu")]

@@ -9,7 +9,7 @@ use weights::TensorView;
 
 use crate::backend::{Backend, BackendKind, Retain};
 use crate::cpu::isa::IsaLevel;
-use crate::cpu::memory::{Memory, Values};
+use crate::cpu::memory::{HostMemory, ValueArena};
 use crate::error::KernelError;
 use crate::graph::{
     AttentionShape, ConvShape, DeltaShape, DeviceId, Graph, Op, PAGE_LEN, Retention, ValueId,
@@ -28,7 +28,7 @@ use crate::tensor::Tensor;
 /// One thread in plain Rust.
 #[derive(Default)]
 pub struct Scalar {
-    memory: Option<Memory>,
+    memory: Option<HostMemory>,
     scratch: Scratch,
     interrupt: Option<Interrupt>,
 }
@@ -69,7 +69,7 @@ impl Backend for Scalar {
         capacity: Capacity,
         retain: Retain,
     ) -> Result<(), KernelError> {
-        self.memory = Some(Memory::new(graph, device, capacity, retain, Fusion::None)?);
+        self.memory = Some(HostMemory::new(graph, device, capacity, retain, Fusion::None)?);
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Backend for Scalar {
     }
 
     fn kv_let_go(&mut self, page: u32) {
-        memory_mut(&mut self.memory).kv.let_go(page);
+        memory_mut(&mut self.memory).kv.release_page(page);
     }
 
     fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
@@ -148,16 +148,16 @@ impl Backend for Scalar {
     }
 }
 
-fn memory_mut(memory: &mut Option<Memory>) -> &mut Memory {
+fn memory_mut(memory: &mut Option<HostMemory>) -> &mut HostMemory {
     memory.as_mut().expect("the executor prepares a backend before it runs it")
 }
 
-fn memory_ref(memory: &Option<Memory>) -> &Memory {
+fn memory_ref(memory: &Option<HostMemory>) -> &HostMemory {
     memory.as_ref().expect("the executor prepares a backend before it reads from it")
 }
 
 /// One node over all rows of the batch.
-fn node(memory: &mut Memory, scratch: &mut Scratch, i: usize, batch: &Batch) {
+fn node(memory: &mut HostMemory, scratch: &mut Scratch, i: usize, batch: &Batch) {
     let graph = memory.graph.clone();
     let node = &graph.nodes()[i];
     let (vector, bias) = (&memory.vectors[i][..], &memory.biases[i][..]);
@@ -224,7 +224,7 @@ fn node(memory: &mut Memory, scratch: &mut Scratch, i: usize, batch: &Batch) {
 }
 
 /// `f(row, x, out)` for each row.
-fn each_row(values: &mut Values, x: ValueId, out: ValueId, mut f: impl FnMut(usize, &[f32], &mut [f32])) {
+fn each_row(values: &mut ValueArena, x: ValueId, out: ValueId, mut f: impl FnMut(usize, &[f32], &mut [f32])) {
     let (n_in, n_out) = (values.width(x), values.width(out));
     let ([x], [out]) = values.borrow([x], [out]);
     for (row, (x, out)) in x.chunks_exact(n_in).zip(out.chunks_exact_mut(n_out)).enumerate() {
@@ -233,7 +233,7 @@ fn each_row(values: &mut Values, x: ValueId, out: ValueId, mut f: impl FnMut(usi
 }
 
 /// `f(row, out)` for each row, with `x` copied into it.
-fn in_place(values: &mut Values, x: ValueId, out: ValueId, mut f: impl FnMut(usize, &mut [f32])) {
+fn in_place(values: &mut ValueArena, x: ValueId, out: ValueId, mut f: impl FnMut(usize, &mut [f32])) {
     each_row(values, x, out, |row, x, out| {
         out.copy_from_slice(x);
         f(row, out);
@@ -242,7 +242,7 @@ fn in_place(values: &mut Values, x: ValueId, out: ValueId, mut f: impl FnMut(usi
 
 /// `f(a, b, out)` for each row.
 fn each_pair(
-    values: &mut Values,
+    values: &mut ValueArena,
     a: ValueId,
     b: ValueId,
     out: ValueId,
@@ -265,7 +265,7 @@ fn product(weight: &Tensor, x: &[f32], bias: &[f32], row: &mut Vec<f32>, out: &m
 }
 
 /// A short convolution, token by token.
-fn convolve(memory: &mut Memory, batch: &Batch, x: ValueId, conv: &ConvShape, out: ValueId) {
+fn convolve(memory: &mut HostMemory, batch: &Batch, x: ValueId, conv: &ConvShape, out: ValueId) {
     let states = &mut memory.states;
     each_row(&mut memory.values, x, out, |row, x, out| {
         let state = states.state_mut(conv.state, batch.state(row));
@@ -278,7 +278,7 @@ fn convolve(memory: &mut Memory, batch: &Batch, x: ValueId, conv: &ConvShape, ou
 
 /// A gated delta rule, token by token and head by head.
 fn advance(
-    memory: &mut Memory,
+    memory: &mut HostMemory,
     batch: &Batch,
     [qkv, beta, alpha]: [ValueId; 3],
     delta: &DeltaShape,
@@ -302,9 +302,9 @@ fn advance(
     }
 }
 
-fn write_kv(memory: &mut Memory, batch: &Batch, k: ValueId, v: ValueId, layer: usize) {
+fn write_kv(memory: &mut HostMemory, batch: &Batch, k: ValueId, v: ValueId, layer: usize) {
     let layout = memory.kv.layout(layer);
-    let halves = kv_write::HALVES.at(IsaLevel::Portable);
+    let halves = kv_write::F16_CONVERT.at(IsaLevel::Portable);
     let ([k, v], []) = memory.values.borrow([k, v], []);
     let width = layout.n_kv_heads * layout.head_dim;
     for row in 0..batch.n_rows() {
@@ -318,7 +318,7 @@ fn write_kv(memory: &mut Memory, batch: &Batch, k: ValueId, v: ValueId, layer: u
 }
 
 fn attend(
-    memory: &mut Memory,
+    memory: &mut HostMemory,
     scratch: &mut Scratch,
     batch: &Batch,
     q: ValueId,
@@ -354,7 +354,7 @@ fn gather(
     kv_head: usize,
 ) {
     let (layer, d) = (attention.layer, attention.head_dim);
-    let halves = kv_write::HALVES.at(IsaLevel::Portable);
+    let halves = kv_write::F16_CONVERT.at(IsaLevel::Portable);
     let layout = kv.layout(layer);
     let n_pages = seen.end.div_ceil(PAGE_LEN);
     let table = batch.table(layout.retention(), row);

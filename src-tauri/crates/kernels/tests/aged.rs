@@ -249,7 +249,7 @@ fn a_page_loses_half_a_step_at_most() {
                 [(before.key(head, at), after.key(head, at)), (before.value(head, at), after.value(head, at))]
             {
                 for (a, b) in a.chunks(32).zip(b.chunks(32)) {
-                    let largest = a.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+                    let largest = test_support::largest(a.iter().map(|x| x.abs()));
                     // half a step of 127, and the scale's own rounding to half precision
                     let most = largest / 254.0 + largest / 1000.0;
                     assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= most), "{dtype:?}");

@@ -144,6 +144,13 @@ fn two_devices_in_one_plan_give_what_one_gives() {
 }
 
 #[test]
+fn nan_is_farther_than_every_limit() {
+    for (a, b) in [([1.0, 2.0], [1.0, f32::NAN]), ([f32::NAN, 2.0], [1.0, 2.0])] {
+        assert_eq!(distance(&a, &b), f32::INFINITY, "{a:?} {b:?}");
+    }
+}
+
+#[test]
 fn nan_in_the_weights_is_a_number_not_a_panic() {
     for level in IsaLevel::present() {
         let mut b = GraphBuilder::new(KvLayout::uniform(

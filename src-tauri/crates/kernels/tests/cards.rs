@@ -12,6 +12,7 @@ use common::*;
 use kernels::backends::{Card, Check};
 use kernels::gpu::{Device, Gpu, Uses, adapters};
 use kernels::*;
+use test_support::{Missing, skip};
 use weights::DType;
 
 const CAPACITY: Capacity =
@@ -78,7 +79,7 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
     let device = Device::open_with(&Card::Any, Uses::default(), &known, Check::Cards).unwrap();
     let Some(empty) = device.compiled() else {
         assert!(!device.has_cache(), "a driver that keeps what it compiles says what it is");
-        return;
+        skip!(Missing::Gpu, "the driver has no cache of pipelines");
     };
     prepare(&device, DType::F32).unwrap();
     let compiled = known.of(&key).pipelines.expect("it is noted once kernels are there");

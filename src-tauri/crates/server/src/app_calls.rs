@@ -1,7 +1,8 @@
 //! Our own use cases and events over HTTP: the same names and types as in the window.
 
-use api::types::{AppEvent, TurnEvent};
-use api::{Error, ErrorKind};
+use contract::types::{AppEvent, TurnEvent};
+use contract::Error;
+use contract::ErrorKind;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

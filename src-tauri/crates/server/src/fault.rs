@@ -1,6 +1,6 @@
 //! Refusals: JSON in the form that the asked door promises.
 
-use api::Error;
+use contract::Error;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -102,13 +102,13 @@ pub async fn method_not_allowed() -> Response {
         StatusCode::METHOD_NOT_ALLOWED,
         "server.method",
         "This address doesn't take this method.",
-        "See the README for the routes.",
+        "docs/HTTP.md lists the routes.",
     )
 }
 
 pub fn not_found(path: &str) -> Response {
     let message = format!("There is nothing at {path}.");
-    refuse(StatusCode::NOT_FOUND, "server.no_route", &message, "See the README for the routes.")
+    refuse(StatusCode::NOT_FOUND, "server.no_route", &message, "docs/HTTP.md lists the routes.")
 }
 
 pub fn json_response(status: StatusCode, body: &Value) -> Response {

@@ -43,7 +43,7 @@ fn keep_contexts(
         written.push(name);
     }
     going.push("dd");
-    contexts.remove("dd")
+    Ok(contexts.remove("dd")?)
 }
 
 #[test]

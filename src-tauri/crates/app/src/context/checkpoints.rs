@@ -45,10 +45,6 @@ impl Checkpoints {
         Self { dir: CheckpointDir::new(&dirs.data.join(FOLDER), io), limits: Mutex::default() }
     }
 
-    pub fn dir(&self) -> &CheckpointDir {
-        &self.dir
-    }
-
     fn limits(&self) -> MutexGuard<'_, CheckpointLimits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }

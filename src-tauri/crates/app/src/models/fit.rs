@@ -10,7 +10,7 @@ use contract::types::{
 };
 use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 use inference::estimate::{self, Card, Known, LoadDefaults, MachineFacts as Machine, OnCard, offers};
 use inference::machine::speeds::{self, Speeds};
 use inference::machine::{self, Recall, gpus};
@@ -55,10 +55,10 @@ impl App {
     /// takes about a second; not while an answer is being written.
     pub fn model_fit(&self, args: &FitArgs) -> Result<ModelFit> {
         let asked = self.asked(args)?;
-        let (sizes, known, id) = match (&args.id, &args.path, &args.facts) {
-            (Some(id), None, None) => (self.services().sizes(id)?, Known::Exactly, Some(id.as_str())),
+        let (memory_estimate, known, id) = match (&args.id, &args.path, &args.facts) {
+            (Some(id), None, None) => (self.services().memory_estimate(id)?, Known::Exactly, Some(id.as_str())),
             (None, Some(path), None) => {
-                (Sizes::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
+                (MemoryEstimate::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
             }
             (None, None, Some(facts)) => (estimate::published(facts), Known::About, None),
             _ => {
@@ -70,15 +70,15 @@ impl App {
                 ));
             }
         };
-        self.learn_speeds(&sizes);
-        self.services().fit(&sizes, known, asked, id)
+        self.learn_speeds(&memory_estimate);
+        self.services().fit(&memory_estimate, known, asked, id)
     }
 
     /// As `model_fit`, of a GGUF that is not here: `header` is its beginning with all of its tables, `file_len` its whole
     /// length in bytes.
     pub fn fit_of_header(&self, header: Vec<u8>, file_len: u64, args: &FitArgs) -> Result<ModelFit> {
         let file = WeightFile::from_header("the file", SharedBytes::from_vec(header), file_len)?;
-        self.services().fit(&Sizes::of(&file)?, Known::Exactly, self.asked(args)?, None)
+        self.services().fit(&MemoryEstimate::of(&file)?, Known::Exactly, self.asked(args)?, None)
     }
 
     /// How fast this computer is with the formats of most models; measured now where it isn't known.
@@ -144,8 +144,8 @@ impl App {
     }
 
     /// Formats of one model; nobody is told where that can't be done: the estimate has no speed then.
-    fn learn_speeds(&self, sizes: &Sizes) {
-        let formats: Vec<&str> = sizes.read.keys().map(String::as_str).collect();
+    fn learn_speeds(&self, memory_estimate: &MemoryEstimate) {
+        let formats: Vec<&str> = memory_estimate.read.keys().map(String::as_str).collect();
         if let Err(error) = self.measure(&formats) {
             tracing::info!(code = error.code(), "speeds were not measured: {error}");
         }
@@ -208,16 +208,16 @@ impl Services {
     }
 
     /// `id`: whose runs count.
-    fn fit(&self, sizes: &Sizes, known: Known, asked: LoadDefaults, id: Option<&str>) -> Result<ModelFit> {
+    fn fit(&self, memory_estimate: &MemoryEstimate, known: Known, asked: LoadDefaults, id: Option<&str>) -> Result<ModelFit> {
         let here = self.here();
         let run = id.map(|id| best_run(&self.store(), id, asked.kv)).transpose()?.flatten();
-        Ok(estimate::estimate(sizes, known, &here, asked, run))
+        Ok(estimate::estimate(memory_estimate, known, &here, asked, run))
     }
 
     /// Of an entry of the library: kept ones, else the file's.
-    fn sizes(&self, id: &str) -> Result<Sizes> {
+    fn memory_estimate(&self, id: &str) -> Result<MemoryEstimate> {
         if id == contract::STARTER_ID {
-            return Ok(Sizes::of(&inference::model_file::open(&Location::BuiltIn)?)?);
+            return Ok(MemoryEstimate::of(&inference::model_file::open(&Location::BuiltIn)?)?);
         }
         let row = self.store().models()?.into_iter().find(|row| row.id == id);
         let row = row.ok_or_else(|| {
@@ -226,8 +226,8 @@ impl Services {
         })?;
         let kept = row.sizes.and_then(|json| serde_json::from_str(&json).ok());
         match kept {
-            Some(sizes) => Ok(sizes),
-            None => Ok(Sizes::of(&WeightFile::open(Path::new(&row.path))?)?),
+            Some(memory_estimate) => Ok(memory_estimate),
+            None => Ok(MemoryEstimate::of(&WeightFile::open(Path::new(&row.path))?)?),
         }
     }
 
@@ -236,7 +236,7 @@ impl Services {
         if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
             return;
         }
-        let Ok(sizes) = self.sizes(&ran.model) else { return };
+        let Ok(memory_estimate) = self.memory_estimate(&ran.model) else { return };
         let speeds = self.machine.known().speeds.clone();
         let mut store = self.store();
         let before = store.model_run(&ran.model, &estimate::kv_name(ran.kv)).ok().flatten();
@@ -246,7 +246,7 @@ impl Services {
         if !is_better && !is_first_memory {
             return;
         }
-        let foretold = |depth| estimate::tok_s(&sizes, &speeds, ran.kv, depth);
+        let foretold = |depth| estimate::tok_s(&memory_estimate, &speeds, ran.kv, depth);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let mut row = before.unwrap_or_else(|| ModelRunRow {
             model: ran.model.clone(),
@@ -261,7 +261,7 @@ impl Services {
         }
         if is_first_memory || row.memory_bytes.is_none() {
             row.memory_bytes = ran.memory_bytes.map(signed);
-            row.foretold_bytes = signed(estimate::memory_at(&sizes, ran.tokens, ran.kv));
+            row.foretold_bytes = signed(estimate::memory_at(&memory_estimate, ran.tokens, ran.kv));
             row.tokens = ran.tokens;
         }
         if let Err(error) = store.put_model_run(&row) {
@@ -294,11 +294,11 @@ fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> 
 }
 
 impl Services {
-    /// The fit of a library entry, from its stored sizes. None: there are none.
-    pub(crate) fn entry_fit(&self, id: &str, sizes: Option<&str>, here: &Machine) -> Option<Box<ModelFit>> {
-        let sizes: Sizes = serde_json::from_str(sizes?).ok()?;
+    /// The fit of a library entry, from its stored memory_estimate. None: there are none.
+    pub(crate) fn entry_fit(&self, id: &str, memory_estimate: Option<&str>, here: &Machine) -> Option<Box<ModelFit>> {
+        let memory_estimate: MemoryEstimate = serde_json::from_str(memory_estimate?).ok()?;
         let defaults = self.machine.known().defaults;
         let run = best_run(&self.store(), id, defaults.kv).ok().flatten();
-        Some(Box::new(estimate::estimate(&sizes, Known::Exactly, here, defaults, run)))
+        Some(Box::new(estimate::estimate(&memory_estimate, Known::Exactly, here, defaults, run)))
     }
 }

@@ -150,10 +150,10 @@ mod tests {
     use io::RealIo;
 
     use super::*;
-    use inference::machine::TestFolder as Folder;
+    use test_support::TempDir;
 
     /// A repository with one content that `n` snapshots name.
-    fn cache(folder: &Folder, commits: &[&str]) -> PathBuf {
+    fn cache(folder: &TempDir, commits: &[&str]) -> PathBuf {
         let repository = folder.path().join("models--o--n");
         fs::create_dir_all(repository.join("blobs")).unwrap();
         fs::write(repository.join("blobs/abc"), b"weights").unwrap();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn out_back_and_gone() {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let repository = cache(&folder, &["c1"]);
         let path = repository.join("snapshots/c1/m.gguf");
         let out = take_out(&RealIo, &path, "m-1").unwrap();
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_another_snapshot_names_stays() {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let repository = cache(&folder, &["c1", "c2"]);
         let (path, other) = (repository.join("snapshots/c1/m.gguf"), repository.join("snapshots/c2/m.gguf"));
         let out = take_out(&RealIo, &path, "m").unwrap();

@@ -162,9 +162,9 @@ impl Services {
                 self.models.starter.get_or_init(|| facts).clone()
             }
         };
-        let sizes = serde_json::to_string(&facts.sizes).ok();
+        let capabilities = serde_json::to_string(&facts.sizes).ok();
         let (state, fit) =
-            (self.models.state(STARTER_ID), self.entry_fit(STARTER_ID, sizes.as_deref(), here));
+            (self.models.state(STARTER_ID), self.entry_fit(STARTER_ID, capabilities.as_deref(), here));
         Ok(ModelEntry {
             id: STARTER_ID.into(),
             name: facts.name,
@@ -236,19 +236,19 @@ pub(crate) fn row_of(facts: ModelFacts) -> ModelRow {
     }
 }
 
-fn skills_of(skills: TemplateCapabilities) -> ModelSkills {
-    let thinking = match skills.thinking {
+fn skills_of(capabilities: TemplateCapabilities) -> ModelSkills {
+    let thinking = match capabilities.thinking {
         ThinkingSupport::Never => Thinking::Never,
         ThinkingSupport::Always => Thinking::Always,
         ThinkingSupport::Switched => Thinking::Switched,
         ThinkingSupport::Graded => Thinking::Graded,
     };
-    ModelSkills { tools: skills.tools, thinking }
+    ModelSkills { tools: capabilities.tools, thinking }
 }
 
-/// By what is kept of a model's sizes.
-fn embeds(sizes: &str) -> bool {
-    serde_json::from_str(sizes).is_ok_and(|sizes: ModelSizes| sizes.embeds)
+/// By what is kept of a model's capabilities.
+fn embeds(capabilities: &str) -> bool {
+    serde_json::from_str(capabilities).is_ok_and(|capabilities: ModelSizes| capabilities.embeds)
 }
 
 /// As it is kept.

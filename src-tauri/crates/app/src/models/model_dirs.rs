@@ -179,7 +179,7 @@ pub(crate) fn disk_bytes(path: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use inference::machine::TestFolder as Folder;
+    use test_support::TempDir;
 
     #[test]
     fn folders_of_others_follow_their_variables() {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn only_whole_models_are_found_and_parts_once() {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let root = folder.path();
         for name in [
             "a.gguf",
@@ -236,7 +236,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_hub_cache_is_read_by_its_snapshots_and_links_end() {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let root = folder.path();
         let repository = root.join("models--o--n");
         let put = |at: &str| {

@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use api::types::{EndpointAddArgs, EndpointInfo, SendArgs, TurnEventKind, TurnStats};
-use api::worker::protocol::{ChatOptions, Prompt, PromptMessage};
-use api::{App, AppConfig, Environment, GenerateArgs, SamplingArgs};
+use contract::types::{EndpointAddArgs, EndpointInfo, SendArgs, TurnEventKind, TurnStats};
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use app::App;
+use app::AppConfig;
+use app::Environment;
+use app::GenerateArgs;
+use app::SamplingArgs;
 use serde_json::json;
 
 use super::fake::Fake;

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use api::types::{
-    CheckpointArgs, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish, FoldStrategy,
+use contract::types::{
+    CheckpointArgs, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish, CompactionChoice,
     SendArgs,
 };
-use api::worker::protocol::{ChatOptions, Prompt};
-use api::{ErrorKind, GenerateArgs, SamplingArgs};
+use contract::protocol::{ChatOptions, Prompt};
+use contract::ErrorKind;
+use app::GenerateArgs;
+use app::SamplingArgs;
 use serde_json::{Value, json};
 
 use super::common::found_in;
@@ -111,7 +113,7 @@ fn long_conversations_are_folded_and_counted() {
     let draft = draft.unwrap();
     assert!(draft.is_about && draft.context_limit == 120 && draft.tokens > 0);
     assert!(!fake.has_heard("a draft that nobody else reads"));
-    let refused = home.app.conversation_set_compression(&id, Some(FoldStrategy::Attention));
+    let refused = home.app.conversation_set_compression(&id, Some(CompactionChoice::Attention));
     assert_eq!(refused.unwrap_err().code(), "remote.no_attention");
     let named = CheckpointArgs { conversation: id, name: "here".into() };
     assert_eq!(home.app.checkpoint_save(&named).unwrap_err().code(), "remote.not_here");

@@ -1,6 +1,6 @@
 //! What goes wrong with servers: each failure by its name, and who is asked next.
 
-use api::types::{EndpointHealth, MessageState, ModelState};
+use contract::types::{EndpointHealth, MessageState, ModelState};
 use serde_json::json;
 
 use super::fake::{Fake, Say, answer, gone, json_body, models, status};

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use api::types::{
+use contract::types::{
     AppEvent, EndpointAddArgs, SendArgs, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs,
     ToolRunState, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, TurnEventKind,
 };
-use api::{App, AppConfig, Environment, Watch};
+use app::App;
+use app::AppConfig;
+use app::Environment;
+use platform::Watch;
 use serde_json::{Value, json};
 
 use super::fake::{Fake, Request, Say, answer, models};

@@ -1,6 +1,6 @@
 //! Prompts of servers: listed, filled in, refused in words.
 
-use api::types::ToolPromptArgs;
+use contract::types::ToolPromptArgs;
 
 use super::home::Home;
 
@@ -17,7 +17,7 @@ fn prompts_are_listed_and_filled_in() {
 
     let ask = |name: &str, given: &[&str]| {
         let given: Vec<String> = given.iter().map(|&it| it.into()).collect();
-        let arguments = api::prompt_arguments(&given).unwrap();
+        let arguments = app::prompt_arguments(&given).unwrap();
         home.app().tool_prompt(&ToolPromptArgs { id: server.id.clone(), name: name.into(), arguments })
     };
     assert_eq!(ask("greet", &["who=Ada"]).unwrap().text, "Greet Ada in a warm tone.");

@@ -1,6 +1,6 @@
 //! What servers offer to be read: listed, attached, and refused in words.
 
-use api::types::{DraftArgs, SendArgs, ToolServerUpdateArgs};
+use contract::types::{DraftArgs, SendArgs, ToolServerUpdateArgs};
 use serde_json::json;
 
 use super::home::{Home, model};

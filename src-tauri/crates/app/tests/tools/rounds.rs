@@ -1,6 +1,6 @@
 //! Calls, leave, results, answers.
 
-use api::types::{EditArgs, SendArgs, ToolDecision, ToolRunState as S};
+use contract::types::{EditArgs, SendArgs, ToolDecision, ToolRunState as S};
 use serde_json::{Value, json};
 
 use super::home::{Home, call, calling, has_result, model, results, states};
@@ -66,7 +66,7 @@ fn a_call_that_is_denied_is_told_and_one_that_is_stopped_is_not_answered() {
     let (calls, said) = home.answered(&message);
     assert_eq!((states(&calls), said.as_str()), (vec![S::Denied], "Done."));
     assert!(fake.has_heard("did not allow this call"));
-    let again = home.app().tool_decide(&api::types::ToolDecideArgs {
+    let again = home.app().tool_decide(&contract::types::ToolDecideArgs {
         message: message.clone(),
         call: "c1-0".into(),
         decision: ToolDecision::AllowOnce,
@@ -131,7 +131,7 @@ fn calls_wait_across_an_end_of_the_program() {
     home.allow(&server);
     let slow = calling(&[("sleep", json!({ "seconds": 600 }))]);
     let args =
-        api::types::EndpointAddArgs { name: "slow".into(), url: slow.url.clone(), ..Default::default() };
+        contract::types::EndpointAddArgs { name: "slow".into(), url: slow.url.clone(), ..Default::default() };
     home.app().endpoint_add(args).unwrap();
     let args = SendArgs { text: "Sleep".into(), model: Some("slow/m".into()), ..SendArgs::default() };
     let started = home.app().send(args).unwrap();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use api::types::{
+use contract::types::{
     ToolDecision, ToolPermitArgs, ToolRunState, ToolServerAddArgs, ToolServerSpec, ToolServerState,
     ToolServerUpdateArgs,
 };
@@ -23,13 +23,11 @@ fn a_list_comes_in_pages_and_grows() {
     let (_, message) = home.send(&fake, "Grow");
     home.answered(&message);
     let grown = || home.app().tool_servers_list().unwrap()[0].tools.len() == 12;
-    for _ in 0..500 {
-        if grown() {
-            return;
-        }
+    let soon = (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("the new tool is not listed");
+        grown()
+    });
+    assert!(soon, "the new tool is not listed");
 }
 
 #[test]
@@ -128,8 +126,8 @@ fn what_is_offered_is_chosen() {
         ToolPermitArgs { id: info.id.clone(), tool: Some("die".into()), enabled: Some(false), allowed: None };
     assert!(!home.app().tool_permit(&off).unwrap().tools.iter().find(|it| it.name == "die").unwrap().enabled);
     assert_eq!(offered(None), 10);
-    let none = api::types::ConversationOptions { tools: Some(Vec::new()), ..Default::default() };
-    let this = api::types::ConversationOptions { tools: Some(vec![info.id.clone()]), ..Default::default() };
+    let none = contract::types::ConversationOptions { tools: Some(Vec::new()), ..Default::default() };
+    let this = contract::types::ConversationOptions { tools: Some(vec![info.id.clone()]), ..Default::default() };
     assert_eq!(offered(Some(&none)), 0);
     home.app().settings_set("tools", &json!(false)).unwrap();
     assert_eq!((offered(None), offered(Some(&this))), (0, 10));
@@ -197,7 +195,7 @@ fn a_server_behind_an_address() {
         }
         let record = home.app().connections_list(None).unwrap();
         let of_tools =
-            |it: &&api::types::ConnectionInfo| it.purpose == Some(api::types::ConnectionPurpose::Tool);
+            |it: &&contract::types::ConnectionInfo| it.purpose == Some(contract::types::ConnectionPurpose::Tool);
         assert!(record.iter().filter(of_tools).count() >= 4, "{record:?}");
         assert!(record.iter().find(of_tools).unwrap().host.starts_with("127.0.0.1:"));
 
@@ -223,11 +221,9 @@ fn servers_end_with_the_application() {
     };
     assert!(running());
     home.close();
-    for _ in 0..250 {
-        if !running() {
-            return;
-        }
+    let soon = (0..250).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("it still runs");
+        !running()
+    });
+    assert!(soon, "it still runs");
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use api::types::{
+use contract::types::{
     ConversationOptions, Role, TemporaryArgs, TemporaryMessage, ToolCall, ToolDecideArgs, ToolDecision,
     ToolRunState as S,
 };

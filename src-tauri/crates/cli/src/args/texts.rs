@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use api::worker::protocol::EmbedAs;
+use contract::protocol::EmbedAs;
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use api::Result;
-use engine::{Chunk, LoadOptions, Model, SequenceId, Wanted, shape};
+use contract::Result;
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, shape};
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
-use kernels::cpu::team::Team;
+use kernels::cpu::thread_pool::ThreadPool;
 use kernels::matmul::{MATMULS, OutTile, WeightRows, generic};
 use kernels::ops::dot;
 use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Ran, Scalar, Tensor};
@@ -55,7 +55,7 @@ const TURNS: usize = 7;
 
 /// What can be asked for by itself.
 pub const GROUPS: [&str; 8] =
-    ["all", "matmul", "attention", "activation", "other", "quantising", "team", "decode"];
+    ["all", "matmul", "attention", "activation", "other", "quantising", "pool", "decode"];
 
 pub fn kernels(group: &str, global: &Global) -> Result<()> {
     let wanted = |name: &str| group == "all" || group == name;
@@ -67,7 +67,7 @@ pub fn kernels(group: &str, global: &Global) -> Result<()> {
     if wanted("quantising") {
         quantising(level, &clock, global.json);
     }
-    if wanted("team") {
+    if wanted("pool") {
         region(global, &clock)?;
     }
     if wanted("decode") {
@@ -252,8 +252,8 @@ fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
         None => kernels::devices::describe().map_err(engine::EngineError::from)?.n_threads,
     };
     let error = |error: kernels::KernelError| engine::EngineError::from(error);
-    let mut team = Team::new(threads).map_err(error)?;
-    let empty = regions(clock, 20_000, &mut || _ = team.run(threads, &|_, _| ()));
+    let mut pool = ThreadPool::new(threads).map_err(error)?;
+    let empty = regions(clock, 20_000, &mut || _ = pool.run(threads, &|_, _| ()));
     let arrived = AtomicUsize::new(0);
     let met = regions(clock, 2_000, &mut || {
         arrived.store(0, Ordering::SeqCst);
@@ -271,18 +271,18 @@ fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
                 rounds += 1;
             }
         };
-        _ = team.run(threads, &meet);
+        _ = pool.run(threads, &meet);
     });
     if global.json {
         let row = serde_json::json!({
-            "group": "team", "threads": threads, "empty_region_ns": empty, "meeting_region_ns": met,
+            "group": "pool", "threads": threads, "empty_region_ns": empty, "meeting_region_ns": met,
         });
         out::json(&row);
         return Ok(());
     }
     for (what, ns) in [("an empty region", empty), ("a region where all meet", met)] {
         let Speeds { median, min, max } = ns;
-        out::line(&format!("team        {what:<34} {median:>7.0} ns  ({min:.0} to {max:.0})"));
+        out::line(&format!("pool        {what:<34} {median:>7.0} ns  ({min:.0} to {max:.0})"));
     }
     Ok(())
 }
@@ -313,7 +313,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
         let weight_bytes = super::bytes_per_pass(&file)?;
         let options = LoadOptions {
             max_sequences: 1,
-            ..place::load_options(global, api::worker::protocol::Kv::F16, 2 * TOKENS)?
+            ..place::load_options(global, contract::protocol::Kv::F16, 2 * TOKENS)?
         };
         let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
         let seq = model.new_sequence()?;
@@ -362,7 +362,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
 fn tokens_per_second(model: &mut Model, seq: SequenceId, clock: &dyn Clock) -> Result<f64> {
     let start = clock.monotonic();
     for token in 0..TOKENS as u32 {
-        model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+        model.forward(&[Chunk { seq, tokens: &[token], logits: LogitsSelection::Last }])?;
     }
     let seconds = (clock.monotonic() - start).as_secs_f64();
     model.truncate(seq, 0)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weights::DType;
 use weights::quant::mix::{Facts, Mix, Tensor, fitting};
 
-use super::Target;
+use super::ConversionTarget;
 use crate::error::{EngineError, Result};
 use crate::spec::ModelSpec;
 
@@ -32,7 +32,7 @@ impl Formats {
     }
 
     /// Sets every target's format. Returns how many stay as they are because the source has them more coarsely.
-    pub(super) fn assign(&self, targets: &mut [Target], spec: &ModelSpec) -> Result<usize> {
+    pub(super) fn assign(&self, targets: &mut [ConversionTarget], spec: &ModelSpec) -> Result<usize> {
         let mut n_coarser = 0;
         let wanted = self.wanted(targets, spec);
         for (target, wanted) in targets.iter_mut().zip(wanted) {
@@ -49,7 +49,7 @@ impl Formats {
         Ok(n_coarser)
     }
 
-    fn wanted(&self, targets: &[Target], spec: &ModelSpec) -> Vec<DType> {
+    fn wanted(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
         let tensors: Vec<Tensor> = targets.iter().map(|t| Tensor { name: &t.name, dims: &t.shape }).collect();
         let of_mix = |mix: Mix| mix.dtypes(&tensors, &facts(spec));
         match self {
@@ -66,7 +66,7 @@ impl Formats {
     }
 
     /// The number that `general.file_type` has for most of the tensors' bytes.
-    pub(super) fn file_type(&self, targets: &[Arc<Target>]) -> u32 {
+    pub(super) fn file_type(&self, targets: &[Arc<ConversionTarget>]) -> u32 {
         let mut bytes_of: HashMap<DType, u64> = HashMap::new();
         for target in targets {
             *bytes_of.entry(target.dtype).or_default() += target.n_bytes(target.dtype);

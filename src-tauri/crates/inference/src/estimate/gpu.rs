@@ -1,7 +1,7 @@
 //! How much of a model a graphics card would hold. What its driver doesn't say of its memory is said to be unknown, never
 //! guessed.
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 
 use super::{LoadDefaults, MachineFacts, gigabytes};
 use contract::types::FitCard;
@@ -29,22 +29,22 @@ pub enum OnCard {
 
 /// The card's share of a model that takes `total` bytes in all. None: no card is asked, or there is none.
 pub fn share(
-    sizes: &Sizes,
+    memory_estimate: &MemoryEstimate,
     total: u64,
     n_ctx: usize,
     here: &MachineFacts,
     asked: LoadDefaults,
 ) -> Option<FitCard> {
     let card = here.card.as_ref()?;
-    let all = Some(sizes.layer_weights.len()).filter(|n| *n > 0);
+    let all = Some(memory_estimate.layer_weights.len()).filter(|n| *n > 0);
     let kv = crate::engine_types::kv_dtype(asked.kv);
-    let fits = card.memory_bytes.and_then(|bytes| sizes.layers_within(bytes, n_ctx, kv));
+    let fits = card.memory_bytes.and_then(|bytes| memory_estimate.layers_within(bytes, n_ctx, kv));
     let n_asked = match asked.on_card {
         OnCard::Nothing => return None,
         OnCard::IfFaster(None) | OnCard::Fitting => fits.or(all),
         OnCard::IfFaster(Some(n)) | OnCard::Layers(n) => all.map(|all| all.min(n as usize)),
     };
-    let on_card_bytes = n_asked.and_then(|n| sizes.first_layers(n, n_ctx, kv));
+    let on_card_bytes = n_asked.and_then(|n| memory_estimate.first_layers(n, n_ctx, kv));
     let count = |n: Option<usize>| n.and_then(|n| u32::try_from(n).ok());
     Some(FitCard {
         name: card.name.clone(),
@@ -98,10 +98,10 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
-    fn sizes() -> Sizes {
+    fn memory_estimate() -> MemoryEstimate {
         let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
         let outline: WeightFile = shape::outline(shape, mix).unwrap();
-        Sizes::of(&outline).unwrap()
+        MemoryEstimate::of(&outline).unwrap()
     }
 
     /// With so much free memory, and a card of so much.
@@ -110,7 +110,7 @@ mod tests {
         let card = Some(Card { name: "Card X".into(), memory_bytes });
         let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card };
         let asked = LoadDefaults { context: 8192, on_card, ..LoadDefaults::default() };
-        estimate(&sizes(), Known::Exactly, &here, asked, None)
+        estimate(&memory_estimate(), Known::Exactly, &here, asked, None)
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn path(folder: &Path) -> PathBuf {
 mod tests {
     use io::RealIo;
 
-    use super::super::cores::tests::Folder;
+    use test_support::TempDir;
     use super::*;
 
     fn key(name: &str, version: &str) -> Key {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_found_by_the_same_version_only() {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let mut record = Record::read(&RealIo, folder.path());
         record.set(key("a", "1"), checked("portable", 2));
         record.write(&RealIo, folder.path()).unwrap();

@@ -134,40 +134,15 @@ fn list(text: &str) -> Vec<usize> {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::fs;
-    use std::path::PathBuf;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use io::RealIo;
+    use test_support::TempDir;
 
     use super::*;
 
-    /// A folder of a test's own, gone afterwards.
-    pub struct Folder(pub PathBuf);
-
-    impl Folder {
-        pub fn new() -> Self {
-            static NEXT: AtomicUsize = AtomicUsize::new(0);
-            let name =
-                format!("inglenook-machine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        pub fn path(&self) -> &Path {
-            &self.0
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     /// A made-up computer: (processor, siblings, kHz, node).
-    pub fn computer(allowed: &str, cpus: &[(usize, &str, u64, usize)]) -> (Folder, Cores) {
-        let root = Folder::new();
+    pub fn computer(allowed: &str, cpus: &[(usize, &str, u64, usize)]) -> (TempDir, Cores) {
+        let root = TempDir::new();
         let write = |path: String, text: &str| {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -224,7 +199,7 @@ pub(crate) mod tests {
 
     #[test]
     fn where_nothing_is_said_every_processor_is_a_core() {
-        let root = Folder::new();
+        let root = TempDir::new();
         let cores = Cores::read(&RealIo, root.path(), 6);
         assert_eq!((cores.n_physical(), cores.n_performance(), cores.nodes()), (6, 6, vec![0]));
         assert_eq!(Power::read(&RealIo, root.path()), Power::Mains);
@@ -237,7 +212,7 @@ pub(crate) mod tests {
             ("System", "Charging", Power::Mains),
             ("Device", "Discharging", Power::Mains),
         ] {
-            let root = Folder::new();
+            let root = TempDir::new();
             let folder = root.path().join("sys/class/power_supply/BAT0");
             fs::create_dir_all(&folder).unwrap();
             for (file, text) in [("type", "Battery\n"), ("status", status), ("scope", scope)] {

@@ -1,4 +1,4 @@
-//! Which graphics cards compute, and how much of a model each gets.
+//! Which graphics gpus compute, and how much of a model each gets.
 //!
 //! Where nobody asks for one, a card has to be faster than the processor: measured when it is first seen with a driver,
 //! and kept. Looking at a card, which may end a program where its driver is broken, is noted before it is done. Without
@@ -13,7 +13,7 @@ mod layer_split;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 use engine::{Devices, LoadOptions};
 use io::{Clock, Io, RealIo};
 use kernels::backends::{Card, Check};
@@ -31,7 +31,7 @@ use cache::Record;
 pub use detect::Finder;
 pub use layer_split::room;
 
-/// Where looks are taken, and what is known of it kept.
+/// Where looks are taken, and what is gpu_cache of it kept.
 pub struct Cards<'a> {
     pub io: &'a dyn Io,
     pub clock: &'a dyn Clock,
@@ -52,18 +52,18 @@ pub struct Chosen {
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Best first. Empty: the processor.
-    pub cards: Vec<Chosen>,
+    pub gpus: Vec<Chosen>,
     pub why: String,
     /// What the user should know though nothing failed.
     pub notice: Option<Error>,
-    /// What was measured of cards that are here.
+    /// What was measured of gpus that are here.
     pub measured: Vec<Measured>,
 }
 
 /// Models of fewer bytes of weights are no work for a card: the processor has answered before one is opened.
 const LEAST_BYTES: u64 = 64 << 20;
 
-/// Looks at cards that never came to an end, from which on none is taken.
+/// Looks at gpus that never came to an end, from which on none is taken.
 const MOST_UNFINISHED: u32 = 2;
 
 impl<'a> Cards<'a> {
@@ -77,7 +77,7 @@ impl Cards<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
     pub fn place(&self, backend: Backend, file: &WeightFile, options: &mut LoadOptions) -> Result<Placed> {
-        options.card_precision = engine_types::gpu_precision(self.asked.precision);
+        options.gpu_precision = engine_types::gpu_precision(self.asked.precision);
         let is_small = file.len_bytes() < LEAST_BYTES && !self.finder.software;
         let choice = match backend {
             Backend::Cpu | Backend::Scalar => Choice::default(),
@@ -86,54 +86,54 @@ impl Cards<'_> {
             Backend::Gpu => self.named(),
         };
         options.faults = self.asked.fault.map_or_else(|| options.faults.clone(), fault_plan::plan);
-        if choice.cards.is_empty() {
+        if choice.gpus.is_empty() {
             // a card that is asked for and not there is told by whoever opens it
             options.devices = match backend {
                 Backend::Auto | Backend::Cpu => Devices::Cpu,
                 Backend::Gpu => Devices::Gpu { layers: self.asked.layers },
                 Backend::Scalar => Devices::Scalar,
             };
-            options.cards = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
+            options.gpus = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
             return Ok(Placed { notice: choice.notice, why: choice.why, ..Placed::default() });
         }
         let (record, keys) = (self.record(), choice.keys());
-        options.known = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
+        options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
         options.check = self.check();
-        let parts = self.parts(&choice, &Sizes::of(file)?, options);
+        let parts = self.parts(&choice, &MemoryEstimate::of(file)?, options);
         let notice = choice.notice.clone().or_else(|| parts.notice(&choice));
         parts.apply(options);
         let is_marked = self.folder.is_some() && !keys.iter().all(|key| record.is_proven(key));
         if is_marked {
             self.begin();
         }
-        let (known, before) = (options.known.clone(), options.known.all());
-        Ok(Placed { notice, known, before, keys, is_marked, why: choice.why })
+        let (gpu_cache, before) = (options.gpu_cache.clone(), options.gpu_cache.all());
+        Ok(Placed { notice, gpu_cache, before, keys, is_marked, why: choice.why })
     }
 
     /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
     /// not enough.
-    fn parts(&self, choice: &Choice, sizes: &Sizes, options: &LoadOptions) -> layer_split::Parts {
-        let chosen: Vec<&Chosen> = choice.cards.iter().collect();
-        if let Some(copies) = layer_split::copies(&chosen, sizes, self.asked, options) {
+    fn parts(&self, choice: &Choice, memory_estimate: &MemoryEstimate, options: &LoadOptions) -> layer_split::Parts {
+        let chosen: Vec<&Chosen> = choice.gpus.iter().collect();
+        if let Some(copies) = layer_split::copies(&chosen, memory_estimate, self.asked, options) {
             return copies;
         }
-        let first = layer_split::share_out(&chosen[..1], sizes, self.asked, options);
-        let is_enough = self.asked.devices.is_empty() && first.n_layers() >= sizes.layer_weights.len();
+        let first = layer_split::share_out(&chosen[..1], memory_estimate, self.asked, options);
+        let is_enough = self.asked.devices.is_empty() && first.n_layers() >= memory_estimate.layer_weights.len();
         let mut parts =
-            if is_enough { first } else { layer_split::share_out(&chosen, sizes, self.asked, options) };
+            if is_enough { first } else { layer_split::share_out(&chosen, memory_estimate, self.asked, options) };
         parts.lacks_copies = self.asked.spread == GpuSpread::Copies && chosen.len() > 1;
         parts
     }
 
-    /// What `auto` takes: cards in the order of their kinds, the first that is faster than the processor, with those
+    /// What `auto` takes: gpus in the order of their kinds, the first that is faster than the processor, with those
     /// that are like it. `cpu`: how the processor would compute.
     pub fn choose(&self, recall: Recall, cpu: &LoadOptions) -> Choice {
         let found = if self.folder.is_some() { (self.finder.look)(self.io) } else { Vec::new() };
         let is_card = |info: &AdapterInfo| info.kind.is_hardware() || self.finder.software;
-        let mut cards: Vec<Chosen> =
+        let mut gpus: Vec<Chosen> =
             found.into_iter().enumerate().map(|(at, info)| Chosen { at, info }).collect();
-        cards.retain(|card| is_card(&card.info));
-        if cards.is_empty() {
+        gpus.retain(|card| is_card(&card.info));
+        if gpus.is_empty() {
             return Choice {
                 why: "there is no graphics card with a driver that computes".into(),
                 ..Choice::default()
@@ -141,7 +141,7 @@ impl Cards<'_> {
         }
         let mut record = self.record();
         if recall == Recall::Anew {
-            cards.iter().for_each(|card| record.forget(&card.info.key()));
+            gpus.iter().for_each(|card| record.forget(&card.info.key()));
             record.unfinished = 0;
             self.write(&record);
         }
@@ -150,7 +150,7 @@ impl Cards<'_> {
         }
         let mut choice = Choice::default();
         let mut reasons = Vec::new();
-        for card in &cards {
+        for card in &gpus {
             match self.judge(card, recall, cpu, &mut choice) {
                 Ok(why) => {
                     let first = card.clone();
@@ -158,8 +158,8 @@ impl Cards<'_> {
                         let (a, b) = (&other.info, &first.info);
                         other.at != first.at && (a.kind, &a.api) == (b.kind, &b.api)
                     };
-                    let others: Vec<Chosen> = cards.iter().filter(like).cloned().collect();
-                    choice.cards = std::iter::once(first.clone()).chain(others).collect();
+                    let others: Vec<Chosen> = gpus.iter().filter(like).cloned().collect();
+                    choice.gpus = std::iter::once(first.clone()).chain(others).collect();
                     choice.why = why;
                     choice.notice = None;
                     return choice;
@@ -207,17 +207,17 @@ impl Cards<'_> {
     fn race(&self, card: &Chosen, cpu: &LoadOptions, processor: &str) {
         let (key, cache) = (card.info.key(), self.asked.cache.as_deref());
         self.begin();
-        let known = self.record().notebook(self.io, cache, vec![key.clone()]);
+        let gpu_cache = self.record().notebook(self.io, cache, vec![key.clone()]);
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
-            cards: vec![Card::Nth(card.at)],
-            known: known.clone(),
+            gpus: vec![Card::Nth(card.at)],
+            gpu_cache: gpu_cache.clone(),
             check: self.check(),
             ..cpu.clone()
         };
         let ran = benchmark::run((self.finder.layers)(), cpu, &options, self.clock);
         let mut record = self.record();
-        record.found(self.io, cache, &key, &known.of(&key));
+        record.found(self.io, cache, &key, &gpu_cache.of(&key));
         match ran {
             Ok((of_card, of_cpu)) => {
                 let race = benchmark::Race { processor: processor.to_owned(), of_card, of_cpu };
@@ -236,28 +236,28 @@ impl Cards<'_> {
         if self.finder.software { Check::All } else { Check::Cards }
     }
 
-    /// The cards that the user names, else the first there is, software too.
+    /// The gpus that the user names, else the first there is, software too.
     fn named(&self) -> Choice {
         let found = (self.finder.all)();
         let wanted = self.asked.devices.iter().map(|name| Card::parse(name));
         let wanted = wanted.chain(self.asked.devices.is_empty().then_some(Card::Any));
-        let mut cards: Vec<Chosen> = Vec::new();
+        let mut gpus: Vec<Chosen> = Vec::new();
         for at in wanted.filter_map(|card| pick(&found, &card)) {
-            cards.push(Chosen { at, info: found[at].clone() });
+            gpus.push(Chosen { at, info: found[at].clone() });
         }
-        Choice { cards, why: "as asked for".into(), ..Choice::default() }
+        Choice { gpus, why: "as asked for".into(), ..Choice::default() }
     }
 
     /// Keeps what was found out in a load, and since. `placed`: what `place` returned for it; `went_well`: a model came
     /// of it.
     pub fn keep(&self, placed: &Placed, went_well: bool) {
-        let known = placed.known.all();
-        if self.folder.is_none() || (known == placed.before && !placed.is_marked) {
+        let gpu_cache = placed.gpu_cache.all();
+        if self.folder.is_none() || (gpu_cache == placed.before && !placed.is_marked) {
             return;
         }
         let mut record = self.record();
-        for (key, known) in &known {
-            record.found(self.io, self.asked.cache.as_deref(), key, known);
+        for (key, gpu_cache) in &gpu_cache {
+            record.found(self.io, self.asked.cache.as_deref(), key, gpu_cache);
         }
         if went_well {
             placed.keys.iter().for_each(|key| record.prove(key));
@@ -281,35 +281,35 @@ impl Cards<'_> {
     fn write(&self, record: &Record) {
         let Some(folder) = self.folder else { return };
         if let Err(error) = record.write(self.io, folder) {
-            tracing::warn!("what was found of graphics cards is not kept: {error}");
+            tracing::warn!("what was found of graphics gpus is not kept: {error}");
         }
     }
 }
 
 impl Choice {
     fn keys(&self) -> Vec<CardKey> {
-        self.cards.iter().map(|card| card.info.key()).collect()
+        self.gpus.iter().map(|card| card.info.key()).collect()
     }
 
     /// By the names that settings and flags have.
     pub fn backend(&self) -> &'static str {
-        if self.cards.is_empty() { "cpu" } else { "gpu" }
+        if self.gpus.is_empty() { "cpu" } else { "gpu" }
     }
 }
 
-/// How a model was placed, and what was known before.
+/// How a model was placed, and what was gpu_cache before.
 #[derive(Debug, Default)]
 pub struct Placed {
     pub notice: Option<Error>,
     pub why: String,
-    /// What is known of its cards, as it is found out.
-    known: Notebook,
+    /// What is gpu_cache of its gpus, as it is found out.
+    gpu_cache: Notebook,
     before: BTreeMap<CardKey, Known>,
     keys: Vec<CardKey>,
     is_marked: bool,
 }
 
-/// Names of cards, with commas between them.
+/// Names of gpus, with commas between them.
 pub fn listed(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

@@ -5,7 +5,7 @@
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 
 use super::model::LoadedModel;
 use super::{Waiting, Worker, guarded};
@@ -140,7 +140,7 @@ impl Worker<'_> {
         let (send, heard) = mpsc::channel();
         let (reference, load) = (waiting.request.model.clone(), waiting.request.load.clone());
         let (clock, interrupt) = (self.clock.clone(), self.requests.interrupt().clone());
-        let health = self.card_health.clone();
+        let health = self.gpu_health.clone();
         let work = move || {
             let loaded = guarded(|| {
                 LoadedModel::load(reference, load, (&*clock, health), interrupt, &mut |fraction| {
@@ -263,10 +263,10 @@ impl Worker<'_> {
 
 /// Bytes that a model takes with one context. What can't be opened takes none: loading says why.
 fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
-    let sizes = guarded(|| Ok(Sizes::of(&crate::model_file::open(&model.location)?)?));
+    let memory_estimate = guarded(|| Ok(MemoryEstimate::of(&crate::model_file::open(&model.location)?)?));
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
-    let needs = sizes.map_or(0, |sizes| {
-        sizes.needs(context.min(sizes.context_length), engine_types::kv_dtype(load.kv)).total()
+    let needs = memory_estimate.map_or(0, |memory_estimate| {
+        memory_estimate.needs(context.min(memory_estimate.context_length), engine_types::kv_dtype(load.kv)).total()
     });
     load.memory.map_or(needs, |most| needs.min(most))
 }

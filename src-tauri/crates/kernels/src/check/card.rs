@@ -15,7 +15,7 @@ use crate::graph::{
     Activation, AttentionShape, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, Op,
     RopeStyle,
 };
-use crate::matmul::packed;
+use crate::matmul::gpu_packing;
 use crate::precision::Precision;
 use crate::scalar::Scalar;
 use crate::sharing::Sharing;
@@ -108,7 +108,7 @@ impl CardCheck {
         make: &dyn Fn() -> Box<dyn Backend>,
         precision: Precision,
     ) -> Result<Option<String>, KernelError> {
-        let of_weights = |dtype| if packed::is_exact(dtype) { PRODUCT } else { HALVED };
+        let of_weights = |dtype| if gpu_packing::is_exact(dtype) { PRODUCT } else { HALVED };
         let (graph, tolerance) = match self {
             Self::RowByRow => (row_by_row()?, FLOAT),
             Self::Product(dtype) => (products(std::iter::once(dtype))?, of_weights(dtype)),

@@ -1,4 +1,4 @@
-//! Memory that starts on a cache line: activations in one block with spans borrowed out of it, and raw bytes viewed
+//! HostMemory that starts on a cache line: activations in one block with spans borrowed out of it, and raw bytes viewed
 //! as numbers.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -11,7 +11,7 @@ use crate::error::KernelError;
 pub const ALIGN: usize = 64;
 
 /// A zeroed slice of plain numbers aligned to `ALIGN`. Fresh pages cost nothing until they are touched.
-pub struct AlignedVec<T: Plain> {
+pub struct AlignedVec<T: Pod> {
     start: NonNull<T>,
     len: usize,
     /// what was allocated: `start` lies in it
@@ -22,26 +22,26 @@ pub struct AlignedVec<T: Plain> {
 ///
 /// # Safety
 /// Implement only for such types.
-pub unsafe trait Plain: Copy + Send + Sync {}
+pub unsafe trait Pod: Copy + Send + Sync {}
 // SAFETY: every bit pattern is a value of these.
-unsafe impl Plain for u8 {}
+unsafe impl Pod for u8 {}
 // SAFETY: as above.
-unsafe impl Plain for i8 {}
+unsafe impl Pod for i8 {}
 // SAFETY: as above.
-unsafe impl Plain for u16 {}
+unsafe impl Pod for u16 {}
 // SAFETY: as above.
-unsafe impl Plain for i16 {}
+unsafe impl Pod for i16 {}
 // SAFETY: as above.
-unsafe impl Plain for i32 {}
+unsafe impl Pod for i32 {}
 // SAFETY: as above.
-unsafe impl Plain for f32 {}
+unsafe impl Pod for f32 {}
 
 // SAFETY: owns its memory like a Box<[T]>.
-unsafe impl<T: Plain> Send for AlignedVec<T> {}
+unsafe impl<T: Pod> Send for AlignedVec<T> {}
 // SAFETY: as above; shared access is read-only.
-unsafe impl<T: Plain> Sync for AlignedVec<T> {}
+unsafe impl<T: Pod> Sync for AlignedVec<T> {}
 
-impl<T: Plain> AlignedVec<T> {
+impl<T: Pod> AlignedVec<T> {
     /// `len` zeros. Errors: the machine has no such memory; `what` names the purpose.
     pub fn zeroed(len: usize, what: &'static str) -> Result<Self, KernelError> {
         if len == 0 {
@@ -71,7 +71,7 @@ impl<T: Plain> AlignedVec<T> {
 
     /// Gives the memory under whole system pages of that range back, where the system takes it: what stood there is
     /// lost, zeros or not.
-    pub fn let_go(&mut self, range: Range<usize>) {
+    pub fn release(&mut self, range: Range<usize>) {
         let part = &mut self[range];
         #[cfg(target_os = "linux")]
         drop_pages(part.as_mut_ptr().cast(), size_of_val(part));
@@ -79,7 +79,7 @@ impl<T: Plain> AlignedVec<T> {
         let _ = part;
     }
 
-    /// Room to align the start in: asked for a larger alignment, the allocator would clear every page by hand, and
+    /// BufferSizes to align the start in: asked for a larger alignment, the allocator would clear every page by hand, and
     /// with that touch it. None: more than the machine can address.
     fn layout(len: usize) -> Option<Layout> {
         let bytes = len.checked_mul(size_of::<T>())?.checked_add(ALIGN)?;
@@ -105,7 +105,7 @@ fn drop_pages(start: *mut u8, n_bytes: usize) {
     let Some(n_whole) = n_bytes.checked_sub(within).map(|n| n / SYSTEM_PAGE * SYSTEM_PAGE) else { return };
     if n_whole > 0 {
         // SAFETY: whole pages within bytes that the caller has borrowed exclusively, of anonymous memory: each is
-        // left as it is or becomes zeros, and every pattern is a value of a `Plain` type.
+        // left as it is or becomes zeros, and every pattern is a value of a `Pod` type.
         unsafe { madvise(start.add(within).cast(), n_whole, MADV_DONTNEED) };
     }
 }
@@ -122,7 +122,7 @@ fn advise_huge_pages(start: *mut u8, n_bytes: usize) {
     }
 }
 
-impl<T: Plain> Drop for AlignedVec<T> {
+impl<T: Pod> Drop for AlignedVec<T> {
     fn drop(&mut self) {
         if self.len > 0 {
             let layout = Self::layout(self.len).expect("the same layout was valid when it was allocated");
@@ -132,7 +132,7 @@ impl<T: Plain> Drop for AlignedVec<T> {
     }
 }
 
-impl<T: Plain> Deref for AlignedVec<T> {
+impl<T: Pod> Deref for AlignedVec<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         // SAFETY: `len` initialised elements, owned by self; dangling only when empty.
@@ -140,7 +140,7 @@ impl<T: Plain> Deref for AlignedVec<T> {
     }
 }
 
-impl<T: Plain> DerefMut for AlignedVec<T> {
+impl<T: Pod> DerefMut for AlignedVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
@@ -173,23 +173,23 @@ pub fn borrow<const R: usize, const W: usize>(
 }
 
 /// Bytes as numbers; panics when the slice is not aligned or has a remainder.
-pub fn view<T: Plain>(bytes: &[u8]) -> &[T] {
-    // SAFETY: every bit pattern is a value of a `Plain` type.
+pub fn view<T: Pod>(bytes: &[u8]) -> &[T] {
+    // SAFETY: every bit pattern is a value of a `Pod` type.
     let (head, out, tail) = unsafe { bytes.align_to::<T>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes are not whole numbers");
     out
 }
 
 /// Bytes as numbers; panics when the slice is not aligned or has a remainder.
-pub fn view_mut<T: Plain>(bytes: &mut [u8]) -> &mut [T] {
-    // SAFETY: every bit pattern is a value of a `Plain` type.
+pub fn view_mut<T: Pod>(bytes: &mut [u8]) -> &mut [T] {
+    // SAFETY: every bit pattern is a value of a `Pod` type.
     let (head, out, tail) = unsafe { bytes.align_to_mut::<T>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes are not whole numbers");
     out
 }
 
 /// Numbers as bytes.
-pub fn bytes_of<T: Plain>(numbers: &[T]) -> &[u8] {
+pub fn bytes_of<T: Pod>(numbers: &[T]) -> &[u8] {
     // SAFETY: plain numbers have no padding, and every byte is a value.
     let (head, out, tail) = unsafe { numbers.align_to::<u8>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");
@@ -197,7 +197,7 @@ pub fn bytes_of<T: Plain>(numbers: &[T]) -> &[u8] {
 }
 
 /// Numbers as bytes.
-pub fn bytes_of_mut<T: Plain>(numbers: &mut [T]) -> &mut [u8] {
+pub fn bytes_of_mut<T: Pod>(numbers: &mut [T]) -> &mut [u8] {
     // SAFETY: plain numbers have no padding, and every bit pattern is a value of theirs.
     let (head, out, tail) = unsafe { numbers.align_to_mut::<u8>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");

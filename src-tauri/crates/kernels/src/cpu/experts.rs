@@ -1,42 +1,49 @@
-//! Products of the experts that tokens are routed to. Tokens are sorted by expert, so that the weights of each chosen
+//! MatMulJobs of the experts that tokens are routed to. Tokens are sorted by expert, so that the weights of each chosen
 //! expert are read once for all its tokens; work is shared out by experts and weight rows, so that one token alone
 //! keeps every thread busy. What a token gets depends on its own input and route only.
 
 use std::ops::Range;
 
-use super::Context;
+use super::StepContext;
 use super::arena::AlignedVec;
-use super::inputs::{FEW, Factor, Inputs, PROMPT_ROWS, Quants, Room, TOKEN_TILE, rows_per_task};
+use super::disjoint_slices::{DisjointSlices, OutTile};
 use super::isa::IsaLevel;
-use super::memory::Memory;
-use super::products::{Gated, gated};
-use super::team::{Team, Turn};
-use super::tile::{OutTile, Parts};
+use super::matmul_jobs::{GatedOutput, gated};
+use super::memory::HostMemory;
+use super::quantized_activations::{
+    ActivationBuffers, BufferSizes, MEMORY_BOUND_MAX_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
+    TOKEN_TILE, rows_per_task,
+};
+use super::thread_pool::{AssignedTask, ThreadPool};
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
-use crate::matmul::{self, ActFormat, MatMulRow, octets};
+use crate::matmul::packed_activations::PACK_TOKENS;
+use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::{Kernels, moe_route};
 use crate::plan::Capacity;
 
 /// Weight rows of one task of a few tokens: their products fit the scratch of a tile.
 const FEW_ROWS: usize = 1024;
 /// Outputs of a tile of tokens and weight rows, before they go to where each token has its own.
-const TILE: usize =
-    if TOKEN_TILE * PROMPT_ROWS > FEW * FEW_ROWS { TOKEN_TILE * PROMPT_ROWS } else { FEW * FEW_ROWS };
+const TILE: usize = if TOKEN_TILE * PROMPT_ROWS > MEMORY_BOUND_MAX_TOKENS * FEW_ROWS {
+    TOKEN_TILE * PROMPT_ROWS
+} else {
+    MEMORY_BOUND_MAX_TOKENS * FEW_ROWS
+};
 /// Multiply-adds below which one thread is as fast as many: about 2 µs.
-const ALONE: usize = 32 * 1024;
+const MIN_PARALLEL_MACS: usize = 32 * 1024;
 /// A gate and what it gates.
 const MAX_PRODUCTS: usize = 2;
 
 /// Buffers for the experts of one device. A pair is a token and one of its slots: token · n_used + slot.
-pub struct ExpertProducts {
+pub struct ExpertMatMulJobs {
     /// for each node its fast path; None: generic
     fast: Vec<Option<&'static MatMulRow>>,
-    groups: Groups,
+    groups: PairsByExpert,
     /// rows in the order they come in: (tokens, k), or (pairs, k)
-    plain: Inputs,
+    plain: ActivationBuffers,
     /// rows in the order of the groups: (pairs, k)
-    gathered: Inputs,
+    gathered: ActivationBuffers,
     /// (n_threads, stride): a tile of outputs, and a decoded weight row
     scratch: AlignedVec<f32>,
     stride: usize,
@@ -44,24 +51,24 @@ pub struct ExpertProducts {
 
 /// The pairs of a batch, sorted by expert.
 #[derive(Default)]
-struct Groups {
+struct PairsByExpert {
     /// (pairs) in rising order of expert, then of pair
     order: Vec<u32>,
     /// experts that are used, with their part of `order`
     groups: Vec<(usize, Range<usize>)>,
     /// (n_experts) scratch: where the next pair of each goes
     next: Vec<usize>,
-    /// for each octet of rows its first; none where the next group begins
-    octets: Vec<Option<usize>>,
+    /// for each packed of rows its first; none where the next group begins
+    packs: Vec<Option<usize>>,
 }
 
-impl Groups {
-    /// Room for so many pairs and experts.
+impl PairsByExpert {
+    /// BufferSizes for so many pairs and experts.
     fn reserve(&mut self, n_pairs: usize, n_experts: usize) {
         self.order.reserve(n_pairs);
         self.groups.reserve(n_experts.min(n_pairs));
         self.next.reserve(n_experts);
-        self.octets.reserve(n_pairs.div_ceil(octets::LEN));
+        self.packs.reserve(n_pairs.div_ceil(PACK_TOKENS));
     }
 
     /// `route` (tokens, 2, n_used)
@@ -88,18 +95,18 @@ impl Groups {
             self.order[self.next[expert]] = pair as u32;
             self.next[expert] += 1;
         }
-        self.octets.clear();
+        self.packs.clear();
         for (_, pairs) in &self.groups {
-            self.octets.resize(pairs.start.div_ceil(octets::LEN), None);
-            let whole = pairs.clone().step_by(octets::LEN).take(pairs.len() / octets::LEN);
-            self.octets.extend(whole.map(Some));
+            self.packs.resize(pairs.start.div_ceil(PACK_TOKENS), None);
+            let whole = pairs.clone().step_by(PACK_TOKENS).take(pairs.len() / PACK_TOKENS);
+            self.packs.extend(whole.map(Some));
         }
     }
 }
 
 /// One product of a step.
 #[derive(Clone, Copy)]
-struct Product<'a> {
+struct ExpertMatMulOp<'a> {
     experts: &'a Experts,
     fast: Option<&'static MatMulRow>,
     /// (n_experts, n_out), or empty
@@ -108,15 +115,15 @@ struct Product<'a> {
     out: usize,
 }
 
-impl<'a> Product<'a> {
-    fn factor(&self, expert: usize) -> Factor<'a> {
-        Factor { weight: &self.experts.weights[expert], fast: self.fast }
+impl<'a> ExpertMatMulOp<'a> {
+    fn factor(&self, expert: usize) -> MatMulWeight<'a> {
+        MatMulWeight { weight: &self.experts.weights[expert], fast: self.fast }
     }
 }
 
 /// The input of a step.
 #[derive(Clone)]
-struct Operand {
+struct ExpertInput {
     span: Range<usize>,
     k: usize,
     n_used: usize,
@@ -125,7 +132,7 @@ struct Operand {
     shared: bool,
 }
 
-impl Operand {
+impl ExpertInput {
     /// One token needs no sorting: its rows are taken where they are.
     fn in_place(&self) -> bool {
         self.n_pairs == self.n_used
@@ -138,20 +145,20 @@ impl Operand {
 }
 
 /// What all tasks of a step read.
-struct Job<'a> {
+struct ExpertStep<'a> {
     kernels: &'a Kernels,
-    x: Operand,
-    groups: &'a Groups,
-    quants: Quants<'a>,
+    x: ExpertInput,
+    groups: &'a PairsByExpert,
+    quants: QuantizedActivations<'a>,
     /// (pairs, k) in the order of the groups; empty where nothing takes floats, or where they are taken in place
     floats: &'a [f32],
-    arena: Parts<'a, f32>,
-    scratch: Parts<'a, f32>,
+    arena: DisjointSlices<'a, f32>,
+    scratch: DisjointSlices<'a, f32>,
     stride: usize,
     n_out: usize,
 }
 
-impl ExpertProducts {
+impl ExpertMatMulJobs {
     /// Buffers for the experts of `graph` on `device`.
     pub fn new(
         graph: &Graph,
@@ -161,12 +168,12 @@ impl ExpertProducts {
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let mut fast = vec![None; graph.nodes().len()];
-        let (mut plain, mut gathered) = (Room::default(), Room::default());
-        let (mut groups, mut max_k) = (Groups::default(), None);
+        let (mut plain, mut gathered) = (BufferSizes::default(), BufferSizes::default());
+        let (mut groups, mut max_k) = (PairsByExpert::default(), None);
         for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
             let Op::ExpertMatMul { x, route, experts } = &node.op else { continue };
             let (k, n_used) = (experts.weights[0].n_cols(), graph.value(*route).width / 2);
-            fast[i] = matmul::find(experts.weights[0].dtype(), level);
+            fast[i] = matmul::find_kernel(experts.weights[0].dtype(), level);
             let n_pairs = capacity.max_rows * n_used;
             groups.reserve(n_pairs, experts.weights.len());
             gathered.add(fast[i], n_pairs, k);
@@ -179,95 +186,94 @@ impl ExpertProducts {
         Ok(Self {
             fast,
             groups,
-            plain: Inputs::new(plain)?,
-            gathered: Inputs::new(gathered)?,
+            plain: ActivationBuffers::new(plain)?,
+            gathered: ActivationBuffers::new(gathered)?,
             scratch: AlignedVec::zeroed(n_threads * stride, "products of experts")?,
             stride,
         })
     }
 
-    /// Products `nodes` of one input under one route: one of them, or the two that `glu` joins.
+    /// MatMulJobs `nodes` of one input under one route: one of them, or the two that `glu` joins.
     pub fn run(
         &mut self,
-        cx: &mut Context,
+        cx: &mut StepContext,
         graph: &Graph,
         nodes: &[usize],
         glu: Option<usize>,
     ) -> Result<(), String> {
         let (x, route, experts, _) = parts_of(graph, nodes[0]);
-        let Memory { values, vectors, .. } = &mut *cx.memory;
+        let HostMemory { values, vectors, .. } = &mut *cx.memory;
         let (n_tokens, n_used) = (values.n_rows(x), values.width(route) / 2);
         let k = experts.weights[0].n_cols();
         let shared = values.width(x) == k;
-        let x = Operand { span: values.span(x), k, n_used, n_pairs: n_tokens * n_used, shared };
+        let x = ExpertInput { span: values.span(x), k, n_used, n_pairs: n_tokens * n_used, shared };
         self.groups.sort(values.read(route, n_tokens), n_used, experts.weights.len());
-        self.take_inputs(cx.team, nodes, &values.arena()[x.span.clone()], &x)?;
+        self.take_inputs(cx.pool, nodes, &values.arena()[x.span.clone()], &x)?;
         let mut products = [None; MAX_PRODUCTS];
         for (slot, i) in products.iter_mut().zip(nodes) {
             let (_, _, experts, out) = parts_of(graph, *i);
             let (fast, bias, out) = (self.fast[*i], &vectors[*i][..], values.span(out).start);
-            *slot = Some(Product { experts, fast, bias, out });
+            *slot = Some(ExpertMatMulOp { experts, fast, bias, out });
         }
         let glu = glu.map(|i| gated(values, graph, i, nodes[0]));
         let rows = if x.in_place() { &self.plain } else { &self.gathered };
-        let job = Job {
+        let job = ExpertStep {
             kernels: cx.kernels,
             groups: &self.groups,
             quants: rows.acts(if x.in_place() { x.span.len() / k } else { x.n_pairs }, k),
             floats: if x.in_place() { &[] } else { rows.floats(x.n_pairs, k) },
             x,
-            arena: Parts::new(values.arena()),
-            scratch: Parts::new(&mut self.scratch),
+            arena: DisjointSlices::new(values.arena()),
+            scratch: DisjointSlices::new(&mut self.scratch),
             stride: self.stride,
             n_out: experts.weights[0].n_rows(),
         };
-        job.run(cx.team, &products, glu)
+        job.run(cx.pool, &products, glu)
     }
 
     /// Rows in every format that one of `nodes` takes: quantised once for each row of `data`, then sorted.
     fn take_inputs(
         &mut self,
-        team: &mut Team,
+        pool: &mut ThreadPool,
         nodes: &[usize],
         data: &[f32],
-        x: &Operand,
+        x: &ExpertInput,
     ) -> Result<(), String> {
         let order = &self.groups.order[..];
         let row = |i: usize| x.row(order[i]);
         if !x.in_place() && nodes.iter().any(|i| takes_floats(self.fast[*i])) {
-            self.gathered.gather_floats(team, data, x.k, &row, x.n_pairs)?;
+            self.gathered.gather_floats(pool, data, x.k, &row, x.n_pairs)?;
         }
         for (at, i) in nodes.iter().enumerate() {
-            let Some(fast) = self.fast[*i].filter(|row| row.act != ActFormat::F32) else { continue };
+            let Some(fast) = self.fast[*i].filter(|row| row.act != ActivationFormat::F32) else { continue };
             if nodes[..at].iter().any(|before| self.fast[*before].map(|row| row.act) == Some(fast.act)) {
                 continue;
             }
             if x.in_place() {
-                self.plain.fill(team, fast, data, x.k, None)?;
+                self.plain.fill(pool, fast, data, x.k, None)?;
             } else if x.shared {
-                self.plain.fill(team, fast, data, x.k, None)?;
+                self.plain.fill(pool, fast, data, x.k, None)?;
                 let rows = self.plain.acts(data.len() / x.k, x.k).of(fast);
-                self.gathered.gather(team, fast, &rows, &row, x.n_pairs)?;
+                self.gathered.gather(pool, fast, &rows, &row, x.n_pairs)?;
             } else {
-                self.gathered.fill(team, fast, data, x.k, Some(order))?;
+                self.gathered.fill(pool, fast, data, x.k, Some(order))?;
             }
             if !x.in_place() {
-                let octets = &self.groups.octets;
-                let first = |octet: usize| octets[octet];
-                self.gathered.interleave(team, fast, (x.n_pairs, x.k), octets.len(), &first)?;
+                let packs = &self.groups.packs;
+                self.gathered.interleave(pool, fast, (x.n_pairs, x.k), packs.len(), &|pack| packs[pack])?;
             }
         }
         Ok(())
     }
 }
 
-/// The tiles of a group begin where its octets do.
-fn whole_octets(n: usize) -> usize {
-    (n / octets::LEN * octets::LEN).max(octets::LEN)
+/// The tiles of a group begin where its packed do.
+fn whole_packs(n: usize) -> usize {
+    (n / PACK_TOKENS * PACK_TOKENS).max(PACK_TOKENS)
 }
 
 fn takes_floats(fast: Option<&MatMulRow>) -> bool {
-    fast.is_none_or(|row| row.act == ActFormat::F32)
+    fast.is_none_or(|row| row.act == ActivationFormat::F32)
 }
 
 /// Input, route, weights and output of a product.
@@ -279,39 +285,39 @@ fn parts_of(graph: &Graph, i: usize) -> (ValueId, ValueId, &Experts, ValueId) {
     }
 }
 
-impl Job<'_> {
+impl ExpertStep<'_> {
     /// One task for each group and stretch of weight rows, so that an expert's weights pass by once.
     fn run(
         &self,
-        team: &mut Team,
-        products: &[Option<Product>; MAX_PRODUCTS],
-        glu: Option<Gated>,
+        pool: &mut ThreadPool,
+        products: &[Option<ExpertMatMulOp>; MAX_PRODUCTS],
+        glu: Option<GatedOutput>,
     ) -> Result<(), String> {
         let products = || products.iter().flatten();
         let groups = &self.groups.groups;
         let row_bytes: usize = products().map(|p| p.experts.weights[0].row_bytes()).sum();
         let per_group = self.x.n_pairs.div_ceil(groups.len().max(1));
         let n_rows = groups.len() * self.n_out;
-        let step = rows_per_task(per_group, n_rows, row_bytes, team.n_threads()).min(FEW_ROWS);
+        let step = rows_per_task(per_group, n_rows, row_bytes, pool.n_threads()).min(FEW_ROWS);
         let n_blocks = self.n_out.div_ceil(step);
         let part = |task: usize| {
             let (expert, pairs) = &groups[task / n_blocks];
             let start = task % n_blocks * step;
             (*expert, pairs, start..(start + step).min(self.n_out))
         };
-        let run = |turn: Turn| {
-            let (expert, pairs, rows) = part(turn.task);
-            let following = turn.next.map(part).zip(products().next());
+        let run = |assigned: AssignedTask| {
+            let (expert, pairs, rows) = part(assigned.task);
+            let following = assigned.next.map(part).zip(products().next());
             let following = following.map(|((expert, _, rows), product)| product.factor(expert).rows(&rows));
             // where rows stay in place, those of two pairs need not follow each other
             let per_tile =
-                if self.x.in_place() { 1 } else { whole_octets((TILE / rows.len()).min(TOKEN_TILE)) };
+                if self.x.in_place() { 1 } else { whole_packs((TILE / rows.len()).min(TOKEN_TILE)) };
             for start in pairs.clone().step_by(per_tile) {
                 let tile = start..(start + per_tile).min(pairs.end);
                 for (i, product) in products().enumerate() {
                     let other = products().nth(i + 1).map(|product| product.factor(expert).rows(&rows));
                     let next = other.or(following).unwrap_or(&[]);
-                    self.tile(product, expert, &rows, &tile, next, turn.worker);
+                    self.tile(product, expert, &rows, &tile, next, assigned.worker);
                 }
                 if let (Some(glu), [Some(first), Some(second)]) =
                     (glu, [products().next(), products().nth(1)])
@@ -322,17 +328,17 @@ impl Job<'_> {
             }
         };
         let n_tasks = groups.len() * n_blocks;
-        if self.x.n_pairs * self.n_out * self.x.k * products().count() <= ALONE {
-            return team.run_alone(n_tasks, &run);
+        if self.x.n_pairs * self.n_out * self.x.k * products().count() <= MIN_PARALLEL_MACS {
+            return pool.run_alone(n_tasks, &run);
         }
-        team.run_in_turn(n_tasks, &run)
+        pool.run_with_next(n_tasks, &run)
     }
 
     /// Weight rows `rows` of one expert times the inputs of the pairs at `tile` in the order; `next` is what this worker
     /// reads then.
     fn tile(
         &self,
-        product: &Product,
+        product: &ExpertMatMulOp,
         expert: usize,
         rows: &Range<usize>,
         tile: &Range<usize>,
@@ -367,7 +373,14 @@ impl Job<'_> {
     }
 
     /// Finishes a gated unit where its two products are still in cache.
-    fn gate(&self, gate: &Product, up: &Product, glu: Gated, rows: &Range<usize>, tile: &Range<usize>) {
+    fn gate(
+        &self,
+        gate: &ExpertMatMulOp,
+        up: &ExpertMatMulOp,
+        glu: GatedOutput,
+        rows: &Range<usize>,
+        tile: &Range<usize>,
+    ) {
         for pair in &self.groups.order[tile.clone()] {
             let columns = self.columns(gate, *pair, rows);
             let out = columns.start - gate.out + glu.out..columns.end - gate.out + glu.out;
@@ -384,7 +397,7 @@ impl Job<'_> {
     }
 
     /// Columns `rows` of a pair's output, in the arena.
-    fn columns(&self, product: &Product, pair: u32, rows: &Range<usize>) -> Range<usize> {
+    fn columns(&self, product: &ExpertMatMulOp, pair: u32, rows: &Range<usize>) -> Range<usize> {
         let start = product.out + pair as usize * self.n_out;
         start + rows.start..start + rows.end
     }

@@ -147,13 +147,13 @@ pub trait Mac {
 }
 
 /// What every processor of its kind can do fast: two roundings on x86-64, one on 64-bit ARM.
-pub struct Plain;
+pub struct BaselineMac;
 /// One rounding, 16 vector registers of 8 floats.
-pub struct Fused8;
+pub struct FmaMac8;
 /// One rounding, 32 vector registers of 16 floats.
-pub struct Fused16;
+pub struct FmaMac16;
 
-impl Mac for Plain {
+impl Mac for BaselineMac {
     const PANEL_ROWS: usize = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
     #[inline(always)]
     fn mac(a: f32, b: f32, c: f32) -> f32 {
@@ -161,7 +161,7 @@ impl Mac for Plain {
     }
 }
 
-impl Mac for Fused8 {
+impl Mac for FmaMac8 {
     const PANEL_ROWS: usize = 2;
     #[inline(always)]
     fn mac(a: f32, b: f32, c: f32) -> f32 {
@@ -169,7 +169,7 @@ impl Mac for Fused8 {
     }
 }
 
-impl Mac for Fused16 {
+impl Mac for FmaMac16 {
     const PANEL_ROWS: usize = 4;
     #[inline(always)]
     fn mac(a: f32, b: f32, c: f32) -> f32 {
@@ -185,13 +185,13 @@ macro_rules! levels {
         #[allow(unsafe_code)]
         $vis static $name: $crate::cpu::isa::Levels<fn($($ty),*) $(-> $ret)?> = {
             fn portable($($arg: $ty),*) $(-> $ret)? {
-                $body::<$crate::cpu::isa::Plain>($($arg),*)
+                $body::<$crate::cpu::isa::BaselineMac>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             fn avx2($($arg: $ty),*) $(-> $ret)? {
                 #[target_feature(enable = "avx2,fma,f16c")]
                 fn inner($($arg: $ty),*) $(-> $ret)? {
-                    $body::<$crate::cpu::isa::Fused8>($($arg),*)
+                    $body::<$crate::cpu::isa::FmaMac8>($($arg),*)
                 }
                 // SAFETY: `Levels::at` is asked only for levels that `IsaLevel::is_present` confirmed.
                 unsafe { inner($($arg),*) }
@@ -200,7 +200,7 @@ macro_rules! levels {
             fn avx512($($arg: $ty),*) $(-> $ret)? {
                 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
                 fn inner($($arg: $ty),*) $(-> $ret)? {
-                    $body::<$crate::cpu::isa::Fused16>($($arg),*)
+                    $body::<$crate::cpu::isa::FmaMac16>($($arg),*)
                 }
                 // SAFETY: `Levels::at` is asked only for levels that `IsaLevel::is_present` confirmed.
                 unsafe { inner($($arg),*) }

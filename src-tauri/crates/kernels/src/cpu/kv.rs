@@ -6,34 +6,34 @@
 use std::ops::Range;
 
 use super::arena::AlignedVec;
-use super::tile::Parts;
+use super::disjoint_slices::DisjointSlices;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, PAGE_LEN, Retention};
-use crate::ops::kv_write::{Halves, row_bytes, store_key, store_value};
+use crate::ops::kv_write::{F16Convert, row_bytes, store_key, store_value};
 use crate::plan::Capacity;
 
 /// Keys and values of the layers of one device.
 pub struct KvStore {
-    all: Pages,
-    window: Pages,
+    all: KvPages,
+    window: KvPages,
     /// of the layers that keep everything, in fewer bits: numbered after those of `all`
-    aged: Pages,
+    aged: KvPages,
     /// pages of `all`
     n_exact: u32,
     /// None: a layer of another device
-    layers: Vec<Option<Layer>>,
+    layers: Vec<Option<KvLayerSpans>>,
 }
 
 /// Where a layer's keys and values lie.
 #[derive(Clone, Copy)]
-struct Layer {
+struct KvLayerSpans {
     own: LayerSpan,
     /// in aged pages; None: it has none
     aged: Option<LayerSpan>,
 }
 
 /// The pages of the layers of one kind.
-struct Pages {
+struct KvPages {
     bytes: AlignedVec<u8>,
     page_bytes: usize,
 }
@@ -47,7 +47,7 @@ struct LayerSpan {
 }
 
 impl KvStore {
-    /// Room for the pages of the layers that live on `device`.
+    /// BufferSizes for the pages of the layers that live on `device`.
     pub fn new(graph: &Graph, device: DeviceId, capacity: &Capacity) -> Result<Self, KernelError> {
         let (mut all, mut window, mut aged_bytes) = (0, 0, 0);
         let mut layers = Vec::with_capacity(graph.kv().layers.len());
@@ -64,12 +64,12 @@ impl KvStore {
             let own = LayerSpan::next(*layout, page_bytes);
             let aged = layout.aged().filter(|_| ages);
             let aged = aged.map(|layout| LayerSpan::next(layout, &mut aged_bytes));
-            layers.push(Some(Layer { own, aged }));
+            layers.push(Some(KvLayerSpans { own, aged }));
         }
-        let pages = |page_bytes: usize, n_pages: usize| -> Result<Pages, KernelError> {
+        let pages = |page_bytes: usize, n_pages: usize| -> Result<KvPages, KernelError> {
             let n_bytes = page_bytes.saturating_mul(n_pages);
             let bytes = AlignedVec::zeroed(n_bytes, "the context (KV cache)")?.in_huge_pages();
-            Ok(Pages { bytes, page_bytes })
+            Ok(KvPages { bytes, page_bytes })
         };
         Ok(Self {
             all: pages(all, capacity.n_pages)?,
@@ -82,7 +82,7 @@ impl KvStore {
 
     /// How a layer's keys and values lie in that page.
     pub fn layout_of(&self, layer: usize, page: u32) -> KvLayerLayout {
-        self.place(layer, page).1.layout
+        self.locate(layer, page).1.layout
     }
 
     /// How they lie once they have aged; None: the store has no pages for that.
@@ -96,9 +96,9 @@ impl KvStore {
     }
 
     /// The memory of a page of the layers that keep everything goes back to the system, where there is a way.
-    pub fn let_go(&mut self, page: u32) {
+    pub fn release_page(&mut self, page: u32) {
         let start = page as usize * self.all.page_bytes;
-        self.all.bytes.let_go(start..start + self.all.page_bytes);
+        self.all.bytes.release(start..start + self.all.page_bytes);
     }
 
     pub fn layout(&self, layer: usize) -> KvLayerLayout {
@@ -110,7 +110,7 @@ impl KvStore {
         self.block(layer, page, head)
     }
 
-    /// Values of one head in one page.
+    /// ValueArena of one head in one page.
     pub fn values(&self, layer: usize, page: u32, head: usize) -> &[u8] {
         let n_heads = self.span(layer).layout.n_kv_heads;
         self.block(layer, page, n_heads + head)
@@ -118,12 +118,12 @@ impl KvStore {
 
     /// All of one layer in one page.
     pub fn page(&self, layer: usize, page: u32) -> &[u8] {
-        let (pages, span, page) = self.place(layer, page);
+        let (pages, span, page) = self.locate(layer, page);
         &pages.bytes[page_range(span, pages.page_bytes, page)]
     }
 
     pub fn page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
-        let (pages, span, index) = self.place(layer, page);
+        let (pages, span, index) = self.locate(layer, page);
         let range = page_range(span, pages.page_bytes, index);
         match self.is_aged(layer, page) {
             true => &mut self.aged.bytes[range],
@@ -133,7 +133,7 @@ impl KvStore {
 
     /// All layers of a kind of one page into another.
     pub fn copy_page(&mut self, retention: Retention, from: u32, to: u32) {
-        let Pages { bytes, page_bytes } = self.of_kind(retention);
+        let KvPages { bytes, page_bytes } = self.of_kind(retention);
         let start = from as usize * *page_bytes;
         bytes.copy_within(start..start + *page_bytes, to as usize * *page_bytes);
     }
@@ -142,7 +142,7 @@ impl KvStore {
     #[allow(clippy::too_many_arguments)] // an address in the store and what to put there
     pub fn write(
         &mut self,
-        halves: Halves,
+        halves: F16Convert,
         layer: usize,
         page: u32,
         slot: usize,
@@ -157,13 +157,13 @@ impl KvStore {
     /// A writer that several workers use, each for KV heads of its own.
     pub fn writer(&mut self, layer: usize) -> KvWriter<'_> {
         let span = self.span(layer);
-        let Pages { bytes, page_bytes } = self.of_kind(span.layout.retention());
-        KvWriter { bytes: Parts::new(bytes), page_bytes: *page_bytes, span }
+        let KvPages { bytes, page_bytes } = self.of_kind(span.layout.retention());
+        KvWriter { bytes: DisjointSlices::new(bytes), page_bytes: *page_bytes, span }
     }
 
     /// The pages among which that one is, how the layer lies in them, and its place there.
-    fn place(&self, layer: usize, page: u32) -> (&Pages, LayerSpan, u32) {
-        let Layer { own, aged } = self.spans(layer);
+    fn locate(&self, layer: usize, page: u32) -> (&KvPages, LayerSpan, u32) {
+        let KvLayerSpans { own, aged } = self.spans(layer);
         match (own.layout.retention(), aged) {
             (Retention::Window, _) => (&self.window, own, page),
             (Retention::All, Some(aged)) if page >= self.n_exact => (&self.aged, aged, page - self.n_exact),
@@ -171,14 +171,14 @@ impl KvStore {
         }
     }
 
-    fn of_kind(&mut self, retention: Retention) -> &mut Pages {
+    fn of_kind(&mut self, retention: Retention) -> &mut KvPages {
         match retention {
             Retention::All => &mut self.all,
             Retention::Window => &mut self.window,
         }
     }
 
-    fn spans(&self, layer: usize) -> Layer {
+    fn spans(&self, layer: usize) -> KvLayerSpans {
         self.layers[layer].expect("the graph uses a KV layer only on the device that writes it")
     }
 
@@ -187,7 +187,7 @@ impl KvStore {
     }
 
     fn block(&self, layer: usize, page: u32, block: usize) -> &[u8] {
-        let (pages, span, page) = self.place(layer, page);
+        let (pages, span, page) = self.locate(layer, page);
         &pages.bytes[block_range(span, pages.page_bytes, page, block)]
     }
 }
@@ -214,7 +214,7 @@ fn block_range(span: LayerSpan, page_bytes: usize, page: u32, block: usize) -> R
 
 /// Writes one layer.
 pub struct KvWriter<'a> {
-    bytes: Parts<'a, u8>,
+    bytes: DisjointSlices<'a, u8>,
     page_bytes: usize,
     span: LayerSpan,
 }
@@ -224,7 +224,15 @@ impl KvWriter<'_> {
     ///
     /// # Safety
     /// No other thread writes the same `head` at the same time.
-    pub unsafe fn write(&self, halves: Halves, page: u32, slot: usize, head: usize, k: &[f32], v: &[f32]) {
+    pub unsafe fn write(
+        &self,
+        halves: F16Convert,
+        page: u32,
+        slot: usize,
+        head: usize,
+        k: &[f32],
+        v: &[f32],
+    ) {
         let KvLayerLayout { n_kv_heads, dtype, .. } = self.span.layout;
         assert!(head < n_kv_heads && slot < PAGE_LEN);
         // SAFETY: blocks of different heads do not overlap, and this head is this thread's alone.

@@ -16,22 +16,22 @@ use crate::plan::layout::{Layout, buckets, lay_out};
 use crate::plan::{Batch, Capacity, bucket, runs_of};
 use crate::profile::Readable;
 
-/// Memory of one device for one graph.
-pub struct Memory {
+/// HostMemory of one device for one graph.
+pub struct HostMemory {
     pub graph: Arc<Graph>,
-    pub values: Values,
+    pub values: ValueArena,
     pub kv: KvStore,
     pub states: StateStore,
     /// for each node its norm weight with the offset, its bias, or its taps, decoded; empty where it has none
     pub vectors: Vec<Vec<f32>>,
     /// for each node the bias that stands beside those: of layer norms and convolutions; else empty
     pub biases: Vec<Vec<f32>>,
-    pub angles: Angles,
+    pub angles: RopeAngles,
     fusion: Fusion,
     programs: Vec<(Range<usize>, Arc<[Step]>)>,
 }
 
-impl Memory {
+impl HostMemory {
     /// Allocates for the nodes of `graph` on `device`, and plans every row bucket.
     pub fn new(
         graph: &Arc<Graph>,
@@ -46,12 +46,12 @@ impl Memory {
         let here = || graph.nodes().iter().map(|node| (&node.op, node.device == device));
         Ok(Self {
             graph: graph.clone(),
-            values: Values::new(graph, device, &all, capacity, retain)?,
+            values: ValueArena::new(graph, device, &all, capacity, retain)?,
             kv: KvStore::new(graph, device, &capacity)?,
             states: StateStore::new(graph, device, capacity.n_states)?,
             vectors: here().map(|(op, here)| if here { vector(op) } else { Vec::new() }).collect(),
             biases: here().map(|(op, here)| if here { bias(op) } else { Vec::new() }).collect(),
-            angles: Angles::new(graph, device, capacity.max_rows),
+            angles: RopeAngles::new(graph, device, capacity.max_rows),
             fusion,
             programs,
         })
@@ -103,7 +103,7 @@ fn bias(op: &Op) -> Vec<f32> {
 }
 
 /// The values of one device in one arena.
-pub struct Values {
+pub struct ValueArena {
     graph: Arc<Graph>,
     capacity: Capacity,
     /// by bucket: 1, 2, 4 …
@@ -114,7 +114,7 @@ pub struct Values {
     n_outputs: usize,
 }
 
-impl Values {
+impl ValueArena {
     fn new(
         graph: &Arc<Graph>,
         device: DeviceId,
@@ -156,7 +156,7 @@ impl Values {
         self.layouts[self.layout].span(&self.graph, value, self.n_rows(value))
     }
 
-    /// Values to read and values to write, together; panics when a written one shares memory with another.
+    /// ValueArena to read and values to write, together; panics when a written one shares memory with another.
     pub fn borrow<const R: usize, const W: usize>(
         &mut self,
         reads: [ValueId; R],
@@ -184,36 +184,36 @@ impl Values {
     }
 }
 
-impl Readable for Values {
+impl Readable for ValueArena {
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
         Self::read(self, value, n_rows)
     }
 }
 
 /// Sines and cosines of the batch's positions, one table for each distinct rotation of the graph.
-pub struct Angles {
-    tables: Vec<AngleTable>,
+pub struct RopeAngles {
+    tables: Vec<RopeAngleTable>,
     /// for each node its table; unused where it rotates nothing
     table_of: Vec<usize>,
 }
 
-struct AngleTable {
+struct RopeAngleTable {
     rope: RopeShape,
     /// (max_rows, n_rot / 2)
     cos: Vec<f32>,
     sin: Vec<f32>,
 }
 
-impl Angles {
+impl RopeAngles {
     fn new(graph: &Graph, device: DeviceId, max_rows: usize) -> Self {
-        let mut tables: Vec<AngleTable> = Vec::new();
+        let mut tables: Vec<RopeAngleTable> = Vec::new();
         let mut table_of = vec![usize::MAX; graph.nodes().len()];
         for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
             let Op::Rope { rope, .. } = &node.op else { continue };
-            let same = |t: &AngleTable| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
+            let same = |t: &RopeAngleTable| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
             table_of[i] = tables.iter().position(same).unwrap_or_else(|| {
                 let len = max_rows * rope.n_rot / 2;
-                tables.push(AngleTable { rope: rope.clone(), cos: vec![0.0; len], sin: vec![0.0; len] });
+                tables.push(RopeAngleTable { rope: rope.clone(), cos: vec![0.0; len], sin: vec![0.0; len] });
                 tables.len() - 1
             });
         }

@@ -4,7 +4,7 @@
 
 use weights::Advice;
 
-use super::memory::Values;
+use super::memory::ValueArena;
 use crate::graph::{DeviceId, Graph, Op, ValueId};
 use crate::ops::moe_route;
 use crate::plan::fuse::Step;
@@ -38,7 +38,7 @@ pub struct Pager {
     dense: Vec<usize>,
     /// routing nodes, each with a product of experts that follows it
     routed: Vec<(usize, usize)>,
-    tables: Vec<Table>,
+    tables: Vec<LookupTable>,
     /// what becomes of weights that have to go
     gone: Advice,
     /// bytes that are read ahead
@@ -48,7 +48,7 @@ pub struct Pager {
 }
 
 /// A table of embeddings that is no product as well.
-struct Table {
+struct LookupTable {
     node: usize,
     tensor: Tensor,
     /// bytes that came into memory since it was given back, at most
@@ -87,7 +87,7 @@ impl Pager {
         for (node, op) in here().map(|(i, node)| (i, &node.op)) {
             let Op::Embed { table, .. } = op else { continue };
             if !tensors.iter().any(|tensor| tensor.bytes().as_ptr() == table.bytes().as_ptr()) {
-                tables.push(Table { node, tensor: table.clone(), looked_up: 0 });
+                tables.push(LookupTable { node, tensor: table.clone(), looked_up: 0 });
             }
         }
         let (ahead, most_looked_up) = (budget / AHEAD_SHARE, budget / TABLE_SHARE);
@@ -117,7 +117,7 @@ impl Pager {
     }
 
     /// After a step of a single node: experts that it chose are asked for; rows that it looked up are counted.
-    pub fn after(&mut self, step: &Step, graph: &Graph, values: &Values) {
+    pub fn after(&mut self, step: &Step, graph: &Graph, values: &ValueArena) {
         let Step::Node(node) = step else { return };
         match &graph.nodes()[*node].op {
             Op::MoeRoute { .. } => {
@@ -138,7 +138,7 @@ impl Pager {
         }
     }
 
-    fn chosen(&mut self, router: usize, route: ValueId, values: &Values) {
+    fn chosen(&mut self, router: usize, route: ValueId, values: &ValueArena) {
         let (n_used, rows) = (values.width(route) / 2, values.read(route, values.n_rows(route)));
         for at in 0..self.routed.len() {
             let (_, node) = self.routed[at];

@@ -1,19 +1,19 @@
-//! Layers that carry a state from token to token. Work is shared out by channels or heads, each of which goes through
+//! Layers that carry a state from token to token. TaskFn is shared out by channels or heads, each of which goes through
 //! the rows of the batch in order: what a token gets does not depend on how its sequence was cut into batches.
 
-use super::Context;
-use super::tile::Parts;
+use super::StepContext;
+use super::disjoint_slices::DisjointSlices;
 use crate::graph::{ConvShape, DeltaShape, ValueId};
 use crate::ops::delta_net;
 
 /// Channels in one task: their taps and states stay in the first-level cache.
-const CHANNELS: usize = 512;
+const TASK_CHANNELS: usize = 512;
 /// Multiply-adds below which one thread is as fast as many: about 3 µs.
-const ALONE: usize = 64 * 1024;
+const MIN_PARALLEL_MACS: usize = 64 * 1024;
 
 /// x (tokens, channels) → same shape
 pub fn convolve(
-    cx: &mut Context,
+    cx: &mut StepContext,
     node: usize,
     x: ValueId,
     conv: &ConvShape,
@@ -23,11 +23,11 @@ pub fn convolve(
     let n = memory.values.width(x);
     let (taps, bias) = (&memory.vectors[node], &memory.biases[node]);
     let ([x], [out]) = memory.values.borrow([x], [out]);
-    let (states, out) = (memory.states.layer(conv.state), Parts::new(out));
+    let (states, out) = (memory.states.layer(conv.state), DisjointSlices::new(out));
     let (batch, kernels) = (cx.batch, cx.kernels);
     let n_kept = conv.kernel - 1;
     let task = |task: usize| {
-        let channels = task * CHANNELS..((task + 1) * CHANNELS).min(n);
+        let channels = task * TASK_CHANNELS..((task + 1) * TASK_CHANNELS).min(n);
         let of = |row: usize| row * n + channels.start..row * n + channels.end;
         for row in 0..batch.n_rows() {
             let slot = batch.state(row);
@@ -50,16 +50,16 @@ pub fn convolve(
             kept(n_kept - 1).copy_from_slice(&x[of(row)]);
         }
     };
-    let n_tasks = n.div_ceil(CHANNELS);
-    if batch.n_rows() * n * conv.kernel <= ALONE {
-        return cx.team.run(1, &|_, _| (0..n_tasks).for_each(task));
+    let n_tasks = n.div_ceil(TASK_CHANNELS);
+    if batch.n_rows() * n * conv.kernel <= MIN_PARALLEL_MACS {
+        return cx.pool.run(1, &|_, _| (0..n_tasks).for_each(task));
     }
-    cx.team.run(n_tasks, &|i, _| task(i))
+    cx.pool.run(n_tasks, &|i, _| task(i))
 }
 
 /// qkv, beta, alpha → (tokens, n_v_heads · v_dim)
 pub fn advance(
-    cx: &mut Context,
+    cx: &mut StepContext,
     [qkv, beta, alpha]: [ValueId; 3],
     delta: &DeltaShape,
     out: ValueId,
@@ -67,7 +67,7 @@ pub fn advance(
     let memory = &mut *cx.memory;
     let width = memory.values.width(qkv);
     let ([qkv, beta, alpha], [out]) = memory.values.borrow([qkv, beta, alpha], [out]);
-    let (states, out) = (memory.states.layer(delta.state), Parts::new(out));
+    let (states, out) = (memory.states.layer(delta.state), DisjointSlices::new(out));
     let (batch, kernel) = (cx.batch, cx.kernels.delta);
     let (n_heads, dv, len) = (delta.n_v_heads, delta.v_dim, delta.k_dim * delta.v_dim);
     let task = |head: usize| {
@@ -86,8 +86,8 @@ pub fn advance(
             kernel(token, state, out);
         }
     };
-    if batch.n_rows() * n_heads * len <= ALONE {
-        return cx.team.run(1, &|_, _| (0..n_heads).for_each(task));
+    if batch.n_rows() * n_heads * len <= MIN_PARALLEL_MACS {
+        return cx.pool.run(1, &|_, _| (0..n_heads).for_each(task));
     }
-    cx.team.run(n_heads, &|head, _| task(head))
+    cx.pool.run(n_heads, &|head, _| task(head))
 }

@@ -1,39 +1,44 @@
 //! Operations that treat each row by itself. Few and short rows run on the caller; many are shared out.
 
-use super::Context;
-use super::memory::Values;
-use super::team::Team;
-use super::tile::Parts;
+use super::StepContext;
+use super::disjoint_slices::DisjointSlices;
+use super::memory::ValueArena;
+use super::thread_pool::ThreadPool;
 use crate::graph::{Activation, Columns, Graph, Lookup, Op, RopeShape, Routing, ValueId};
 use crate::ops;
 use crate::tensor::Tensor;
 
-/// Floats below which waking the team costs more than it saves: about 5 µs of work.
-const ALONE: usize = 16 * 1024;
+/// Floats below which waking the pool costs more than it saves: about 5 µs of work.
+const MIN_PARALLEL_FLOATS: usize = 16 * 1024;
 /// Floats in one task, about 5 µs.
-const TASK: usize = 8 * 1024;
+const TASK_FLOATS: usize = 8 * 1024;
 
 /// Calls `f(row)` for each row; `width` is how many floats a row costs.
-fn each_row(team: &mut Team, n_rows: usize, width: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
-    if n_rows * width <= ALONE {
-        return team.run(1, &|_, _| (0..n_rows).for_each(f));
+fn each_row(
+    pool: &mut ThreadPool,
+    n_rows: usize,
+    width: usize,
+    f: &(dyn Fn(usize) + Sync),
+) -> Result<(), String> {
+    if n_rows * width <= MIN_PARALLEL_FLOATS {
+        return pool.run(1, &|_, _| (0..n_rows).for_each(f));
     }
-    let per_task = (TASK / width.max(1)).max(1);
-    team.run(n_rows.div_ceil(per_task), &|task, _| {
+    let per_task = (TASK_FLOATS / width.max(1)).max(1);
+    pool.run(n_rows.div_ceil(per_task), &|task, _| {
         (task * per_task..((task + 1) * per_task).min(n_rows)).for_each(f);
     })
 }
 
 /// As `each_row`, with the row of `out` (n_rows, width) that belongs to it.
 fn each_row_of(
-    team: &mut Team,
+    pool: &mut ThreadPool,
     out: &mut [f32],
     width: usize,
     f: &(dyn Fn(usize, &mut [f32]) + Sync),
 ) -> Result<(), String> {
     let n_rows = out.len() / width;
-    let parts = Parts::new(out);
-    each_row(team, n_rows, width, &|row| {
+    let parts = DisjointSlices::new(out);
+    each_row(pool, n_rows, width, &|row| {
         // SAFETY: each row is visited once, and rows do not overlap.
         f(row, unsafe { parts.part(row * width..(row + 1) * width) });
     })
@@ -45,11 +50,17 @@ type MapRow<'a> = &'a (dyn Fn(usize, &[f32], &mut [f32]) + Sync);
 type JoinRow<'a> = &'a (dyn Fn(&[f32], &[f32], &mut [f32]) + Sync);
 
 /// `f(row, x, out)` for each row.
-fn map_rows(team: &mut Team, values: &mut Values, x: ValueId, out: ValueId, f: MapRow) -> Result<(), String> {
+fn map_rows(
+    pool: &mut ThreadPool,
+    values: &mut ValueArena,
+    x: ValueId,
+    out: ValueId,
+    f: MapRow,
+) -> Result<(), String> {
     let (n_in, n_out) = (values.width(x), values.width(out));
     let ([x], [out]) = values.borrow([x], [out]);
-    let parts = Parts::new(out);
-    each_row(team, x.len() / n_in, n_in.max(n_out), &|row| {
+    let parts = DisjointSlices::new(out);
+    each_row(pool, x.len() / n_in, n_in.max(n_out), &|row| {
         // SAFETY: each row is visited once, and rows do not overlap.
         f(row, &x[row * n_in..(row + 1) * n_in], unsafe { parts.part(row * n_out..(row + 1) * n_out) });
     })
@@ -57,44 +68,56 @@ fn map_rows(team: &mut Team, values: &mut Values, x: ValueId, out: ValueId, f: M
 
 /// `f(a, b, out)` for each row.
 fn join_rows(
-    team: &mut Team,
-    values: &mut Values,
+    pool: &mut ThreadPool,
+    values: &mut ValueArena,
     [a, b]: [ValueId; 2],
     out: ValueId,
     f: JoinRow,
 ) -> Result<(), String> {
     let (n_a, n_b, n_out) = (values.width(a), values.width(b), values.width(out));
     let ([a, b], [out]) = values.borrow([a, b], [out]);
-    let parts = Parts::new(out);
-    each_row(team, a.len() / n_a, n_a.max(n_b), &|row| {
+    let parts = DisjointSlices::new(out);
+    each_row(pool, a.len() / n_a, n_a.max(n_b), &|row| {
         // SAFETY: each row is visited once, and rows do not overlap.
         let out = unsafe { parts.part(row * n_out..(row + 1) * n_out) };
         f(&a[row * n_a..(row + 1) * n_a], &b[row * n_b..(row + 1) * n_b], out);
     })
 }
 
-pub fn embed(cx: &mut Context, table: &Tensor, scale: f32, by: Lookup, out: ValueId) -> Result<(), String> {
+pub fn embed(
+    cx: &mut StepContext,
+    table: &Tensor,
+    scale: f32,
+    by: Lookup,
+    out: ValueId,
+) -> Result<(), String> {
     let ([], [out]) = cx.memory.values.borrow([], [out]);
     let batch = cx.batch;
-    each_row_of(cx.team, out, table.n_cols(), &|row, out| {
+    each_row_of(cx.pool, out, table.n_cols(), &|row, out| {
         ops::embed::scalar(table, ops::embed::row_of(by, batch, row), scale, out);
     })
 }
 
 /// Groups of columns as wide as the weight, row by row.
-pub fn norm(cx: &mut Context, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
+pub fn norm(cx: &mut StepContext, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
     let weight = &cx.memory.vectors[node];
     let kernel = cx.kernels.rms_norm;
-    map_rows(cx.team, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, eps, out))
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, eps, out))
 }
 
-pub fn layer_norm(cx: &mut Context, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
+pub fn layer_norm(
+    cx: &mut StepContext,
+    node: usize,
+    x: ValueId,
+    eps: f32,
+    out: ValueId,
+) -> Result<(), String> {
     let (weight, bias) = (&cx.memory.vectors[node], &cx.memory.biases[node]);
     let kernel = cx.kernels.layer_norm;
-    map_rows(cx.team, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, bias, eps, out))
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, bias, eps, out))
 }
 
-pub fn add_norm(cx: &mut Context, graph: &Graph, add: usize, norm: usize) -> Result<(), String> {
+pub fn add_norm(cx: &mut StepContext, graph: &Graph, add: usize, norm: usize) -> Result<(), String> {
     let (add, norm, weight) = (&graph.nodes()[add], &graph.nodes()[norm], &cx.memory.vectors[norm]);
     let (Op::Add { a, b }, Op::RmsNorm { eps, .. }) = (&add.op, &norm.op) else {
         unreachable!("`fuse` pairs an addition with a norm");
@@ -104,9 +127,9 @@ pub fn add_norm(cx: &mut Context, graph: &Graph, add: usize, norm: usize) -> Res
     };
     let width = weight.len();
     let ([a, b], [sum, out]) = cx.memory.values.borrow([*a, *b], [sum, out]);
-    let sums = Parts::new(sum);
+    let sums = DisjointSlices::new(sum);
     let kernels = cx.kernels;
-    each_row_of(cx.team, out, width, &|row, out| {
+    each_row_of(cx.pool, out, width, &|row, out| {
         let at = row * width..(row + 1) * width;
         // SAFETY: each row is visited once, and rows do not overlap.
         let sum = unsafe { sums.part(at.clone()) };
@@ -116,7 +139,7 @@ pub fn add_norm(cx: &mut Context, graph: &Graph, add: usize, norm: usize) -> Res
 }
 
 pub fn rotate(
-    cx: &mut Context,
+    cx: &mut StepContext,
     node: usize,
     x: ValueId,
     rope: &RopeShape,
@@ -124,7 +147,7 @@ pub fn rotate(
 ) -> Result<(), String> {
     let angles = &cx.memory.angles;
     let kernel = cx.kernels.rope;
-    map_rows(cx.team, &mut cx.memory.values, x, out, &|row, x, out| {
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|row, x, out| {
         out.copy_from_slice(x);
         let (cos, sin) = angles.row(node, row);
         kernel(out, rope.head_dim, rope.style, cos, sin);
@@ -132,7 +155,7 @@ pub fn rotate(
 }
 
 pub fn position_scale(
-    cx: &mut Context,
+    cx: &mut StepContext,
     x: ValueId,
     beta: f32,
     original_context: u32,
@@ -140,35 +163,35 @@ pub fn position_scale(
 ) -> Result<(), String> {
     let kernel = cx.kernels.scale;
     let positions = cx.batch.positions;
-    map_rows(cx.team, &mut cx.memory.values, x, out, &|row, x, out| {
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|row, x, out| {
         kernel(x, ops::scale::at_position(beta, original_context, positions[row]), out);
     })
 }
 
-pub fn row_gate(cx: &mut Context, gate: ValueId, x: ValueId, out: ValueId) -> Result<(), String> {
+pub fn row_gate(cx: &mut StepContext, gate: ValueId, x: ValueId, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.scale;
-    join_rows(cx.team, &mut cx.memory.values, [gate, x], out, &|gate, x, out| {
+    join_rows(cx.pool, &mut cx.memory.values, [gate, x], out, &|gate, x, out| {
         kernel(x, ops::scale::of_gate(gate[0]), out);
     })
 }
 
-pub fn columns(cx: &mut Context, x: ValueId, columns: Columns, out: ValueId) -> Result<(), String> {
-    map_rows(cx.team, &mut cx.memory.values, x, out, &|_, x, out| ops::columns::scalar(x, columns, out))
+pub fn columns(cx: &mut StepContext, x: ValueId, columns: Columns, out: ValueId) -> Result<(), String> {
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| ops::columns::scalar(x, columns, out))
 }
 
-pub fn route(cx: &mut Context, logits: ValueId, routing: &Routing, out: ValueId) -> Result<(), String> {
-    map_rows(cx.team, &mut cx.memory.values, logits, out, &|_, logits, out| {
+pub fn route(cx: &mut StepContext, logits: ValueId, routing: &Routing, out: ValueId) -> Result<(), String> {
+    map_rows(cx.pool, &mut cx.memory.values, logits, out, &|_, logits, out| {
         ops::moe_route::scalar(logits, routing, out);
     })
 }
 
-pub fn expert_sum(cx: &mut Context, x: ValueId, route: ValueId, out: ValueId) -> Result<(), String> {
+pub fn expert_sum(cx: &mut StepContext, x: ValueId, route: ValueId, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.expert_sum;
-    join_rows(cx.team, &mut cx.memory.values, [x, route], out, &|x, route, out| kernel(x, route, out))
+    join_rows(cx.pool, &mut cx.memory.values, [x, route], out, &|x, route, out| kernel(x, route, out))
 }
 
-/// Shared out by KV head, so that two rows of a batch never meet in one place.
-pub fn write_kv(cx: &mut Context, k: ValueId, v: ValueId, layer: usize) -> Result<(), String> {
+/// PoolShared out by KV head, so that two rows of a batch never meet in one place.
+pub fn write_kv(cx: &mut StepContext, k: ValueId, v: ValueId, layer: usize) -> Result<(), String> {
     let ([k, v], []) = cx.memory.values.borrow([k, v], []);
     let layout = cx.memory.kv.layout(layer);
     let (d, n_heads) = (layout.head_dim, layout.n_kv_heads);
@@ -183,20 +206,20 @@ pub fn write_kv(cx: &mut Context, k: ValueId, v: ValueId, layer: usize) -> Resul
             unsafe { writer.write(halves, page, slot, head, &k[at..at + d], &v[at..at + d]) };
         }
     };
-    if batch.n_rows() * n_heads * d <= ALONE {
-        return cx.team.run(1, &|_, worker| (0..n_heads).for_each(|h| head(h, worker)));
+    if batch.n_rows() * n_heads * d <= MIN_PARALLEL_FLOATS {
+        return cx.pool.run(1, &|_, worker| (0..n_heads).for_each(|h| head(h, worker)));
     }
-    cx.team.run(n_heads, &head)
+    cx.pool.run(n_heads, &head)
 }
 
-pub fn add(cx: &mut Context, a: ValueId, b: ValueId, out: ValueId) -> Result<(), String> {
+pub fn add(cx: &mut StepContext, a: ValueId, b: ValueId, out: ValueId) -> Result<(), String> {
     let ([a, b], [out]) = cx.memory.values.borrow([a, b], [out]);
     let kernel = cx.kernels.add;
-    pieces(cx.team, out, &|at, out| kernel(&a[at..at + out.len()], &b[at..at + out.len()], out))
+    each_piece(cx.pool, out, &|at, out| kernel(&a[at..at + out.len()], &b[at..at + out.len()], out))
 }
 
 pub fn glu(
-    cx: &mut Context,
+    cx: &mut StepContext,
     gate: ValueId,
     up: ValueId,
     act: Activation,
@@ -204,56 +227,60 @@ pub fn glu(
 ) -> Result<(), String> {
     let ([gate, up], [out]) = cx.memory.values.borrow([gate, up], [out]);
     let kernel = cx.kernels.glu;
-    pieces(cx.team, out, &|at, out| kernel(&gate[at..at + out.len()], &up[at..at + out.len()], act, out))
+    each_piece(cx.pool, out, &|at, out| kernel(&gate[at..at + out.len()], &up[at..at + out.len()], act, out))
 }
 
-pub fn scale(cx: &mut Context, x: ValueId, factor: f32, out: ValueId) -> Result<(), String> {
+pub fn scale(cx: &mut StepContext, x: ValueId, factor: f32, out: ValueId) -> Result<(), String> {
     let ([x], [out]) = cx.memory.values.borrow([x], [out]);
     let kernel = cx.kernels.scale;
-    pieces(cx.team, out, &|at, out| kernel(&x[at..at + out.len()], factor, out))
+    each_piece(cx.pool, out, &|at, out| kernel(&x[at..at + out.len()], factor, out))
 }
 
-pub fn softcap(cx: &mut Context, x: ValueId, cap: f32, out: ValueId) -> Result<(), String> {
+pub fn softcap(cx: &mut StepContext, x: ValueId, cap: f32, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.softcap;
     in_place(cx, x, out, &|out| kernel(out, cap))
 }
 
-pub fn activate(cx: &mut Context, x: ValueId, act: Activation, out: ValueId) -> Result<(), String> {
+pub fn activate(cx: &mut StepContext, x: ValueId, act: Activation, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.activate;
     in_place(cx, x, out, &|out| kernel(out, act))
 }
 
 /// `f(out)` for each piece, with `x` copied into it.
 fn in_place(
-    cx: &mut Context,
+    cx: &mut StepContext,
     x: ValueId,
     out: ValueId,
     f: &(dyn Fn(&mut [f32]) + Sync),
 ) -> Result<(), String> {
     let ([x], [out]) = cx.memory.values.borrow([x], [out]);
-    pieces(cx.team, out, &|at, out| {
+    each_piece(cx.pool, out, &|at, out| {
         out.copy_from_slice(&x[at..at + out.len()]);
         f(out);
     })
 }
 
-/// Element-wise work in pieces of `TASK` floats, whatever the rows.
-fn pieces(team: &mut Team, out: &mut [f32], f: &(dyn Fn(usize, &mut [f32]) + Sync)) -> Result<(), String> {
+/// Element-wise work in each_piece of `TASK_FLOATS` floats, whatever the rows.
+fn each_piece(
+    pool: &mut ThreadPool,
+    out: &mut [f32],
+    f: &(dyn Fn(usize, &mut [f32]) + Sync),
+) -> Result<(), String> {
     let len = out.len();
-    let parts = Parts::new(out);
+    let parts = DisjointSlices::new(out);
     let piece = |i: usize| {
-        let at = i * TASK..((i + 1) * TASK).min(len);
-        // SAFETY: each piece is visited once, and pieces do not overlap.
+        let at = i * TASK_FLOATS..((i + 1) * TASK_FLOATS).min(len);
+        // SAFETY: each piece is visited once, and each_piece do not overlap.
         f(at.start, unsafe { parts.part(at) });
     };
-    let n = len.div_ceil(TASK);
-    if len <= ALONE {
-        return team.run(1, &|_, _| (0..n).for_each(piece));
+    let n = len.div_ceil(TASK_FLOATS);
+    if len <= MIN_PARALLEL_FLOATS {
+        return pool.run(1, &|_, _| (0..n).for_each(piece));
     }
-    team.run(n, &|i, _| piece(i))
+    pool.run(n, &|i, _| piece(i))
 }
 
-pub fn output_rows(cx: &mut Context, x: ValueId, out: ValueId) -> Result<(), String> {
+pub fn output_rows(cx: &mut StepContext, x: ValueId, out: ValueId) -> Result<(), String> {
     let n_outputs = cx.batch.outputs.len();
     let ([x], [out]) = cx.memory.values.borrow([x], [out]);
     if let Some(width) = out.len().checked_div(n_outputs) {

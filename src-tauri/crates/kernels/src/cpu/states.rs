@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::arena::{AlignedVec, bytes_of, bytes_of_mut};
-use super::tile::Parts;
+use super::disjoint_slices::DisjointSlices;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph};
 
@@ -20,7 +20,7 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Room for `n_states` slots of the states that live on `device`.
+    /// BufferSizes for `n_states` slots of the states that live on `device`.
     pub fn new(graph: &Graph, device: DeviceId, n_states: usize) -> Result<Self, KernelError> {
         let mut slot_len = 0;
         let mut layers = Vec::with_capacity(graph.kv().states.len());
@@ -47,7 +47,7 @@ impl StateStore {
         LayerStates {
             in_slot: self.in_slot(layer),
             slot_len: self.slot_len,
-            floats: Parts::new(&mut self.floats),
+            floats: DisjointSlices::new(&mut self.floats),
         }
     }
 
@@ -78,7 +78,7 @@ impl StateStore {
 
 /// The states of one layer in all slots.
 pub struct LayerStates<'a> {
-    floats: Parts<'a, f32>,
+    floats: DisjointSlices<'a, f32>,
     slot_len: usize,
     in_slot: Range<usize>,
 }
@@ -88,7 +88,7 @@ impl LayerStates<'_> {
     ///
     /// # Safety
     /// While the returned slice lives no other part may contain one of its elements.
-    #[allow(clippy::mut_from_ref)] // as `Parts::part`
+    #[allow(clippy::mut_from_ref)] // as `DisjointSlices::part`
     pub unsafe fn part(&self, slot: u32, range: Range<usize>) -> &mut [f32] {
         assert!(range.end <= self.in_slot.len(), "{range:?} of {:?}", self.in_slot);
         let start = slot as usize * self.slot_len + self.in_slot.start;

@@ -4,7 +4,7 @@
 use super::shader::Define;
 use crate::fault::GpuFault;
 use crate::matmul::cooperative::{LANES, SIDE};
-use crate::matmul::strands::STRANDS;
+use crate::matmul::partial_sums::PARTIAL_SUMS;
 use crate::precision::Precision;
 use crate::sharing::Sharing;
 
@@ -73,7 +73,7 @@ impl Used {
     /// With `features`, on a card whose subgroups have `least` lanes or more.
     pub(super) fn new(features: wgpu::Features, least: u32) -> Self {
         let shuffles = match features.contains(wgpu::Features::SUBGROUP) {
-            true => least.clamp(1, STRANDS).ilog2(),
+            true => least.clamp(1, PARTIAL_SUMS).ilog2(),
             false => 0,
         };
         Self {
@@ -109,7 +109,7 @@ impl Used {
         }
     }
 
-    /// By the names that people know them by.
+    /// TileMethod the names that people know them by.
     pub fn names(&self) -> Vec<&'static str> {
         let names =
             [(self.shuffles > 0, "subgroups"), (self.halves, "f16"), (self.matrices, "cooperative matrices")];
@@ -120,10 +120,10 @@ impl Used {
     /// the rest, HALVES.
     pub(super) fn defines(&self) -> Vec<Define<'static>> {
         let all = [
-            (true, ("STRANDS", Some(STRANDS))),
+            (true, ("PARTIAL_SUMS", Some(PARTIAL_SUMS))),
             (true, ("SHUFFLES", Some(self.shuffles))),
             (self.shuffles > 0, ("SUBGROUPS", None)),
-            (self.shuffles < STRANDS.ilog2(), ("PIECES", None)),
+            (self.shuffles < PARTIAL_SUMS.ilog2(), ("PIECES", None)),
             (self.halves, ("HALVES", None)),
         ];
         all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, define)| define).collect()

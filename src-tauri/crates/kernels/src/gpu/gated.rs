@@ -8,8 +8,8 @@ use super::products::{Part, defines};
 use super::program::{Bound, Extent, Maker, PerRow};
 use super::shader;
 use crate::graph::{Activation, Op, ValueId};
-use crate::matmul::gated::PAIRS;
-use crate::matmul::packed::packing;
+use crate::matmul::gated::GATED_LANES;
+use crate::matmul::gpu_packing::packing;
 use crate::tensor::Tensor;
 
 use Bound::Value;
@@ -41,8 +41,9 @@ impl Maker<'_> {
         let rows = self.graph.value(unit.out).rows;
         let bound =
             [Value(unit.x), Bound::Buffer(whole.clone()), Value(unit.gate), Value(unit.up), Value(unit.out)];
-        let variant = Variant { defines: defines(k, None), weight: Some(packing), sizes: PAIRS.sizes() };
-        let groups = self.flat(n_out.div_ceil(PAIRS.outputs_of_group()));
+        let variant =
+            Variant { defines: defines(k, None), weight: Some(packing), sizes: GATED_LANES.constants() };
+        let groups = self.flat(n_out.div_ceil(GATED_LANES.outputs_per_group()));
         let cost = Cost { row: (2 * n_out * k) as u64, bytes: whole.n_bytes, ..Cost::default() };
         let of_rows = PerRow::Between { rows, least: 1, most: 1, each: 1 };
         let extent = Extent { cost, ..Extent::new(groups, of_rows) };

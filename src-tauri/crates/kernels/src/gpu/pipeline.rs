@@ -7,8 +7,8 @@ use super::device::Device;
 use super::shader::{Access, Define, Shader, expand};
 use crate::error::KernelError;
 use crate::fault::GpuFault;
-use crate::matmul::packed::Packing;
-use crate::matmul::strands::Sizes;
+use crate::matmul::gpu_packing::Packing;
+use crate::matmul::partial_sums::ShaderConstants;
 
 /// What there is of one shader.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ pub struct Variant {
     /// how its weights lie
     pub weight: Option<&'static Packing>,
     /// numbers by name: the shapes of workgroups and tiles
-    pub sizes: Sizes,
+    pub sizes: ShaderConstants,
 }
 
 impl Variant {

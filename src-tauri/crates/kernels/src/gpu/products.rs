@@ -10,16 +10,16 @@ use super::program::{Bound, Extent, Maker, PerRow};
 use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
-use crate::matmul::packed::Packing;
-use crate::matmul::strands::{self, BLOCK, Lanes, Sizes};
-use crate::matmul::tile::{self, By, Tile};
+use crate::matmul::gpu_packing::Packing;
+use crate::matmul::partial_sums::{self, BLOCK, ReductionLanes, ShaderConstants};
+use crate::matmul::tile::{self, MatMulTile, TileMethod};
 use crate::ops::expert_groups::{Groups, most_tiles};
 use crate::tensor::Tensor;
 
 use Bound::Value;
 
 /// Outputs of an expert go slot by slot with the shape that one row has.
-const SLOT: Lanes = strands::ONE_ROW;
+const SLOT: ReductionLanes = partial_sums::ONE_ROW;
 
 /// A part of a matrix on the card.
 pub(super) struct Part {
@@ -54,11 +54,13 @@ impl Part {
 }
 
 /// Names that are set where rows of x are whole blocks, and where workgroups have tiles.
-pub(super) fn defines(k: usize, tiled: Option<By>) -> &'static [&'static str] {
+pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static str] {
     let names: [&[&str]; 2] = match tiled {
         None => [&[], &["WHOLE"]],
-        Some(By::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
-        Some(By::Matrices) => [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]],
+        Some(TileMethod::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
+        Some(TileMethod::CooperativeMatrices) => {
+            [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]]
+        }
     };
     names[usize::from(k.is_multiple_of(BLOCK))]
 }
@@ -102,17 +104,17 @@ impl Maker<'_> {
     }
 
     /// The first tile that the card can have; None: there is none.
-    fn tile(&self, tiles: &[Tile]) -> Option<Tile> {
+    fn tile(&self, tiles: &[MatMulTile]) -> Option<MatMulTile> {
         let (limits, used) = (&self.gpu.limits, self.gpu.used());
         let lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-        let fits = |tile: &&Tile| {
-            let is_possible = match tile.by {
-                By::Lanes => true,
-                By::Matrices => used.matrices,
+        let fits = |tile: &&MatMulTile| {
+            let is_possible = match tile.method {
+                TileMethod::Lanes => true,
+                TileMethod::CooperativeMatrices => used.matrices,
             };
             is_possible
                 && tile.lanes() <= lanes
-                && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
+                && tile.shared_bytes() <= limits.max_compute_workgroup_storage_size
         };
         tiles.iter().find(fits).copied()
     }
@@ -148,13 +150,13 @@ impl Maker<'_> {
         // all parts lie alike
         let tuned = parts.first().map_or(tile::LARGE, |part| self.shapes.tile(part.packing));
         let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
-        let few = if tile.is_some() { tile::FEW_ROWS } else { usize::MAX };
+        let few = if tile.is_some() { tile::MAX_REDUCTION_ROWS } else { usize::MAX };
         for part in parts {
-            let lanes = [(self.shapes.one_row(part.packing), 1, 1), (strands::FEW_ROWS, 2, few)];
+            let lanes = [(self.shapes.one_row(part.packing), 1, 1), (partial_sums::FEW_ROWS, 2, few)];
             let of_outputs = u32::from(rows == Rows::Outputs);
             let bias = self.vector(&bias_floats)?;
             let mut bound = [Value(x), Bound::Buffer(part.span.clone()), bias, Value(out)];
-            let mut way = |sizes: Sizes, tiled, per_group: usize, of_rows| -> Made {
+            let mut way = |sizes: ShaderConstants, tiled, per_group: usize, of_rows| -> Made {
                 for piece in part.cut(self.outputs_at_once(part, k, of_rows)) {
                     let Part { first, n_rows, row_quads, packing, span } = piece;
                     let sizes = sizes.clone();
@@ -171,11 +173,11 @@ impl Maker<'_> {
             };
             for (lanes, from, most) in lanes.iter().filter(|(_, _, most)| *most >= least) {
                 let rows = PerRow::Between { rows, least: *from, most: *most, each: lanes.rows };
-                way(lanes.sizes(), None, lanes.outputs_of_group(), rows)?;
+                way(lanes.constants(), None, lanes.outputs_per_group(), rows)?;
             }
             if let Some(tile) = tile {
                 let rows = PerRow::Between { rows, least: few + 1, most: usize::MAX, each: tile.rows };
-                way(tile.sizes(), Some(tile.by), tile.outputs as usize, rows)?;
+                way(tile.constants(), Some(tile.method), tile.outputs as usize, rows)?;
             }
         }
         Ok(())
@@ -207,7 +209,7 @@ impl Maker<'_> {
         let parted = u32::from(self.graph.value(x).width != k);
         let bias_floats = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
         let tile = self.tile(&[tile::COOPERATIVE, tile::SMALL]);
-        let few = if tile.is_some() { tile::FEW_TOKENS } else { usize::MAX };
+        let few = if tile.is_some() { tile::MAX_SLOTWISE_TOKENS } else { usize::MAX };
         for part in self.parts(at) {
             let has_bias = u32::from(experts.bias.is_some());
             let [n, used] = [n_experts as u32, n_used as u32];
@@ -218,9 +220,9 @@ impl Maker<'_> {
             let variant = |tiled, sizes| Variant { defines: defines(k, tiled), weight: Some(packing), sizes };
             let of_expert = n_out as u64 * u64::from(row_quads) * 16;
             let row = (n_used * n_out * k) as u64;
-            let groups = [n_out.div_ceil(SLOT.outputs_of_group()) as u32, used];
+            let groups = [n_out.div_ceil(SLOT.outputs_per_group()) as u32, used];
             let rows = PerRow::Between { rows: Rows::Tokens, least: 1, most: few, each: 1 };
-            let slots = variant(None, SLOT.sizes());
+            let slots = variant(None, SLOT.constants());
             let cost = Cost { row, bytes: n_used as u64 * of_expert, ..Cost::default() };
             let worst = |n_rows: usize, n: usize| cost.at_most(n_rows as u64, 0, n as u64);
             let n_rows = few.min(self.capacity.max_rows);
@@ -230,7 +232,7 @@ impl Maker<'_> {
                 bound[1] = self.grouped(i, route, n_experts, tile)?;
                 let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
                 let rows = PerRow::Tiles { least: few + 1, n_used, n_experts, each: tile.rows };
-                let tiled = variant(Some(tile.by), tile.sizes());
+                let tiled = variant(Some(tile.method), tile.constants());
                 let cost = Cost { row, bytes: of_expert, ..Cost::default() };
                 let n_tiles = most_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
                 // as if all tiles were full
@@ -249,7 +251,7 @@ impl Maker<'_> {
         i: usize,
         route: ValueId,
         n_experts: usize,
-        tile: Tile,
+        tile: MatMulTile,
     ) -> Result<Bound, KernelError> {
         if let Some((of, buffer)) = &self.grouped
             && *of == route
@@ -264,7 +266,7 @@ impl Maker<'_> {
         let params =
             [n_experts, n_used, tile.rows as usize, lists.list, lists.starts].map(|word| word as u32);
         let bound = [Value(route), Bound::Buffer(Span::whole(&buffer))];
-        let least = tile::FEW_TOKENS + 1;
+        let least = tile::MAX_SLOTWISE_TOKENS + 1;
         // one workgroup for all rows there are
         let rows = PerRow::Between { rows: Rows::Tokens, least, most: usize::MAX, each: u32::MAX };
         let variant = Variant { defines: &["MAIN"], ..Variant::default() };

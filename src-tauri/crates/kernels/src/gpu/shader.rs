@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::matmul::packed::ALL;
+use crate::matmul::gpu_packing::PACKINGS;
 
 /// How a shader uses what is bound at an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,14 +86,14 @@ parts! {
     "expert_groups" = "ops/expert_groups";
     "kv_rows" = "ops/kv_rows";
     "kv_write" = "ops/kv_write";
-    "strands" = "matmul/strands";
+    "partial_sums" = "matmul/partial_sums";
     "tile" = "matmul/tile";
 }
 
 /// A number that another text of any shader changes.
 pub fn fingerprint() -> u64 {
     let sources = SHADERS.iter().map(|shader| shader.source).chain(PARTS.iter().map(|(_, source)| *source));
-    let sources = sources.chain(ALL.iter().map(|packing| packing.source));
+    let sources = sources.chain(PACKINGS.iter().map(|packing| packing.source));
     // FNV-1a
     sources
         .flat_map(str::bytes)
@@ -252,9 +252,9 @@ mod tests {
     use super::super::pipeline::Variant;
     use super::super::shapes::{ONE_ROWS, TILES};
     use super::*;
-    use crate::matmul::gated::PAIRS;
-    use crate::matmul::packed::{ALL, Packing};
-    use crate::matmul::strands::{self, Sizes};
+    use crate::matmul::gated::GATED_LANES;
+    use crate::matmul::gpu_packing::{PACKINGS, Packing};
+    use crate::matmul::partial_sums::{self, ShaderConstants};
     use crate::matmul::tile;
 
     #[test]
@@ -301,9 +301,10 @@ mod tests {
     }
 
     /// Names and numbers that a shader is made with.
-    fn variants(shader: &Shader) -> Vec<(&'static [&'static str], Sizes)> {
-        let plain =
-            |all: &[&'static [&'static str]]| all.iter().map(|names| (*names, Sizes::new())).collect();
+    fn variants(shader: &Shader) -> Vec<(&'static [&'static str], ShaderConstants)> {
+        let plain = |all: &[&'static [&'static str]]| {
+            all.iter().map(|names| (*names, ShaderConstants::new())).collect()
+        };
         match shader.name {
             "ops/scale" => plain(&[&[], &["BY_POSITION"], &["BY_GATE"]]),
             "ops/activate" | "ops/expert_groups" => plain(&[&["MAIN"]]),
@@ -319,22 +320,22 @@ mod tests {
                 &["KV_Q4_0", "EIGHT"],
             ]),
             "matmul/generic" => vec![
-                (&["WHOLE"], ONE_ROWS[0].1.sizes()),
-                (&["WHOLE"], ONE_ROWS[1].1.sizes()),
-                (&["WHOLE"], ONE_ROWS[2].1.sizes()),
-                (&[], strands::FEW_ROWS.sizes()),
-                (&["WHOLE", "TILED"], TILES[0].1.sizes()),
-                (&["WHOLE", "TILED"], TILES[1].1.sizes()),
-                (&["TILED"], TILES[2].1.sizes()),
-                (&["TILED", "COOPERATIVE", "WHOLE"], tile::COOPERATIVE.sizes()),
+                (&["WHOLE"], ONE_ROWS[0].1.constants()),
+                (&["WHOLE"], ONE_ROWS[1].1.constants()),
+                (&["WHOLE"], ONE_ROWS[2].1.constants()),
+                (&[], partial_sums::FEW_ROWS.constants()),
+                (&["WHOLE", "TILED"], TILES[0].1.constants()),
+                (&["WHOLE", "TILED"], TILES[1].1.constants()),
+                (&["TILED"], TILES[2].1.constants()),
+                (&["TILED", "COOPERATIVE", "WHOLE"], tile::COOPERATIVE.constants()),
             ],
-            "matmul/gated" => vec![(&["WHOLE"], PAIRS.sizes()), (&[], PAIRS.sizes())],
+            "matmul/gated" => vec![(&["WHOLE"], GATED_LANES.constants()), (&[], GATED_LANES.constants())],
             "ops/expert_matmul" => vec![
-                (&["WHOLE"], strands::ONE_ROW.sizes()),
-                (&[], strands::ONE_ROW.sizes()),
-                (&["WHOLE", "TILED"], tile::SMALL.sizes()),
-                (&["TILED"], tile::SMALL.sizes()),
-                (&["TILED", "COOPERATIVE"], tile::COOPERATIVE.sizes()),
+                (&["WHOLE"], partial_sums::ONE_ROW.constants()),
+                (&[], partial_sums::ONE_ROW.constants()),
+                (&["WHOLE", "TILED"], tile::SMALL.constants()),
+                (&["TILED"], tile::SMALL.constants()),
+                (&["TILED", "COOPERATIVE"], tile::COOPERATIVE.constants()),
             ],
             _ => plain(&[&[]]),
         }
@@ -345,7 +346,7 @@ mod tests {
         let mut modules = Vec::new();
         for shader in SHADERS {
             let weights: Vec<Option<&Packing>> = match shader.source.contains("#import weight") {
-                true => ALL.iter().map(|packing| Some(*packing)).collect(),
+                true => PACKINGS.iter().map(|packing| Some(*packing)).collect(),
                 false => vec![None],
             };
             for (defines, sizes) in variants(shader) {

@@ -8,9 +8,9 @@ use weights::DType;
 use super::device::Device;
 use crate::graph::{Graph, Op};
 use crate::known::Known;
-use crate::matmul::packed::{Packing, packing};
-use crate::matmul::strands::{Lanes, ONE_ROW};
-use crate::matmul::tile::{LARGE, SMALL, SQUARE, Tile};
+use crate::matmul::gpu_packing::{Packing, packing};
+use crate::matmul::partial_sums::{ONE_ROW, ReductionLanes};
+use crate::matmul::tile::{LARGE, MatMulTile, SMALL, SQUARE};
 
 /// What a shape is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub(super) enum Subject {
 }
 
 /// Of each, the first is taken where nothing is known.
-pub(super) static ONE_ROWS: [(&str, Lanes); 3] = [
+pub(super) static ONE_ROWS: [(&str, ReductionLanes); 3] = [
     ("64 lanes", ONE_ROW),
-    ("128 lanes", Lanes { lanes: 128, ..ONE_ROW }),
-    ("256 lanes", Lanes { lanes: 256, ..ONE_ROW }),
+    ("128 lanes", ReductionLanes { lanes: 128, ..ONE_ROW }),
+    ("256 lanes", ReductionLanes { lanes: 256, ..ONE_ROW }),
 ];
-pub(super) static TILES: [(&str, Tile); 3] =
+pub(super) static TILES: [(&str, MatMulTile); 3] =
     [("128 by 64", LARGE), ("64 by 64", SQUARE), ("64 by 32", SMALL)];
 /// Chunks of a context from which on each has workgroups of its own.
 pub(super) static SPLITS: [(&str, u32); 3] =
@@ -53,7 +53,7 @@ impl Subject {
         subjects
     }
 
-    /// By which what is chosen is kept.
+    /// TileMethod which what is chosen is kept.
     pub fn name(self) -> String {
         match self {
             Self::OneRow(dtype) => of_one_row(packing(dtype)),
@@ -78,7 +78,7 @@ impl Subject {
             Self::OneRow(_) => ONE_ROWS[choice].1.lanes <= most,
             Self::ManyRows(_) => {
                 let tile = TILES[choice].1;
-                tile.lanes() <= most && tile.n_bytes() <= limits.max_compute_workgroup_storage_size
+                tile.lanes() <= most && tile.shared_bytes() <= limits.max_compute_workgroup_storage_size
             }
             Self::Attention => true,
         }
@@ -119,11 +119,11 @@ impl Shapes {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    pub fn one_row(&self, packing: &Packing) -> Lanes {
+    pub fn one_row(&self, packing: &Packing) -> ReductionLanes {
         ONE_ROWS[self.at(&of_one_row(packing))].1
     }
 
-    pub fn tile(&self, packing: &Packing) -> Tile {
+    pub fn tile(&self, packing: &Packing) -> MatMulTile {
         TILES[self.at(&of_many_rows(packing))].1
     }
 

@@ -2,15 +2,15 @@
 
 use weights::DType;
 
-use super::floats::{Element, Floats, float_rows};
+use super::floats::{FloatElement, SimdF32, float_rows};
 
 struct BF16;
 
-impl Element for BF16 {
+impl FloatElement for BF16 {
     const BYTES: usize = 2;
 
     #[inline(always)]
-    unsafe fn load<S: Floats>(from: *const u8) -> S::F {
+    unsafe fn load<S: SimdF32>(from: *const u8) -> S::F {
         // SAFETY: the caller's.
         unsafe { S::bf16s(from) }
     }

@@ -3,73 +3,73 @@
 
 use std::marker::PhantomData;
 
-use super::lanes::{Lanes, MAX_ROWS, RowPointers, short_run};
-use super::matrices;
-use super::octets::{self, Octet32, Octets};
-use super::panel::{Ahead, Format, Token};
+use super::simd::{Simd, MAX_ROWS, RowPointers, i16_run_len};
+use super::smmla;
+use super::packed_activations::{BlockQ8_0x8, PACK_TOKENS, PackedActivationsRef};
+use super::panel::{RowPrefetcher, BlockFormat, TokenActivations};
 use super::sums32;
 
 pub const LEN: usize = 32;
-/// Blocks turned at once: 4 KB of weights beside the tokens' activations in the first-level cache.
-pub const STRETCH: usize = 8;
+/// Blocks transposed at once: 4 KB of weights beside the tokens' activations in the first-level cache.
+pub const K_TILE_BLOCKS: usize = 8;
 
 /// What distinguishes such a format.
 pub trait Block32 {
     const BYTES: usize;
     /// Of the stored integers, in magnitude.
-    const LARGEST: i32;
+    const MAX_MAGNITUDE: i32;
     /// Of the stored integers less their offset, in magnitude.
-    const FARTHEST: i32 = Self::LARGEST;
-    /// Whether the integers are signed and went through `Lanes::signed`.
+    const MAX_CENTERED_MAGNITUDE: i32 = Self::MAX_MAGNITUDE;
+    /// Whether the integers are signed and went through `Simd::bias_signed`.
     const SIGNED: bool = false;
 
     /// The scale of each row: an f16 at the beginning, unless a format says otherwise.
     ///
     /// # Safety
-    /// As for `Lanes`; a whole block lies at `offset` of each row.
+    /// As for `Simd`; a whole block lies at `offset` of each row.
     #[inline(always)]
-    unsafe fn scale<L: Lanes>(rows: &RowPointers, offset: usize) -> L::F {
+    unsafe fn scale<L: Simd>(rows: &RowPointers, offset: usize) -> L::F {
         // SAFETY: the caller's.
-        unsafe { L::halves(rows, offset) }
+        unsafe { L::load_f16(rows, offset) }
     }
 
     /// Whether a multiple of the activations' sum is added.
-    const HAS_MINIMUM: bool = false;
+    const HAS_MIN: bool = false;
 
     /// The minimum of each row, where there is one.
     ///
     /// # Safety
     /// As for `scale`.
     #[inline(always)]
-    unsafe fn minimum<L: Lanes>(_: &RowPointers, _: usize) -> L::F {
+    unsafe fn block_min<L: Simd>(_: &RowPointers, _: usize) -> L::F {
         // SAFETY: the caller's.
         unsafe { L::zero_f() }
     }
 
     /// Offset of the stored integers.
-    fn offset<L: Lanes>() -> i32;
+    fn zero_point<L: Simd>() -> i32;
 
-    /// The stored integers, in the arrangement of `Lanes::rows32`.
+    /// The stored integers, in the arrangement of `Simd::load_rows32`.
     ///
     /// # Safety
-    /// As for `Lanes`; a whole block lies at `offset` of each row.
-    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8];
+    /// As for `Simd`; a whole block lies at `offset` of each row.
+    unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8];
 
     /// The dot product of each row with 32 activations.
     ///
     /// # Safety
     /// As for `integers`.
-    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I;
+    unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I;
 }
 
-/// acc + four products in each lane, for `Lanes::widen` to end.
+/// acc + four products in each lane, for `Simd::widen` to end.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-pub unsafe fn add_dot<B: Block32, L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I {
+pub unsafe fn add_dot<B: Block32, L: Simd>(acc: L::I, w: L::I, a: L::I) -> L::I {
     // SAFETY: the caller's.
-    unsafe { if B::SIGNED { L::dot_short_signed(acc, w, a) } else { L::dot_short(acc, w, a) } }
+    unsafe { if B::SIGNED { L::dot_i16_signed(acc, w, a) } else { L::dot_i16(acc, w, a) } }
 }
 
 /// What `dots` does for a format whose integers must be arranged first.
@@ -77,11 +77,11 @@ pub unsafe fn add_dot<B: Block32, L: Lanes>(acc: L::I, w: L::I, a: L::I) -> L::I
 /// # Safety
 /// As for `Block32::dots`.
 #[inline(always)]
-pub unsafe fn dot_integers<B: Block32, L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+pub unsafe fn dot_integers<B: Block32, L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
     // SAFETY: the caller's; `q` has 32 bytes.
     unsafe {
         let mut dots = B::integers::<L>(rows, offset);
-        let a = L::repeat32(q.as_ptr().cast());
+        let a = L::broadcast32(q.as_ptr().cast());
         for dot in &mut dots {
             let short = add_dot::<B, L>(L::zero(), *dot, a);
             *dot = L::widen(L::zero(), short);
@@ -91,125 +91,125 @@ pub unsafe fn dot_integers<B: Block32, L: Lanes>(rows: &RowPointers, offset: usi
     }
 }
 
-/// Turned blocks.
+/// TransposedBlocks32 blocks.
 #[repr(C, align(64))] // a register each, never across two cache lines
-pub struct Turned<L> {
+pub struct TransposedBlocks32<L> {
     /// (blocks, 8, rows): four bytes each
-    pub w: [[[i32; MAX_ROWS]; 8]; STRETCH],
+    pub w: [[[i32; MAX_ROWS]; 8]; K_TILE_BLOCKS],
     /// (blocks, rows)
-    pub scales: [[f32; MAX_ROWS]; STRETCH],
+    pub scales: [[f32; MAX_ROWS]; K_TILE_BLOCKS],
     /// (blocks, rows)
-    pub minima: [[f32; MAX_ROWS]; STRETCH],
-    /// (blocks, rows): where `w` holds what `Lanes::store_signed` wrote, what sums of products lack
-    pub lacks: [[i32; MAX_ROWS]; STRETCH],
+    pub mins: [[f32; MAX_ROWS]; K_TILE_BLOCKS],
+    /// (blocks, rows): where `w` holds what `Simd::store_signed` wrote, what sums of products lack
+    pub sign_corrections: [[i32; MAX_ROWS]; K_TILE_BLOCKS],
     lanes: PhantomData<L>,
 }
 
-/// Whether turned weights are as `Lanes::store_signed` writes them.
-const fn apart<B: Block32, L: Lanes>() -> bool {
-    B::SIGNED && L::SHORT_SUMS
+/// Whether transposed weights are as `Simd::store_signed` writes them.
+const fn stores_sign_separately<B: Block32, L: Simd>() -> bool {
+    B::SIGNED && L::I16_SUMS
 }
 
-impl<L: Lanes> Turned<L> {
+impl<L: Simd> TransposedBlocks32<L> {
     /// Four bytes of each row, as they were.
     ///
     /// # Safety
-    /// As for `Lanes`.
+    /// As for `Simd`.
     #[inline(always)]
     pub unsafe fn column<B: Block32>(&self, block: usize, j: usize) -> L::I {
         let from = self.w[block][j].as_ptr();
         // SAFETY: the caller's; an array of `MAX_ROWS` holds any register, and what was written there.
-        unsafe { if apart::<B, L>() { L::load_signed(from) } else { L::load(from) } }
+        unsafe { if stores_sign_separately::<B, L>() { L::load_signed(from) } else { L::load(from) } }
     }
 }
 
 /// A format of this kind, for the panel.
-pub struct Blocks32<B>(PhantomData<B>);
+pub struct Panel32<B>(PhantomData<B>);
 
-impl<B: Block32> Format for Blocks32<B> {
-    const STRETCH_LEN: usize = STRETCH * LEN;
+impl<B: Block32> BlockFormat for Panel32<B> {
+    const K_TILE_LEN: usize = K_TILE_BLOCKS * LEN;
     const BLOCK_LEN: usize = LEN;
     const BLOCK_BYTES: usize = B::BYTES;
-    type Turned<L: Lanes> = Turned<L>;
-    type Octet = Octet32;
+    type Transposed<L: Simd> = TransposedBlocks32<L>;
+    type PackedBlock = BlockQ8_0x8;
 
-    fn octets<'a>(octets: Octets<'a>) -> &'a [Octet32] {
-        match octets {
-            Octets::By32(octets) => octets,
-            Octets::None | Octets::By256(_) => &[],
+    fn packed_blocks<'a>(packed: PackedActivationsRef<'a>) -> &'a [BlockQ8_0x8] {
+        match packed {
+            PackedActivationsRef::Q8_0(packed) => packed,
+            PackedActivationsRef::None | PackedActivationsRef::Q8K(_) => &[],
         }
     }
 
     #[inline(always)]
-    unsafe fn block<L: Lanes>(
+    unsafe fn multiply_block<L: Simd>(
         acc: L::F,
         rows: &RowPointers,
         offset: usize,
-        token: &Token,
+        token: &TokenActivations,
         block: usize,
-        ahead: &mut Ahead,
+        prefetcher: &mut RowPrefetcher,
     ) -> L::F {
         let (scale, sum) = (token.scales[block], token.sums[block]);
         let q = &token.q.as_chunks::<LEN>().0[block];
         // SAFETY: the caller's.
         unsafe {
-            ahead.ask::<L>(L::ROWS * B::BYTES);
-            let dot = L::sub(B::dots::<L>(rows, offset, q), L::splat(B::offset::<L>() * sum));
+            prefetcher.prefetch::<L>(L::ROWS * B::BYTES);
+            let dot = L::sub(B::dots::<L>(rows, offset, q), L::splat(B::zero_point::<L>() * sum));
             let row_scale = L::mul_f(B::scale::<L>(rows, offset), L::splat_f(scale));
             let acc = L::fma(L::to_f(dot), row_scale, acc);
-            if !B::HAS_MINIMUM {
+            if !B::HAS_MIN {
                 return acc;
             }
-            L::fma(B::minimum::<L>(rows, offset), L::splat_f(scale * sum as f32), acc)
+            L::fma(B::block_min::<L>(rows, offset), L::splat_f(scale * sum as f32), acc)
         }
     }
 
-    fn room<L: Lanes>() -> Turned<L> {
-        Turned {
-            w: [[[0; MAX_ROWS]; 8]; STRETCH],
-            scales: [[0.0; MAX_ROWS]; STRETCH],
-            minima: [[0.0; MAX_ROWS]; STRETCH],
-            lacks: [[0; MAX_ROWS]; STRETCH],
+    fn zeroed_transposed<L: Simd>() -> TransposedBlocks32<L> {
+        TransposedBlocks32 {
+            w: [[[0; MAX_ROWS]; 8]; K_TILE_BLOCKS],
+            scales: [[0.0; MAX_ROWS]; K_TILE_BLOCKS],
+            mins: [[0.0; MAX_ROWS]; K_TILE_BLOCKS],
+            sign_corrections: [[0; MAX_ROWS]; K_TILE_BLOCKS],
             lanes: PhantomData,
         }
     }
 
     #[inline(always)]
-    unsafe fn turn<L: Lanes>(turned: &mut Turned<L>, rows: &RowPointers, offset: usize, n_blocks: usize) {
-        let parts = turned.w.iter_mut().zip(&mut turned.scales).zip(turned.minima.iter_mut().zip(&mut turned.lacks));
-        for (block, ((w, scales), (minima, lacks))) in parts.enumerate().take(n_blocks) {
+    unsafe fn transpose_blocks<L: Simd>(transposed: &mut TransposedBlocks32<L>, rows: &RowPointers, offset: usize, n_blocks: usize) {
+        let parts = transposed.w.iter_mut().zip(&mut transposed.scales).zip(transposed.mins.iter_mut().zip(&mut transposed.sign_corrections));
+        for (block, ((w, scales), (mins, sign_corrections))) in parts.enumerate().take(n_blocks) {
             let offset = offset + block * B::BYTES;
             // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
             unsafe {
                 let columns = L::transpose(B::integers::<L>(rows, offset));
-                if apart::<B, L>() {
+                if stores_sign_separately::<B, L>() {
                     let mut all = L::zero();
                     for (w, column) in w.iter_mut().zip(columns) {
                         all = L::add(all, L::store_signed(w.as_mut_ptr(), column));
                     }
-                    L::store(lacks.as_mut_ptr(), all);
+                    L::store(sign_corrections.as_mut_ptr(), all);
                 } else {
                     for (w, column) in w.iter_mut().zip(columns) {
                         L::store(w.as_mut_ptr(), column);
                     }
                 }
                 L::store_f(scales.as_mut_ptr(), B::scale::<L>(rows, offset));
-                if B::HAS_MINIMUM {
-                    L::store_f(minima.as_mut_ptr(), B::minimum::<L>(rows, offset));
+                if B::HAS_MIN {
+                    L::store_f(mins.as_mut_ptr(), B::block_min::<L>(rows, offset));
                 }
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn tokens<L: Lanes, const T: usize>(
-        turned: &Turned<L>,
-        tokens: &[Token; T],
+    unsafe fn multiply_tokens<L: Simd, const T: usize>(
+        transposed: &TransposedBlocks32<L>,
+        tokens: &[TokenActivations; T],
         first: usize,
         n_blocks: usize,
         accs: &mut [[f32; MAX_ROWS]],
     ) {
-        assert!(accs.len() == T && n_blocks <= STRETCH);
+        assert!(accs.len() == T && n_blocks <= K_TILE_BLOCKS);
         // SAFETY: the caller's: each token has the activations, scales and sums of these blocks; arrays of `MAX_ROWS`
         // hold any register.
         unsafe {
@@ -221,19 +221,19 @@ impl<B: Block32> Format for Blocks32<B> {
                 let at = first + block;
                 let mut dots = [L::zero(); T];
                 for t in 0..T {
-                    dots[t] = L::splat(-B::offset::<L>() * *tokens[t].sums.get_unchecked(at));
+                    dots[t] = L::splat(-B::zero_point::<L>() * *tokens[t].sums.get_unchecked(at));
                 }
                 let q =
                     |j: usize, t: usize| tokens[t].q.as_ptr().add(at * LEN + j * 4).cast::<i32>().read_unaligned();
-                let two = |i: usize, t: usize| matrices::two_of::<L, T>(tokens, t, at * LEN + i * 8);
-                dots = add_block::<B, L, T, 1>([turned], block, (q, two), [dots])[0];
-                let scale = L::load_f(turned.scales[block].as_ptr());
+                let two = |i: usize, t: usize| smmla::load_pair_of::<L, T>(tokens, t, at * LEN + i * 8);
+                dots = add_block::<B, L, T, 1>([transposed], block, (q, two), [dots])[0];
+                let scale = L::load_f(transposed.scales[block].as_ptr());
                 for t in 0..T {
                     let scale = L::mul_f(scale, L::splat_f(*tokens[t].scales.get_unchecked(at)));
                     acc[t] = L::fma(L::to_f(dots[t]), scale, acc[t]);
                 }
-                if B::HAS_MINIMUM {
-                    let minimum = L::load_f(turned.minima[block].as_ptr());
+                if B::HAS_MIN {
+                    let minimum = L::load_f(transposed.mins[block].as_ptr());
                     for t in 0..T {
                         let scale = *tokens[t].scales.get_unchecked(at);
                         let sum = *tokens[t].sums.get_unchecked(at) as f32;
@@ -248,19 +248,19 @@ impl<B: Block32> Format for Blocks32<B> {
     }
 
     #[inline(always)]
-    unsafe fn octet<L: Lanes, const T: usize, const P: usize>(
-        turned: [&Turned<L>; P],
-        octet: &[Octet32],
+    unsafe fn multiply_packed<L: Simd, const T: usize, const P: usize>(
+        transposed: [&TransposedBlocks32<L>; P],
+        packed: &[BlockQ8_0x8],
         first: usize,
         accs: [&mut [[f32; MAX_ROWS]]; P],
     ) {
-        assert!(octet.len() <= STRETCH && first + T <= octets::LEN);
+        assert!(packed.len() <= K_TILE_BLOCKS && first + T <= PACK_TOKENS);
         assert!(accs.iter().all(|accs| accs.len() == T));
-        if L::SHORT_SUMS {
+        if L::I16_SUMS {
             // SAFETY: the caller's.
-            return unsafe { sums32::add_octet::<B, L, T, P>(turned, octet, first, accs) };
+            return unsafe { sums32::add_packed::<B, L, T, P>(transposed, packed, first, accs) };
         }
-        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the octet.
+        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the packed.
         unsafe {
             let mut acc = [[L::zero_f(); T]; P];
             for p in 0..P {
@@ -268,30 +268,30 @@ impl<B: Block32> Format for Blocks32<B> {
                     acc[p][t] = L::load_f(accs[p][t].as_ptr());
                 }
             }
-            for (block, octet) in octet.iter().enumerate() {
+            for (block, packed) in packed.iter().enumerate() {
                 let mut dots = [[L::zero(); T]; P];
                 for t in 0..T {
-                    let bias = bias::<B, L>(*octet.sums.get_unchecked(first + t));
+                    let bias = bias::<B, L>(*packed.sums.get_unchecked(first + t));
                     for p in 0..P {
                         dots[p][t] = bias;
                     }
                 }
-                let q = |j: usize, t: usize| octet.q.four(j, first + t);
-                let two = |i: usize, t: usize| matrices::two_at::<L>(octet.q.eight(i, first + t));
-                dots = add_block::<B, L, T, P>(turned, block, (q, two), dots);
+                let q = |j: usize, t: usize| packed.q.dword(j, first + t);
+                let two = |i: usize, t: usize| smmla::load_pair_at::<L>(packed.q.qword_ptr(i, first + t));
+                dots = add_block::<B, L, T, P>(transposed, block, (q, two), dots);
                 for p in 0..P {
-                    let row_scale = L::load_f(turned[p].scales[block].as_ptr());
+                    let row_scale = L::load_f(transposed[p].scales[block].as_ptr());
                     for t in 0..T {
-                        let scale = L::mul_f(row_scale, L::splat_f(*octet.scales.get_unchecked(first + t)));
+                        let scale = L::mul_f(row_scale, L::splat_f(*packed.scales.get_unchecked(first + t)));
                         acc[p][t] = L::fma(L::to_f(dots[p][t]), scale, acc[p][t]);
                     }
                 }
-                if B::HAS_MINIMUM {
+                if B::HAS_MIN {
                     for p in 0..P {
-                        let minimum = L::load_f(turned[p].minima[block].as_ptr());
+                        let minimum = L::load_f(transposed[p].mins[block].as_ptr());
                         for t in 0..T {
-                            let sum = (*octet.sums.get_unchecked(first + t) / -128) as f32;
-                            let scale = *octet.scales.get_unchecked(first + t);
+                            let sum = (*packed.sums.get_unchecked(first + t) / -128) as f32;
+                            let scale = *packed.scales.get_unchecked(first + t);
                             acc[p][t] = L::fma(minimum, L::splat_f(scale * sum), acc[p][t]);
                         }
                     }
@@ -306,34 +306,34 @@ impl<B: Block32> Format for Blocks32<B> {
     }
 }
 
-/// `dots` + the products of `T` tokens with a turned block of each panel; `q` gives four activations of a token, `two`
+/// `dots` + the products of `T` tokens with a transposed block of each panel; `q` gives four activations of a token, `two`
 /// eight of it and of the next.
 ///
 /// # Safety
-/// As for `Format::tokens`.
+/// As for `BlockFormat::tokens`.
 #[inline(always)]
-unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
-    turned: [&Turned<L>; P],
+unsafe fn add_block<B: Block32, L: Simd, const T: usize, const P: usize>(
+    transposed: [&TransposedBlocks32<L>; P],
     block: usize,
     (q, two): (impl Fn(usize, usize) -> i32, impl Fn(usize, usize) -> L::I),
     mut dots: [[L::I; T]; P],
 ) -> [[L::I; T]; P] {
-    if L::MATRICES {
+    if L::HAS_SMMLA {
         for p in 0..P {
             // SAFETY: the caller's.
-            dots[p] = unsafe { matrices::add_block::<L, T>(dots[p], &turned[p].w[block], &two) };
+            dots[p] = unsafe { smmla::add_block::<L, T>(dots[p], &transposed[p].w[block], &two) };
         }
         return dots;
     }
-    let run = const { short_run::<L>(B::LARGEST, 8) };
+    let run = const { i16_run_len::<L>(B::MAX_MAGNITUDE, 8) };
     // SAFETY: the caller's.
     unsafe {
         for from in 0..8 / run {
-            let mut shorts = if L::SHORT_SUMS { [[L::zero(); T]; P] } else { dots };
+            let mut shorts = if L::I16_SUMS { [[L::zero(); T]; P] } else { dots };
             for j in from * run..from * run + run {
                 let mut w = [L::zero(); P];
                 for p in 0..P {
-                    w[p] = turned[p].column::<B>(block, j);
+                    w[p] = transposed[p].column::<B>(block, j);
                 }
                 for t in 0..T {
                     let a = L::splat(q(j, t));
@@ -344,7 +344,7 @@ unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
             }
             for p in 0..P {
                 for t in 0..T {
-                    let wide = if L::SHORT_SUMS { L::widen(dots[p][t], shorts[p][t]) } else { shorts[p][t] };
+                    let wide = if L::I16_SUMS { L::widen(dots[p][t], shorts[p][t]) } else { shorts[p][t] };
                     dots[p][t] = wide;
                 }
             }
@@ -357,13 +357,13 @@ unsafe fn add_block<B: Block32, L: Lanes, const T: usize, const P: usize>(
 /// activations times −128.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-pub unsafe fn bias<B: Block32, L: Lanes>(sum: i32) -> L::I {
+pub unsafe fn bias<B: Block32, L: Simd>(sum: i32) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         let sum = L::splat(sum);
-        match B::offset::<L>() {
+        match B::zero_point::<L>() {
             0 => L::zero(),
             8 => L::shift_right_signed::<4>(sum),
             12 => L::add(L::shift_right_signed::<4>(sum), L::shift_right_signed::<5>(sum)),

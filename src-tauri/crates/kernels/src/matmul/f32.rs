@@ -2,15 +2,15 @@
 
 use weights::DType;
 
-use super::floats::{Element, Floats, float_rows};
+use super::floats::{FloatElement, SimdF32, float_rows};
 
 struct F32;
 
-impl Element for F32 {
+impl FloatElement for F32 {
     const BYTES: usize = 4;
 
     #[inline(always)]
-    unsafe fn load<S: Floats>(from: *const u8) -> S::F {
+    unsafe fn load<S: SimdF32>(from: *const u8) -> S::F {
         // SAFETY: the caller's.
         unsafe { S::f32s(from) }
     }

@@ -27,7 +27,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> up: array<f32>;
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import weight
-#import strands
+#import partial_sums
 
 @compute @workgroup_size(LANES)
 fn main(
@@ -36,13 +36,13 @@ fn main(
   LANE_BUILTINS,
 ) {
   let lane = LANE;
-  let strand = lane % STRANDS;
-  let output = (flat(id, groups) * (LANES / STRANDS) + lane / STRANDS) * LANE_PAIRS;
+  let partial = lane % PARTIAL_SUMS;
+  let output = (flat(id, groups) * (LANES / PARTIAL_SUMS) + lane / PARTIAL_SUMS) * LANE_PAIRS;
   // what is not there is computed as the last one is, and not written
   let last = p.n_out - 1u;
   var sums: array<f32, SUMS>;
   var parts: array<array<vec4<f32>, 8>, SUMS>;
-  for (var block = strand; block * 32u < p.k; block += STRANDS) {
+  for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
 #repeat O LANE_PAIRS
     parts[O * 2u] = weights32(min(output + O, last) * p.row_quads, block);
     parts[O * 2u + 1u] = weights32((p.n_out + min(output + O, last)) * p.row_quads, block);
@@ -56,9 +56,9 @@ fn main(
     }
 #end
   }
-  add_strands(lane, &sums);
+  add_partial_sums(lane, &sums);
 #repeat O LANE_PAIRS
-  if (strand == O && output + O <= last) {
+  if (partial == O && output + O <= last) {
     let g = sums[O * 2u];
     let u = sums[O * 2u + 1u];
     gate[output + O] = g;

@@ -1,5 +1,5 @@
 // x · Wᵀ + bias, for every format. Lanes share the sum of an output, for a row or a few that share its weights; or, of
-// many rows, each has some outputs of a tile by itself. A row gets the same bits either way: see `strands.rs`.
+// many rows, each has some outputs of a tile by itself. A row gets the same bits either way: see `partial_sums.rs`.
 #ifdef HALVES
 enable f16;
 #endif
@@ -33,7 +33,7 @@ struct Params {
 // (rows, n_out)
 @group(0) @binding(5) var<storage, read_write> out: array<f32>;
 #import weight
-#import strands
+#import partial_sums
 
 fn n_rows_of_x() -> u32 {
   return select(step.n_tokens, step.n_outputs, p.of_outputs == 1u);
@@ -95,15 +95,15 @@ fn main(
   LANE_BUILTINS,
 ) {
   let lane = LANE;
-  let strand = lane % STRANDS;
-  let output = (flat(id, groups) * (LANES / STRANDS) + lane / STRANDS) * LANE_OUTPUTS;
+  let partial = lane % PARTIAL_SUMS;
+  let output = (flat(id, groups) * (LANES / PARTIAL_SUMS) + lane / PARTIAL_SUMS) * LANE_OUTPUTS;
   let row = id.z * LANE_ROWS;
   // what is not there is computed as the last one is, and not written
   let last_output = p.n_rows - 1u;
   let last_row = n_rows_of_x() - 1u;
   var sums: array<f32, SUMS>;
   var parts: array<array<vec4<f32>, 8>, LANE_OUTPUTS>;
-  for (var block = strand; block * 32u < p.k; block += STRANDS) {
+  for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
 #repeat O LANE_OUTPUTS
     parts[O] = weights32(min(output + O, last_output) * p.row_quads, block);
 #end
@@ -121,10 +121,10 @@ fn main(
     }
 #end
   }
-  add_strands(lane, &sums);
+  add_partial_sums(lane, &sums);
 #repeat O LANE_OUTPUTS
 #repeat R LANE_ROWS
-  if (strand == O * LANE_ROWS + R && output + O <= last_output && row + R <= last_row) {
+  if (partial == O * LANE_ROWS + R && output + O <= last_output && row + R <= last_row) {
     write(row + R, output + O, sums[O * LANE_ROWS + R]);
   }
 #end

@@ -1,11 +1,11 @@
-//! IQ1_M weights times Q8_K activations: the lattice of IQ1_S, a scale for each 16, a shift for each eight.
+//! IQ1_M weights times Q8_K activations: the iq_codebook of IQ1_S, a scale for each 16, a shift for each eight.
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
+use super::ActivationFormat;
+use super::blocks256::Panel256;
 use super::iq1_s::SHIFTED;
-use super::lattice::{Lattice, OfLattice, u16_at};
+use super::iq_codebook::{Codebook, Codebook256, u16_at};
 use super::panel::matmul_rows;
 use super::quantize;
 
@@ -14,13 +14,13 @@ struct Iq1M;
 
 const SCALES: usize = 48;
 
-impl Lattice for Iq1M {
+impl Codebook for Iq1M {
     const BYTES: usize = 56;
     const SCALES_BY_16: bool = true;
-    const UNIT: f32 = 0.125;
+    const D_SCALE: f32 = 0.125;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         (0..4).fold(0, |bits, i| bits | u16_at(block, SCALES + i * 2) >> 12 << (4 * i))
     }
 
@@ -40,4 +40,4 @@ impl Lattice for Iq1M {
     }
 }
 
-matmul_rows!(DType::IQ1_M, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq1M>>);
+matmul_rows!(DType::IQ1_M, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq1M>>);

@@ -1,30 +1,30 @@
-//! IQ1_S weights times Q8_K activations: eights out of a lattice of 2048, a scale and a shift for each 32.
+//! IQ1_S weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 2048, a scale and a shift for each 32.
 
 use weights::DType;
 use weights::quant::grids;
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
-use super::lattice::{Lattice, OfLattice, eights, u16_at};
+use super::ActivationFormat;
+use super::blocks256::Panel256;
+use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, u16_at};
 use super::panel::matmul_rows;
 use super::quantize;
 
 /// Eight times a point with its shift up, then down: 8 · point ± 1.
 pub static SHIFTED: [[u64; 2048]; 2] =
-    [eights(&grids::IQ1_S, [-7, 1, 9, 0]), eights(&grids::IQ1_S, [-9, -1, 7, 0])];
+    [unpack_grid8(&grids::IQ1_S, [-7, 1, 9, 0]), unpack_grid8(&grids::IQ1_S, [-9, -1, 7, 0])];
 
 /// Factor, lower bits of the indices, upper bits with scales and shifts.
 struct Iq1S;
 
 const UPPER: usize = 34;
 
-impl Lattice for Iq1S {
+impl Codebook for Iq1S {
     const BYTES: usize = 50;
     const SCALES_BY_16: bool = false;
-    const UNIT: f32 = 0.125;
+    const D_SCALE: f32 = 0.125;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         u16_at(block, 0)
     }
 
@@ -44,4 +44,4 @@ impl Lattice for Iq1S {
     }
 }
 
-matmul_rows!(DType::IQ1_S, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq1S>>);
+matmul_rows!(DType::IQ1_S, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq1S>>);

@@ -1,26 +1,26 @@
-//! IQ2_S weights times Q8_K activations: eights out of a lattice of 1024, a scale for each 16.
+//! IQ2_S weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 1024, a scale for each 16.
 
 use weights::DType;
 use weights::quant::grids;
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
-use super::lattice::{Lattice, OfLattice, eights, nibble_scales, u16_at, with_signs};
+use super::ActivationFormat;
+use super::blocks256::Panel256;
+use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, nibble_scales, u16_at, apply_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static EIGHTS: [u64; 1024] = eights(&grids::IQ2_S, [8, 25, 43, 0]);
+static GRID: [u64; 1024] = unpack_grid8(&grids::IQ2_S, [8, 25, 43, 0]);
 
 /// Factor, lower bits of the indices, signs, upper bits, scales.
 struct Iq2S;
 
-impl Lattice for Iq2S {
+impl Codebook for Iq2S {
     const BYTES: usize = 82;
     const SCALES_BY_16: bool = true;
-    const UNIT: f32 = 0.125;
+    const D_SCALE: f32 = 0.125;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         u16_at(block, 0)
     }
 
@@ -34,9 +34,9 @@ impl Lattice for Iq2S {
         std::array::from_fn(|l| {
             let i = group * 4 + l;
             let upper = usize::from(block[66 + group] >> (l * 2) & 3);
-            with_signs(EIGHTS[usize::from(block[2 + i]) | upper << 8], block[34 + i])
+            apply_signs(GRID[usize::from(block[2 + i]) | upper << 8], block[34 + i])
         })
     }
 }
 
-matmul_rows!(DType::IQ2_S, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq2S>>);
+matmul_rows!(DType::IQ2_S, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq2S>>);

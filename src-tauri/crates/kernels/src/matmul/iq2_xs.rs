@@ -1,26 +1,26 @@
-//! IQ2_XS weights times Q8_K activations: eights out of a lattice of 512, a scale for each 16.
+//! IQ2_XS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 512, a scale for each 16.
 
 use weights::DType;
 use weights::quant::{grids, lattice::eight_signs};
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
-use super::lattice::{Lattice, OfLattice, eights, nibble_scales, u16_at, with_signs};
+use super::ActivationFormat;
+use super::blocks256::Panel256;
+use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, nibble_scales, u16_at, apply_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static EIGHTS: [u64; 512] = eights(&grids::IQ2_XS, [8, 25, 43, 0]);
+static GRID: [u64; 512] = unpack_grid8(&grids::IQ2_XS, [8, 25, 43, 0]);
 
 /// Factor, indices with signs, scales.
 struct Iq2Xs;
 
-impl Lattice for Iq2Xs {
+impl Codebook for Iq2Xs {
     const BYTES: usize = 74;
     const SCALES_BY_16: bool = true;
-    const UNIT: f32 = 0.125;
+    const D_SCALE: f32 = 0.125;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         u16_at(block, 0)
     }
 
@@ -33,9 +33,9 @@ impl Lattice for Iq2Xs {
     fn group(block: &[u8], group: usize) -> [u64; 4] {
         std::array::from_fn(|l| {
             let code = u16_at(block, 2 + group * 8 + l * 2);
-            with_signs(EIGHTS[usize::from(code & 511)], eight_signs(u32::from(code >> 9)))
+            apply_signs(GRID[usize::from(code & 511)], eight_signs(u32::from(code >> 9)))
         })
     }
 }
 
-matmul_rows!(DType::IQ2_XS, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq2Xs>>);
+matmul_rows!(DType::IQ2_XS, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq2Xs>>);

@@ -1,26 +1,26 @@
-//! IQ2_XXS weights times Q8_K activations: eights out of a lattice of 256, a scale for each 32.
+//! IQ2_XXS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 256, a scale for each 32.
 
 use weights::DType;
 use weights::quant::{grids, lattice::eight_signs};
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
-use super::lattice::{Lattice, OfLattice, eights, u16_at, u32_at, with_signs};
+use super::ActivationFormat;
+use super::blocks256::Panel256;
+use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, u16_at, u32_at, apply_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static EIGHTS: [u64; 256] = eights(&grids::IQ2_XXS, [8, 25, 43, 0]);
+static GRID: [u64; 256] = unpack_grid8(&grids::IQ2_XXS, [8, 25, 43, 0]);
 
 /// Factor; for each 32 elements four indices, then signs and scale.
 struct Iq2Xxs;
 
-impl Lattice for Iq2Xxs {
+impl Codebook for Iq2Xxs {
     const BYTES: usize = 66;
     const SCALES_BY_16: bool = false;
-    const UNIT: f32 = 0.125;
+    const D_SCALE: f32 = 0.125;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         u16_at(block, 0)
     }
 
@@ -33,8 +33,8 @@ impl Lattice for Iq2Xxs {
     fn group(block: &[u8], group: usize) -> [u64; 4] {
         let part = &block[2 + group * 8..][..8];
         let signs = u32_at(part, 4);
-        std::array::from_fn(|l| with_signs(EIGHTS[usize::from(part[l])], eight_signs(signs >> (7 * l))))
+        std::array::from_fn(|l| apply_signs(GRID[usize::from(part[l])], eight_signs(signs >> (7 * l))))
     }
 }
 
-matmul_rows!(DType::IQ2_XXS, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq2Xxs>>);
+matmul_rows!(DType::IQ2_XXS, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq2Xxs>>);

@@ -1,26 +1,26 @@
-//! IQ3_S weights times Q8_K activations: fours out of a lattice of 512, a scale for each 32.
+//! IQ3_S weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 512, a scale for each 32.
 
 use weights::DType;
 use weights::quant::grids;
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
-use super::lattice::{Lattice, OfLattice, fours, nibble_scales, u16_at, with_signs};
+use super::ActivationFormat;
+use super::blocks256::Panel256;
+use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, nibble_scales, u16_at, apply_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static FOURS: [u32; 512] = fours(&grids::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
+static GRID: [u32; 512] = unpack_grid4(&grids::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
 
 /// Factor, lower bits of the indices, ninth bits, signs, scales.
 struct Iq3S;
 
-impl Lattice for Iq3S {
+impl Codebook for Iq3S {
     const BYTES: usize = 110;
     const SCALES_BY_16: bool = false;
-    const UNIT: f32 = 1.0;
+    const D_SCALE: f32 = 1.0;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         u16_at(block, 0)
     }
 
@@ -37,11 +37,11 @@ impl Lattice for Iq3S {
         std::array::from_fn(|l| {
             let at = |j: usize| {
                 let upper = usize::from(ninth >> (l * 2 + j) & 1);
-                u64::from(FOURS[usize::from(block[2 + group * 8 + l * 2 + j]) | upper << 8])
+                u64::from(GRID[usize::from(block[2 + group * 8 + l * 2 + j]) | upper << 8])
             };
-            with_signs(at(0) | at(1) << 32, block[74 + group * 4 + l])
+            apply_signs(at(0) | at(1) << 32, block[74 + group * 4 + l])
         })
     }
 }
 
-matmul_rows!(DType::IQ3_S, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq3S>>);
+matmul_rows!(DType::IQ3_S, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq3S>>);

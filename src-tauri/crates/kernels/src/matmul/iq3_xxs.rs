@@ -1,28 +1,28 @@
-//! IQ3_XXS weights times Q8_K activations: fours out of a lattice of 256, a scale for each 32.
+//! IQ3_XXS weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 256, a scale for each 32.
 
 use weights::DType;
 use weights::quant::{grids, lattice::eight_signs};
 
-use super::ActFormat;
-use super::blocks256::Blocks256;
-use super::lattice::{Lattice, OfLattice, fours, u16_at, u32_at, with_signs};
+use super::ActivationFormat;
+use super::blocks256::Panel256;
+use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, u16_at, u32_at, apply_signs};
 use super::panel::matmul_rows;
 use super::quantize;
 
-static FOURS: [u32; 256] = fours(&grids::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
+static GRID: [u32; 256] = unpack_grid4(&grids::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
 
 /// Factor, indices, signs with scales.
 struct Iq3Xxs;
 
 const SIGNS: usize = 66;
 
-impl Lattice for Iq3Xxs {
+impl Codebook for Iq3Xxs {
     const BYTES: usize = 98;
     const SCALES_BY_16: bool = false;
-    const UNIT: f32 = 0.25;
+    const D_SCALE: f32 = 0.25;
 
     #[inline(always)]
-    fn factor(block: &[u8]) -> u16 {
+    fn d(block: &[u8]) -> u16 {
         u16_at(block, 0)
     }
 
@@ -35,10 +35,10 @@ impl Lattice for Iq3Xxs {
     fn group(block: &[u8], group: usize) -> [u64; 4] {
         let signs = u32_at(block, SIGNS + group * 4);
         std::array::from_fn(|l| {
-            let at = |j: usize| u64::from(FOURS[usize::from(block[2 + group * 8 + l * 2 + j])]);
-            with_signs(at(0) | at(1) << 32, eight_signs(signs >> (7 * l)))
+            let at = |j: usize| u64::from(GRID[usize::from(block[2 + group * 8 + l * 2 + j])]);
+            apply_signs(at(0) | at(1) << 32, eight_signs(signs >> (7 * l)))
         })
     }
 }
 
-matmul_rows!(DType::IQ3_XXS, ActFormat::Q8_K, quantize::Q8_K, Blocks256<OfLattice<Iq3Xxs>>);
+matmul_rows!(DType::IQ3_XXS, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Codebook256<Iq3Xxs>>);

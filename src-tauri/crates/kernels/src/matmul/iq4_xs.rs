@@ -4,9 +4,9 @@
 use weights::DType;
 use weights::quant::iq4_nl::CODES;
 
-use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
@@ -18,20 +18,20 @@ const QUANTS: usize = 8;
 impl Block256 for Iq4Xs {
     const BYTES: usize = 136;
     const SCALES_BY_16: bool = false;
-    const OFFSET: Offset = Offset::Signed;
-    const LARGEST: i32 = 127;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::Signed;
+    const MAX_MAGNITUDE: i32 = 127;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
         // SAFETY: the caller's: 8 bytes of header and more at `offset`.
         unsafe {
             let [first, mut lower, _, _] = L::columns16(rows, offset);
             let mut upper = L::shift_right::<16>(first);
-            let mut header = Header {
+            let mut header = Block256Header {
                 scales: [L::zero(); 16],
                 offsets: [L::zero(); 8],
-                factor: L::low_half(first),
-                offset_factor: L::zero_f(),
+                d: L::f16_low(first),
+                dmin: L::zero_f(),
             };
             let (nibble, two, half) = (L::splat(15), L::splat(3), L::splat(32));
             for group in 0..8 {
@@ -48,19 +48,19 @@ impl Block256 for Iq4Xs {
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         // SAFETY: the caller's: 128 bytes of nibbles after the header.
         unsafe {
-            let table = L::signed(L::table(&CODES));
+            let table = L::bias_signed(L::load_table(&CODES));
             for group in 0..8 {
                 let mut codes = T::arrange(L::nibbles32(rows, offset + QUANTS + group * 16));
                 for code in &mut codes {
                     *code = L::lookup(table, *code);
                 }
-                take.group(group, codes);
+                visitor.visit(group, codes);
             }
         }
     }
 }
 
-matmul_rows!(DType::IQ4_XS, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Iq4Xs>);
+matmul_rows!(DType::IQ4_XS, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Iq4Xs>);

@@ -3,9 +3,9 @@
 use weights::DType;
 use weights::quant::mxfp4::CODES;
 
-use super::ActFormat;
-use super::blocks32::{Block32, Blocks32, LEN};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks32::{Block32, Panel32, LEN};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
@@ -13,12 +13,12 @@ use super::quantize;
 struct MxFp4;
 
 /// What is added to the codes so that none is negative.
-const OFFSET: i8 = 12;
+const ZERO_POINT: i8 = 12;
 const SHIFTED: [i8; 16] = {
     let mut shifted = CODES;
     let mut i = 0;
     while i < shifted.len() {
-        shifted[i] += OFFSET;
+        shifted[i] += ZERO_POINT;
         i += 1;
     }
     shifted
@@ -26,25 +26,25 @@ const SHIFTED: [i8; 16] = {
 
 impl Block32 for MxFp4 {
     const BYTES: usize = 17;
-    const LARGEST: i32 = 24;
-    const FARTHEST: i32 = 12;
+    const MAX_MAGNITUDE: i32 = 24;
+    const MAX_CENTERED_MAGNITUDE: i32 = 12;
 
     #[inline(always)]
-    unsafe fn scale<L: Lanes>(rows: &RowPointers, offset: usize) -> L::F {
+    unsafe fn scale<L: Simd>(rows: &RowPointers, offset: usize) -> L::F {
         // SAFETY: the caller's: a byte at `offset`.
-        unsafe { power_of_two::<L>(L::bytes(rows, offset)) }
+        unsafe { power_of_two::<L>(L::load_bytes(rows, offset)) }
     }
 
     #[inline(always)]
-    fn offset<L: Lanes>() -> i32 {
-        i32::from(OFFSET)
+    fn zero_point<L: Simd>() -> i32 {
+        i32::from(ZERO_POINT)
     }
 
     #[inline(always)]
-    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+    unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
         // SAFETY: the caller's: 17 bytes at `offset`.
         unsafe {
-            let table = L::table(&SHIFTED);
+            let table = L::load_table(&SHIFTED);
             let mut rows = L::nibbles32(rows, offset + 1);
             for row in &mut rows {
                 *row = L::lookup(table, *row);
@@ -54,16 +54,16 @@ impl Block32 for MxFp4 {
     }
 
     #[inline(always)]
-    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+    unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's; `q` has 32 bytes.
-        unsafe { L::dot_codes(rows, offset + 1, q.as_ptr().cast(), L::table(&SHIFTED)) }
+        unsafe { L::dot_codes(rows, offset + 1, q.as_ptr().cast(), L::load_table(&SHIFTED)) }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::sweep32::Sweep32 for MxFp4 {
+impl super::gemv_avx512_block32::GemvBlock32 for MxFp4 {
     const BYTES: usize = <Self as Block32>::BYTES;
-    const OFFSET: i32 = OFFSET as i32;
+    const ZERO_POINT: i32 = ZERO_POINT as i32;
 
     #[inline(always)]
     unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
@@ -79,7 +79,7 @@ impl super::sweep32::Sweep32 for MxFp4 {
                 let high = _mm512_and_si512(_mm512_srli_epi32::<4>(nibbles), four);
                 integers[row] = [_mm512_shuffle_epi8(table, low), _mm512_shuffle_epi8(table, high)];
             }
-            super::sweep32::dots_of_halves(integers, q)
+            super::gemv_avx512_block32::dot_nibble_halves(integers, q)
         }
     }
 
@@ -89,10 +89,10 @@ impl super::sweep32::Sweep32 for MxFp4 {
         // SAFETY: the caller's: of four blocks of 17 bytes the exponents they begin with are among the first 64.
         unsafe {
             // Those of the second and the last block are the upper bytes of a word.
-            let words = super::sweep32::a_word_of_each(rows, [0, 8, 17, 25]);
+            let words = super::gemv_avx512_block32::gather_words(rows, [0, 8, 17, 25]);
             let down = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8);
             let exponents = _mm512_and_si512(_mm512_srlv_epi32(words, down), _mm512_set1_epi32(0xFF));
-            power_of_two::<super::lanes::avx512::Zmm>(exponents)
+            power_of_two::<super::simd::avx512::ZmmI32>(exponents)
         }
     }
 }
@@ -127,14 +127,14 @@ unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
 /// 2^(e − 128) as a product of two normal floats, so that the smallest come out as subnormals.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-unsafe fn power_of_two<L: Lanes>(e: L::I) -> L::F {
+unsafe fn power_of_two<L: Simd>(e: L::I) -> L::F {
     // SAFETY: the caller's.
     unsafe {
         let half = L::shift_right::<1>(e);
         // 2^(n − 64) for n within 0..=128 has the exponent bits n + 63.
-        let power = |n: L::I| L::as_f(L::shift_left::<23>(L::add(n, L::splat(63))));
+        let power = |n: L::I| L::bitcast_f(L::shift_left::<23>(L::add(n, L::splat(63))));
         L::mul_f(power(half), power(L::sub(e, half)))
     }
 }
@@ -142,11 +142,11 @@ unsafe fn power_of_two<L: Lanes>(e: L::I) -> L::F {
 #[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::MXFP4,
-    ActFormat::Q8_0,
+    ActivationFormat::Q8_0,
     quantize::Q8_0,
-    Blocks32<MxFp4>,
-    avx2 super::levels::no_other_way,
-    avx512 super::sweep32::run::<MxFp4>
+    Panel32<MxFp4>,
+    avx2 super::dispatch_x86::no_special_path,
+    avx512 super::gemv_avx512_block32::run::<MxFp4>
 );
 #[cfg(not(target_arch = "x86_64"))]
-matmul_rows!(DType::MXFP4, ActFormat::Q8_0, quantize::Q8_0, Blocks32<MxFp4>);
+matmul_rows!(DType::MXFP4, ActivationFormat::Q8_0, quantize::Q8_0, Panel32<MxFp4>);

@@ -2,9 +2,9 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
@@ -12,25 +12,25 @@ use super::quantize;
 struct Q2K;
 
 const QUANTS: usize = 16;
-const FACTOR: usize = 80;
-const MIN_FACTOR: usize = 82;
+const D_AT: usize = 80;
+const DMIN_AT: usize = 82;
 
 impl Block256 for Q2K {
     const BYTES: usize = 84;
     const SCALES_BY_16: bool = true;
-    const OFFSET: Offset = Offset::Minima;
-    const LARGEST: i32 = 3;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::Mins;
+    const MAX_MAGNITUDE: i32 = 3;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
         // SAFETY: the caller's: 16 bytes at `offset`, the factors are the last four of the block.
         unsafe {
             let bytes = L::columns16(rows, offset);
-            let mut header = Header {
+            let mut header = Block256Header {
                 scales: [L::zero(); 16],
                 offsets: [L::zero(); 8],
-                factor: L::halves(rows, offset + FACTOR),
-                offset_factor: L::mul_f(L::halves(rows, offset + MIN_FACTOR), L::splat_f(-1.0)),
+                d: L::load_f16(rows, offset + D_AT),
+                dmin: L::mul_f(L::load_f16(rows, offset + DMIN_AT), L::splat_f(-1.0)),
             };
             let nibble = L::splat(15);
             for i in 0..4 {
@@ -49,23 +49,23 @@ impl Block256 for Q2K {
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         // SAFETY: the caller's: 64 bytes of integers at `offset` + 16.
         unsafe {
             let two = L::splat(0x0303_0303);
             for half in 0..2 {
-                let mut bytes = T::arrange(L::rows32(rows, offset + QUANTS + half * 32));
+                let mut bytes = T::arrange(L::load_rows32(rows, offset + QUANTS + half * 32));
                 for group in 0..4 {
                     let mut out = bytes;
                     for i in 0..8 {
                         out[i] = L::and(bytes[i], two);
                         bytes[i] = L::shift_right::<2>(bytes[i]);
                     }
-                    take.group(half * 4 + group, out);
+                    visitor.visit(half * 4 + group, out);
                 }
             }
         }
     }
 }
 
-matmul_rows!(DType::Q2_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q2K>);
+matmul_rows!(DType::Q2_K, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Q2K>);

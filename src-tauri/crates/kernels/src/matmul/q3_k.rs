@@ -2,28 +2,28 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Offset, Take, signed_scales};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor, signed_scales};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
-/// Upper bits, lower two bits, packed scales, factor.
+/// Upper bits, lower two bits, packed scales, d.
 struct Q3K;
 
 const LOWER: usize = 32;
-/// The last 16 bytes of the block: two of the lower bits, twelve of scales, the factor.
+/// The last 16 bytes of the block: two of the lower bits, twelve of scales, the d.
 const TAIL: usize = 94;
 
 impl Block256 for Q3K {
     const BYTES: usize = 110;
     const SCALES_BY_16: bool = true;
-    const OFFSET: Offset = Offset::Four;
-    const LARGEST: i32 = 7;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::Four;
+    const MAX_MAGNITUDE: i32 = 7;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
-        // SAFETY: the caller's: scales and factor are the last 14 bytes of the block.
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
+        // SAFETY: the caller's: scales and d are the last 14 bytes of the block.
         unsafe {
             let tail = L::columns16(rows, offset + TAIL);
             let four = |i: usize| L::or(L::shift_right::<16>(tail[i]), L::shift_left::<16>(tail[i + 1]));
@@ -43,25 +43,25 @@ impl Block256 for Q3K {
             for scales in &mut scales {
                 *scales = L::shift_left::<2>(less(*scales));
             }
-            signed_scales::<L, 26>(scales, L::high_half(tail[3]))
+            signed_scales::<L, 26>(scales, L::f16_high(tail[3]))
         }
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         // SAFETY: the caller's: 32 bytes of upper bits and 64 of lower ones at `offset`.
         unsafe {
-            let upper = T::arrange(L::rows32(rows, offset));
-            let lower = T::arrange(L::rows32(rows, offset + LOWER));
-            take.group(0, three_bits::<L, 0, 2, 0>(&lower, &upper));
-            take.group(1, three_bits::<L, 2, 1, 0>(&lower, &upper));
-            take.group(2, three_bits::<L, 4, 0, 0>(&lower, &upper));
-            take.group(3, three_bits::<L, 6, 0, 1>(&lower, &upper));
-            let lower = T::arrange(L::rows32(rows, offset + LOWER + 32));
-            take.group(4, three_bits::<L, 0, 0, 2>(&lower, &upper));
-            take.group(5, three_bits::<L, 2, 0, 3>(&lower, &upper));
-            take.group(6, three_bits::<L, 4, 0, 4>(&lower, &upper));
-            take.group(7, three_bits::<L, 6, 0, 5>(&lower, &upper));
+            let upper = T::arrange(L::load_rows32(rows, offset));
+            let lower = T::arrange(L::load_rows32(rows, offset + LOWER));
+            visitor.visit(0, three_bits::<L, 0, 2, 0>(&lower, &upper));
+            visitor.visit(1, three_bits::<L, 2, 1, 0>(&lower, &upper));
+            visitor.visit(2, three_bits::<L, 4, 0, 0>(&lower, &upper));
+            visitor.visit(3, three_bits::<L, 6, 0, 1>(&lower, &upper));
+            let lower = T::arrange(L::load_rows32(rows, offset + LOWER + 32));
+            visitor.visit(4, three_bits::<L, 0, 0, 2>(&lower, &upper));
+            visitor.visit(5, three_bits::<L, 2, 0, 3>(&lower, &upper));
+            visitor.visit(6, three_bits::<L, 4, 0, 4>(&lower, &upper));
+            visitor.visit(7, three_bits::<L, 6, 0, 5>(&lower, &upper));
         }
     }
 }
@@ -69,9 +69,9 @@ impl Block256 for Q3K {
 /// A group: `lower` moved down, `upper` moved up or down so that its bit is the third.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-unsafe fn three_bits<L: Lanes, const LOWER: u32, const UP: u32, const DOWN: u32>(
+unsafe fn three_bits<L: Simd, const LOWER: u32, const UP: u32, const DOWN: u32>(
     lower: &[L::I; 8],
     upper: &[L::I; 8],
 ) -> [L::I; 8] {
@@ -87,4 +87,4 @@ unsafe fn three_bits<L: Lanes, const LOWER: u32, const UP: u32, const DOWN: u32>
     }
 }
 
-matmul_rows!(DType::Q3_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q3K>);
+matmul_rows!(DType::Q3_K, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Q3K>);

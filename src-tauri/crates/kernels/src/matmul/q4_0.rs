@@ -2,42 +2,42 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks32::{Block32, Blocks32, LEN};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks32::{Block32, Panel32, LEN};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
 /// Scale, then 16 bytes: low nibbles are the first half.
-struct Q40;
+struct Q4_0;
 
-impl Block32 for Q40 {
+impl Block32 for Q4_0 {
     const BYTES: usize = 18;
-    const LARGEST: i32 = 15;
-    const FARTHEST: i32 = 8;
+    const MAX_MAGNITUDE: i32 = 15;
+    const MAX_CENTERED_MAGNITUDE: i32 = 8;
 
     #[inline(always)]
-    fn offset<L: Lanes>() -> i32 {
+    fn zero_point<L: Simd>() -> i32 {
         8
     }
 
     #[inline(always)]
-    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+    unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
         // SAFETY: the caller's: 18 bytes at `offset`.
         unsafe { L::nibbles32(rows, offset + 2) }
     }
 
     #[inline(always)]
-    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+    unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's; `q` has 32 bytes.
         unsafe { L::dot_nibbles(rows, offset + 2, q.as_ptr().cast()) }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::sweep32::Sweep32 for Q40 {
+impl super::gemv_avx512_block32::GemvBlock32 for Q4_0 {
     const BYTES: usize = <Self as Block32>::BYTES;
-    const OFFSET: i32 = 8;
+    const ZERO_POINT: i32 = 8;
 
     #[inline(always)]
     unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
@@ -51,7 +51,7 @@ impl super::sweep32::Sweep32 for Q40 {
                 integers[row] =
                     [_mm512_and_si512(nibbles, four), _mm512_and_si512(_mm512_srli_epi32::<4>(nibbles), four)];
             }
-            super::sweep32::dots_of_halves(integers, q)
+            super::gemv_avx512_block32::dot_nibble_halves(integers, q)
         }
     }
 
@@ -59,7 +59,7 @@ impl super::sweep32::Sweep32 for Q40 {
     unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
         use std::arch::x86_64::*;
         // SAFETY: the caller's: of four blocks of 18 bytes the f16 they begin with are among the first 64.
-        unsafe { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(super::sweep32::a_word_of_each(rows, [0, 9, 18, 27]))) }
+        unsafe { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(super::gemv_avx512_block32::gather_words(rows, [0, 9, 18, 27]))) }
     }
 }
 
@@ -93,11 +93,11 @@ unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
 #[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::Q4_0,
-    ActFormat::Q8_0,
+    ActivationFormat::Q8_0,
     quantize::Q8_0,
-    Blocks32<Q40>,
-    avx2 super::levels::no_other_way,
-    avx512 super::sweep32::run::<Q40>
+    Panel32<Q4_0>,
+    avx2 super::dispatch_x86::no_special_path,
+    avx512 super::gemv_avx512_block32::run::<Q4_0>
 );
 #[cfg(not(target_arch = "x86_64"))]
-matmul_rows!(DType::Q4_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q40>);
+matmul_rows!(DType::Q4_0, ActivationFormat::Q8_0, quantize::Q8_0, Panel32<Q4_0>);

@@ -2,9 +2,9 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
@@ -14,29 +14,29 @@ struct Q4K;
 impl Block256 for Q4K {
     const BYTES: usize = 144;
     const SCALES_BY_16: bool = false;
-    const OFFSET: Offset = Offset::Minima;
-    const LARGEST: i32 = 15;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::Mins;
+    const MAX_MAGNITUDE: i32 = 15;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
         // SAFETY: the caller's: 16 bytes of header at `offset`.
         unsafe { header(rows, offset) }
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         // SAFETY: the caller's: 128 bytes of nibbles after the header.
         unsafe {
             let four = L::splat(0x0F0F_0F0F);
             for pair in 0..4 {
-                let bytes = T::arrange(L::rows32(rows, offset + 16 + pair * 32));
+                let bytes = T::arrange(L::load_rows32(rows, offset + 16 + pair * 32));
                 let (mut low, mut high) = (bytes, bytes);
                 for i in 0..8 {
                     low[i] = L::and(bytes[i], four);
                     high[i] = L::and(L::shift_right::<4>(bytes[i]), four);
                 }
-                take.group(pair * 2, low);
-                take.group(pair * 2 + 1, high);
+                visitor.visit(pair * 2, low);
+                visitor.visit(pair * 2 + 1, high);
             }
         }
     }
@@ -45,9 +45,9 @@ impl Block256 for Q4K {
 /// The first 16 bytes of a block, which Q5_K has as well.
 ///
 /// # Safety
-/// As for `Lanes`; 16 bytes lie at `offset` of each row.
+/// As for `Simd`; 16 bytes lie at `offset` of each row.
 #[inline(always)]
-pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+pub unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
     // SAFETY: the caller's.
     unsafe {
         let [factors, a, b, c] = L::columns16(rows, offset);
@@ -58,11 +58,11 @@ pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
         let scales = [L::and(a, six), L::or(L::and(c, four), top(a))];
         let mins = [L::and(b, six), L::or(L::and(L::shift_right::<4>(c), four), top(b))];
         let byte = L::splat(0xFF);
-        let mut header = Header {
+        let mut header = Block256Header {
             scales: [L::zero(); 16],
             offsets: [L::zero(); 8],
-            factor: L::low_half(factors),
-            offset_factor: L::mul_f(L::high_half(factors), L::splat_f(-1.0)),
+            d: L::f16_low(factors),
+            dmin: L::mul_f(L::f16_high(factors), L::splat_f(-1.0)),
         };
         for half in 0..2 {
             let each = [
@@ -85,18 +85,18 @@ pub unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::eight::Eight for Q4K {
+impl super::gemv_avx2_rows8::GemvRows8 for Q4K {
     const BYTES: usize = <Self as Block256>::BYTES;
-    type Scales = super::eight::By32;
+    type Scales = super::gemv_avx2_rows8::ScalesPer32;
 
     #[inline(always)]
     unsafe fn header(
         rows: &RowPointers,
         offset: usize,
         sums: &[i32; 12],
-    ) -> super::eight::Header<Self::Scales> {
+    ) -> super::gemv_avx2_rows8::Rows8Header<Self::Scales> {
         // SAFETY: the caller's: 16 bytes of header at `offset`.
-        unsafe { super::eight::six_bits(rows, offset, sums) }
+        unsafe { super::gemv_avx2_rows8::decode_q4_k_header(rows, offset, sums) }
     }
 
     #[inline(always)]
@@ -120,7 +120,7 @@ impl super::eight::Eight for Q4K {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::sweep256::Minima for Q4K {
+impl super::gemv_avx512_block256::GemvBlock256 for Q4K {
     const BYTES: usize = <Self as Block256>::BYTES;
 
     #[inline(always)]
@@ -139,11 +139,11 @@ impl super::sweep256::Minima for Q4K {
 #[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::Q4_K,
-    ActFormat::Q8_K,
+    ActivationFormat::Q8_K,
     quantize::Q8_K,
-    Blocks256<Q4K>,
-    avx2 super::eight::run::<Q4K>,
-    avx512 super::sweep256::run::<Q4K>
+    Panel256<Q4K>,
+    avx2 super::gemv_avx2_rows8::run::<Q4K>,
+    avx512 super::gemv_avx512_block256::run::<Q4K>
 );
 #[cfg(not(target_arch = "x86_64"))]
-matmul_rows!(DType::Q4_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q4K>);
+matmul_rows!(DType::Q4_K, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Q4K>);

@@ -2,21 +2,21 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks32::{Block32, Blocks32, LEN, dot_integers};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks32::{Block32, Panel32, LEN, dot_integers};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
 /// Scale, fifth bits, then 16 bytes: low nibbles are the first half.
-struct Q50;
+struct Q5_0;
 
 /// Nibbles at `offset` + 4 with the fifth bits before them.
 ///
 /// # Safety
-/// As for `Lanes`; 20 bytes lie at `offset` of each row.
+/// As for `Simd`; 20 bytes lie at `offset` of each row.
 #[inline(always)]
-pub unsafe fn five_bits<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+pub unsafe fn five_bits<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
     // SAFETY: the caller's.
     unsafe {
         let fifth = L::bits32(rows, offset);
@@ -29,27 +29,27 @@ pub unsafe fn five_bits<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8
     }
 }
 
-impl Block32 for Q50 {
+impl Block32 for Q5_0 {
     const BYTES: usize = 22;
-    const LARGEST: i32 = 31;
-    const FARTHEST: i32 = 16;
+    const MAX_MAGNITUDE: i32 = 31;
+    const MAX_CENTERED_MAGNITUDE: i32 = 16;
 
     #[inline(always)]
-    fn offset<L: Lanes>() -> i32 {
+    fn zero_point<L: Simd>() -> i32 {
         16
     }
 
     #[inline(always)]
-    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+    unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
         // SAFETY: the caller's: 22 bytes at `offset`.
         unsafe { five_bits::<L>(rows, offset + 2) }
     }
 
     #[inline(always)]
-    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+    unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
     }
 }
 
-matmul_rows!(DType::Q5_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q50>);
+matmul_rows!(DType::Q5_0, ActivationFormat::Q8_0, quantize::Q8_0, Panel32<Q5_0>);

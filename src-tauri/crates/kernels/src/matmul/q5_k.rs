@@ -2,9 +2,9 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Offset, Take};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::{q4_k, quantize};
 
@@ -17,21 +17,21 @@ const LOWER: usize = 48;
 impl Block256 for Q5K {
     const BYTES: usize = 176;
     const SCALES_BY_16: bool = false;
-    const OFFSET: Offset = Offset::Minima;
-    const LARGEST: i32 = 31;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::Mins;
+    const MAX_MAGNITUDE: i32 = 31;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
         // SAFETY: the caller's: 16 bytes of header at `offset`.
         unsafe { q4_k::header(rows, offset) }
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
         unsafe {
             let (four, fifth) = (L::splat(0x0F0F_0F0F), L::splat(0x1010_1010));
-            let bits = T::arrange(L::rows32(rows, offset + FIFTH));
+            let bits = T::arrange(L::load_rows32(rows, offset + FIFTH));
             for half in 0..2 {
                 // Bit 4 of each byte is that of the next group.
                 let mut bits = bits;
@@ -41,7 +41,7 @@ impl Block256 for Q5K {
                     }
                 }
                 for pair in 0..2 {
-                    let bytes = T::arrange(L::rows32(rows, offset + LOWER + (half * 2 + pair) * 32));
+                    let bytes = T::arrange(L::load_rows32(rows, offset + LOWER + (half * 2 + pair) * 32));
                     let (mut low, mut high) = (bytes, bytes);
                     for i in 0..8 {
                         low[i] = L::or(L::and(bytes[i], four), L::and(bits[i], fifth));
@@ -49,8 +49,8 @@ impl Block256 for Q5K {
                         high[i] = L::or(L::and(L::shift_right::<4>(bytes[i]), four), L::and(next, fifth));
                         bits[i] = L::shift_right::<2>(bits[i]);
                     }
-                    take.group(half * 4 + pair * 2, low);
-                    take.group(half * 4 + pair * 2 + 1, high);
+                    visitor.visit(half * 4 + pair * 2, low);
+                    visitor.visit(half * 4 + pair * 2 + 1, high);
                 }
             }
         }
@@ -58,18 +58,18 @@ impl Block256 for Q5K {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::eight::Eight for Q5K {
+impl super::gemv_avx2_rows8::GemvRows8 for Q5K {
     const BYTES: usize = <Self as Block256>::BYTES;
-    type Scales = super::eight::By32;
+    type Scales = super::gemv_avx2_rows8::ScalesPer32;
 
     #[inline(always)]
     unsafe fn header(
         rows: &RowPointers,
         offset: usize,
         sums: &[i32; 12],
-    ) -> super::eight::Header<Self::Scales> {
+    ) -> super::gemv_avx2_rows8::Rows8Header<Self::Scales> {
         // SAFETY: the caller's: 16 bytes of header at `offset`.
-        unsafe { super::eight::six_bits(rows, offset, sums) }
+        unsafe { super::gemv_avx2_rows8::decode_q4_k_header(rows, offset, sums) }
     }
 
     #[inline(always)]
@@ -109,7 +109,7 @@ impl super::eight::Eight for Q5K {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::sweep256::Minima for Q5K {
+impl super::gemv_avx512_block256::GemvBlock256 for Q5K {
     const BYTES: usize = <Self as Block256>::BYTES;
 
     #[inline(always)]
@@ -146,11 +146,11 @@ impl super::sweep256::Minima for Q5K {
 #[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::Q5_K,
-    ActFormat::Q8_K,
+    ActivationFormat::Q8_K,
     quantize::Q8_K,
-    Blocks256<Q5K>,
-    avx2 super::eight::run::<Q5K>,
-    avx512 super::sweep256::run::<Q5K>
+    Panel256<Q5K>,
+    avx2 super::gemv_avx2_rows8::run::<Q5K>,
+    avx512 super::gemv_avx512_block256::run::<Q5K>
 );
 #[cfg(not(target_arch = "x86_64"))]
-matmul_rows!(DType::Q5_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q5K>);
+matmul_rows!(DType::Q5_K, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Q5K>);

@@ -2,75 +2,75 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks256::{Block256, Blocks256, Header, Offset, Take, signed_scales};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor, signed_scales};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
-/// Low nibbles, upper two bits, scales, factor.
+/// Low nibbles, upper two bits, scales, d.
 struct Q6K;
 
 const HIGH: usize = 128;
 const SCALES: usize = 192;
-const FACTOR: usize = 208;
+const D_AT: usize = 208;
 
 impl Block256 for Q6K {
     const BYTES: usize = 210;
     const SCALES_BY_16: bool = true;
-    const OFFSET: Offset = Offset::ThirtyTwo;
-    const LARGEST: i32 = 63;
+    const ZERO_POINT: ZeroPoint = ZeroPoint::ThirtyTwo;
+    const MAX_MAGNITUDE: i32 = 63;
 
     #[inline(always)]
-    unsafe fn header<L: Lanes>(rows: &RowPointers, offset: usize) -> Header<L> {
-        // SAFETY: the caller's: scales and factor are the last 18 bytes of the block.
+    unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
+        // SAFETY: the caller's: scales and d are the last 18 bytes of the block.
         unsafe {
             let scales = L::columns16(rows, offset + SCALES);
-            signed_scales::<L, 24>(scales, L::halves(rows, offset + FACTOR))
+            signed_scales::<L, 24>(scales, L::load_f16(rows, offset + D_AT))
         }
     }
 
     #[inline(always)]
-    unsafe fn groups<L: Lanes, T: Take<L>>(rows: &RowPointers, offset: usize, take: &mut T) {
+    unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
         // SAFETY: the caller's: 128 bytes of nibbles and 64 of upper bits at `offset`.
         unsafe {
             let (four, upper) = (L::splat(0x0F0F_0F0F), L::splat(0x3030_3030));
             for half in 0..2 {
-                let h = T::arrange(L::rows32(rows, offset + HIGH + half * 32));
-                let a = T::arrange(L::rows32(rows, offset + half * 64));
+                let h = T::arrange(L::load_rows32(rows, offset + HIGH + half * 32));
+                let a = T::arrange(L::load_rows32(rows, offset + half * 64));
                 let mut out = a;
                 for i in 0..8 {
                     out[i] = L::or(L::and(a[i], four), L::and(L::shift_left::<4>(h[i]), upper));
                 }
-                take.group(half * 4, out);
+                visitor.visit(half * 4, out);
                 for i in 0..8 {
                     out[i] = L::or(L::and(L::shift_right::<4>(a[i]), four), L::and(h[i], upper));
                 }
-                take.group(half * 4 + 2, out);
-                let b = T::arrange(L::rows32(rows, offset + half * 64 + 32));
+                visitor.visit(half * 4 + 2, out);
+                let b = T::arrange(L::load_rows32(rows, offset + half * 64 + 32));
                 for i in 0..8 {
                     out[i] = L::or(L::and(b[i], four), L::and(L::shift_left::<2>(h[i]), upper));
                 }
-                take.group(half * 4 + 1, out);
+                visitor.visit(half * 4 + 1, out);
                 for i in 0..8 {
                     let upper = L::and(L::shift_right::<2>(h[i]), upper);
                     out[i] = L::or(L::and(L::shift_right::<4>(b[i]), four), upper);
                 }
-                take.group(half * 4 + 3, out);
+                visitor.visit(half * 4 + 3, out);
             }
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::sweep::Sweep for Q6K {
+impl super::gemv_avx512::GemvRowMajor for Q6K {
     const BYTES: usize = <Self as Block256>::BYTES;
-    const OFFSET_BITS: i32 = 5;
+    const ZERO_POINT_LOG2: i32 = 5;
 
     #[inline(always)]
-    unsafe fn block(block: *const u8) -> super::sweep::Block {
+    unsafe fn block(block: *const u8) -> super::gemv_avx512::RowMajorBlock {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 128 bytes of nibbles, 64 of upper bits, scales and factor.
+        // SAFETY: the caller's: 128 bytes of nibbles, 64 of upper bits, scales and d.
         unsafe {
             let (low, upper) = (_mm512_set1_epi8(0x0F), _mm512_set1_epi8(0x30));
             let shifts = |first: i32, second: i32| {
@@ -90,28 +90,28 @@ impl super::sweep::Sweep for Q6K {
                     integers[half * 2 + i] = _mm512_ternarylogic_epi32::<0xCA>(low, nibbles[i], bits);
                 }
             }
-            super::sweep::Block {
+            super::gemv_avx512::RowMajorBlock {
                 integers,
                 scales: _mm_loadu_si128(block.add(SCALES).cast()),
-                factor: block.add(FACTOR).cast::<u16>().read_unaligned(),
+                d: block.add(D_AT).cast::<u16>().read_unaligned(),
             }
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::eight::Eight for Q6K {
+impl super::gemv_avx2_rows8::GemvRows8 for Q6K {
     const BYTES: usize = <Self as Block256>::BYTES;
-    type Scales = super::eight::By16;
+    type Scales = super::gemv_avx2_rows8::ScalesPer16;
 
     #[inline(always)]
     unsafe fn header(
         rows: &RowPointers,
         offset: usize,
         sums: &[i32; 12],
-    ) -> super::eight::Header<Self::Scales> {
+    ) -> super::gemv_avx2_rows8::Rows8Header<Self::Scales> {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: scales and factor are the last 18 bytes of the block.
+        // SAFETY: the caller's: scales and d are the last 18 bytes of the block.
         unsafe {
             let of_16 = _mm256_loadu_si256(sums.as_ptr().cast());
             let zero = _mm256_setzero_si256();
@@ -121,9 +121,9 @@ impl super::eight::Eight for Q6K {
                 let offsets = _mm256_madd_epi16(_mm256_cvtepi8_epi16(bytes[row]), of_16);
                 taken_off[row] = _mm256_sub_epi32(zero, _mm256_slli_epi32::<5>(offsets));
             }
-            let scales = super::eight::By16::of(bytes);
-            let factor = super::lanes::avx2::Ymm::<false>::halves(rows, offset + FACTOR);
-            super::eight::Header { scales, sums: taken_off, factor, minima: None }
+            let scales = super::gemv_avx2_rows8::ScalesPer16::of(bytes);
+            let d = super::simd::avx2::YmmI32::<false>::load_f16(rows, offset + D_AT);
+            super::gemv_avx2_rows8::Rows8Header { scales, sums: taken_off, d, mins: None }
         }
     }
 
@@ -156,11 +156,11 @@ impl super::eight::Eight for Q6K {
 #[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::Q6_K,
-    ActFormat::Q8_K,
+    ActivationFormat::Q8_K,
     quantize::Q8_K,
-    Blocks256<Q6K>,
-    avx2 super::eight::run::<Q6K>,
-    avx512 super::sweep::run::<Q6K>
+    Panel256<Q6K>,
+    avx2 super::gemv_avx2_rows8::run::<Q6K>,
+    avx512 super::gemv_avx512::run::<Q6K>
 );
 #[cfg(not(target_arch = "x86_64"))]
-matmul_rows!(DType::Q6_K, ActFormat::Q8_K, quantize::Q8_K, Blocks256<Q6K>);
+matmul_rows!(DType::Q6_K, ActivationFormat::Q8_K, quantize::Q8_K, Panel256<Q6K>);

@@ -2,52 +2,52 @@
 
 use weights::DType;
 
-use super::ActFormat;
-use super::blocks32::{Block32, Blocks32, LEN, dot_integers};
-use super::lanes::{Lanes, RowPointers};
+use super::ActivationFormat;
+use super::blocks32::{Block32, Panel32, LEN, dot_integers};
+use super::simd::{Simd, RowPointers};
 use super::panel::matmul_rows;
 use super::quantize;
 
 /// Scale, then 32 signed bytes.
-struct Q80;
+struct Q8_0;
 
-impl Block32 for Q80 {
+impl Block32 for Q8_0 {
     const BYTES: usize = 34;
-    const LARGEST: i32 = 128;
+    const MAX_MAGNITUDE: i32 = 128;
     const SIGNED: bool = true;
 
     #[inline(always)]
-    fn offset<L: Lanes>() -> i32 {
+    fn zero_point<L: Simd>() -> i32 {
         L::SIGNED_BIAS
     }
 
     #[inline(always)]
-    unsafe fn integers<L: Lanes>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
+    unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
         // SAFETY: the caller's: 34 bytes at `offset`.
         unsafe {
-            let mut rows = L::rows32(rows, offset + 2);
+            let mut rows = L::load_rows32(rows, offset + 2);
             for row in &mut rows {
-                *row = L::signed(*row);
+                *row = L::bias_signed(*row);
             }
             rows
         }
     }
 
     #[inline(always)]
-    unsafe fn dots<L: Lanes>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
+    unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
         // SAFETY: the caller's.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl super::sweep32::Sweep32 for Q80 {
+impl super::gemv_avx512_block32::GemvBlock32 for Q8_0 {
     const BYTES: usize = <Self as Block32>::BYTES;
-    const OFFSET: i32 = 128;
+    const ZERO_POINT: i32 = 128;
 
     #[inline(always)]
     unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
-        use super::lanes::avx512::Zmm;
+        use super::simd::avx512::ZmmI32;
         use std::arch::x86_64::*;
         // SAFETY: the caller's: 34 bytes of each of four blocks, and 32 activations for it.
         unsafe {
@@ -59,9 +59,9 @@ impl super::sweep32::Sweep32 for Q80 {
                     let at = rows[row].add(i * 68 + 2);
                     let low = _mm512_castsi256_si512(_mm256_loadu_si256(at.cast()));
                     let both = _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(at.add(34).cast()));
-                    dots[row] = _mm512_dpbusd_epi32(dots[row], Zmm::signed(both), q);
+                    dots[row] = _mm512_dpbusd_epi32(dots[row], ZmmI32::bias_signed(both), q);
                 }
-                *half = Zmm::sum4(dots[0], dots[1], dots[2], dots[3]);
+                *half = ZmmI32::sum4(dots[0], dots[1], dots[2], dots[3]);
             }
             let [a, b] = halves;
             let even = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
@@ -86,11 +86,11 @@ impl super::sweep32::Sweep32 for Q80 {
 #[cfg(target_arch = "x86_64")]
 matmul_rows!(
     DType::Q8_0,
-    ActFormat::Q8_0,
+    ActivationFormat::Q8_0,
     quantize::Q8_0,
-    Blocks32<Q80>,
-    avx2 super::levels::no_other_way,
-    avx512 super::sweep32::run::<Q80>
+    Panel32<Q8_0>,
+    avx2 super::dispatch_x86::no_special_path,
+    avx512 super::gemv_avx512_block32::run::<Q8_0>
 );
 #[cfg(not(target_arch = "x86_64"))]
-matmul_rows!(DType::Q8_0, ActFormat::Q8_0, quantize::Q8_0, Blocks32<Q80>);
+matmul_rows!(DType::Q8_0, ActivationFormat::Q8_0, quantize::Q8_0, Panel32<Q8_0>);

@@ -1,23 +1,23 @@
-//! What several tokens times a turned block of 256 come to: whole numbers first, exact in any order, then the block's
+//! What several tokens times a transposed block of 256 come to: whole numbers first, exact in any order, then the block's
 //! float addition.
 
 use std::ops::Range;
 
-use super::blocks256::{Block256, GROUPS, Offset, Turned, add_dot, finish, take_off};
-use super::lanes::{GroupScales, Groups, Lanes, MAX_ROWS, short_run};
-use super::octets::{self, Octet256};
+use super::blocks256::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish, subtract_zero_point};
+use super::simd::{GroupScales, ColumnGroups, Simd, MAX_ROWS, i16_run_len};
+use super::packed_activations::{BlockQ8Kx8, PACK_TOKENS};
 
 /// The scaled integers of a block, offset and all, times `T` tokens; `q` gives four activations of a token.
 ///
 /// # Safety
-/// As for `Format::tokens`.
+/// As for `BlockFormat::tokens`.
 #[inline(always)]
-pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize, const P: usize>(
-    turned: [&Turned<L>; P],
+pub unsafe fn scaled_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
+    transposed: [&TransposedBlock256<L>; P],
     q: impl Fn(usize, usize, usize) -> i32,
 ) -> [[L::I; T]; P] {
     let under_a_scale = if B::SCALES_BY_16 { 4 } else { 8 };
-    let run = const { short_run::<L>(B::LARGEST, if B::SCALES_BY_16 { 4 } else { 8 }) };
+    let run = const { i16_run_len::<L>(B::MAX_MAGNITUDE, if B::SCALES_BY_16 { 4 } else { 8 }) };
     // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let mut sums = [[L::zero(); T]; P];
@@ -27,18 +27,18 @@ pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
                 for j in from * run..from * run + run {
                     let mut w = [L::zero(); P];
                     for p in 0..P {
-                        w[p] = L::load(turned[p].w[group][j].as_ptr());
+                        w[p] = L::load(transposed[p].w[group][j].as_ptr());
                     }
                     for t in 0..T {
                         let a = L::splat(q(group, j, t));
                         for p in 0..P {
-                            shorts[p][t] = add_dot::<L>(B::OFFSET, shorts[p][t], w[p], a);
+                            shorts[p][t] = add_dot::<L>(B::ZERO_POINT, shorts[p][t], w[p], a);
                         }
                     }
                 }
                 let half = from * run / under_a_scale;
                 for p in 0..P {
-                    let scale = L::load(turned[p].scales[group * 2 + half].as_ptr());
+                    let scale = L::load(transposed[p].scales[group * 2 + half].as_ptr());
                     for t in 0..T {
                         sums[p][t] = L::widen_scaled(sums[p][t], shorts[p][t], scale);
                     }
@@ -49,51 +49,51 @@ pub unsafe fn scaled_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
     }
 }
 
-/// As `scaled_sums` of two panels and tokens `first..first + 4` of an octet; where `whole_at_once`, without offset.
+/// As `scaled_sums` of two panels and tokens `first..first + 4` of an packed; where `subtracts_in_i16`, without offset.
 ///
 /// # Safety
-/// As for `Format::octet`.
+/// As for `BlockFormat::multiply_packed`.
 #[inline(always)]
-pub unsafe fn scaled_sums_of_both<B: Block256, L: Lanes>(
-    turned: [&Turned<L>; 2],
-    octet: &Octet256,
+pub unsafe fn scaled_sums_of_two_panels<B: Block256, L: Simd>(
+    transposed: [&TransposedBlock256<L>; 2],
+    packed: &BlockQ8Kx8,
     first: usize,
 ) -> [[L::I; 4]; 2] {
-    // SAFETY: the caller's; columns and activations lie as `Lanes::columns` says.
+    // SAFETY: the caller's; columns and activations lie as `Simd::dot_columns` says.
     unsafe {
-        let from = Groups {
-            w: turned.map(|turned| turned.w.as_ptr().cast()),
-            q: octet.q.as_ptr().cast::<i32>().add(first),
-            scales: turned.map(|turned| turned.scales.as_ptr().cast()),
-            less: octet.short_sums.as_ptr().cast::<i32>().add(first),
+        let from = ColumnGroups {
+            w: transposed.map(|transposed| transposed.w.as_ptr().cast()),
+            q: packed.q.as_ptr().cast::<i32>().add(first),
+            scales: transposed.map(|transposed| transposed.scales.as_ptr().cast()),
+            less: packed.i16_sums.as_ptr().cast::<i32>().add(first),
         };
-        L::groups(const { group_scales::<B, L>() }, GROUPS, from)
+        L::dot_groups(const { group_scales::<B, L>() }, GROUPS, from)
     }
 }
 
-const fn group_scales<B: Block256, L: Lanes>() -> GroupScales {
-    match (B::SCALES_BY_16, short_run::<L>(B::LARGEST, 8) == 8) {
-        (true, _) if whole_at_once::<B>() => GroupScales::By16Less,
-        (true, _) => GroupScales::By16,
-        (false, true) => GroupScales::By32,
-        (false, false) => GroupScales::By32InHalves,
+const fn group_scales<B: Block256, L: Simd>() -> GroupScales {
+    match (B::SCALES_BY_16, i16_run_len::<L>(B::MAX_MAGNITUDE, 8) == 8) {
+        (true, _) if subtracts_in_i16::<B>() => GroupScales::PerHalfBiased,
+        (true, _) => GroupScales::PerHalf,
+        (false, true) => GroupScales::PerGroup,
+        (false, false) => GroupScales::PerGroupInHalves,
     }
 }
 
 /// Whether the offset is taken off short sums, which may overflow on their way as there is room at the end: four
 /// columns of 0..=63 have none, of −32..=31 they have.
-pub const fn whole_at_once<B: Block256>() -> bool {
-    matches!(B::OFFSET, Offset::ThirtyTwo)
+pub const fn subtracts_in_i16<B: Block256>() -> bool {
+    matches!(B::ZERO_POINT, ZeroPoint::ThirtyTwo)
 }
 
-/// As `scaled_sums` of tokens `first..first + T` of an octet, their offset (but no minima) taken off.
+/// As `scaled_sums` of tokens `first..first + T` of an packed, their offset (but no minima) taken off.
 ///
 /// # Safety
-/// As for `Format::octet`.
+/// As for `BlockFormat::multiply_packed`.
 #[inline(always)]
-pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>(
-    turned: [&Turned<L>; P],
-    octet: &Octet256,
+pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
+    transposed: [&TransposedBlock256<L>; P],
+    packed: &BlockQ8Kx8,
     first: usize,
 ) -> [[L::I; T]; P] {
     // Columns under a scale, of 8 to a group, and scales of 16 elements between one and the next.
@@ -106,7 +106,7 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
             let mut dots = [[[L::zero(); T]; P]; 2];
             for i in 0..2 {
                 for t in 0..T {
-                    let bias = biases::<B, L>(octet, (two * 2 + i) * step..(two * 2 + i + 1) * step, first + t);
+                    let bias = biases::<B, L>(packed, (two * 2 + i) * step..(two * 2 + i + 1) * step, first + t);
                     for p in 0..P {
                         dots[i][p][t] = bias;
                     }
@@ -118,19 +118,19 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
                     let (group, j) = (at / 8, at % 8);
                     let mut w = [L::zero(); P];
                     for p in 0..P {
-                        w[p] = L::load(turned[p].w[group][j].as_ptr());
+                        w[p] = L::load(transposed[p].w[group][j].as_ptr());
                     }
                     for t in 0..T {
-                        let a = L::splat(octet.q[group].four(j, first + t));
+                        let a = L::splat(packed.q[group].dword(j, first + t));
                         for p in 0..P {
-                            dots[i][p][t] = add_dot::<L>(B::OFFSET, dots[i][p][t], w[p], a);
+                            dots[i][p][t] = add_dot::<L>(B::ZERO_POINT, dots[i][p][t], w[p], a);
                         }
                     }
                 }
             }
             for i in 0..2 {
                 for p in 0..P {
-                    let scale = L::load(turned[p].scales[(two * 2 + i) * step].as_ptr());
+                    let scale = L::load(transposed[p].scales[(two * 2 + i) * step].as_ptr());
                     for t in 0..T {
                         sums[p][t] = L::add(sums[p][t], L::mul(dots[i][p][t], scale));
                     }
@@ -144,27 +144,27 @@ pub unsafe fn biased_sums<B: Block256, L: Lanes, const T: usize, const P: usize>
 /// What dot products with all of `sixteens` of token `t` begin with.
 ///
 /// # Safety
-/// As for `Format::octet`.
+/// As for `BlockFormat::multiply_packed`.
 #[inline(always)]
-unsafe fn biases<B: Block256, L: Lanes>(octet: &Octet256, sixteens: Range<usize>, t: usize) -> L::I {
+unsafe fn biases<B: Block256, L: Simd>(packed: &BlockQ8Kx8, sixteens: Range<usize>, t: usize) -> L::I {
     // SAFETY: the caller's.
     unsafe {
         let mut all = L::zero();
         for i in sixteens {
-            all = L::add(all, bias::<B, L>(L::splat(*octet.sums[i].get_unchecked(t))));
+            all = L::add(all, bias::<B, L>(L::splat(*packed.sums[i].get_unchecked(t))));
         }
         all
     }
 }
 
-/// Adds a block's sums of `T` tokens of an octet to `accs`, of each panel. Where `whole`, they have no offset any more.
+/// Adds a block's sums of `T` tokens of an packed to `accs`, of each panel. Where `whole`, they have no offset any more.
 ///
 /// # Safety
-/// As for `Format::octet`.
+/// As for `BlockFormat::multiply_packed`.
 #[inline(always)]
-pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize, const P: usize>(
-    turned: [&Turned<L>; P],
-    octet: &Octet256,
+pub unsafe fn finish_packed<B: Block256, L: Simd, const T: usize, const P: usize>(
+    transposed: [&TransposedBlock256<L>; P],
+    packed: &BlockQ8Kx8,
     first: usize,
     (sums, whole): (&[[L::I; T]; P], bool),
     accs: [&mut [[f32; MAX_ROWS]]; P],
@@ -172,13 +172,13 @@ pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize, const P: usize
     // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let mut offsets = [[L::zero(); T]; P];
-        if B::OFFSET == Offset::Minima || !whole && B::OFFSET != Offset::Signed {
-            let by_16 = B::SCALES_BY_16 || B::OFFSET != Offset::Minima;
-            let pairs: &[[i32; octets::LEN]] = if by_16 { &octet.pairs_of_16 } else { &octet.pairs_of_32 };
+        if B::ZERO_POINT == ZeroPoint::Mins || !whole && B::ZERO_POINT != ZeroPoint::Signed {
+            let by_16 = B::SCALES_BY_16 || B::ZERO_POINT != ZeroPoint::Mins;
+            let pairs: &[[i32; PACK_TOKENS]] = if by_16 { &packed.pair_sums_16 } else { &packed.pair_sums_32 };
             for (i, pairs) in pairs.iter().enumerate() {
                 let mut offset = [L::zero(); P];
                 for p in 0..P {
-                    offset[p] = L::load(turned[p].offsets[i].as_ptr());
+                    offset[p] = L::load(transposed[p].offsets[i].as_ptr());
                 }
                 for t in 0..T {
                     let pair = L::splat(*pairs.get_unchecked(first + t));
@@ -190,14 +190,14 @@ pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize, const P: usize
         }
         let mut factors = [(L::zero_f(), L::zero_f()); P];
         for p in 0..P {
-            factors[p] = (L::load_f(turned[p].factor.as_ptr()), L::load_f(turned[p].offset_factor.as_ptr()));
+            factors[p] = (L::load_f(transposed[p].d.as_ptr()), L::load_f(transposed[p].dmin.as_ptr()));
         }
         for t in 0..T {
-            let scale = L::splat_f(*octet.scales.get_unchecked(first + t));
+            let scale = L::splat_f(*packed.scales.get_unchecked(first + t));
             for p in 0..P {
                 let acc = L::load_f(accs[p][t].as_ptr());
                 let (sum, offset) = (sums[p][t], offsets[p][t]);
-                let sum = if whole { sum } else { take_off::<B, L>(sum, offset) };
+                let sum = if whole { sum } else { subtract_zero_point::<B, L>(sum, offset) };
                 let acc = finish::<B, L>(acc, (sum, offset), factors[p], scale);
                 L::store_f(accs[p][t].as_mut_ptr(), acc);
             }
@@ -209,16 +209,16 @@ pub unsafe fn finish_octet<B: Block256, L: Lanes, const T: usize, const P: usize
 /// activations times −32.
 ///
 /// # Safety
-/// As for `Lanes`.
+/// As for `Simd`.
 #[inline(always)]
-pub unsafe fn bias<B: Block256, L: Lanes>(sum: L::I) -> L::I {
+pub unsafe fn bias<B: Block256, L: Simd>(sum: L::I) -> L::I {
     // SAFETY: the caller's.
     unsafe {
-        match B::OFFSET {
-            Offset::Four => L::shift_right_signed::<3>(sum),
-            Offset::ThirtyTwo => sum,
-            Offset::Signed if L::SIGNED_BIAS == 128 => L::shift_left::<2>(sum),
-            Offset::Signed | Offset::Minima => L::zero(),
+        match B::ZERO_POINT {
+            ZeroPoint::Four => L::shift_right_signed::<3>(sum),
+            ZeroPoint::ThirtyTwo => sum,
+            ZeroPoint::Signed if L::SIGNED_BIAS == 128 => L::shift_left::<2>(sum),
+            ZeroPoint::Signed | ZeroPoint::Mins => L::zero(),
         }
     }
 }

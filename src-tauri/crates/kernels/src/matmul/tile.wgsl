@@ -1,6 +1,6 @@
 // A tile of products: TILE_OUTPUTS rows of the matrix by TILE_ROWS rows of x, of which every lane has LANE_OUTPUTS by
 // four. Weights are decoded once for all rows of the tile. What imports it says which rows they are: `weight_row`,
-// `x_row` (NOTHING: none), and takes the sums: `put`. Additions run as `strands.rs` says.
+// `x_row` (NOTHING: none), and takes the sums: `put`. Additions run as `partial_sums.rs` says.
 const NOTHING = 0xffffffffu;
 // lanes beside one another in a row, and rows of lanes
 const N_BESIDE = TILE_OUTPUTS / LANE_OUTPUTS;
@@ -44,11 +44,11 @@ fn products(lane: u32) {
   // of four rows each
   var sums: array<vec4<f32>, LANE_OUTPUTS>;
   var waiting: array<vec4<f32>, LANE_OUTPUTS * WAITING>;
-  for (var strand = 0u; strand < STRANDS; strand++) {
+  for (var partial = 0u; partial < PARTIAL_SUMS; partial++) {
 #repeat O LANE_OUTPUTS
     sums[O] = vec4<f32>();
 #end
-    for (var block = strand; block * 32u < p.k; block += STRANDS) {
+    for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
       workgroupBarrier();
       bring(lane, block);
       workgroupBarrier();
@@ -70,7 +70,7 @@ fn products(lane: u32) {
     }
     // a strand meets those before it as lanes would meet: in pairs, pairs of pairs …
     var level = 0u;
-    for (var n = strand; n % 2u == 1u; n /= 2u) {
+    for (var n = partial; n % 2u == 1u; n /= 2u) {
 #repeat O LANE_OUTPUTS
       sums[O] += waiting[level * LANE_OUTPUTS + O];
 #end

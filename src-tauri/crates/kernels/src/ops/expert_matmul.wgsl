@@ -1,5 +1,5 @@
 // x · W[expert]ᵀ + bias[expert] for each expert that a token goes to: slot by slot, or, of many tokens, in tiles of
-// rows that go to one expert. Sums run as `matmul/strands.rs` says.
+// rows that go to one expert. Sums run as `matmul/partial_sums.rs` says.
 #ifdef HALVES
 enable f16;
 #endif
@@ -44,7 +44,7 @@ struct Params {
 // (tokens, n_used, out)
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import weight
-#import strands
+#import partial_sums
 
 // Whether this part has an output of an expert, which is a row of all their matrices.
 fn is_here(output: u32, row: u32) -> bool {
@@ -124,15 +124,15 @@ fn main(
   LANE_BUILTINS,
 ) {
   let lane = LANE;
-  let strand = lane % STRANDS;
-  let output = (id.x * (LANES / STRANDS) + lane / STRANDS) * LANE_OUTPUTS;
+  let partial = lane % PARTIAL_SUMS;
+  let output = (id.x * (LANES / PARTIAL_SUMS) + lane / PARTIAL_SUMS) * LANE_OUTPUTS;
   let token = id.z + p.first_group;
   let slot = token * p.n_used + id.y;
   let row = expert_of(route[token * 2u * p.n_used + id.y], p.n_experts) * p.n_out + output;
   let x_at = x_of(slot);
   var sums: array<f32, SUMS>;
   var parts: array<array<vec4<f32>, 8>, LANE_OUTPUTS>;
-  for (var block = strand; block * 32u < p.k; block += STRANDS) {
+  for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
 #repeat O LANE_OUTPUTS
     if (is_here(output + O, row + O)) {
       parts[O] = weights32((row + O - p.first) * p.row_quads, block);
@@ -147,9 +147,9 @@ fn main(
     }
 #end
   }
-  add_strands(lane, &sums);
+  add_partial_sums(lane, &sums);
 #repeat O LANE_OUTPUTS
-  if (strand == O && is_here(output + O, row + O)) {
+  if (partial == O && is_here(output + O, row + O)) {
     write(slot, output + O, row + O, sums[O]);
   }
 #end

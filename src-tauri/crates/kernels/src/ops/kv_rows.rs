@@ -1,7 +1,7 @@
 //! Keys and values of one layer as plain rows, for whoever moves what a sequence holds: out of its pages, and into new
 //! ones. Not for the fast path.
 
-use super::kv_write::{HALVES, load_keys, load_values, row_bytes, store_key, store_value};
+use super::kv_write::{F16_CONVERT, load_keys, load_values, row_bytes, store_key, store_value};
 use crate::cpu::arena::{bytes_of, bytes_of_mut};
 use crate::graph::{KvLayerLayout, PAGE_LEN};
 
@@ -54,13 +54,13 @@ impl KvRows {
             let n_here = n.saturating_sub(start).min(PAGE_LEN);
             for head in 0..n_heads {
                 let keys = &page[head * block_bytes..][..block_bytes];
-                load_keys(HALVES.portable, layout.dtype, keys, d, &mut room); // (head_dim, PAGE_LEN)
+                load_keys(F16_CONVERT.portable, layout.dtype, keys, d, &mut room); // (head_dim, PAGE_LEN)
                 for slot in 0..n_here {
                     let row = rows.key_mut(head, start + slot);
                     row.iter_mut().enumerate().for_each(|(i, x)| *x = room[i * PAGE_LEN + slot]);
                 }
                 let values = &page[(n_heads + head) * block_bytes..][..block_bytes];
-                load_values(HALVES.portable, layout.dtype, values, d, &mut room); // (PAGE_LEN, head_dim)
+                load_values(F16_CONVERT.portable, layout.dtype, values, d, &mut room); // (PAGE_LEN, head_dim)
                 for slot in 0..n_here {
                     rows.value_mut(head, start + slot).copy_from_slice(&room[slot * d..(slot + 1) * d]);
                 }
@@ -104,10 +104,12 @@ impl KvRows {
             for (block, room) in bytes_of_mut(&mut room).chunks_exact_mut(block_bytes).enumerate() {
                 for slot in 0..PAGE_LEN.min(self.n - start) {
                     match block < n_kv_heads {
-                        true => store_key(HALVES.portable, dtype, self.key(block, start + slot), slot, room),
+                        true => {
+                            store_key(F16_CONVERT.portable, dtype, self.key(block, start + slot), slot, room)
+                        }
                         false => {
                             let value = self.value(block - n_kv_heads, start + slot);
-                            store_value(HALVES.portable, dtype, value, slot, room);
+                            store_value(F16_CONVERT.portable, dtype, value, slot, room);
                         }
                     }
                 }
@@ -157,7 +159,7 @@ mod tests {
             let bytes = held.iter().zip(&pages).map(|(room, page)| &bytes_of(room)[..page.len()]);
             let again = KvRows::read(layout, n, bytes);
             let worst = rows.keys.iter().zip(&again.keys).chain(rows.values.iter().zip(&again.values));
-            let worst = worst.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let worst = test_support::largest(worst.map(|(a, b)| (a - b).abs()));
             assert!(worst < 0.05, "{dtype:?}: {worst}");
         }
     }

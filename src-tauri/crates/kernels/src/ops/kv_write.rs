@@ -18,7 +18,7 @@ use weights::DType;
 
 use super::OpRow;
 use crate::cpu::arena::{view, view_mut};
-pub use crate::cpu::halves::{HALVES, Halves};
+pub use crate::f16_convert::{F16_CONVERT, F16Convert};
 use crate::graph::{KvDType, KvLayerLayout, MAX_HEAD_DIM, PAGE_LEN};
 
 pub static ROW: OpRow = OpRow { name: "kv_write", formula: "store[position] = (k, v)" };
@@ -205,7 +205,7 @@ impl Quants {
 }
 
 /// Key `x` (head_dim) into `slot` of a block of keys.
-pub fn store_key(halves: Halves, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
+pub fn store_key(halves: F16Convert, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
     match dtype {
         KvDType::F32 => {
             let block = view_mut::<f32>(block);
@@ -229,7 +229,7 @@ pub fn store_key(halves: Halves, dtype: KvDType, x: &[f32], slot: usize, block: 
 }
 
 /// Value `x` (head_dim) into `slot` of a block of values.
-pub fn store_value(halves: Halves, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
+pub fn store_value(halves: F16Convert, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
     let at = slot * x.len()..(slot + 1) * x.len();
     match dtype {
         KvDType::F32 => view_mut::<f32>(block)[at].copy_from_slice(x),
@@ -240,7 +240,7 @@ pub fn store_value(halves: Halves, dtype: KvDType, x: &[f32], slot: usize, block
 }
 
 /// Keys of a block: out (head_dim, PAGE_LEN). Slots never written hold anything.
-pub fn load_keys(halves: Halves, dtype: KvDType, block: &[u8], head_dim: usize, out: &mut [f32]) {
+pub fn load_keys(halves: F16Convert, dtype: KvDType, block: &[u8], head_dim: usize, out: &mut [f32]) {
     match dtype {
         KvDType::F32 => out.copy_from_slice(view(block)),
         KvDType::F16 => (halves.to_f32)(view(block), out),
@@ -250,7 +250,7 @@ pub fn load_keys(halves: Halves, dtype: KvDType, block: &[u8], head_dim: usize, 
 }
 
 /// The first values of a block: out (n, head_dim).
-pub fn load_values(halves: Halves, dtype: KvDType, block: &[u8], head_dim: usize, out: &mut [f32]) {
+pub fn load_values(halves: F16Convert, dtype: KvDType, block: &[u8], head_dim: usize, out: &mut [f32]) {
     match dtype {
         KvDType::F32 => out.copy_from_slice(&view(block)[..out.len()]),
         KvDType::F16 => (halves.to_f32)(&view(block)[..out.len()], out),

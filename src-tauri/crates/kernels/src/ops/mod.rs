@@ -85,7 +85,7 @@ pub struct Kernels {
     pub softcap: softcap::Softcap,
     pub softmax: attention::Softmax,
     pub merge: attention::Merge,
-    pub halves: kv_write::Halves,
+    pub halves: kv_write::F16Convert,
 }
 
 impl Kernels {
@@ -109,7 +109,7 @@ impl Kernels {
             softcap: softcap::LEVELS.at(level),
             softmax: attention::SOFTMAX.at(level),
             merge: attention::MERGE.at(level),
-            halves: kv_write::HALVES.at(level),
+            halves: kv_write::F16_CONVERT.at(level),
         }
     }
 }

@@ -219,10 +219,8 @@ pub fn tokens(n: usize, n_vocab: usize, seed: u64) -> Vec<u32> {
 
 /// Largest |a − b| as a share of the root mean square of `a`.
 pub fn distance(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
     let square: f32 = a.iter().map(|x| x * x).sum::<f32>() / a.len() as f32;
-    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    worst / square.sqrt()
+    test_support::largest([test_support::largest_difference(b, a) / square.sqrt()])
 }
 
 /// A backend by its number of threads.

@@ -5,7 +5,10 @@ use engine::template::ChatTemplate;
 use engine::tokenizer::Tokenizer;
 
 use super::*;
-use contract::protocol::{Location, SummaryText};
+use std::path::Path;
+
+use contract::protocol::SummaryText;
+use weights::WeightFile;
 
 /// The starter model's words.
 struct Starter {
@@ -16,7 +19,8 @@ struct Starter {
 
 impl Starter {
     fn new() -> Self {
-        let file = super::super::open(&Location::BuiltIn).unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../models/starter/starter.gguf");
+        let file = WeightFile::open(Path::new(path)).unwrap();
         Self {
             tokenizer: Tokenizer::from_weights(&file).unwrap(),
             template: ChatTemplate::from_weights(&file).unwrap(),

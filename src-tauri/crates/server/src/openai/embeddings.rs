@@ -1,6 +1,6 @@
 //! `POST /v1/embeddings`: vectors of texts.
 
-use api::worker::protocol::{EmbedAs, Embedded};
+use contract::protocol::{EmbedAs, Embedded};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;

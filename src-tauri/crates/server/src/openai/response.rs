@@ -1,7 +1,7 @@
 //! A turn's events in OpenAI's shapes: chunk by chunk, or as one completion.
 
-use api::Error;
-use api::types::{ErrorInfo, Finish, ToolCall, TurnEvent, TurnEventKind, TurnStats};
+use contract::Error;
+use contract::types::{ErrorInfo, Finish, ToolCall, TurnEvent, TurnEventKind, TurnStats};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 

@@ -58,7 +58,7 @@ pub fn has_device(io: &dyn Io, devices: &Path) -> bool {
 mod tests {
     use io::RealIo;
 
-    use super::super::super::TestFolder;
+    use test_support::TempDir;
     use super::*;
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
             (&["dri/card0"], false),
             (&["dri/card0", "dri/renderD128"], true),
         ] {
-            let folder = TestFolder::new();
+            let folder = TempDir::new();
             for name in names {
                 let path = folder.path().join(name);
                 RealIo.create_dir_all(path.parent().unwrap()).unwrap();

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use engine::kv::aging::Aging;
-use engine::sizes::Sizes;
+use engine::kv::requantize::KvRequantize;
+use engine::memory_estimate::MemoryEstimate;
 use engine::{BackendKind, Devices, LoadOptions};
 use kernels::backends::Card;
 use kernels::gpu::{AdapterInfo, AdapterKind};
@@ -41,48 +41,48 @@ fn room_of(info: &AdapterInfo, limit: Option<u64>, free: Option<u64>) -> Option<
 /// Layers of each card, and what goes with them.
 pub struct Parts {
     /// number of the card among all, and layers
-    cards: Vec<(usize, usize)>,
+    gpus: Vec<(usize, usize)>,
     /// of the model; 0: not known
     all: usize,
     asked: Option<usize>,
     /// each card has the same layers, which are all
     are_copies: bool,
-    /// Copies are asked for, and the model doesn't fit two of the cards.
+    /// Copies are asked for, and the model doesn't fit two of the gpus.
     pub lacks_copies: bool,
     /// Bytes that contexts may take in all, and states to go back to, so that no card has more than it has room for.
     contexts: Option<u64>,
     kept: Option<u64>,
 }
 
-/// For the cards that are chosen. `options` says how long a context is, and in what precision.
-pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &GpuRequest, options: &LoadOptions) -> Parts {
+/// For the gpus that are chosen. `options` says how long a context is, and in what precision.
+pub fn share_out(chosen: &[&Chosen], memory_estimate: &MemoryEstimate, asked: &GpuRequest, options: &LoadOptions) -> Parts {
     let rooms: Vec<Option<u64>> = chosen.iter().map(|card| room(&card.info, asked.memory)).collect();
-    let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(sizes.context_length.max(1));
-    let most = asked.layers.unwrap_or(usize::MAX).min(sizes.layer_weights.len());
-    let fit = Fit { sizes, rooms: &rooms, n_ctx, options };
+    let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(memory_estimate.context_length.max(1));
+    let most = asked.layers.unwrap_or(usize::MAX).min(memory_estimate.layer_weights.len());
+    let fit = Fit { memory_estimate, rooms: &rooms, n_ctx, options };
     // whoever asks for so many gets them, or an error that says why not
     let ranges = match asked.layers {
         Some(_) => fit.ranges(most),
         None => (0..=most).rev().map(|n| fit.ranges(n)).find(|ranges| fit.holds(ranges)).unwrap_or_default(),
     };
     let (contexts, kept) = fit.left(&ranges);
-    let cards = chosen.iter().zip(&ranges).map(|(card, range)| (card.at, range.len())).collect();
+    let gpus = chosen.iter().zip(&ranges).map(|(card, range)| (card.at, range.len())).collect();
     let lacks_copies = asked.spread == GpuSpread::Copies && chosen.len() > 1;
-    let (all, asked, are_copies) = (sizes.layer_weights.len(), asked.layers, false);
-    Parts { cards, all, asked, are_copies, lacks_copies, contexts, kept }
+    let (all, asked, are_copies) = (memory_estimate.layer_weights.len(), asked.layers, false);
+    Parts { gpus, all, asked, are_copies, lacks_copies, contexts, kept }
 }
 
 /// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
 /// wants that. Where that is nobody's wish, what a card has room for has to be known.
-pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &GpuRequest, options: &LoadOptions) -> Option<Parts> {
-    let all = sizes.layer_weights.len();
+pub fn copies(chosen: &[&Chosen], memory_estimate: &MemoryEstimate, asked: &GpuRequest, options: &LoadOptions) -> Option<Parts> {
+    let all = memory_estimate.layer_weights.len();
     let has_known_room = |card: &Chosen| room(&card.info, asked.memory).is_some();
     let may = |card: &&&Chosen| match asked.spread {
         GpuSpread::Auto => has_known_room(card),
         GpuSpread::Layers => false,
         GpuSpread::Copies => true,
     };
-    let alone = |card: &&Chosen| share_out(&[*card], sizes, asked, options);
+    let alone = |card: &&Chosen| share_out(&[*card], memory_estimate, asked, options);
     let parts: Vec<Parts> =
         chosen.iter().filter(may).map(alone).filter(|parts| parts.n_layers() == all).collect();
     if all == 0 || parts.len() < 2 {
@@ -90,19 +90,19 @@ pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &GpuRequest, options: &L
     }
     let contexts = parts.iter().filter_map(|parts| parts.contexts).min();
     let kept = parts.iter().filter_map(|parts| parts.kept).min();
-    let cards = parts.iter().flat_map(|parts| parts.cards.iter().copied()).collect();
-    Some(Parts { cards, all, asked: asked.layers, are_copies: true, lacks_copies: false, contexts, kept })
+    let gpus = parts.iter().flat_map(|parts| parts.gpus.iter().copied()).collect();
+    Some(Parts { gpus, all, asked: asked.layers, are_copies: true, lacks_copies: false, contexts, kept })
 }
 
 struct Fit<'a> {
-    sizes: &'a Sizes,
+    memory_estimate: &'a MemoryEstimate,
     rooms: &'a [Option<u64>],
     n_ctx: usize,
     options: &'a LoadOptions,
 }
 
 impl Fit<'_> {
-    /// The first `n` layers, in proportion to what cards have room for; where that isn't known of all, in equal parts.
+    /// The first `n` layers, in proportion to what gpus have room for; where that isn't known of all, in equal parts.
     fn ranges(&self, n: usize) -> Vec<Range<usize>> {
         let known: Option<Vec<u64>> = self.rooms.iter().copied().collect();
         let weights = known.unwrap_or_else(|| vec![1; self.rooms.len()]);
@@ -119,7 +119,7 @@ impl Fit<'_> {
     }
 
     fn taken(&self, range: &Range<usize>) -> u64 {
-        self.sizes.layers_on(range.clone(), self.n_ctx, self.options.kv).unwrap_or(0)
+        self.memory_estimate.layers_on(range.clone(), self.n_ctx, self.options.kv).unwrap_or(0)
     }
 
     fn holds(&self, ranges: &[Range<usize>]) -> bool {
@@ -128,11 +128,11 @@ impl Fit<'_> {
 
     /// What is left of the fullest card, as contexts of the whole model, half of it; and as states, a quarter.
     fn left(&self, ranges: &[Range<usize>]) -> (Option<u64>, Option<u64>) {
-        let all = self.sizes.layer_weights.len() as u128;
+        let all = self.memory_estimate.layer_weights.len() as u128;
         if all == 0 {
             return (None, None);
         }
-        let one = self.sizes.needs(self.n_ctx, self.options.kv).context;
+        let one = self.memory_estimate.needs(self.n_ctx, self.options.kv).context;
         let of_card = |(range, room): (&Range<usize>, &Option<u64>)| {
             let left = (*room)?.saturating_sub(self.taken(range));
             let whole = u128::from(left) * all / (range.len() as u128).max(1);
@@ -145,25 +145,25 @@ impl Fit<'_> {
     /// Of contexts beside the first, within half of what is left. Where they age, a card may in time have made room for
     /// all of them exact, and as much again for what has aged, of the first too: it gives none back.
     fn beside_one(&self, left: u64, one: u64) -> u64 {
-        match self.options.kv_aging {
-            Aging::Off => left / 2,
-            Aging::Pressure | Aging::After(_) => (left / 2).saturating_sub(one) / 2,
+        match self.options.kv_requantize {
+            KvRequantize::Off => left / 2,
+            KvRequantize::Pressure | KvRequantize::After(_) => (left / 2).saturating_sub(one) / 2,
         }
     }
 }
 
 impl Parts {
     pub fn n_layers(&self) -> usize {
-        self.cards.iter().map(|(_, n)| n).sum()
+        self.gpus.iter().map(|(_, n)| n).sum()
     }
 
     /// Into how the model is loaded.
     pub fn apply(&self, options: &mut LoadOptions) {
-        let used: Vec<(usize, usize)> = self.cards.iter().copied().filter(|(_, n)| *n > 0).collect();
-        options.cards = used.iter().map(|(at, _)| Card::Nth(*at)).collect();
+        let used: Vec<(usize, usize)> = self.gpus.iter().copied().filter(|(_, n)| *n > 0).collect();
+        options.gpus = used.iter().map(|(at, _)| Card::Nth(*at)).collect();
         if self.all == 0 {
-            let at = self.cards.first().map(|(at, _)| Card::Nth(*at));
-            options.cards = at.into_iter().collect();
+            let at = self.gpus.first().map(|(at, _)| Card::Nth(*at));
+            options.gpus = at.into_iter().collect();
             options.devices = Devices::Gpu { layers: self.asked };
             return;
         }
@@ -178,21 +178,21 @@ impl Parts {
         if let Some(contexts) = self.contexts {
             options.kv_bytes = Some(options.kv_bytes.unwrap_or(u64::MAX).min(contexts));
         }
-        options.kept_bytes = options.kept_bytes.min(self.kept.unwrap_or(u64::MAX));
+        options.rewind_bytes = options.rewind_bytes.min(self.kept.unwrap_or(u64::MAX));
     }
 
-    /// Where cards were chosen, and not one layer fits, or not the whole model where that is asked for.
+    /// Where gpus were chosen, and not one layer fits, or not the whole model where that is asked for.
     pub fn notice(&self, choice: &Choice) -> Option<Error> {
         if self.n_layers() > 0 && self.lacks_copies {
             let message =
-                "The whole model doesn't fit into two of the graphics cards: they don't each have a copy.";
+                "The whole model doesn't fit into two of the graphics gpus: they don't each have a copy.";
             let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
             return Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy));
         }
         if self.n_layers() > 0 || self.all == 0 || self.asked == Some(0) {
             return None;
         }
-        let names: Vec<&str> = choice.cards.iter().map(|card| card.info.name.as_str()).collect();
+        let names: Vec<&str> = choice.gpus.iter().map(|card| card.info.name.as_str()).collect();
         let message =
             format!("Not one layer fits into the memory of {}: the processor computes.", names.join(", "));
         let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
@@ -222,9 +222,9 @@ mod tests {
         }
     }
 
-    fn sizes() -> Sizes {
+    fn memory_estimate() -> MemoryEstimate {
         let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
-        Sizes::of(&shape::outline(shape, mix).unwrap()).unwrap()
+        MemoryEstimate::of(&shape::outline(shape, mix).unwrap()).unwrap()
     }
 
     #[test]
@@ -242,23 +242,23 @@ mod tests {
         }
     }
 
-    /// Layers of each card, and what they take there, for cards of so many gigabytes.
+    /// Layers of each card, and what they take there, for gpus of so many gigabytes.
     fn shared(memory: &[u64], layers: Option<usize>) -> (Vec<usize>, Vec<u64>, LoadOptions) {
-        let cards: Vec<Chosen> = memory
+        let gpus: Vec<Chosen> = memory
             .iter()
             .enumerate()
             .map(|(at, n)| Chosen { at, info: info(AdapterKind::Discrete, Some(n * GB)) })
             .collect();
-        let cards: Vec<&Chosen> = cards.iter().collect();
+        let gpus: Vec<&Chosen> = gpus.iter().collect();
         let mut options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
-        let parts = share_out(&cards, &sizes(), &GpuRequest { layers, ..GpuRequest::default() }, &options);
+        let parts = share_out(&gpus, &memory_estimate(), &GpuRequest { layers, ..GpuRequest::default() }, &options);
         parts.apply(&mut options);
-        let counts: Vec<usize> = parts.cards.iter().map(|(_, n)| *n).collect();
+        let counts: Vec<usize> = parts.gpus.iter().map(|(_, n)| *n).collect();
         let mut start = 0;
         let taken = counts.iter().map(|n| {
             let range = start..start + n;
             start += n;
-            sizes().layers_on(range, 8192, options.kv).unwrap()
+            memory_estimate().layers_on(range, 8192, options.kv).unwrap()
         });
         (counts.clone(), taken.collect(), options)
     }
@@ -268,9 +268,9 @@ mod tests {
         let (whole, taken, options) = shared(&[24], None);
         assert_eq!(whole, [32]);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
-        assert_eq!(options.cards, [Card::Nth(0)]);
+        assert_eq!(options.gpus, [Card::Nth(0)]);
         // contexts of others have half of what is left
-        let one = sizes().needs(8192, options.kv).context;
+        let one = memory_estimate().needs(8192, options.kv).context;
         let contexts = options.kv_bytes.unwrap();
         assert!(contexts > one && contexts - one <= (24 * GB / 20 * 17 - taken[0]) / 2 + 1, "{contexts}");
 
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(two.iter().sum::<usize>(), 32, "{two:?}");
         assert!(two[0] > two[1] && two[1] > 5, "in proportion: {two:?}");
         assert!(taken[0] <= 6 * GB / 20 * 17 && taken[1] <= 3 * GB / 20 * 17, "{taken:?}");
-        assert_eq!(options.cards, [Card::Nth(0), Card::Nth(1)]);
+        assert_eq!(options.gpus, [Card::Nth(0), Card::Nth(1)]);
 
         let (asked, ..) = shared(&[1], Some(20));
         assert_eq!(asked, [20], "whoever asks, gets");
@@ -297,16 +297,16 @@ mod tests {
     #[test]
     fn contexts_that_age_have_their_room_twice() {
         let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(24 * GB)) };
-        let contexts = |kv_aging| {
-            let options = LoadOptions { ctx: Some(8192), kv_aging, ..LoadOptions::default() };
-            let parts = share_out(&[&card], &sizes(), &GpuRequest::default(), &options);
-            (parts.contexts.unwrap(), sizes().needs(8192, options.kv).context)
+        let contexts = |kv_requantize| {
+            let options = LoadOptions { ctx: Some(8192), kv_requantize, ..LoadOptions::default() };
+            let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &options);
+            (parts.contexts.unwrap(), memory_estimate().needs(8192, options.kv).context)
         };
-        let (exact, one) = contexts(Aging::Off);
+        let (exact, one) = contexts(KvRequantize::Off);
         let left = exact - one;
-        for kv_aging in [Aging::Pressure, Aging::After(1024)] {
-            let (aging, _) = contexts(kv_aging);
-            assert!(aging > one && 2 * aging - one <= left && 2 * aging - one + 1 >= left, "{aging}");
+        for kv_requantize in [KvRequantize::Pressure, KvRequantize::After(1024)] {
+            let (requantize, _) = contexts(kv_requantize);
+            assert!(requantize > one && 2 * requantize - one <= left && 2 * requantize - one + 1 >= left, "{requantize}");
         }
     }
 
@@ -314,21 +314,21 @@ mod tests {
     fn each_card_that_has_room_gets_a_copy() {
         let copies = |memory: &[Option<u64>], spread: GpuSpread, layers: Option<usize>| {
             let info = |n: &Option<u64>| info(AdapterKind::Discrete, n.map(|n| n * GB));
-            let cards = memory.iter().enumerate().map(|(at, n)| Chosen { at, info: info(n) });
-            let cards: Vec<Chosen> = cards.collect();
-            let cards: Vec<&Chosen> = cards.iter().collect();
+            let gpus = memory.iter().enumerate().map(|(at, n)| Chosen { at, info: info(n) });
+            let gpus: Vec<Chosen> = gpus.collect();
+            let gpus: Vec<&Chosen> = gpus.iter().collect();
             let options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
             let asked = GpuRequest { layers, spread, ..GpuRequest::default() };
-            super::copies(&cards, &sizes(), &asked, &options).map(|parts| {
+            super::copies(&gpus, &memory_estimate(), &asked, &options).map(|parts| {
                 let mut options = options.clone();
                 parts.apply(&mut options);
-                let cards = options.cards.iter().map(|card| match card {
+                let gpus = options.gpus.iter().map(|card| match card {
                     Card::Nth(at) => *at,
-                    Card::Any | Card::Hardware | Card::Named(_) => panic!("cards have numbers: {card:?}"),
+                    Card::Any | Card::Hardware | Card::Named(_) => panic!("gpus have numbers: {card:?}"),
                 });
-                let cards: Vec<usize> = cards.collect();
-                assert_eq!(options.devices, Devices::Replicas(vec![BackendKind::Gpu; cards.len()]));
-                (cards, options.kv_bytes)
+                let gpus: Vec<usize> = gpus.collect();
+                assert_eq!(options.devices, Devices::Replicas(vec![BackendKind::Gpu; gpus.len()]));
+                (gpus, options.kv_bytes)
             })
         };
         let (both, contexts) = copies(&[Some(24), Some(12)], GpuSpread::Auto, None).unwrap();
@@ -354,26 +354,26 @@ mod tests {
     fn what_is_not_known_counts_as_enough() {
         let card = Chosen { at: 3, info: info(AdapterKind::Discrete, None) };
         let mut options = LoadOptions::default();
-        let parts = share_out(&[&card], &sizes(), &GpuRequest::default(), &options);
+        let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &options);
         parts.apply(&mut options);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
-        assert_eq!((options.cards, options.kv_bytes), (vec![Card::Nth(3)], None));
+        assert_eq!((options.gpus, options.kv_bytes), (vec![Card::Nth(3)], None));
         let mut options = LoadOptions::default();
-        share_out(&[&card], &Sizes::default(), &GpuRequest::default(), &options).apply(&mut options);
-        assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' sizes are not known");
+        share_out(&[&card], &MemoryEstimate::default(), &GpuRequest::default(), &options).apply(&mut options);
+        assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' memory_estimate are not known");
     }
 
     #[test]
     fn a_card_too_small_for_a_layer_is_told() {
         let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(GB / 10)) };
-        let choice = Choice { cards: vec![card.clone()], ..Choice::default() };
-        let parts = share_out(&[&card], &sizes(), &GpuRequest::default(), &LoadOptions::default());
+        let choice = Choice { gpus: vec![card.clone()], ..Choice::default() };
+        let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &LoadOptions::default());
         let notice = parts.notice(&choice).unwrap();
         assert!(notice.message().contains("Card X") && notice.code() == "kernels.gpu_memory", "{notice}");
         let large = Chosen { at: 1, info: info(AdapterKind::Discrete, Some(24 * GB)) };
         for (spread, is_told) in [(GpuSpread::Auto, false), (GpuSpread::Copies, true)] {
             let asked = GpuRequest { spread, ..GpuRequest::default() };
-            let parts = share_out(&[&large, &card], &sizes(), &asked, &LoadOptions::default());
+            let parts = share_out(&[&large, &card], &memory_estimate(), &asked, &LoadOptions::default());
             assert_eq!(parts.notice(&choice).is_some(), is_told, "{spread:?}");
         }
     }

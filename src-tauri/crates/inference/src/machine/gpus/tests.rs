@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use engine::{Chunk, Model, Wanted};
+use engine::{Chunk, LogitsSelection, Model};
 use io::{RealClock, RealIo};
 use kernels::FaultPlan;
 use kernels::gpu::adapters;
 use serde_json::{Value, json};
 
-use super::super::{TestFolder, speeds};
+use test_support::TempDir;
+
+use super::super::speeds;
 use super::*;
 
 const SOFTWARE: Finder =
@@ -39,7 +41,7 @@ fn change(folder: &Path, change: impl FnOnce(&mut Value)) {
 
 #[test]
 fn without_a_card_nothing_is_chosen_kept_or_told() {
-    let folder = TestFolder::new();
+    let folder = TempDir::new();
     let asked = asked(folder.path());
     let file = speeds::few_layers("q4_0").unwrap();
     for finder in
@@ -47,7 +49,7 @@ fn without_a_card_nothing_is_chosen_kept_or_told() {
     {
         let cards = cards(folder.path(), &asked, finder);
         let choice = cards.choose(Recall::Remember, &processor());
-        assert!(choice.cards.is_empty() && choice.notice.is_none(), "software is no card: {choice:?}");
+        assert!(choice.gpus.is_empty() && choice.notice.is_none(), "software is no card: {choice:?}");
         let mut options = processor();
         let placed = cards.place(Backend::Auto, &file, &mut options).unwrap();
         cards.keep(&placed, true);
@@ -59,7 +61,7 @@ fn without_a_card_nothing_is_chosen_kept_or_told() {
 #[test]
 fn small_models_and_the_processor_look_at_no_card() {
     let finder = Finder { look: |_| panic!("nobody may look"), all: || panic!("nor here"), ..Finder::SYSTEM };
-    let (folder, asked) = (TestFolder::new(), GpuRequest::default());
+    let (folder, asked) = (TempDir::new(), GpuRequest::default());
     let file = speeds::few_layers("q4_0").unwrap();
     for (backend, expected) in
         [(Backend::Auto, Devices::Cpu), (Backend::Cpu, Devices::Cpu), (Backend::Scalar, Devices::Scalar)]
@@ -72,7 +74,7 @@ fn small_models_and_the_processor_look_at_no_card() {
 
 #[test]
 fn a_card_is_raced_once_for_each_driver_and_the_faster_one_is_taken() {
-    let folder = TestFolder::new();
+    let folder = TempDir::new();
     let asked = asked(folder.path());
     let cards = cards(folder.path(), &asked, SOFTWARE);
     let first = cards.choose(Recall::Remember, &processor());
@@ -87,9 +89,9 @@ fn a_card_is_raced_once_for_each_driver_and_the_faster_one_is_taken() {
         kept["cards"][0]["races"][0]["of_card"] = json!({"prompt_s": 1e-9, "token_s": 1e-9})
     });
     let won = cards.choose(Recall::Remember, &processor());
-    assert_eq!((won.backend(), won.cards.len()), ("gpu", 1), "{won:?}");
+    assert_eq!((won.backend(), won.gpus.len()), ("gpu", 1), "{won:?}");
     assert!(won.why.contains("times as fast as the processor"), "{}", won.why);
-    assert_eq!(remembered(&RealIo, folder.path()).unwrap().0, won.cards[0].info.name);
+    assert_eq!(remembered(&RealIo, folder.path()).unwrap().0, won.gpus[0].info.name);
     change(folder.path(), |kept| {
         kept["cards"][0]["races"][0]["of_card"] = json!({"prompt_s": 1e9, "token_s": 1e9})
     });
@@ -100,7 +102,7 @@ fn a_card_is_raced_once_for_each_driver_and_the_faster_one_is_taken() {
     // of another driver, or against another processor, it says nothing
     let more = LoadOptions { threads: Some(2), ..processor() };
     let not_yet = cards.choose(Recall::Only, &more);
-    assert!(not_yet.why.contains("not measured yet") && not_yet.cards.is_empty(), "{}", not_yet.why);
+    assert!(not_yet.why.contains("not measured yet") && not_yet.gpus.is_empty(), "{}", not_yet.why);
     change(folder.path(), |kept| kept["cards"][0]["driver"] = json!("of last year"));
     let renewed = cards.choose(Recall::Remember, &processor());
     assert!(renewed.measured[0].card.turn_s() < 1e9);
@@ -110,14 +112,14 @@ fn a_card_is_raced_once_for_each_driver_and_the_faster_one_is_taken() {
 
 #[test]
 fn a_wrong_kernel_puts_a_card_out_of_use_and_is_named_until_the_driver_changes() {
-    let folder = TestFolder::new();
+    let folder = TempDir::new();
     let asked = asked(folder.path());
     let cards = cards(folder.path(), &asked, SOFTWARE);
     cards.choose(Recall::Remember, &processor());
     change(folder.path(), |kept| kept["cards"][0]["wrong"] = json!("product of Q4_K"));
     let choice = cards.choose(Recall::Remember, &processor());
     let notice = choice.notice.clone().unwrap();
-    assert!(choice.cards.is_empty() && choice.measured.is_empty(), "{choice:?}");
+    assert!(choice.gpus.is_empty() && choice.measured.is_empty(), "{choice:?}");
     assert!(notice.message().contains("product of Q4_K") && notice.code() == "kernels.gpu_wrong", "{notice}");
     let anew = cards.choose(Recall::Anew, &processor());
     assert!(anew.notice.is_none() && anew.measured.len() == 1, "{anew:?}");
@@ -126,7 +128,7 @@ fn a_wrong_kernel_puts_a_card_out_of_use_and_is_named_until_the_driver_changes()
 
 #[test]
 fn a_look_that_ends_the_program_is_not_taken_for_ever() {
-    let folder = TestFolder::new();
+    let folder = TempDir::new();
     let asked = asked(folder.path());
     // the clock of a program that ends in the middle of a race
     struct Ends;
@@ -156,7 +158,7 @@ fn greedy(model: &mut Model, n: usize) -> Vec<u32> {
     let seq = model.new_sequence().unwrap();
     let (mut ids, mut next) = (Vec::new(), vec![1, 9, 17, 4]);
     for _ in 0..n {
-        let logits = model.forward(&[Chunk { seq, tokens: &next, logits: Wanted::Last }]).unwrap();
+        let logits = model.forward(&[Chunk { seq, tokens: &next, logits: LogitsSelection::Last }]).unwrap();
         let row = logits.row(0).unwrap();
         let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32;
         ids.push(best);
@@ -168,7 +170,7 @@ fn greedy(model: &mut Model, n: usize) -> Vec<u32> {
 
 #[test]
 fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
-    let folder = TestFolder::new();
+    let folder = TempDir::new();
     let file = std::sync::Arc::new(speeds::few_layers("q4_0").unwrap());
     let alone = asked(folder.path());
     let copies = GpuRequest { devices: vec!["0".into(), "0".into()], ..alone.clone() };
@@ -184,7 +186,7 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
             "noted before it is done, until it was"
         );
         let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
-        assert_eq!((model.info().instead.clone(), &placed.notice), (None, &None));
+        assert_eq!((model.info().fallback_error.clone(), &placed.notice), (None, &None));
         assert_eq!(model.info().devices.len(), asked.devices.len().max(1), "{:?}", model.info().devices);
         assert_eq!(model.n_replicas(), n_replicas);
         cards.keep(&placed, true);
@@ -203,7 +205,7 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
     let mut options = processor();
     cards.place(Backend::Gpu, &file, &mut options).unwrap();
     let mut model = Model::load(file, &options, &mut |_| {}).unwrap();
-    let instead = model.info().instead.clone().unwrap();
+    let instead = model.info().fallback_error.clone().unwrap();
     assert!(
         instead.code() == "kernels.gpu_wrong" && instead.to_string().contains("product of Q4_0"),
         "{instead}"
@@ -213,19 +215,19 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
 
 #[test]
 fn subgroups_that_err_are_kept_and_done_without_and_it_is_said_once() {
-    let (folder, file) = (TestFolder::new(), std::sync::Arc::new(speeds::few_layers("q4_0").unwrap()));
+    let (folder, file) = (TempDir::new(), std::sync::Arc::new(speeds::few_layers("q4_0").unwrap()));
     let asked = asked(folder.path());
     let cards = cards(folder.path(), &asked, SOFTWARE);
     let told = [FaultPlan::wrong_in_checks(1), FaultPlan::default()].map(|faults| {
         let mut options = LoadOptions { faults, ..processor() };
         let placed = cards.place(Backend::Gpu, &file, &mut options).unwrap();
         let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
-        let (instead, devices) = (&model.info().instead, &model.info().devices);
+        let (instead, devices) = (&model.info().fallback_error, &model.info().devices);
         assert!(instead.is_none() && !devices[0].contains("subgroups"), "{instead:?} {devices:?}");
         cards.keep(&placed, true);
         assert!(kept(folder.path())["cards"][0]["subgroups"].is_string());
         assert_eq!(kept(folder.path())["cards"][0]["wrong"], Value::Null);
-        std::iter::from_fn(|| model.take_trouble()).count()
+        std::iter::from_fn(|| model.take_gpu_incident()).count()
     });
     assert_eq!(told, [1, 0]);
 }
@@ -233,10 +235,10 @@ fn subgroups_that_err_are_kept_and_done_without_and_it_is_said_once() {
 #[test]
 fn a_card_that_is_asked_for_and_absent_is_told() {
     let (folder, asked) =
-        (TestFolder::new(), GpuRequest { devices: vec!["no such card".into()], ..GpuRequest::default() });
+        (TempDir::new(), GpuRequest { devices: vec!["no such card".into()], ..GpuRequest::default() });
     let file = std::sync::Arc::new(speeds::few_layers("q4_0").unwrap());
     let mut options = processor();
     cards(folder.path(), &asked, SOFTWARE).place(Backend::Gpu, &file, &mut options).unwrap();
     let model = Model::load(file, &options, &mut |_| {}).unwrap();
-    assert_eq!(model.info().instead.as_ref().unwrap().code(), "kernels.gpu_absent");
+    assert_eq!(model.info().fallback_error.as_ref().unwrap().code(), "kernels.gpu_absent");
 }

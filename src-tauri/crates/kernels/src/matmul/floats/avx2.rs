@@ -2,13 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use super::Floats;
-use crate::matmul::lanes::instructions;
+use super::SimdF32;
+use crate::matmul::simd::instructions;
 
 /// AVX2, FMA, F16C.
-pub struct Ymm;
+pub struct YmmF32;
 
-impl Floats for Ymm {
+impl SimdF32 for YmmF32 {
     const WIDTH: usize = 8;
     const ROWS: usize = 2;
     type F = __m256;
@@ -22,7 +22,7 @@ impl Floats for Ymm {
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
         }
         fn fma(a: __m256, b: __m256, c: __m256) -> __m256 { _mm256_fmadd_ps(a, b, c) }
-        fn fold(a: __m256) -> f32 {
+        fn sum_lanes(a: __m256) -> f32 {
             let four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
             _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))

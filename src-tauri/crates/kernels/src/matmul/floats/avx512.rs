@@ -2,13 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use super::Floats;
-use crate::matmul::lanes::instructions;
+use super::SimdF32;
+use crate::matmul::simd::instructions;
 
 /// AVX-512 F and BW.
-pub struct Zmm;
+pub struct ZmmF32;
 
-impl Floats for Zmm {
+impl SimdF32 for ZmmF32 {
     const WIDTH: usize = 16;
     const ROWS: usize = 4;
     type F = __m512;
@@ -22,7 +22,7 @@ impl Floats for Zmm {
             _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
         }
         fn fma(a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
-        fn fold(a: __m512) -> f32 {
+        fn sum_lanes(a: __m512) -> f32 {
             let eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
             let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));

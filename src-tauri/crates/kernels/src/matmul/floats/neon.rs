@@ -3,13 +3,13 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::Floats;
-use crate::matmul::lanes::instructions;
+use super::SimdF32;
+use crate::matmul::simd::instructions;
 
 /// Two registers of four.
-pub struct Quads;
+pub struct NeonF32;
 
-impl Floats for Quads {
+impl SimdF32 for NeonF32 {
     const WIDTH: usize = 8;
     const ROWS: usize = 2;
     type F = (float32x4_t, float32x4_t);
@@ -41,7 +41,7 @@ impl Floats for Quads {
         ) -> (float32x4_t, float32x4_t) {
             (vfmaq_f32(c.0, a.0, b.0), vfmaq_f32(c.1, a.1, b.1))
         }
-        fn fold(a: (float32x4_t, float32x4_t)) -> f32 {
+        fn sum_lanes(a: (float32x4_t, float32x4_t)) -> f32 {
             let four = vaddq_f32(a.0, a.1);
             let two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
             vget_lane_f32::<0>(two) + vget_lane_f32::<1>(two)

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::CHUNK;
 use crate::cpu::isa::{Levels, Mac, levels};
 use crate::graph::{KvDType, PAGE_LEN};
-use crate::ops::kv_write::{HALVES, load_keys, load_values};
+use crate::ops::kv_write::{F16_CONVERT, load_keys, load_values};
 use crate::ops::panel::{self, PanelShape};
 
 /// Floats between the scores of one query and of the next: as long as the chunk they would all fall on the same few
@@ -96,7 +96,7 @@ impl Stored for Nibbles {
 fn portable_scores<S: Stored>(q: &Queries, keys: &[u8], _ahead: &[u8], room: &mut [f32], out: &mut [f32]) {
     let (d, n) = (q.head_dim, q.n);
     let room = &mut room[..PAGE_LEN * d];
-    load_keys(HALVES.portable, S::DTYPE, keys, d, room);
+    load_keys(F16_CONVERT.portable, S::DTYPE, keys, d, room);
     out.chunks_mut(SCORE_STRIDE).take(n).for_each(|out| out[..PAGE_LEN].fill(0.0));
     let shape =
         PanelShape { n_a: n, k: d, n: PAGE_LEN, a_stride: d, b_stride: PAGE_LEN, c_stride: SCORE_STRIDE };
@@ -114,7 +114,7 @@ fn portable_weigh<S: Stored>(
 ) {
     let slots = weights.slots.clone();
     let room = &mut room[..slots.end * head_dim];
-    load_values(HALVES.portable, S::DTYPE, values, head_dim, room);
+    load_values(F16_CONVERT.portable, S::DTYPE, values, head_dim, room);
     let shape = PanelShape {
         n_a: weights.n,
         k: slots.len(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn page(dtype: KvDType, d: usize, r: &mut u64) -> Page {
-        let halves = HALVES.portable;
+        let halves = F16_CONVERT.portable;
         let n_bytes = PAGE_LEN * row_bytes(dtype, d);
         // floats, so that the bytes are aligned as those of a store are
         let mut rooms = [vec![0.0f32; n_bytes / 4], vec![0.0f32; n_bytes / 4]];

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Checks how .make/test.py counts: skipped tests, flaky ones, the closing line."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+from test import Outcome, Summary  # noqa: E402: beside this file
+
+COUNTED = [
+    # (lines, passed, failed, skipped, named)
+    (["test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured"], 12, 0, 0, []),
+    (["test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured"], 12, 2, 1, []),
+    (["", "SKIPPED quants::mixes: no /data: gone", "test quants::mixes ... ok",
+      "test result: ok. 2 passed; 0 failed; 0 ignored"], 1, 0, 1, ["quants::mixes: no /data: gone"]),
+    (["PARTLY SKIPPED golden::every_family: few", "test result: ok. 2 passed; 0 failed; 0 ignored"],
+     2, 0, 1, ["part of golden::every_family: few"]),
+    (["      Tests  11 passed (11)"], 11, 0, 0, []),
+    (["      Tests  1 failed | 11 passed | 2 skipped (14)"], 11, 1, 2, []),
+    (["      Tests  11 passed | 2 skipped (13)"], 11, 0, 2, []),
+    (["12 passed, 1 failed"], 12, 1, 0, []),
+    (["12 passed, 1 failed, 3 skipped"], 12, 1, 3, []),
+    (["of 12 passed, 1 failed"], 0, 0, 0, []),
+]
+
+CLOSED = [
+    # (flaky, failed, closing line)
+    ([], 0, "5 passed, 0 failed, 1 skipped"),
+    (["test: a"], 0, "5 passed, 0 failed, 1 skipped"),
+    (["test: a", "browser: b"], 2, "3 passed, 2 failed, 1 skipped"),
+]
+
+
+def main():
+    wrong = []
+    for lines, *expected in COUNTED:
+        outcome = Outcome()
+        for line in lines:
+            outcome.read(line)
+        found = [outcome.passed, outcome.failed, outcome.skipped, outcome.named]
+        if found != expected:
+            wrong.append(f"{lines}: {found}, not {expected}")
+    for flaky, failed, expected in CLOSED:
+        summary = Summary(passed=5, skipped=1, skips=["test: x: no data"], flaky=flaky)
+        lines = summary.close()
+        if lines[-1] != expected or summary.failed != failed:
+            wrong.append(f"{flaky}: {lines[-1]}, not {expected}")
+        if lines[0] != "skipped: test: x: no data" or not all(any(f in line for line in lines) for f in flaky):
+            wrong.append(f"{flaky}: not named in {lines}")
+    for line in wrong:
+        print(f"FAILED  {line}")
+    print(f"{len(COUNTED) + len(CLOSED) - len(wrong)} passed, {len(wrong)} failed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,309 @@
+//! The CPU backend: a worker pool, kernels of one instruction-set level, quantised activations. Steps are the fused
+//! ones of `plan::fuse`; small ones run on the caller alone, as waking the pool costs more than they do.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use weights::TensorView;
+
+pub mod arena;
+mod attention;
+pub mod disjoint_slices;
+mod experts;
+pub mod isa;
+pub mod kv;
+mod matmul_jobs;
+pub mod memory;
+mod pager;
+mod quantized_activations;
+mod recurrent;
+mod rows;
+pub mod states;
+pub mod thread_pool;
+
+use attention::CpuAttention;
+pub(crate) use attention::partial_bytes;
+pub use attention::shared_attention_bytes;
+use experts::ExpertMatMulJobs;
+use isa::IsaLevel;
+use matmul_jobs::MatMulJobs;
+use memory::HostMemory;
+use pager::Pager;
+pub use pager::Resident;
+use thread_pool::ThreadPool;
+
+use crate::backend::{Backend, BackendKind, Retain};
+use crate::error::KernelError;
+use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
+use crate::interrupt::Interrupt;
+use crate::ops::Kernels;
+use crate::plan::fuse::{Fusion, Step};
+use crate::plan::{Batch, Capacity};
+use crate::profile::{Observer, Ran};
+use crate::tensor::Tensor;
+
+/// Choices for a CPU backend; the default takes what the machine has.
+#[derive(Clone, Debug, Default)]
+pub struct CpuOptions {
+    /// threads in all, the caller included; None: as many as the process may use
+    pub threads: Option<usize>,
+    /// threads for batches of a few tokens, which wait for memory: more than it keeps busy only take power. None: all
+    pub few_threads: Option<usize>,
+    /// processors that threads are bound to, in order, where the system can; the first is the caller's, who isn't
+    /// bound but finds it free. Empty: the system places them
+    pub cpus: Vec<usize>,
+    /// None: `INGLENOOK_ISA`, else the highest level present
+    pub level: Option<IsaLevel>,
+    /// weights that may be in memory at once; the rest is read from disk as it is needed. None: all
+    pub resident: Option<Resident>,
+}
+
+/// All cores of this machine, or as many as asked for.
+pub struct Cpu {
+    kernels: Kernels,
+    pool: ThreadPool,
+    few_threads: usize,
+    resident: Option<Resident>,
+    interrupt: Option<Interrupt>,
+    state: Option<PreparedGraph>,
+}
+
+/// What `prepare` makes for one graph.
+struct PreparedGraph {
+    memory: HostMemory,
+    products: MatMulJobs,
+    experts: ExpertMatMulJobs,
+    attend: CpuAttention,
+    /// where not all weights may stay in memory
+    pager: Option<Pager>,
+}
+
+/// What a step needs beside its own operands.
+struct StepContext<'a> {
+    kernels: &'a Kernels,
+    pool: &'a mut ThreadPool,
+    memory: &'a mut HostMemory,
+    batch: &'a Batch<'a>,
+}
+
+impl Cpu {
+    /// Starts the worker threads. Errors: a level this processor lacks, threads that do not start.
+    pub fn new(options: CpuOptions) -> Result<Self, KernelError> {
+        let level = match options.level {
+            Some(level) => IsaLevel::select(Some(level.name()))?,
+            None => IsaLevel::from_env()?,
+        };
+        let available =
+            || std::thread::available_parallelism().map_or(1, usize::from).min(thread_pool::MAX_THREADS);
+        let pool = ThreadPool::with_affinity(options.threads.unwrap_or_else(available), &options.cpus)?;
+        let few_threads = options.few_threads.unwrap_or(usize::MAX).clamp(1, pool.n_threads());
+        Ok(Self {
+            kernels: Kernels::at(level),
+            pool,
+            few_threads,
+            resident: options.resident,
+            interrupt: None,
+            state: None,
+        })
+    }
+
+    /// Kernels of anybody's choice: for tests that need wrong ones.
+    #[cfg(test)]
+    pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
+        Ok(Self {
+            kernels,
+            pool: ThreadPool::new(n_threads)?,
+            few_threads: n_threads,
+            resident: None,
+            interrupt: None,
+            state: None,
+        })
+    }
+
+    pub fn level(&self) -> IsaLevel {
+        self.kernels.level
+    }
+
+    pub fn n_threads(&self) -> usize {
+        self.pool.n_threads()
+    }
+
+    fn prepared(&self) -> &PreparedGraph {
+        self.state.as_ref().expect("the executor prepares a backend before it reads from it")
+    }
+
+    fn prepared_mut(&mut self) -> &mut PreparedGraph {
+        self.state.as_mut().expect("the executor prepares a backend before it runs it")
+    }
+}
+
+impl Backend for Cpu {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cpu
+    }
+
+    fn describe(&self) -> String {
+        let n = self.pool.n_threads();
+        format!("cpu {}, {n} thread{}", self.kernels.level, if n == 1 { "" } else { "s" })
+    }
+
+    fn upload(&self, view: &TensorView) -> Result<Tensor, KernelError> {
+        Tensor::host(view)
+    }
+
+    fn prepare(
+        &mut self,
+        graph: &Arc<Graph>,
+        device: DeviceId,
+        capacity: Capacity,
+        retain: Retain,
+    ) -> Result<(), KernelError> {
+        let n_threads = self.pool.n_threads();
+        self.state = Some(PreparedGraph {
+            memory: HostMemory::new(graph, device, capacity, retain, Fusion::Full)?,
+            products: MatMulJobs::new(graph, device, &capacity, retain, self.kernels.level, n_threads)?,
+            experts: ExpertMatMulJobs::new(graph, device, &capacity, self.kernels.level, n_threads)?,
+            attend: CpuAttention::new(graph, device, &capacity, n_threads)?,
+            pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
+        });
+        Ok(())
+    }
+
+    fn begin(&mut self, batch: &Batch) -> Result<(), KernelError> {
+        self.prepared_mut().memory.begin(batch);
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        nodes: Range<usize>,
+        batch: &Batch,
+        mut observer: Option<Observer>,
+    ) -> Result<(), KernelError> {
+        let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
+        let few = batch.n_rows() <= quantized_activations::MEMORY_BOUND_MAX_TOKENS;
+        self.pool.set_max_threads(if few { self.few_threads } else { self.pool.n_threads() });
+        let steps = state.memory.program(nodes);
+        let graph = state.memory.graph.clone();
+        for step in &*steps {
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+                return Err(KernelError::Interrupted);
+            }
+            let last = step.last();
+            if let Some(pager) = &mut state.pager {
+                pager.before(step);
+            }
+            run_step(&self.kernels, &mut self.pool, state, batch, &graph, step).map_err(|message| {
+                KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
+            })?;
+            if let Some(pager) = &mut state.pager {
+                pager.after(step, &graph, &state.memory.values);
+            }
+            if let Some(observe) = &mut observer {
+                observe(&Ran { graph: &graph, batch, step, values: &state.memory.values, span: None });
+            }
+        }
+        Ok(())
+    }
+
+    fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
+        self.interrupt = interrupt;
+    }
+
+    fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
+        self.prepared().memory.values.read(value, n_rows)
+    }
+
+    fn write(&mut self, value: ValueId, data: &[f32]) {
+        self.prepared_mut().memory.values.write(value, data);
+    }
+
+    fn kv_page(&self, layer: usize, page: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        Ok(Cow::Borrowed(self.prepared().memory.kv.page(layer, page)))
+    }
+
+    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        self.prepared_mut().memory.kv.page_mut(layer, page).copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn kv_let_go(&mut self, page: u32) {
+        self.prepared_mut().memory.kv.release_page(page);
+    }
+
+    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
+        self.prepared_mut().memory.kv.copy_page(retention, from, to);
+        Ok(())
+    }
+
+    fn state(&self, layer: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        Ok(Cow::Borrowed(self.prepared().memory.states.bytes(layer, slot)))
+    }
+
+    fn write_state(&mut self, layer: usize, slot: u32, bytes: &[u8]) -> Result<(), KernelError> {
+        self.prepared_mut().memory.states.bytes_mut(layer, slot).copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn copy_state(&mut self, from: u32, to: u32) -> Result<(), KernelError> {
+        self.prepared_mut().memory.states.copy(from, to);
+        Ok(())
+    }
+}
+
+/// One step over all rows of the batch. Errors: the message of a panic inside a kernel.
+fn run_step(
+    kernels: &Kernels,
+    pool: &mut ThreadPool,
+    state: &mut PreparedGraph,
+    batch: &Batch,
+    graph: &Graph,
+    step: &Step,
+) -> Result<(), String> {
+    let PreparedGraph { memory, products, experts, attend, .. } = state;
+    let cx = &mut StepContext { kernels, pool, memory, batch };
+    let i = match step {
+        Step::Node(i) => *i,
+        Step::AddNorm { before: None, add, norm } => return rows::add_norm(cx, graph, *add, *norm),
+        // of cards
+        Step::AddNorm { before: Some(_), .. } | Step::Rotate { .. } => {
+            let mut nodes = step.nodes().into_iter();
+            return nodes.try_for_each(|i| run_step(kernels, pool, state, batch, graph, &Step::Node(i)));
+        }
+        Step::MatMuls { nodes, glu } => return products.run(cx, graph, nodes, *glu),
+        Step::Experts { nodes, glu } => return experts.run(cx, graph, nodes, *glu),
+    };
+    let node = &graph.nodes()[i];
+    let Some(out) = node.output else {
+        let Op::KvWrite { k, v, layer } = &node.op else {
+            unreachable!("all operations but the writing of keys and values have a value");
+        };
+        return rows::write_kv(cx, *k, *v, *layer);
+    };
+    match &node.op {
+        Op::Embed { table, scale, by } => rows::embed(cx, table, *scale, *by, out),
+        Op::RmsNorm { x, eps, .. } => rows::norm(cx, i, *x, *eps, out),
+        Op::LayerNorm { x, eps, .. } => rows::layer_norm(cx, i, *x, *eps, out),
+        Op::MatMul { .. } => products.run(cx, graph, &[i], None),
+        Op::Rope { x, rope } => rows::rotate(cx, i, *x, rope, out),
+        Op::PositionScale { x, beta, original_context } => {
+            rows::position_scale(cx, *x, *beta, *original_context, out)
+        }
+        Op::Attention { q, attention } => attend.run(cx, *q, attention, out),
+        Op::Add { a, b } => rows::add(cx, *a, *b, out),
+        Op::Scale { x, factor } => rows::scale(cx, *x, *factor, out),
+        Op::Softcap { x, cap } => rows::softcap(cx, *x, *cap, out),
+        Op::Activate { x, act } => rows::activate(cx, *x, *act, out),
+        Op::Glu { gate, up, act } => rows::glu(cx, *gate, *up, *act, out),
+        Op::RowGate { gate, x } => rows::row_gate(cx, *gate, *x, out),
+        Op::Columns { x, columns } => rows::columns(cx, *x, *columns, out),
+        Op::MoeRoute { logits, routing } => rows::route(cx, *logits, routing, out),
+        Op::ExpertMatMul { .. } => experts.run(cx, graph, &[i], None),
+        Op::ExpertSum { x, route } => rows::expert_sum(cx, *x, *route, out),
+        Op::ShortConv { x, conv } => recurrent::convolve(cx, i, *x, conv, out),
+        Op::DeltaNet { qkv, beta, alpha, delta } => recurrent::advance(cx, [*qkv, *beta, *alpha], delta, out),
+        Op::OutputRows { x } => rows::output_rows(cx, *x, out),
+        Op::KvWrite { .. } | Op::Copy { .. } => unreachable!("no value; the executor copies"),
+    }
+}

@@ -1,0 +1,403 @@
+//! A pool of worker threads that share out one piece of work at a time. The caller is worker 0; the others spin for a
+//! moment between pieces, then sleep, so that an idle pool costs nothing.
+//!
+//! Each worker has a stretch of neighbouring tasks, the same one each time, and takes them in order, so that it knows
+//! which comes next; who has no more takes from the ends of others' ranges. On a busy machine the pool does not
+//! collapse: tasks are taken one by one, and the caller never waits for a worker that has not begun, only for tasks
+//! already taken. What a task computes must not depend on who runs it.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+
+use crate::error::KernelError;
+
+mod work_range;
+
+use work_range::WorkRange;
+
+/// Most threads of one pool: the join counter has 16 bits, and no desktop has more cores.
+pub const MAX_THREADS: usize = 256;
+
+/// Rounds of a worker without work before it begins to yield: about 50 µs, longer than the serial ranges between
+/// two parallel ones.
+const SPIN_ROUNDS: u32 = 1500;
+/// Yields after that, before it sleeps: on a machine with more threads than cores others get the core at once.
+const YIELD_ROUNDS: u32 = 8;
+
+/// A task of a worker, which runs one at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AssignedTask {
+    pub task: usize,
+    /// what this worker takes after it, unless another is faster or there is no more to take
+    pub next: Option<usize>,
+    pub worker: usize,
+}
+
+type TaskFn<'a> = &'a (dyn Fn(AssignedTask) + Sync);
+
+/// Epoch, whether new workers may still join, and how many are inside, in one word: epoch << 17 | open << 16 | count.
+const OPEN: u64 = 1 << 16;
+const EPOCH: u64 = 1 << 17;
+const COUNT: u64 = OPEN - 1;
+
+struct PoolShared {
+    state: AtomicU64,
+    /// (n_threads): the tasks nobody has taken
+    ranges: Vec<WorkRange>,
+    /// written by the caller only while nobody is inside and the state is not open
+    job: UnsafeCell<Option<PoolJob>>,
+    /// the caller sleeps until the last worker leaves
+    caller: Mutex<Option<Thread>>,
+    caller_sleeps: AtomicBool,
+    panic: Mutex<Option<String>>,
+    stop: AtomicBool,
+    /// workers from this index on take no part
+    limit: AtomicUsize,
+}
+
+#[derive(Clone, Copy)]
+struct PoolJob {
+    work: *const (dyn Fn(AssignedTask) + Sync),
+}
+
+// SAFETY: `job` is written only while no worker may read it (see `ThreadPool::run`), and what it points to is `Sync`.
+unsafe impl Sync for PoolShared {}
+// SAFETY: as above; the pointer is used only between a worker's joining and leaving.
+unsafe impl Send for PoolShared {}
+
+/// Worker threads; they end when the pool is dropped.
+pub struct ThreadPool {
+    shared: Arc<PoolShared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl ThreadPool {
+    /// A pool of `n_threads`, the caller included. Errors: more than `MAX_THREADS`, or threads that do not start.
+    pub fn new(n_threads: usize) -> Result<Self, KernelError> {
+        Self::with_affinity(n_threads, &[])
+    }
+
+    /// As `new`, with worker i on processor `cpus[i]` where there is one and the system can bind threads. The caller is
+    /// not bound: it is not the pool's thread.
+    pub fn with_affinity(n_threads: usize, cpus: &[usize]) -> Result<Self, KernelError> {
+        if n_threads == 0 || n_threads > MAX_THREADS {
+            let message = format!("a pool has 1 to {MAX_THREADS} threads");
+            return Err(KernelError::Threads { index: n_threads, message });
+        }
+        let shared = Arc::new(PoolShared {
+            state: AtomicU64::new(0),
+            ranges: (0..n_threads).map(|_| WorkRange::default()).collect(),
+            job: UnsafeCell::new(None),
+            caller: Mutex::new(None),
+            caller_sleeps: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            stop: AtomicBool::new(false),
+            limit: AtomicUsize::new(n_threads),
+        });
+        let mut pool = Self { shared, workers: Vec::with_capacity(n_threads - 1) };
+        let (there, all_there) = std::sync::mpsc::channel();
+        for index in 1..n_threads {
+            let (shared, there) = (pool.shared.clone(), there.clone());
+            let thread = std::thread::Builder::new().name(format!("kernel-{index}"));
+            let cpu = cpus.get(index).copied();
+            let worker = thread.spawn(move || {
+                cpu.inspect(|cpu| bind(*cpu));
+                // nobody waits any more where a later thread could not be made
+                _ = there.send(());
+                drop(there);
+                work_until_stopped(&shared, index);
+            });
+            let worker = worker.map_err(|e| KernelError::Threads { index, message: e.to_string() })?;
+            pool.workers.push(worker);
+        }
+        // A thread that begins allocates: not in the middle of the first tokens.
+        drop(there);
+        all_there.iter().for_each(drop);
+        Ok(pool)
+    }
+
+    /// Threads, the caller included: worker indices lie below it.
+    pub fn n_threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// How many threads share the work from now on; the others sleep. Worker indices stay below `n_threads`.
+    pub fn set_max_threads(&mut self, n_threads: usize) {
+        // read after the state that opens a region, and written before it
+        self.shared.limit.store(n_threads.max(1), Ordering::Relaxed);
+    }
+
+    /// Runs `work(task, worker)` for every task below `n_tasks`, each once; returns when all are done.
+    /// Errors: the message of the first task that panicked (tasks not yet taken are left out then).
+    pub fn run(&mut self, n_tasks: usize, work: &(dyn Fn(usize, usize) + Sync)) -> Result<(), String> {
+        self.run_with_next(n_tasks, &|assigned| work(assigned.task, assigned.worker))
+    }
+
+    /// As `run_with_next`, on this thread alone: for what is done before others have woken.
+    pub fn run_alone(&mut self, n_tasks: usize, work: TaskFn) -> Result<(), String> {
+        run_alone(n_tasks, work)
+    }
+
+    /// As `run`; each task is told which one its worker takes next.
+    pub fn run_with_next(&mut self, n_tasks: usize, work: TaskFn) -> Result<(), String> {
+        assert!(u32::try_from(n_tasks).is_ok(), "tasks are counted in 32 bits");
+        let shared = &*self.shared;
+        let n_workers = self.workers.len().min(shared.limit.load(Ordering::Relaxed) - 1);
+        if n_workers == 0 || n_tasks <= 1 {
+            return run_alone(n_tasks, work);
+        }
+        // SAFETY: lengthens the lifetime in the type only; `run` does not return before every worker that could
+        // use the pointer has left.
+        let work: *const (dyn Fn(AssignedTask) + Sync) =
+            unsafe { std::mem::transmute::<TaskFn<'_>, TaskFn<'static>>(work) };
+        // SAFETY: the state is closed with nobody inside (as `run` always leaves it), so no worker reads `job`;
+        // `&mut self` keeps other callers out.
+        unsafe { *shared.job.get() = Some(PoolJob { work }) };
+        let n_parts = (n_workers + 1).min(n_tasks);
+        for (i, stretch) in shared.ranges.iter().enumerate() {
+            let start = |part: usize| part.min(n_parts) * n_tasks / n_parts;
+            stretch.set(start(i)..start(i + 1));
+        }
+        let epoch = shared.state.load(Ordering::Relaxed) & !(OPEN | COUNT);
+        shared.state.store((epoch + EPOCH) | OPEN, Ordering::SeqCst);
+        for worker in self.workers.iter().take(n_workers.min(n_tasks - 1)) {
+            worker.thread().unpark();
+        }
+        take_tasks(shared, PoolJob { work }, 0);
+        let before = shared.state.fetch_and(!OPEN, Ordering::SeqCst);
+        if before & COUNT != 0 {
+            wait_until_empty(shared);
+        }
+        match shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(message) => Err(message),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        for worker in self.workers.drain(..) {
+            worker.thread().unpark();
+            // a worker catches every panic of its tasks, and there is nobody to tell of another
+            let _ = worker.join();
+        }
+    }
+}
+
+fn run_alone(n_tasks: usize, work: TaskFn) -> Result<(), String> {
+    let next = |task: usize| Some(task + 1).filter(|next| *next < n_tasks);
+    let all = || (0..n_tasks).for_each(|task| work(AssignedTask { task, next: next(task), worker: 0 }));
+    catch_unwind(AssertUnwindSafe(all)).map_err(|panic| message(&*panic))
+}
+
+/// Takes tasks until none is left; a panic ends the taking for everybody.
+fn take_tasks(shared: &PoolShared, job: PoolJob, worker: usize) {
+    // SAFETY: between joining and leaving (the caller: inside `run`) the closure is alive.
+    let work = unsafe { &*job.work };
+    let all = || {
+        let own = &shared.ranges[worker];
+        while let Some((task, next)) = own.take_first() {
+            work(AssignedTask { task, next, worker });
+        }
+        for i in 1..shared.ranges.len() {
+            let other = &shared.ranges[(worker + i) % shared.ranges.len()];
+            while let Some((task, next)) = other.take_last() {
+                work(AssignedTask { task, next, worker });
+            }
+        }
+    };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(all)) {
+        shared.ranges.iter().for_each(|stretch| stretch.set(0..0));
+        let mut slot = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.get_or_insert_with(|| message(&*panic));
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".to_owned())
+}
+
+fn wait_until_empty(shared: &PoolShared) {
+    let empty = || shared.state.load(Ordering::SeqCst) & COUNT == 0;
+    for round in 0..SPIN_ROUNDS + YIELD_ROUNDS {
+        if empty() {
+            return;
+        }
+        relax(round);
+    }
+    *shared.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+    shared.caller_sleeps.store(true, Ordering::SeqCst);
+    while !empty() {
+        std::thread::park();
+    }
+    shared.caller_sleeps.store(false, Ordering::SeqCst);
+}
+
+/// Binds this thread to a processor. One that isn't there, or that the process may not use, binds to nothing: the
+/// system goes on placing the thread.
+#[cfg(target_os = "linux")]
+fn bind(cpu: usize) {
+    // SAFETY: a set of zeros is an empty set, and the call reads no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if cpu < 8 * size_of::<libc::cpu_set_t>() {
+            libc::CPU_SET(cpu, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind(_cpu: usize) {}
+
+/// One round of waiting: a pause of the core first, the rest of the time slice later.
+fn relax(round: u32) {
+    if round < SPIN_ROUNDS {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+fn work_until_stopped(shared: &PoolShared, index: usize) {
+    let mut seen = 0;
+    let mut idle = 0;
+    while !shared.stop.load(Ordering::SeqCst) {
+        let state = shared.state.load(Ordering::SeqCst);
+        let epoch = state & !(OPEN | COUNT);
+        if epoch == seen || state & OPEN == 0 || index >= shared.limit.load(Ordering::Relaxed) {
+            if idle < SPIN_ROUNDS + YIELD_ROUNDS {
+                relax(idle);
+                idle += 1;
+            } else {
+                std::thread::park();
+            }
+            continue;
+        }
+        idle = 0;
+        if shared.state.compare_exchange(state, state + 1, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            continue;
+        }
+        seen = epoch;
+        // SAFETY: joined while the state was open, so the caller waits for us and does not touch `job`.
+        let job = unsafe { *shared.job.get() };
+        take_tasks(shared, job.expect("an open state has a job"), index);
+        let before = shared.state.fetch_sub(1, Ordering::SeqCst);
+        if before & COUNT == 1 && before & OPEN == 0 && shared.caller_sleeps.load(Ordering::SeqCst) {
+            let caller = shared.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            caller.inspect(Thread::unpark);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+    use super::ThreadPool;
+
+    #[test]
+    fn every_task_runs_once() {
+        for n_threads in [1, 2, 3, 8] {
+            let mut pool = ThreadPool::new(n_threads).unwrap();
+            for n_tasks in [0, 1, 2, 7, 100, 1000] {
+                let counts: Vec<AtomicU32> = (0..n_tasks).map(|_| AtomicU32::new(0)).collect();
+                pool.run(n_tasks, &|task, worker| {
+                    assert!(worker < n_threads);
+                    counts[task].fetch_add(1, Ordering::Relaxed);
+                })
+                .unwrap();
+                assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1), "{n_threads} {n_tasks}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_knows_its_next_task() {
+        for n_threads in [1, 2, 3] {
+            let mut pool = ThreadPool::new(n_threads).unwrap();
+            for n_tasks in [1, 2, 7, 100] {
+                let turns = std::sync::Mutex::new(Vec::new());
+                pool.run_with_next(n_tasks, &|assigned| turns.lock().unwrap().push(assigned)).unwrap();
+                let turns = turns.into_inner().unwrap();
+                for assigned in &turns {
+                    let next = assigned.next.unwrap_or(assigned.task);
+                    assert!(next < n_tasks && next.abs_diff(assigned.task) <= 1, "{assigned:?}");
+                }
+                if n_threads == 1 {
+                    let order: Vec<_> = turns.iter().map(|assigned| (assigned.task, assigned.next)).collect();
+                    let all = (0..n_tasks).map(|task| (task, Some(task + 1).filter(|next| *next < n_tasks)));
+                    assert_eq!(order, all.collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_short_regions_on_more_threads_than_cores() {
+        let mut pool = ThreadPool::new(16).unwrap();
+        let sum = AtomicUsize::new(0);
+        for _ in 0..20_000 {
+            pool.run(16, &|task, _| {
+                sum.fetch_add(task, Ordering::Relaxed);
+            })
+            .unwrap();
+        }
+        assert_eq!(sum.load(Ordering::Relaxed), 20_000 * 120);
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_the_team_lives_on() {
+        for n_threads in [1, 4] {
+            let mut pool = ThreadPool::new(n_threads).unwrap();
+            let result = pool.run(64, &|task, _| assert!(task != 33, "task {task} fails"));
+            assert!(result.unwrap_err().contains("task 33 fails"));
+            pool.run(64, &|_, _| ()).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_more_take_part_than_are_wanted() {
+        let mut pool = ThreadPool::new(4).unwrap();
+        for limit in [1, 2, 3, 4, 2, 9, 1] {
+            pool.set_max_threads(limit);
+            for _ in 0..200 {
+                let ran = AtomicUsize::new(0);
+                pool.run(64, &|_, worker| {
+                    assert!(worker < limit, "worker {worker} of {limit}");
+                    ran.fetch_add(1, Ordering::Relaxed);
+                })
+                .unwrap();
+                assert_eq!(ran.load(Ordering::Relaxed), 64);
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn workers_stay_where_they_are_bound() {
+        // SAFETY: asks where this thread runs.
+        let here = || unsafe { libc::sched_getcpu() };
+        let cpu = here() as usize; // one that we may use
+        let mut pool = ThreadPool::with_affinity(3, &[cpu, cpu, usize::MAX]).unwrap();
+        for _ in 0..200 {
+            let places = std::sync::Mutex::new(Vec::new());
+            pool.run(30, &|_, worker| places.lock().unwrap().push((worker, here()))).unwrap();
+            let places = places.into_inner().unwrap();
+            assert!(places.iter().all(|(worker, at)| *worker != 1 || *at == cpu as i32), "{places:?}");
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert!(ThreadPool::new(0).is_err());
+        assert!(ThreadPool::new(100_000).is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! One token, or a few, times weight rows of 256-element blocks, row after row as they lie, for AVX-512: memory streams in order
+//! faster than in the sixteen rows at once of `panel`, where the processor foresees few of the streams. BlockSums are those
+//! of `panel`, to the bit: integers are exact in any order, and the float additions of a row are the same chain.
+
+use std::arch::x86_64::*;
+
+use super::panel::{self, TokenActivations};
+use super::simd::avx512::ZmmI32;
+use super::{Activations, OutTile, WeightRows};
+
+const BLOCK_LEN: usize = 256;
+/// That several tokens meet at once.
+const ROWS_PER_PASS: usize = 4;
+const CACHE_LINE: usize = 64;
+/// How far ahead of its use a byte is prefetch_bytes for: the processor foresees a stream only to the end of its page.
+const PREFETCH_DISTANCE_BYTES: usize = 4096;
+
+/// A block: its integers, 64 to a register in the order of the activations, each within 0..=127.
+pub struct RowMajorBlock {
+    pub integers: [__m512i; 4],
+    /// (16 elements): signed bytes
+    pub scales: __m128i,
+    /// f16
+    pub d: u16,
+}
+
+/// What distinguishes a format with a scale for each 16 elements.
+pub trait GemvRowMajor {
+    const BYTES: usize;
+    /// What is taken from the stored integers is 2 to this.
+    const ZERO_POINT_LOG2: i32;
+
+    /// # Safety
+    /// AVX-512 F, BW, VL; a whole block lies at `block`.
+    unsafe fn block(block: *const u8) -> RowMajorBlock;
+}
+
+/// All rows; false where there are many tokens, which share what they read some other way.
+///
+/// # Safety
+/// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
+#[inline(always)]
+pub unsafe fn run<S: GemvRowMajor>(w: WeightRows, acts: Activations, out: &mut OutTile) -> bool {
+    if acts.n_tokens > panel::GEMV_MAX_TOKENS {
+        return false;
+    }
+    let n_blocks = w.k / BLOCK_LEN;
+    assert!(w.k.is_multiple_of(BLOCK_LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
+    // Several tokens go through rows that stay in the first-level cache.
+    let at_once = if acts.n_tokens == 1 { w.n_rows() } else { ROWS_PER_PASS };
+    for first in (0..w.n_rows()).step_by(at_once.max(1)) {
+        let rows = first..(first + at_once).min(w.n_rows());
+        let part = WeightRows { bytes: &w.bytes[rows.start * w.row_bytes..rows.end * w.row_bytes], ..w };
+        for t in 0..acts.n_tokens {
+            let token = TokenActivations::of(&acts, t);
+            assert!(
+                token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
+            );
+            // SAFETY: the caller's; the lengths were compared above.
+            unsafe { self::rows::<S>(&part, &token, &mut out.token(t)[rows.clone()]) }
+        }
+    }
+    true
+}
+
+/// Each four blocks are added to their row's sum only when the next four have been multiplied, so that nothing waits
+/// for the end of a long chain.
+///
+/// # Safety
+/// As for `run`; the token has the activations of all blocks of a row.
+#[inline(always)]
+unsafe fn rows<S: GemvRowMajor>(w: &WeightRows, token: &TokenActivations, out: &mut [f32]) {
+    let n_blocks = w.k / BLOCK_LEN;
+    let (n_rows, n_fours) = (w.n_rows(), n_blocks.div_ceil(4));
+    assert!(out.len() == n_rows && n_rows > 0 && n_fours > 0);
+    // SAFETY: the caller's.
+    unsafe {
+        let mut acc = _mm_setzero_ps();
+        let mut blocks = four_blocks::<S>(w.row(0), token, 0);
+        for (r, out) in out.iter_mut().enumerate() {
+            for four in 0..n_fours {
+                let (next_row, next_four) = if four + 1 < n_fours { (r, four + 1) } else { (r + 1, 0) };
+                let next = match next_row < n_rows {
+                    true => four_blocks::<S>(w.row(next_row), token, next_four * 4),
+                    false => blocks,
+                };
+                let scales = &token.scales[four * 4..(four * 4 + 4).min(n_blocks)];
+                acc = add::<S>(acc, blocks, scales);
+                blocks = next;
+            }
+            *out = _mm_cvtss_f32(acc);
+            acc = _mm_setzero_ps();
+        }
+    }
+}
+
+/// Four blocks from `first`; where rows end, the last one again.
+///
+/// # Safety
+/// As for `rows`.
+#[inline(always)]
+unsafe fn four_blocks<S: GemvRowMajor>(row: &[u8], token: &TokenActivations, first: usize) -> [BlockSums; 4] {
+    let last = row.len() / S::BYTES - 1;
+    let at = |i: usize| (first + i).min(last);
+    // SAFETY: the caller's.
+    unsafe {
+        let start = row.as_ptr();
+        prefetch_ahead(start.add(first * S::BYTES), 4 * S::BYTES);
+        let a = one_block::<S>(start.add(at(0) * S::BYTES), token, at(0));
+        let b = one_block::<S>(start.add(at(1) * S::BYTES), token, at(1));
+        let c = one_block::<S>(start.add(at(2) * S::BYTES), token, at(2));
+        let d = one_block::<S>(start.add(at(3) * S::BYTES), token, at(3));
+        [a, b, c, d]
+    }
+}
+
+/// Asks for bytes as far ahead as it takes them to come.
+///
+/// # Safety
+/// SSE; nothing is read.
+#[inline(always)]
+unsafe fn prefetch_ahead(from: *const u8, n_bytes: usize) {
+    for line in (0..n_bytes).step_by(CACHE_LINE) {
+        // SAFETY: the caller's; a prefetch of any address is allowed.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(PREFETCH_DISTANCE_BYTES + line).cast()) }
+    }
+}
+
+/// What a block comes to.
+#[derive(Clone, Copy)]
+struct BlockSums {
+    /// The scaled integers, less their offset, in eight parts.
+    integers: __m256i,
+    /// f16
+    d: u16,
+}
+
+/// Adds as many of four blocks as there are scales to the sum of a row, in order.
+///
+/// # Safety
+/// As for `run`.
+#[inline(always)]
+unsafe fn add<S: GemvRowMajor>(acc: __m128, blocks: [BlockSums; 4], scales: &[f32]) -> __m128 {
+    let [a, b, c, d] = blocks;
+    // SAFETY: the caller's.
+    unsafe {
+        let two = |a, b| _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+        let (ab, cd) = (two(a.integers, b.integers), two(c.integers, d.integers));
+        let all = _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+        let sums = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all));
+        let half = |block: BlockSums| block.d as i16;
+        let ds = _mm_setr_epi16(half(a), half(b), half(c), half(d), 0, 0, 0, 0);
+        let values = _mm_mul_ps(_mm_cvtepi32_ps(sums), _mm_cvtph_ps(ds));
+        let each = [
+            values,
+            _mm_shuffle_ps::<0b01_01_01_01>(values, values),
+            _mm_shuffle_ps::<0b10_10_10_10>(values, values),
+            _mm_shuffle_ps::<0b11_11_11_11>(values, values),
+        ];
+        let mut acc = acc;
+        if let Some(scales) = scales.as_array::<4>() {
+            for i in 0..4 {
+                acc = _mm_fmadd_ss(each[i], _mm_set_ss(scales[i]), acc);
+            }
+            return acc;
+        }
+        for (value, scale) in each.iter().zip(scales) {
+            acc = _mm_fmadd_ss(*value, _mm_set_ss(*scale), acc);
+        }
+        acc
+    }
+}
+
+/// RowMajorBlock `at` of a row times the token.
+///
+/// # Safety
+/// As for `run`; the block is whole, and the token has activations for it.
+#[inline(always)]
+unsafe fn one_block<S: GemvRowMajor>(block: *const u8, token: &TokenActivations, at: usize) -> BlockSums {
+    // SAFETY: the caller's.
+    unsafe {
+        let block = S::block(block);
+        let q = token.q.as_ptr().add(at * BLOCK_LEN);
+        let zero = _mm512_setzero_si512();
+        let mut dots = [zero; 4];
+        for j in 0..4 {
+            let q = _mm512_loadu_si512(q.add(j * 64).cast());
+            dots[j] = _mm512_dpbusd_epi32(zero, block.integers[j], q);
+        }
+        // Lane 4 i + j: the sixteen elements from 64 j + 16 i.
+        let dots = ZmmI32::sum4(dots[0], dots[1], dots[2], dots[3]);
+        let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        let scales = _mm512_cvtepi8_epi32(_mm_shuffle_epi8(block.scales, order));
+        let scaled = _mm512_mullo_epi32(dots, scales);
+        let halves = (_mm512_castsi512_si256(scaled), _mm512_extracti64x4_epi64::<1>(scaled));
+        let sums = _mm256_loadu_si256(token.sums.as_ptr().add(at * 12).cast());
+        let offset = _mm256_madd_epi16(_mm256_cvtepi8_epi16(block.scales), sums);
+        let offset = _mm256_sll_epi32(offset, _mm_cvtsi32_si128(S::ZERO_POINT_LOG2));
+        let integers = _mm256_sub_epi32(_mm256_add_epi32(halves.0, halves.1), offset);
+        BlockSums { integers, d: block.d }
+    }
+}

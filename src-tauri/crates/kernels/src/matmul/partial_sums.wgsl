@@ -1,0 +1,68 @@
+// What is multiplied, and how lanes beside one another add their parts up: see `partial_sums.rs`.
+#ifdef HALVES
+alias Quad = vec4<f16>;
+
+// Beyond what a half can be there is its largest.
+fn operand(x: vec4<f32>) -> Quad {
+  return vec4<f16>(clamp(x, vec4(-65504.0), vec4(65504.0)));
+}
+#else
+alias Quad = vec4<f32>;
+
+fn operand(x: vec4<f32>) -> Quad {
+  return x;
+}
+#endif
+
+// Four elements of a row of x, which has p.k of them.
+#ifdef WHOLE
+fn x_quad(row: u32, quad: u32) -> Quad {
+  return operand(x[row * (p.k / 4u) + quad]);
+}
+#else
+fn x_element(row: u32, at: u32) -> f32 {
+  return select(0.0, x[row * p.k + min(at, p.k - 1u)], at < p.k);
+}
+
+fn x_quad(row: u32, quad: u32) -> Quad {
+  let at = quad * 4u;
+  let low = vec2(x_element(row, at), x_element(row, at + 1u));
+  let high = vec2(x_element(row, at + 2u), x_element(row, at + 3u));
+  return operand(vec4(low, high));
+}
+#endif
+
+#ifndef TILED
+fn multiplied(sum: f32, a: Quad, b: Quad) -> f32 {
+  let w = vec4<f32>(a);
+  let x = vec4<f32>(b);
+  return fma(w.w, x.w, fma(w.z, x.z, fma(w.y, x.y, fma(w.x, x.x, sum))));
+}
+
+#ifdef PIECES
+var<workgroup> pieces: array<f32, LANES * SUMS>;
+#endif
+
+// The sums of PARTIAL_SUMS lanes, which are all given what they come to. Every lane of the workgroup calls.
+fn add_partial_sums(lane: u32, sums: ptr<function, array<f32, SUMS>>) {
+#ifdef SUBGROUPS
+#repeat STEP SHUFFLES
+#repeat S SUMS
+  (*sums)[S] += subgroupShuffleXor((*sums)[S], 1u << STEP);
+#end
+#end
+#endif
+#ifdef PIECES
+  for (var n = 1u << SHUFFLES; n < PARTIAL_SUMS; n *= 2u) {
+#repeat S SUMS
+    pieces[S * LANES + lane] = (*sums)[S];
+#end
+    workgroupBarrier();
+#repeat S SUMS
+    (*sums)[S] += pieces[S * LANES + (lane ^ n)];
+#end
+    workgroupBarrier();
+  }
+#endif
+}
+#endif

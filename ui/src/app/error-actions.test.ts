@@ -1,0 +1,137 @@
+// @vitest-environment jsdom
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Inglenook } from './inglenook.svelte';
+import { actionsOf, stepsAfter, stepsOf, type Step } from './error-actions';
+import { BackendError } from '../backend/backend';
+import type { SettingRow, TurnStats } from '../backend/bindings';
+import { PANELS } from '../features/settings/sections';
+import { FakeBackend } from '../test/fake-backend';
+import { NO_OPTIONS, STATS } from '../test/fixtures';
+
+const CRATES = join(import.meta.dirname, '../../../src-tauri/crates');
+const RUST = readdirSync(CRATES, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.rs') && !/(^|\/)tests?(\/|\.rs$)/.test(path))
+  .map((path) => readFileSync(join(CRATES, path), 'utf8'))
+  .join('\n');
+
+const row = (key: string, value: SettingRow['value'] = null): SettingRow =>
+  ({ key, section: 'Context & sessions', label: `Label of ${key}`, help: '', value }) as SettingRow;
+
+const places = (steps: readonly Step[]) =>
+  steps.map((it) => ('key' in it ? it.key : 'name' in it ? it.name : it.to));
+
+async function withSettings(...rows: SettingRow[]): Promise<Inglenook> {
+  const backend = new FakeBackend();
+  backend.on('settings_list', () => rows);
+  const app = new Inglenook(backend);
+  await app.settings.load();
+  return app;
+}
+
+describe('what can be done at once about an error', () => {
+  beforeEach(() => sessionStorage.clear());
+
+  it('goes by its code, the nearest first', () => {
+    expect(places(stepsOf('request.context_full'))).toEqual(['fold', 'larger', 'new_chat']);
+    expect(places(stepsOf('limit.seconds'))).toEqual(['limit_seconds']);
+    expect(places(stepsOf('kernels.gpu_lost'))).toEqual(['backend']);
+    expect(places(stepsOf('weights.truncated'))).toEqual(['picker']);
+    expect(places(stepsOf('worker.killed'))).toEqual(['smaller', 'picker']);
+    expect(places(stepsOf('worker.crashed'))).toEqual(['picker']);
+    expect(places(stepsOf('download.no_space'))).toEqual(['space', 'download_place']);
+    expect(places(stepsOf('tools.unreachable'))).toEqual(['Tools']);
+    expect(stepsOf('model.built_in')).toEqual([]);
+    expect(stepsOf('worker.restarted')).toEqual([]);
+    expect(stepsOf('no.such')).toEqual([]);
+  });
+
+  it('knows no code and no place that the application does not', () => {
+    const source = readFileSync(join(import.meta.dirname, 'error-actions.ts'), 'utf8');
+    const codes = [...source.matchAll(/^ {2}\['([^']+)'/gm)].map((it) => it[1] ?? '');
+    expect(codes.length).toBeGreaterThan(50);
+    const begins = (code: string) => (/[._]$/.test(code) ? `"${code}` : `"${code}"`);
+    expect(codes.filter((code) => !RUST.includes(begins(code)))).toEqual([]);
+    const keys = [...source.matchAll(/setting\(\s*'(\w+)'/g)].map((it) => it[1] ?? '');
+    expect(keys.length).toBeGreaterThan(15);
+    expect(keys.filter((key) => !RUST.includes(`key: "${key}"`))).toEqual([]);
+    const names = codes.flatMap((code) => stepsOf(code)).filter((it) => it.to === 'section');
+    expect(names.filter((it) => !PANELS.some((name) => name === it.name))).toEqual([]);
+  });
+
+  it('opens the row of the settings that matters', async () => {
+    const app = await withSettings(row('limit_seconds'));
+    const [action, ...rest] = actionsOf(app, stepsOf('limit.seconds'));
+    expect(rest).toEqual([]);
+    expect(action?.label).toContain('Label of limit_seconds');
+    app.ui.picker = true;
+    action?.run();
+    expect([app.ui.view, app.ui.section, app.ui.setting, app.ui.picker]).toEqual([
+      'settings',
+      'Context & sessions',
+      'limit_seconds',
+      false,
+    ]);
+  });
+
+  it('offers nothing that leads where one is, and nothing that is not there', async () => {
+    const app = await withSettings();
+    expect(actionsOf(app, stepsOf('limit.seconds'))).toEqual([]);
+    // There is no conversation whose messages could be folded, no answer to have another of, none to stop.
+    expect(actionsOf(app, stepsOf('request.context_full')).map((it) => it.testid)).toEqual([
+      'step-new_chat',
+    ]);
+    expect(actionsOf(app, stepsOf('chat.cannot_continue'))).toEqual([]);
+    expect(actionsOf(app, stepsOf('session.answering'))).toEqual([]);
+    const tools = () => actionsOf(app, stepsOf('tools.gone'));
+    expect(tools()).toHaveLength(1);
+    tools()[0]?.run();
+    expect(tools()).toEqual([]);
+  });
+
+  it('leads to the picker from anywhere, and to models that can go', async () => {
+    const app = await withSettings();
+    app.ui.view = 'models';
+    actionsOf(app, stepsOf('model.removed'))[0]?.run();
+    expect([app.ui.view, app.ui.picker]).toEqual(['chat', true]);
+    actionsOf(app, stepsOf('session.disk_full'))[0]?.run();
+    expect([app.ui.view, app.ui.models, app.ui.picker]).toEqual(['models', 'here', false]);
+  });
+
+  it('stands in the note at the edge of the window, too', async () => {
+    const app = await withSettings(row('offline', true));
+    const error = { code: 'network.offline', message: 'Offline.', remedy: '' };
+    await app.attempt(() => Promise.reject(new BackendError(error)));
+    expect(app.toasts.list[0]?.action?.testid).toBe('step-setting');
+    app.toasts.list[0]?.action?.run();
+    expect(app.ui.setting).toBe('offline');
+    await app.attempt(() => Promise.reject(new BackendError({ ...error, code: 'preset.no_name' })));
+    expect(app.toasts.list[1]?.action).toBeUndefined();
+  });
+});
+
+describe('what can be done after an early end', () => {
+  beforeEach(() => sessionStorage.clear());
+  const ended = (over: Partial<TurnStats>) => ({ stats: { ...STATS, ...over } });
+
+  it('is where the limit stands that was reached', async () => {
+    const app = await withSettings(row('limit_answer_tokens', 900), row('max_tokens', 700));
+    const after = (n: number) =>
+      places(stepsAfter(app, ended({ finish: 'length', generated_tokens: n })));
+    expect(after(700)).toEqual(['max_tokens']);
+    expect(after(900)).toEqual(['limit_answer_tokens']);
+    await app.own.put({ options: { ...NO_OPTIONS, max_tokens: 500 }, compression: null });
+    expect(after(500)).toEqual(['options']);
+    expect(after(700)).toEqual(['max_tokens']);
+  });
+
+  it('follows why it ended', async () => {
+    const app = await withSettings();
+    const after = (finish: TurnStats['finish']) => places(stepsAfter(app, ended({ finish })));
+    expect(after('time_up')).toEqual(['limit_seconds']);
+    expect(after('context_full')).toEqual(['fold', 'larger', 'new_chat']);
+    expect([after('stop'), after('cancelled'), after('tool_calls')]).toEqual([[], [], []]);
+    expect(stepsAfter(app, { stats: null })).toEqual([]);
+  });
+});

@@ -1,0 +1,139 @@
+/** Conversations on their way out and in: by the system's dialogs in the window, by the page itself in a browser. */
+import { asBase64 } from '../features/attachments/store.svelte';
+import type { Backend } from '../backend/backend';
+import type { ExportFormat, Imported } from '../backend/bindings';
+import { listed } from '../shared/format';
+import type { Toasts } from '../shared/toasts.svelte';
+import { t, told } from '../i18n';
+
+const BACKUP_NAME = 'inglenook-backup.db';
+const TRACE_NAME = 'inglenook-trace.json';
+
+export class Files {
+  readonly #backend: Backend;
+  readonly #toasts: Toasts;
+  readonly #attempt: (work: () => Promise<unknown>) => Promise<void>;
+
+  constructor(
+    backend: Backend,
+    toasts: Toasts,
+    attempt: (work: () => Promise<unknown>) => Promise<void>,
+  ) {
+    this.#backend = backend;
+    this.#toasts = toasts;
+    this.#attempt = attempt;
+  }
+
+  exportOne(id: string, format: ExportFormat): Promise<void> {
+    return this.#export(id, format);
+  }
+
+  /** Everything, in one JSON that loses nothing. */
+  exportAll(): Promise<void> {
+    return this.#export(null, 'json');
+  }
+
+  exportPreset(id: string): Promise<void> {
+    return this.#attempt(async () => {
+      const { name, text } = await this.#backend.call('preset_export', { id });
+      if (!this.#backend.pickSave) return download(name, text);
+      const path = await this.#backend.pickSave(name);
+      if (!path) return;
+      await this.#backend.call('preset_export', { id, path });
+      this.#say(t('chat.saved_as', { path }));
+    });
+  }
+
+  /** The steps of the answer that was measured last, for viewers of traces. */
+  saveTrace(): Promise<void> {
+    return this.#attempt(async () => {
+      if (!this.#backend.pickSave) {
+        const { name, text } = await this.#backend.call('profile_trace', {});
+        return download(name, text);
+      }
+      const path = await this.#backend.pickSave(TRACE_NAME);
+      if (!path) return;
+      await this.#backend.call('profile_trace', { path });
+      this.#say(t('chat.saved_as', { path }));
+    });
+  }
+
+  /** The page reads it where there is no dialog of the system's. */
+  importFile(file: File | null): Promise<void> {
+    return this.#attempt(async () => {
+      if (file) {
+        const base64 = await asBase64(file);
+        this.#sayImported(await this.#backend.call('import_bytes', { base64 }));
+        return;
+      }
+      const path = await this.#backend.pickFile?.('import');
+      if (path) this.#sayImported(await this.#backend.call('import_file', { path }));
+    });
+  }
+
+  /** As `importFile`, by its place on this computer. */
+  importPath(path: string): Promise<void> {
+    return this.#attempt(async () => {
+      this.#sayImported(await this.#backend.call('import_file', { path }));
+    });
+  }
+
+  backUp(path: string | null): Promise<void> {
+    return this.#attempt(async () => {
+      const to = path ?? (await this.#backend.pickSave?.(BACKUP_NAME));
+      if (!to) return;
+      const made = await this.#backend.call('data_backup', { path: to });
+      this.#say(t('chat.backed_up', { path: made.path }));
+    });
+  }
+
+  restore(path: string | null): Promise<void> {
+    return this.#attempt(async () => {
+      const from = path ?? (await this.#backend.pickFile?.('backup'));
+      if (!from) return;
+      const { added, beside, same } = await this.#backend.call('data_restore', { path: from });
+      const parts = [t('chat.brought_back', { n: added }), t('chat.there_already', { n: same })];
+      if (beside > 0) parts.push(t('chat.put_beside', { n: beside }));
+      this.#say(t('chat.sentence', { text: listed(parts) }));
+    });
+  }
+
+  #export(id: string | null, format: ExportFormat): Promise<void> {
+    return this.#attempt(async () => {
+      if (!this.#backend.pickSave) {
+        const { name, text } = await this.#backend.call('export', { id, format });
+        download(name, text);
+        return;
+      }
+      const { name } = await this.#backend.call('export_name', { id, format });
+      const path = await this.#backend.pickSave(name);
+      if (!path) return;
+      const saved = await this.#backend.call('export_to', { id, format, path });
+      this.#say(t('chat.saved_as', { path: saved.path }));
+    });
+  }
+
+  #sayImported(imported: Imported): void {
+    const { conversations, failed, failures } = imported;
+    const n = conversations.length;
+    this.#say(t('chat.imported', { n }));
+    const first = failures[0];
+    if (failed > 0 && first) {
+      const text = t('chat.import_failed', { n: failed, why: told(first).message });
+      this.#toasts.show({ text, tone: 'bad' });
+    }
+  }
+
+  #say(text: string): void {
+    this.#toasts.show({ text, tone: 'plain' });
+  }
+}
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

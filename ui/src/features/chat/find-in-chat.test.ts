@@ -1,0 +1,37 @@
+// @vitest-environment jsdom
+import { describe, expect, it } from 'vitest';
+import { hitsIn, MOST_HITS, rangesIn } from './find-in-chat';
+
+const message = (id: string, text: string, role = 'user') => ({ id, text, role });
+
+describe('hitsIn', () => {
+  it('counts each occurrence, in order, whatever its case', () => {
+    const messages = [
+      message('a', 'Fire and fire'),
+      message('s', 'fire', 'system'),
+      message('b', 'FIRE'),
+    ];
+    expect(hitsIn(messages, 'fire')).toEqual([
+      { message: 'a', nth: 0 },
+      { message: 'a', nth: 1 },
+      { message: 'b', nth: 0 },
+    ]);
+  });
+
+  it('finds nothing for nothing', () => {
+    expect(hitsIn([message('a', 'x')], '')).toEqual([]);
+  });
+
+  it('stops counting somewhere', () => {
+    expect(hitsIn([message('a', 'x'.repeat(9000))], 'x')).toHaveLength(MOST_HITS);
+  });
+});
+
+describe('rangesIn', () => {
+  it('finds words across elements', () => {
+    const root = document.createElement('div');
+    root.innerHTML = '<p>Keep the <b>fi</b>re on. <i>Fire!</i></p>';
+    expect(rangesIn(root, 'fire').map(String)).toEqual(['fire', 'Fire']);
+    expect(rangesIn(root, 'the fire on').map(String)).toEqual(['the fire on']);
+  });
+});

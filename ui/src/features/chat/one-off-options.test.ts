@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import type { ModelSkills } from '../../backend/bindings';
+import { NUMBER_AND_CHOICE_ROWS as ROWS } from '../../test/fixtures';
+import { choicesFor, NOTHING, onceOf, onceSaid } from './one-off-options';
+
+const find = (key: string) => ROWS.find((it) => it.key === key);
+
+const form = (values: Record<string, string>): FormData => {
+  const data = new FormData();
+  Object.entries(values).forEach(([key, value]) => data.set(key, value));
+  return data;
+};
+
+describe('settings for one answer', () => {
+  it('are what was filled in', () => {
+    expect(onceOf(form({ temperature: '', top_p: ' ', effort: '' }))).toBeUndefined();
+    expect(onceOf(form({ temperature: '0', seed: '7' }))).toEqual({
+      ...NOTHING,
+      temperature: 0,
+      seed: 7,
+    });
+    expect(onceOf(form({ effort: 'high' }))).toEqual({ ...NOTHING, effort: 'high' });
+  });
+
+  it('are said by their names', () => {
+    const once = { ...NOTHING, temperature: 1.2, seed: 0, effort: 'high', thinking: 'on' };
+    expect(onceSaid(once, find)).toEqual(['Temperature 1.2', 'Seed 0', 'Effort High']);
+    expect(onceSaid(NOTHING, find)).toEqual([]);
+  });
+
+  it.each<[ModelSkills['thinking'] | null, boolean, boolean, string[]]>([
+    ['never', true, true, []],
+    ['always', true, true, []],
+    ['switched', false, false, ['thinking']],
+    ['graded', false, false, ['effort']],
+    [null, true, false, ['thinking']],
+    [null, true, true, ['effort']],
+    [null, false, false, []],
+  ])('a model that thinks %s is told %s %s of %j', (thinking, either, efforts, expected) => {
+    const skills = thinking && { tools: false, thinking };
+    const counted = { can_think_or_not: either, has_efforts: efforts };
+    expect(choicesFor(skills, counted).map((it) => it.key)).toEqual(expected);
+  });
+});

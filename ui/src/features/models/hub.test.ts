@@ -1,0 +1,122 @@
+import { beforeEach, afterEach, describe, expect, it, vi } from 'vitest';
+import { BackendError } from '../../backend/backend';
+import type { HubModel } from '../../backend/bindings';
+import { groupsOf } from './model-summary';
+import { HubState } from './hub.svelte';
+import { FakeBackend } from '../../test/fake-backend';
+
+const model = (repository: string): HubModel => ({
+  repository,
+  format: 'gguf',
+  architecture: 'llama',
+  parameters: 1e9,
+  context_length: 8192,
+  licence: null,
+  modality: 'text',
+  downloads: null,
+  likes: null,
+  updated_ms: null,
+  gated: false,
+  url: '',
+  runs: true,
+  offer: null,
+});
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe('HubState', () => {
+  it('knows where the token is and gives one or none', async () => {
+    const backend = new FakeBackend();
+    const given: string[] = [];
+    backend.on('hub_token', () => ({ place: null, keeps: 'keychain' }));
+    backend.on('hub_token_set', ({ token }) => {
+      given.push(token);
+      return { place: token === '' ? null : 'keychain', keeps: 'keychain' };
+    });
+    const hub = new HubState(backend);
+    await hub.loadToken();
+    await hub.loadToken();
+    expect(backend.called).toEqual(['hub_token']);
+    await hub.giveToken('hf_x');
+    expect(hub.token?.place).toBe('keychain');
+    await hub.giveToken('');
+    expect([hub.token?.place, given]).toEqual([null, ['hf_x', '']]);
+  });
+
+  it('asks nobody before it is looked at, then once', async () => {
+    const backend = new FakeBackend();
+    backend.on('hub_search', () => ({ models: [model('a/b')], next: 'p2', offline: null }));
+    backend.on('model_recommend', () => null);
+    const hub = new HubState(backend);
+    expect(backend.called).toEqual([]);
+    hub.begin();
+    hub.begin();
+    await vi.runAllTimersAsync();
+    expect(backend.called).toEqual(['hub_search', 'model_recommend']);
+    expect(hub.models).toHaveLength(1);
+  });
+
+  it('asks a moment after the last key, and keeps the answer to the last question', async () => {
+    const backend = new FakeBackend();
+    const asked: string[] = [];
+    backend.on('hub_search', ({ query }) => {
+      asked.push(query);
+      return { models: [model(`x/${query}`)], next: null, offline: null };
+    });
+    const hub = new HubState(backend);
+    hub.want('l');
+    hub.want('ll');
+    hub.want('llama');
+    await vi.runAllTimersAsync();
+    expect(asked).toEqual(['llama']);
+    expect(hub.models[0]?.repository).toBe('x/llama');
+  });
+
+  it('adds the page that comes after', async () => {
+    const backend = new FakeBackend();
+    backend.on('hub_search', ({ after }) =>
+      after === null || after === undefined
+        ? { models: [model('a/1')], next: 'p2', offline: null }
+        : { models: [model('a/2')], next: null, offline: null },
+    );
+    const hub = new HubState(backend);
+    await hub.again();
+    await hub.more();
+    await hub.more();
+    expect(hub.models.map((it) => it.repository)).toEqual(['a/1', 'a/2']);
+    expect(backend.called).toHaveLength(2);
+  });
+
+  it('says why nothing came, and tries again', async () => {
+    const backend = new FakeBackend();
+    let broken = true;
+    backend.on('hub_search', () => {
+      if (broken) throw new BackendError({ code: 'hub.x', message: 'No.', remedy: '' });
+      return { models: [], next: null, offline: null };
+    });
+    const hub = new HubState(backend);
+    await hub.again();
+    expect(hub.error?.message).toBe('No.');
+    broken = false;
+    await hub.again();
+    expect(hub.error).toBe(null);
+  });
+});
+
+describe('groups of models', () => {
+  it('puts those in memory first and those elsewhere last', () => {
+    const entry = (id: string, source: 'file' | 'remote', state: 'ready' | 'unloaded') =>
+      ({ id, source, state: { state } }) as never;
+    const groups = groupsOf([
+      entry('a', 'remote', 'unloaded'),
+      entry('b', 'file', 'unloaded'),
+      entry('c', 'file', 'ready'),
+    ]);
+    expect(groups.map((it) => [it.name, it.models.map((one) => one.id)])).toEqual([
+      ['Loaded', ['c']],
+      ['On this computer', ['b']],
+      ['Other servers', ['a']],
+    ]);
+  });
+});

@@ -1,0 +1,61 @@
+/** What is worth saying of a model in one line, and where it stands in lists. */
+import type { ModelEntry, ModelSource } from '../../backend/bindings';
+import { bytes, contextLength, parameters } from '../../shared/format';
+import { t } from '../../i18n';
+
+type Facts = Pick<ModelEntry, 'parameters' | 'dtype' | 'bytes' | 'context_length'>;
+
+export const factsOf = (model: Facts): string[] =>
+  [
+    model.parameters > 0 ? parameters(model.parameters) : '',
+    model.dtype,
+    model.bytes > 0 ? bytes(model.bytes) : '',
+    model.context_length > 0
+      ? t('format.context_length', { length: contextLength(model.context_length) })
+      : '',
+  ].filter(Boolean);
+
+export interface Skill {
+  readonly key: string;
+  readonly name: string;
+  readonly help: string;
+}
+
+/** What it can do beside answering, as far as that is known. */
+export function skillsOf({ skills }: Pick<ModelEntry, 'skills'>): Skill[] {
+  if (!skills) return [];
+  const { tools, thinking } = skills;
+  return [
+    ...(tools
+      ? [{ key: 'tools', name: t('models.skill_tools'), help: t('models.tools_help') }]
+      : []),
+    ...(thinking === 'never'
+      ? []
+      : [
+          {
+            key: 'thinking',
+            name: t('models.skill_thinking'),
+            help: t(`models.thinking_${thinking}`),
+          },
+        ]),
+  ];
+}
+
+export const sourceName = (source: ModelSource): string => t(`models.source_${source}`);
+
+export interface ModelGroup {
+  readonly name: string;
+  readonly models: readonly ModelEntry[];
+}
+
+/** Those in memory first, then the others that are here, then those of other servers. */
+export function groupsOf(models: readonly ModelEntry[]): ModelGroup[] {
+  const isLoaded = (it: ModelEntry) => it.state.state === 'ready' || it.state.state === 'loading';
+  const isRemote = (it: ModelEntry) => it.source === 'remote';
+  const groups = [
+    { name: t('models.loaded'), models: models.filter((it) => isLoaded(it) && !isRemote(it)) },
+    { name: t('models.here'), models: models.filter((it) => !isLoaded(it) && !isRemote(it)) },
+    { name: t('models.servers'), models: models.filter(isRemote) },
+  ];
+  return groups.filter((it) => it.models.length > 0);
+}

@@ -1,0 +1,102 @@
+/** The sections of the settings page: those that rows name, those that have a panel of their own, in one order. */
+import type { SettingRow } from '../../backend/bindings';
+import type { IconName } from '../../shared/icons';
+import { t } from '../../i18n';
+
+/** Sections are named in English by the application; `key` is what the page calls them. */
+interface Section {
+  readonly name: string;
+  readonly icon: IconName;
+  readonly key: SectionKey | null;
+}
+
+const KNOWN = [
+  { name: 'General', icon: 'gear', key: 'general' },
+  { name: 'Appearance', icon: 'look', key: 'appearance' },
+  { name: 'Chat', icon: 'chat', key: 'chat' },
+  { name: 'Tools', icon: 'tool', key: 'tools' },
+  { name: 'Models & storage', icon: 'model', key: 'models' },
+  { name: 'Hardware', icon: 'chip', key: 'hardware' },
+  { name: 'Context & sessions', icon: 'layers', key: 'context' },
+  { name: 'Local server', icon: 'server', key: 'server' },
+  { name: 'Providers', icon: 'cloud', key: 'providers' },
+  { name: 'Privacy & network', icon: 'shield', key: 'privacy' },
+  { name: 'Shortcuts', icon: 'command', key: 'shortcuts' },
+  { name: 'Data', icon: 'data', key: 'data' },
+  { name: 'About', icon: 'flame', key: 'about' },
+] as const;
+
+type SectionKey = (typeof KNOWN)[number]['key'];
+
+export const PANELS = [
+  'Tools',
+  'Local server',
+  'Providers',
+  'Privacy & network',
+  'Shortcuts',
+  'Data',
+  'About',
+] as const;
+
+/** Groups of rows, as the application names them. */
+const GROUPS = {
+  Look: 'look',
+  Writing: 'writing',
+  Reading: 'reading',
+  Answers: 'answers',
+  Thinking: 'thinking',
+  Guarding: 'guarding',
+  Files: 'files',
+  Models: 'models',
+  Tools: 'tools',
+  Downloads: 'downloads',
+  Machine: 'machine',
+  'Graphics cards': 'cards',
+  'Long conversations': 'long',
+  Contexts: 'contexts',
+  Limits: 'limits',
+  Network: 'network',
+} as const;
+
+const keyOf = (name: string): SectionKey | null =>
+  KNOWN.find((it) => it.name === name)?.key ?? null;
+
+export function sectionName(name: string): string {
+  const key = keyOf(name);
+  return key === null ? name : t(`settings.${key}`);
+}
+
+/** One sentence about it; '' where there is nothing to say. */
+export function sectionAbout(name: string): string {
+  const key = keyOf(name);
+  return key === null || key === 'about' ? '' : t(`settings.${key}_about`);
+}
+
+/** A group, or a section that stands in a group's place. */
+export function groupName(name: string): string {
+  return name in GROUPS
+    ? t(`settings.group_${GROUPS[name as keyof typeof GROUPS]}`)
+    : sectionName(name);
+}
+
+/** Known ones in their order, then those that only rows name. */
+export function sectionsOf(
+  rows: readonly SettingRow[],
+  panels: readonly string[] = PANELS,
+): Section[] {
+  const named = new Set([...rows.map((row) => row.section), ...panels]);
+  const strangers = [...named].filter((name) => !KNOWN.some((it) => it.name === name));
+  const rest = strangers.map((name): Section => ({ name, icon: 'gear', key: null }));
+  return [...KNOWN.filter((it) => named.has(it.name)), ...rest];
+}
+
+/** Rows of a section by their groups, in the order in which the application lists them. */
+export function groupsOf(rows: readonly SettingRow[]): { name: string; rows: SettingRow[] }[] {
+  const groups = new Map<string, SettingRow[]>();
+  for (const row of rows) {
+    const list = groups.get(row.group) ?? [];
+    list.push(row);
+    groups.set(row.group, list);
+  }
+  return [...groups].map(([name, list]) => ({ name, rows: list }));
+}

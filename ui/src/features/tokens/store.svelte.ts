@@ -1,0 +1,34 @@
+/** An answer looked at token by token: what the model might have written instead. */
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type { ErrorInfo, Looked } from '../../backend/bindings';
+
+export class LookState {
+  /** The answer that is looked at. */
+  message = $state<string | null>(null);
+  /** Null: not there yet, or not to be had. */
+  tokens = $state.raw<readonly Looked[] | null>(null);
+  error = $state.raw<ErrorInfo | null>(null);
+
+  readonly #backend: Backend;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  async open(message: string): Promise<void> {
+    this.message = message;
+    this.tokens = null;
+    this.error = null;
+    try {
+      const tokens = await this.#backend.call('message_tokens', { message });
+      if (this.message === message) this.tokens = tokens;
+    } catch (thrown) {
+      if (this.message === message) this.error = asErrorInfo(thrown);
+    }
+  }
+
+  close(): void {
+    this.message = null;
+    this.tokens = null;
+  }
+}

@@ -1,0 +1,35 @@
+/** Prompts of the servers of tools that are switched on, as they were listed last. */
+import type { Backend } from '../../backend/backend';
+import type { ToolServerInfo } from '../../backend/bindings';
+import type { OfferedPrompt } from './match-prompts';
+
+export class PromptsState {
+  list = $state.raw<readonly OfferedPrompt[]>([]);
+
+  readonly #backend: Backend;
+  #question = 0;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  /** Asks each of them; one that can't say has none, and says why where servers are kept. */
+  async load(servers: readonly Pick<ToolServerInfo, 'id' | 'name'>[]): Promise<void> {
+    const question = ++this.#question;
+    const asked = servers.map(async ({ id, name }): Promise<OfferedPrompt[]> => {
+      const prompts = await this.#backend.call('tool_prompts', { id }).catch(() => []);
+      return prompts.map((prompt) => ({ server: id, serverName: name, prompt }));
+    });
+    const lists = await Promise.all(asked);
+    if (question === this.#question) this.list = lists.flat();
+  }
+
+  async text(
+    { server, prompt }: OfferedPrompt,
+    given: Readonly<Record<string, string>>,
+  ): Promise<string> {
+    const entries = Object.entries(given).filter(([, value]) => value !== '');
+    const args = { id: server, name: prompt.name, arguments: Object.fromEntries(entries) };
+    return (await this.#backend.call('tool_prompt', args)).text;
+  }
+}

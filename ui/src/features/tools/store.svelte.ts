@@ -1,0 +1,108 @@
+/** Servers of tools, as the application said last. */
+import { asErrorInfo, type Backend } from '../../backend/backend';
+import type {
+  AppEvent,
+  ErrorInfo,
+  PluginInfo,
+  ToolPermitArgs,
+  ToolServerInfo,
+  ToolServerSpec,
+  ToolServersImported,
+  ToolServerUpdateArgs,
+} from '../../backend/bindings';
+
+export class ToolsState {
+  list = $state.raw<readonly ToolServerInfo[]>([]);
+  plugins = $state.raw<readonly PluginInfo[]>([]);
+  error = $state.raw<ErrorInfo | null>(null);
+  /** Being started or asked, by id; `new`: those that are being added. */
+  busy = $state.raw<readonly string[]>([]);
+
+  readonly #backend: Backend;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  async load(): Promise<void> {
+    this.list = await this.#backend.call('tool_servers_list', {});
+  }
+
+  async loadPlugins(): Promise<void> {
+    this.plugins = await this.#backend.call('plugins_list', {});
+  }
+
+  apply(event: AppEvent): void {
+    if (event.type === 'tool_server_changed') this.#put(event.server);
+    if (event.type === 'tool_server_removed') {
+      this.list = this.list.filter((it) => it.id !== event.id);
+    }
+  }
+
+  /** False: see `error`. */
+  add(name: string, spec: ToolServerSpec): Promise<boolean> {
+    return this.#work('new', () => this.#backend.call('tool_server_add', { name, spec }));
+  }
+
+  /** Null: see `error`. */
+  async import(text: string): Promise<ToolServersImported | null> {
+    let imported: ToolServersImported | null = null;
+    await this.#try('new', async () => {
+      imported = await this.#backend.call('tool_servers_import', { text });
+      imported.added.forEach((it) => this.#put(it));
+      this.error = imported.refused[0] ?? null;
+    });
+    return imported;
+  }
+
+  test(id: string): Promise<boolean> {
+    return this.#work(id, () => this.#backend.call('tool_server_test', { id }));
+  }
+
+  update(args: ToolServerUpdateArgs): Promise<boolean> {
+    return this.#work(args.id, () => this.#backend.call('tool_server_update', args));
+  }
+
+  async permit(args: ToolPermitArgs): Promise<void> {
+    this.#put(await this.#backend.call('tool_permit', args));
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#backend.call('tool_server_remove', { id });
+    this.list = this.list.filter((it) => it.id !== id);
+  }
+
+  async restore(id: string): Promise<void> {
+    this.#put(await this.#backend.call('tool_server_restore', { id }));
+  }
+
+  async switchPlugin(name: string, enabled: boolean): Promise<void> {
+    await this.#try(name, async () => {
+      this.plugins = await this.#backend.call('plugin_switch', { name, enabled });
+      await this.load();
+    });
+  }
+
+  #work(id: string, work: () => Promise<ToolServerInfo>): Promise<boolean> {
+    return this.#try(id, async () => this.#put(await work()));
+  }
+
+  async #try(id: string, work: () => Promise<void>): Promise<boolean> {
+    this.busy = [...this.busy, id];
+    this.error = null;
+    try {
+      await work();
+      return true;
+    } catch (thrown) {
+      this.error = asErrorInfo(thrown);
+      return false;
+    } finally {
+      this.busy = this.busy.filter((it) => it !== id);
+    }
+  }
+
+  #put(server: ToolServerInfo): void {
+    const at = this.list.findIndex((it) => it.id === server.id);
+    this.list = at < 0 ? [...this.list, server] : this.list.with(at, server);
+  }
+}

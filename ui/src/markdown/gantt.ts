@@ -1,0 +1,160 @@
+/** Mermaid's Gantt charts as data: sections, and in them tasks with their times. */
+import { after, DAY, dateReader, inRange, type ReadDate } from './gantt-dates';
+import { isSilent, read } from './mermaid-source';
+
+export const MARKS = ['active', 'done', 'crit', 'milestone'] as const;
+export type TaskMark = (typeof MARKS)[number];
+
+export interface Task {
+  readonly name: string;
+  readonly section: string;
+  readonly marks: readonly TaskMark[];
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Gantt {
+  readonly title: string;
+  /** As d3 has it; '': as fits. */
+  readonly axis: string;
+  readonly tasks: readonly Task[];
+}
+
+/** More is no overview. */
+const MOST_TASKS = 200;
+/** Of one task, where free days are left out: each is looked at. */
+const MOST_DAYS = 4000;
+
+const WEEK = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
+/** What changes how it looks, not what it says. */
+const LOOKS = /^(?:axisFormat|tickInterval|todayMarker|weekday|topAxis|displayMode)\b/;
+
+/** A task as it is written: times may hang on other tasks. */
+interface Written {
+  readonly name: string;
+  readonly section: string;
+  readonly marks: readonly TaskMark[];
+  readonly id: string;
+  /** '': where the task before it ends. */
+  readonly start: string;
+  readonly end: string;
+}
+
+interface Rules {
+  readonly date: ReadDate;
+  readonly excludes: readonly string[];
+  /** The day that is named as the last one belongs to the task. */
+  readonly inclusive: boolean;
+}
+
+/** Null: it says something that isn't known here, or can't be. */
+export function readGantt(source: string): Gantt | null {
+  const { lines, title } = read(source);
+  if (lines[0] !== 'gantt') return null;
+  const said = new Map([['title', title]]);
+  const tasks: Written[] = [];
+  let [section, inclusive] = ['', false];
+  for (const line of lines.slice(1)) {
+    const [, word = '', rest = ''] = /^(\w+)(?:\s+(.*))?$/.exec(line) ?? [];
+    if (['title', 'dateFormat', 'excludes', 'axisFormat'].includes(word)) said.set(word, rest);
+    else if (word === 'section') section = rest;
+    else if (word === 'inclusiveEndDates') inclusive = true;
+    else if (!LOOKS.test(line) && !isSilent(line)) {
+      const task = written(line, section);
+      if (!task || tasks.length === MOST_TASKS) return null;
+      tasks.push(task);
+    }
+  }
+  const date = dateReader(said.get('dateFormat') ?? 'YYYY-MM-DD');
+  const excludes = (said.get('excludes') ?? '')
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter(Boolean);
+  const timed = date && timesOf(tasks, { date, excludes, inclusive });
+  if (!timed || timed.length === 0) return null;
+  return { title: said.get('title') ?? '', axis: said.get('axisFormat') ?? '', tasks: timed };
+}
+
+function written(line: string, section: string): Written | null {
+  const colon = line.indexOf(':');
+  const name = line.slice(0, colon).trim();
+  if (colon < 0 || name === '') return null;
+  const parts = line
+    .slice(colon + 1)
+    .split(',')
+    .map((it) => it.trim());
+  const marks: TaskMark[] = [];
+  for (let mark = markOf(parts[0]); mark; mark = markOf(parts[0])) {
+    marks.push(mark);
+    parts.shift();
+  }
+  const [one = '', two = '', three = ''] = parts;
+  const task = { name, section, marks };
+  if (parts.length === 1) return { ...task, id: '', start: '', end: one };
+  if (parts.length === 2) return { ...task, id: '', start: one, end: two };
+  return parts.length === 3 ? { ...task, id: one, start: two, end: three } : null;
+}
+
+const markOf = (word: string | undefined): TaskMark | undefined => MARKS.find((it) => it === word);
+
+/** Until nothing more can be known: tasks may hang on such as are written after them. Null: some can't be known. */
+function timesOf(all: readonly Written[], rules: Rules): Task[] | null {
+  const done = new Map<number, Task>();
+  const find = (id: string): Task | undefined => done.get(all.findIndex((it) => it.id === id));
+  for (let before = -1; before < done.size && done.size < all.length;) {
+    before = done.size;
+    for (const [at, { name, section, marks, ...task }] of all.entries()) {
+      if (done.has(at)) continue;
+      const start = startOf(task.start, done.get(at - 1), find, rules);
+      const end = start === null ? null : endOf(task.end, start, find, rules);
+      if (start !== null && end !== null && end >= start)
+        done.set(at, { name, section, marks, start, end });
+    }
+  }
+  const timed = all.map((_, at) => done.get(at)).filter((it) => it !== undefined);
+  return timed.length === all.length ? timed : null;
+}
+
+type Find = (id: string) => Task | undefined;
+
+const named = (text: string, word: 'after' | 'until'): string[] | null =>
+  text.startsWith(`${word} `) ? text.slice(word.length).trim().split(/\s+/) : null;
+
+function startOf(text: string, before: Task | undefined, find: Find, rules: Rules): number | null {
+  if (text === '') return before?.end ?? null;
+  const ids = named(text, 'after');
+  if (!ids) return rules.date(text);
+  const ends = ids.map((id) => find(id)?.end);
+  return ends.includes(undefined) ? null : Math.max(...ends.map(Number));
+}
+
+function endOf(text: string, start: number, find: Find, rules: Rules): number | null {
+  const ids = named(text, 'until');
+  if (ids) {
+    const starts = ids.map((id) => find(id)?.start);
+    return starts.includes(undefined) ? null : Math.min(...starts.map(Number));
+  }
+  const date = rules.date(text);
+  if (date !== null) return rules.inclusive ? inRange(date + DAY) : date;
+  const end = after(start, text);
+  return end === null ? null : prolonged(start, end, rules);
+}
+
+/** Days on which nothing is done don't count. */
+function prolonged(start: number, end: number, { excludes }: Rules): number | null {
+  if (excludes.length === 0) return end;
+  let last = end;
+  for (let n = 0; start + n * DAY < last; n++) {
+    if (n === MOST_DAYS) return null;
+    if (isExcluded(start + n * DAY, excludes)) last += DAY;
+  }
+  return inRange(last);
+}
+
+function isExcluded(day: number, excludes: readonly string[]): boolean {
+  const date = new Date(day);
+  const name = WEEK[date.getUTCDay()] ?? '';
+  const isWeekend = name === 'saturday' || name === 'sunday';
+  if (isWeekend && excludes.includes('weekends')) return true;
+  return excludes.includes(name) || excludes.includes(date.toISOString().slice(0, 10));
+}

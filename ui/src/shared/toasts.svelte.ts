@@ -1,0 +1,28 @@
+/** Short notes at the window's edge that go by themselves. */
+import type { ButtonAction } from './button-action';
+
+export interface Toast {
+  readonly id: number;
+  readonly text: string;
+  readonly tone: 'plain' | 'bad';
+  readonly action?: ButtonAction;
+}
+
+const SHOWN_MS = 10_000;
+/** More than this at once is noise; the oldest goes. */
+const MOST = 4;
+
+export class Toasts {
+  list = $state.raw<readonly Toast[]>([]);
+  #next = 1;
+
+  show(toast: Omit<Toast, 'id'>): void {
+    const id = this.#next++;
+    this.list = [...this.list, { ...toast, id }].slice(-MOST);
+    setTimeout(() => this.dismiss(id), SHOWN_MS);
+  }
+
+  dismiss(id: number): void {
+    this.list = this.list.filter((it) => it.id !== id);
+  }
+}
