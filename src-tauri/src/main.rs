@@ -37,10 +37,13 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     lean::begin(std::env::args_os());
-    let opened = app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &asked).and_then(|taken| match taken {
-        app::desktop::single_instance::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
-        app::desktop::single_instance::Taken::Raised => Ok(None),
-    });
+    let opened =
+        app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &asked).and_then(|taken| {
+            match taken {
+                app::desktop::single_instance::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
+                app::desktop::single_instance::Taken::Raised => Ok(None),
+            }
+        });
     let shown = opened.map(|opened| match opened {
         Some((only, app)) => window::run(app, only, asked),
         None => Ok(()),
@@ -60,7 +63,8 @@ fn main() -> ExitCode {
 }
 
 fn open(data_dir: Option<PathBuf>) -> contract::Result<app::App> {
-    let worker = inference::supervisor::WorkerPlacement::Process(inference::supervisor::WorkerProgram::this()?);
+    let worker =
+        inference::supervisor::WorkerPlacement::Process(inference::supervisor::WorkerProgram::this()?);
     let hub = app::HubAccess::read(&|name| std::env::var(name).ok());
     let environment = app::Environment(|name| std::env::var(name).ok());
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);

@@ -60,8 +60,12 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
     let done = done.recv().unwrap_or_else(|_| Err("the window is closing".into()));
     done.map_err(|cause| {
         let remedy = "Closing the window ends Inglenook. On Debian: apt install libayatana-appindicator3-1.";
-        contract::Error::input("window.tray", format!("This desktop has no place for an icon: {cause}."), remedy)
-            .info
+        contract::Error::input(
+            "window.tray",
+            format!("This desktop has no place for an icon: {cause}."),
+            remedy,
+        )
+        .info
     })
 }
 

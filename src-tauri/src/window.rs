@@ -9,7 +9,11 @@ use crate::{closing, place, tray};
 
 /// Shows the window, and in it what was asked, until it is closed; then running turns end with what they have written
 /// saved. `only` is held for as long.
-pub fn run(app: app::App, mut only: app::desktop::single_instance::SingleInstance, asked: Vec<Asked>) -> tauri::Result<()> {
+pub fn run(
+    app: app::App,
+    mut only: app::desktop::single_instance::SingleInstance,
+    asked: Vec<Asked>,
+) -> tauri::Result<()> {
     let shell = tauri::Builder::default()
         .manage(Held::new(app))
         .manage(Drops::default())

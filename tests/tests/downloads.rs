@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use contract::types::{
-    AppEvent, Download, DownloadStartArgs, DownloadState, HubFilesArgs, HubSearchArgs, QuantGroup, Trust,
-};
 use app::App;
 use app::AppConfig;
 use app::HubAccess;
-use platform::Watch;
+use contract::types::{
+    AppEvent, Download, DownloadStartArgs, DownloadState, HubFilesArgs, HubSearchArgs, QuantGroup, Trust,
+};
 use inglenook_tests::workspace_root;
-use io::{InjectedFault, FaultIo, RealClock, RealIo};
+use io::{FaultDuration, FaultIo, RealClock, RealIo};
+use platform::Watch;
 use serde_json::{Value, json};
 
 pub const REPOSITORY: &str = "acme/one-GGUF";
@@ -256,7 +256,7 @@ fn a_full_disk_pauses_and_goes_on_when_there_is_room() {
     let mut events = app.watch_app();
     let begun = app.download_start(&one()).unwrap();
     until(&mut events, &begun.id, |download| download.bytes > 0);
-    disk.fail_at(0, InjectedFault::Sticky, ErrorKind::StorageFull);
+    disk.fail_at(0, FaultDuration::Sticky, ErrorKind::StorageFull);
     let paused = until(&mut events, &begun.id, |d| matches!(d.state, DownloadState::Paused { .. }));
     let DownloadState::Paused { reason: Some(reason) } = paused.state else { panic!("without a reason") };
     assert_eq!(reason.code, "io.no_space");

@@ -1,11 +1,11 @@
 //! What fetching heeds beside faults: the switch `offline` and the record, tokens, formats, and whose a file then is.
 
+use app::App;
+use app::AppConfig;
 use contract::types::{
     ConnectionPurpose, DownloadStartArgs, DownloadState, HubFilesArgs, HubFormat, HubSearchArgs,
     HubTokenArgs, ModelSource, TokenPlace,
 };
-use app::App;
-use app::AppConfig;
 use inglenook_tests::workspace_root;
 use serde_json::json;
 

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use contract::types::{AppEvent, ExportFormat};
 use app::App;
 use app::AppConfig;
+use contract::types::{AppEvent, ExportFormat};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use contract::{GpuFaultKind, PlannedGpuFault};
-use inference::supervisor::{ARGUMENT, WorkerPlacement, WorkerProgram};
-use contract::types::{ErrorInfo, Finish, SendArgs, TurnEventKind};
-use contract::protocol::{Backend, Prompt};
 use app::App;
 use app::AppConfig;
 use app::GenerateArgs;
 use app::Overrides;
 use app::SamplingArgs;
+use contract::protocol::{Backend, Prompt};
+use contract::types::{ErrorInfo, Finish, SendArgs, TurnEventKind};
+use contract::{GpuFaultKind, PlannedGpuFault};
+use inference::supervisor::{ARGUMENT, WorkerPlacement, WorkerProgram};
 use inglenook_tests::nook;
 use test_support::{Missing, skip};
 
@@ -49,7 +49,11 @@ impl Home {
             self.pid_file().display(),
             nook().display()
         );
-        WorkerPlacement::Process(WorkerProgram { path: "/bin/sh".into(), args: vec!["-c".into(), script.into()], patience })
+        WorkerPlacement::Process(WorkerProgram {
+            path: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            patience,
+        })
     }
 
     fn pid_file(&self) -> PathBuf {

@@ -38,7 +38,7 @@ fn talking(config: &Config) -> Vec<String> {
         Passage,
         ConversationSummary,
         Conversation,
-        CompactionChoice,
+        CompactionStrategy,
         CompactionInfo,
         Role,
         MessageState,

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
 use contract::{Error, ErrorKind, Finding, Result};
 use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, sha256};
-use session::{Attached, AttachmentRow, Given, Session};
+use session::{AttachmentRow, MessageAttachments, NewAttachments, Session};
 
 use crate::App;
 use crate::settings::TypedSettings;
@@ -253,8 +253,8 @@ impl App {
     /// What the files of a new message become.
     pub(crate) fn plan_message(&self, args: &SendArgs, files: &[Arc<Document>]) -> Result<PromptPlan> {
         let conversation = args.conversation.as_deref();
-        let has_files = |id| self.store().has_files(id);
-        if files.is_empty() && !conversation.map(has_files).transpose()?.unwrap_or(false) {
+        let has_attachments = |id| self.store().has_attachments(id);
+        if files.is_empty() && !conversation.map(has_attachments).transpose()?.unwrap_or(false) {
             return Ok(PromptPlan::default());
         }
         let ground = self.ground(conversation, args.model.as_deref(), args.options.as_ref())?;
@@ -271,15 +271,16 @@ impl App {
         let mut ground = self.ground(Some(conversation), None, None)?;
         let before = ground.branch.iter().position(|it| it.row.id == message);
         let rows = match before {
-            Some(at) => ground.branch.drain(at..).next().map(|it| it.attached.files).unwrap_or_default(),
+            Some(at) => ground.branch.drain(at..).next().map(|it| it.attachments.files).unwrap_or_default(),
             // On another branch: what comes before it is not at hand, and nothing of it is searched.
-            None => self.store().attached(message)?.files,
+            None => self.store().attachments_of(message)?.files,
         };
         if before.is_none() {
             ground.branch.clear();
         }
         let files = copies(&self.store(), &rows)?;
-        Ok(Some(self.plan(&ground, text, &files)?).filter(|planned| planned.given != Given::default()))
+        Ok(Some(self.plan(&ground, text, &files)?)
+            .filter(|planned| planned.given != NewAttachments::default()))
     }
 
     /// A question with its files, for prompts that are kept nowhere: the same each time for the same files.
@@ -292,7 +293,7 @@ impl App {
         let ground = self.ground(None, model, None)?;
         let planned = self.plan(&ground, question, &self.pending(ids)?)?;
         let text = blocks::message(&planned.blocks, question);
-        let Attached { files, passages } = planned.given.attached;
+        let MessageAttachments { files, passages } = planned.given.attachments;
         Ok(AttachedPrompt { text, sources: citations::of_question(&files, &passages), costs: planned.costs })
     }
 
@@ -341,12 +342,12 @@ fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>
 }
 
 fn refused(name: &str, problem: &ExtractError) -> Error {
-    let message = format!("{name} can't be attached: {}.", problem.why);
+    let message = format!("{name} can't be attachments: {}.", problem.why);
     Error::input("attachment.refused", message, problem.remedy.clone())
 }
 
 fn too_large(name: &str, n_bytes: u64, most: u64) -> Error {
-    let message = format!("{name} can't be attached: it has {n_bytes} bytes; the most is {most}.");
+    let message = format!("{name} can't be attachments: it has {n_bytes} bytes; the most is {most}.");
     let remedy = "Attach the part of it that matters, or raise \"Largest file\" in the settings \
                   (nook settings set attachment_megabytes N).";
     Error::new(ErrorKind::Limit, "attachment.too_large", message, remedy)

@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
-use contract::types::{SendArgs, TurnEventKind, TurnStats};
 use app::App;
 use app::AppConfig;
+use contract::types::{SendArgs, TurnEventKind, TurnStats};
 use serde_json::json;
 
 /// A data folder of its own, removed at the end.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use contract::types::{CheckpointArgs, KvInfo, SendArgs, TurnEventKind, TurnStarted, TurnStats};
 use app::App;
 use app::AppConfig;
+use contract::types::{CheckpointArgs, KvInfo, SendArgs, TurnEventKind, TurnStarted, TurnStats};
 use io::{Clock, ManualClock, RealClock, RealIo};
 use serde_json::json;
 

@@ -4,14 +4,14 @@
 
 use std::task::{Context, Poll, Waker};
 
-use contract::{GpuFaultKind, PlannedGpuFault};
-use contract::types::{AppEvent, SendArgs, SettingKind, Source, TurnEventKind};
-use contract::protocol::{Backend, EmbedAs};
 use app::App;
 use app::AppConfig;
 use app::Overrides;
-use platform::Watch;
 use common::Home;
+use contract::protocol::{Backend, EmbedAs};
+use contract::types::{AppEvent, SendArgs, SettingKind, Source, TurnEventKind};
+use contract::{GpuFaultKind, PlannedGpuFault};
+use platform::Watch;
 use serde_json::json;
 use weights::DType;
 use weights::write::{GgufWriter, OwnedValue};

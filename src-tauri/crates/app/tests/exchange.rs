@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
+use app::App;
+use app::AppConfig;
 use contract::types::{
     Conversation, ConversationOptions, ExportFormat, Message, RegenerateArgs, Role, SendArgs, TurnStarted,
 };
-use app::App;
-use app::AppConfig;
 use serde_json::{Value, json};
 
 const CHATGPT: &str = include_str!("exchange/chatgpt.json");

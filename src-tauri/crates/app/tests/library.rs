@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use app::App;
+use app::AppConfig;
 use app::models::model_dirs::ModelRoot;
 use contract::types::{
     AppEvent, FitArgs, FitFacts, FitVerdict, ImportArgs, ImportHow, ModelSkills, ModelSource, ModelState,
     SendArgs, Thinking,
 };
-use app::App;
-use app::AppConfig;
 use engine::shape::{self, Shape};
 use io::{RealClock, RealIo};
 use serde_json::json;

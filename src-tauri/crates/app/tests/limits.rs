@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use contract::limits::Preset;
-use contract::types::{Finish, SendArgs, TurnEventKind, TurnStats};
-use contract::protocol::{Backend, Prompt};
 use app::App;
 use app::AppConfig;
-use contract::Error;
 use app::GenerateArgs;
 use app::Overrides;
 use app::SamplingArgs;
+use contract::Error;
+use contract::limits::Preset;
+use contract::protocol::{Backend, Prompt};
+use contract::types::{Finish, SendArgs, TurnEventKind, TurnStats};
 use io::{Clock, RealClock, RealIo};
 use serde_json::json;
 

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used)] // a test
 
 use app::App;
-use contract::types::{
-    AppEvent, ConversationOptions, OneOffOptions, RegenerateArgs, SendArgs, Thinking, TurnEvent, TurnEventKind,
-    TurnStarted,
-};
 use common::Home;
+use contract::types::{
+    AppEvent, ConversationOptions, OneOffOptions, RegenerateArgs, SendArgs, Thinking, TurnEvent,
+    TurnEventKind, TurnStarted,
+};
 
 mod common;
 
@@ -55,7 +55,11 @@ fn one_answer_is_made_with_other_settings_and_says_so() {
     assert_eq!(app.conversation_get(id).unwrap().options, ConversationOptions::default(), "the chat's stay");
     assert_eq!(again(&app, &first, OneOffOptions::default()), None);
     assert_eq!(text(&app, id), plain, "and the next answer is as before");
-    let told = OneOffOptions { thinking: Some("off".into()), effort: Some("model".into()), ..OneOffOptions::default() };
+    let told = OneOffOptions {
+        thinking: Some("off".into()),
+        effort: Some("model".into()),
+        ..OneOffOptions::default()
+    };
     assert_eq!(again(&app, &first, told.clone()), Some(told));
 }
 

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use contract::types::{ModelSettingArgs, SendArgs, SettingRow, TurnEventKind};
 use app::App;
 use app::AppConfig;
+use contract::types::{ModelSettingArgs, SendArgs, SettingRow, TurnEventKind};
 use serde_json::{Value, json};
 
 /// A data folder of its own, removed at the end.

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 
 use contract::CpuRequest;
-use inference::worker::pipe::serve;
 use contract::protocol::{
     GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
     WorkerRequest,
 };
+use inference::worker::pipe::serve;
 use inference::worker::{End, channel, run};
 use io::RealClock;
 

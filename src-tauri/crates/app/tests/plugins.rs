@@ -1,10 +1,10 @@
 //! Plugins: shown before they are on, taken over as they were shown, taken back wholly.
 #![allow(clippy::unwrap_used)] // a test
 
-use contract::types::PluginSwitchArgs;
 use app::App;
 use app::AppConfig;
 use app::Environment;
+use contract::types::PluginSwitchArgs;
 
 mod common;
 

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use contract::types::{ConversationOptions, CompactionChoice, PresetArgs, SendArgs, TurnEventKind};
 use app::App;
 use app::AppConfig;
+use contract::types::{CompactionStrategy, ConversationOptions, PresetArgs, SendArgs, TurnEventKind};
 
 /// A data folder of its own, removed at the end.
 struct Home(PathBuf);
@@ -37,7 +37,7 @@ fn terse() -> PresetArgs {
             max_tokens: Some(4),
             ..ConversationOptions::default()
         },
-        compression: Some(CompactionChoice::Summary),
+        compression: Some(CompactionStrategy::Summary),
     }
 }
 

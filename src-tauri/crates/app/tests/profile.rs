@@ -5,8 +5,8 @@
 mod common;
 
 use app::App;
-use contract::types::{ProfilePhase, ProfiledAnswer, SendArgs, TurnEventKind};
 use common::Home;
+use contract::types::{ProfilePhase, ProfiledAnswer, SendArgs, TurnEventKind};
 use serde_json::{Value, json};
 
 fn ask(app: &App, text: &str) -> String {

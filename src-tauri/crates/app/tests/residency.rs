@@ -8,16 +8,16 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use contract::Sampling;
 use contract::limits::Bounds;
-use contract::types::ErrorAction;
 use contract::protocol::{
     Backend, ChatOptions, GenerateRequest, Keeping, LoadSpec, Loaded, Location, ModelRef, Prompt, Step,
     WorkerEvent, WorkerRequest,
 };
-use inference::worker::{self, End};
-use engine::shape::{self, Shape};
-use contract::Sampling;
+use contract::types::ErrorAction;
 use contract::types::Finish;
+use engine::shape::{self, Shape};
+use inference::worker::{self, End};
 use io::ManualClock;
 
 const PLENTY: u64 = 1 << 40;

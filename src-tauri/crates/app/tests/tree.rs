@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use app::App;
+use common::{Home, again, found_in};
 use contract::types::{
     ConversationOptions, Finish, Message, MessageState, SearchArgs, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted, TurnStats,
 };
-use common::{Home, again, found_in};
 use serde_json::json;
 
 mod common;

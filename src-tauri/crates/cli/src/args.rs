@@ -3,20 +3,20 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use contract::limits::Preset;
-use contract::NumaPolicy;
-use contract::GpuSpread;
-use inference::supervisor::WorkerPlacement;
-use contract::protocol::{Backend, CardPrecision, Kv, Speculate};
 use app::AppConfig;
-use platform::DATA_DIR_VARIABLE;
 use app::Environment;
 use app::LogTo;
 use app::Overrides;
-use contract::Result;
 use clap::{Args, Parser, Subcommand};
-use contract::RopeScaling;
+use contract::GpuSpread;
 use contract::KvAging;
+use contract::NumaPolicy;
+use contract::Result;
+use contract::RopeScaling;
+use contract::limits::Preset;
+use contract::protocol::{Backend, CardPrecision, Kv, Speculate};
+use inference::supervisor::WorkerPlacement;
+use platform::DATA_DIR_VARIABLE;
 
 use crate::text;
 
@@ -194,7 +194,9 @@ impl Global {
 
 /// Folders where other programs keep models.
 fn others() -> Vec<app::models::model_dirs::ModelRoot> {
-    app::models::model_dirs::known(std::env::home_dir().as_deref(), &|name| std::env::var_os(name).map(PathBuf::from))
+    app::models::model_dirs::known(std::env::home_dir().as_deref(), &|name| {
+        std::env::var_os(name).map(PathBuf::from)
+    })
 }
 
 #[derive(Debug, Subcommand)]

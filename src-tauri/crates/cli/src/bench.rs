@@ -15,17 +15,17 @@ mod sustained;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use inference::profile::Trace;
-use contract::protocol::Kv;
-use platform::DataDirs;
+use clap::{Args, ValueEnum};
 use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
-use clap::{Args, ValueEnum};
+use contract::protocol::Kv;
 use engine::arch;
 use engine::spec::Role;
 use engine::speculate::DEFAULT_DRAFT_TOKENS;
+use inference::profile::Trace;
 use io::{Io, RealClock, RealIo};
+use platform::DataDirs;
 use weights::WeightFile;
 
 use crate::args::Global;

@@ -4,11 +4,11 @@
 
 use std::io::IsTerminal;
 
-use contract::types::{AppEvent, DraftArgs, Finish, SendArgs, TurnStarted};
 use app::App;
 use contract::Error;
 use contract::Responder;
 use contract::Result;
+use contract::types::{AppEvent, DraftArgs, Finish, SendArgs, TurnStarted};
 use platform::Watch;
 use serde_json::json;
 

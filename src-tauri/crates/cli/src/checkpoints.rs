@@ -1,10 +1,10 @@
 //! `nook sessions checkpoint`: named places in conversations.
 
-use contract::types::{self, CheckpointInfo};
 use app::App;
-use contract::Result;
-use platform::calendar;
 use clap::{Args, Subcommand};
+use contract::Result;
+use contract::types::{self, CheckpointInfo};
+use platform::calendar;
 use serde_json::json;
 
 use crate::{out, text};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::Args;
 use contract::Result;
 use inference::convert::{self, ConvertReport};
-use clap::Args;
 use io::{RealClock, RealIo};
 
 use crate::args::Global;

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use inference::machine::gpus::Choice;
-use inference::machine::{Machine, Power, Recall};
-use platform::DataDirs;
+use clap::Args;
 use contract::Error;
 use contract::Result;
-use clap::Args;
 use engine::LoadOptions;
+use inference::machine::gpus::Choice;
+use inference::machine::{Machine, Power, Recall};
 use io::{Clock, RealClock};
 use kernels::devices::{describe, measure_bandwidth};
 use kernels::gpu::AdapterInfo;
+use platform::DataDirs;
 use serde_json::{Value, json};
 
 use crate::args::Global;

@@ -2,14 +2,14 @@
 
 use std::io::Read;
 
+use app::App;
+use clap::{Args, Subcommand};
+use contract::Error;
+use contract::Result;
 use contract::types::{
     ConnectionInfo, EndpointAddArgs, EndpointHealth, EndpointInfo, EndpointKey, EndpointUpdateArgs,
 };
-use app::App;
-use contract::Error;
-use contract::Result;
 use platform::calendar;
-use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::args::Global;

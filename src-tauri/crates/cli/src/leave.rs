@@ -2,15 +2,15 @@
 
 use std::io::IsTerminal;
 
-use contract::types::{
-    AppEvent, ConversationOptions, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState,
-};
-use contract::protocol::PromptMessage;
 use app::App;
 use app::OfferedTools;
 use contract::Result;
-use platform::Watch;
+use contract::protocol::PromptMessage;
+use contract::types::{
+    AppEvent, ConversationOptions, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState,
+};
 use documents::prompt_injection;
+use platform::Watch;
 use serde_json::json;
 
 use crate::input::{Heard, Lines};

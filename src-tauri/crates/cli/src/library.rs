@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use app::App;
+use contract::Result;
 use contract::types::{
     AppEvent, FitArgs, FitVerdict, ImportArgs, ImportHow, ModelEntry, ModelFit, ModelState, OfferFit,
     RemovedModel,
 };
-use app::App;
-use contract::Result;
 use inference::estimate;
 use serde_json::json;
 

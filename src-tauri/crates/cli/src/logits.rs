@@ -1,8 +1,8 @@
 //! `nook logits`: what a model expects after given tokens.
 
-use contract::protocol::Kv;
 use contract::Error;
 use contract::Result;
+use contract::protocol::Kv;
 use engine::{Chunk, LogitsSelection, TokenId};
 use serde::Serialize;
 

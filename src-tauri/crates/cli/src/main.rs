@@ -38,12 +38,12 @@ mod turn;
 use std::panic;
 use std::process::ExitCode;
 
-use contract::Error;
-use contract::ErrorKind;
-use contract::Result;
 use args::{Cli, Command};
 use clap::Parser;
 use clap::error::ErrorKind as ClapKind;
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
 
 fn main() -> ExitCode {
     if let Some(ended) = inference::supervisor::serve_if_asked() {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use contract::protocol::Kv;
-use contract::Error;
-use contract::Result;
 use clap::Args;
+use contract::Error;
 use contract::KvAging;
+use contract::Result;
+use contract::protocol::Kv;
 use engine::perplexity::{self, Difference, Quality};
 use engine::tokenizer::Special;
 use serde_json::json;

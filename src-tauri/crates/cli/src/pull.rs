@@ -2,15 +2,15 @@
 
 use std::io::{IsTerminal, stderr};
 
-use contract::CatalogOffer;
-use contract::types::{
-    AppEvent, Download, DownloadState, HubFilesArgs, HubModel, HubSearchArgs, HubSort, ModelVerified, Trust,
-};
 use app::App;
+use clap::ValueEnum;
+use contract::CatalogOffer;
 use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
-use clap::ValueEnum;
+use contract::types::{
+    AppEvent, Download, DownloadState, HubFilesArgs, HubModel, HubSearchArgs, HubSort, ModelVerified, Trust,
+};
 use serde_json::json;
 
 use crate::{out, text};

@@ -2,11 +2,11 @@
 
 use contract::Error;
 use contract::Result;
-use platform::calendar;
 use engine::arch;
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::Tokenizer;
 use io::{Clock, RealClock};
+use platform::calendar;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, RenderArgs};

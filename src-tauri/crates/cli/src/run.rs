@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use contract::types::{Finish, Source, TurnStats};
-use contract::protocol::{ChatOptions, Prompt, PromptMessage};
 use app::App;
-use contract::Error;
 use app::GenerateArgs;
 use app::OfferedTools;
-use contract::Result;
 use app::SamplingArgs;
+use contract::Error;
+use contract::Result;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use contract::types::{Finish, Source, TurnStats};
 use prompt::openai_messages;
 use serde_json::{Value, json};
 

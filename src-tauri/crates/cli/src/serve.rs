@@ -1,8 +1,8 @@
 //! `nook serve`: the page and the API over HTTP, until it is told to end.
 
-use inference::supervisor::{WorkerPlacement, WorkerProgram};
 use app::App;
 use contract::Result;
+use inference::supervisor::{WorkerPlacement, WorkerProgram};
 use serde_json::json;
 
 use crate::args::{Global, ServeArgs};

@@ -1,13 +1,13 @@
 //! `nook sessions`: saved conversations; `nook backup` and `nook restore`: everything there is.
 
+use app::App;
+use clap::{Args, Subcommand, ValueEnum};
+use contract::Error;
+use contract::Result;
 use contract::types::{
     Conversation, ConversationSummary, ExportFormat, Imported, Role, SearchArgs, SearchResult, SnippetPart,
 };
-use app::App;
-use contract::Error;
-use contract::Result;
 use platform::calendar;
-use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::args::Global;
@@ -247,7 +247,7 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
         app.conversation_set_compression(id, chosen)?;
     }
     if *undo {
-        app.conversation_unfold(id)?;
+        app.conversation_undo_compaction(id)?;
         if as_json {
             out::json(&json!({ "unfolded": id }));
         } else {
@@ -259,12 +259,12 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
     if strategy == Some("off") {
         return Ok(());
     }
-    let fold = app.conversation_compact(id)?;
+    let compaction = app.conversation_compact(id)?;
     if as_json {
-        out::json(&fold);
+        out::json(&compaction);
     } else {
-        out::log(&told(&fold));
-        fold.summary.iter().for_each(|summary| out::text(&format!("{summary}\n")));
+        out::log(&told(&compaction));
+        compaction.summary.iter().for_each(|summary| out::text(&format!("{summary}\n")));
     }
     Ok(())
 }

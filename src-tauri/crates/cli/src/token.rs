@@ -1,9 +1,9 @@
 //! `nook models token`: who the hub is told that we are. The token itself is never shown.
 
-use contract::types::{HubToken, HubTokenArgs, KeyPlace, TokenPlace};
 use app::App;
 use contract::Error;
 use contract::Result;
+use contract::types::{HubToken, HubTokenArgs, KeyPlace, TokenPlace};
 
 use crate::{endpoints, out};
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use app::App;
+use clap::{Args, Subcommand};
+use contract::Error;
+use contract::Result;
 use contract::types::{
     PluginInfo, PluginSwitchArgs, ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolResources,
     ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerState, ToolServerUpdateArgs,
 };
-use app::App;
-use contract::Error;
-use contract::Result;
-use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::args::Global;

@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal;
 
-use contract::types::{Finish, CompactionInfo, CompactionChoice, ToolCall, TurnEventKind, TurnStats};
 use app::App;
 use contract::Error;
 use contract::Result;
+use contract::types::{CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats};
 use documents::prompt_injection;
 
 use crate::interrupt::Interrupt;
@@ -61,7 +61,7 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                     screen.end();
                     out::log(&format!("summarising {messages} older messages, which do not fit any more"));
                 }
-                TurnEventKind::Compacted { fold } => {
+                TurnEventKind::Compacted { compaction: fold } => {
                     screen.end();
                     out::log(&told(&fold));
                 }
@@ -99,13 +99,13 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
 pub fn told(fold: &CompactionInfo) -> String {
     let (before, after) = (fold.tokens_before, fold.tokens_after);
     match fold.strategy {
-        CompactionChoice::Off | CompactionChoice::Window => {
+        CompactionStrategy::Off | CompactionStrategy::Window => {
             format!("older messages are left out for the model: {before} tokens are now {after}")
         }
-        CompactionChoice::Summary => {
+        CompactionStrategy::Summary => {
             format!("older messages are summarised for the model: {before} tokens are now {after}")
         }
-        CompactionChoice::Attention => {
+        CompactionStrategy::Attention => {
             format!("the model forgets what it attends to least: {before} tokens become {after}")
         }
     }

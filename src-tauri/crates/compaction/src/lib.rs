@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-pub use contract::CompactionStrategy as Strategy;
+pub use contract::CompactionMethod as Strategy;
 use serde::{Deserialize, Serialize};
 
 mod attention;

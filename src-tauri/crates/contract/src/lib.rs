@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod catalog_offer;
-mod compaction_strategy;
+mod compaction_method;
 mod cpu_request;
 pub mod error;
 mod finding;
@@ -18,7 +18,7 @@ pub mod settings;
 pub mod types;
 
 pub use catalog_offer::{CatalogOffer, ModelStrength};
-pub use compaction_strategy::CompactionStrategy;
+pub use compaction_method::CompactionMethod;
 pub use cpu_request::{CpuRequest, NumaPolicy};
 pub use error::{Error, ErrorKind, Result};
 pub use finding::Finding;

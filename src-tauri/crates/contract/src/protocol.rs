@@ -12,7 +12,7 @@ mod profiled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use crate::CompactionStrategy as Strategy;
+pub use crate::CompactionMethod as Strategy;
 use crate::Error;
 pub use crate::ModelFacts as Facts;
 use crate::limits::Bounds;

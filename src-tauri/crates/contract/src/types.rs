@@ -15,7 +15,7 @@ mod temporary;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::CompactionStrategy;
+use crate::CompactionMethod;
 
 mod plugins;
 mod presets;
@@ -105,15 +105,15 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     pub options: ConversationOptions,
     /// The model is not shown, or not word for word, what comes before.
-    pub fold: Option<CompactionInfo>,
+    pub compaction: Option<CompactionInfo>,
     /// What becomes of it when it is longer than the context. Absent: as the setting says.
-    pub compression: Option<CompactionChoice>,
+    pub compression: Option<CompactionStrategy>,
 }
 
 /// What becomes of conversations that are longer than the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-pub enum CompactionChoice {
+pub enum CompactionStrategy {
     /// Nothing: an error says that they are.
     Off,
     /// The oldest messages are left out.
@@ -124,41 +124,41 @@ pub enum CompactionChoice {
     Attention,
 }
 
-impl CompactionChoice {
-    pub fn strategy(self) -> Option<CompactionStrategy> {
+impl CompactionStrategy {
+    pub fn strategy(self) -> Option<CompactionMethod> {
         match self {
             Self::Off => None,
-            Self::Window => Some(CompactionStrategy::Window),
-            Self::Summary => Some(CompactionStrategy::Summary),
-            Self::Attention => Some(CompactionStrategy::Attention),
+            Self::Window => Some(CompactionMethod::Window),
+            Self::Summary => Some(CompactionMethod::Summary),
+            Self::Attention => Some(CompactionMethod::Attention),
         }
     }
 
-    pub fn of(strategy: CompactionStrategy) -> Self {
+    pub fn of(strategy: CompactionMethod) -> Self {
         match strategy {
-            CompactionStrategy::Window => Self::Window,
-            CompactionStrategy::Summary => Self::Summary,
-            CompactionStrategy::Attention => Self::Attention,
+            CompactionMethod::Window => Self::Window,
+            CompactionMethod::Summary => Self::Summary,
+            CompactionMethod::Attention => Self::Attention,
         }
     }
 
     /// As it is kept in the database and in settings.
     pub fn name(self) -> &'static str {
-        self.strategy().map_or("off", CompactionStrategy::name)
+        self.strategy().map_or("off", CompactionMethod::name)
     }
 
     pub fn of_name(name: &str) -> Option<Self> {
-        if name == "off" { Some(Self::Off) } else { CompactionStrategy::of_name(name).map(Self::of) }
+        if name == "off" { Some(Self::Off) } else { CompactionMethod::of_name(name).map(Self::of) }
     }
 }
 
-/// Up to where messages are folded. They stay; only the model is not shown them.
+/// How far the conversation is compacted: messages up to `until` stay, but the model is not shown them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct CompactionInfo {
-    /// The last message that is folded.
+    /// The last message that the model is not shown.
     pub until: String,
-    pub strategy: CompactionChoice,
-    /// What the model is told of them instead.
+    pub strategy: CompactionStrategy,
+    /// The summary that the model is given in their place.
     pub summary: Option<String>,
     /// Of the prompt.
     pub tokens_before: u32,
@@ -263,7 +263,7 @@ pub struct SetCompressionArgs {
     /// Absent: as the setting says.
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub strategy: Option<CompactionChoice>,
+    pub strategy: Option<CompactionStrategy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -345,7 +345,7 @@ pub enum TurnEventKind {
     },
     /// The prompt is shown without them.
     Compacted {
-        fold: CompactionInfo,
+        compaction: CompactionInfo,
     },
     Text {
         text: String,

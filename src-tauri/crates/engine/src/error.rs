@@ -5,6 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use io::Fault;
 use kernels::KernelError;
 use weights::WeightsError;
 
@@ -18,16 +19,6 @@ pub struct EngineError {
 }
 
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
-
-impl io::Fault for EngineError {
-    fn code(&self) -> &str {
-        Self::code(self)
-    }
-
-    fn remedy(&self) -> String {
-        Self::remedy(self)
-    }
-}
 
 impl EngineError {
     /// `code` is `area.cause`; `message` names the file, tensor or key; `remedy` is a sentence, or empty.
@@ -46,6 +37,16 @@ impl EngineError {
 
     pub fn remedy(&self) -> String {
         self.remedy.clone()
+    }
+}
+
+impl Fault for EngineError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident, Sharing};
+use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Sharing, WeightBudget};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -98,7 +98,7 @@ pub struct LoadOptions {
     /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
     pub isa: Option<IsaLevel>,
     /// WeightSource that may be in memory at once: the rest is read from the file as it is needed. None: all.
-    pub resident: Option<Resident>,
+    pub resident: Option<WeightBudget>,
     /// WeightSource are read in the system's small pages, even where it has large ones for files.
     pub small_pages: bool,
     /// After the first run the weights go to memory of large pages, while answers go on: those are read faster, but

@@ -7,9 +7,9 @@ use contract::{
     TemplateCapabilities, ThinkingSupport,
 };
 use engine::KvDType;
+use engine::capabilities::{ModelCapabilities, Thinking};
 use engine::kv::requantize::KvRequantize;
 use engine::memory_estimate::{KvLayerGroup as EngineLayerGroup, MemoryEstimate};
-use engine::capabilities::{ModelCapabilities, Thinking};
 use engine::speculate;
 
 /// A scaling of positions as users write it, such as `yarn:2`. Error `request.rope_scaling`.

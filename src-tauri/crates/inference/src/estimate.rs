@@ -128,7 +128,8 @@ pub fn estimate(
     };
     let learned = run.and_then(|run| Some(run.tok_s / run.estimated_tok_s?));
     let learned = learned.filter(|ratio| BELIEVED.contains(ratio)).unwrap_or(1.0);
-    let speed = |depth| tok_s(memory_estimate, &here.speeds, asked.kv, depth).map(|speed| rounded(speed * learned));
+    let speed =
+        |depth| tok_s(memory_estimate, &here.speeds, asked.kv, depth).map(|speed| rounded(speed * learned));
     let (tok_s, tok_s_full) = (speed(BEGINNING.min(context)), speed(context));
     let is_tight = here.free_bytes.is_some_and(|free| memory_budget::is_tight(memory_estimate.weights, free));
     let card = gpu::share(memory_estimate, needs.total, n_ctx, here, asked);

@@ -153,8 +153,8 @@ fn few_threads(
 mod tests {
     use io::{RealClock, RealIo};
 
-    use test_support::TempDir;
     use super::*;
+    use test_support::TempDir;
 
     fn asked(folder: &Path) -> CpuRequest {
         CpuRequest { folder: Some(folder.to_owned()), ..CpuRequest::default() }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use engine::arch;
-use engine::memory_estimate::MemoryEstimate;
 use engine::capabilities::ModelCapabilities;
+use engine::memory_estimate::MemoryEstimate;
 use engine::tokenizer::Tokenizer;
 use weights::{Container, WeightFile};
 

@@ -13,16 +13,16 @@ mod zip;
 use contract::{Error, Result};
 use prompt::title_text;
 use serde_json::Value;
-use session::{TitledBy, Whole};
+use session::{ConversationArchive, TitledBy};
 
 pub use json::write as write_json;
 pub use markdown::write as write_markdown;
 
 /// What was found in a file: each conversation, or why it can't be used.
-pub type Found = Vec<std::result::Result<Whole, String>>;
+pub type Found = Vec<std::result::Result<ConversationArchive, String>>;
 
 /// Fills in what other applications' exports leave out.
-pub fn complete(whole: &mut Whole, model: &str, now_ms: i64) {
+pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
     let row = &mut whole.conversation;
     row.title = match title_text::clean(&row.title) {
         title if title.is_empty() => "Imported conversation".into(),
@@ -102,7 +102,7 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
 }
 
 /// None: of no kind that is known.
-fn read_foreign(value: &Value) -> Option<std::result::Result<Whole, String>> {
+fn read_foreign(value: &Value) -> Option<std::result::Result<ConversationArchive, String>> {
     match value {
         _ if value.get("mapping").is_some() => Some(chatgpt::read(value)),
         _ if value.get("chat_messages").is_some() => Some(claude::read(value)),

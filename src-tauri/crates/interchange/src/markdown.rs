@@ -1,14 +1,14 @@
 //! A conversation to read: the branch that is looked at, as Markdown.
 
-use session::{MessageRow, MessageState, Role, Whole};
+use session::{ConversationArchive, MessageRow, MessageState, Role};
 
 use platform::calendar;
 
-pub fn write(whole: &Whole) -> String {
-    let row = &whole.conversation;
+pub fn write(archive: &ConversationArchive) -> String {
+    let row = &archive.conversation;
     let date = calendar::date_time(row.created_ms);
     let mut text = format!("# {}\n\n*{}*\n", row.title, date.replace('T', " "));
-    for message in branch(whole) {
+    for message in branch(archive) {
         let who = match message.role {
             Role::System => "System".to_owned(),
             Role::User => "You".to_owned(),
@@ -21,7 +21,7 @@ pub fn write(whole: &Whole) -> String {
         }
         text.push_str(message.text.trim_end());
         text.push('\n');
-        text.push_str(&files(whole, message));
+        text.push_str(&files(archive, message));
         match message.state {
             MessageState::Complete => {}
             MessageState::Stopped => text.push_str("\n*(stopped)*\n"),
@@ -33,13 +33,13 @@ pub fn write(whole: &Whole) -> String {
 }
 
 /// Which files a question came with; of those that were searched, what was given of them.
-fn files(whole: &Whole, message: &MessageRow) -> String {
-    let Some(attached) = whole.files.attached.get(&message.id) else { return String::new() };
-    let all = whole.files.attached.values().flat_map(|it| &it.files);
+fn files(archive: &ConversationArchive, message: &MessageRow) -> String {
+    let Some(by_message) = archive.files.by_message.get(&message.id) else { return String::new() };
+    let all = archive.files.by_message.values().flat_map(|it| &it.files);
     let name = |id: &str| all.clone().find(|file| file.id == id).map(|file| file.name.as_str());
     let files =
-        attached.files.iter().map(|file| format!("- Attached: {} ({} bytes)\n", file.name, file.bytes));
-    let passages = attached.passages.iter().filter_map(|passage| {
+        by_message.files.iter().map(|file| format!("- Attached: {} ({} bytes)\n", file.name, file.bytes));
+    let passages = by_message.passages.iter().filter_map(|passage| {
         Some(format!("- Given to the model: {}, {}\n", name(&passage.attachment)?, location(passage)))
     });
     let list: String = files.chain(passages).collect();
@@ -53,10 +53,10 @@ fn location(row: &session::PassageRow) -> String {
 }
 
 /// Root first.
-fn branch(whole: &Whole) -> Vec<&MessageRow> {
+fn branch(archive: &ConversationArchive) -> Vec<&MessageRow> {
     let mut branch = Vec::new();
-    let mut at = whole.conversation.leaf.as_deref();
-    while let Some((row, _)) = at.and_then(|id| whole.messages.iter().find(|(row, _)| row.id == id)) {
+    let mut at = archive.conversation.leaf.as_deref();
+    while let Some((row, _)) = at.and_then(|id| archive.messages.iter().find(|(row, _)| row.id == id)) {
         branch.push(row);
         at = row.parent.as_deref();
     }

@@ -28,6 +28,7 @@ impl CheckpointDir {
         Self { folder: folder.to_owned(), io }
     }
 
+    /// Where the files lie.
     pub fn path(&self) -> &Path {
         &self.folder
     }
@@ -44,10 +45,12 @@ impl CheckpointDir {
         }
     }
 
+    /// Whether there is a file of this name.
     pub fn has(&self, name: &str) -> bool {
         self.file(name).is_ok_and(|path| self.io.exists(&path).unwrap_or(false))
     }
 
+    /// The whole file.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, IoError> {
         self.io.read(&self.file(name)?)
     }
@@ -97,7 +100,8 @@ impl CheckpointDir {
         match is_name && !name.is_empty() && name.len() <= MAX_NAME_BYTES {
             true => Ok(self.folder.join(format!("{name}{EXTENSION}"))),
             false => {
-                let cause = std::io::Error::new(std::io::ErrorKind::InvalidInput, "not the name of a checkpoint");
+                let cause =
+                    std::io::Error::new(std::io::ErrorKind::InvalidInput, "not the name of a checkpoint");
                 Err(IoError::new("open", &self.folder.join(name), cause))
             }
         }

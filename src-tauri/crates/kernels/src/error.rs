@@ -1,5 +1,6 @@
 //! What can go wrong between a graph and its numbers, each with a stable code and a way out.
 
+use io::Fault;
 use thiserror::Error;
 
 use crate::fault::GpuFault;
@@ -37,16 +38,6 @@ pub enum KernelError {
     /// The worker threads could not be started.
     #[error("could not start worker thread {index}: {message}")]
     Threads { index: usize, message: String },
-}
-
-impl io::Fault for KernelError {
-    fn code(&self) -> &str {
-        Self::code(self)
-    }
-
-    fn remedy(&self) -> String {
-        Self::remedy(self)
-    }
 }
 
 impl KernelError {
@@ -103,5 +94,15 @@ impl KernelError {
             }
             .into(),
         }
+    }
+}
+
+impl Fault for KernelError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }

@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app::App;
-use contract::Error;
-use contract::ErrorKind;
-use platform::EventLog;
 use app::ServerLock;
 use axum::Router;
 use axum::routing::{get, post};
+use contract::Error;
+use contract::ErrorKind;
+use platform::EventLog;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;

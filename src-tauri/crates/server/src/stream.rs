@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use app::App;
-use platform::EventLog;
-use platform::Watch;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_core::Stream;
+use platform::EventLog;
+use platform::Watch;
 
 /// Cancels a turn when it is dropped: its client has gone, or is done with it.
 pub struct CancelOnDrop {

@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use contract::protocol::{
     ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, Strategy, SummaryText, WorkerRequest,
 };
-use contract::types::{AppEvent, CompactionChoice, CompactionInfo, Conversation};
+use contract::types::{AppEvent, CompactionInfo, CompactionStrategy, Conversation};
 use contract::{Error, ErrorKind, Responder, Result};
 use prompt::history::{history, with_system};
-use session::{Branch, BranchMessage, FoldRow, Session};
+use session::{Branch, BranchMessage, CompactionRow, Session};
 
 use super::summary;
 use super::summary_jobs::{SummaryJob, SummaryReason};
@@ -23,14 +23,18 @@ use crate::turns::turn_plan::TurnPlan;
 const MAX_SUMMARIES: usize = 1000;
 
 /// The conversation's own choice.
-pub(crate) fn own_choice(session: &Session, conversation: &str) -> Result<Option<CompactionChoice>> {
-    let name = session.compression(conversation)?;
-    Ok(name.and_then(|name| CompactionChoice::of_name(&name)))
+pub(crate) fn own_choice(session: &Session, conversation: &str) -> Result<Option<CompactionStrategy>> {
+    let name = session.compaction_strategy(conversation)?;
+    Ok(name.and_then(|name| CompactionStrategy::of_name(&name)))
 }
 
-fn folds(session: &Session, conversation: &str, branch: &[BranchMessage]) -> Result<Vec<FoldRow>> {
+fn compactions(
+    session: &Session,
+    conversation: &str,
+    branch: &[BranchMessage],
+) -> Result<Vec<CompactionRow>> {
     let ids: Vec<&str> = branch.iter().map(|message| message.row.id.as_str()).collect();
-    Ok(session.folds(conversation, &ids)?)
+    Ok(session.compactions(conversation, &ids)?)
 }
 
 /// How a branch is made to fit. `default`: where the conversation says nothing. None: not at all.
@@ -38,15 +42,15 @@ pub(crate) fn compression_of(
     session: &Session,
     conversation: &str,
     branch: &[BranchMessage],
-    default: CompactionChoice,
+    default: CompactionStrategy,
 ) -> Result<Option<Compression>> {
     let own = own_choice(session, conversation)?;
     let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
-    let folds = folds(session, conversation, branch)?;
-    let folded = last_used(&folds, branch, |row| row.strategy != Strategy::Attention.name());
+    let compactions = compactions(session, conversation, branch)?;
+    let folded = last_used(&compactions, branch, |row| row.strategy != Strategy::Attention.name());
     let folded = folded.map(|row| row.message.clone());
-    let summaries = folds.into_iter().filter(|row| !row.is_used).filter_map(|row| {
-        let FoldRow { first, message: until, level, summary, .. } = row;
+    let summaries = compactions.into_iter().filter(|row| !row.is_used).filter_map(|row| {
+        let CompactionRow { first, message: until, level, summary, .. } = row;
         summary.map(|text| SummaryText { first, until, level, text })
     });
     Ok(Some(Compression { strategy, folded, summaries: summaries.collect() }))
@@ -58,12 +62,12 @@ pub(crate) fn compaction_info(
     conversation: &str,
     branch: &[BranchMessage],
 ) -> Result<Option<CompactionInfo>> {
-    Ok(last_used(&folds(session, conversation, branch)?, branch, |_| true).map(info))
+    Ok(last_used(&compactions(session, conversation, branch)?, branch, |_| true).map(info))
 }
 
 /// Keeps the place up to which prompts leave messages out.
 pub(crate) fn keep_compaction(session: &mut Session, folded: &Folded, now_ms: i64) -> Result<CompactionInfo> {
-    let row = FoldRow {
+    let row = CompactionRow {
         id: session.new_id(),
         first: folded.first.clone(),
         message: folded.until.clone(),
@@ -75,24 +79,24 @@ pub(crate) fn keep_compaction(session: &mut Session, folded: &Folded, now_ms: i6
         tokens_after: folded.tokens_after,
         created_ms: now_ms,
     };
-    session.add_fold(&row)?;
+    session.add_compaction(&row)?;
     Ok(info(&row))
 }
 
 /// The place that lies furthest down the branch; of several the newest.
 fn last_used<'a>(
-    folds: &'a [FoldRow],
+    compactions: &'a [CompactionRow],
     branch: &[BranchMessage],
-    counts: impl Fn(&FoldRow) -> bool,
-) -> Option<&'a FoldRow> {
-    let place = |row: &&FoldRow| branch.iter().position(|message| message.row.id == row.message);
-    folds.iter().filter(|row| row.is_used && counts(row)).max_by_key(place)
+    counts: impl Fn(&CompactionRow) -> bool,
+) -> Option<&'a CompactionRow> {
+    let place = |row: &&CompactionRow| branch.iter().position(|message| message.row.id == row.message);
+    compactions.iter().filter(|row| row.is_used && counts(row)).max_by_key(place)
 }
 
-fn info(row: &FoldRow) -> CompactionInfo {
+fn info(row: &CompactionRow) -> CompactionInfo {
     CompactionInfo {
         until: row.message.clone(),
-        strategy: CompactionChoice::of_name(&row.strategy).unwrap_or(CompactionChoice::Window),
+        strategy: CompactionStrategy::of_name(&row.strategy).unwrap_or(CompactionStrategy::Window),
         summary: row.summary.clone(),
         tokens_before: row.tokens_before,
         tokens_after: row.tokens_after,
@@ -102,15 +106,15 @@ fn info(row: &FoldRow) -> CompactionInfo {
 
 impl App {
     /// The strategy of conversations that don't choose.
-    pub(crate) fn default_strategy(&self) -> Result<CompactionChoice> {
+    pub(crate) fn default_strategy(&self) -> Result<CompactionStrategy> {
         let name = self.ctx().settings.compression()?;
-        Ok(CompactionChoice::of_name(&name).unwrap_or(CompactionChoice::Window))
+        Ok(CompactionStrategy::of_name(&name).unwrap_or(CompactionStrategy::Window))
     }
 
     /// How this conversation is made to fit; None: as the setting says.
-    pub fn conversation_set_compression(&self, id: &str, strategy: Option<CompactionChoice>) -> Result<()> {
+    pub fn conversation_set_compression(&self, id: &str, strategy: Option<CompactionStrategy>) -> Result<()> {
         let model = self.store().conversation(id)?.model;
-        if strategy == Some(CompactionChoice::Attention)
+        if strategy == Some(CompactionStrategy::Attention)
             && let Ok(Responder::Remote(_)) = self.responder(&model)
         {
             return Err(Error::new(
@@ -121,7 +125,7 @@ impl App {
             ));
         }
         let mut store = self.store();
-        Ok(store.set_compression(id, strategy.map(CompactionChoice::name))?)
+        Ok(store.set_compaction_strategy(id, strategy.map(CompactionStrategy::name))?)
     }
 
     /// Has older messages left out, or summarised, from now on, though everything may fit still.
@@ -138,7 +142,7 @@ impl App {
                 Fitted::Folded { folded } => {
                     let now_ms = self.ctx().clock.now_utc_ms();
                     let info = keep_compaction(&mut self.store(), &folded, now_ms)?;
-                    self.fold_changed(id)?;
+                    self.compaction_changed(id)?;
                     return Ok(info);
                 }
                 Fitted::Wanting { wanted } => {
@@ -153,19 +157,19 @@ impl App {
     }
 
     /// Everything is shown to the model again, as far as it fits. Summaries stay for another time.
-    pub fn conversation_unfold(&self, id: &str) -> Result<Conversation> {
+    pub fn conversation_undo_compaction(&self, id: &str) -> Result<Conversation> {
         {
             let mut store = self.store();
             let branch = store.branch(id)?.messages;
-            let mut folds = folds(&store, id, &branch)?;
-            folds.retain(|row| row.is_used);
-            store.remove_folds(&folds)?;
+            let mut compactions = compactions(&store, id, &branch)?;
+            compactions.retain(|row| row.is_used);
+            store.remove_compactions(&compactions)?;
         }
-        self.fold_changed(id)?;
+        self.compaction_changed(id)?;
         self.conversation_get(id)
     }
 
-    fn fold_changed(&self, id: &str) -> Result<()> {
+    fn compaction_changed(&self, id: &str) -> Result<()> {
         let store = self.store();
         let row = store.conversation(id)?;
         let conversation = summary(&store, row)?;
@@ -189,8 +193,8 @@ impl App {
         let load = self.load_spec_for(&responder)?;
         // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
         let default = match self.default_strategy()? {
-            CompactionChoice::Off | CompactionChoice::Attention => CompactionChoice::Window,
-            chosen @ (CompactionChoice::Window | CompactionChoice::Summary) => chosen,
+            CompactionStrategy::Off | CompactionStrategy::Attention => CompactionStrategy::Window,
+            chosen @ (CompactionStrategy::Window | CompactionStrategy::Summary) => chosen,
         };
         let tools = self.tools_offer(Some(&self.options_of(id)?))?.definitions();
         Ok(TurnPlan {
@@ -210,14 +214,14 @@ impl App {
 pub(crate) fn fit_request(session: &Session, setup: &TurnPlan, ahead: bool) -> Result<FitRequest> {
     let Branch { conversation, messages: branch } = session.branch(&setup.conversation)?;
     let system = rows_to_types::options(conversation.options).system_prompt;
-    let compression = compression_of(session, &setup.conversation, &branch, setup.default)?;
-    let mut compression = compression.unwrap_or(Compression {
+    let compaction_strategy = compression_of(session, &setup.conversation, &branch, setup.default)?;
+    let mut compaction_strategy = compaction_strategy.unwrap_or(Compression {
         strategy: Strategy::Window,
         folded: None,
         summaries: Vec::new(),
     });
-    if compression.strategy == Strategy::Attention {
-        compression.strategy = Strategy::Window;
+    if compaction_strategy.strategy == Strategy::Attention {
+        compaction_strategy.strategy = Strategy::Window;
     }
     let count = CountRequest {
         model: setup.model.clone(),
@@ -225,7 +229,7 @@ pub(crate) fn fit_request(session: &Session, setup: &TurnPlan, ahead: bool) -> R
         conversation: Some(setup.conversation.clone()),
         messages: with_system(history(history_messages(with_files(session, branch)?)), system),
         chat: setup.chat.clone(),
-        compression: Some(compression),
+        compression: Some(compaction_strategy),
         texts: Vec::new(),
     };
     Ok(FitRequest { count, max_tokens: setup.max_tokens, ahead })

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use contract::protocol::{
     Finished, Fitted, GenerateRequest, Prompt, Step, Strategy, SummaryText, Wanted, WorkerRequest,
 };
-use contract::types::{CompactionChoice, Finish};
+use contract::types::{CompactionStrategy, Finish};
 use contract::{Error, ErrorKind, Result, Sampling};
-use session::FoldRow;
+use session::CompactionRow;
 
 use super::compaction::fit_request;
 use crate::services::Services;
@@ -137,7 +137,7 @@ impl Services {
             load: request.load.clone(),
             chat: request.chat.clone(),
             max_tokens: request.max_tokens,
-            default: CompactionChoice::Summary,
+            default: CompactionStrategy::Summary,
             one_off: None,
             next: None,
         };
@@ -267,7 +267,7 @@ impl Services {
         }
         let Wanted { first, until, level, .. } = &job.wanted;
         let mut store = self.store();
-        let row = FoldRow {
+        let row = CompactionRow {
             id: store.new_id(),
             first: first.clone(),
             message: until.clone(),
@@ -279,7 +279,7 @@ impl Services {
             tokens_after: 0,
             created_ms: self.ctx.clock.now_utc_ms(),
         };
-        store.add_fold(&row)?;
+        store.add_compaction(&row)?;
         tracing::info!(conversation = job.conversation, level, "summarised");
         Ok(SummaryText { first: first.clone(), until: until.clone(), level: *level, text: text.into() })
     }

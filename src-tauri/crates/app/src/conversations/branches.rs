@@ -20,7 +20,7 @@ impl App {
         let conversation = self.conversation_of(message)?;
         let planned = self.plan_edit(&conversation, message, text)?;
         let given = planned.as_ref().map(|planned| &planned.given);
-        self.start(Some(&conversation), None, NewTurn::Edit { message, text, given }, None)
+        self.start(Some(&conversation), None, NewTurn::Edit { message, text, attachments: given }, None)
     }
 
     /// Another version of an answer, in the user's own words: nobody is asked.
@@ -32,7 +32,7 @@ impl App {
     /// Another version of any answer, by another model if one is named, and with other settings for it alone.
     pub fn message_regenerate(&self, args: &RegenerateArgs) -> Result<TurnStarted> {
         let conversation = self.conversation_of(&args.message)?;
-        let new = NewTurn::Again { message: &args.message };
+        let new = NewTurn::Regenerate { message: &args.message };
         let once = args.once.clone().unwrap_or_default();
         self.start_one_off(&conversation, args.model.as_deref(), new, once)
     }
@@ -41,7 +41,7 @@ impl App {
     pub fn message_continue(&self, message: &str) -> Result<TurnStarted> {
         let (row, logs) = {
             let store = self.store();
-            (store.message(message)?, store.generated(message)?)
+            (store.message(message)?, store.token_logs(message)?)
         };
         let refused = |why: &str| {
             let remedy = "Ask for another version of it instead.";
@@ -62,7 +62,7 @@ impl App {
         }
         let model = row.model.as_deref();
         let is_remote = matches!(model.map(|model| self.responder(model)), Some(Ok(Responder::Remote(_))));
-        let log = match logs.into_iter().find(|log| !log.whole.is_empty()) {
+        let log = match logs.into_iter().find(|log| !log.all_ids.is_empty()) {
             Some(log) => log,
             // Another server goes on from the words.
             None if is_remote => TokenLog::default(),
@@ -71,7 +71,7 @@ impl App {
         let continued = ContinuedFrom {
             text: row.text,
             reasoning: row.reasoning,
-            ids: log.whole,
+            ids: log.all_ids,
             fingerprint: log.fingerprint,
         };
         self.start(Some(&row.conversation), model, NewTurn::Continue { message }, Some(continued))
@@ -81,8 +81,8 @@ impl App {
     pub fn message_choose(&self, message: &str, version: Option<u32>) -> Result<ConversationSummary> {
         self.changed(|store| {
             Ok(match version {
-                Some(version) => store.choose_version(message, version)?,
-                None => store.choose(message)?,
+                Some(version) => store.activate_version(message, version)?,
+                None => store.activate_branch(message)?,
             })
         })
     }

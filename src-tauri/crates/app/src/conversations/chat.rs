@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use contract::protocol::{ChatOptions, GenerateRequest, Ids, Prompt, PromptMessage, WorkerRequest};
 use contract::types::{
-    AppEvent, CompactionChoice, Conversation, ConversationOptions, ConversationSummary, Message,
+    AppEvent, CompactionStrategy, Conversation, ConversationOptions, ConversationSummary, Message,
     OneOffOptions, SendArgs, TurnEvent, TurnStarted,
 };
 use contract::{Error, Responder, Result};
 use platform::Watch;
 use prompt::history::chat_prompt;
 use prompt::title_text;
-use session::{NewTurn, Session, Started};
+use session::{NewTurn, Session, StartedTurn};
 
 use super::rows_to_types::{self, history_messages};
 use crate::App;
@@ -31,7 +31,7 @@ const MAX_MESSAGE_BYTES: usize = 16 << 20;
 struct PerChatOptions {
     options: ConversationOptions,
     json: Option<String>,
-    compaction: Option<CompactionChoice>,
+    compaction: Option<CompactionStrategy>,
     /// Of the answer that begins now, and no other.
     one_off: OneOffOptions,
 }
@@ -42,7 +42,7 @@ impl PerChatOptions {
             session.set_options(conversation, Some(json))?;
         }
         if let Some(choice) = self.compaction {
-            session.set_compression(conversation, Some(choice.name()))?;
+            session.set_compaction_strategy(conversation, Some(choice.name()))?;
         }
         Ok(())
     }
@@ -68,7 +68,8 @@ impl App {
         for message in &mut branch.messages {
             self.services().turns.show_unsaved(&mut message.row);
         }
-        let (fold, compression) = (compaction_info(&store, id, &branch.messages)?, own_choice(&store, id)?);
+        let (compaction, compression) =
+            (compaction_info(&store, id, &branch.messages)?, own_choice(&store, id)?);
         let mut sources = citations::sources(&branch.messages);
         let messages = branch.messages.into_iter().map(|message| {
             let sources = sources.remove(&message.row.id).unwrap_or_default();
@@ -85,7 +86,7 @@ impl App {
             summary: summary(&store, branch.conversation)?,
             messages,
             options,
-            fold,
+            compaction,
             compression,
         })
     }
@@ -122,8 +123,12 @@ impl App {
         let planned = self.plan_message(&args, &files)?;
         let title = title_text::of_message(&args.text);
         let conversation = args.conversation.as_deref();
-        let new =
-            NewTurn::Message { conversation, title: &title, text: &args.text, given: Some(&planned.given) };
+        let new = NewTurn::Message {
+            conversation,
+            title: &title,
+            text: &args.text,
+            attachments: Some(&planned.given),
+        };
         let own = args.options.filter(|_| conversation.is_none());
         let json = own.as_ref().map(|own| self.options_json(own)).transpose()?.flatten();
         let compaction = args.compression.filter(|_| conversation.is_none());
@@ -175,7 +180,7 @@ impl App {
         )
     }
 
-    /// `own`: what the conversation is given of its own if it begins with this.
+    /// `own`: what the conversation is attachments of its own if it begins with this.
     fn start_with(
         &self,
         conversation: Option<&str>,
@@ -290,7 +295,7 @@ impl ContinuedFrom {
         Ids { fingerprint: self.fingerprint.clone(), ids: self.ids.clone() }
     }
 
-    /// For a server that doesn't know ids: the answer so far is the prompt's last message.
+    /// For a server that doesn't know text_ids: the answer so far is the prompt's last message.
     fn message(&self, responder: &Responder) -> Option<PromptMessage> {
         let message = PromptMessage {
             role: "assistant".into(),
@@ -322,13 +327,13 @@ fn user_text<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
     match new {
         NewTurn::Message { text, .. } | NewTurn::Edit { text, .. } => Some(*text),
         NewTurn::Retry { .. }
-        | NewTurn::Again { .. }
+        | NewTurn::Regenerate { .. }
         | NewTurn::Continue { .. }
-        | NewTurn::Results { .. } => None,
+        | NewTurn::ToolResults { .. } => None,
     }
 }
 
-fn turn_started(started: Started) -> TurnStarted {
+fn turn_started(started: StartedTurn) -> TurnStarted {
     TurnStarted {
         turn: started.turn,
         conversation: started.conversation,

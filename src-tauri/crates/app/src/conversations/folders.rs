@@ -1,6 +1,6 @@
 //! Keeping conversations in order: folders, pins, options of their own, and finding what was said.
 
-use session::Emptied;
+use session::RemovedFolder;
 
 use crate::conversations::generate::SamplingArgs;
 use contract::types::{
@@ -109,7 +109,7 @@ impl App {
     /// What lies in it stays, and lies where it lay.
     pub fn folder_remove(&self, id: &str) -> Result<()> {
         let mut store = self.store();
-        let Emptied { folders, conversations } = store.remove_folder(id)?;
+        let RemovedFolder { folders, conversations } = store.remove_folder(id)?;
         let inside: Result<Vec<_>> = conversations.into_iter().map(|row| summary(&store, row)).collect();
         drop(store);
         for folder in folders {

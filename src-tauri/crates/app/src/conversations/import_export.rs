@@ -27,15 +27,15 @@ impl App {
             Some(id) => vec![id.to_owned()],
             None => store.conversations()?.into_iter().map(|row| row.id).collect(),
         };
-        let wholes: session::Result<Vec<_>> = ids.iter().map(|id| store.whole(id)).collect();
+        let archives: session::Result<Vec<_>> = ids.iter().map(|id| store.archive(id)).collect();
         drop(store);
-        let wholes = wholes?;
+        let archives = archives?;
         let name = self.export_name(id, format)?.name;
         let text = match format {
             ExportFormat::Md => {
-                wholes.iter().map(interchange::write_markdown).collect::<Vec<_>>().join("\n---\n\n")
+                archives.iter().map(interchange::write_markdown).collect::<Vec<_>>().join("\n---\n\n")
             }
-            ExportFormat::Json => interchange::write_json(&wholes, self.now())?,
+            ExportFormat::Json => interchange::write_json(&archives, self.now())?,
         };
         Ok(Exported { name, text })
     }
@@ -53,7 +53,7 @@ impl App {
         Ok(FileName { name: format!("{name}.{extension}") })
     }
 
-    /// As `export`, into a file: whole or not at all.
+    /// As `export`, into a file: archive or not at all.
     pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<Saved> {
         let path = absolute(path)?;
         let text = self.export(id, format)?.text;
@@ -87,17 +87,18 @@ impl App {
             return Err(Error::input(
                 "import.empty",
                 "There is no conversation in this file.",
-                "Choose the export's conversations.json, or the whole zip.",
+                "Choose the export's conversations.json, or the archive zip.",
             ));
         }
         let (model, now_ms) = (self.default_model()?, self.now());
         let (mut conversations, mut failures) = (Vec::new(), Vec::new());
         for (n, found) in found.into_iter().enumerate() {
-            let adopted = found.map_err(|why| (format!("Number {}", n + 1), why)).and_then(|mut whole| {
-                interchange::complete(&mut whole, &model, now_ms);
-                let title = whole.conversation.title.clone();
+            let adopted = found.map_err(|why| (format!("Number {}", n + 1), why)).and_then(|mut archive| {
+                interchange::complete(&mut archive, &model, now_ms);
+                let title = archive.conversation.title.clone();
                 let mut store = self.store();
-                let row = store.adopt(whole).map_err(|error| (title.clone(), error.to_string()))?;
+                let row =
+                    store.import_archive(archive).map_err(|error| (title.clone(), error.to_string()))?;
                 summary(&store, row).map_err(|error| (title, error.to_string()))
             });
             match adopted {
@@ -135,8 +136,8 @@ impl App {
             self.told(conversation);
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let session::Restored { added, beside, same } = restored;
-        Ok(Restored { added: count(added), beside: count(beside), same: count(same) })
+        let session::RestoreCounts { added, duplicated, unchanged } = restored;
+        Ok(Restored { added: count(added), beside: count(duplicated), same: count(unchanged) })
     }
 
     fn now(&self) -> i64 {
@@ -163,6 +164,7 @@ fn file_name(title: &str) -> String {
 
 /// Relative to where the program was started.
 fn absolute(path: &str) -> Result<PathBuf> {
-    std::path::absolute(path)
-        .map_err(|error| Error::input("io.path", format!("{path}: {error}."), "Give the file's whole path."))
+    std::path::absolute(path).map_err(|error| {
+        Error::input("io.path", format!("{path}: {error}."), "Give the file's archive path.")
+    })
 }

@@ -1,6 +1,6 @@
 //! Rows and lower types to the types that cross an edge.
 
-use session::{BranchMessage, ConversationRow, FolderRow, Hit};
+use session::{BranchMessage, ConversationRow, FolderRow, SearchHit};
 
 use crate::retrieval::citations;
 use contract::protocol::{Finished, Ids, PromptMessage};
@@ -66,7 +66,7 @@ pub fn folder(row: FolderRow) -> Folder {
     Folder { id: row.id, name: row.name, parent: row.parent }
 }
 
-pub fn hit(hit: Hit) -> MessageHit {
+pub fn hit(hit: SearchHit) -> MessageHit {
     let parts = hit.snippet.into_iter().map(|(text, hit)| SnippetPart { text, hit });
     MessageHit {
         conversation: hit.conversation,
@@ -134,6 +134,6 @@ pub fn history_messages(branch: Vec<BranchMessage>) -> impl Iterator<Item = Hist
         reasoning: row.reasoning,
         is_streaming: row.state == session::MessageState::Streaming,
         tool_calls: calls(row.tool_calls),
-        logs: logs.into_iter().map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids }).collect(),
+        logs: logs.into_iter().map(|log| Ids { fingerprint: log.fingerprint, ids: log.text_ids }).collect(),
     })
 }

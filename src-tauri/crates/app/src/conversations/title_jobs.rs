@@ -160,7 +160,7 @@ impl Services {
 
     fn keep_title(&self, conversation: &str, title: &str) {
         let mut store = self.store();
-        let summary = match store.entitle(conversation, title) {
+        let summary = match store.set_generated_title(conversation, title) {
             Ok(row) => row.and_then(|row| summary(&store, row).ok()),
             Err(error) => {
                 tracing::debug!("a title was not kept: {error}");

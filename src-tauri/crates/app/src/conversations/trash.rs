@@ -38,14 +38,14 @@ impl App {
 
     /// For good, from the trash or not: text, index, ids of tokens, and every copy that was kept of them.
     pub fn conversation_forget(&self, id: &str) -> Result<()> {
-        self.forget(&[id.to_owned()])
+        self.purge_conversations(&[id.to_owned()])
     }
 
     /// What lies in the trash goes for good; how many those were.
     pub fn trash_empty(&self) -> Result<Count> {
         let ids: Vec<_> = self.trash_list()?.into_iter().map(|summary| summary.id).collect();
         if !ids.is_empty() {
-            self.forget(&ids)?;
+            self.purge_conversations(&ids)?;
         }
         Ok(Count { count: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
     }
@@ -55,7 +55,7 @@ impl App {
     pub fn message_forget(&self, message: &str) -> Result<ConversationSummary> {
         let (conversation, writing) = {
             let store = self.store();
-            let conversation = store.message_place(message)?;
+            let conversation = store.conversation_of_message(message)?;
             let mut writing = self.services().summaries.give_up(&conversation)?;
             writing.extend(self.services().titles.give_up(&conversation));
             (conversation, writing)
@@ -71,7 +71,7 @@ impl App {
         let mut traces = None;
         let summary = self.changed(|store| {
             let title = title_text::of_message("");
-            let (row, notice) = store.forget_message(message, &title, &*self.ctx().io)?;
+            let (row, notice) = store.purge_message(message, &title, &*self.ctx().io)?;
             traces = notice;
             Ok(row)
         })?;
@@ -82,13 +82,13 @@ impl App {
         Ok(summary)
     }
 
-    fn forget(&self, ids: &[String]) -> Result<()> {
+    fn purge_conversations(&self, ids: &[String]) -> Result<()> {
         // What the worker keeps of them goes first: it must not be written once the rows are gone.
         for id in ids {
             self.ask(WorkerRequest::Forget { conversation: id.clone() })?;
         }
         let _alone = self.services().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let traces = self.store().forget(ids, &*self.ctx().io)?;
+        let traces = self.store().purge(ids, &*self.ctx().io)?;
         for id in ids {
             self.conversation_forget_contexts(id)?;
             self.ctx().events.publish(AppEvent::ConversationRemoved { id: id.clone() });

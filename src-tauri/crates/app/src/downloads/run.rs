@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hub::{Ended, Layout, Meter, Placed};
+use hub::{DownloadEnd, DownloadProgress, Layout, PlacedFile};
 use session::{DownloadRow, DownloadStage, FileHashRow};
 use tokio::sync::watch;
 
@@ -32,7 +32,7 @@ const NEWEST: f64 = 0.2;
 
 /// How a run ended.
 enum Outcome {
-    Placed(Vec<Placed>),
+    PlacedFile(Vec<PlacedFile>),
     /// By the user, or because the program ends. The row says which.
     Stopped,
     /// By another process, in the row.
@@ -55,7 +55,7 @@ impl App {
     pub(super) fn run_download(
         &self,
         row: DownloadRow,
-        meter: Arc<Meter>,
+        progress: Arc<DownloadProgress>,
         stop: watch::Receiver<bool>,
     ) -> Result<()> {
         let repository = repository(&row.repository)?;
@@ -75,9 +75,9 @@ impl App {
             is_signed: row.trust.contains("signed"),
             expected: expected.collect(),
             files: files.iter().map(StoredFile::remote).collect(),
-            place: place(&row),
+            dir: place(&row),
             tuning: self.tuning()?,
-            meter,
+            progress,
             stop: stop.clone(),
         };
         let (services, app) = (Arc::clone(self.services()), Arc::downgrade(&self.running));
@@ -108,14 +108,14 @@ async fn run(
         halt.send_replace(false);
         let mut watched = ProgressReporter::new(services, id);
         let (ended, order) = attempt(&download, &mut watched, &halt, &mut stop).await;
-        watched.note(&download.meter);
+        watched.note(&download.progress);
         let reason = match ended {
-            Ok(placed) => return Outcome::Placed(placed),
+            Ok(placed) => return Outcome::PlacedFile(placed),
             Err(_) if *stop.borrow() => return Outcome::Stopped,
-            Err(Ended::Stopped) if order == Order::Rest => offline_error(&download.client.host()).info,
-            Err(Ended::Stopped) => return Outcome::StoppedElsewhere,
-            Err(Ended::Failed(error)) => return Outcome::Failed(error.into()),
-            Err(Ended::NoSpace(error) | Ended::Offline(error)) => Error::from(error).info,
+            Err(DownloadEnd::Stopped) if order == Order::Rest => offline_error(&download.client.host()).info,
+            Err(DownloadEnd::Stopped) => return Outcome::StoppedElsewhere,
+            Err(DownloadEnd::Failed(error)) => return Outcome::Failed(error.into()),
+            Err(DownloadEnd::NoSpace(error) | DownloadEnd::Offline(error)) => Error::from(error).info,
         };
         tracing::warn!(code = reason.code, "{}", reason.message);
         watched.waits_for(Some(reason));
@@ -132,7 +132,7 @@ async fn attempt(
     watched: &mut ProgressReporter<'_>,
     halt: &watch::Sender<bool>,
     stop: &mut watch::Receiver<bool>,
-) -> (Result<Vec<Placed>, Ended>, Order) {
+) -> (Result<Vec<PlacedFile>, DownloadEnd>, Order) {
     let work = download.run();
     tokio::pin!(work);
     let mut order = Order::GoOn;
@@ -143,7 +143,7 @@ async fn attempt(
                 halt.send_replace(true);
             }
             () = tokio::time::sleep(TELL_EVERY) => {
-                watched.tell(&download.meter);
+                watched.tell(&download.progress);
                 if order == Order::GoOn {
                     order = watched.order();
                 }
@@ -188,10 +188,10 @@ impl<'a> ProgressReporter<'a> {
         Self { services, id, fetched: 0, have: 0, at: services.ctx.clock.monotonic(), n_told: 0 }
     }
 
-    fn tell(&mut self, meter: &Meter) {
-        let (now, fetched) = (self.services.ctx.clock.monotonic(), meter.fetched());
+    fn tell(&mut self, progress: &DownloadProgress) {
+        let (now, fetched) = (self.services.ctx.clock.monotonic(), progress.fetched());
         let passed = now.saturating_sub(self.at).as_secs_f64().max(1e-3);
-        let have = meter.have();
+        let have = progress.have();
         // What another process fetches is not ours, but it arrives all the same.
         let arrived = if fetched == 0 && self.have > 0 { have.saturating_sub(self.have) } else { 0 };
         let newest = fetched.saturating_sub(self.fetched).max(arrived) as f64 / passed;
@@ -202,7 +202,7 @@ impl<'a> ProgressReporter<'a> {
         }
         self.n_told += 1;
         if self.n_told.is_multiple_of(NOTE_EVERY) {
-            self.note(meter);
+            self.note(progress);
         }
         self.event();
     }
@@ -232,13 +232,13 @@ impl<'a> ProgressReporter<'a> {
     }
 
     /// For those who come after a crash. The journal beside the part is what counts.
-    fn note(&self, meter: &Meter) {
+    fn note(&self, progress: &DownloadProgress) {
         let before = self.services.downloads.lock().live.get(self.id).map_or(0, |live| live.fetched_before);
         let mut store = self.services.store();
         let Ok(mut row) = store.download(self.id) else { return };
         // Another process may have fetched more of it.
-        row.fetched = row.fetched.max(before + meter.fetched());
-        (row.bytes, row.total) = (meter.have(), meter.total());
+        row.fetched = row.fetched.max(before + progress.fetched());
+        (row.bytes, row.total) = (progress.have(), progress.total());
         if let Err(error) = store.put_download(&row) {
             tracing::warn!(code = error.code(), "{error}");
         }
@@ -251,7 +251,7 @@ fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: Ou
     let is_elsewhere = matches!(outcome, Outcome::StoppedElsewhere);
     let ended = match (outcome, &app) {
         (Outcome::Stopped | Outcome::StoppedElsewhere, _) | (_, None) => None,
-        (Outcome::Placed(placed), Some(app)) => Some(app.take_in(id, &placed)),
+        (Outcome::PlacedFile(placed), Some(app)) => Some(app.take_in(id, &placed)),
         (Outcome::Failed(error), Some(_)) => Some(Err(error)),
     };
     let row = services.store().download(id);
@@ -288,7 +288,7 @@ fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: Ou
 
 impl App {
     /// Records what arrived and enters it into the library; its id there. What the library refuses is removed again.
-    fn take_in(&self, id: &str, placed: &[Placed]) -> Result<String> {
+    fn take_in(&self, id: &str, placed: &[PlacedFile]) -> Result<String> {
         let row = self.store().download(id)?;
         for file in placed {
             self.store().put_file_hash(&FileHashRow {

@@ -56,7 +56,9 @@ impl App {
     pub fn model_fit(&self, args: &FitArgs) -> Result<ModelFit> {
         let asked = self.asked(args)?;
         let (memory_estimate, known, id) = match (&args.id, &args.path, &args.facts) {
-            (Some(id), None, None) => (self.services().memory_estimate(id)?, Known::Exactly, Some(id.as_str())),
+            (Some(id), None, None) => {
+                (self.services().memory_estimate(id)?, Known::Exactly, Some(id.as_str()))
+            }
             (None, Some(path), None) => {
                 (MemoryEstimate::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
             }
@@ -208,7 +210,13 @@ impl Services {
     }
 
     /// `id`: whose runs count.
-    fn fit(&self, memory_estimate: &MemoryEstimate, known: Known, asked: LoadDefaults, id: Option<&str>) -> Result<ModelFit> {
+    fn fit(
+        &self,
+        memory_estimate: &MemoryEstimate,
+        known: Known,
+        asked: LoadDefaults,
+        id: Option<&str>,
+    ) -> Result<ModelFit> {
         let here = self.here();
         let run = id.map(|id| best_run(&self.store(), id, asked.kv)).transpose()?.flatten();
         Ok(estimate::estimate(memory_estimate, known, &here, asked, run))
@@ -295,7 +303,12 @@ fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> 
 
 impl Services {
     /// The fit of a library entry, from its stored memory_estimate. None: there are none.
-    pub(crate) fn entry_fit(&self, id: &str, memory_estimate: Option<&str>, here: &Machine) -> Option<Box<ModelFit>> {
+    pub(crate) fn entry_fit(
+        &self,
+        id: &str,
+        memory_estimate: Option<&str>,
+        here: &Machine,
+    ) -> Option<Box<ModelFit>> {
         let memory_estimate: MemoryEstimate = serde_json::from_str(memory_estimate?).ok()?;
         let defaults = self.machine.known().defaults;
         let run = best_run(&self.store(), id, defaults.kv).ok().flatten();

@@ -129,7 +129,7 @@ impl App {
                         }
                     }
                 })
-                .map_err(|error| match error.kind() {
+                .map_err(|error| match error.io_kind() {
                     std::io::ErrorKind::Interrupted => stopped(),
                     _ => error.into(),
                 })?;

@@ -17,16 +17,16 @@ pub fn passage_block(name: &str, kind: AttachmentKind, text: &str, row: &Passage
     blocks::passage(name, kind, text, range, &citations::location(row))
 }
 
-/// A branch as the model is given it: what files say is part of the messages they are attached to.
+/// A branch as the model is given it: what files say is part of the messages they are attachments to.
 pub(crate) fn with_files(session: &Session, mut branch: Vec<BranchMessage>) -> Result<Vec<BranchMessage>> {
     let rows: HashMap<String, AttachmentRow> =
-        branch.iter().flat_map(|it| &it.attached.files).map(|row| (row.id.clone(), row.clone())).collect();
+        branch.iter().flat_map(|it| &it.attachments.files).map(|row| (row.id.clone(), row.clone())).collect();
     if rows.is_empty() {
         return Ok(branch);
     }
     let mut texts: HashMap<String, Arc<str>> = HashMap::new();
     for message in &mut branch {
-        if message.attached.files.is_empty() && message.attached.passages.is_empty() {
+        if message.attachments.files.is_empty() && message.attachments.passages.is_empty() {
             continue;
         }
         for sha256 in needed(message, &rows) {
@@ -42,8 +42,8 @@ pub(crate) fn with_files(session: &Session, mut branch: Vec<BranchMessage>) -> R
 }
 
 fn needed(message: &BranchMessage, rows: &HashMap<String, AttachmentRow>) -> Vec<String> {
-    let wholes = message.attached.files.iter().filter(|row| row.is_whole);
-    let searched = message.attached.passages.iter().filter_map(|passage| rows.get(&passage.attachment));
+    let wholes = message.attachments.files.iter().filter(|row| row.is_whole);
+    let searched = message.attachments.passages.iter().filter_map(|passage| rows.get(&passage.attachment));
     wholes.chain(searched).map(|row| row.document.clone()).collect()
 }
 
@@ -52,13 +52,13 @@ fn blocks_of(
     rows: &HashMap<String, AttachmentRow>,
     texts: &HashMap<String, Arc<str>>,
 ) -> Vec<String> {
-    let files = &message.attached.files;
+    let files = &message.attachments.files;
     let kind = |row: &AttachmentRow| AttachmentKind::of_name(&row.kind);
     let wholes = files.iter().filter(|row| row.is_whole);
     let wholes =
         wholes.filter_map(|row| Some(blocks::whole(&row.name, kind(row), texts.get(&row.document)?)));
     let searched: Vec<&str> = files.iter().filter(|row| !row.is_whole).map(|row| row.name.as_str()).collect();
-    let passages = message.attached.passages.iter().filter_map(|place| {
+    let passages = message.attachments.passages.iter().filter_map(|place| {
         let row = rows.get(&place.attachment)?;
         Some((row.name.clone(), passage_block(&row.name, kind(row), texts.get(&row.document)?, place)?))
     });

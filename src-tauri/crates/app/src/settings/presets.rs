@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use session::PresetRow;
 
-use contract::types::{AppEvent, CompactionChoice, ConversationOptions, Exported, Preset, PresetArgs};
+use contract::types::{AppEvent, CompactionStrategy, ConversationOptions, Exported, Preset, PresetArgs};
 use contract::{Error, Result};
 use prompt::title_text;
 
@@ -24,7 +24,7 @@ struct Body {
     #[serde(default)]
     options: ConversationOptions,
     #[serde(default)]
-    compression: Option<CompactionChoice>,
+    compression: Option<CompactionStrategy>,
 }
 
 /// As it travels.
@@ -36,7 +36,7 @@ struct File {
     name: String,
     options: ConversationOptions,
     #[serde(default)]
-    compression: Option<CompactionChoice>,
+    compression: Option<CompactionStrategy>,
 }
 
 impl App {

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use serde::Deserialize;
 
 use contract::CatalogOffer;
-use contract::types::{CompactionChoice, ConversationOptions, ToolServerSpec};
+use contract::types::{CompactionStrategy, ConversationOptions, ToolServerSpec};
 use contract::{Error, Result};
 
 /// The name of the file in a plugin's folder.
@@ -54,7 +54,7 @@ pub struct PresetPart {
     #[serde(default)]
     pub options: ConversationOptions,
     #[serde(default)]
-    pub compression: Option<CompactionChoice>,
+    pub compression: Option<CompactionStrategy>,
 }
 
 /// A chat template for a model of the library.

@@ -305,7 +305,7 @@ impl Services {
     fn ask_results(&self, message: &str, next: NextAnswer) -> Result<String> {
         let mut store = self.store();
         let model = next.request.model.id.clone();
-        let started = store.start(NewTurn::Results { message }, &model)?;
+        let started = store.start(NewTurn::ToolResults { message }, &model)?;
         let branch = store.branch(&started.conversation)?.messages;
         let compression = compression_of(&store, &started.conversation, &branch, next.default)?;
         let branch = with_files(&store, branch)?;

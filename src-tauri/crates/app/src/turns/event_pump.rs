@@ -12,7 +12,7 @@ use std::time::Duration;
 use contract::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
 use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
 use contract::{Error, ErrorKind};
-use session::{Ending, MessageRow, MessageState, Session, TokenLog};
+use session::{MessageRow, MessageState, Session, TokenLog, TurnEnding};
 
 use super::partial_answer::Answer;
 use super::turn::{AnswerPlace, Turn};
@@ -22,7 +22,7 @@ use crate::conversations::rows_to_types;
 use crate::services::Services;
 use crate::tools::rounds::calls_event;
 
-/// How long after a failed save of a whole answer the next try comes.
+/// How long after a failed save of a all_ids answer the next try comes.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the worker ends; turns it leaves unanswered are interrupted.
@@ -99,7 +99,7 @@ impl UnsavedEnding {
     pub fn save(&self, session: &mut Session) -> session::Result<()> {
         session.finish(
             &self.place.message,
-            &Ending {
+            &TurnEnding {
                 state: self.state,
                 text: &self.text,
                 reasoning: &self.reasoning,
@@ -192,8 +192,8 @@ impl TurnEventPump<'_> {
                 let differs = streaming.answer.begin(text, reasoning, had.ids, had.fingerprint);
                 if let Some(place) = turn.place.as_ref().filter(|_| differs && turn.continued.is_some()) {
                     let mut store = self.services.store();
-                    // Where this fails, what was kept stays; the end saves the answer as a whole.
-                    let _ = store.begin_anew(&place.message, &streaming.answer.whole());
+                    // Where this fails, what was kept stays; the end saves the answer as a all_ids.
+                    let _ = store.replace_chunks(&place.message, &streaming.answer.whole());
                 }
             }
             Step::Prefill { done, total } => turn.publish(TurnEventKind::Prefill { done, total }),
@@ -201,7 +201,7 @@ impl TurnEventPump<'_> {
                 let now_ms = self.services.ctx.clock.now_utc_ms();
                 let kept = keep_compaction(&mut self.services.store(), &folded, now_ms);
                 match kept {
-                    Ok(fold) => turn.publish(TurnEventKind::Compacted { fold }),
+                    Ok(compaction) => turn.publish(TurnEventKind::Compacted { compaction }),
                     // It is left out of this prompt all the same, and told again with the next one.
                     Err(error) => self.services.ctx.events.notice(error.info),
                 }
@@ -254,8 +254,8 @@ impl TurnEventPump<'_> {
             }
         };
         let Ids { fingerprint, ids } = finished.log;
-        let log = TokenLog { fingerprint, ids, whole: finished.whole };
-        let log = (!log.whole.is_empty()).then_some(log);
+        let log = TokenLog { fingerprint, text_ids: ids, all_ids: finished.whole };
+        let log = (!log.all_ids.is_empty()).then_some(log);
         tracing::info!(turn = id, ?stats, "answered");
         let json = serde_json::to_string(&stats).ok();
         self.end(id, TurnEventKind::Done { stats }, |ending| UnsavedEnding {
@@ -393,7 +393,7 @@ impl TurnEventPump<'_> {
             ErrorKind::Conflict,
             "app.closed",
             "Inglenook was closed while this was being written.",
-            "Ask again to have a whole answer.",
+            "Ask again to have a all_ids answer.",
         );
         self.services.ctx.backends.replies.close();
         for turn in self.services.turns.open_turns() {

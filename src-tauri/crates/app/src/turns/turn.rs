@@ -32,7 +32,7 @@ pub(crate) struct AnswerPlace {
 }
 
 impl AnswerPlace {
-    pub fn of(started: &session::Started) -> Self {
+    pub fn of(started: &session::StartedTurn) -> Self {
         Self { conversation: started.conversation.clone(), message: started.assistant_message.clone() }
     }
 }

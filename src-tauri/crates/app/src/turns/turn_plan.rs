@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract::protocol::{ChatOptions, GenerateRequest, LoadSpec, ModelRef};
-use contract::types::{CompactionChoice, OneOffOptions, ToolCall, ToolRun, ToolRunState};
+use contract::types::{CompactionStrategy, OneOffOptions, ToolCall, ToolRun, ToolRunState};
 
 use crate::tools::offered_tools::{OfferedTool, OfferedTools};
 use crate::tools::rounds::STOPPED;
@@ -17,7 +17,7 @@ pub(crate) struct TurnPlan {
     pub chat: ChatOptions,
     pub max_tokens: Option<usize>,
     /// Compaction where the conversation chooses none.
-    pub default: CompactionChoice,
+    pub default: CompactionStrategy,
     /// Options of this answer alone.
     pub one_off: Option<OneOffOptions>,
     /// How the results of tool calls are answered. None: no tools are offered.
@@ -32,7 +32,7 @@ pub(crate) struct NextAnswer {
     pub request: GenerateRequest,
     pub system: Option<String>,
     /// Compaction where the conversation chooses none.
-    pub default: CompactionChoice,
+    pub default: CompactionStrategy,
     /// Tool rounds since the user's last message.
     pub round: u32,
     /// Options of these answers alone.

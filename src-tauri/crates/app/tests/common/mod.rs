@@ -4,9 +4,9 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use contract::types::RegenerateArgs;
 use app::App;
 use app::AppConfig;
+use contract::types::RegenerateArgs;
 use serde_json::{Value, json};
 
 /// A folder that is removed at the end.

@@ -1,10 +1,10 @@
 //! Answers as each kind of server gives them, whole, broken and cancelled.
 
+use contract::protocol::ChatOptions;
 use contract::types::{
     AppEvent, EndpointHealth, Finish, MessageState, ModelSource, SendArgs, ServerKind, TurnEvent,
     TurnEventKind,
 };
-use contract::protocol::ChatOptions;
 use serde_json::{Value, json};
 
 use super::fake::{Fake, Say, answer, models};

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use contract::types::{EndpointAddArgs, EndpointInfo, SendArgs, TurnEventKind, TurnStats};
-use contract::protocol::{ChatOptions, Prompt, PromptMessage};
 use app::App;
 use app::AppConfig;
 use app::Environment;
 use app::GenerateArgs;
 use app::SamplingArgs;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use contract::types::{EndpointAddArgs, EndpointInfo, SendArgs, TurnEventKind, TurnStats};
 use serde_json::json;
 
 use super::fake::Fake;

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use contract::types::{
-    CheckpointArgs, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish, CompactionChoice,
-    SendArgs,
-};
-use contract::protocol::{ChatOptions, Prompt};
-use contract::ErrorKind;
 use app::GenerateArgs;
 use app::SamplingArgs;
+use contract::ErrorKind;
+use contract::protocol::{ChatOptions, Prompt};
+use contract::types::{
+    CheckpointArgs, CompactionStrategy, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish,
+    SendArgs,
+};
 use serde_json::{Value, json};
 
 use super::common::found_in;
@@ -113,7 +113,7 @@ fn long_conversations_are_folded_and_counted() {
     let draft = draft.unwrap();
     assert!(draft.is_about && draft.context_limit == 120 && draft.tokens > 0);
     assert!(!fake.has_heard("a draft that nobody else reads"));
-    let refused = home.app.conversation_set_compression(&id, Some(CompactionChoice::Attention));
+    let refused = home.app.conversation_set_compression(&id, Some(CompactionStrategy::Attention));
     assert_eq!(refused.unwrap_err().code(), "remote.no_attention");
     let named = CheckpointArgs { conversation: id, name: "here".into() };
     assert_eq!(home.app.checkpoint_save(&named).unwrap_err().code(), "remote.not_here");

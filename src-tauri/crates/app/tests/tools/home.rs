@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use app::App;
+use app::AppConfig;
+use app::Environment;
 use contract::types::{
     AppEvent, EndpointAddArgs, SendArgs, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs,
     ToolRunState, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, TurnEventKind,
 };
-use app::App;
-use app::AppConfig;
-use app::Environment;
 use platform::Watch;
 use serde_json::{Value, json};
 

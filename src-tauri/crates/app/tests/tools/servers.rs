@@ -127,7 +127,8 @@ fn what_is_offered_is_chosen() {
     assert!(!home.app().tool_permit(&off).unwrap().tools.iter().find(|it| it.name == "die").unwrap().enabled);
     assert_eq!(offered(None), 10);
     let none = contract::types::ConversationOptions { tools: Some(Vec::new()), ..Default::default() };
-    let this = contract::types::ConversationOptions { tools: Some(vec![info.id.clone()]), ..Default::default() };
+    let this =
+        contract::types::ConversationOptions { tools: Some(vec![info.id.clone()]), ..Default::default() };
     assert_eq!(offered(Some(&none)), 0);
     home.app().settings_set("tools", &json!(false)).unwrap();
     assert_eq!((offered(None), offered(Some(&this))), (0, 10));
@@ -194,8 +195,9 @@ fn a_server_behind_an_address() {
             assert_eq!(results(&calls), ["42"]);
         }
         let record = home.app().connections_list(None).unwrap();
-        let of_tools =
-            |it: &&contract::types::ConnectionInfo| it.purpose == Some(contract::types::ConnectionPurpose::Tool);
+        let of_tools = |it: &&contract::types::ConnectionInfo| {
+            it.purpose == Some(contract::types::ConnectionPurpose::Tool)
+        };
         assert!(record.iter().filter(of_tools).count() >= 4, "{record:?}");
         assert!(record.iter().find(of_tools).unwrap().host.starts_with("127.0.0.1:"));
 

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use contract::limits::Preset;
-use contract::NumaPolicy;
-use contract::GpuSpread;
-use contract::protocol::{CardPrecision, Kv, Speculate};
 use clap::ValueEnum;
+use contract::GpuSpread;
 use contract::KvAging;
+use contract::NumaPolicy;
+use contract::limits::Preset;
+use contract::protocol::{CardPrecision, Kv, Speculate};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetArg {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use contract::Error;
 use contract::Result;
-use platform::memory;
 use engine::{GenEvent, Request, Sampling, Scheduler};
 use io::Clock;
+use platform::memory;
 use serde::Serialize;
 
 use super::speed::Bench;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use contract::Result;
+use contract::protocol::Kv;
+use engine::memory_estimate::MemoryEstimate;
+use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use inference::estimate;
 use inference::machine::Recall;
 use inference::machine::speeds::Speeds as Measured;
-use contract::protocol::Kv;
-use platform::DataDirs;
-use contract::Result;
-use platform::memory;
-use engine::memory_estimate::MemoryEstimate;
-use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use io::{Clock, RealClock, RealIo};
+use platform::DataDirs;
+use platform::memory;
 use serde::Serialize;
 use weights::WeightFile;
 

@@ -3,12 +3,12 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use platform::DataDirs;
 use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
 use engine::shape;
 use io::{Io, RealIo};
+use platform::DataDirs;
 use weights::WeightFile;
 
 use crate::args::Global;

@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use contract::protocol::Checkpoints;
-use inference::worker::checkpoint_store::{self, CheckpointDir, Due};
 use contract::Error;
 use contract::Result;
+use contract::protocol::Checkpoints;
 use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
+use inference::worker::checkpoint_store::{self, CheckpointDir, Due};
 use io::{Clock, RealClock, RealIo};
 use serde::Serialize;
 
@@ -82,7 +82,8 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     let start = clock.monotonic();
     let mut told = Checkpoints::default();
     let found = checkpoint_store::find(&model, files, &prompt, &mut told);
-    let brought = found.and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut told));
+    let brought =
+        found.and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut told));
     let Some(seq) = brought else {
         return Err(told.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
     };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use inference::profile::{Phase, Profile, Trace};
 use contract::Result;
-use platform::memory;
 use engine::{Chunk, Effort, LogitsSelection, Model, Now, SequenceId, TokenId};
+use inference::profile::{Phase, Profile, Trace};
 use io::{Clock, RealClock};
+use platform::memory;
 use serde::Serialize;
 
 use super::profile::Shown;

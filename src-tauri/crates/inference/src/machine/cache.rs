@@ -88,8 +88,8 @@ fn path(folder: &Path) -> PathBuf {
 mod tests {
     use io::RealIo;
 
-    use test_support::TempDir;
     use super::*;
+    use test_support::TempDir;
 
     fn key(name: &str, version: &str) -> Key {
         Key { name: name.into(), cores: 2, version: version.into() }

@@ -112,15 +112,24 @@ impl Cards<'_> {
 
     /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
     /// not enough.
-    fn parts(&self, choice: &Choice, memory_estimate: &MemoryEstimate, options: &LoadOptions) -> layer_split::Parts {
+    fn parts(
+        &self,
+        choice: &Choice,
+        memory_estimate: &MemoryEstimate,
+        options: &LoadOptions,
+    ) -> layer_split::Parts {
         let chosen: Vec<&Chosen> = choice.gpus.iter().collect();
         if let Some(copies) = layer_split::copies(&chosen, memory_estimate, self.asked, options) {
             return copies;
         }
         let first = layer_split::share_out(&chosen[..1], memory_estimate, self.asked, options);
-        let is_enough = self.asked.devices.is_empty() && first.n_layers() >= memory_estimate.layer_weights.len();
-        let mut parts =
-            if is_enough { first } else { layer_split::share_out(&chosen, memory_estimate, self.asked, options) };
+        let is_enough =
+            self.asked.devices.is_empty() && first.n_layers() >= memory_estimate.layer_weights.len();
+        let mut parts = if is_enough {
+            first
+        } else {
+            layer_split::share_out(&chosen, memory_estimate, self.asked, options)
+        };
         parts.lacks_copies = self.asked.spread == GpuSpread::Copies && chosen.len() > 1;
         parts
     }

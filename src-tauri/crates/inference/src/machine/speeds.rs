@@ -226,8 +226,8 @@ static FEW_EXPERTS: &[(&str, ShapeFact)] = &[
 mod tests {
     use io::{RealClock, RealIo};
 
-    use test_support::TempDir;
     use contract::CpuRequest;
+    use test_support::TempDir;
 
     use super::super::{Recall, prepare};
     use super::*;

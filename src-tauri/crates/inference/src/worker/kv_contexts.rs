@@ -355,7 +355,8 @@ impl Contexts {
         let error = self.told.last().and_then(|told| told.error.clone());
         let n_held = model.len(sequence)?;
         let has = |name: &String| self.folder().is_some_and(|folder| folder.has(name));
-        let name = |piece: CheckpointPiece| piece.fallback.filter(|_| !has(&piece.name)).unwrap_or(piece.name);
+        let name =
+            |piece: CheckpointPiece| piece.fallback.filter(|_| !has(&piece.name)).unwrap_or(piece.name);
         let names = model.pieces(sequence, &[n_held])?.into_iter().map(name).collect();
         error.map_or(Ok(Some(names)), Err)
     }

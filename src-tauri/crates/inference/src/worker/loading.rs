@@ -266,7 +266,9 @@ fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
     let memory_estimate = guarded(|| Ok(MemoryEstimate::of(&crate::model_file::open(&model.location)?)?));
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
     let needs = memory_estimate.map_or(0, |memory_estimate| {
-        memory_estimate.needs(context.min(memory_estimate.context_length), engine_types::kv_dtype(load.kv)).total()
+        memory_estimate
+            .needs(context.min(memory_estimate.context_length), engine_types::kv_dtype(load.kv))
+            .total()
     });
     load.memory.map_or(needs, |most| needs.min(most))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
 use engine::tokenizer::Tokenizer;
-use engine::{GpuHealth, Devices, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
+use engine::{Devices, GpuHealth, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
 use compaction::Room;
@@ -81,7 +81,9 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
         resident: memory_budget::budget(load.resident, file_bytes),
         // large ones would take more than is asked for
         small_pages: load.small_pages || load.memory.is_some(),
-        promote_large_pages: !load.small_pages && load.memory.is_none() && memory_budget::may_settle(file_bytes),
+        promote_large_pages: !load.small_pages
+            && load.memory.is_none()
+            && memory_budget::may_settle(file_bytes),
         kv: engine_types::kv_dtype(load.kv),
         kv_requantize: engine_types::kv_aging(load.kv_aging),
         kv_window: load.kv_window,
@@ -414,7 +416,9 @@ impl LoadedModel {
         self.run_batch(clock, &mut |number, event| events.push((number, event, clock.monotonic())));
         self.used = clock.monotonic();
         self.scheduler.record_step(self.used.saturating_sub(start).as_secs_f32());
-        while let Some(trouble) = self.model.take_gpu_incident().or_else(|| self.scheduler.take_gpu_incident()) {
+        while let Some(trouble) =
+            self.model.take_gpu_incident().or_else(|| self.scheduler.take_gpu_incident())
+        {
             let error = gpu_notices::told(&trouble);
             let turns = self.running.iter().map(|running| &running.turn);
             turns.for_each(|turn| emit(turn, Step::Notice { error: error.clone() }));

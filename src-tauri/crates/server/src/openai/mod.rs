@@ -6,16 +6,16 @@ mod embeddings;
 mod request;
 mod response;
 
-use contract::types::{TurnEvent, TurnEventKind};
 use app::App;
 use app::GenerateArgs;
 use app::ServedModel;
-use platform::Watch;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use contract::types::{TurnEvent, TurnEventKind};
 use io::{Clock, RealClock};
+use platform::Watch;
 use serde_json::{Value, json};
 
 use crate::Shared;

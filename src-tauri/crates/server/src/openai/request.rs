@@ -1,8 +1,8 @@
 //! A chat completion request, read field by field so that every refusal names its field.
 
-use contract::protocol::{ChatOptions, Prompt, PromptMessage};
 use app::GenerateArgs;
 use app::SamplingArgs;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
 use prompt::openai_messages;
 use serde_json::{Map, Value};
 
@@ -158,7 +158,8 @@ impl<'a> Fields<'a> {
     fn chat(&self) -> Result<ChatOptions> {
         let invalid = |field: &'static str| move |what: String| OpenAiFault::invalid(field, sentence(&what));
         let is_wanted = self.get("tool_choice").is_none_or(|choice| *choice != "none");
-        let tools = openai_messages::tools(self.get("tools").unwrap_or(&Value::Null)).map_err(invalid("tools"))?;
+        let tools =
+            openai_messages::tools(self.get("tools").unwrap_or(&Value::Null)).map_err(invalid("tools"))?;
         let mut kwargs =
             self.typed("chat_template_kwargs", "an object", Value::as_object)?.cloned().unwrap_or_default();
         if let Some(word) = self.text("reasoning_effort")? {

@@ -58,8 +58,8 @@ pub fn has_device(io: &dyn Io, devices: &Path) -> bool {
 mod tests {
     use io::RealIo;
 
-    use test_support::TempDir;
     use super::*;
+    use test_support::TempDir;
 
     #[test]
     #[cfg(target_os = "linux")]

@@ -55,7 +55,12 @@ pub struct Parts {
 }
 
 /// For the gpus that are chosen. `options` says how long a context is, and in what precision.
-pub fn share_out(chosen: &[&Chosen], memory_estimate: &MemoryEstimate, asked: &GpuRequest, options: &LoadOptions) -> Parts {
+pub fn share_out(
+    chosen: &[&Chosen],
+    memory_estimate: &MemoryEstimate,
+    asked: &GpuRequest,
+    options: &LoadOptions,
+) -> Parts {
     let rooms: Vec<Option<u64>> = chosen.iter().map(|card| room(&card.info, asked.memory)).collect();
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(memory_estimate.context_length.max(1));
     let most = asked.layers.unwrap_or(usize::MAX).min(memory_estimate.layer_weights.len());
@@ -74,7 +79,12 @@ pub fn share_out(chosen: &[&Chosen], memory_estimate: &MemoryEstimate, asked: &G
 
 /// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
 /// wants that. Where that is nobody's wish, what a card has room for has to be known.
-pub fn copies(chosen: &[&Chosen], memory_estimate: &MemoryEstimate, asked: &GpuRequest, options: &LoadOptions) -> Option<Parts> {
+pub fn copies(
+    chosen: &[&Chosen],
+    memory_estimate: &MemoryEstimate,
+    asked: &GpuRequest,
+    options: &LoadOptions,
+) -> Option<Parts> {
     let all = memory_estimate.layer_weights.len();
     let has_known_room = |card: &Chosen| room(&card.info, asked.memory).is_some();
     let may = |card: &&&Chosen| match asked.spread {
@@ -251,7 +261,8 @@ mod tests {
             .collect();
         let gpus: Vec<&Chosen> = gpus.iter().collect();
         let mut options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
-        let parts = share_out(&gpus, &memory_estimate(), &GpuRequest { layers, ..GpuRequest::default() }, &options);
+        let parts =
+            share_out(&gpus, &memory_estimate(), &GpuRequest { layers, ..GpuRequest::default() }, &options);
         parts.apply(&mut options);
         let counts: Vec<usize> = parts.gpus.iter().map(|(_, n)| *n).collect();
         let mut start = 0;
@@ -306,7 +317,10 @@ mod tests {
         let left = exact - one;
         for kv_requantize in [KvRequantize::Pressure, KvRequantize::After(1024)] {
             let (requantize, _) = contexts(kv_requantize);
-            assert!(requantize > one && 2 * requantize - one <= left && 2 * requantize - one + 1 >= left, "{requantize}");
+            assert!(
+                requantize > one && 2 * requantize - one <= left && 2 * requantize - one + 1 >= left,
+                "{requantize}"
+            );
         }
     }
 
@@ -360,7 +374,11 @@ mod tests {
         assert_eq!((options.gpus, options.kv_bytes), (vec![Card::Nth(3)], None));
         let mut options = LoadOptions::default();
         share_out(&[&card], &MemoryEstimate::default(), &GpuRequest::default(), &options).apply(&mut options);
-        assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' memory_estimate are not known");
+        assert_eq!(
+            options.devices,
+            Devices::Gpu { layers: None },
+            "the layers' memory_estimate are not known"
+        );
     }
 
     #[test]

@@ -6,25 +6,25 @@ use std::time::Duration;
 use io::Clock;
 
 /// Bytes that may come at once after a pause, as time of the limit.
-const BURST: Duration = Duration::from_millis(200);
+const BURST_WINDOW: Duration = Duration::from_millis(200);
 
 /// A limit of bytes per second.
-pub struct Limiter {
+pub struct RateLimiter {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<LimiterState>,
 }
 
-struct State {
+struct LimiterState {
     /// 0: none.
     bytes_per_s: u64,
     /// When all bytes that came so far have been paid for.
     paid_until: Duration,
 }
 
-impl Limiter {
+impl RateLimiter {
     /// `bytes_per_s`: None is no limit.
     pub fn new(clock: Arc<dyn Clock>, bytes_per_s: Option<u64>) -> Self {
-        let state = State { bytes_per_s: bytes_per_s.unwrap_or(0), paid_until: Duration::ZERO };
+        let state = LimiterState { bytes_per_s: bytes_per_s.unwrap_or(0), paid_until: Duration::ZERO };
         Self { clock, state: Mutex::new(state) }
     }
 
@@ -33,7 +33,7 @@ impl Limiter {
         self.lock().bytes_per_s = bytes_per_s.unwrap_or(0);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LimiterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,7 +45,7 @@ impl Limiter {
             return Duration::ZERO;
         }
         let cost = Duration::from_secs_f64(n_bytes as f64 / state.bytes_per_s as f64);
-        state.paid_until = state.paid_until.max(now.saturating_sub(BURST)) + cost;
+        state.paid_until = state.paid_until.max(now.saturating_sub(BURST_WINDOW)) + cost;
         state.paid_until.saturating_sub(now)
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     fn a_limit_is_kept_over_time() {
         let clock = Arc::new(ManualClock::new(0));
         clock.advance(Duration::from_secs(10));
-        let limiter = Limiter::new(clock.clone(), Some(1000));
+        let limiter = RateLimiter::new(clock.clone(), Some(1000));
         assert_eq!(limiter.wait_for(100), Duration::ZERO, "a burst after a pause");
         assert_eq!(limiter.wait_for(1100), Duration::from_secs(1));
         clock.advance(Duration::from_secs(1));

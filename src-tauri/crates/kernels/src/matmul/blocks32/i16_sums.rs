@@ -1,14 +1,15 @@
-//! What several tokens times a transposed block of 32 come to where products of bytes are added as i16: few registers, of
-//! which these sums take half, so that the float sums wait in memory and each is fetched once a block.
+//! Products of several tokens with transposed 32-element blocks where byte products are summed as i16 (AVX2).
+//! These sums take half of the 16 registers. Float sums therefore stay in memory and are loaded once per
+//! block.
 
-use super::blocks32::{Block32, K_TILE_BLOCKS, TransposedBlocks32, add_dot, bias};
-use super::simd::{Simd, MAX_ROWS, i16_run_len};
-use super::packed_activations::{BlockQ8_0x8, PACK_TOKENS};
+use super::{Block32, K_TILE_BLOCKS, TransposedBlocks32, add_dot, bias};
+use crate::matmul::simd::{Simd, MAX_ROWS, i16_run_len};
+use crate::matmul::packed_activations::{BlockQ8_0x8, PACK_TOKENS};
 
-/// As `BlockFormat::multiply_packed`.
+/// Implements `BlockFormat::multiply_packed`.
 ///
 /// # Safety
-/// As for `BlockFormat::multiply_packed`.
+/// Same requirements as `BlockFormat::multiply_packed`.
 #[inline(always)]
 pub unsafe fn add_packed<B: Block32, L: Simd, const T: usize, const P: usize>(
     transposed: [&TransposedBlocks32<L>; P],
@@ -18,8 +19,8 @@ pub unsafe fn add_packed<B: Block32, L: Simd, const T: usize, const P: usize>(
 ) {
     assert!(packed.len() <= K_TILE_BLOCKS && first + T <= PACK_TOKENS);
     assert!(accs.iter().all(|accs| accs.len() == T));
-    // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, tokens `first..first + T` are in the packed and have
-    // a sum in each of `accs`.
+    // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register. Tokens `first..first + T` are
+    // in the pack and have a sum in each of `accs`.
     unsafe {
         for (block, packed) in packed.iter().enumerate() {
             let dots = dots::<B, L, T, P>(transposed, block, packed, first);
@@ -42,11 +43,11 @@ pub unsafe fn add_packed<B: Block32, L: Simd, const T: usize, const P: usize>(
     }
 }
 
-/// (panels, tokens): the products of a transposed block of each panel with tokens `first..first + T` of an packed, without
-/// offset.
+/// Returns (panels, tokens): the products of a transposed block of each panel with tokens `first..first + T`
+/// of a pack, with the zero point subtracted.
 ///
 /// # Safety
-/// As for `add_packed`.
+/// Same requirements as `add_packed`.
 #[inline(always)]
 unsafe fn dots<B: Block32, L: Simd, const T: usize, const P: usize>(
     transposed: [&TransposedBlocks32<L>; P],
@@ -54,11 +55,11 @@ unsafe fn dots<B: Block32, L: Simd, const T: usize, const P: usize>(
     packed: &BlockQ8_0x8,
     first: usize,
 ) -> [[L::I; T]; P] {
-    // SAFETY: the caller's; columns and activations lie as `Simd::dot_columns` says.
+    // SAFETY: guaranteed by the caller; columns and activations lie as `Simd::dot_columns` says.
     unsafe {
         let mut dots = [[L::zero(); T]; P];
         if let Some([a, b]) = transposed.get(..2).filter(|_| T == 4) {
-            let both = both::<B, L>([a, b], block, packed, first);
+            let both = dots_of_two_panels::<B, L>([a, b], block, packed, first);
             for p in 0..P {
                 dots[p].copy_from_slice(&both[p][..T]);
             }
@@ -83,21 +84,21 @@ unsafe fn dots<B: Block32, L: Simd, const T: usize, const P: usize>(
     }
 }
 
-/// As `dots` of two panels and four tokens.
+/// Like `dots` for two panels and four tokens.
 ///
 /// # Safety
-/// As for `dots`.
+/// Same requirements as `dots`.
 #[inline(always)]
-unsafe fn both<B: Block32, L: Simd>(
+unsafe fn dots_of_two_panels<B: Block32, L: Simd>(
     transposed: [&TransposedBlocks32<L>; 2],
     block: usize,
     packed: &BlockQ8_0x8,
     first: usize,
 ) -> [[L::I; 4]; 2] {
     let w: [*const i32; 2] = transposed.map(|transposed| transposed.w[block].as_ptr().cast());
-    // Short sums may overflow on their way where there is room at the end, their offset taken off.
+    // i16 sums may wrap in between if the final sum, with the zero point subtracted, fits.
     let fits = const { i16_run_len::<L>(B::MAX_CENTERED_MAGNITUDE, 8) == 8 };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let q = (&raw const packed.q).cast::<i32>().add(first);
         if B::SIGNED {

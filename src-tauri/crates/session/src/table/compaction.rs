@@ -25,7 +25,7 @@ CREATE INDEX fold_first ON fold(first);
 ";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoldRow {
+pub struct CompactionRow {
     pub id: String,
     /// The first and the last message that it covers.
     pub first: String,
@@ -46,8 +46,8 @@ pub struct FoldRow {
 const COLUMNS: &str =
     "id, first, message, strategy, level, summary, is_used, tokens_before, tokens_after, created_ms";
 
-fn from_row(row: &Row) -> rusqlite::Result<FoldRow> {
-    Ok(FoldRow {
+fn from_row(row: &Row) -> rusqlite::Result<CompactionRow> {
+    Ok(CompactionRow {
         id: row.get(0)?,
         first: row.get(1)?,
         message: row.get(2)?,
@@ -61,7 +61,7 @@ fn from_row(row: &Row) -> rusqlite::Result<FoldRow> {
     })
 }
 
-pub(crate) fn insert(db: &Connection, row: &FoldRow) -> Result<()> {
+pub(crate) fn insert(db: &Connection, row: &CompactionRow) -> Result<()> {
     let sql = format!("INSERT INTO fold ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
     db.prepare_cached(&sql)?.execute(params![
         row.id,
@@ -79,7 +79,7 @@ pub(crate) fn insert(db: &Connection, row: &FoldRow) -> Result<()> {
 }
 
 /// In the order in which they were made, whatever branch they are of. A row that can't be read costs a fold.
-pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec<FoldRow>> {
+pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec<CompactionRow>> {
     let names: Vec<_> = COLUMNS.split(", ").map(|name| format!("fold.{name}")).collect();
     let sql = format!(
         "SELECT {} FROM fold JOIN message ON message.id = fold.message WHERE message.conversation = ?1

@@ -1,58 +1,60 @@
-//! A machine whose power fails when it is told to: in the middle of the N-th change, and what was not flushed is gone
-//! when it comes back. What a removed file leaves in its folder is flushed by the next write there.
+//! Power-loss simulation for tests: the power fails during the N-th change, and what was not flushed is lost.
+//!
+//! A removal counts as flushed once the next write to the same folder has been flushed.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::{Fill, Io, IoError, RandomFile, Space};
+use crate::{DiskSpace, FillFn, Io, IoError, RandomFile};
 
-/// How far the change came that the power failed in.
+/// How far a change came before the power failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Torn {
-    /// Nothing of it can be seen under its name; of bytes, half lie somewhere.
+pub enum PowerCut {
+    /// The change is not visible under its name; half of the bytes may lie in a temporary file.
     Before,
-    /// It happened, and nobody was told so.
+    /// The change happened, but the caller received an error.
     After,
 }
 
 #[derive(Default)]
-struct Power {
-    /// Changes until it fails, and how; None: it doesn't.
-    fails: Option<(u64, Torn)>,
+struct PowerState {
+    /// Changes until the power fails, and how; None if it does not.
+    fails: Option<(u64, PowerCut)>,
     is_off: bool,
-    /// Files that were removed from a folder that was not flushed since, with what they held.
+    /// Removed files, with their contents, whose folder has not been flushed since.
     removed: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// Passes operations to another [`Io`] until the power fails; then none.
-pub struct PowerIo<I> {
+/// Forwards operations to another [`Io`] until the power fails; then every operation fails.
+pub struct PowerLossIo<I> {
     inner: I,
-    power: Arc<Mutex<Power>>,
+    power: Arc<Mutex<PowerState>>,
 }
 
-/// What becomes of a change.
-enum Change {
+/// Outcome of one change.
+enum ChangeOutcome {
     Happens,
-    Tears(Torn),
+    Tears(PowerCut),
 }
 
-impl<I: Io> PowerIo<I> {
-    /// The power stays until [`PowerIo::fail_at`].
+impl<I: Io> PowerLossIo<I> {
+    /// Wraps `inner`. The power stays on until [`PowerLossIo::fail_at`].
     pub fn new(inner: I) -> Self {
-        Self { inner, power: Arc::new(Mutex::new(Power::default())) }
+        Self { inner, power: Arc::new(Mutex::new(PowerState::default())) }
     }
 
-    /// In the change with this index from here on (from 0).
-    pub fn fail_at(&self, index: u64, torn: Torn) {
-        self.power().fails = Some((index, torn));
+    /// Cuts the power during the change with this index, counted from now (from 0).
+    pub fn fail_at(&self, index: u64, cut: PowerCut) {
+        self.power().fails = Some((index, cut));
     }
 
+    /// Whether the power has failed.
     pub fn is_off(&self) -> bool {
         self.power().is_off
     }
 
-    /// The power is back: what was not flushed is as it was before.
-    pub fn come_back(&self) -> Result<(), IoError> {
+    /// Restores the power. What was not flushed is as it was before.
+    pub fn restore_power(&self) -> Result<(), IoError> {
         let mut power = self.power();
         (power.is_off, power.fails) = (false, None);
         for (path, bytes) in std::mem::take(&mut power.removed) {
@@ -63,7 +65,7 @@ impl<I: Io> PowerIo<I> {
         Ok(())
     }
 
-    fn power(&self) -> MutexGuard<'_, Power> {
+    fn power(&self) -> MutexGuard<'_, PowerState> {
         self.power.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -74,44 +76,44 @@ impl<I: Io> PowerIo<I> {
         }
     }
 
-    fn change(&self, operation: &'static str, path: &Path) -> Result<Change, IoError> {
+    fn change(&self, operation: &'static str, path: &Path) -> Result<ChangeOutcome, IoError> {
         change(&mut self.power(), operation, path)
     }
 
-    /// What was removed from the folder of `path` is gone for good.
-    fn flushed(&self, path: &Path) {
+    /// Makes removals in the folder of `path` permanent.
+    fn mark_flushed(&self, path: &Path) {
         self.power().removed.retain(|(removed, _)| removed.parent() != path.parent());
     }
 }
 
-fn change(power: &mut Power, operation: &'static str, path: &Path) -> Result<Change, IoError> {
+fn change(power: &mut PowerState, operation: &'static str, path: &Path) -> Result<ChangeOutcome, IoError> {
     if power.is_off {
         return Err(off(operation, path));
     }
     match &mut power.fails {
-        Some((0, torn)) => {
-            let torn = *torn;
+        Some((0, cut)) => {
+            let cut = *cut;
             power.is_off = true;
-            Ok(Change::Tears(torn))
+            Ok(ChangeOutcome::Tears(cut))
         }
         Some((n, _)) => {
             *n -= 1;
-            Ok(Change::Happens)
+            Ok(ChangeOutcome::Happens)
         }
-        None => Ok(Change::Happens),
+        None => Ok(ChangeOutcome::Happens),
     }
 }
 
-/// A file that is written anywhere in it: each write is a change. What was not flushed stays here, which is what its
-/// owners must not count on: they read it again.
-struct PowerFile {
+/// An open file; each write is a change. Writes that were not flushed survive here, which callers must not rely on:
+/// they read and verify the file again.
+struct PowerLossFile {
     inner: Box<dyn RandomFile>,
-    power: Arc<Mutex<Power>>,
+    power: Arc<Mutex<PowerState>>,
     path: PathBuf,
 }
 
-impl PowerFile {
-    fn power(&self) -> MutexGuard<'_, Power> {
+impl PowerLossFile {
+    fn power(&self) -> MutexGuard<'_, PowerState> {
         self.power.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -126,14 +128,14 @@ impl PowerFile {
     ) -> Result<(), IoError> {
         let change = change(&mut self.power(), operation, &self.path)?;
         match change {
-            Change::Happens => work(&*self.inner),
-            Change::Tears(Torn::After) => work(&*self.inner).and(Err(off(operation, &self.path))),
-            Change::Tears(Torn::Before) => Err(off(operation, &self.path)),
+            ChangeOutcome::Happens => work(&*self.inner),
+            ChangeOutcome::Tears(PowerCut::After) => work(&*self.inner).and(Err(off(operation, &self.path))),
+            ChangeOutcome::Tears(PowerCut::Before) => Err(off(operation, &self.path)),
         }
     }
 }
 
-impl RandomFile for PowerFile {
+impl RandomFile for PowerLossFile {
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), IoError> {
         self.change("write", |file| file.write_at(at, bytes))
     }
@@ -143,7 +145,7 @@ impl RandomFile for PowerFile {
     }
 
     fn reserve(&self, bytes: u64) -> Result<(), IoError> {
-        self.change("reserve room for", |file| file.reserve(bytes))
+        self.change("reserve space for", |file| file.reserve(bytes))
     }
 
     fn truncate(&self, bytes: u64) -> Result<(), IoError> {
@@ -163,7 +165,7 @@ fn off(operation: &'static str, path: &Path) -> IoError {
     IoError::new(operation, path, std::io::Error::other("the power has failed"))
 }
 
-impl<I: Io> Io for PowerIo<I> {
+impl<I: Io> Io for PowerLossIo<I> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
         self.on("read", path)?.read(path)
     }
@@ -176,18 +178,18 @@ impl<I: Io> Io for PowerIo<I> {
         self.write_stream(path, &mut |out| out.write_all(bytes))
     }
 
-    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError> {
+    fn write_stream(&self, path: &Path, fill: &mut FillFn<'_>) -> Result<(), IoError> {
         match self.change("write", path)? {
-            Change::Happens => {
+            ChangeOutcome::Happens => {
                 self.inner.write_stream(path, fill)?;
-                self.flushed(path);
+                self.mark_flushed(path);
                 Ok(())
             }
-            Change::Tears(Torn::After) => {
+            ChangeOutcome::Tears(PowerCut::After) => {
                 self.inner.write_stream(path, fill)?;
                 Err(off("write", path))
             }
-            Change::Tears(Torn::Before) => {
+            ChangeOutcome::Tears(PowerCut::Before) => {
                 let mut bytes = Vec::new();
                 fill(&mut bytes).map_err(|e| IoError::new("write", path, e))?;
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -200,9 +202,9 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         match self.change("append to", path)? {
-            Change::Happens => self.inner.append(path, bytes),
-            Change::Tears(torn) => {
-                let n = if torn == Torn::After { bytes.len() } else { bytes.len() / 2 };
+            ChangeOutcome::Happens => self.inner.append(path, bytes),
+            ChangeOutcome::Tears(cut) => {
+                let n = if cut == PowerCut::After { bytes.len() } else { bytes.len() / 2 };
                 self.inner.append(path, &bytes[..n])?;
                 Err(off("append to", path))
             }
@@ -211,9 +213,9 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
         match self.change("create the folder", path)? {
-            Change::Happens => self.inner.create_dir_all(path),
-            Change::Tears(Torn::Before) => Err(off("create the folder", path)),
-            Change::Tears(Torn::After) => {
+            ChangeOutcome::Happens => self.inner.create_dir_all(path),
+            ChangeOutcome::Tears(PowerCut::Before) => Err(off("create the folder", path)),
+            ChangeOutcome::Tears(PowerCut::After) => {
                 self.inner.create_dir_all(path)?;
                 Err(off("create the folder", path))
             }
@@ -222,29 +224,29 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn remove_file(&self, path: &Path) -> Result<(), IoError> {
         let change = self.change("remove", path)?;
-        if let Change::Tears(Torn::Before) = change {
+        if let ChangeOutcome::Tears(PowerCut::Before) = change {
             return Err(off("remove", path));
         }
         let bytes = self.inner.read(path)?;
         self.inner.remove_file(path)?;
         match change {
-            Change::Happens => {
+            ChangeOutcome::Happens => {
                 self.power().removed.push((path.to_owned(), bytes));
                 Ok(())
             }
-            Change::Tears(_) => Err(off("remove", path)),
+            ChangeOutcome::Tears(_) => Err(off("remove", path)),
         }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
         match self.change("rename", from)? {
-            Change::Happens => {
+            ChangeOutcome::Happens => {
                 self.inner.rename(from, to)?;
-                self.flushed(to);
+                self.mark_flushed(to);
                 Ok(())
             }
-            Change::Tears(Torn::Before) => Err(off("rename", from)),
-            Change::Tears(Torn::After) => {
+            ChangeOutcome::Tears(PowerCut::Before) => Err(off("rename", from)),
+            ChangeOutcome::Tears(PowerCut::After) => {
                 self.inner.rename(from, to)?;
                 Err(off("rename", from))
             }
@@ -253,9 +255,9 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn remove_folder(&self, path: &Path) -> Result<(), IoError> {
         match self.change("remove", path)? {
-            Change::Happens => self.inner.remove_folder(path),
-            Change::Tears(Torn::Before) => Err(off("remove", path)),
-            Change::Tears(Torn::After) => {
+            ChangeOutcome::Happens => self.inner.remove_folder(path),
+            ChangeOutcome::Tears(PowerCut::Before) => Err(off("remove", path)),
+            ChangeOutcome::Tears(PowerCut::After) => {
                 self.inner.remove_folder(path)?;
                 Err(off("remove", path))
             }
@@ -264,13 +266,13 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
         match self.change("link", from)? {
-            Change::Happens => {
+            ChangeOutcome::Happens => {
                 self.inner.link(from, to)?;
-                self.flushed(to);
+                self.mark_flushed(to);
                 Ok(())
             }
-            Change::Tears(Torn::Before) => Err(off("link", from)),
-            Change::Tears(Torn::After) => {
+            ChangeOutcome::Tears(PowerCut::Before) => Err(off("link", from)),
+            ChangeOutcome::Tears(PowerCut::After) => {
                 self.inner.link(from, to)?;
                 Err(off("link", from))
             }
@@ -291,7 +293,7 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn open_random(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
         let inner = self.on("open", path)?.open_random(path)?;
-        Ok(Box::new(PowerFile { inner, power: Arc::clone(&self.power), path: path.to_owned() }))
+        Ok(Box::new(PowerLossFile { inner, power: Arc::clone(&self.power), path: path.to_owned() }))
     }
 
     fn open_to_read(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
@@ -300,14 +302,16 @@ impl<I: Io> Io for PowerIo<I> {
 
     fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError> {
         match self.change("link", link)? {
-            Change::Happens => self.inner.symlink(target, link),
-            Change::Tears(Torn::After) => self.inner.symlink(target, link).and(Err(off("link", link))),
-            Change::Tears(Torn::Before) => Err(off("link", link)),
+            ChangeOutcome::Happens => self.inner.symlink(target, link),
+            ChangeOutcome::Tears(PowerCut::After) => {
+                self.inner.symlink(target, link).and(Err(off("link", link)))
+            }
+            ChangeOutcome::Tears(PowerCut::Before) => Err(off("link", link)),
         }
     }
 
-    fn space(&self, folder: &Path) -> Result<Space, IoError> {
-        self.on("measure the disk of", folder)?.space(folder)
+    fn disk_space(&self, folder: &Path) -> Result<DiskSpace, IoError> {
+        self.on("measure the disk of", folder)?.disk_space(folder)
     }
 }
 
@@ -321,24 +325,24 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("inglenook-power-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let [a, b, c] = ["a", "b", "c"].map(|name| folder.join(name));
-        let io = PowerIo::new(RealIo);
+        let io = PowerLossIo::new(RealIo);
         for path in [&a, &b] {
             io.write_atomic(path, b"old").unwrap();
         }
         io.remove_file(&a).unwrap();
         io.write_atomic(&c, b"flushes the folder").unwrap();
         io.remove_file(&b).unwrap();
-        io.fail_at(0, Torn::Before);
+        io.fail_at(0, PowerCut::Before);
         assert!(io.write_atomic(&c, b"new").is_err() && io.is_off());
         assert!(io.read(&c).is_err() && io.remove_file(&c).is_err());
-        io.come_back().unwrap();
+        io.restore_power().unwrap();
         assert!(!io.exists(&a).unwrap(), "its removal was flushed");
         assert_eq!((io.read(&b).unwrap(), io.read(&c).unwrap().len()), (b"old".to_vec(), 18));
         assert_eq!(io.list(&folder).unwrap().len(), 3, "half a file lies somewhere");
-        io.fail_at(0, Torn::After);
+        io.fail_at(0, PowerCut::After);
         assert!(io.rename(&b, &c).is_err());
-        io.come_back().unwrap();
-        assert_eq!(io.read(&c).unwrap(), b"old", "it happened, and nobody was told so");
+        io.restore_power().unwrap();
+        assert_eq!(io.read(&c).unwrap(), b"old", "it happened, though the caller got an error");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

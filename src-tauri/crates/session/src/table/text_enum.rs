@@ -1,6 +1,6 @@
 //! Enums that are a word in the database: one list for both ways, so that neither can forget a variant.
 
-macro_rules! words {
+macro_rules! text_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$line:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,4 +23,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub(crate) use text_enum;

@@ -9,19 +9,23 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::download::blocking;
+use crate::download::fetch::{ChunkSet, FileFetch, damaged};
+use crate::download::fetch_end::FetchEnd;
 use crate::error::HubError;
-use crate::fetch::{Over, Take, Task, damaged};
 use crate::sha::Hash;
 
 /// Bytes that are asked for again before the whole is hashed again, where something differed.
 const RUN_BYTES: u64 = 16 << 20;
 
 /// So often chunks that rotted on the disk are fetched again.
-const MOST_ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 5;
 
 /// The file's hash, which is `published` where that is known.
-pub(crate) async fn fetch_and_verify(task: &Arc<Task>, published: Option<Hash>) -> Result<Hash, Over> {
-    for _ in 0..MOST_ROUNDS {
+pub(crate) async fn fetch_and_verify(
+    task: &Arc<FileFetch>,
+    published: Option<Hash>,
+) -> Result<Hash, FetchEnd> {
+    for _ in 0..MAX_ROUNDS {
         fetch(task).await?;
         let hash = hash(task).await?;
         if published.is_none_or(|published| published == hash) {
@@ -29,14 +33,14 @@ pub(crate) async fn fetch_and_verify(task: &Arc<Task>, published: Option<Hash>) 
         }
         let rotten = {
             let task = Arc::clone(task);
-            blocking(move || task.part.forget_rotten()).await?
+            blocking(move || task.part.forget_corrupted()).await?
         };
         tracing::warn!(path = task.path, rotten, "the hash is not the published one");
         if rotten == 0 {
-            return look_again(task, published.unwrap_or(hash)).await;
+            return refetch_suspect(task, published.unwrap_or(hash)).await;
         }
     }
-    Err(Over::Failed(HubError::new(
+    Err(FetchEnd::Failed(HubError::new(
         "download.disk",
         format!("The disk doesn't keep what is written of {}.", task.path),
         "Check the disk. Nothing of it was taken into the library.",
@@ -44,11 +48,11 @@ pub(crate) async fn fetch_and_verify(task: &Arc<Task>, published: Option<Hash>) 
 }
 
 /// All missing chunks, over several connections.
-async fn fetch(task: &Arc<Task>) -> Result<(), Over> {
+async fn fetch(task: &Arc<FileFetch>) -> Result<(), FetchEnd> {
     if task.part.is_complete() {
         return Ok(());
     }
-    task.meter.fetching(task.tuning.connections);
+    task.progress.fetching(task.tuning.connections);
     let mut connections = JoinSet::new();
     for _ in 0..task.tuning.connections {
         connections.spawn(Arc::clone(task).connection());
@@ -67,7 +71,7 @@ async fn fetch(task: &Arc<Task>) -> Result<(), Over> {
             Err(cancelled) if cancelled.is_cancelled() => {}
             Err(panic) => {
                 let message = format!("Something went wrong inside Inglenook: {panic}");
-                over.get_or_insert(Over::Failed(HubError::new("bug", message, "Try again.")));
+                over.get_or_insert(FetchEnd::Failed(HubError::new("bug", message, "Try again.")));
                 connections.abort_all();
             }
         }
@@ -78,9 +82,9 @@ async fn fetch(task: &Arc<Task>) -> Result<(), Over> {
     };
     match over {
         None => synced,
-        Some(Over::NoRanges) => {
+        Some(FetchEnd::NoRanges) => {
             task.part.give_back(0..task.part.header().n_chunks());
-            task.meter.fetching(1);
+            task.progress.fetching(1);
             task.whole().await?;
             let task = Arc::clone(task);
             blocking(move || task.part.sync()).await
@@ -89,31 +93,31 @@ async fn fetch(task: &Arc<Task>) -> Result<(), Over> {
     }
 }
 
-async fn hash(task: &Arc<Task>) -> Result<Hash, Over> {
+async fn hash(task: &Arc<FileFetch>) -> Result<Hash, FetchEnd> {
     let hashed = {
         let task = Arc::clone(task);
         let of = task.part.header().bytes;
         blocking(move || {
             task.part.hash(&mut |done| {
-                task.meter.verifying(done, of);
+                task.progress.verifying(done, of);
                 !task.is_stopped()
             })
         })
     };
-    hashed.await?.ok_or(Over::Stopped)
+    hashed.await?.ok_or(FetchEnd::Stopped)
 }
 
 /// Every chunk once more, until the whole is right. Errors: it never is.
-async fn look_again(task: &Arc<Task>, published: Hash) -> Result<Hash, Over> {
+async fn refetch_suspect(task: &Arc<FileFetch>, published: Hash) -> Result<Hash, FetchEnd> {
     let header = task.part.header();
     let step = (RUN_BYTES / header.chunk_bytes).max(1);
     let n_chunks = header.n_chunks();
     for start in (0..n_chunks).step_by(usize::try_from(step).unwrap_or(1)) {
-        task.meter.fetching(1);
-        let n_changed = task.run(start..(start + step).min(n_chunks), Take::Doubted).await?;
+        task.progress.fetching(1);
+        let n_changed = task.run(start..(start + step).min(n_chunks), ChunkSet::Suspect).await?;
         if n_changed > 0 && hash(task).await? == published {
             return Ok(published);
         }
     }
-    Err(Over::Failed(damaged(&task.path)))
+    Err(FetchEnd::Failed(damaged(&task.path)))
 }

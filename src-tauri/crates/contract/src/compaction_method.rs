@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One way of compaction; `compaction` has the arithmetic of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CompactionStrategy {
+pub enum CompactionMethod {
     /// Leaves out the oldest turns.
     Window,
     /// Replaces the oldest turns by a summary that the model writes.
@@ -14,7 +14,7 @@ pub enum CompactionStrategy {
     Attention,
 }
 
-impl CompactionStrategy {
+impl CompactionMethod {
     /// Every strategy.
     pub const ALL: [Self; 3] = [Self::Window, Self::Summary, Self::Attention];
 

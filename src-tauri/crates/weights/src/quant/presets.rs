@@ -9,7 +9,7 @@ use crate::dtype::DType;
 /// A mix, by its usual name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(non_camel_case_types)]
-pub enum Mix {
+pub enum QuantPreset {
     F32,
     F16,
     BF16,
@@ -37,41 +37,45 @@ pub enum Mix {
 }
 
 /// A mix, its name, the number that GGUF files write for it (`general.file_type`), and the format of most tensors.
-type Row = (Mix, &'static str, u32, DType);
+type PresetRow = (QuantPreset, &'static str, u32, DType);
 
-static TABLE: &[Row] = &[
-    (Mix::F32, "f32", 0, DType::F32),
-    (Mix::F16, "f16", 1, DType::F16),
-    (Mix::BF16, "bf16", 32, DType::BF16),
-    (Mix::Q8_0, "q8_0", 7, DType::Q8_0),
-    (Mix::Q6_K, "q6_k", 18, DType::Q6_K),
-    (Mix::Q5_K_M, "q5_k_m", 17, DType::Q5_K),
-    (Mix::Q5_K_S, "q5_k_s", 16, DType::Q5_K),
-    (Mix::Q5_1, "q5_1", 9, DType::Q5_1),
-    (Mix::Q5_0, "q5_0", 8, DType::Q5_0),
-    (Mix::Q4_K_M, "q4_k_m", 15, DType::Q4_K),
-    (Mix::Q4_K_S, "q4_k_s", 14, DType::Q4_K),
-    (Mix::Q4_1, "q4_1", 3, DType::Q4_1),
-    (Mix::Q4_0, "q4_0", 2, DType::Q4_0),
-    (Mix::IQ4_XS, "iq4_xs", 30, DType::IQ4_XS),
-    (Mix::IQ4_NL, "iq4_nl", 25, DType::IQ4_NL),
-    (Mix::Q3_K_L, "q3_k_l", 13, DType::Q3_K),
-    (Mix::Q3_K_M, "q3_k_m", 12, DType::Q3_K),
-    (Mix::Q3_K_S, "q3_k_s", 11, DType::Q3_K),
-    (Mix::Q2_K, "q2_k", 10, DType::Q2_K),
-    (Mix::Q2_K_S, "q2_k_s", 21, DType::Q2_K),
-    (Mix::TQ2_0, "tq2_0", 37, DType::TQ2_0),
-    (Mix::TQ1_0, "tq1_0", 36, DType::TQ1_0),
-    (Mix::MXFP4_MOE, "mxfp4_moe", 38, DType::Q8_0),
+static TABLE: &[PresetRow] = &[
+    (QuantPreset::F32, "f32", 0, DType::F32),
+    (QuantPreset::F16, "f16", 1, DType::F16),
+    (QuantPreset::BF16, "bf16", 32, DType::BF16),
+    (QuantPreset::Q8_0, "q8_0", 7, DType::Q8_0),
+    (QuantPreset::Q6_K, "q6_k", 18, DType::Q6_K),
+    (QuantPreset::Q5_K_M, "q5_k_m", 17, DType::Q5_K),
+    (QuantPreset::Q5_K_S, "q5_k_s", 16, DType::Q5_K),
+    (QuantPreset::Q5_1, "q5_1", 9, DType::Q5_1),
+    (QuantPreset::Q5_0, "q5_0", 8, DType::Q5_0),
+    (QuantPreset::Q4_K_M, "q4_k_m", 15, DType::Q4_K),
+    (QuantPreset::Q4_K_S, "q4_k_s", 14, DType::Q4_K),
+    (QuantPreset::Q4_1, "q4_1", 3, DType::Q4_1),
+    (QuantPreset::Q4_0, "q4_0", 2, DType::Q4_0),
+    (QuantPreset::IQ4_XS, "iq4_xs", 30, DType::IQ4_XS),
+    (QuantPreset::IQ4_NL, "iq4_nl", 25, DType::IQ4_NL),
+    (QuantPreset::Q3_K_L, "q3_k_l", 13, DType::Q3_K),
+    (QuantPreset::Q3_K_M, "q3_k_m", 12, DType::Q3_K),
+    (QuantPreset::Q3_K_S, "q3_k_s", 11, DType::Q3_K),
+    (QuantPreset::Q2_K, "q2_k", 10, DType::Q2_K),
+    (QuantPreset::Q2_K_S, "q2_k_s", 21, DType::Q2_K),
+    (QuantPreset::TQ2_0, "tq2_0", 37, DType::TQ2_0),
+    (QuantPreset::TQ1_0, "tq1_0", 36, DType::TQ1_0),
+    (QuantPreset::MXFP4_MOE, "mxfp4_moe", 38, DType::Q8_0),
 ];
 
 /// Other names in use.
-const ALIASES: [(&str, Mix); 4] =
-    [("q3_k", Mix::Q3_K_M), ("q4_k", Mix::Q4_K_M), ("q5_k", Mix::Q5_K_M), ("mxfp4", Mix::MXFP4_MOE)];
+const ALIASES: [(&str, QuantPreset); 4] = [
+    ("q3_k", QuantPreset::Q3_K_M),
+    ("q4_k", QuantPreset::Q4_K_M),
+    ("q5_k", QuantPreset::Q5_K_M),
+    ("mxfp4", QuantPreset::MXFP4_MOE),
+];
 
 /// What a choice depends on beside the tensors themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct ModelDims {
     pub n_layers: usize,
     /// Query heads for each head of keys and values.
     pub n_queries_per_kv: usize,
@@ -79,13 +83,13 @@ pub struct Facts {
 
 /// A tensor to be stored: its name as in a GGUF file and its dimensions, outermost first.
 #[derive(Debug, Clone, Copy)]
-pub struct Tensor<'a> {
+pub struct TensorDesc<'a> {
     pub name: &'a str,
     pub dims: &'a [usize],
 }
 
-/// [`Facts`], and what the tensors say.
-struct Counts {
+/// [`ModelDims`], and what the tensors say.
+struct ModelCounts {
     n_layers: usize,
     n_experts: usize,
     n_queries_per_kv: usize,
@@ -93,7 +97,7 @@ struct Counts {
 
 /// The part a tensor plays, as far as mixes care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TensorRole {
     /// Norms, biases, routers, convolutions, positions: small, and an error there spreads.
     Small,
     /// A matrix that is left in half precision.
@@ -122,8 +126,8 @@ const SMALL: [&str; 10] = [
     "time_mix_",
 ];
 
-impl Part {
-    fn of(tensor: &Tensor) -> Self {
+impl TensorRole {
+    fn of(tensor: &TensorDesc) -> Self {
         let name = tensor.name;
         let is_matrix = tensor.dims.len() > 1 && name.ends_with(".weight");
         let has = |what: &str| name.contains(what);
@@ -148,12 +152,12 @@ fn layer(name: &str) -> Option<usize> {
 
 /// Which of several: `index` counts from 0.
 #[derive(Clone, Copy)]
-struct Nth {
+struct LayerOrdinal {
     index: usize,
     of: usize,
 }
 
-impl Nth {
+impl LayerOrdinal {
     fn is_first_eighth(self) -> bool {
         self.index < self.of / 8
     }
@@ -165,7 +169,7 @@ impl Nth {
     }
 }
 
-impl Mix {
+impl QuantPreset {
     /// "q8_0", "Q4_K_M" … whatever the case.
     pub fn from_name(name: &str) -> Option<Self> {
         let alias =
@@ -178,7 +182,7 @@ impl Mix {
         TABLE.iter().map(|row| row.1)
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static PresetRow {
         TABLE.iter().find(|row| row.0 == self).expect("a test finds every mix in the table")
     }
 
@@ -198,44 +202,52 @@ impl Mix {
 
     /// The format of each tensor of a model, in the order given. A format whose blocks don't fit a tensor's rows is
     /// replaced by one with smaller blocks.
-    pub fn dtypes(self, tensors: &[Tensor], facts: &Facts) -> Vec<DType> {
-        let parts: Vec<Part> = tensors.iter().map(Part::of).collect();
+    pub fn dtypes(self, tensors: &[TensorDesc], facts: &ModelDims) -> Vec<DType> {
+        let roles: Vec<TensorRole> = tensors.iter().map(TensorRole::of).collect();
         let experts = tensors.iter().filter(|tensor| tensor.dims.len() > 2 && tensor.name.contains("_exps."));
-        let counts = Counts {
+        let counts = ModelCounts {
             n_layers: facts.n_layers,
             n_experts: experts.map(|tensor| tensor.dims[0]).max().unwrap_or(0),
             n_queries_per_kv: facts.n_queries_per_kv,
         };
-        let has_output = parts.contains(&Part::Output);
-        let n_values = parts.iter().filter(|part| **part == Part::Value).count();
+        let has_output = roles.contains(&TensorRole::Output);
+        let n_values = roles.iter().filter(|role| **role == TensorRole::Value).count();
         // Values are counted, since not every layer has some; what has none counts as its layer.
         let mut value_layers: Vec<Option<usize>> = tensors
             .iter()
-            .zip(&parts)
-            .filter(|(_, part)| **part == Part::Value)
+            .zip(&roles)
+            .filter(|(_, role)| **role == TensorRole::Value)
             .map(|(tensor, _)| layer(tensor.name))
             .collect();
         value_layers.sort_unstable();
-        let choose = |(tensor, part): (&Tensor, Part)| {
+        let choose = |(tensor, role): (&TensorDesc, TensorRole)| {
             let layer = layer(tensor.name);
-            let nth = match part {
-                Part::Value => Nth { index: value_layers.partition_point(|l| *l < layer), of: n_values },
-                _ => Nth { index: layer.unwrap_or(0), of: facts.n_layers },
+            let nth = match role {
+                TensorRole::Value => {
+                    LayerOrdinal { index: value_layers.partition_point(|l| *l < layer), of: n_values }
+                }
+                _ => LayerOrdinal { index: layer.unwrap_or(0), of: facts.n_layers },
             };
-            let part = if part == Part::Embedding && !has_output { Part::Output } else { part };
+            let role = if role == TensorRole::Embedding && !has_output { TensorRole::Output } else { role };
             let n_cols = tensor.dims.last().copied().unwrap_or(1);
-            fitting(self.wanted(part, nth, tensor.dims, &counts), n_cols)
+            fitting_dtype(self.choose_dtype(role, nth, tensor.dims, &counts), n_cols)
         };
-        tensors.iter().zip(parts).map(choose).collect()
+        tensors.iter().zip(roles).map(choose).collect()
     }
 
-    fn wanted(self, part: Part, nth: Nth, dims: &[usize], counts: &Counts) -> DType {
+    fn choose_dtype(
+        self,
+        role: TensorRole,
+        nth: LayerOrdinal,
+        dims: &[usize],
+        counts: &ModelCounts,
+    ) -> DType {
         let base = self.base();
-        match part {
-            Part::Small => DType::F32,
+        match role {
+            TensorRole::Small => DType::F32,
             _ if base.block_len() == 1 => base,
-            Part::Half => DType::F16,
-            Part::Output => self.output(dims),
+            TensorRole::Half => DType::F16,
+            TensorRole::Output => self.output(dims),
             _ if self == Self::MXFP4_MOE => {
                 if dims.len() > 2 {
                     DType::MXFP4
@@ -243,12 +255,12 @@ impl Mix {
                     base
                 }
             }
-            Part::Embedding if matches!(self, Self::TQ1_0 | Self::TQ2_0) => DType::Q4_K,
-            Part::Value => self.value(nth, counts),
-            Part::Key if counts.n_experts == 8 => DType::Q8_0,
-            Part::AttentionOut => self.attention_out(counts),
-            Part::Down => self.down(nth),
-            Part::Embedding | Part::Key | Part::Other => base,
+            TensorRole::Embedding if matches!(self, Self::TQ1_0 | Self::TQ2_0) => DType::Q4_K,
+            TensorRole::Value => self.value(nth, counts),
+            TensorRole::Key if counts.n_experts == 8 => DType::Q8_0,
+            TensorRole::AttentionOut => self.attention_out(counts),
+            TensorRole::Down => self.down(nth),
+            TensorRole::Embedding | TensorRole::Key | TensorRole::Other => base,
         }
     }
 
@@ -258,7 +270,7 @@ impl Mix {
         if base == DType::Q8_0 || !fits { DType::Q8_0 } else { DType::Q6_K }
     }
 
-    fn value(self, nth: Nth, counts: &Counts) -> DType {
+    fn value(self, nth: LayerOrdinal, counts: &ModelCounts) -> DType {
         let many_queries = counts.n_queries_per_kv >= 4;
         let dtype = match self {
             // Small beside the other matrices, and the same for every model with so few experts.
@@ -277,7 +289,7 @@ impl Mix {
         if is_70b && matches!(dtype, DType::Q3_K | DType::Q4_K) { DType::Q5_K } else { dtype }
     }
 
-    fn down(self, nth: Nth) -> DType {
+    fn down(self, nth: LayerOrdinal) -> DType {
         match self {
             Self::Q2_K => DType::Q3_K,
             Self::Q2_K_S if nth.is_first_eighth() => DType::Q4_K,
@@ -289,7 +301,7 @@ impl Mix {
         }
     }
 
-    fn attention_out(self, counts: &Counts) -> DType {
+    fn attention_out(self, counts: &ModelCounts) -> DType {
         let is_small = matches!(self, Self::Q2_K | Self::Q3_K_S | Self::Q3_K_M | Self::IQ4_NL | Self::IQ4_XS)
             || matches!(self, Self::Q4_K_S | Self::Q4_K_M);
         match self {
@@ -309,7 +321,7 @@ impl Mix {
 }
 
 /// `wanted`, or the next best whose blocks divide a row: blocks of 32, and at last no blocks.
-pub fn fitting(wanted: DType, n_cols: usize) -> DType {
+pub fn fitting_dtype(wanted: DType, n_cols: usize) -> DType {
     let fits = |dtype: DType| n_cols.is_multiple_of(dtype.block_len());
     let smaller = match wanted {
         _ if fits(wanted) => return wanted,
@@ -327,14 +339,15 @@ pub fn fitting(wanted: DType, n_cols: usize) -> DType {
 mod tests {
     use super::*;
 
-    const LLAMA: Facts = Facts { n_layers: 32, n_queries_per_kv: 4 };
+    const LLAMA: ModelDims = ModelDims { n_layers: 32, n_queries_per_kv: 4 };
 
     /// The formats of one kind of matrix over the layers, in runs.
-    fn runs(mix: Mix, part: &str, facts: &Facts) -> String {
+    fn runs(mix: QuantPreset, part: &str, facts: &ModelDims) -> String {
         let names: Vec<String> = (0..facts.n_layers)
             .flat_map(|l| [format!("blk.{l}.{part}.weight"), format!("blk.{l}.attn_k.weight")])
             .collect();
-        let tensors: Vec<Tensor> = names.iter().map(|name| Tensor { name, dims: &[512, 512] }).collect();
+        let tensors: Vec<TensorDesc> =
+            names.iter().map(|name| TensorDesc { name, dims: &[512, 512] }).collect();
         let dtypes = mix.dtypes(&tensors, facts);
         let mut runs: Vec<(DType, usize)> = Vec::new();
         for dtype in dtypes.into_iter().step_by(2) {
@@ -346,79 +359,80 @@ mod tests {
         runs.iter().map(|(dtype, n)| format!("{n}×{dtype}")).collect::<Vec<_>>().join(" ")
     }
 
-    fn one(mix: Mix, name: &str, dims: &[usize], facts: &Facts) -> DType {
-        let output = Tensor { name: "output.weight", dims: &[512, 512] };
-        mix.dtypes(&[Tensor { name, dims }, output], facts)[0]
+    fn one(mix: QuantPreset, name: &str, dims: &[usize], facts: &ModelDims) -> DType {
+        let output = TensorDesc { name: "output.weight", dims: &[512, 512] };
+        mix.dtypes(&[TensorDesc { name, dims }, output], facts)[0]
     }
 
     #[test]
     fn every_mix_is_in_the_table() {
         for row in TABLE {
             assert_eq!(row.0.row().1, row.1);
-            assert_eq!(Mix::from_name(row.1), Some(row.0));
+            assert_eq!(QuantPreset::from_name(row.1), Some(row.0));
             assert!(row.0.base().encoder().is_some(), "{}", row.1);
         }
-        assert_eq!(TABLE.len(), Mix::MXFP4_MOE as usize + 1);
-        assert_eq!(Mix::from_name("Q4_K"), Some(Mix::Q4_K_M));
-        assert_eq!(Mix::from_name("q9"), None);
+        assert_eq!(TABLE.len(), QuantPreset::MXFP4_MOE as usize + 1);
+        assert_eq!(QuantPreset::from_name("Q4_K"), Some(QuantPreset::Q4_K_M));
+        assert_eq!(QuantPreset::from_name("q9"), None);
     }
 
     #[test]
     fn layers_get_what_they_get_in_published_files() {
         let cases = [
             (
-                Mix::Q4_K_M,
+                QuantPreset::Q4_K_M,
                 "ffn_down",
                 "4×Q6_K 2×Q4_K 1×Q6_K 2×Q4_K 1×Q6_K 2×Q4_K 1×Q6_K 2×Q4_K 1×Q6_K 2×Q4_K 1×Q6_K 2×Q4_K 1×Q6_K \
                  2×Q4_K 1×Q6_K 2×Q4_K 5×Q6_K",
             ),
-            (Mix::Q4_K_M, "ffn_up", "32×Q4_K"),
-            (Mix::Q4_K_S, "ffn_down", "4×Q5_K 28×Q4_K"),
-            (Mix::Q4_K_S, "attn_v", "4×Q5_K 28×Q4_K"),
-            (Mix::Q3_K_M, "ffn_down", "2×Q5_K 30×Q4_K"),
-            (Mix::Q3_K_M, "attn_v", "2×Q5_K 30×Q4_K"),
-            (Mix::Q3_K_M, "attn_output", "32×Q4_K"),
-            (Mix::Q3_K_L, "ffn_down", "32×Q5_K"),
-            (Mix::Q2_K, "attn_v", "32×Q4_K"),
-            (Mix::Q2_K, "ffn_down", "32×Q3_K"),
-            (Mix::Q2_K, "attn_k", "32×Q2_K"),
-            (Mix::IQ4_XS, "ffn_down", "4×Q5_K 28×IQ4_XS"),
-            (Mix::Q5_K_S, "ffn_down", "32×Q5_K"),
+            (QuantPreset::Q4_K_M, "ffn_up", "32×Q4_K"),
+            (QuantPreset::Q4_K_S, "ffn_down", "4×Q5_K 28×Q4_K"),
+            (QuantPreset::Q4_K_S, "attn_v", "4×Q5_K 28×Q4_K"),
+            (QuantPreset::Q3_K_M, "ffn_down", "2×Q5_K 30×Q4_K"),
+            (QuantPreset::Q3_K_M, "attn_v", "2×Q5_K 30×Q4_K"),
+            (QuantPreset::Q3_K_M, "attn_output", "32×Q4_K"),
+            (QuantPreset::Q3_K_L, "ffn_down", "32×Q5_K"),
+            (QuantPreset::Q2_K, "attn_v", "32×Q4_K"),
+            (QuantPreset::Q2_K, "ffn_down", "32×Q3_K"),
+            (QuantPreset::Q2_K, "attn_k", "32×Q2_K"),
+            (QuantPreset::IQ4_XS, "ffn_down", "4×Q5_K 28×IQ4_XS"),
+            (QuantPreset::Q5_K_S, "ffn_down", "32×Q5_K"),
         ];
-        for (mix, part, expected) in cases {
-            assert_eq!(runs(mix, part, &LLAMA), expected, "{} {part}", mix.name());
+        for (mix, role, expected) in cases {
+            assert_eq!(runs(mix, role, &LLAMA), expected, "{} {role}", mix.name());
         }
-        let seventy = Facts { n_layers: 80, n_queries_per_kv: 8 };
-        assert_eq!(runs(Mix::Q3_K_S, "attn_v", &seventy), "80×Q5_K");
+        let seventy = ModelDims { n_layers: 80, n_queries_per_kv: 8 };
+        assert_eq!(runs(QuantPreset::Q3_K_S, "attn_v", &seventy), "80×Q5_K");
     }
 
     #[test]
     fn layers_without_values_are_not_counted() {
         // Attention in every fourth layer: the first eighth of the values is the first of eight.
         let names: Vec<String> = (0..8).map(|l| format!("blk.{}.attn_v.weight", l * 4 + 3)).collect();
-        let tensors: Vec<Tensor> = names.iter().map(|name| Tensor { name, dims: &[256, 256] }).collect();
-        let dtypes = Mix::Q4_K_M.dtypes(&tensors, &LLAMA);
+        let tensors: Vec<TensorDesc> =
+            names.iter().map(|name| TensorDesc { name, dims: &[256, 256] }).collect();
+        let dtypes = QuantPreset::Q4_K_M.dtypes(&tensors, &LLAMA);
         let more: Vec<usize> = (0..8).filter(|&i| dtypes[i] == DType::Q6_K).collect();
         assert_eq!(more, [0, 3, 6, 7]);
     }
 
     #[test]
     fn what_is_small_stays_exact_and_what_does_not_fit_is_replaced() {
-        let cases: &[(Mix, &str, &[usize], DType)] = &[
-            (Mix::Q4_K_M, "blk.0.attn_norm.weight", &[256], DType::F32),
-            (Mix::F16, "blk.0.ffn_gate_inp.weight", &[32, 256], DType::F32),
-            (Mix::Q2_K, "blk.0.attn_q.bias", &[256], DType::F32),
-            (Mix::Q4_K_M, "token_embd.weight", &[512, 256], DType::Q4_K),
-            (Mix::Q4_K_M, "blk.9.attn_q.weight", &[512, 288], DType::Q5_0),
-            (Mix::Q5_K_M, "blk.9.attn_q.weight", &[512, 288], DType::Q5_1),
-            (Mix::Q6_K, "blk.9.attn_q.weight", &[512, 288], DType::Q8_0),
-            (Mix::IQ4_XS, "blk.9.attn_q.weight", &[512, 288], DType::IQ4_NL),
-            (Mix::Q3_K_S, "blk.9.attn_q.weight", &[512, 288], DType::Q4_0),
-            (Mix::Q8_0, "blk.9.attn_q.weight", &[512, 33], DType::F16),
-            (Mix::MXFP4_MOE, "blk.9.ffn_up_exps.weight", &[8, 64, 32], DType::MXFP4),
-            (Mix::MXFP4_MOE, "blk.9.attn_q.weight", &[64, 32], DType::Q8_0),
-            (Mix::MXFP4_MOE, "blk.9.ffn_up_exps.bias", &[8, 64], DType::F32),
-            (Mix::BF16, "blk.9.attn_v.weight", &[64, 32], DType::BF16),
+        let cases: &[(QuantPreset, &str, &[usize], DType)] = &[
+            (QuantPreset::Q4_K_M, "blk.0.attn_norm.weight", &[256], DType::F32),
+            (QuantPreset::F16, "blk.0.ffn_gate_inp.weight", &[32, 256], DType::F32),
+            (QuantPreset::Q2_K, "blk.0.attn_q.bias", &[256], DType::F32),
+            (QuantPreset::Q4_K_M, "token_embd.weight", &[512, 256], DType::Q4_K),
+            (QuantPreset::Q4_K_M, "blk.9.attn_q.weight", &[512, 288], DType::Q5_0),
+            (QuantPreset::Q5_K_M, "blk.9.attn_q.weight", &[512, 288], DType::Q5_1),
+            (QuantPreset::Q6_K, "blk.9.attn_q.weight", &[512, 288], DType::Q8_0),
+            (QuantPreset::IQ4_XS, "blk.9.attn_q.weight", &[512, 288], DType::IQ4_NL),
+            (QuantPreset::Q3_K_S, "blk.9.attn_q.weight", &[512, 288], DType::Q4_0),
+            (QuantPreset::Q8_0, "blk.9.attn_q.weight", &[512, 33], DType::F16),
+            (QuantPreset::MXFP4_MOE, "blk.9.ffn_up_exps.weight", &[8, 64, 32], DType::MXFP4),
+            (QuantPreset::MXFP4_MOE, "blk.9.attn_q.weight", &[64, 32], DType::Q8_0),
+            (QuantPreset::MXFP4_MOE, "blk.9.ffn_up_exps.bias", &[8, 64], DType::F32),
+            (QuantPreset::BF16, "blk.9.attn_v.weight", &[64, 32], DType::BF16),
         ];
         for &(mix, name, dims, expected) in cases {
             assert_eq!(one(mix, name, dims, &LLAMA), expected, "{} {name} {dims:?}", mix.name());
@@ -431,9 +445,9 @@ mod tests {
         let dtypes = |other: &str| {
             let names = ["blk.9.attn_k.weight", "blk.9.attn_v.weight", "blk.9.attn_output.weight", other];
             let dims = names.map(dims);
-            let tensors: Vec<Tensor> =
-                names.iter().zip(&dims).map(|(name, dims)| Tensor { name, dims }).collect();
-            Mix::Q4_K_S.dtypes(&tensors, &LLAMA)[..3].to_vec()
+            let tensors: Vec<TensorDesc> =
+                names.iter().zip(&dims).map(|(name, dims)| TensorDesc { name, dims }).collect();
+            QuantPreset::Q4_K_S.dtypes(&tensors, &LLAMA)[..3].to_vec()
         };
         assert_eq!(dtypes("blk.9.ffn_up_exps.weight"), [DType::Q8_0, DType::Q8_0, DType::Q5_K]);
         assert_eq!(dtypes("blk.9.ffn_up.weight"), [DType::Q4_K, DType::Q5_K, DType::Q4_K]);
@@ -441,7 +455,8 @@ mod tests {
 
     #[test]
     fn a_table_that_is_also_the_output_gets_its_format() {
-        let table = |dims| Mix::Q4_K_M.dtypes(&[Tensor { name: "token_embd.weight", dims }], &LLAMA)[0];
+        let table =
+            |dims| QuantPreset::Q4_K_M.dtypes(&[TensorDesc { name: "token_embd.weight", dims }], &LLAMA)[0];
         assert_eq!(table(&[512, 512]), DType::Q6_K);
         assert_eq!(table(&[512, 288]), DType::Q8_0);
     }

@@ -1,4 +1,4 @@
-//! Conversations as a whole, with every version: taken out to be kept elsewhere, and taken in again.
+//! Conversations as a archive, with every version: taken out to be kept elsewhere, and taken in again.
 //!
 //! Taking in never touches what is there: ids that are taken already are made anew.
 
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use io::Io;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::attached::{Twins, indexed};
+use crate::attachments::{IdRemap, indexed};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
-use crate::table::attachment::{self, Attached};
+use crate::table::attachment::{self, MessageAttachments};
 use crate::table::conversation::{self, ConversationRow};
 use crate::table::folder::{self, FolderRow};
 use crate::table::message::{self, MessageRow, MessageState};
@@ -22,48 +22,48 @@ use crate::{backup, db};
 
 /// A conversation with all of its messages.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Whole {
+pub struct ConversationArchive {
     pub conversation: ConversationRow,
     /// Name of the folder it lies in.
     pub folder: Option<String>,
     /// Parents before their children; removed ones are not among them.
     pub messages: Vec<(MessageRow, Vec<TokenLog>)>,
-    pub files: Files,
+    pub files: ArchivedFiles,
 }
 
 /// Files of a conversation's messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct ArchivedFiles {
     /// By message.
-    pub attached: HashMap<String, Attached>,
+    pub by_message: HashMap<String, MessageAttachments>,
     /// Texts by their SHA-256.
     pub documents: HashMap<String, Arc<str>>,
 }
 
 /// What a restore brought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreCounts {
     /// Conversations that were not there.
     pub added: usize,
     /// Those that were there with other messages: the backup's lie beside them.
-    pub beside: usize,
+    pub duplicated: usize,
     /// Those that were there as they are.
-    pub same: usize,
+    pub unchanged: usize,
 }
 
 impl Session {
     /// Not one that lies in the trash. An answer that is being written is taken as far as it is saved.
-    pub fn whole(&self, id: &str) -> Result<Whole> {
+    pub fn archive(&self, id: &str) -> Result<ConversationArchive> {
         self.conversation(id)?;
-        whole(&self.db, id)
+        archive(&self.db, id)
     }
 
     /// Adds a conversation as it was taken out. Errors leave nothing of it.
-    pub fn adopt(&mut self, whole: Whole) -> Result<ConversationRow> {
+    pub fn import_archive(&mut self, archive: ConversationArchive) -> Result<ConversationRow> {
         let make = || new_id(&*self.clock);
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let id = adopt(&transaction, whole, now_ms, &make)?;
+        let id = import_archive(&transaction, archive, now_ms, &make)?;
         transaction.commit()?;
         self.conversation(&id)
     }
@@ -82,28 +82,28 @@ impl Session {
 
     /// Adds what a backup has and this folder lacks. Nothing that is there is changed; besides, a backup of it is made
     /// first.
-    pub fn restore_from(&mut self, path: &Path, io: &dyn Io) -> Result<Restored> {
+    pub fn restore_from(&mut self, path: &Path, io: &dyn Io) -> Result<RestoreCounts> {
         let from = self.read_backup(path, io)?;
-        backup::BackUp::now(&self.folder, self.clock.now_utc_ms()).make(io)?;
-        let mut restored = Restored::default();
+        backup::BackupJob::now(&self.folder, self.clock.now_utc_ms()).make(io)?;
+        let mut restored = RestoreCounts::default();
         let make = || new_id(&*self.clock);
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // The list is newest first, and what is added last comes first.
         for row in conversation::list(&from)?.into_iter().rev() {
-            let mut whole = whole(&from, &row.id)?;
-            match held(&transaction, &whole)? {
-                Held::All => {
-                    restored.same += 1;
+            let mut archive = archive(&from, &row.id)?;
+            match archive_presence(&transaction, &archive)? {
+                ArchivePresence::All => {
+                    restored.unchanged += 1;
                     continue;
                 }
-                Held::Some => {
-                    restored.beside += 1;
-                    whole.conversation.title.push_str(" (from the backup)");
+                ArchivePresence::Some => {
+                    restored.duplicated += 1;
+                    archive.conversation.title.push_str(" (from the backup)");
                 }
-                Held::Nothing => restored.added += 1,
+                ArchivePresence::Nothing => restored.added += 1,
             }
-            adopt(&transaction, whole, now_ms, &make)?;
+            import_archive(&transaction, archive, now_ms, &make)?;
         }
         for (key, value) in setting::all(&from)? {
             if setting::get(&transaction, &key)?.is_none() {
@@ -173,59 +173,65 @@ fn has_conversations(db: &Connection) -> bool {
 }
 
 /// How much of a conversation is there already.
-enum Held {
+enum ArchivePresence {
     Nothing,
     /// It is there, but not with all of these messages.
     Some,
     All,
 }
 
-fn held(db: &Connection, whole: &Whole) -> Result<Held> {
-    if conversation::get(db, &whole.conversation.id).is_err() {
-        return Ok(Held::Nothing);
+fn archive_presence(db: &Connection, archive: &ConversationArchive) -> Result<ArchivePresence> {
+    if conversation::get(db, &archive.conversation.id).is_err() {
+        return Ok(ArchivePresence::Nothing);
     }
-    for (row, _) in &whole.messages {
+    for (row, _) in &archive.messages {
         match message::get(db, &row.id) {
             Ok(there) if there.text == row.text => {}
-            Ok(_) | Err(_) => return Ok(Held::Some),
+            Ok(_) | Err(_) => return Ok(ArchivePresence::Some),
         }
     }
-    Ok(Held::All)
+    Ok(ArchivePresence::All)
 }
 
-pub(crate) fn whole(db: &Connection, id: &str) -> Result<Whole> {
+pub(crate) fn archive(db: &Connection, id: &str) -> Result<ConversationArchive> {
     let conversation = conversation::get(db, id)?;
     let folder = match &conversation.folder {
         Some(folder) => folder::get(db, folder).ok().map(|row| row.name),
         None => None,
     };
     let mut messages = Vec::new();
-    for mut row in message::all(db, id)?.into_iter().filter(|row| row.gone.is_none()) {
+    for mut row in message::all(db, id)?.into_iter().filter(|row| row.deleted_by.is_none()) {
         let mut logs = token_log::of(db, &row.id)?;
         if row.state == MessageState::Streaming {
-            let folded = chunk::fold(db, &row.id)?;
-            (row.text, row.reasoning) = (folded.text.clone(), folded.reasoning.clone());
+            let answer = chunk::assemble(db, &row.id)?;
+            (row.text, row.reasoning) = (answer.text.clone(), answer.reasoning.clone());
             row.state = MessageState::Interrupted;
-            logs = folded.log().into_iter().collect();
+            logs = answer.log().into_iter().collect();
         }
         messages.push((row, logs));
     }
     let there: HashSet<&String> = messages.iter().map(|(row, _)| &row.id).collect();
-    let mut files = Files { attached: attachment::of_conversation(db, id)?, ..Files::default() };
-    files.attached.retain(|message, _| there.contains(message));
-    for file in files.attached.values().flat_map(|attached| &attached.files) {
+    let mut files =
+        ArchivedFiles { by_message: attachment::of_conversation(db, id)?, ..ArchivedFiles::default() };
+    files.by_message.retain(|message, _| there.contains(message));
+    for file in files.by_message.values().flat_map(|attached| &attached.files) {
         if !files.documents.contains_key(&file.document)
             && let Some(text) = document::text(db, &file.document)?
         {
             files.documents.insert(file.document.clone(), text.into());
         }
     }
-    Ok(Whole { conversation, folder, messages, files })
+    Ok(ConversationArchive { conversation, folder, messages, files })
 }
 
 /// The id it has now.
-fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) -> Result<String> {
-    let Whole { conversation: from, folder, messages, files } = whole;
+fn import_archive(
+    db: &Connection,
+    archive: ConversationArchive,
+    now_ms: i64,
+    make: &dyn Fn() -> String,
+) -> Result<String> {
+    let ConversationArchive { conversation: from, folder, messages, files } = archive;
     let is_free = conversation::get(db, &from.id).is_err() && !from.id.is_empty();
     let id = if is_free { from.id.clone() } else { make() };
     let folder = match folder {
@@ -245,7 +251,7 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
     conversation::insert(db, &row)?;
     let (mut last, mut there) = (None, HashSet::new());
     let name = |id: &str| if attachment::get(db, id).is_err() && !id.is_empty() { id.into() } else { make() };
-    let mut files = Twins::new(kept(db, files)?, &name);
+    let mut files = IdRemap::new(kept(db, files)?, &name);
     for (from, logs) in messages {
         // A parent that comes later, or a message that is its own, would make a circle.
         if from.parent.as_ref().is_some_and(|parent| !there.contains(parent)) {
@@ -260,8 +266,8 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
             parent: from.parent.as_ref().map(known).transpose()?,
             chosen: from.chosen.as_ref().and_then(|chosen| ids.get(chosen).cloned()),
             conversation: id.clone(),
-            gone: None,
-            gone_ms: None,
+            deleted_by: None,
+            deleted_ms: None,
             id: known(&from.id)?,
             ..from
         };
@@ -278,15 +284,15 @@ fn adopt(db: &Connection, whole: Whole, now_ms: i64, make: &dyn Fn() -> String) 
 }
 
 /// Puts the texts of files into their place; the files that have one.
-fn kept(db: &Connection, files: Files) -> Result<HashMap<String, Attached>> {
-    let Files { mut attached, documents } = files;
-    for attached in attached.values_mut() {
+fn kept(db: &Connection, files: ArchivedFiles) -> Result<HashMap<String, MessageAttachments>> {
+    let ArchivedFiles { mut by_message, documents } = files;
+    for attached in by_message.values_mut() {
         attached.files.retain(|file| documents.contains_key(&file.document));
         for file in &attached.files {
             document::put(db, &file.document, &documents[&file.document])?;
         }
     }
-    Ok(attached)
+    Ok(by_message)
 }
 
 fn broken(what: &str) -> SessionError {

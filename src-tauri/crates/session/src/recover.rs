@@ -35,7 +35,7 @@ const TABLES: &[&str] = &[
 /// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
 /// that is left. A folder whose parent was lost, or that lies in itself since two files were put together, is brought
 /// out of it.
-const MEND: &str = "
+const REPAIR_REFERENCES: &str = "
 INSERT INTO conversation (id, title, model, leaf, activity, created_ms, updated_ms)
     SELECT conversation, 'Recovered conversation', COALESCE(MAX(model), ''), NULL, 0, MIN(created_ms), MAX(created_ms)
     FROM message WHERE conversation NOT IN (SELECT id FROM conversation) GROUP BY conversation;
@@ -57,7 +57,7 @@ UPDATE conversation SET leaf =
 ";
 
 /// Copies every readable row of `from` that `into` doesn't have; how many conversations it has then.
-pub(crate) fn carry_over(from: &Path, into: &Connection) -> u32 {
+pub(crate) fn copy_readable_rows(from: &Path, into: &Connection) -> u32 {
     let count = || into.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0);
     let Ok(from) = db::open_to_read(from) else { return count() };
     // Rows come in any order here. These pragmas and statements fail only where nothing could be mended.
@@ -71,10 +71,10 @@ pub(crate) fn carry_over(from: &Path, into: &Connection) -> u32 {
 }
 
 /// What still hangs in the air, once all that can be had is there.
-pub(crate) fn mend(db: &Connection) {
+pub(crate) fn repair_references(db: &Connection) {
     let _ = db.pragma_update(None, "foreign_keys", false);
     // It fails only where nothing could be mended.
-    let _ = db.execute_batch(MEND);
+    let _ = db.execute_batch(REPAIR_REFERENCES);
     let _ = db.pragma_update(None, "foreign_keys", true);
 }
 

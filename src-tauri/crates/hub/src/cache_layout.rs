@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use io::Io;
 
-use crate::address::Repository;
+use crate::address::{Repository, is_commit};
 use crate::error::{HubError, Result};
 use crate::files::file_name;
-use crate::search::is_commit;
 
 /// Longest part of a path that every file system takes, with our endings.
-const MOST_NAME_BYTES: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -22,14 +21,14 @@ pub enum Layout {
 
 /// A folder that models are kept in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ModelDir {
     pub root: PathBuf,
     pub layout: Layout,
 }
 
 /// Where one file lies, while it arrives and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Paths {
+pub(crate) struct FilePaths {
     pub part: PathBuf,
     pub journal: PathBuf,
     pub lock: PathBuf,
@@ -39,7 +38,7 @@ pub(crate) struct Paths {
     pub link: Option<(PathBuf, PathBuf)>,
 }
 
-impl Paths {
+impl FilePaths {
     /// The path under which the file is used.
     pub fn used(&self) -> &Path {
         self.link.as_ref().map_or(&self.data, |(link, _)| link)
@@ -51,7 +50,7 @@ impl Paths {
     }
 }
 
-impl Place {
+impl ModelDir {
     fn repository(&self, repository: &Repository) -> PathBuf {
         let Repository { owner, name } = repository;
         match self.layout {
@@ -68,7 +67,7 @@ impl Place {
         revision: &str,
         path: &str,
         key: &str,
-    ) -> Result<Paths> {
+    ) -> Result<FilePaths> {
         check(path)?;
         let folder = self.repository(repository);
         let beside = |data: &Path, ending: &str| {
@@ -88,7 +87,7 @@ impl Place {
         };
         // A part is of one content: another revision of the file must not go on where it ended.
         let short: String = key.chars().filter(char::is_ascii_alphanumeric).take(16).collect();
-        Ok(Paths {
+        Ok(FilePaths {
             part: beside(&data, &format!("{short}.part")),
             journal: beside(&data, &format!("{short}.journal")),
             lock: beside(&data, &format!("{short}.lock")),
@@ -98,13 +97,13 @@ impl Place {
     }
 
     /// The verified part becomes the file; what a reader sees is nothing or all of it.
-    pub(crate) fn put(&self, io: &dyn Io, paths: &Paths) -> Result<()> {
+    pub(crate) fn put(&self, io: &dyn Io, paths: &FilePaths) -> Result<()> {
         io.rename(&paths.part, &paths.data)?;
         self.link(io, paths)
     }
 
     /// The name that the bytes go by.
-    pub(crate) fn link(&self, io: &dyn Io, paths: &Paths) -> Result<()> {
+    pub(crate) fn link(&self, io: &dyn Io, paths: &FilePaths) -> Result<()> {
         let Some((link, target)) = &paths.link else { return Ok(()) };
         if let Some(folder) = link.parent() {
             io.create_dir_all(folder)?;
@@ -117,7 +116,7 @@ impl Place {
     }
 
     /// A branch's newest commit, as the hub's own tools note it.
-    pub(crate) fn note_branch(&self, io: &dyn Io, repository: &Repository, branch: &str, commit: &str) {
+    pub(crate) fn record_branch(&self, io: &dyn Io, repository: &Repository, branch: &str, commit: &str) {
         if self.layout != Layout::HubCache
             || !is_commit(commit)
             || is_commit(branch)
@@ -143,7 +142,7 @@ fn check(path: &str) -> Result<()> {
     };
     let is_fine = |name: &str| {
         !name.is_empty()
-            && name.len() <= MOST_NAME_BYTES
+            && name.len() <= MAX_NAME_BYTES
             && !name.chars().any(|c| c.is_control() || r#"\:*?"<>|"#.contains(c))
             && !name.ends_with(['.', ' '])
             && !name.starts_with(' ')
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_are_refused() {
-        let place = Place { root: "/m".into(), layout: Layout::Folder };
+        let place = ModelDir { root: "/m".into(), layout: Layout::Folder };
         for path in ["x.gguf", "sub/x.gguf", "Größe.gguf"] {
             assert!(place.paths(&repository(), "main", path, "k").is_ok(), "{path}");
         }
@@ -195,14 +194,14 @@ mod tests {
             let error = place.paths(&repository(), "main", path, "k").unwrap_err();
             assert_eq!(error.code(), "hub.file_name", "{path:?}");
         }
-        let cache = Place { root: "/m".into(), layout: Layout::HubCache };
+        let cache = ModelDir { root: "/m".into(), layout: Layout::HubCache };
         assert!(cache.paths(&repository(), "main", "x", "../k").is_err());
         assert!(cache.paths(&repository(), "../main", "x", "k").is_err());
     }
 
     #[test]
     fn the_cache_is_laid_out_as_the_hubs_own_tools_do() {
-        let cache = Place { root: "/m".into(), layout: Layout::HubCache };
+        let cache = ModelDir { root: "/m".into(), layout: Layout::HubCache };
         let paths = cache.paths(&repository(), "c0", "sub/x.gguf", "abc").unwrap();
         assert_eq!(paths.data, Path::new("/m/models--a--b/blobs/abc"));
         let (link, target) = paths.link.unwrap();

@@ -14,7 +14,7 @@ pub fn three_bits(group: u16, j: usize) -> usize {
 
 /// Eight signs from seven bits: the number of negative ones is even.
 #[inline]
-pub fn eight_signs(seven: u32) -> u8 {
+pub fn signs_with_parity(seven: u32) -> u8 {
     let seven = seven as u8 & 127;
     seven | (seven.count_ones() as u8 & 1) << 7
 }
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn signs_are_even() {
         for seven in 0..128 {
-            assert_eq!(eight_signs(seven).count_ones() % 2, 0);
-            assert_eq!(u32::from(eight_signs(seven)) & 127, seven);
+            assert_eq!(signs_with_parity(seven).count_ones() % 2, 0);
+            assert_eq!(u32::from(signs_with_parity(seven)) & 127, seven);
         }
     }
 }

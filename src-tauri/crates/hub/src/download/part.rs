@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io::{Io, IoError, RandomFile};
 
-use crate::journal::{Header, Journal};
-use crate::place::Paths;
+use crate::cache_layout::FilePaths;
+use crate::download::journal::{Journal, JournalHeader};
 use crate::sha::{self, Hash};
 
 /// Of small files: what a kill loses of each connection is at most one chunk.
@@ -18,52 +18,52 @@ const LARGE_CHUNK_BYTES: u64 = 1 << 20;
 const LARGE_BYTES: u64 = 8 << 30;
 
 /// After so many bytes the disk is asked to hold what has arrived.
-const SYNC_EVERY: u64 = 32 << 20;
+const SYNC_INTERVAL_BYTES: u64 = 32 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Chunk {
+enum ChunkState {
     Missing,
     /// A connection fetches it.
-    Taken,
-    Here(Hash),
+    InFlight,
+    Arrived(Hash),
 }
 
-struct State {
-    chunks: Vec<Chunk>,
+struct PartState {
+    chunks: Vec<ChunkState>,
     have_bytes: u64,
     /// Since the disk was last asked.
     unsynced_bytes: u64,
 }
 
-pub(crate) struct Part {
+pub(crate) struct PartFile {
     file: Box<dyn RandomFile>,
     journal: Journal,
-    header: Header,
-    state: Mutex<State>,
+    header: JournalHeader,
+    state: Mutex<PartState>,
     /// What chunks must hash to, where somebody trustworthy says so.
     expected: Option<Vec<Hash>>,
 }
 
 /// Hashes of a file's chunks, told beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedChunks {
     pub chunk_bytes: u64,
     pub hashes: Vec<Hash>,
 }
 
-pub(crate) fn header(bytes: u64, key: &str, expected: Option<&Expected>) -> Header {
+pub(crate) fn header(bytes: u64, key: &str, expected: Option<&ExpectedChunks>) -> JournalHeader {
     let usual = if bytes > LARGE_BYTES { LARGE_CHUNK_BYTES } else { CHUNK_BYTES };
     let chunk_bytes = expected.map_or(usual, |expected| expected.chunk_bytes);
-    Header { bytes, chunk_bytes, key: key.into() }
+    JournalHeader { bytes, chunk_bytes, key: key.into() }
 }
 
-impl Part {
+impl PartFile {
     /// Opens what there is of it, or begins. What the disk is not known to hold is read again and believed only if its
     /// hash is the recorded one. Errors: the disk's, such as no room for it.
     pub fn open(
         io: &dyn Io,
-        paths: &Paths,
-        header: Header,
+        paths: &FilePaths,
+        header: JournalHeader,
         expected: Option<Vec<Hash>>,
     ) -> Result<Self, IoError> {
         let is_there = io.exists(&paths.part)?;
@@ -75,7 +75,7 @@ impl Part {
         if file.len()? != header.bytes {
             file.reserve(header.bytes)?;
         }
-        let mut chunks = vec![Chunk::Missing; account.len()];
+        let mut chunks = vec![ChunkState::Missing; account.len()];
         let mut have_bytes = 0;
         let mut block = Vec::new();
         for (index, arrived) in (0_u64..).zip(account) {
@@ -84,18 +84,18 @@ impl Part {
             if !arrived.is_durable && read(&*file, &header, index, &mut block)? != arrived.hash {
                 continue;
             }
-            chunks[usize_of(index)] = Chunk::Here(arrived.hash);
+            chunks[usize_of(index)] = ChunkState::Arrived(arrived.hash);
             have_bytes += len;
         }
-        let state = Mutex::new(State { chunks, have_bytes, unsynced_bytes: 0 });
+        let state = Mutex::new(PartState { chunks, have_bytes, unsynced_bytes: 0 });
         Ok(Self { file, journal, header, state, expected })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PartState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &JournalHeader {
         &self.header
     }
 
@@ -104,15 +104,15 @@ impl Part {
     }
 
     pub fn is_complete(&self) -> bool {
-        self.lock().chunks.iter().all(|chunk| matches!(chunk, Chunk::Here(_)))
+        self.lock().chunks.iter().all(|chunk| matches!(chunk, ChunkState::Arrived(_)))
     }
 
     /// The next chunks that nobody fetches, at most `most` of them in a row. None: there are none.
     pub fn take_run(&self, most: u64) -> Option<Range<u64>> {
         let mut state = self.lock();
-        let start = state.chunks.iter().position(|chunk| *chunk == Chunk::Missing)?;
-        let missing = state.chunks[start..].iter_mut().take_while(|chunk| **chunk == Chunk::Missing);
-        let n = missing.take(usize_of(most)).map(|chunk| *chunk = Chunk::Taken).count();
+        let start = state.chunks.iter().position(|chunk| *chunk == ChunkState::Missing)?;
+        let missing = state.chunks[start..].iter_mut().take_while(|chunk| **chunk == ChunkState::Missing);
+        let n = missing.take(usize_of(most)).map(|chunk| *chunk = ChunkState::InFlight).count();
         Some(start as u64..(start + n) as u64)
     }
 
@@ -120,20 +120,23 @@ impl Part {
     pub fn give_back(&self, run: Range<u64>) {
         let mut state = self.lock();
         let chunks = &mut state.chunks[usize_of(run.start)..usize_of(run.end)];
-        chunks.iter_mut().filter(|chunk| **chunk == Chunk::Taken).for_each(|chunk| *chunk = Chunk::Missing);
+        chunks
+            .iter_mut()
+            .filter(|chunk| **chunk == ChunkState::InFlight)
+            .for_each(|chunk| *chunk = ChunkState::Missing);
     }
 
     /// The first chunk from `from` on that has not arrived.
     pub fn first_missing(&self, from: u64) -> Option<u64> {
         let state = self.lock();
         let rest = state.chunks.get(usize_of(from)..)?;
-        rest.iter().position(|chunk| !matches!(chunk, Chunk::Here(_))).map(|at| from + at as u64)
+        rest.iter().position(|chunk| !matches!(chunk, ChunkState::Arrived(_))).map(|at| from + at as u64)
     }
 
     pub fn hash_of(&self, chunk: u64) -> Option<Hash> {
         match self.lock().chunks.get(usize_of(chunk)) {
-            Some(Chunk::Here(hash)) => Some(*hash),
-            Some(Chunk::Missing | Chunk::Taken) | None => None,
+            Some(ChunkState::Arrived(hash)) => Some(*hash),
+            Some(ChunkState::Missing | ChunkState::InFlight) | None => None,
         }
     }
 
@@ -149,8 +152,10 @@ impl Part {
         self.journal.arrived(chunk, hash)?;
         let mut state = self.lock();
         let len = self.header.len_of(chunk);
-        if !matches!(std::mem::replace(&mut state.chunks[usize_of(chunk)], Chunk::Here(hash)), Chunk::Here(_))
-        {
+        if !matches!(
+            std::mem::replace(&mut state.chunks[usize_of(chunk)], ChunkState::Arrived(hash)),
+            ChunkState::Arrived(_)
+        ) {
             state.have_bytes += len;
         }
         state.unsynced_bytes += len;
@@ -160,7 +165,7 @@ impl Part {
     /// True once in a while: then `sync` is due.
     pub fn wants_sync(&self) -> bool {
         let mut state = self.lock();
-        let wants = state.unsynced_bytes >= SYNC_EVERY;
+        let wants = state.unsynced_bytes >= SYNC_INTERVAL_BYTES;
         if wants {
             state.unsynced_bytes = 0;
         }
@@ -179,8 +184,8 @@ impl Part {
         self.journal.forgotten(chunk)?;
         let mut state = self.lock();
         let len = self.header.len_of(chunk);
-        let old = std::mem::replace(&mut state.chunks[usize_of(chunk)], Chunk::Missing);
-        if matches!(old, Chunk::Here(_)) {
+        let old = std::mem::replace(&mut state.chunks[usize_of(chunk)], ChunkState::Missing);
+        if matches!(old, ChunkState::Arrived(_)) {
             state.have_bytes -= len;
         }
         Ok(())
@@ -192,7 +197,7 @@ impl Part {
     }
 
     /// Chunks whose bytes on the disk are no longer those that arrived. They are forgotten.
-    pub fn forget_rotten(&self) -> Result<u64, IoError> {
+    pub fn forget_corrupted(&self) -> Result<u64, IoError> {
         let mut block = Vec::new();
         let mut rotten = 0;
         for chunk in 0..self.header.n_chunks() {
@@ -207,7 +212,12 @@ impl Part {
 }
 
 /// A chunk's hash, as the disk has it now.
-fn read(file: &dyn RandomFile, header: &Header, chunk: u64, block: &mut Vec<u8>) -> Result<Hash, IoError> {
+fn read(
+    file: &dyn RandomFile,
+    header: &JournalHeader,
+    chunk: u64,
+    block: &mut Vec<u8>,
+) -> Result<Hash, IoError> {
     block.resize(usize_of(header.len_of(chunk)), 0);
     let n = file.read_at(chunk * header.chunk_bytes, block)?;
     Ok(Hash::of(&block[..n]))
@@ -223,7 +233,7 @@ pub(crate) fn remove(io: &dyn Io, paths: &[&Path]) -> Result<(), IoError> {
     for path in paths {
         match io.remove_file(path) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if error.io_kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
@@ -234,21 +244,21 @@ pub(crate) fn remove(io: &dyn Io, paths: &[&Path]) -> Result<(), IoError> {
 mod tests {
     use std::io::ErrorKind;
 
-    use io::{InjectedFault, FaultIo, RealIo};
+    use io::{FaultDuration, FaultIo, RealIo};
 
     use super::*;
     use crate::address::Repository;
-    use crate::place::{Layout, Place};
+    use crate::cache_layout::{Layout, ModelDir};
 
     const BYTES: u64 = 25;
 
-    fn head() -> Header {
-        Header { bytes: BYTES, chunk_bytes: 10, key: "k".into() }
+    fn head() -> JournalHeader {
+        JournalHeader { bytes: BYTES, chunk_bytes: 10, key: "k".into() }
     }
 
-    fn paths(name: &str) -> (std::path::PathBuf, Paths) {
+    fn paths(name: &str) -> (std::path::PathBuf, FilePaths) {
         let root = std::env::temp_dir().join(format!("inglenook-part-{}-{name}", std::process::id()));
-        let place = Place { root: root.clone(), layout: Layout::Folder };
+        let place = ModelDir { root: root.clone(), layout: Layout::Folder };
         let paths = place.paths(&Repository::parse("a/b").unwrap(), "c", "x.gguf", "k").unwrap();
         RealIo.create_dir_all(paths.part.parent().unwrap()).unwrap();
         (root, paths)
@@ -261,7 +271,7 @@ mod tests {
     #[test]
     fn runs_are_given_out_once_and_what_arrived_stays() {
         let (root, paths) = paths("runs");
-        let part = Part::open(&RealIo, &paths, head(), None).unwrap();
+        let part = PartFile::open(&RealIo, &paths, head(), None).unwrap();
         assert_eq!(part.take_run(2), Some(0..2));
         assert_eq!(part.take_run(2), Some(2..3));
         assert_eq!(part.take_run(2), None);
@@ -269,7 +279,7 @@ mod tests {
         part.give_back(0..2);
         assert_eq!(part.take_run(9), Some(0..1));
         drop(part);
-        let part = Part::open(&RealIo, &paths, head(), None).unwrap();
+        let part = PartFile::open(&RealIo, &paths, head(), None).unwrap();
         assert_eq!((part.have_bytes(), part.first_missing(1)), (10, Some(2)));
         part.store(0, &content(0)).unwrap();
         part.store(2, &content(2)).unwrap();
@@ -283,16 +293,16 @@ mod tests {
     #[test]
     fn what_rots_on_the_disk_is_found_by_the_hashes_of_its_arrival() {
         let (root, paths) = paths("rot");
-        let part = Part::open(&RealIo, &paths, head(), None).unwrap();
+        let part = PartFile::open(&RealIo, &paths, head(), None).unwrap();
         (0..3).for_each(|chunk| assert!(part.store(chunk, &content(chunk)).unwrap()));
         let file = RealIo.open_random(&paths.part).unwrap();
         file.write_at(13, b"!").unwrap();
-        assert_eq!(part.forget_rotten().unwrap(), 1);
+        assert_eq!(part.forget_corrupted().unwrap(), 1);
         assert_eq!((part.first_missing(0), part.have_bytes()), (Some(1), 15));
         drop(part);
         // Not known to be durable: looked at when it is opened, too.
         file.write_at(3, b"!").unwrap();
-        let part = Part::open(&RealIo, &paths, head(), None).unwrap();
+        let part = PartFile::open(&RealIo, &paths, head(), None).unwrap();
         assert_eq!((part.first_missing(0), part.have_bytes()), (Some(0), 5));
         std::fs::remove_dir_all(root).unwrap();
     }
@@ -301,7 +311,7 @@ mod tests {
     fn chunks_that_are_not_the_expected_ones_are_not_taken() {
         let (root, paths) = paths("expected");
         let expected = (0..3).map(|chunk| Hash::of(&content(chunk))).collect();
-        let part = Part::open(&RealIo, &paths, head(), Some(expected)).unwrap();
+        let part = PartFile::open(&RealIo, &paths, head(), Some(expected)).unwrap();
         assert!(!part.store(0, &content(1)).unwrap());
         assert!(part.store(0, &content(0)).unwrap());
         assert_eq!(part.have_bytes(), 10);
@@ -310,18 +320,18 @@ mod tests {
 
     #[test]
     fn a_disk_that_fails_at_any_operation_never_makes_a_chunk_up() {
-        let work = |io: &FaultIo<RealIo>, paths: &Paths| -> Result<(), IoError> {
-            let part = Part::open(io, paths, head(), None)?;
+        let work = |io: &FaultIo<RealIo>, paths: &FilePaths| -> Result<(), IoError> {
+            let part = PartFile::open(io, paths, head(), None)?;
             (0..3).try_for_each(|chunk| part.store(chunk, &content(chunk)).map(drop))?;
             part.sync()
         };
         for index in 0.. {
             let (root, paths) = paths(&format!("fault{index}"));
             let io = FaultIo::new(RealIo);
-            io.fail_at(index, InjectedFault::Sticky, ErrorKind::StorageFull);
+            io.fail_at(index, FaultDuration::Sticky, ErrorKind::StorageFull);
             let ended = work(&io, &paths);
             io.heal();
-            let part = Part::open(&io, &paths, head(), None).unwrap();
+            let part = PartFile::open(&io, &paths, head(), None).unwrap();
             let mut block = Vec::new();
             for chunk in (0..3).filter(|chunk| part.hash_of(*chunk).is_some()) {
                 let on_disk = read(&*part.file, &head(), chunk, &mut block).unwrap();

@@ -14,14 +14,14 @@ use crate::sha::Hash;
 const FORMAT: &str = "inglenook-part 1";
 
 /// Longest account that is read: of a file of terabytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_JOURNAL_BYTES: u64 = 256 << 20;
 
 /// Digits of a line's checksum.
 const CHECK_DIGITS: usize = 8;
 
 /// What the part is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct JournalHeader {
     pub bytes: u64,
     pub chunk_bytes: u64,
     /// Names the content: its SHA-256, or what the server calls this version.
@@ -30,7 +30,7 @@ pub(crate) struct Header {
 
 /// Of one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Arrived {
+pub(crate) struct ChunkRecord {
     pub hash: Hash,
     /// The disk is known to hold it.
     pub is_durable: bool,
@@ -44,10 +44,14 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens the account of a part, or begins it where there is none of this content. Chunks by number.
-    pub fn open(io: &dyn Io, path: &Path, header: &Header) -> Result<(Self, Vec<Option<Arrived>>), IoError> {
+    pub fn open(
+        io: &dyn Io,
+        path: &Path,
+        header: &JournalHeader,
+    ) -> Result<(Self, Vec<Option<ChunkRecord>>), IoError> {
         let kept = match account(io, path) {
             Ok(bytes) => read(&bytes, header),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) if error.io_kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         let (chunks, end) = match kept {
@@ -100,17 +104,17 @@ impl Journal {
 
 /// Nothing, where it is longer than any that is written.
 fn account(io: &dyn Io, path: &Path) -> Result<Vec<u8>, IoError> {
-    if io.len(path)? > MOST_BYTES { Ok(Vec::new()) } else { io.read(path) }
+    if io.len(path)? > MAX_JOURNAL_BYTES { Ok(Vec::new()) } else { io.read(path) }
 }
 
 /// Bytes that have arrived by the account at `path`; 0 where there is none of this content.
-pub(crate) fn peek(io: &dyn Io, path: &Path, header: &Header) -> u64 {
+pub(crate) fn peek(io: &dyn Io, path: &Path, header: &JournalHeader) -> u64 {
     let Ok(bytes) = account(io, path) else { return 0 };
     let Some((chunks, _)) = read(&bytes, header) else { return 0 };
     (0_u64..).zip(&chunks).filter(|(_, chunk)| chunk.is_some()).map(|(index, _)| header.len_of(index)).sum()
 }
 
-impl Header {
+impl JournalHeader {
     pub fn n_chunks(&self) -> u64 {
         self.bytes.div_ceil(self.chunk_bytes)
     }
@@ -120,11 +124,11 @@ impl Header {
     }
 }
 
-fn empty(header: &Header) -> Vec<Option<Arrived>> {
+fn empty(header: &JournalHeader) -> Vec<Option<ChunkRecord>> {
     vec![None; usize::try_from(header.n_chunks()).unwrap_or(0)]
 }
 
-fn first(header: &Header) -> String {
+fn first(header: &JournalHeader) -> String {
     format!("{FORMAT} {} {} {}", header.bytes, header.chunk_bytes, header.key)
 }
 
@@ -142,7 +146,7 @@ fn check(text: &str) -> String {
 }
 
 /// The chunks, and where the last whole line ends. None: it is of another content.
-fn read(bytes: &[u8], header: &Header) -> Option<(Vec<Option<Arrived>>, u64)> {
+fn read(bytes: &[u8], header: &JournalHeader) -> Option<(Vec<Option<ChunkRecord>>, u64)> {
     let mut chunks = empty(header);
     // Where each chunk's line begins: a mark covers those before its place.
     let mut places = vec![0; chunks.len()];
@@ -166,7 +170,7 @@ fn whole_line(bytes: &[u8]) -> Option<&str> {
     (check(text) == digits).then_some(text)
 }
 
-fn apply(text: &str, at: u64, chunks: &mut [Option<Arrived>], places: &mut [u64]) -> Option<()> {
+fn apply(text: &str, at: u64, chunks: &mut [Option<ChunkRecord>], places: &mut [u64]) -> Option<()> {
     let mut words = text.split(' ');
     let kind = words.next()?;
     let number: u64 = words.next()?.parse().ok()?;
@@ -177,7 +181,8 @@ fn apply(text: &str, at: u64, chunks: &mut [Option<Arrived>], places: &mut [u64]
         }
         "c" => {
             let index = usize::try_from(number).ok()?;
-            *chunks.get_mut(index)? = Some(Arrived { hash: Hash::parse(words.next()?)?, is_durable: false });
+            *chunks.get_mut(index)? =
+                Some(ChunkRecord { hash: Hash::parse(words.next()?)?, is_durable: false });
             places[index] = at;
         }
         "x" => *chunks.get_mut(usize::try_from(number).ok()?)? = None,
@@ -192,8 +197,8 @@ mod tests {
 
     use super::*;
 
-    fn header() -> Header {
-        Header { bytes: 25, chunk_bytes: 10, key: "k".into() }
+    fn header() -> JournalHeader {
+        JournalHeader { bytes: 25, chunk_bytes: 10, key: "k".into() }
     }
 
     fn path(name: &str) -> std::path::PathBuf {
@@ -218,8 +223,8 @@ mod tests {
         let said: String = chunks
             .iter()
             .map(|chunk| match chunk {
-                Some(Arrived { is_durable: true, .. }) => 'd',
-                Some(Arrived { is_durable: false, .. }) => 'a',
+                Some(ChunkRecord { is_durable: true, .. }) => 'd',
+                Some(ChunkRecord { is_durable: false, .. }) => 'a',
                 None => '-',
             })
             .collect();
@@ -252,7 +257,7 @@ mod tests {
         let (journal, _) = Journal::open(&RealIo, &path, &header()).unwrap();
         journal.arrived(2, Hash::of(b"c")).unwrap();
         assert_eq!(peek(&RealIo, &path, &header()), 5);
-        let other = Header { key: "other".into(), ..header() };
+        let other = JournalHeader { key: "other".into(), ..header() };
         assert_eq!(peek(&RealIo, &path, &other), 0);
         let (_, chunks) = Journal::open(&RealIo, &path, &other).unwrap();
         assert_eq!(chunks, [None; 3]);

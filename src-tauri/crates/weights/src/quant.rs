@@ -5,7 +5,6 @@ mod affine_groups;
 pub mod bf16;
 pub mod f16;
 pub mod f32;
-pub mod grids;
 pub mod iq1_m;
 pub mod iq1_s;
 pub mod iq2_s;
@@ -15,10 +14,11 @@ pub mod iq3_s;
 pub mod iq3_xxs;
 pub mod iq4_nl;
 pub mod iq4_xs;
-pub mod lattice;
-pub mod mix;
+pub mod iq_grid;
+pub mod iq_grid_tables;
 pub mod mxfp4;
 pub mod nvfp4;
+pub mod presets;
 pub mod q1_0;
 pub mod q2_0;
 pub mod q2_k;
@@ -39,15 +39,15 @@ pub mod tq1_0;
 pub mod tq2_0;
 
 /// Bytes to values, exactly as the format defines them.
-pub type Decode = fn(&[u8], &mut [f32]);
+pub type DecodeFn = fn(&[u8], &mut [f32]);
 /// Values to bytes, with the smallest squared error that a bounded search finds.
-pub type Encode = fn(&[f32], &mut [u8]);
+pub type EncodeFn = fn(&[f32], &mut [u8]);
 
 /// The ways through a format. Lengths must fit: `n` blocks of bytes against `n · block_len` floats.
 pub struct Codec {
-    pub decode: Decode,
+    pub decode: DecodeFn,
     /// `None` where files are read but never made: formats that are no good without a calibration text.
-    pub encode: Option<Encode>,
+    pub encode: Option<EncodeFn>,
 }
 
 /// Elements of a block of the K formats.
@@ -97,7 +97,7 @@ fn encode_blocks<const LEN: usize, const BYTES: usize>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::dtype::{Row, TABLE};
+    use crate::dtype::{DTypeRow, TABLE};
 
     /// Values that look like weights: a bell curve, from a fixed seed.
     pub fn bell(n: usize, seed: u64) -> Vec<f32> {
@@ -110,7 +110,7 @@ pub(crate) mod tests {
     }
 
     /// There and back. The format has an encoder.
-    pub fn rmse(row: &Row, values: &[f32]) -> f64 {
+    pub fn rmse(row: &DTypeRow, values: &[f32]) -> f64 {
         let codec = row.codec.as_ref().unwrap();
         let mut bytes = vec![0; values.len() / row.block_len * row.block_bytes];
         codec.encode.unwrap()(values, &mut bytes);

@@ -1,16 +1,17 @@
-//! What several tokens times a transposed block of 256 come to: whole numbers first, exact in any order, then the block's
+//! Products of several tokens with a transposed 256-element block: exact integer sums first, then the block's
 //! float addition.
 
 use std::ops::Range;
 
-use super::blocks256::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish, subtract_zero_point};
-use super::simd::{GroupScales, ColumnGroups, Simd, MAX_ROWS, i16_run_len};
-use super::packed_activations::{BlockQ8Kx8, PACK_TOKENS};
+use super::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish, subtract_zero_point};
+use crate::matmul::simd::{GroupScales, ColumnGroups, Simd, MAX_ROWS, i16_run_len};
+use crate::matmul::packed_activations::{BlockQ8Kx8, PACK_TOKENS};
 
-/// The scaled integers of a block, offset and all, times `T` tokens; `q` gives four activations of a token.
+/// Returns the scaled integer sums of a block times `T` tokens, zero point included. `q` returns four
+/// activations of a token.
 ///
 /// # Safety
-/// As for `BlockFormat::tokens`.
+/// Same requirements as `BlockFormat::multiply_tokens`.
 #[inline(always)]
 pub unsafe fn scaled_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
     transposed: [&TransposedBlock256<L>; P],
@@ -18,7 +19,7 @@ pub unsafe fn scaled_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
 ) -> [[L::I; T]; P] {
     let under_a_scale = if B::SCALES_BY_16 { 4 } else { 8 };
     let run = const { i16_run_len::<L>(B::MAX_MAGNITUDE, if B::SCALES_BY_16 { 4 } else { 8 }) };
-    // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
+    // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let mut sums = [[L::zero(); T]; P];
         for group in 0..GROUPS {
@@ -49,23 +50,24 @@ pub unsafe fn scaled_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
     }
 }
 
-/// As `scaled_sums` of two panels and tokens `first..first + 4` of an packed; where `subtracts_in_i16`, without offset.
+/// Like `scaled_sums` for two panels and tokens `first..first + 4` of a pack. Subtracts the zero point if
+/// `subtracts_in_i16`.
 ///
 /// # Safety
-/// As for `BlockFormat::multiply_packed`.
+/// Same requirements as `BlockFormat::multiply_packed`.
 #[inline(always)]
 pub unsafe fn scaled_sums_of_two_panels<B: Block256, L: Simd>(
     transposed: [&TransposedBlock256<L>; 2],
     packed: &BlockQ8Kx8,
     first: usize,
 ) -> [[L::I; 4]; 2] {
-    // SAFETY: the caller's; columns and activations lie as `Simd::dot_columns` says.
+    // SAFETY: guaranteed by the caller; columns and activations lie as `Simd::dot_columns` says.
     unsafe {
         let from = ColumnGroups {
             w: transposed.map(|transposed| transposed.w.as_ptr().cast()),
             q: packed.q.as_ptr().cast::<i32>().add(first),
             scales: transposed.map(|transposed| transposed.scales.as_ptr().cast()),
-            less: packed.i16_sums.as_ptr().cast::<i32>().add(first),
+            bias: packed.i16_sums.as_ptr().cast::<i32>().add(first),
         };
         L::dot_groups(const { group_scales::<B, L>() }, GROUPS, from)
     }
@@ -80,29 +82,29 @@ const fn group_scales<B: Block256, L: Simd>() -> GroupScales {
     }
 }
 
-/// Whether the offset is taken off short sums, which may overflow on their way as there is room at the end: four
-/// columns of 0..=63 have none, of −32..=31 they have.
+/// The zero point is subtracted from the i16 sums. These may wrap in between, as long as the final sum fits.
+/// Four columns of 0..=63 do not fit in an i16, of −32..=31 they do.
 pub const fn subtracts_in_i16<B: Block256>() -> bool {
     matches!(B::ZERO_POINT, ZeroPoint::ThirtyTwo)
 }
 
-/// As `scaled_sums` of tokens `first..first + T` of an packed, their offset (but no minima) taken off.
+/// Like `scaled_sums` for tokens `first..first + T` of a pack, with the zero point (but not mins) subtracted.
 ///
 /// # Safety
-/// As for `BlockFormat::multiply_packed`.
+/// Same requirements as `BlockFormat::multiply_packed`.
 #[inline(always)]
 pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
     transposed: [&TransposedBlock256<L>; P],
     packed: &BlockQ8Kx8,
     first: usize,
 ) -> [[L::I; T]; P] {
-    // Columns under a scale, of 8 to a group, and scales of 16 elements between one and the next.
+    // Columns that share a scale, of 8 in a group, and the stride between scales of 16 elements.
     let (n_columns, step) = if B::SCALES_BY_16 { (4, 1) } else { (8, 2) };
-    // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
+    // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let mut sums = [[L::zero(); T]; P];
         for two in 0..GROUPS * 8 / n_columns / 2 {
-            // The dot products under two scales take turns: those under one would wait for each other.
+            // Alternate between two scales: dot products under one scale would wait for each other.
             let mut dots = [[[L::zero(); T]; P]; 2];
             for i in 0..2 {
                 for t in 0..T {
@@ -141,13 +143,13 @@ pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
     }
 }
 
-/// What dot products with all of `sixteens` of token `t` begin with.
+/// Returns the initial value of the dot products with all of `sixteens` of token `t`.
 ///
 /// # Safety
-/// As for `BlockFormat::multiply_packed`.
+/// Same requirements as `BlockFormat::multiply_packed`.
 #[inline(always)]
 unsafe fn biases<B: Block256, L: Simd>(packed: &BlockQ8Kx8, sixteens: Range<usize>, t: usize) -> L::I {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut all = L::zero();
         for i in sixteens {
@@ -157,10 +159,11 @@ unsafe fn biases<B: Block256, L: Simd>(packed: &BlockQ8Kx8, sixteens: Range<usiz
     }
 }
 
-/// Adds a block's sums of `T` tokens of an packed to `accs`, of each panel. Where `whole`, they have no offset any more.
+/// Adds a block's sums of `T` tokens of a pack to `accs` of each panel. `whole`: the zero point is already
+/// subtracted.
 ///
 /// # Safety
-/// As for `BlockFormat::multiply_packed`.
+/// Same requirements as `BlockFormat::multiply_packed`.
 #[inline(always)]
 pub unsafe fn finish_packed<B: Block256, L: Simd, const T: usize, const P: usize>(
     transposed: [&TransposedBlock256<L>; P],
@@ -169,7 +172,7 @@ pub unsafe fn finish_packed<B: Block256, L: Simd, const T: usize, const P: usize
     (sums, whole): (&[[L::I; T]; P], bool),
     accs: [&mut [[f32; MAX_ROWS]]; P],
 ) {
-    // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register.
+    // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register.
     unsafe {
         let mut offsets = [[L::zero(); T]; P];
         if B::ZERO_POINT == ZeroPoint::Mins || !whole && B::ZERO_POINT != ZeroPoint::Signed {
@@ -205,14 +208,14 @@ pub unsafe fn finish_packed<B: Block256, L: Simd, const T: usize, const P: usize
     }
 }
 
-/// What the dot product with 16 elements begins with so that their offset is taken off, given the sum of the
-/// activations times −32.
+/// Returns the initial value of the dot product with 16 elements, which subtracts the zero point. `sum`: the
+/// activation sum times −32.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn bias<B: Block256, L: Simd>(sum: L::I) -> L::I {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match B::ZERO_POINT {
             ZeroPoint::Four => L::shift_right_signed::<3>(sum),

@@ -15,7 +15,7 @@ pub enum Phase {
     Verifying,
 }
 
-struct State {
+struct ProgressState {
     is_fetching: bool,
     is_verifying: bool,
     connections: u32,
@@ -25,7 +25,7 @@ struct State {
 }
 
 /// Figures that grow while a download runs.
-pub struct Meter {
+pub struct DownloadProgress {
     /// Arrived and written, of all files.
     have: AtomicU64,
     total: AtomicU64,
@@ -34,12 +34,12 @@ pub struct Meter {
     /// Hashed of what is verified.
     verified: AtomicU64,
     to_verify: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<ProgressState>,
 }
 
-impl Meter {
+impl DownloadProgress {
     pub fn new(total: u64) -> Self {
-        let state = State {
+        let state = ProgressState {
             is_fetching: false,
             is_verifying: false,
             connections: 0,
@@ -57,7 +57,7 @@ impl Meter {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +95,7 @@ impl Meter {
         self.lock().notice.clone()
     }
 
-    pub(crate) fn tell(&self, notice: HubError) {
+    pub(crate) fn set_notice(&self, notice: HubError) {
         self.lock().notice = Some(notice);
     }
 
@@ -130,23 +130,23 @@ impl Meter {
         state.connections = 1;
     }
 
-    pub(crate) fn one_ended(&self) {
+    pub(crate) fn connection_ended(&self) {
         let mut state = self.lock();
         state.connections = state.connections.saturating_sub(1);
     }
 
     /// One connection waits until the guard is dropped.
-    pub(crate) fn waits(&self, error: HubError) -> Waits<'_> {
+    pub(crate) fn begin_wait(&self, error: HubError) -> WaitGuard<'_> {
         let mut state = self.lock();
         state.waiting += 1;
         state.last_error = Some(error);
-        Waits(self)
+        WaitGuard(self)
     }
 }
 
-pub(crate) struct Waits<'a>(&'a Meter);
+pub(crate) struct WaitGuard<'a>(&'a DownloadProgress);
 
-impl Drop for Waits<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.waiting = state.waiting.saturating_sub(1);
@@ -159,20 +159,20 @@ mod tests {
 
     #[test]
     fn it_waits_when_all_connections_do() {
-        let meter = Meter::new(10);
-        assert_eq!(meter.phase(), Phase::Preparing);
-        meter.fetching(2);
+        let progress = DownloadProgress::new(10);
+        assert_eq!(progress.phase(), Phase::Preparing);
+        progress.fetching(2);
         let error = HubError::new("hub.unreachable", "x", "y");
-        let one = meter.waits(error.clone());
-        assert_eq!(meter.phase(), Phase::Fetching);
-        let two = meter.waits(error.clone());
-        assert_eq!(meter.phase(), Phase::Waiting(error.clone()));
+        let one = progress.begin_wait(error.clone());
+        assert_eq!(progress.phase(), Phase::Fetching);
+        let two = progress.begin_wait(error.clone());
+        assert_eq!(progress.phase(), Phase::Waiting(error.clone()));
         drop(two);
-        assert_eq!(meter.phase(), Phase::Fetching);
-        meter.one_ended();
-        assert_eq!(meter.phase(), Phase::Waiting(error));
+        assert_eq!(progress.phase(), Phase::Fetching);
+        progress.connection_ended();
+        assert_eq!(progress.phase(), Phase::Waiting(error));
         drop(one);
-        meter.verifying(1, 4);
-        assert_eq!((meter.phase(), meter.verified()), (Phase::Verifying, 0.25));
+        progress.verifying(1, 4);
+        assert_eq!((progress.phase(), progress.verified()), (Phase::Verifying, 0.25));
     }
 }

@@ -3,43 +3,43 @@
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
-use reqwest::{Response, StatusCode};
+use reqwest::{Response, StatusCode, Url};
 
 use crate::address::Repository;
-use crate::client::{Client, chain};
-use crate::error::HubError;
+use crate::error::{HubError, error_chain};
 use crate::retry::retry_after;
+use crate::url::{HubUrl, host};
 
 /// Longest time that a server may make us wait before we ask again anyway.
-const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// An answer that is not the one that was asked for.
 #[derive(Debug, Clone)]
-pub(crate) enum Refused {
+pub(crate) enum RequestError {
     /// There was none: it is tried again as soon as there is a network.
     Network(HubError),
     /// The server is busy or broken: it is tried again after that time, or later and later.
     Busy(HubError, Option<Duration>),
     /// It stays so unless somebody does something.
-    For(HubError),
+    Permanent(HubError),
 }
 
-impl Refused {
+impl RequestError {
     /// A request that got no answer: nobody wanted it to be sent, or the network is away.
-    pub fn unanswered(error: HubError) -> Self {
-        if error.is_offline() { Self::For(error) } else { Self::Network(error) }
+    pub fn from_unanswered(error: HubError) -> Self {
+        if error.is_offline() { Self::Permanent(error) } else { Self::Network(error) }
     }
 
     pub fn into_error(self) -> HubError {
         match self {
-            Self::Network(error) | Self::Busy(error, _) | Self::For(error) => error,
+            Self::Network(error) | Self::Busy(error, _) | Self::Permanent(error) => error,
         }
     }
 }
 
 /// A request that got no answer.
-pub(crate) fn network(host: &str, error: &reqwest::Error) -> HubError {
-    let cause = chain(&error.without_url_ref());
+pub(crate) fn network_error(host: &str, error: &reqwest::Error) -> HubError {
+    let cause = error_chain(&error.without_url_ref());
     let lower = cause.to_lowercase();
     if lower.contains("certificate") || lower.contains("unknownissuer") {
         return HubError::new(
@@ -55,27 +55,36 @@ pub(crate) fn network(host: &str, error: &reqwest::Error) -> HubError {
     )
 }
 
+/// A server that sent nothing for longer than `stall`.
+pub(crate) fn stalled_error(url: &Url, stall: Duration) -> HubError {
+    HubError::new(
+        "hub.silent",
+        format!("{} has sent nothing for {:.0} seconds.", host(url), stall.as_secs_f64()),
+        "It is tried again automatically.",
+    )
+}
+
 /// The address may hold a signature that is nobody's business.
 trait WithoutUrl {
-    fn without_url_ref(&self) -> Plain;
+    fn without_url_ref(&self) -> ErrorText;
 }
 
 /// An error's cause, without the request's address.
 #[derive(Debug)]
-struct Plain(String);
+struct ErrorText(String);
 
-impl std::fmt::Display for Plain {
+impl std::fmt::Display for ErrorText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Plain {}
+impl std::error::Error for ErrorText {}
 
 impl WithoutUrl for reqwest::Error {
-    fn without_url_ref(&self) -> Plain {
-        let cause = std::error::Error::source(self).map(chain);
-        Plain(cause.unwrap_or_else(|| match self.is_timeout() {
+    fn without_url_ref(&self) -> ErrorText {
+        let cause = std::error::Error::source(self).map(error_chain);
+        ErrorText(cause.unwrap_or_else(|| match self.is_timeout() {
             true => "it took too long".into(),
             false => "the connection broke".into(),
         }))
@@ -83,12 +92,17 @@ impl WithoutUrl for reqwest::Error {
 }
 
 /// What a status that is no success means. `about`: the repository that was asked for.
-pub(crate) fn refused(client: &Client, about: Option<&Repository>, response: &Response) -> Refused {
+pub(crate) fn response_error(
+    hub: &HubUrl,
+    has_token: bool,
+    about: Option<&Repository>,
+    response: &Response,
+) -> RequestError {
     let headers = response.headers();
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let page = about.map_or_else(|| client.host(), |repository| client.page(repository).to_string());
-    let name = about.map_or_else(|| client.host(), ToString::to_string);
-    of_status(response.status(), headers, said("x-error-code"), client.has_token(), &name, &page)
+    let page = about.map_or_else(|| hub.host(), |repository| hub.page(repository).to_string());
+    let name = about.map_or_else(|| hub.host(), ToString::to_string);
+    of_status(response.status(), headers, said("x-error-code"), has_token, &name, &page)
 }
 
 fn of_status(
@@ -98,35 +112,35 @@ fn of_status(
     has_token: bool,
     name: &str,
     page: &str,
-) -> Refused {
+) -> RequestError {
     let gated = code == "GatedRepo";
     match status.as_u16() {
         401 | 403 if !has_token && (gated || status == StatusCode::FORBIDDEN) => {
-            Refused::For(no_token(name, page))
+            RequestError::Permanent(no_token(name, page))
         }
-        403 if gated => Refused::For(HubError::new(
+        403 if gated => RequestError::Permanent(HubError::new(
             "hub.licence",
             format!("The licence of {name} has not been accepted by the owner of your token."),
             format!("Open {page}, accept its conditions, then try again. Some publishers answer after days."),
         )),
-        401 if has_token => Refused::For(HubError::new(
+        401 if has_token => RequestError::Permanent(HubError::new(
             "hub.denied",
             format!(
                 "Your token was refused for {name}: it has been withdrawn, has expired, or may not read it."
             ),
             "Make a new token that may read, and put it where the old one is: `nook models token` says where.",
         )),
-        403 => Refused::For(HubError::new(
+        403 => RequestError::Permanent(HubError::new(
             "hub.denied",
             format!("Access to {name} is denied to the owner of your token."),
             format!("Ask the publisher at {page}, or choose another model."),
         )),
-        401 | 404 => Refused::For(missing(code, has_token, name)),
-        429 => Refused::Busy(
+        401 | 404 => RequestError::Permanent(missing(code, has_token, name)),
+        429 => RequestError::Busy(
             HubError::new("hub.busy", "The hub asks us to wait: too many requests.", "It goes on by itself."),
             wait(headers),
         ),
-        n if n >= 500 || n == 408 => Refused::Busy(
+        n if n >= 500 || n == 408 => RequestError::Busy(
             HubError::new(
                 "hub.broken",
                 format!("The hub has trouble of its own (status {n})."),
@@ -134,7 +148,7 @@ fn of_status(
             ),
             wait(headers),
         ),
-        n => Refused::For(HubError::answer(name, format!("status {n}"))),
+        n => RequestError::Permanent(HubError::bad_response(name, format!("status {n}"))),
     }
 }
 
@@ -174,7 +188,7 @@ fn missing(code: &str, has_token: bool, name: &str) -> HubError {
 }
 
 fn wait(headers: &HeaderMap) -> Option<Duration> {
-    retry_after(headers).map(|wait| wait.min(LONGEST_WAIT))
+    retry_after(headers).map(|wait| wait.min(MAX_WAIT))
 }
 
 #[cfg(test)]
