@@ -18,7 +18,7 @@ pub(crate) fn run(ctx: &Context, copying: &Mutex<()>, end: &Receiver<()>) {
         if let Err(error) = make_if_due(ctx, copying)
             && !std::mem::replace(&mut has_complained, true)
         {
-            let message = format!("The daily backup could not be made: {}", error.message());
+            let message = format!("The daily backup failed: {}", error.message());
             ctx.events.notice(Error::new(error.kind, error.info.code, message, error.info.remedy).info);
         }
         match end.recv_timeout(LOOK_EVERY) {

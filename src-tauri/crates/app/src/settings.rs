@@ -340,7 +340,7 @@ impl App {
         if id.is_empty() {
             return Err(Error::input(
                 "setting.draft_model",
-                "A smaller model is to guess ahead, but none is named.",
+                "Speculative decoding needs a draft model, but none is selected.",
                 "Choose one under \"Smaller model that source\" or by --draft-model, or let source come from the text.",
             ));
         }
@@ -362,7 +362,7 @@ impl App {
 pub fn template_file(path: &Path) -> Result<String> {
     let wrong = |code: &str, cause: String| {
         let message = format!("The chat template {}: {cause}.", path.display());
-        Error::input(code, message, "Name a file with a template in Jinja.")
+        Error::input(code, message, "Give a file with a Jinja template.")
     };
     let unreadable = |error: std::io::Error| wrong("template.unreadable", error.to_string());
     let n = std::fs::metadata(path).map_err(unreadable)?.len();

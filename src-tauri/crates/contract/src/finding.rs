@@ -24,9 +24,12 @@ impl Finding {
     pub fn told(&self) -> String {
         match self {
             Self::Hidden { count, names, .. } => {
-                format!("{count} hidden characters ({}), shown to the model as such", names.join(", "))
+                format!(
+                    "{count} invisible characters ({}), shown to the model as visible text",
+                    names.join(", ")
+                )
             }
-            Self::Instruction { quote, .. } => format!("words that read like instructions: \"{quote}\""),
+            Self::Instruction { quote, .. } => format!("instructions for the model: \"{quote}\""),
         }
     }
 }

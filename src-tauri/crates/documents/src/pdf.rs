@@ -22,10 +22,10 @@ use crate::extract::{ExtractError, TEXT_MOST};
 pub const PAGE_BREAK: char = '\u{c}';
 
 /// Longer books are better sent in parts.
-const MOST_PAGES: usize = 3000;
+const MAX_PAGES: usize = 3000;
 
 /// A stream that unpacks to more is a trap, not a page. Bytes.
-const MOST_UNPACKED: usize = 32 << 20;
+const MAX_UNPACKED: usize = 32 << 20;
 
 /// How long a reader waits.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -49,8 +49,8 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
     });
     if thread.is_err() {
         return Err(ExtractError::new(
-            "there is no room for another thread to read it",
-            "Close something and try again.",
+            "the system could not start a thread to read it",
+            "Close other programs and try again.",
         ));
     }
     let outcome = done.recv_timeout(time);
@@ -60,14 +60,14 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => Err(ExtractError::new(
             format!("reading it took longer than {} seconds", time.as_secs()),
-            "Attach a part of it, or its text as a file.",
+            "Attach part of it, or save its text as a file and attach that.",
         )),
         Err(RecvTimeoutError::Disconnected) => Err(damaged()),
     }
 }
 
 fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
-    let options = LoadOptions { max_decompressed_size: Some(MOST_UNPACKED), ..LoadOptions::default() };
+    let options = LoadOptions { max_decompressed_size: Some(MAX_UNPACKED), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options).map_err(|error| match error {
         lopdf::Error::InvalidPassword | lopdf::Error::Decryption(_) => locked(),
         _ => damaged(),
@@ -75,11 +75,11 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
     if document.is_encrypted() {
         return Err(locked());
     }
-    let pages: Vec<_> = document.page_iter().take(MOST_PAGES + 1).collect();
-    if pages.len() > MOST_PAGES {
+    let pages: Vec<_> = document.page_iter().take(MAX_PAGES + 1).collect();
+    if pages.len() > MAX_PAGES {
         return Err(ExtractError::new(
-            format!("it has more than {MOST_PAGES} pages"),
-            "Attach the pages that matter as a PDF of their own.",
+            format!("it has more than {MAX_PAGES} pages"),
+            "Save the pages you need as a separate PDF and attach that.",
         ));
     }
     if pages.is_empty() {
@@ -96,7 +96,7 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
             text.push(PAGE_BREAK);
         }
         // A page that can't be read is an empty one; the others are read.
-        if let Ok(content) = document.get_page_content_with_limit(page, MOST_UNPACKED) {
+        if let Ok(content) = document.get_page_content_with_limit(page, MAX_UNPACKED) {
             text.push_str(walker.page(page, &content).trim());
         }
         if text.len() > TEXT_MOST {
@@ -105,21 +105,21 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
     }
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
         return Err(ExtractError::new(
-            "it has no text in it: its pages are pictures",
-            "Have its text recognised first (OCR), and attach that.",
+            "it contains no text: its pages are images",
+            "Run text recognition (OCR) on it first, then attach the result.",
         ));
     }
     Ok(text)
 }
 
 fn locked() -> ExtractError {
-    ExtractError::new("it is locked with a password", "Save it without the password, and attach that.")
+    ExtractError::new("it is protected by a password", "Save it without the password and attach that.")
 }
 
 fn damaged() -> ExtractError {
     ExtractError::new(
-        "it is no PDF that can be read; it may be damaged",
-        "Save or print it to a new PDF, and attach that.",
+        "it is not a readable PDF; it may be damaged",
+        "Save or print it to a new PDF and attach that.",
     )
 }
 

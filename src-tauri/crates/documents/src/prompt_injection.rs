@@ -9,11 +9,11 @@ use regex::{Regex, RegexBuilder};
 use contract::{Error, Finding, Result};
 
 /// Patterns of one user.
-const MOST_PATTERNS: usize = 100;
+const MAX_PATTERNS: usize = 100;
 /// What a compiled pattern may take: no pattern makes the program slow or large. Bytes.
-const MOST_PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Findings of one text that are told.
-const MOST_FINDINGS: usize = 20;
+const MAX_FINDINGS: usize = 20;
 /// Of a finding so much is quoted. Characters.
 const QUOTED: usize = 80;
 
@@ -35,20 +35,20 @@ pub fn patterns(text: &str) -> Result<Vec<Regex>> {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
-    if lines.len() > MOST_PATTERNS {
-        let message = format!("These are {} patterns; the most is {MOST_PATTERNS}.", lines.len());
-        return Err(Error::input("setting.out_of_range", message, "Join some of them with |."));
+    if lines.len() > MAX_PATTERNS {
+        let message = format!("There are {} patterns; the maximum is {MAX_PATTERNS}.", lines.len());
+        return Err(Error::input("setting.out_of_range", message, "Combine some of them with |."));
     }
     lines.into_iter().map(pattern).collect()
 }
 
 fn pattern(line: &str) -> Result<Regex> {
-    RegexBuilder::new(line).case_insensitive(true).size_limit(MOST_PATTERN_BYTES).build().map_err(|error| {
+    RegexBuilder::new(line).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build().map_err(|error| {
         let cause = error.to_string().lines().last().unwrap_or_default().trim().to_owned();
         Error::input(
             "setting.out_of_range",
-            format!("\"{line}\" is no pattern: {cause}."),
-            "Write regular expressions, with ;; between two; \\ before a sign takes it as it is.",
+            format!("\"{line}\" is not a valid regular expression: {cause}."),
+            "Separate expressions with ;; and put \\ before special characters that should match literally.",
         )
     })
 }
@@ -59,11 +59,8 @@ pub fn check<'a>(patterns: &[Regex], texts: impl IntoIterator<Item = &'a str>) -
         if let Some(pattern) = patterns.iter().find(|pattern| pattern.is_match(text)) {
             return Err(Error::input(
                 "guard.refused",
-                format!(
-                    "This matches \"{}\", which is set to be refused. It was not sent.",
-                    pattern.as_str()
-                ),
-                "Change the text, or the setting Refused patterns (refusal_patterns).",
+                format!("The message matches the blocked pattern \"{}\" and was not sent.", pattern.as_str()),
+                "Change the message, or edit \"Blocked patterns\" in the settings (refusal_patterns).",
             ));
         }
     }
@@ -75,7 +72,7 @@ pub fn scan(text: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = hidden(text).into_iter().collect();
     for source in INSTRUCTIONS {
         let pattern = pattern(source).expect("the patterns above are patterns");
-        for found in pattern.find_iter(text).take(MOST_FINDINGS - findings.len().min(MOST_FINDINGS)) {
+        for found in pattern.find_iter(text).take(MAX_FINDINGS - findings.len().min(MAX_FINDINGS)) {
             let at = clamp(text[..found.start()].chars().count());
             findings.push(Finding::Instruction { at, quote: found.as_str().chars().take(QUOTED).collect() });
         }
@@ -101,7 +98,7 @@ fn hidden(text: &str) -> Option<Finding> {
         first.get_or_insert(at);
         count += 1;
         let name = name(c);
-        if names.len() < MOST_FINDINGS && !names.contains(&name) {
+        if names.len() < MAX_FINDINGS && !names.contains(&name) {
             names.push(name);
         }
     }

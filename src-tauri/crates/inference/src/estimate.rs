@@ -216,15 +216,15 @@ fn reason(
             None => format!("MemoryNeeds {total}, {free} is free. Choose a smaller one."),
         },
         (FitVerdict::Slow, Some(speed)) if speed < READING_TOK_S => {
-            format!("Takes {total} of {free}, but writes only about {speed} tokens a second.")
+            format!("Needs {total} of {free}. Slow: about {speed} tokens per second.")
         }
         (FitVerdict::Slow, _) => {
-            format!("Takes {total} of {free}: parts of it would be read from disk again and again.")
+            format!("Needs {total} of {free}. Slow: parts of it are read from disk repeatedly.")
         }
         (FitVerdict::RunsWell, Some(speed)) => {
-            format!("Takes {total} of {free} and writes about {speed} tokens a second.")
+            format!("Needs {total} of {free}. About {speed} tokens per second.")
         }
-        (FitVerdict::RunsWell, None) => format!("Takes {total} of {free}."),
+        (FitVerdict::RunsWell, None) => format!("Needs {total} of {free}."),
     }
 }
 

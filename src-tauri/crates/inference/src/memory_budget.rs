@@ -10,9 +10,9 @@ const FITS: (u64, u64) = (4, 5);
 const TAKES: (u64, u64) = (7, 10);
 /// What contexts may take where the system doesn't say what is free, and what they may take always.
 const CONTEXTS: u64 = 1 << 30;
-const LEAST_CONTEXTS: u64 = 64 << 20;
+const MIN_CONTEXTS: u64 = 64 << 20;
 /// With less than this the model would wait for the disk in every step.
-const LEAST_BYTES: u64 = 64 << 20;
+const MIN_BYTES: u64 = 64 << 20;
 
 /// Weights that may be in memory at once: as many bytes as asked for, else as many as is well where they don't fit.
 /// None: all of them.
@@ -31,7 +31,7 @@ pub fn for_contexts(asked: Option<u64>, weight_bytes: u64) -> u64 {
 }
 
 fn contexts_of(weight_bytes: u64, free: Option<u64>) -> u64 {
-    free.map_or(CONTEXTS, |free| free.saturating_sub(weight_bytes) / 2).max(LEAST_CONTEXTS)
+    free.map_or(CONTEXTS, |free| free.saturating_sub(weight_bytes) / 2).max(MIN_CONTEXTS)
 }
 
 /// Weights that take up to this share of what is free are worth memory that the system can't take back, as it could
@@ -46,7 +46,7 @@ pub fn may_settle(weight_bytes: u64) -> bool {
 /// `free`: memory that this process could still have, where the system says.
 fn decide(asked: Option<u64>, weight_bytes: u64, free: Option<u64>) -> Option<WeightBudget> {
     let tight = free.is_some_and(|free| is_tight(weight_bytes, free));
-    let automatic = free.filter(|_| tight).map(|free| (free / TAKES.1 * TAKES.0).max(LEAST_BYTES));
+    let automatic = free.filter(|_| tight).map(|free| (free / TAKES.1 * TAKES.0).max(MIN_BYTES));
     asked.or(automatic).map(|n_bytes| WeightBudget { n_bytes, is_tight: tight })
 }
 
@@ -65,7 +65,7 @@ mod tests {
         check(GB, 16 * GB, None);
         check(8 * GB, 10 * GB, None);
         check(9 * GB, 10 * GB, Some(7 * GB));
-        check(12 * GB, 1000, Some(LEAST_BYTES));
+        check(12 * GB, 1000, Some(MIN_BYTES));
         check(0, 0, None);
         check(u64::MAX, u64::MAX, Some(u64::MAX / 10 * 7));
         let asked = |free| decide(Some(5), GB, free).map(|it| (it.n_bytes, it.is_tight));
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn contexts_have_half_of_what_weights_leave() {
         assert_eq!(contexts_of(GB, Some(9 * GB)), 4 * GB);
-        assert_eq!(contexts_of(9 * GB, Some(GB)), LEAST_CONTEXTS);
+        assert_eq!(contexts_of(9 * GB, Some(GB)), MIN_CONTEXTS);
         assert_eq!(contexts_of(9 * GB, None), CONTEXTS);
     }
 

@@ -25,7 +25,7 @@ pub type Found = Vec<std::result::Result<ConversationArchive, String>>;
 pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
     let row = &mut whole.conversation;
     row.title = match title_text::clean(&row.title) {
-        title if title.is_empty() => "Imported conversation".into(),
+        title if title.is_empty() => "Imported chat".into(),
         title => title,
     };
     if row.model.is_empty() {
@@ -48,8 +48,8 @@ pub fn read(bytes: &[u8]) -> Result<Found> {
     if bytes.starts_with(b"SQLite format 3\0") {
         return Err(Error::input(
             "import.backup",
-            "This is a backup of everything, not an export of conversations.",
-            "Restore it instead (`nook restore FILE`, or Settings, Data).",
+            "This is a full backup, not an export of chats.",
+            "Restore it instead (`nook restore FILE`, or Settings > Data).",
         ));
     }
     read_json(bytes)
@@ -69,8 +69,8 @@ fn read_zip(bytes: &[u8]) -> Result<Found> {
     if n_files == 0 {
         return Err(Error::input(
             "import.unknown",
-            "There is no conversations.json in this zip.",
-            "Choose the zip that ChatGPT or Claude sent you, as it came.",
+            "This ZIP file contains no conversations.json.",
+            "Choose the ZIP file exactly as you got it from ChatGPT or Claude.",
         ));
     }
     Ok(found)
@@ -80,9 +80,9 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (what, remedy) = if error.is_eof() {
-            ("ends in the middle", "It may not have been downloaded wholly: get it again.")
+            ("is cut off", "The download may be incomplete. Download it again.")
         } else {
-            ("is no JSON", "Choose an export in JSON, or the zip that holds it.")
+            ("is not valid JSON", "Choose a JSON export, or the ZIP file that contains it.")
         };
         let message = format!("This file {what} (line {}, column {}).", error.line(), error.column());
         Error::input("import.broken", message, remedy)
@@ -113,7 +113,7 @@ fn read_foreign(value: &Value) -> Option<std::result::Result<ConversationArchive
 fn unknown() -> Error {
     Error::input(
         "import.unknown",
-        "This is no export that Inglenook knows.",
-        "It takes its own JSON, ChatGPT's and Claude's exports, and the zip files that hold them.",
+        "Unknown export format.",
+        "Inglenook imports its own JSON and the exports of ChatGPT and Claude, also as ZIP files.",
     )
 }

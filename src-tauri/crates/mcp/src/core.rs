@@ -10,7 +10,7 @@ use super::malformed;
 use contract::{Error, Result};
 
 /// Lines on stdout that are no messages: a greeting is forgiven, a log is not.
-const MOST_JUNK: usize = 100;
+const MAX_JUNK: usize = 100;
 /// Of such a line so much is shown, in characters.
 const JUNK_SHOWN: usize = 120;
 /// Longest part of a server's own words for a failure, in characters.
@@ -119,7 +119,7 @@ impl Core {
         let n = state.n_junk;
         let last = state.junk.insert(shown).clone();
         drop(state);
-        if n > MOST_JUNK {
+        if n > MAX_JUNK {
             return Err(malformed(&self.name, &format!("it keeps printing such as \"{last}\"")));
         }
         Ok(())
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn too_much_junk_is_an_error() {
         let (core, _) = core();
-        for _ in 0..MOST_JUNK {
+        for _ in 0..MAX_JUNK {
             core.junk("Listening …").unwrap();
         }
         assert!(core.junk("Listening …").unwrap_err().message().contains("Listening"));

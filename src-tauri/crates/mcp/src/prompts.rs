@@ -9,7 +9,7 @@ use super::{Client, malformed};
 use contract::Result;
 
 /// Far more than anybody chooses from.
-const MOST_PROMPTS: usize = 512;
+const MAX_PROMPTS: usize = 512;
 
 impl Client {
     /// Every prompt that it has, as it describes them; none, where it says that it has no such thing.
@@ -17,7 +17,7 @@ impl Client {
         if !self.has_prompts {
             return Ok(Vec::new());
         }
-        self.pages("prompts/list", "prompts", MOST_PROMPTS)
+        self.pages("prompts/list", "prompts", MAX_PROMPTS)
     }
 
     /// The messages of a prompt, filled in.

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Client, LIST_WITHIN, MOST_PAGES, malformed};
+use super::{Client, LIST_WITHIN, MAX_PAGES, malformed};
 use contract::Result;
 
 /// Of one list; far more than anybody looks through.
-const MOST_LISTED: usize = 2048;
+const MAX_LISTED: usize = 2048;
 
 impl Client {
     /// Every tool that it has, as it describes them.
     pub fn tools(&self) -> Result<Vec<Value>> {
-        self.pages("tools/list", "tools", super::MOST_TOOLS)
+        self.pages("tools/list", "tools", super::MAX_TOOLS)
     }
 
     /// Every resource that it has, as it describes them; none, where it says that it has no such thing.
@@ -21,7 +21,7 @@ impl Client {
         if !self.has_resources {
             return Ok(Vec::new());
         }
-        self.pages("resources/list", "resources", MOST_LISTED)
+        self.pages("resources/list", "resources", MAX_LISTED)
     }
 
     /// As `resources`, where parts of the address are the reader's to fill in. Many servers know no such list.
@@ -29,7 +29,7 @@ impl Client {
         if !self.has_resources {
             return Ok(Vec::new());
         }
-        match self.pages("resources/templates/list", "resourceTemplates", MOST_LISTED) {
+        match self.pages("resources/templates/list", "resourceTemplates", MAX_LISTED) {
             Err(error) if error.code() == "tools.no_method" => Ok(Vec::new()),
             listed => listed,
         }
@@ -47,7 +47,7 @@ impl Client {
     /// A list that comes in pages; `key` holds those of each.
     pub(super) fn pages(&self, method: &str, key: &str, most: usize) -> Result<Vec<Value>> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let params = cursor.as_ref().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
             let mut said = self.ask(method, params, LIST_WITHIN, None)?;
             let Some(Value::Array(page)) = said.get_mut(key).map(Value::take) else {

@@ -10,8 +10,8 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHan
         Error::new(
             ErrorKind::Limit,
             "app.thread",
-            format!("The system gave no thread: {error}."),
-            "Close other programs and start again.",
+            format!("The system could not start a thread: {error}."),
+            "Close other programs and restart Inglenook.",
         )
     })
 }

@@ -37,7 +37,7 @@ use http::{Again, Fault, Http};
 use pool::{Health, Pool};
 
 /// Answers at once where no limit says otherwise.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 
 /// Threads that look up names.
 const LOOKUP_THREADS: usize = 4;
@@ -392,7 +392,7 @@ impl Answering {
         let mut left = VecDeque::new();
         for mut waiting in std::mem::take(&mut self.waiting) {
             let bounds = &waiting.request.bounds;
-            let most = bounds.concurrent.unwrap_or(MOST_AT_ONCE);
+            let most = bounds.concurrent.unwrap_or(MAX_AT_ONCE);
             if bounds.deadline(waiting.arrived).is_some_and(|deadline| deadline <= now) {
                 let error = bounds.time_up();
                 self.context.tell(&waiting.request.turn, Step::Failed { error });

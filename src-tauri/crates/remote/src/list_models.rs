@@ -51,7 +51,7 @@ async fn list(context: &RemoteContext, endpoint: &str) -> Result<(), Fault> {
     };
     let list = context.http()?.ask(&context.gate, call).await?.json().await?;
     let Some((server_kind, models)) = dialect::models(&list) else {
-        return Err(malformed(&server.address.place(), "it is no list of models"));
+        return Err(malformed(&server.address.place(), "it is not a list of models"));
     };
     context.directory.keep_models(endpoint, server_kind, models).map_err(elsewhere)
 }

@@ -9,7 +9,7 @@ use contract::types::ErrorInfo;
 
 /// How long a server rests after its first failure, and at most.
 const FIRST_REST: Duration = Duration::from_secs(1);
-const MOST_REST: Duration = Duration::from_secs(60);
+const MAX_REST: Duration = Duration::from_secs(60);
 
 /// What is known of each server, by its id. Those that nobody has asked yet are in no list.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Pool {
             Some(Health::Down { n_failures, .. }) => n_failures.saturating_add(1),
             Some(Health::Up) | None => 1,
         };
-        let rest = FIRST_REST.saturating_mul(1 << (n_failures - 1).min(16)).min(MOST_REST);
+        let rest = FIRST_REST.saturating_mul(1 << (n_failures - 1).min(16)).min(MAX_REST);
         let until = now.saturating_add(rest);
         self.health.insert(id.to_owned(), Health::Down { error, n_failures, until, is_looked_at: false });
     }

@@ -146,7 +146,7 @@ impl App {
 fn named(name: &str) -> Result<String> {
     let name = title_text::clean(name);
     if name.is_empty() {
-        return Err(Error::input("chat.empty_title", "A folder needs a name.", "Write a name."));
+        return Err(Error::input("chat.empty_title", "A folder needs a name.", "Enter a name."));
     }
     Ok(name)
 }

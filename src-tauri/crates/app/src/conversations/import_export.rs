@@ -68,16 +68,20 @@ impl App {
         let n_bytes = io.len(path)?;
         if n_bytes > MAX_BYTES {
             let message = format!("{} has {n_bytes} bytes; the most is {MAX_BYTES}.", path.display());
-            return Err(Error::new(ErrorKind::Limit, "import.too_large", message, "Export a part of it."));
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "import.too_large",
+                message,
+                "Export fewer chats at a time.",
+            ));
         }
         self.import(&io.read(path)?)
     }
 
     /// As `import_file`, of what a page has read.
     pub fn import_bytes(&self, base64: &str) -> Result<Imported> {
-        let bytes = base64::decode(base64).ok_or_else(|| {
-            Error::input("import.broken", "The file came damaged from the page.", "Choose it again.")
-        })?;
+        let bytes = base64::decode(base64)
+            .ok_or_else(|| Error::input("import.broken", "The file arrived damaged.", "Choose it again."))?;
         self.import(&bytes)
     }
 
@@ -86,7 +90,7 @@ impl App {
         if found.is_empty() {
             return Err(Error::input(
                 "import.empty",
-                "There is no conversation in this file.",
+                "This file contains no chats.",
                 "Choose the export's conversations.json, or the archive zip.",
             ));
         }
@@ -149,7 +153,7 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
     ErrorInfo {
         code: "import.conversation".into(),
         message: format!("{which}: {why}"),
-        remedy: "The other conversations of the file are not touched by this.".into(),
+        remedy: "The other chats in the file are imported.".into(),
         action: None,
     }
 }

@@ -11,8 +11,8 @@ use crate::settings::TypedSettings;
 /// Findings in a sentence for the user.
 fn finding_notice(whose: &str, findings: &[Finding]) -> Error {
     let message =
-        format!("{whose} holds {}.", findings.iter().map(Finding::told).collect::<Vec<_>>().join("; "));
-    Error::input("guard.marked", message, "Read what it says before you follow the answer.")
+        format!("{whose} contains {}.", findings.iter().map(Finding::told).collect::<Vec<_>>().join("; "));
+    Error::input("guard.marked", message, "Check the source before you rely on the answer.")
 }
 
 impl App {
@@ -42,8 +42,8 @@ impl App {
             if findings.is_empty() {
                 continue;
             }
-            let whose = message.name.as_ref().map_or("What a tool said".into(), |name| {
-                format!("What the tool {} said", reveal_hidden(name))
+            let whose = message.name.as_ref().map_or("A tool result".into(), |name| {
+                format!("The result of the tool {}", reveal_hidden(name))
             });
             notices.push(finding_notice(&whose, &findings));
             message.content = reveal_hidden(&message.content);

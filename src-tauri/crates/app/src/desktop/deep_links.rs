@@ -18,7 +18,7 @@ use contract::{Error, Result};
 pub const SCHEME: &str = "inglenook";
 
 /// Longer texts of links are cut: what a link brings is to be read before it is sent.
-const MOST_TEXT_CHARS: usize = 10_000;
+const MAX_TEXT_CHARS: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -46,8 +46,8 @@ impl Asked {
             return from_link(link).ok_or_else(|| {
                 Error::input(
                     "app.asked",
-                    format!("The link {link} leads nowhere."),
-                    "Links are inglenook://chat/ID, inglenook://new?text=… and inglenook://models/OWNER/NAME.",
+                    format!("Inglenook can't open the link {link}."),
+                    "Use inglenook://chat/ID, inglenook://new?text=… or inglenook://models/OWNER/NAME.",
                 )
             });
         }
@@ -86,7 +86,7 @@ fn from_link(link: &str) -> Option<Asked> {
             id.bytes().all(is_id).then(|| Asked::Conversation { id: (*id).into() })
         }
         ("new", []) => {
-            let text = value("text").unwrap_or_default().chars().take(MOST_TEXT_CHARS).collect();
+            let text = value("text").unwrap_or_default().chars().take(MAX_TEXT_CHARS).collect();
             Some(Asked::NewChat { text })
         }
         ("models", []) => Some(Asked::FindModel { query: value("find").unwrap_or_default() }),
@@ -145,8 +145,8 @@ mod tests {
     fn a_relative_file_is_named_from_here_and_a_long_text_is_cut() {
         let here = std::env::current_dir().unwrap().join("m.gguf");
         assert_eq!(parsed("m.gguf"), Ok(Asked::Model { path: here.to_str().unwrap().into() }));
-        let long = format!("inglenook://new?text={}", "ä".repeat(MOST_TEXT_CHARS + 5));
+        let long = format!("inglenook://new?text={}", "ä".repeat(MAX_TEXT_CHARS + 5));
         let Ok(Asked::NewChat { text }) = parsed(&long) else { panic!("it is a new chat") };
-        assert_eq!(text.chars().count(), MOST_TEXT_CHARS);
+        assert_eq!(text.chars().count(), MAX_TEXT_CHARS);
     }
 }

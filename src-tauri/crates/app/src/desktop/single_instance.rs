@@ -39,8 +39,8 @@ impl SingleInstance {
         Err(Error::new(
             ErrorKind::Conflict,
             "app.open_already",
-            "Inglenook is open already.",
-            "Its window is there: look for it among the open ones. To have a second one, give it a folder of its own with --data-dir.",
+            "Inglenook is already open.",
+            "Switch to its window. To open a second one, give it a separate data folder with --data-dir.",
         ))
     }
 
@@ -70,7 +70,7 @@ mod bell {
     const PATIENCE: Duration = Duration::from_secs(3);
 
     /// More than that is no list of files and links.
-    const MOST_ASKED_BYTES: u64 = 1 << 20;
+    const MAX_ASKED_BYTES: u64 = 1 << 20;
 
     const HEARD: u8 = b'!';
 
@@ -131,7 +131,7 @@ mod bell {
         let mut text = String::new();
         let heard = caller
             .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| caller.take(MOST_ASKED_BYTES).read_to_string(&mut text));
+            .and_then(|()| caller.take(MAX_ASKED_BYTES).read_to_string(&mut text));
         if let Err(error) = heard {
             tracing::warn!("what a second window was asked could not be read: {error}");
             return Vec::new();

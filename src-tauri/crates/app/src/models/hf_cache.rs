@@ -86,7 +86,7 @@ fn shift(io: &dyn Io, path: &Path, from: &Path, to: &Path) -> Result<()> {
         };
         let (blob, moved) = (from.join(BLOBS).join(&key), to.join(BLOBS).join(&key));
         io.create_dir_all(&to.join(BLOBS))?;
-        let is_shared = n_links(&from.join(SNAPSHOTS), &key, MOST_DEPTH) > 1;
+        let is_shared = n_links(&from.join(SNAPSHOTS), &key, MAX_DEPTH) > 1;
         // Twice for a moment, never not at all. Where a file can't have two names it is moved.
         let is_double = moved.exists() || io.link(&blob, &moved).is_ok();
         if !is_double && !is_shared {
@@ -106,7 +106,7 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Deeper, nobody's snapshots are.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The content's name, of a link to one.
 fn blob_of(file: &Path) -> Option<OsString> {

@@ -10,7 +10,7 @@ use contract::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
 use contract::{Error, Result};
 
 /// What an empty field means here, for settings that may be absent.
-const AS_FOR_ALL: &str = "as the settings say";
+const AS_FOR_ALL: &str = "use default setting";
 
 /// A model's own values, by their settings' keys.
 pub(crate) type OwnValues = Map<String, Value>;
@@ -54,11 +54,11 @@ impl App {
     pub fn model_setting_set(&self, args: &ModelSettingArgs) -> Result<Vec<SettingRow>> {
         self.responder(&args.id)?;
         let Some(setting) = at_load().find(|setting| setting.key == args.key) else {
-            let message = format!("A model is not loaded with \"{}\".", args.key);
+            let message = format!("\"{}\" can't be set for a single model.", args.key);
             return Err(Error::not_found(
                 "setting.unknown",
                 message,
-                "Change it in the settings, for all models.",
+                "Change it in the settings for all models.",
             ));
         };
         let mut own = self.own_settings(&args.id)?;

@@ -145,7 +145,7 @@ impl App {
     /// Says what it was that words alone counted for; the same thing once.
     fn by_words(&self, index: &mut EmbeddingIndex, cause: Option<Error>) {
         let told = cause.map(|cause| ErrorInfo {
-            message: format!("Passages of files are found by their words alone. {}", cause.message()),
+            message: format!("Files are searched by words only, not by meaning. {}", cause.message()),
             ..cause.info
         });
         if told != index.told
@@ -198,7 +198,7 @@ fn too_long(name: &str) -> Error {
         ErrorKind::Limit,
         "attachment.too_long_to_embed",
         format!("{name} has more than {MAX_PASSAGES} passages, too many for vectors."),
-        "Attach the part of it that matters to have it searched by meaning too.",
+        "Attach only the part you need, so that it can be searched by meaning too.",
     )
 }
 

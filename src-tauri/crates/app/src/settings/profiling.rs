@@ -60,8 +60,8 @@ impl App {
     pub fn profile_trace(&self, path: Option<&str>) -> Result<Exported> {
         let trace = self.services().profiling.lock().answer.as_ref().map(|measured| measured.trace.clone());
         let text = trace.ok_or_else(|| {
-            let message = "No answer was measured yet.";
-            Error::not_found("profile.none", message, "Switch the measuring on, then ask something.")
+            let message = "No answer has been profiled yet.";
+            Error::not_found("profile.none", message, "Turn on profiling, then send a message.")
         })?;
         let name = FILE_NAME.to_owned();
         match path {

@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plugin_manifest::{self, FILE, MOST_BYTES, Manifest};
+use super::plugin_manifest::{self, FILE, MAX_BYTES, Manifest};
 use crate::App;
 use contract::CatalogOffer;
 use contract::types::{PluginInfo, PluginSwitchArgs, PresetArgs};
@@ -21,7 +21,7 @@ use contract::{Error, ErrorKind, Result};
 const KEPT: &str = "plugins:on";
 
 /// Folders that are looked at.
-const MOST_PLUGINS: usize = 100;
+const MAX_PLUGINS: usize = 100;
 
 /// What was taken over of one plugin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl App {
             .iter()
             .filter(|path| io.exists(&path.join(FILE)).unwrap_or(false))
             .filter_map(name)
-            .take(MOST_PLUGINS)
+            .take(MAX_PLUGINS)
             .collect();
         // One whose folder has gone can still be switched off.
         names.extend(on.keys().filter(|name| !names.contains(*name)).cloned().collect::<Vec<_>>());
@@ -97,12 +97,16 @@ impl App {
 
     fn read_plugin(&self, folder: &Path) -> Result<(Manifest, String)> {
         let (io, path) = (&*self.ctx().io, folder.join(FILE));
-        if io.len(&path)? > MOST_BYTES {
-            let message = format!("{} is larger than any manifest.", path.display());
-            return Err(Error::input("plugin.manifest", message, "Remove what does not belong in it."));
+        if io.len(&path)? > MAX_BYTES {
+            let message = format!("{} is too large for a manifest.", path.display());
+            return Err(Error::input(
+                "plugin.manifest",
+                message,
+                "Remove everything that doesn't belong in it.",
+            ));
         }
         let text = String::from_utf8(io.read(&path)?).map_err(|_| {
-            let message = format!("{} is no text in UTF-8.", path.display());
+            let message = format!("{} is not UTF-8 text.", path.display());
             Error::input("plugin.manifest", message, "Save it as UTF-8.")
         })?;
         let hash = digest(&SHA256, text.as_bytes());
@@ -150,7 +154,7 @@ impl App {
         let folder = self.plugins_folder().join(name);
         if folder.parent() != Some(&self.plugins_folder()) || name == ".." {
             let message = format!("There is no plugin \"{name}\".");
-            return Err(Error::not_found("plugin.unknown", message, "`nook plugins` lists those there are."));
+            return Err(Error::not_found("plugin.unknown", message, "See `nook plugins`."));
         }
         let (manifest, hash) = self.read_plugin(&folder)?;
         taken.digest = hash;

@@ -18,7 +18,7 @@ use documents::prompt_injection;
 const MAX_NAME_CHARS: usize = 200;
 const MAX_DESCRIPTION_CHARS: usize = 1000;
 /// A form with more fields is none.
-const MOST_ARGUMENTS: usize = 32;
+const MAX_ARGUMENTS: usize = 32;
 
 impl App {
     /// What a server has words for. It is started if it doesn't run.
@@ -56,8 +56,8 @@ fn text(server: &str, name: &str, messages: &[Value]) -> Result<String> {
     }
     let text = parts.join("\n\n");
     if text.trim().is_empty() {
-        let message = format!("{server} has no words for \"{name}\".");
-        return Err(Error::input("tools.prompt", message, "Choose another one of its list."));
+        let message = format!("{server} returned no text for the prompt \"{name}\".");
+        return Err(Error::input("tools.prompt", message, "Choose another one from its list."));
     }
     Ok(text)
 }
@@ -71,11 +71,12 @@ fn said(server: &str, name: &str, content: &Value) -> Result<String> {
     };
     text.as_str().map(str::to_owned).ok_or_else(|| {
         let kind = content["type"].as_str().unwrap_or("unknown").to_owned();
-        let message = format!("\"{name}\" of {server} has a part that is no text ({kind}).");
+        let message =
+            format!("The prompt \"{name}\" from {server} contains something other than text ({kind}).");
         Error::input(
             "tools.binary",
             message,
-            "Only text goes with a message: choose another one of its list.",
+            "Only text can be inserted into a message. Choose another prompt.",
         )
     })
 }
@@ -84,7 +85,7 @@ fn said(server: &str, name: &str, content: &Value) -> Result<String> {
 fn prompt(value: &Value) -> Option<ToolPrompt> {
     let name = named(value)?;
     let arguments = value["arguments"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let arguments = arguments.iter().take(MOST_ARGUMENTS).filter_map(argument).collect();
+    let arguments = arguments.iter().take(MAX_ARGUMENTS).filter_map(argument).collect();
     Some(ToolPrompt { title: title(value, &name), description: described(value), name, arguments })
 }
 
@@ -117,9 +118,11 @@ fn shown(value: &Value, most: usize) -> String {
 pub fn arguments(given: &[String]) -> Result<BTreeMap<String, String>> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => {
-            Err(Error::input("tools.argument", format!("{text} is no argument."), "Write it as NAME=VALUE."))
-        }
+        _ => Err(Error::input(
+            "tools.argument",
+            format!("{text} is not a valid argument."),
+            "Write it as NAME=VALUE.",
+        )),
     };
     given.iter().map(pair).collect()
 }

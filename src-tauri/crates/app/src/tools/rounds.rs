@@ -229,7 +229,7 @@ impl Services {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let marks = settings.guard_marks().unwrap_or(false);
         let said = self.tools.client(&offered.server).and_then(|client| match stop.is_pressed() {
-            true => Err(Error::new(ErrorKind::Conflict, "tools.stopped", STOPPED, "Ask again.")),
+            true => Err(Error::new(ErrorKind::Conflict, "tools.stopped", STOPPED, "Try again.")),
             false => client.call(&offered.tool, arguments, within, stop),
         });
         match said {

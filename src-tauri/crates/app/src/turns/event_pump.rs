@@ -392,7 +392,7 @@ impl TurnEventPump<'_> {
         let error = Error::new(
             ErrorKind::Conflict,
             "app.closed",
-            "Inglenook was closed while this was being written.",
+            "Inglenook was closed while this answer was being written.",
             "Ask again to have a all_ids answer.",
         );
         self.services.ctx.backends.replies.close();
@@ -412,6 +412,6 @@ fn called_well(last: &TurnEventKind) -> bool {
 
 fn not_saved(error: session::SessionError) -> Error {
     let error = Error::from(error);
-    let message = format!("The answer is not saved yet: {}", error.message());
+    let message = format!("The answer has not been saved yet: {}", error.message());
     Error::new(error.kind, error.info.code, message, error.info.remedy)
 }

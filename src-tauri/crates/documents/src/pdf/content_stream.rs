@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId};
 
-use super::MOST_UNPACKED;
+use super::MAX_UNPACKED;
 use super::fonts::{Arena, Font, number};
 use super::lines::Lines;
 use crate::extract::TEXT_MOST;
 
 /// Forms within forms.
-const MOST_LEVELS: usize = 8;
+const MAX_LEVELS: usize = 8;
 
 /// Forms that one page draws, however often.
-const MOST_FORMS: usize = 2000;
+const MAX_FORMS: usize = 2000;
 
 /// States that are kept to go back to.
-const MOST_KEPT: usize = 256;
+const MAX_KEPT: usize = 256;
 
 /// Thousandths of the font's size that a letter is moved to make a space, where widths aren't known.
 const MOVED: f32 = 180.0;
@@ -120,7 +120,7 @@ impl<'a> Walker<'a> {
                 return;
             }
             match operator.as_str() {
-                "q" if kept.len() < MOST_KEPT => kept.push(state),
+                "q" if kept.len() < MAX_KEPT => kept.push(state),
                 "Q" => state = kept.pop().unwrap_or(state),
                 "cm" => state.page = self.matrix(&operands).map_or(state.page, |it| it.then(state.page)),
                 "Do" => self.form(&operands, drawing, state, lines),
@@ -231,7 +231,7 @@ impl<'a> Walker<'a> {
     /// A drawing that is drawn in this one.
     fn form(&mut self, operands: &[Object], drawing: &Drawing<'a>, state: State, lines: &mut Lines) {
         self.n_forms += 1;
-        if drawing.level >= MOST_LEVELS || self.n_forms > MOST_FORMS {
+        if drawing.level >= MAX_LEVELS || self.n_forms > MAX_FORMS {
             return;
         }
         let document = self.document;
@@ -244,7 +244,7 @@ impl<'a> Walker<'a> {
         if !form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Form") {
             return;
         }
-        let Ok(content) = form.get_plain_content_with_limit(MOST_UNPACKED) else { return };
+        let Ok(content) = form.get_plain_content_with_limit(MAX_UNPACKED) else { return };
         let own = form.dict.get_deref(b"Resources", document).and_then(Object::as_dict).ok();
         let resources = match own {
             Some(own) => vec![own],

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use lopdf::{Dictionary, Document, Encoding, Object, ObjectId};
 
-use super::MOST_UNPACKED;
+use super::MAX_UNPACKED;
 
 /// A thousandth of the font's size: of letters whose width isn't told.
 const USUAL_WIDTH: f32 = 500.0;
@@ -13,7 +13,7 @@ const USUAL_WIDTH: f32 = 500.0;
 const SQUARE: f32 = 1000.0;
 
 /// Codes whose widths one entry may name.
-const MOST_CODES: i64 = 65_536;
+const MAX_CODES: i64 = 65_536;
 
 /// The font dictionaries of a document. Those that say what their letters mean say nothing else of it here: it is
 /// truer than what the bytes are called.
@@ -53,7 +53,7 @@ impl<'a> Font<'a> {
             None => document.dereference(resource).ok()?.1.as_dict().ok()?,
         };
         // A font of an encoding that isn't known has letters that aren't known.
-        let encoding = font.get_font_encoding_with_limit(document, MOST_UNPACKED).ok();
+        let encoding = font.get_font_encoding_with_limit(document, MAX_UNPACKED).ok();
         let is_composite = font.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == b"Type0");
         let (widths, usual) = match is_composite {
             true => composite_widths(document, font),
@@ -104,7 +104,7 @@ fn composite_widths(document: &Document, font: &Dictionary) -> (HashMap<u32, f32
         let first = first as u32;
         match (document.dereference(second).ok().and_then(|it| it.1.as_array().ok()), rest) {
             (Some(each), rest) => {
-                for (n, width) in each.iter().take(MOST_CODES as usize).enumerate() {
+                for (n, width) in each.iter().take(MAX_CODES as usize).enumerate() {
                     if let Some(width) = number(document, width) {
                         widths.insert(first.saturating_add(n as u32), width);
                     }
@@ -114,7 +114,7 @@ fn composite_widths(document: &Document, font: &Dictionary) -> (HashMap<u32, f32
             (None, [width, rest @ ..]) => {
                 let last = number(document, second).map_or(first, |it| it as u32);
                 if let Some(width) = number(document, width)
-                    && i64::from(last.saturating_sub(first)) < MOST_CODES
+                    && i64::from(last.saturating_sub(first)) < MAX_CODES
                 {
                     widths.extend((first..=last).map(|code| (code, width)));
                 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "processors.json";
 
 /// Processors that are remembered: a disk that moves from computer to computer must not grow a file without end.
-const MOST_KEPT: usize = 16;
+const MAX_KEPT: usize = 16;
 
 /// Which processor, and which version looked at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl Record {
     pub fn set(&mut self, key: Key, checked: Checked) {
         self.processors.retain(|entry| (&entry.key.name, entry.key.cores) != (&key.name, key.cores));
         self.processors.push(Entry { key, checked });
-        let n_old = self.processors.len().saturating_sub(MOST_KEPT);
+        let n_old = self.processors.len().saturating_sub(MAX_KEPT);
         self.processors.drain(..n_old);
     }
 
@@ -112,6 +112,6 @@ mod tests {
         record.set(key("b", "2"), checked("portable", 0));
         assert_eq!((record.find(&key("a", "2")), record.find(&key("b", "2"))), (None, None));
         (0..100).for_each(|i| record.set(key(&i.to_string(), "1"), checked("portable", 1)));
-        assert_eq!(record.processors.len(), MOST_KEPT);
+        assert_eq!(record.processors.len(), MAX_KEPT);
     }
 }

@@ -16,9 +16,8 @@ use std::path::Path;
 use engine::memory_estimate::MemoryEstimate;
 use engine::{Devices, LoadOptions};
 use io::{Clock, Io, RealIo};
-use kernels::backends::{Card, Check};
 use kernels::gpu::{AdapterInfo, pick};
-use kernels::{CardKey, Known, Notebook};
+use kernels::{GpuCache, GpuFacts, GpuKey, GpuSelector, VerificationScope};
 use weights::WeightFile;
 
 use super::Recall;
@@ -61,10 +60,10 @@ pub struct Choice {
 }
 
 /// Models of fewer bytes of weights are no work for a card: the processor has answered before one is opened.
-const LEAST_BYTES: u64 = 64 << 20;
+const MIN_BYTES: u64 = 64 << 20;
 
 /// Looks at gpus that never came to an end, from which on none is taken.
-const MOST_UNFINISHED: u32 = 2;
+const MAX_UNFINISHED: u32 = 2;
 
 impl<'a> Cards<'a> {
     /// For models that are loaded so.
@@ -78,7 +77,7 @@ impl Cards<'_> {
     /// the model.
     pub fn place(&self, backend: Backend, file: &WeightFile, options: &mut LoadOptions) -> Result<Placed> {
         options.gpu_precision = engine_types::gpu_precision(self.asked.precision);
-        let is_small = file.len_bytes() < LEAST_BYTES && !self.finder.software;
+        let is_small = file.len_bytes() < MIN_BYTES && !self.finder.software;
         let choice = match backend {
             Backend::Cpu | Backend::Scalar => Choice::default(),
             Backend::Auto if is_small => Choice::default(),
@@ -93,12 +92,12 @@ impl Cards<'_> {
                 Backend::Gpu => Devices::Gpu { layers: self.asked.layers },
                 Backend::Scalar => Devices::Scalar,
             };
-            options.gpus = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
+            options.gpus = self.asked.devices.iter().map(|name| GpuSelector::parse(name)).collect();
             return Ok(Placed { notice: choice.notice, why: choice.why, ..Placed::default() });
         }
         let (record, keys) = (self.record(), choice.keys());
         options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
-        options.check = self.check();
+        options.gpu_verification = self.check();
         let parts = self.parts(&choice, &MemoryEstimate::of(file)?, options);
         let notice = choice.notice.clone().or_else(|| parts.notice(&choice));
         parts.apply(options);
@@ -143,10 +142,7 @@ impl Cards<'_> {
             found.into_iter().enumerate().map(|(at, info)| Chosen { at, info }).collect();
         gpus.retain(|card| is_card(&card.info));
         if gpus.is_empty() {
-            return Choice {
-                why: "there is no graphics card with a driver that computes".into(),
-                ..Choice::default()
-            };
+            return Choice { why: "no GPU with a suitable driver was found".into(), ..Choice::default() };
         }
         let mut record = self.record();
         if recall == Recall::Anew {
@@ -154,7 +150,7 @@ impl Cards<'_> {
             record.unfinished = 0;
             self.write(&record);
         }
-        if record.unfinished >= MOST_UNFINISHED {
+        if record.unfinished >= MAX_UNFINISHED {
             return given_up();
         }
         let mut choice = Choice::default();
@@ -192,14 +188,14 @@ impl Cards<'_> {
         let mut record = self.record();
         if record.race(&key, &processor).is_none() && record.why_not(&key).is_none() {
             if recall == Recall::Only {
-                return Err(format!("{name} was not measured yet"));
+                return Err(format!("{name} has not been measured yet"));
             }
             self.race(card, cpu, &processor);
             record = self.record();
         }
         if let Some(why) = record.why_not(&key) {
             choice.notice.get_or_insert_with(|| refused(name, &why));
-            return Err(format!("{name} is out of use: {why}"));
+            return Err(format!("{name} is disabled: {why}"));
         }
         let Some(race) = record.race(&key, &processor) else {
             return Err(format!("{name} could not be measured"));
@@ -207,8 +203,8 @@ impl Cards<'_> {
         choice.measured.push(race.told(name));
         let times = race.of_cpu.turn_s() / race.of_card.turn_s();
         match race.is_won() {
-            true => Ok(format!("{name} answers {times:.1} times as fast as the processor")),
-            false => Err(format!("the processor answers {:.1} times as fast as {name}", 1.0 / times)),
+            true => Ok(format!("{name} is {times:.1} times as fast as the CPU")),
+            false => Err(format!("the CPU is {:.1} times as fast as {name}", 1.0 / times)),
         }
     }
 
@@ -219,14 +215,14 @@ impl Cards<'_> {
         let gpu_cache = self.record().notebook(self.io, cache, vec![key.clone()]);
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
-            gpus: vec![Card::Nth(card.at)],
+            gpus: vec![GpuSelector::Nth(card.at)],
             gpu_cache: gpu_cache.clone(),
-            check: self.check(),
+            gpu_verification: self.check(),
             ..cpu.clone()
         };
         let ran = benchmark::run((self.finder.layers)(), cpu, &options, self.clock);
         let mut record = self.record();
-        record.found(self.io, cache, &key, &gpu_cache.of(&key));
+        record.found(self.io, cache, &key, &gpu_cache.get(&key));
         match ran {
             Ok((of_card, of_cpu)) => {
                 let race = benchmark::Race { processor: processor.to_owned(), of_card, of_cpu };
@@ -241,20 +237,20 @@ impl Cards<'_> {
         self.write(&record);
     }
 
-    fn check(&self) -> Check {
-        if self.finder.software { Check::All } else { Check::Cards }
+    fn check(&self) -> VerificationScope {
+        if self.finder.software { VerificationScope::All } else { VerificationScope::Hardware }
     }
 
     /// The gpus that the user names, else the first there is, software too.
     fn named(&self) -> Choice {
         let found = (self.finder.all)();
-        let wanted = self.asked.devices.iter().map(|name| Card::parse(name));
-        let wanted = wanted.chain(self.asked.devices.is_empty().then_some(Card::Any));
+        let wanted = self.asked.devices.iter().map(|name| GpuSelector::parse(name));
+        let wanted = wanted.chain(self.asked.devices.is_empty().then_some(GpuSelector::Any));
         let mut gpus: Vec<Chosen> = Vec::new();
         for at in wanted.filter_map(|card| pick(&found, &card)) {
             gpus.push(Chosen { at, info: found[at].clone() });
         }
-        Choice { gpus, why: "as asked for".into(), ..Choice::default() }
+        Choice { gpus, why: "as requested".into(), ..Choice::default() }
     }
 
     /// Keeps what was found out in a load, and since. `placed`: what `place` returned for it; `went_well`: a model came
@@ -296,7 +292,7 @@ impl Cards<'_> {
 }
 
 impl Choice {
-    fn keys(&self) -> Vec<CardKey> {
+    fn keys(&self) -> Vec<GpuKey> {
         self.gpus.iter().map(|card| card.info.key()).collect()
     }
 
@@ -312,9 +308,9 @@ pub struct Placed {
     pub notice: Option<Error>,
     pub why: String,
     /// What is gpu_cache of its gpus, as it is found out.
-    gpu_cache: Notebook,
-    before: BTreeMap<CardKey, Known>,
-    keys: Vec<CardKey>,
+    gpu_cache: GpuCache,
+    before: BTreeMap<GpuKey, GpuFacts>,
+    keys: Vec<GpuKey>,
     is_marked: bool,
 }
 
@@ -329,16 +325,16 @@ pub fn remembered(io: &dyn Io, folder: &Path) -> Option<(String, Option<u64>)> {
 }
 
 fn given_up() -> Choice {
-    let why = "looking at the graphics card ended this program twice";
-    let message = format!("The processor computes: {why}.");
-    let remedy = "A newer driver may help; `nook devices --retune` looks at it again.";
+    let why = "checking the GPU crashed this program twice";
+    let message = format!("Using the CPU: {why}.");
+    let remedy = "Update the GPU driver, then run `nook devices --retune`.";
     let notice = Error::new(ErrorKind::Device, "kernels.gpu_unfinished", message, remedy);
     Choice { why: why.into(), notice: Some(notice), ..Choice::default() }
 }
 
 fn refused(name: &str, why: &str) -> Error {
-    let message = format!("The processor computes instead of {name}: {why}.");
-    let remedy = "A newer driver may help; `nook devices --retune` looks at it again.";
+    let message = format!("Using the CPU instead of {name}: {why}.");
+    let remedy = "Update the GPU driver, then run `nook devices --retune`.";
     Error::new(ErrorKind::Device, "kernels.gpu_wrong", message, remedy)
 }
 

@@ -23,7 +23,7 @@ use contract::Result;
 const FILE: &str = "speeds.json";
 
 /// Sets that are kept: processors, and numbers of threads on each.
-const MOST_KEPT: usize = 16;
+const MAX_KEPT: usize = 16;
 
 /// Formats that can be measured, and the mix that consists of them. Others are estimated by their kin.
 const MEASURABLE: [(&str, &str); 12] = [
@@ -49,8 +49,8 @@ const TOKENS: u32 = 8;
 const ROUNDS: usize = 4;
 
 /// Larger than caches, small enough to be made in a moment.
-const LEAST_BYTES: u64 = 128 << 20;
-const MOST_LAYERS: u32 = 4;
+const MIN_BYTES: u64 = 128 << 20;
+const MAX_LAYERS: u32 = 4;
 
 /// On what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl<'a> Speeds<'a> {
                 != (&self.key.name, &self.key.level, self.key.threads)
         });
         all.push(Entry { key: self.key.clone(), speeds });
-        let n_old = all.len().saturating_sub(MOST_KEPT);
+        let n_old = all.len().saturating_sub(MAX_KEPT);
         all.drain(..n_old);
         let bytes = serde_json::to_vec_pretty(&all).expect("plain data becomes JSON");
         let written = self.io.create_dir_all(self.folder);
@@ -191,7 +191,7 @@ fn share(format: &str, sizes: &MemoryEstimate, known: &BTreeMap<String, f64>, se
 /// A few layers of a published shape.
 pub(super) fn layers(mix: &str) -> Result<WeightFile> {
     let of_two = MemoryEstimate::of(&shape::outline(&slice(mix, 2)?, shape::mix(mix)?)?)?.weights;
-    let n_layers = if of_two >= LEAST_BYTES { 2 } else { MOST_LAYERS };
+    let n_layers = if of_two >= MIN_BYTES { 2 } else { MAX_LAYERS };
     let mut bytes = Vec::new();
     shape::write(&slice(mix, n_layers)?, shape::mix(mix)?, 1, &mut bytes)?;
     Ok(WeightFile::from_bytes("layers to measure", SharedBytes::from_vec(bytes))?)

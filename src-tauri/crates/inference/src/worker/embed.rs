@@ -20,7 +20,7 @@ use contract::{Error, GpuRequest, GpuSpread, Result};
 const STAYS: Duration = Duration::from_secs(300);
 
 /// Tokens that a text may have: several pages. More would make the vectors of what looks ahead costly.
-const MOST_TOKENS: usize = 2048;
+const MAX_TOKENS: usize = 2048;
 
 /// The thread, and what it has been asked.
 pub struct Embedding {
@@ -164,7 +164,7 @@ impl Embedder {
             resident: memory_budget::budget(load.resident, file.len_bytes()),
             small_pages: true,
             // what chats may hold says nothing of texts
-            ctx: Some(MOST_TOKENS),
+            ctx: Some(MAX_TOKENS),
             max_sequences: 1,
             rewind_bytes: 0,
             memory: load.memory.or_else(platform::memory::free_bytes),

@@ -12,5 +12,5 @@ pub fn plan(planned: PlannedGpuFault) -> FaultPlan {
         GpuFaultKind::TimeOut => GpuFault::TimeOut,
         GpuFaultKind::Wrong => GpuFault::Wrong,
     };
-    FaultPlan::again(planned.before, fault, planned.n_times)
+    FaultPlan::repeated(planned.before, fault, planned.n_times)
 }

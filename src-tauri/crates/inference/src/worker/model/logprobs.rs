@@ -10,19 +10,19 @@ use platform::calendar;
 /// What is told beside each token.
 const N_LIKELIEST: usize = 8;
 /// Longer answers are looked at up to here.
-const MOST_TOKENS: usize = 4_096;
+const MAX_TOKENS: usize = 4_096;
 
 impl LoadedModel {
     pub fn look(&mut self, request: &LookRequest, now_ms: i64) -> Result<Vec<Looked>> {
         let now = calendar::date_time(now_ms);
         let vocabulary = self.vocabulary(&now)?;
         if request.had.fingerprint != vocabulary.fingerprint {
-            let message = "This answer was written by a model with other tokens.";
+            let message = "This answer was written by a model with a different vocabulary.";
             let remedy = "Choose the model that wrote it.";
             return Err(Error::new(ErrorKind::Conflict, "look.other_model", message, remedy));
         }
         let prompt = vocabulary.prepare(&Prompt::Chat(request.messages.clone()), &request.chat)?.ids;
-        let answer = &request.had.ids[..request.had.ids.len().min(MOST_TOKENS)];
+        let answer = &request.had.ids[..request.had.ids.len().min(MAX_TOKENS)];
         self.check_room(prompt.len() + answer.len())?;
         let number = self.next_number;
         self.next_number += 1;
@@ -57,14 +57,14 @@ impl LoadedModel {
 }
 
 pub fn busy() -> Error {
-    Error::new(ErrorKind::Conflict, "look.busy", "The model is answering.", "Look again when it is done.")
+    Error::new(ErrorKind::Conflict, "look.busy", "The model is busy answering.", "Try again when it is done.")
 }
 
 pub fn not_there() -> Error {
     Error::new(
         ErrorKind::Conflict,
         "look.not_loaded",
-        "The model of this answer is not in memory.",
-        "Ask it something, then look again.",
+        "The model that wrote this answer is not loaded.",
+        "Send it a message, then try again.",
     )
 }
