@@ -19,7 +19,7 @@ pub const RULES: &[Rule] = &[
                 "src-tauri/crates/engine/Cargo.toml",
                 "[dependencies]\nkernels.workspace = true\nserde.workspace = true\n",
             ),
-            ("src-tauri/Cargo.toml", "[dependencies]\napi.workspace = true\n"),
+            ("src-tauri/Cargo.toml", "[dependencies]\napp.workspace = true\n"),
             ("tests/Cargo.toml", "[dependencies]\nengine.workspace = true\n"),
         ],
     },
@@ -67,17 +67,43 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("engine", &["io", "weights", "kernels"]),
     ("session", &["io"]),
     ("hub", &["io", "weights"]),
-    ("api", &["io", "weights", "kernels", "engine", "session", "hub"]),
-    ("server", &["io", "api"]),
-    ("cli", &["io", "weights", "kernels", "engine", "api", "server"]),
-    ("shell", &["io", "api"]),
+    ("contract", &["io"]),
+    ("platform", &["io", "contract"]),
+    ("net", &["contract"]),
+    ("secrets", &["io", "contract"]),
+    ("documents", &["contract"]),
+    ("compaction", &["contract"]),
+    ("prompt", &["contract", "compaction", "documents", "engine", "weights"]),
+    (
+        "inference",
+        &["io", "weights", "kernels", "engine", "contract", "platform", "compaction", "prompt"],
+    ),
+    ("remote", &["io", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
+    ("mcp", &["io", "contract", "platform", "net", "secrets"]),
+    ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
+    (
+        "app",
+        &[
+            "io", "weights", "kernels", "engine", "session", "hub", "contract", "platform", "net", "secrets",
+            "documents", "compaction", "prompt", "inference", "remote", "mcp", "interchange",
+        ],
+    ),
+    ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
+    (
+        "cli",
+        &[
+            "io", "weights", "kernels", "engine", "contract", "platform", "documents", "compaction", "prompt",
+            "inference", "app", "server",
+        ],
+    ),
+    ("shell", &["io", "contract", "platform", "inference", "app"]),
 ];
 
 /// Dependency → crates that may name it.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("tokio", &["hub", "api", "server", "cli", "shell"]),
+    ("tokio", &["hub", "remote", "mcp", "app", "server", "cli", "shell"]),
     ("axum", &["server"]),
-    ("reqwest", &["hub", "api"]),
+    ("reqwest", &["hub", "remote", "mcp", "app"]),
     ("tauri", &["shell"]),
     ("tauri-build", &["shell"]),
     ("rfd", &["shell"]),
@@ -87,8 +113,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("memmap2", &["weights"]),
     ("tokenizers", &["engine"]),
     ("minijinja", &["engine"]),
-    ("directories", &["api"]),
-    ("keyring-core", &["api"]),
+    ("directories", &["platform"]),
+    ("keyring-core", &["secrets"]),
 ];
 
 /// Crates that the lists above name.

@@ -69,12 +69,12 @@ fn the_worker_runs_over_a_pipe() {
                 inspected += 1;
                 assert!(outcome.unwrap().parameters > 0);
             }
-            WorkerEvent::Counted { .. }
+            WorkerEvent::TokenCounts { .. }
             | WorkerEvent::Looked { .. }
-            | WorkerEvent::Embedded { .. }
-            | WorkerEvent::Fitted { .. }
+            | WorkerEvent::EmbeddingBatch { .. }
+            | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }
-            | WorkerEvent::Profiled(_)
+            | WorkerEvent::MeasuredAnswer(_)
             | WorkerEvent::KvStats { .. } => {
                 panic!("nobody asked")
             }
@@ -84,7 +84,7 @@ fn the_worker_runs_over_a_pipe() {
                 assert!(!outcome.unwrap_err().info.remedy.is_empty());
             }
             WorkerEvent::Model { id, .. } => assert_eq!(id, "starter"),
-            WorkerEvent::Ran(ran) => assert!(ran.model == "starter" && ran.tok_s >= 0.0),
+            WorkerEvent::RunFacts(ran) => assert!(ran.model == "starter" && ran.tok_s >= 0.0),
             WorkerEvent::Turn { turn, step } => match step {
                 Step::Token { text, .. } | Step::Rest { text, .. } => {
                     texts[usize::from(turn == "b")] += &text

@@ -11,7 +11,7 @@ use std::time::Duration;
 use contract::Sampling;
 use contract::limits::Bounds;
 use contract::protocol::{
-    Backend, ChatOptions, GenerateRequest, Keeping, LoadSpec, Loaded, Location, ModelRef, Prompt, Step,
+    Backend, ChatOptions, GenerateRequest, ContextRetention, LoadSpec, Loaded, Location, ModelRef, Prompt, Step,
     WorkerEvent, WorkerRequest,
 };
 use contract::types::ErrorAction;
@@ -94,7 +94,7 @@ impl Bench {
                 had: None,
                 resume: None,
                 bounds: Bounds::default(),
-                keeping: Some(Keeping { unload_after_s: Some(60), ..Keeping::default() }),
+                keeping: Some(ContextRetention { unload_after_s: Some(60), ..ContextRetention::default() }),
                 profile: false,
             })))
             .unwrap();

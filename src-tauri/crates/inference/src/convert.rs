@@ -159,7 +159,7 @@ pub(crate) fn write(
     check_room(out, total)?;
     let mut tensors = Vec::new();
     let written = io.write_stream(out, &mut |sink| {
-        let counted = Counted { sink, done: 0, total, progress };
+        let counted = TokenCounts { sink, done: 0, total, progress };
         let mut buffered = BufWriter::with_capacity(WRITTEN_AT_ONCE, counted);
         tensors = conversion.write(&mut buffered)?;
         buffered.flush()
@@ -220,14 +220,14 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 /// Tells how much has gone through.
-struct Counted<'a, 'p> {
+struct TokenCounts<'a, 'p> {
     sink: &'a mut dyn Write,
     done: u64,
     total: u64,
     progress: &'a mut Progress<'p>,
 }
 
-impl Write for Counted<'_, '_> {
+impl Write for TokenCounts<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let n = self.sink.write(bytes)?;
         self.done += n as u64;

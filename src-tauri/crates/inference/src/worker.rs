@@ -33,7 +33,7 @@ use platform::{calendar, memory};
 use crate::model_file;
 pub use channel::{Inbox, Requests, channel};
 use contract::protocol::{
-    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, KvStats, Loaded, LookRequest,
+    CountRequest, TokenCounts, TurnResult, FitRequest, FitOutcome, GenerateRequest, Hits, KvStats, Loaded, LookRequest,
     Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
 };
 use count::Counter;
@@ -212,7 +212,7 @@ impl Worker<'_> {
             }
             WorkerRequest::Count { request, count } => {
                 let outcome = self.count(&count);
-                self.say(WorkerEvent::Counted { request, outcome });
+                self.say(WorkerEvent::TokenCounts { request, outcome });
             }
             WorkerRequest::Look { request, look } => {
                 let outcome = self.look(&look);
@@ -221,7 +221,7 @@ impl Worker<'_> {
             WorkerRequest::Embed { request, embed } => self.embed(request, *embed),
             WorkerRequest::Fit { request, fit } => {
                 let outcome = self.fit(&fit);
-                self.say(WorkerEvent::Fitted { request, outcome });
+                self.say(WorkerEvent::FitOutcome { request, outcome });
             }
             WorkerRequest::Stop => self.gone = true,
         }
@@ -290,11 +290,11 @@ impl Worker<'_> {
         self.tell_model(&model.reference.id, Loaded::Unloaded);
     }
 
-    fn count(&mut self, request: &CountRequest) -> Result<Counted> {
+    fn count(&mut self, request: &CountRequest) -> Result<TokenCounts> {
         self.with_counter(&request.model, |counter, now| counter.count(request, now))
     }
 
-    fn fit(&mut self, request: &FitRequest) -> Result<Fitted> {
+    fn fit(&mut self, request: &FitRequest) -> Result<FitOutcome> {
         self.with_counter(&request.count.model, |counter, now| counter.fit(request, now))
     }
 
@@ -344,11 +344,11 @@ impl Worker<'_> {
             let ran = run_facts::of(&self.models[index], &steps, self.models.len() == 1);
             // before the ends of their turns
             let found = self.models[index].take_profiled();
-            found.into_iter().for_each(|found| self.say(WorkerEvent::Profiled(Box::new(found))));
+            found.into_iter().for_each(|found| self.say(WorkerEvent::MeasuredAnswer(Box::new(found))));
             for (turn, step) in steps {
                 self.tell(&turn, step);
             }
-            ran.into_iter().for_each(|ran| self.say(WorkerEvent::Ran(ran)));
+            ran.into_iter().for_each(|ran| self.say(WorkerEvent::RunFacts(ran)));
             if let Err(error) = stepped {
                 self.drop_model(index, &error);
             }
@@ -396,7 +396,7 @@ impl Worker<'_> {
     fn cancel(&mut self, turn: &str) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
             self.waiting.remove(at);
-            self.tell(turn, Step::Done(Box::new(Finished::never_started())));
+            self.tell(turn, Step::Done(Box::new(TurnResult::never_started())));
         }
         self.cancel_loading(turn);
         self.models.iter_mut().for_each(|model| model.cancel(turn));

@@ -8,14 +8,14 @@ use engine::AttentionEviction;
 use engine::model::OBSERVATION_TOKENS;
 
 use crate::render::Vocabulary;
-use contract::protocol::{ChatOptions, Compression, Folded, Prompt, PromptMessage, Wanted};
+use contract::protocol::{ChatOptions, Compression, CompactedRange, Prompt, PromptMessage, Wanted};
 use contract::{Error, ErrorKind, Result};
 
 /// What a prompt has become.
 #[derive(Debug)]
 pub enum Fit {
     /// It is shown so.
-    Ready { messages: Vec<PromptMessage>, folded: Option<Folded>, forget: Option<AttentionEviction> },
+    Ready { messages: Vec<PromptMessage>, folded: Option<CompactedRange>, forget: Option<AttentionEviction> },
     /// First a summary has to be made.
     Wanting(Wanted),
 }
@@ -166,7 +166,7 @@ impl<'a> Fitting<'a> {
         Fold { n_turns, digests: shown }
     }
 
-    fn ready(&self, fold: &Fold, folded: Option<Folded>, forget: Option<AttentionEviction>) -> Fit {
+    fn ready(&self, fold: &Fold, folded: Option<CompactedRange>, forget: Option<AttentionEviction>) -> Fit {
         Fit::Ready { messages: self.show(fold), folded, forget }
     }
 
@@ -227,12 +227,12 @@ impl<'a> Fitting<'a> {
         Wanted { messages: self.ask(wish), first, until, level: wish.level, n_tokens: wish.n_tokens }
     }
 
-    fn folded(&self, fold: &Fold, n_before: usize, n_after: usize) -> Folded {
+    fn folded(&self, fold: &Fold, n_before: usize, n_after: usize) -> CompactedRange {
         let (first, until) = self.ends(0..fold.n_turns);
         // A stretch that had to go without a summary is left out, and said to be.
         let told = fold.digests.last().map_or(0, |&at| self.talk.digests[at].turns.end);
         let strategy = if told < fold.n_turns { Strategy::Window } else { self.compression.strategy };
-        Folded {
+        CompactedRange {
             strategy,
             first,
             until,
@@ -249,9 +249,9 @@ impl<'a> Fitting<'a> {
         self.counts.n_first(self.head(), self.options)
     }
 
-    fn forgotten(&self, n_before: usize, n_after: usize) -> Folded {
+    fn forgotten(&self, n_before: usize, n_after: usize) -> CompactedRange {
         let (first, until) = self.ends(0..self.turns.len().saturating_sub(1));
-        Folded {
+        CompactedRange {
             strategy: Strategy::Attention,
             first,
             until,

@@ -9,7 +9,7 @@ use super::dialect::{Counting, Dialect};
 use super::http::{Call, Fault};
 use super::{RemoteContext, Server};
 use contract::Result;
-use contract::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
+use contract::protocol::{ChatOptions, CountRequest, TokenCounts, FitRequest, FitOutcome, PromptMessage};
 use contract::types::ConnectionPurpose;
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
 
@@ -50,7 +50,7 @@ pub fn estimate(messages: &[PromptMessage], options: &ChatOptions) -> f64 {
 }
 
 /// A draft, about.
-pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> Counted {
+pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> TokenCounts {
     let about = About { ratio: context.remote.ratio(&request.model.id) };
     let limit = context.context_of(&request.model);
     let messages = match &request.compression {
@@ -61,7 +61,7 @@ pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> Counted 
         Some(_) | None => request.messages.clone(),
     };
     let tokens = about.n_tokens(&messages, &request.chat).unwrap_or(0);
-    Counted {
+    TokenCounts {
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
         context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
         can_think_or_not: context.kind_of(&request.model).is_some_and(|kind| Dialect(kind).takes_kwargs()),
@@ -77,23 +77,23 @@ fn of_text(text: &str, ratio: f64) -> u32 {
 }
 
 /// Makes a conversation shorter, or looks ahead.
-pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<Fitted> {
+pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<FitOutcome> {
     let FitRequest { count, max_tokens, ahead } = request;
-    let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
+    let Some(compression) = &count.compression else { return Ok(FitOutcome::Nothing) };
     let about = About { ratio: context.remote.ratio(&count.model.id) };
     let limit = context.context_of(&count.model);
     if *ahead && limit == 0 {
-        return Ok(Fitted::Nothing);
+        return Ok(FitOutcome::Nothing);
     }
     let room = Room::new(if limit == 0 { UNKNOWN_CONTEXT } else { limit }, *max_tokens);
     let fitting = Fitting::new(&about, &count.chat, compression, &count.messages, room);
-    let wanting = |wanted| Fitted::Wanting { wanted: Box::new(wanted) };
+    let wanting = |wanted| FitOutcome::Wanting { wanted: Box::new(wanted) };
     if *ahead {
-        return Ok(fitting.ahead()?.map_or(Fitted::Nothing, wanting));
+        return Ok(fitting.ahead()?.map_or(FitOutcome::Nothing, wanting));
     }
     Ok(match fitting.fit(Why::Asked)? {
-        Fit::Ready { folded: Some(folded), .. } => Fitted::Folded { folded },
-        Fit::Ready { folded: None, .. } => Fitted::Nothing,
+        Fit::Ready { folded: Some(folded), .. } => FitOutcome::CompactedRange { folded },
+        Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
         Fit::Wanting(wanted) => wanting(wanted),
     })
 }

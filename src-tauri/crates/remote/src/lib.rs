@@ -3,6 +3,7 @@
 //! One thread with a small runtime of its own, started by the first request, asleep while nothing is asked. Guarantees
 //! that every turn ends with exactly one `Done` or `Failed`, that cancelling closes the connection at once, and that a
 //! request that failed before its first word is asked of the next server with nothing lost or doubled.
+#![forbid(unsafe_code)]
 
 mod address;
 mod count;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use contract::protocol::{Finished, GenerateRequest, Location, ModelRef, Step, WorkerEvent, WorkerRequest};
+use contract::protocol::{TurnResult, GenerateRequest, Location, ModelRef, Step, WorkerEvent, WorkerRequest};
 use contract::types::{ErrorInfo, ServerKind};
 use contract::{Error, Result};
 use io::Clock;
@@ -349,11 +350,11 @@ impl Answering {
             WorkerRequest::Cancel { turn } => self.cancel(&turn),
             WorkerRequest::Count { request, count } => {
                 let outcome = Ok(count::draft(context, &count));
-                self.context.say(WorkerEvent::Counted { request, outcome });
+                self.context.say(WorkerEvent::TokenCounts { request, outcome });
             }
             WorkerRequest::Fit { request, fit } => {
                 let outcome = count::fit(context, &fit);
-                self.context.say(WorkerEvent::Fitted { request, outcome });
+                self.context.say(WorkerEvent::FitOutcome { request, outcome });
             }
             // There is nothing here that these could be about.
             WorkerRequest::Unload { .. }
@@ -371,7 +372,7 @@ impl Answering {
     fn cancel(&mut self, turn: &str) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
             self.waiting.remove(at);
-            self.context.tell(turn, Step::Done(Box::new(Finished::never_started())));
+            self.context.tell(turn, Step::Done(Box::new(TurnResult::never_started())));
         } else if let Some((_, cancel)) = self.running.remove(turn) {
             // One that has just ended hears nothing.
             let _ = cancel.send(());

@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 
 use contract::protocol::{
-    ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, Strategy, SummaryText, WorkerRequest,
+    ChatOptions, Compression, CountRequest, FitRequest, FitOutcome, CompactedRange, Strategy, SummaryText, WorkerRequest,
 };
 use contract::types::{AppEvent, CompactionInfo, CompactionStrategy, Conversation};
 use contract::{Error, ErrorKind, Responder, Result};
@@ -66,7 +66,7 @@ pub(crate) fn compaction_info(
 }
 
 /// Keeps the place up to which prompts leave messages out.
-pub(crate) fn keep_compaction(session: &mut Session, folded: &Folded, now_ms: i64) -> Result<CompactionInfo> {
+pub(crate) fn keep_compaction(session: &mut Session, folded: &CompactedRange, now_ms: i64) -> Result<CompactionInfo> {
     let row = CompactionRow {
         id: session.new_id(),
         first: folded.first.clone(),
@@ -138,14 +138,14 @@ impl App {
                 backends.ask(WorkerRequest::Fit { request, fit: Box::new(fit) })
             })??;
             match fitted {
-                Fitted::Nothing => return Err(nothing()),
-                Fitted::Folded { folded } => {
+                FitOutcome::Nothing => return Err(nothing()),
+                FitOutcome::CompactedRange { folded } => {
                     let now_ms = self.ctx().clock.now_utc_ms();
                     let info = keep_compaction(&mut self.store(), &folded, now_ms)?;
                     self.compaction_changed(id)?;
                     return Ok(info);
                 }
-                Fitted::Wanting { wanted } => {
+                FitOutcome::Wanting { wanted } => {
                     let (send, made) = mpsc::channel();
                     let job = SummaryJob::new(id, *wanted, SummaryReason::Caller(send));
                     self.services().begin_summary(&setup, job)?;

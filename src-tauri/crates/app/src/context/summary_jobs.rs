@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use contract::protocol::{
-    Finished, Fitted, GenerateRequest, Prompt, Step, Strategy, SummaryText, Wanted, WorkerRequest,
+    TurnResult, FitOutcome, GenerateRequest, Prompt, Step, Strategy, SummaryText, Wanted, WorkerRequest,
 };
 use contract::types::{CompactionStrategy, Finish};
 use contract::{Error, ErrorKind, Result, Sampling};
@@ -162,14 +162,14 @@ impl Services {
     }
 
     /// What `look_ahead` asked.
-    pub fn looked_ahead(&self, setup: Box<TurnPlan>, fitted: Result<Fitted>) {
+    pub fn looked_ahead(&self, setup: Box<TurnPlan>, fitted: Result<FitOutcome>) {
         let is_idle = self.store().active_turns().is_ok_and(|turns| turns.is_empty());
         let begun = match fitted {
-            Ok(Fitted::Wanting { wanted }) if is_idle => {
+            Ok(FitOutcome::Wanting { wanted }) if is_idle => {
                 let job = SummaryJob::new(&setup.conversation, *wanted, SummaryReason::Ahead(setup.clone()));
                 self.begin_summary(&setup, job)
             }
-            Ok(Fitted::Wanting { .. } | Fitted::Nothing | Fitted::Folded { .. }) => Ok(()),
+            Ok(FitOutcome::Wanting { .. } | FitOutcome::Nothing | FitOutcome::CompactedRange { .. }) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = begun {
@@ -288,7 +288,7 @@ impl Services {
 /// How the writing of a summary ended.
 enum SummaryEnd {
     Written,
-    Cancelled(Box<Finished>),
+    Cancelled(Box<TurnResult>),
     Failed(Error),
 }
 

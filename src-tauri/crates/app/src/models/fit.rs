@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contract::protocol::{Backend, Kv, LoadSpec, Location, Ran};
+use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{
     AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo,
@@ -240,7 +240,7 @@ impl Services {
     }
 
     /// A run has ended: the best one of each model is kept beside what was foretold for it.
-    pub(crate) fn keep_run(&self, ran: &Ran) {
+    pub(crate) fn keep_run(&self, ran: &RunFacts) {
         if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
             return;
         }

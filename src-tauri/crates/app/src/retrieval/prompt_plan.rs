@@ -17,7 +17,7 @@ use crate::conversations::rows_to_types::history_messages;
 use crate::retrieval::injected::with_files;
 use crate::settings::TypedSettings;
 use contract::protocol::{
-    ChatOptions, Compression, CountRequest, Counted, LoadSpec, ModelRef, PromptMessage,
+    ChatOptions, Compression, CountRequest, TokenCounts, LoadSpec, ModelRef, PromptMessage,
 };
 use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
 use contract::{Error, ErrorKind, Result};
@@ -187,7 +187,7 @@ impl App {
         question: &str,
         files: &[Arc<Document>],
         blocks: &[String],
-    ) -> Result<(Counted, Vec<u32>)> {
+    ) -> Result<(TokenCounts, Vec<u32>)> {
         let key = |file: &Arc<Document>| (ground.model.id.clone(), format!("{} {}", file.sha256, file.name));
         let attachments = &self.services().attachments;
         let known: Vec<Option<u32>> = files.iter().map(|file| attachments.token_count(&key(file))).collect();

@@ -20,7 +20,7 @@ pub enum Kv {
 
 /// What becomes of contexts after their turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeping {
+pub struct ContextRetention {
     /// Where they are stored. None: nowhere.
     pub folder: Option<PathBuf>,
     /// Answers from one store to the next; what leaves memory is stored in any case.
@@ -44,7 +44,7 @@ pub struct PrefetchRequest {
     pub conversation: String,
     pub messages: Vec<PromptMessage>,
     pub chat: ChatOptions,
-    pub keeping: Keeping,
+    pub keeping: ContextRetention,
 }
 
 /// What happened to files of contexts.

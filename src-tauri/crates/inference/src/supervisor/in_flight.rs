@@ -113,15 +113,15 @@ impl Flights {
                 }
             }
             WorkerEvent::Inspected { request, .. }
-            | WorkerEvent::Counted { request, .. }
+            | WorkerEvent::TokenCounts { request, .. }
             | WorkerEvent::Looked { request, .. }
-            | WorkerEvent::Embedded { request, .. }
-            | WorkerEvent::Fitted { request, .. }
+            | WorkerEvent::EmbeddingBatch { request, .. }
+            | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
                 self.questions.remove(request)?;
             }
-            WorkerEvent::Checkpoints(_) | WorkerEvent::Ran(_) | WorkerEvent::Profiled(_) => {}
+            WorkerEvent::Checkpoints(_) | WorkerEvent::RunFacts(_) | WorkerEvent::MeasuredAnswer(_) => {}
         }
         Some(event)
     }
@@ -211,16 +211,16 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
             Some(WorkerEvent::Inspected { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Count { request, .. } => {
-            Some(WorkerEvent::Counted { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::TokenCounts { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Look { request, .. } => {
             Some(WorkerEvent::Looked { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Embed { request, .. } => {
-            Some(WorkerEvent::Embedded { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::EmbeddingBatch { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Fit { request, .. } => {
-            Some(WorkerEvent::Fitted { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::FitOutcome { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Store { request, .. } => {
             Some(WorkerEvent::Stored { request, outcome: Err(error.clone()) })

@@ -8,7 +8,7 @@ use engine::tokenizer::Tokenizer;
 use engine::{Finish, GenEvent, GenerationStats, TokenId};
 
 use contract::Error;
-use contract::protocol::{Finished, Ids, Step};
+use contract::protocol::{TurnResult, Ids, Step};
 
 use crate::engine_types;
 use contract::limits::Bounds;
@@ -201,7 +201,7 @@ impl Running {
         }
     }
 
-    fn finished(&mut self, done: GenerationStats, context: &Context) -> Finished {
+    fn finished(&mut self, done: GenerationStats, context: &Context) -> TurnResult {
         let mut ids = std::mem::take(&mut self.log.ids);
         ids.append(&mut self.log.undecided);
         if let (Some(false), Some(tokenizer)) = (self.log.begins_blank, context.tokenizer) {
@@ -217,7 +217,7 @@ impl Running {
         let computed = done.n_prompt.saturating_sub(done.n_reused);
         let prefill = times.first_token.map(|first| first.saturating_sub(times.submitted));
         let decode = times.first_token.zip(times.last_token).map(|(first, last)| last.saturating_sub(first));
-        Finished {
+        TurnResult {
             finish: engine_types::finish(done.finish),
             called: self.n_calls > 0,
             prompt_tokens: count(done.n_prompt),

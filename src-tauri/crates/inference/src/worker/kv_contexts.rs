@@ -15,7 +15,7 @@ use io::RealIo;
 
 use super::checkpoint_store::{self, Due};
 use contract::Result;
-use contract::protocol::{Checkpoints, Hits, Keeping, ModelKv, PoolKv};
+use contract::protocol::{Checkpoints, Hits, ContextRetention, ModelKv, PoolKv};
 
 /// A token takes so many times longer to compute than to read from a file.
 const TIMES_QUICKER: usize = 128;
@@ -27,7 +27,7 @@ const SHARE_GAIN: usize = 32;
 pub struct Contexts {
     /// Least recently used first.
     kept: Vec<Kept>,
-    keeping: Keeping,
+    keeping: ContextRetention,
     /// The last moment that was told.
     now: Duration,
     hits: Hits,
@@ -61,7 +61,7 @@ enum Origin {
 
 impl Contexts {
     /// How contexts are kept from here on.
-    pub fn keep_as(&mut self, keeping: &Keeping) {
+    pub fn keep_as(&mut self, keeping: &ContextRetention) {
         if self.keeping != *keeping {
             self.keeping = keeping.clone();
         }

@@ -10,7 +10,7 @@ use engine::memory_estimate::MemoryEstimate;
 use super::model::LoadedModel;
 use super::{Waiting, Worker, guarded};
 use crate::{engine_types, starter};
-use contract::protocol::{Finished, GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
+use contract::protocol::{TurnResult, GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::ErrorAction;
 use contract::{Error, Result};
@@ -231,7 +231,7 @@ impl Worker<'_> {
     pub fn cancel_loading(&mut self, turn: &str) {
         let Some(bringing) = &mut self.bringing else { return };
         if bringing.request().turn == turn && !std::mem::replace(&mut bringing.cancelled, true) {
-            self.tell(turn, Step::Done(Box::new(Finished::never_started())));
+            self.tell(turn, Step::Done(Box::new(TurnResult::never_started())));
         }
     }
 

@@ -26,8 +26,8 @@ use crate::machine::gpus::{Cards, Placed};
 use crate::machine::{self, Recall};
 use crate::{engine_types, memory_budget};
 use contract::protocol::{
-    Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, Location, ModelKv, ModelRef,
-    PrefetchRequest, Profiled, Prompt, Step,
+    Backend, Checkpoints, GenerateRequest, Hits, ContextRetention, LoadSpec, Location, ModelKv, ModelRef,
+    PrefetchRequest, MeasuredAnswer, Prompt, Step,
 };
 use contract::{Error, ErrorKind, Result};
 use platform::calendar;
@@ -55,7 +55,7 @@ pub struct LoadedModel {
     notices: Vec<Error>,
     /// None: no turn wants to know where its time goes.
     profiling: Option<Profiling>,
-    found: Vec<Profiled>,
+    found: Vec<MeasuredAnswer>,
     /// When it was asked or answered last, and how long after that it leaves memory. None: never.
     used: Duration,
     unload_after: Option<Duration>,
@@ -263,7 +263,7 @@ impl LoadedModel {
     }
 
     /// A turn begins: what becomes of its context afterwards, and of the model when nobody asks it any more.
-    fn begins(&mut self, now: Duration, keeping: Option<&Keeping>) {
+    fn begins(&mut self, now: Duration, keeping: Option<&ContextRetention>) {
         self.used = now;
         self.contexts.at(now);
         if let Some(keeping) = keeping {
@@ -375,7 +375,7 @@ impl LoadedModel {
     }
 
     /// Names of the files that lead to the end of a conversation's context. None: it isn't here.
-    pub fn store_now(&mut self, conversation: &str, keeping: &Keeping) -> Result<Option<Vec<String>>> {
+    pub fn store_now(&mut self, conversation: &str, keeping: &ContextRetention) -> Result<Option<Vec<String>>> {
         self.contexts.keep_as(keeping);
         self.contexts.store_now(&self.model, conversation)
     }
