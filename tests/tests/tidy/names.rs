@@ -184,8 +184,25 @@ const ENV: &[&[&str]] = &[
     &["env", "::", "current_dir"],
 ];
 const ENV_FREE: &[&str] = &[
-    "io", "weights", "kernels", "engine", "session", "hub", "contract", "platform", "net", "secrets", "documents",
-    "compaction", "prompt", "inference", "remote", "mcp", "interchange", "app", "server",
+    "io",
+    "weights",
+    "kernels",
+    "engine",
+    "session",
+    "hub",
+    "contract",
+    "platform",
+    "net",
+    "secrets",
+    "documents",
+    "compaction",
+    "prompt",
+    "inference",
+    "remote",
+    "mcp",
+    "interchange",
+    "app",
+    "server",
 ];
 const DTYPE_ROOMS: &[&str] = &[
     "src-tauri/crates/weights/src/dtype.rs",

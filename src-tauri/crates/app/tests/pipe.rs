@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use contract::CpuRequest;
 use contract::protocol::{
-    GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
+    GenerateRequest, LoadSpec, LoadState, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
     WorkerRequest,
 };
 use inference::worker::pipe::serve;
@@ -142,7 +142,7 @@ fn a_turn_is_cancelled_while_its_model_loads() {
     };
     assert_eq!((finished.finish, finished.generated_tokens), (contract::types::Finish::Cancelled, 0));
     assert_eq!(steps.next(), None, "nothing comes after the end");
-    let is_ready = |event: &WorkerEvent| matches!(event, WorkerEvent::Model { state: Loaded::Ready, .. });
+    let is_ready = |event: &WorkerEvent| matches!(event, WorkerEvent::Model { state: LoadState::Ready, .. });
     assert!(events.iter().any(is_ready), "the model stays for the next one");
 }
 

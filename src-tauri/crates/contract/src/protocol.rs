@@ -5,6 +5,7 @@ mod contexts;
 mod count;
 mod embed;
 mod facts;
+mod kv;
 mod load;
 mod look;
 mod profiled;
@@ -18,10 +19,13 @@ pub use crate::ModelFacts as Facts;
 use crate::limits::Bounds;
 pub use crate::types::Finish;
 pub use crate::{Sampling, Speculation};
-pub use contexts::{Checkpoints, Hits, ContextRetention, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
+pub use contexts::{
+    Checkpoints, ContextRetention, Hits, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile,
+};
 pub use count::{CountRequest, TokenCounts};
 pub use embed::{EmbedAs, EmbedRequest, EmbeddingBatch};
 pub use facts::RunFacts;
+pub use kv::Kv;
 pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};
 pub use profiled::MeasuredAnswer;
@@ -172,11 +176,11 @@ pub struct FitRequest {
 pub enum FitOutcome {
     /// Nothing is to be done.
     Nothing,
-    CompactedRange {
+    Compacted {
         folded: CompactedRange,
     },
     Wanting {
-        wanted: Box<Wanted>,
+        wanted: Box<SummaryTask>,
     },
 }
 
@@ -215,7 +219,7 @@ pub struct CompactedRange {
 
 /// A summary that is to be made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct SummaryTask {
     /// The prompt that asks for it.
     pub messages: Vec<PromptMessage>,
     pub first: String,
@@ -346,7 +350,7 @@ pub enum WorkerEvent {
     },
     Model {
         id: String,
-        state: Loaded,
+        state: LoadState,
     },
     Inspected {
         request: u64,
@@ -413,7 +417,7 @@ pub enum Step {
     /// The turn can't go on until a summary is there; it has to be asked for again.
     Wanting {
         request: Box<GenerateRequest>,
-        wanted: Box<Wanted>,
+        wanted: Box<SummaryTask>,
     },
     /// A token was generated; both texts may be empty.
     Token {
@@ -499,7 +503,7 @@ impl TurnResult {
 /// Whether a model is in memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Loaded {
+pub enum LoadState {
     Loading { fraction: f32 },
     Ready,
     Unloaded,

@@ -33,12 +33,12 @@ use platform::{calendar, memory};
 use crate::model_file;
 pub use channel::{Inbox, Requests, channel};
 use contract::protocol::{
-    CountRequest, TokenCounts, TurnResult, FitRequest, FitOutcome, GenerateRequest, Hits, KvStats, Loaded, LookRequest,
-    Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
+    CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LookRequest, Looked,
+    ModelRef, PrefetchRequest, Step, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
 };
 use count::Counter;
 use embed::Embedding;
-use loading::{Bringing, LOOK_EVERY};
+use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
 use model::logprobs as look;
@@ -112,9 +112,9 @@ struct Worker<'a> {
     gone: bool,
     /// Least recently used first.
     models: Vec<LoadedModel>,
-    bringing: Option<Bringing>,
+    bringing: Option<LoadJob>,
     /// Turns whose model has no room yet.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingTurn>,
     /// The vocabulary that a draft was last counted with.
     counter: Option<Counter>,
     /// The model that makes vectors.
@@ -125,7 +125,7 @@ struct Worker<'a> {
     hits: Hits,
 }
 
-struct Waiting {
+struct WaitingTurn {
     request: GenerateRequest,
     arrived: Duration,
     /// The place in the queue that was told last.
@@ -186,7 +186,7 @@ impl Worker<'_> {
         match request {
             WorkerRequest::Generate(request) => {
                 let arrived = self.clock.monotonic();
-                self.waiting.push_back(Waiting { request: *request, arrived, position: 0, need: None });
+                self.waiting.push_back(WaitingTurn { request: *request, arrived, position: 0, need: None });
                 self.admit();
             }
             WorkerRequest::Cancel { turn } => self.cancel(&turn),
@@ -287,7 +287,7 @@ impl Worker<'_> {
         let told = model.take_told();
         told.into_iter().for_each(|told| self.say(WorkerEvent::Checkpoints(Box::new(told))));
         self.hits = self.hits.with(model.hits());
-        self.tell_model(&model.reference.id, Loaded::Unloaded);
+        self.tell_model(&model.reference.id, LoadState::Unloaded);
     }
 
     fn count(&mut self, request: &CountRequest) -> Result<TokenCounts> {
@@ -324,7 +324,7 @@ impl Worker<'_> {
         self.say(WorkerEvent::Turn { turn: turn.into(), step });
     }
 
-    fn tell_model(&mut self, id: &str, state: Loaded) {
+    fn tell_model(&mut self, id: &str, state: LoadState) {
         self.say(WorkerEvent::Model { id: id.into(), state });
     }
 
@@ -366,13 +366,13 @@ impl Worker<'_> {
         for turn in turns {
             self.tell(&turn, Step::Failed { error: error.clone() });
         }
-        self.tell_model(&id, Loaded::Unloaded);
+        self.tell_model(&id, LoadState::Unloaded);
     }
 
     /// Those whose time is up go, the others hear how many are before them.
     fn tell_waiting(&mut self) {
         let now = self.clock.monotonic();
-        let is_up = |waiting: &Waiting| {
+        let is_up = |waiting: &WaitingTurn| {
             waiting.request.bounds.deadline(waiting.arrived).is_some_and(|deadline| deadline <= now)
         };
         let mut steps: Vec<(String, Step)> = Vec::new();

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use contract::{Error, ErrorKind, Result};
 pub use core::{Core, Stop};
 use core::{Reply, RpcError};
-pub use http::{Http, Place};
+pub use http::{Http, ServerUrl};
 pub use stdio::{Launch, Stdio};
 
 /// What we speak.

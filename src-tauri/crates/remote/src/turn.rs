@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use compaction::{Room, Strategy};
+use compaction::{Strategy, TokenBudget};
 use contract::types::Finish;
 use tokio::sync::oneshot;
 
@@ -11,7 +11,8 @@ use super::count::{About, estimate, exactly};
 use super::delta::{Delta, Reason, Reply};
 use super::request::attempts;
 use contract::protocol::{
-    Compression, TurnResult, CompactedRange, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, Wanted,
+    CompactedRange, Compression, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, SummaryTask,
+    TurnResult,
 };
 use contract::{Error, ErrorKind, Result};
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
@@ -116,7 +117,7 @@ async fn work(
 
 enum Ready {
     Asking,
-    Wanting(Wanted),
+    Wanting(SummaryTask),
 }
 
 /// Makes the prompt fit, as far as anything is known of the model's context.
@@ -144,7 +145,7 @@ async fn prepare(
     }
     if let Some(compression) = request.compression.clone().filter(|_| limit > 0) {
         let compression = without_attention(context, &request.turn, compression);
-        let room = Room::new(limit, request.max_tokens);
+        let room = TokenBudget::new(limit, request.max_tokens);
         match Fitting::new(&about, &request.chat, &compression, &messages, room).fit(Why::Need)? {
             Fit::Ready { messages: shown, folded, .. } => {
                 messages = shown;

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::protocol::{
-    ChatOptions, Hits, ContextRetention, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
+    ChatOptions, ContextRetention, Hits, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
 };
 use contract::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
 use contract::{Error, ErrorKind, Responder, Result};
@@ -17,9 +17,9 @@ use prompt::title_text;
 use session::KvFile;
 
 use crate::App;
+use crate::Services;
 use crate::conversations::rows_to_types::history_messages;
 use crate::retrieval::injected::with_files;
-use crate::services::Services;
 use crate::settings::MB;
 use crate::settings::TypedSettings;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contract::protocol::{TokenCounts, EmbeddingBatch, FitOutcome, KvStats, WorkerEvent};
+use contract::protocol::{EmbeddingBatch, FitOutcome, KvStats, TokenCounts, WorkerEvent};
 use contract::types::Looked;
 use contract::{Error, ModelFacts, Result};
 

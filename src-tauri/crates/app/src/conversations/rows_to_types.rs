@@ -3,7 +3,7 @@
 use session::{BranchMessage, ConversationRow, FolderRow, SearchHit};
 
 use crate::retrieval::citations;
-use contract::protocol::{TurnResult, Ids, PromptMessage};
+use contract::protocol::{Ids, PromptMessage, TurnResult};
 use contract::types::{
     ConversationOptions, ConversationSummary, ErrorInfo, Finish, Folder, Message, MessageHit, MessageState,
     Role, SnippetPart, ToolCall, TurnStats,

@@ -3,7 +3,7 @@
 
 use crate::{App, GenerateArgs};
 use contract::Responder;
-use contract::protocol::{CountRequest, TokenCounts, Prompt, WorkerRequest};
+use contract::protocol::{CountRequest, Prompt, TokenCounts, WorkerRequest};
 use contract::types::ModelEntry;
 use contract::{Error, Result};
 

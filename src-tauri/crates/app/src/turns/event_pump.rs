@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use contract::protocol::{TurnResult, Ids, Loaded, Step, WorkerEvent};
+use contract::protocol::{Ids, LoadState, Step, TurnResult, WorkerEvent};
 use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
 use contract::{Error, ErrorKind};
 use session::{MessageRow, MessageState, Session, TokenLog, TurnEnding};
 
 use super::partial_answer::Answer;
 use super::turn::{AnswerPlace, Turn};
-use crate::context::compaction::keep_compaction;
+use crate::Services;
+use crate::context::stored_compactions::keep_compaction;
 use crate::context::summary;
 use crate::conversations::rows_to_types;
-use crate::services::Services;
 use crate::tools::rounds::calls_event;
 
 /// How long after a failed save of a all_ids answer the next try comes.
@@ -160,7 +160,7 @@ impl TurnEventPump<'_> {
         }
     }
 
-    fn model(&self, id: String, state: Loaded) {
+    fn model(&self, id: String, state: LoadState) {
         self.services.models.set(&id, state);
         // A model that is no entry (a path given to a command) concerns nobody else.
         let entry =

@@ -7,17 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::{ChatOptions, LoadSpec, ModelRef, PromptMessage};
 use crate::Error;
 
-/// How the context is kept in memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kv {
-    F32,
-    #[default]
-    F16,
-    Q8_0,
-    Q4_0,
-}
-
 /// What becomes of contexts after their turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextRetention {

@@ -8,11 +8,11 @@ use engine::template::ChatTemplate;
 use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
 
 use crate::model_file;
-use compaction::Room;
+use compaction::TokenBudget;
 use prompt::render::{Vocabulary, no_vocabulary};
 
 use contract::Result;
-use contract::protocol::{CountRequest, TokenCounts, FitRequest, FitOutcome, LoadSpec, ModelRef};
+use contract::protocol::{CountRequest, FitOutcome, FitRequest, LoadSpec, ModelRef, TokenCounts};
 use prompt::context_fit::{Fit, Fitting, Why};
 
 /// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
@@ -53,7 +53,7 @@ impl Counter {
         let mut encoder = kept.map_or_else(IncrementalEncoder::new, |at| self.drafts.remove(at).1);
         let vocabulary = self.vocabulary(now);
         let shown = request.compression.as_ref().map(|compression| {
-            let room = Room::new(self.limit(&request.load), None);
+            let room = TokenBudget::new(self.limit(&request.load), None);
             Fitting::new(&vocabulary, &request.chat, compression, &request.messages, room).messages_now()
         });
         let messages = shown.as_ref().unwrap_or(&request.messages);
@@ -82,14 +82,16 @@ impl Counter {
         let FitRequest { count, max_tokens, ahead } = request;
         let Some(compression) = &count.compression else { return Ok(FitOutcome::Nothing) };
         let vocabulary = self.vocabulary(now);
-        let room = Room::new(self.limit(&count.load), *max_tokens);
+        let room = TokenBudget::new(self.limit(&count.load), *max_tokens);
         let fitting = Fitting::new(&vocabulary, &count.chat, compression, &count.messages, room);
         if *ahead {
             let wanted = fitting.ahead()?;
-            return Ok(wanted.map_or(FitOutcome::Nothing, |wanted| FitOutcome::Wanting { wanted: Box::new(wanted) }));
+            return Ok(
+                wanted.map_or(FitOutcome::Nothing, |wanted| FitOutcome::Wanting { wanted: Box::new(wanted) })
+            );
         }
         Ok(match fitting.fit(Why::Asked)? {
-            Fit::Ready { folded: Some(folded), .. } => FitOutcome::CompactedRange { folded },
+            Fit::Ready { folded: Some(folded), .. } => FitOutcome::Compacted { folded },
             Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
             Fit::Wanting(wanted) => FitOutcome::Wanting { wanted: Box::new(wanted) },
         })

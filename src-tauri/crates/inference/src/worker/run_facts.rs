@@ -1,7 +1,7 @@
 //! What a turn took, told once it has ended, where it had the model and the machine to itself.
 
 use super::model::LoadedModel;
-use contract::protocol::{TurnResult, RunFacts, Step};
+use contract::protocol::{RunFacts, Step, TurnResult};
 use platform::memory;
 
 /// The last turn that ended among `steps`. `is_alone`: no other model is in memory.
