@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use engine::memory_estimate::MemoryEstimate;
 use engine::{Devices, LoadOptions};
 use io::{Clock, Io, RealIo};
-use kernels::backends::{Card, Check};
 use kernels::gpu::{AdapterInfo, pick};
-use kernels::{CardKey, Known, Notebook};
+use kernels::{GpuCache, GpuFacts, GpuKey};
+use kernels::{GpuSelector, VerificationScope};
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
@@ -128,12 +128,12 @@ impl Cards<'_> {
                 Backend::Gpu => Devices::Gpu { layers: self.asked.layers },
                 Backend::Scalar => Devices::Scalar,
             };
-            options.gpus = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
+            options.gpus = self.asked.devices.iter().map(|name| GpuSelector::parse(name)).collect();
             return Ok(Placed { notice: choice.notice, why: choice.why, ..Placed::default() });
         }
         let (record, keys) = (self.record(), choice.keys());
         options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
-        options.check = self.check();
+        options.gpu_verification = self.check();
         let parts = self.parts(&choice, &MemoryEstimate::of(file)?, options);
         let notice = choice.notice.clone().or_else(|| parts.notice(&choice));
         parts.apply(options);
@@ -241,14 +241,14 @@ impl Cards<'_> {
         let known = self.record().notebook(self.io, cache, vec![key.clone()]);
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
-            gpus: vec![Card::Nth(card.at)],
+            gpus: vec![GpuSelector::Nth(card.at)],
             gpu_cache: known.clone(),
-            check: self.check(),
+            gpu_verification: self.check(),
             ..cpu.clone()
         };
         let ran = race::run((self.finder.layers)(), cpu, &options, self.clock);
         let mut record = self.record();
-        record.found(self.io, cache, &key, &known.of(&key));
+        record.found(self.io, cache, &key, &known.get(&key));
         match ran {
             Ok((of_card, of_cpu)) => {
                 let race = race::Race { processor: processor.to_owned(), of_card, of_cpu };
@@ -263,15 +263,15 @@ impl Cards<'_> {
         self.write(&record);
     }
 
-    fn check(&self) -> Check {
-        if self.finder.software { Check::All } else { Check::Cards }
+    fn check(&self) -> VerificationScope {
+        if self.finder.software { VerificationScope::All } else { VerificationScope::Hardware }
     }
 
     /// The cards that the user names, else the first there is, software too.
     fn named(&self) -> Choice {
         let found = (self.finder.all)();
-        let wanted = self.asked.devices.iter().map(|name| Card::parse(name));
-        let wanted = wanted.chain(self.asked.devices.is_empty().then_some(Card::Any));
+        let wanted = self.asked.devices.iter().map(|name| GpuSelector::parse(name));
+        let wanted = wanted.chain(self.asked.devices.is_empty().then_some(GpuSelector::Any));
         let mut cards: Vec<Chosen> = Vec::new();
         for at in wanted.filter_map(|card| pick(&found, &card)) {
             cards.push(Chosen { at, info: found[at].clone() });
@@ -318,7 +318,7 @@ impl Cards<'_> {
 }
 
 impl Choice {
-    fn keys(&self) -> Vec<CardKey> {
+    fn keys(&self) -> Vec<GpuKey> {
         self.cards.iter().map(|card| card.info.key()).collect()
     }
 
@@ -334,9 +334,9 @@ pub struct Placed {
     pub notice: Option<Error>,
     pub why: String,
     /// What is known of its cards, as it is found out.
-    known: Notebook,
-    before: BTreeMap<CardKey, Known>,
-    keys: Vec<CardKey>,
+    known: GpuCache,
+    before: BTreeMap<GpuKey, GpuFacts>,
+    keys: Vec<GpuKey>,
     is_marked: bool,
 }
 
