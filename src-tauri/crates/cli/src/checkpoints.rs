@@ -1,8 +1,10 @@
 //! `nook sessions checkpoint`: named places in conversations.
 
-use api::types::{self, CheckpointInfo};
-use api::{App, Result, civil};
+use app::App;
 use clap::{Args, Subcommand};
+use contract::Result;
+use contract::types::{self, CheckpointInfo};
+use platform::calendar;
 use serde_json::json;
 
 use crate::{out, text};
@@ -15,23 +17,23 @@ pub struct CheckpointArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CheckpointVerb {
-    /// Name the end of a conversation and keep its context
+    /// Save a checkpoint at the end of a chat, with its context
     Save {
-        /// The conversation
+        /// Chat id
         id: String,
         #[arg(long)]
         name: String,
     },
-    /// Of one conversation, or of all
+    /// List the checkpoints of one chat or of all
     List { id: Option<String> },
-    /// Go back to one: what is written next is another branch
+    /// Return to a checkpoint; the next message starts a new branch
     Restore {
-        /// The checkpoint
+        /// Checkpoint id
         id: String,
     },
-    /// Forget one; the conversation stays
+    /// Delete a checkpoint; the chat is kept
     Rm {
-        /// The checkpoint
+        /// Checkpoint id
         id: String,
     },
 }
@@ -63,7 +65,7 @@ fn list(checkpoints: &[CheckpointInfo], as_json: bool) {
         return out::json(&json!({ "checkpoints": checkpoints }));
     }
     let row = |it: &CheckpointInfo| {
-        let date = civil::date_time(it.created_ms).replace('T', " ");
+        let date = calendar::date_time(it.created_ms).replace('T', " ");
         vec![it.id.clone(), date, text::bytes(it.bytes), it.conversation.clone(), it.name.clone()]
     };
     out::text(&text::table(&checkpoints.iter().map(row).collect::<Vec<_>>()));

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use api::machine::cards::Choice;
-use api::machine::{Machine, Power, Recall};
-use api::{Dirs, Error, Result};
 use clap::Args;
+use contract::Error;
+use contract::Result;
 use engine::LoadOptions;
+use inference::machine::gpus::Choice;
+use inference::machine::{Machine, Power, Recall};
 use io::{Clock, RealClock};
 use kernels::devices::{describe, measure_bandwidth};
 use kernels::gpu::AdapterInfo;
+use platform::DataDirs;
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -74,7 +76,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         false => format!("{} (the processor has {})", used.name(), cpu.detected.name()),
     };
     let check = match machine.wrong.is_empty() {
-        true => "agree with their reference on this processor".to_owned(),
+        true => "match the reference on this CPU".to_owned(),
         false => format!("WRONG on this processor and out of use: {}", machine.wrong.join(", ")),
     };
     let few = match machine.few_threads == threads {
@@ -89,16 +91,16 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         vec!["threads".into(), format!("{threads} ({}){few}", machine.why)],
         vec!["power".into(), power.into()],
         vec!["memory bandwidth".into(), format!("{:.1} GB/s", bandwidth / GB)],
-        vec!["graphics cards".into(), listed(&cards)],
-        vec!["auto chooses".into(), format!("{}: {why}", choice.backend())],
+        vec!["GPUs".into(), listed(&cards)],
+        vec!["auto uses".into(), format!("{}: {why}", choice.backend())],
     ]));
     Ok(())
 }
 
 /// Whether cards compute, measured where they never were.
 fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
-    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (place::asked_of_cards(global)?, RealClock::new());
+    let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
+    let (asked, clock) = (place::gpu_request(global)?, RealClock::new());
     let mut on_processor = LoadOptions::default();
     machine.apply(&mut on_processor);
     Ok(place::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
@@ -107,7 +109,7 @@ fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> 
 fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {
     json!({
         "backend": choice.backend(),
-        "cards": choice.cards.iter().map(|card| card.at).collect::<Vec<_>>(),
+        "cards": choice.gpus.iter().map(|card| card.at).collect::<Vec<_>>(),
         "measured": choice.measured,
         "level": level,
         "threads": machine.threads,

@@ -5,7 +5,9 @@ use std::io::{self, BufRead};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use api::{Error, ErrorKind, Result};
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
 
 use crate::interrupt::Interrupt;
 use crate::out;
@@ -40,8 +42,8 @@ impl Lines {
             .name("nook-input".into())
             .spawn(move || while asked.recv().is_ok() && told.send(read()).is_ok() {});
         reading.map_err(|error| {
-            let message = format!("The system gave no thread: {error}.");
-            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and start again.")
+            let message = format!("The system could not start a thread: {error}.");
+            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and try again.")
         })?;
         Ok(Self { wanted, say, heard, is_wanted: Cell::new(false) })
     }

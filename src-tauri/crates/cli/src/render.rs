@@ -1,10 +1,12 @@
 //! `nook render`: messages through a chat template.
 
-use api::{Error, Result, civil};
+use contract::Error;
+use contract::Result;
 use engine::arch;
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::Tokenizer;
 use io::{Clock, RealClock};
+use platform::calendar;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, RenderArgs};
@@ -44,7 +46,7 @@ fn of_model(model: &str, global: &Global) -> Result<Source> {
         (None, Some(tokenizer), Ok(family)) => arch::built_in_template(family.gguf_name(), tokenizer).1,
         (None, _, _) => {
             let message = format!("{model} carries no chat template.");
-            return Err(Error::input("template.missing", message, "Name a template file with --template."));
+            return Err(Error::input("template.missing", message, "Set a template file with --template."));
         }
     };
     let name = |id: fn(&Tokenizer) -> Option<u32>| {
@@ -65,7 +67,7 @@ impl Source {
         })?;
         let none = Map::new();
         let kwargs = line["kwargs"].as_object().unwrap_or(&none);
-        let today = civil::date_time(RealClock::new().now_utc_ms());
+        let today = calendar::date_time(RealClock::new().now_utc_ms());
         let input = RenderInput {
             messages,
             tools: &line["tools"],

@@ -1,6 +1,7 @@
 //! `nook tokenize` and `nook detokenize`.
 
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
 use engine::TokenId;
 use engine::tokenizer::{Special, Tokenizer};
 use serde_json::json;
@@ -43,7 +44,7 @@ fn check(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
         Some(id) => Err(Error::input(
             "request.token_unknown",
             format!("Token id {id} is outside the vocabulary of {n}."),
-            "Use ids of this model's own tokenizer.",
+            "Use ids of this model's tokenizer.",
         )),
     }
 }

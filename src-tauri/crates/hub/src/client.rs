@@ -100,7 +100,7 @@ impl Client {
                 HubError::new(
                     "hub.client",
                     format!("Downloads are not possible: {}.", error_chain(&error)),
-                    "Check the proxy settings and the system's certificates.",
+                    "Check the proxy settings and the certificates of the system.",
                 )
             })?;
         let token = token.and_then(|token| {
