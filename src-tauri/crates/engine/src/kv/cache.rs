@@ -1,9 +1,7 @@
-//! Sequences and what they hold: pages of keys and values, shared between forks and copied on write; for layers with
-//! a window only the pages it reaches; for recurrent layers a slot with their state; and what of these was kept at
-//! earlier positions, to go back to.
+//! Sequences and their memory: copy-on-write pages of keys and values, slots of recurrent states, rewind points.
 //!
-//! Pure bookkeeping: it names pages and slots, the executor owns their bytes. Each belongs to every sequence and
-//! every kept position that lists it; one that more than one holds is never written, but copied first.
+//! Pure bookkeeping: it numbers pages and slots; the executor owns their bytes. A page or slot belongs to every
+//! sequence and rewind point that lists it. One with several holders is never written: it is copied first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,69 +26,69 @@ use replay::LostPositions;
 pub use replay::{Replay, ReplayStep};
 pub use requantize::PageRequantization;
 
-/// What must be copied before the next write, each as (from, to).
+/// Copies to make before the next write, each as (from, to).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyOnWrite {
-    /// page of the layers that keep everything
+    /// Page of the full-attention layers.
     pub page: Option<(u32, u32)>,
-    /// page of the layers with a window
+    /// Page of the sliding-window layers.
     pub window_page: Option<(u32, u32)>,
-    /// slot of recurrent states
+    /// Slot of recurrent states.
     pub state: Option<(u32, u32)>,
 }
 
-/// PageTable and slots in use.
+/// Pages and slots in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvUsage {
     pub n_pages: usize,
     pub n_requantized_pages: usize,
     pub n_window_pages: usize,
     pub n_states: usize,
-    /// positions kept to go back to, of all sequences
+    /// Rewind points of all sequences.
     pub n_rewind_points: usize,
 }
 
 #[derive(Debug)]
 struct Sequence {
     tokens: Vec<TokenId>,
-    /// the replica of the model that has its pages and slots
+    /// Replica of the model that holds its pages and slots.
     replica: usize,
-    /// of the layers that keep everything
+    /// Pages of the full-attention layers.
     pages: PageTable,
     aged: Requantized,
-    /// of the layers with a window
+    /// Pages of the sliding-window layers.
     window: PageTable,
-    /// pages of the window that it doesn't let go of yet: from this one on
+    /// First window page that is pinned, so that it is not released when the window passes it.
     pinned_from: Option<usize>,
-    /// slot of the recurrent state after the last token; None: no tokens, or no such layers
+    /// Slot of the recurrent state after the last token. `None` without tokens or without recurrent layers.
     state: Option<u32>,
-    /// in order of position
+    /// Ordered by position.
     rewind_points: Vec<RewindPoint>,
     mark: Option<StateMark>,
-    /// nothing stands in its pages
+    /// Set when a device failed: the pages hold nothing until the sequence is replayed.
     lost: Option<LostPositions>,
 }
 
-/// Where a sequence goes back to.
+/// What a sequence returns to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RewindSource {
-    /// a position of itself
+    /// A position of the live sequence.
     Live,
-    /// one that was kept, by its index
+    /// A rewind point, by index.
     RewindPoint(usize),
     StateMark,
 }
 
-/// All sequences of a model over its pools.
+/// All sequences of a model and the pools they share.
 #[derive(Debug)]
 pub struct KvCache {
-    /// What sequences that have forgotten stand for.
+    /// Histories of sequences that attention eviction has shortened.
     pub(crate) evicted: VecDeque<EvictedHistory>,
     geometry: Geometry,
     sequences: BTreeMap<SequenceId, Sequence>,
     next_id: u64,
     n_replicas: usize,
-    /// Counts what is kept, so that the oldest can be told.
+    /// Rewind points ever saved. Orders them by age.
     n_rewind_points_ever: u64,
     pages: SlotPool,
     window_pages: SlotPool,
@@ -112,7 +110,7 @@ impl KvCache {
         }
     }
 
-    /// Forgets every sequence. No id is given twice.
+    /// Frees every sequence. Ids are never reused.
     pub fn clear(&mut self) {
         *self = Self { next_id: self.next_id, n_replicas: self.n_replicas, ..Self::new(self.geometry) };
     }
@@ -121,7 +119,7 @@ impl KvCache {
         &self.geometry
     }
 
-    /// Tokens a sequence may hold.
+    /// Returns the maximum number of tokens per sequence.
     pub fn n_ctx(&self) -> usize {
         self.geometry.n_ctx
     }
@@ -140,13 +138,15 @@ impl KvCache {
         }
     }
 
-    /// Of pages, of pages of windows, of states, of aged pages.
+    /// Returns the usage of pages, window pages, states and requantized pages, in that order.
     pub fn pools(&self) -> [PoolUsage; 4] {
         let Self { pages, window_pages, states, .. } = self;
         [pages.usage(), window_pages.usage(), states.usage(), pages.requantized_usage()]
     }
 
-    /// An empty sequence. Error: as many sequences live as the cache was made for.
+    /// Creates an empty sequence.
+    ///
+    /// Errors: `kv.too_many_sequences`.
     pub fn create(&mut self) -> Result<SequenceId> {
         if !self.has_free_sequence() {
             return Err(EngineError::new(
@@ -157,7 +157,7 @@ impl KvCache {
         }
         let id = SequenceId(self.next_id);
         self.next_id += 1;
-        // Room for the whole context, so that no append allocates.
+        // Capacity for the whole context, so that appending never allocates.
         let n_pages = self.geometry.pages_for(self.geometry.n_ctx);
         let n_window_pages = self.geometry.window.map_or(0, |_| n_pages);
         let sequence = Sequence {
@@ -176,8 +176,9 @@ impl KvCache {
         Ok(id)
     }
 
-    /// A sequence with the same tokens, that can go back to the same positions; everything is shared until one side
-    /// writes.
+    /// Creates a sequence with the same tokens and rewind points. Pages are shared until one side writes.
+    ///
+    /// Errors: `kv.too_many_sequences`, `kv.unknown_sequence`.
     pub fn fork(&mut self, id: SequenceId) -> Result<SequenceId> {
         self.get(id)?;
         let copy = self.create()?;
@@ -199,51 +200,53 @@ impl KvCache {
         Ok(copy)
     }
 
-    /// Forgets a sequence. One that doesn't live is ignored.
+    /// Frees a sequence. Unknown ids are ignored.
     pub fn free(&mut self, id: SequenceId) {
         if let Some(mut sequence) = self.sequences.remove(&id) {
             self.release(&mut sequence);
         }
     }
 
-    /// Tokens whose keys and values the sequence holds.
+    /// Returns the tokens whose keys and values the sequence holds.
     pub fn tokens(&self, id: SequenceId) -> Result<&[TokenId]> {
         Ok(&self.get(id)?.tokens)
     }
 
-    /// The pages of layers that keep everything: that of position p is `pages[p / page_len]`.
+    /// Returns the pages of the full-attention layers: position p lies in `pages[p / page_len]`.
     pub fn pages(&self, id: SequenceId) -> Result<&[u32]> {
         Ok(self.get(id)?.pages.table())
     }
 
-    /// The pages of layers with a window; `kernels::NO_PAGE` where it has passed.
+    /// Returns the pages of the sliding-window layers, `kernels::NO_PAGE` where the window has passed.
     pub fn window_pages(&self, id: SequenceId) -> Result<&PageTable> {
         Ok(&self.get(id)?.window)
     }
 
-    /// The slot of the recurrent state; None: no tokens, or the model has no such layers.
+    /// Returns the slot of the recurrent state. `None` without tokens or without recurrent layers.
     pub fn state(&self, id: SequenceId) -> Result<Option<u32>> {
         Ok(self.get(id)?.state)
     }
 
-    /// What is kept of a sequence, in order of position.
+    /// Returns the rewind points of a sequence, ordered by position.
     pub fn rewind_points(&self, id: SequenceId) -> Result<&[RewindPoint]> {
         Ok(&self.get(id)?.rewind_points)
     }
 
-    /// Goes back to the greatest position ≤ `n` that the sequence holds, and returns it: `n` itself where nothing
-    /// but full attention is at work; else a kept one, or 0. What has aged stays as it is, in whole stretches.
+    /// Rewinds to the greatest position ≤ `n` that the sequence can continue from, and returns it.
+    ///
+    /// That is `n` itself where only full attention is at work, else a rewind point or 0. Requantized chunks stay
+    /// requantized and are kept whole or dropped.
     pub fn truncate(&mut self, id: SequenceId, n: usize) -> Result<usize> {
         self.go_back(id, n, true)
     }
 
-    /// Where `truncate` would go back to for `n`.
+    /// Returns the position that `truncate` would rewind to.
     pub fn reach(&self, id: SequenceId, n: usize) -> Result<usize> {
         Ok(self.nearest(self.get(id)?, n, true).0)
     }
 
-    /// After a run that failed: drops what was reserved, and goes back to `n` or before. The recurrent state may have
-    /// been overwritten.
+    /// Rewinds to `n` or before after a failed run, and drops reserved pages. The recurrent state counts as
+    /// overwritten.
     pub fn revert(&mut self, id: SequenceId, n: usize) -> Result<usize> {
         self.go_back(id, n, false)
     }
@@ -286,17 +289,17 @@ impl KvCache {
         Ok(to)
     }
 
-    /// The greatest position ≤ `n` that the sequence can go on from, and what leads there.
+    /// Returns the greatest position ≤ `n` that the sequence can continue from, and what holds it.
     fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, RewindSource) {
         let (n_held, g) = (sequence.tokens.len(), &self.geometry);
         let live = match g.recurrent {
             true => (state_is_sound && n >= n_held).then_some(n_held),
             false => Some(n.min(n_held)),
         };
-        // of stretches that have aged nothing is held in part
+        // Requantized chunks are held whole or not at all.
         let whole = |to: usize| sequence.aged.reach(to);
         if sequence.lost.is_some() {
-            // it is read again from the beginning, to wherever
+            // A lost sequence is replayed from its beginning, so any position will do.
             return (whole(n.min(n_held)), RewindSource::Live);
         }
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
@@ -313,7 +316,7 @@ impl KvCache {
         }
     }
 
-    /// Remembers the current position, so that `truncate` can return to it. Costs nothing until the sequence goes on.
+    /// Saves the current position as a rewind point for `truncate`. Costs nothing until the sequence continues.
     pub fn save_rewind_point(&mut self, id: SequenceId) -> Result<()> {
         let sequence = self.get(id)?;
         let position = sequence.tokens.len();
@@ -338,8 +341,8 @@ impl KvCache {
         Ok(())
     }
 
-    /// RewindSource here on windows let go of nothing, so that the next position that is kept leads back to any since here;
-    /// then from there on. Given up where the pages are needed.
+    /// Pins the window: until the next rewind point no page is released, so that any position in between can be
+    /// returned to. The pin is dropped when its pages are needed.
     pub fn pin_window(&mut self, id: SequenceId) -> Result<()> {
         self.unpin_window(id)?;
         let sequence = self.sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -350,7 +353,7 @@ impl KvCache {
         Ok(())
     }
 
-    /// Windows let go again of what they have passed.
+    /// Unpins the window and releases the pages that it has passed.
     pub fn unpin_window(&mut self, id: SequenceId) -> Result<()> {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -360,7 +363,9 @@ impl KvCache {
         Ok(())
     }
 
-    /// Error `request.context_full`: the sequence can't take `n` more tokens.
+    /// Checks that the sequence has space for `n` more tokens.
+    ///
+    /// Errors: `request.context_full`.
     pub fn check_fits(&self, id: SequenceId, n: usize) -> Result<()> {
         let n_held = self.get(id)?.tokens.len();
         match n <= self.geometry.n_ctx - n_held {
@@ -369,8 +374,10 @@ impl KvCache {
         }
     }
 
-    /// Makes room for `n` more tokens, at most the rows of one run. Where the first of them would be written into
-    /// something that others hold too, that is replaced and the copy to make returned. On error nothing has changed.
+    /// Reserves pages for `n` more tokens, at most the rows of one run. Returns the copies to make where the first of
+    /// them falls into a shared page or slot.
+    ///
+    /// Errors: `request.context_full`, `kv.memory_full`; nothing has changed then.
     pub fn reserve(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
         self.check_fits(id, n)?;
         assert!(n <= self.geometry.max_rows, "a run has at most {} rows", self.geometry.max_rows);
@@ -388,7 +395,7 @@ impl KvCache {
         Ok(CopyOnWrite { page, ..self.reserve_forgetful(id, n)? })
     }
 
-    /// The same of layers that forget: windows and states.
+    /// Reserves window pages and the recurrent state for `n` more tokens.
     fn reserve_forgetful(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
         self.free_for(id, n)?;
         let Self { sequences, geometry, window_pages, states, .. } = self;
@@ -415,7 +422,7 @@ impl KvCache {
         Ok(CopyOnWrite { page: None, window_page, state })
     }
 
-    /// Records tokens whose keys and values now stand in the reserved pages, and lets go of what their windows have
+    /// Records tokens whose keys and values now stand in the reserved pages, and releases the window pages that were
     /// passed.
     pub fn commit(&mut self, id: SequenceId, tokens: &[TokenId]) -> Result<()> {
         let Self { sequences, geometry, window_pages, .. } = self;
@@ -434,8 +441,10 @@ impl KvCache {
         Ok(())
     }
 
-    /// A sequence that holds `tokens`, as far aged as that, and window pages from `first` on, at most as many as a live
-    /// one may. The caller fills pages and slots. Errors: `kv.too_many_sequences`, `kv.memory_full`.
+    /// Creates a sequence that holds `tokens`, requantized as given, with window pages from `first` on. The caller
+    /// fills pages and slots.
+    ///
+    /// Errors: `kv.too_many_sequences`, `kv.memory_full`.
     pub fn create_held(&mut self, tokens: &[TokenId], first: usize, aged: Requantized) -> Result<SequenceId> {
         let (n, n_requantized) = (
             self.geometry.pages_for(tokens.len()),
@@ -481,7 +490,7 @@ impl KvCache {
     }
 }
 
-/// The error for more tokens than a sequence may hold, with the numbers.
+/// Error for more tokens than a sequence may hold, with the numbers.
 pub(crate) fn context_full(n_held: usize, n_more: usize, n_ctx: usize) -> EngineError {
     EngineError::new(
         "request.context_full",

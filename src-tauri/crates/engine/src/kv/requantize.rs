@@ -1,9 +1,8 @@
-//! Old positions of a long sequence in fewer bits: when they age, how far a sequence has aged, and what its tokens saw
-//! of that as they were computed.
+//! Requantization of old keys and values: when chunks are requantized, how far a sequence is, and what its tokens saw
+//! of it.
 //!
-//! Whole stretches age, the oldest first, and never come back. By length they age where a token's position says so and
-//! nothing else: what is computed for it depends on its position alone, as without. Pure numbers: who holds which
-//! pages is the cache's.
+//! Whole chunks are requantized, oldest first, and never restored. By length, a chunk's turn depends on positions
+//! alone, so results stay independent of batching. Plain numbers: page ownership is the cache's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use super::CHECKPOINT_CHUNK_TOKENS;
 use crate::error::EngineError;
 
-/// The newest tokens that never age, whatever is asked: what is guessed, taken back or looked up is near the end.
+/// Newest tokens that are never requantized: drafts, rewinds and prompt lookups happen near the end.
 pub const MIN_EXACT_TOKENS: usize = 256;
 
-/// Where contexts age by length and nobody says when: half of the context that models are usually given.
+/// Default for requantization by length: half of the usual context.
 pub const DEFAULT_REQUANTIZE_AFTER_TOKENS: usize = 4096;
 
-/// When positions age. Where it saves nothing, they don't: see `kernels::KvLayout::can_age`.
+/// When keys and values are requantized. Has no effect where it saves nothing, see `kernels::KvLayout::can_age`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KvRequantize {
     /// Never: contexts are exact.
     #[default]
     Off,
-    /// When contexts would have to leave memory otherwise.
+    /// When a context would have to leave memory otherwise.
     Pressure,
-    /// So many tokens after them.
+    /// Once this many tokens follow them.
     After(usize),
 }
 
 impl KvRequantize {
-    /// Stretches that a token at `position` sees aged, where length decides: they end so far before the stretch that
-    /// it is in itself.
+    /// Returns how many chunks the token at `position` sees requantized by length: those that end this far before its
+    /// own chunk.
     pub fn due(self, position: usize) -> usize {
         match self {
             Self::Off | Self::Pressure => 0,
@@ -46,25 +45,25 @@ impl KvRequantize {
         }
     }
 
-    /// The token at `position` sees more of them than the one before it.
+    /// Returns whether the token at `position` sees more of them than the one before.
     pub fn is_due_at(self, position: usize) -> bool {
         position.is_multiple_of(CHECKPOINT_CHUNK_TOKENS)
             && position > 0
             && self.due(position) > self.due(position - 1)
     }
 
-    /// Tokens that one sequence of `n_ctx` holds exactly at most, in the middle of a run.
+    /// Returns how many tokens a sequence of `n_ctx` holds exactly at most, in the middle of a run.
     pub fn n_exact(self, n_ctx: usize) -> usize {
         match self {
             Self::Off | Self::Pressure => n_ctx,
-            // as much before, the stretch that is written, and the one that ages
+            // The exact tokens before, the chunk being written, and the chunk being requantized.
             Self::After(n) => (n.max(MIN_EXACT_TOKENS).next_multiple_of(CHECKPOINT_CHUNK_TOKENS)
                 + 2 * CHECKPOINT_CHUNK_TOKENS)
                 .min(n_ctx),
         }
     }
 
-    /// For files: what is written under one may be read under the same.
+    /// Returns the mode as a number for checkpoint files: only files of the same mode can be read.
     pub(super) fn identity_word(self) -> u64 {
         match self {
             Self::Off => 0,
@@ -87,7 +86,9 @@ impl fmt::Display for KvRequantize {
 impl FromStr for KvRequantize {
     type Err = EngineError;
 
-    /// `off`, `pressure` or `after:N`. Error `request.kv_requantize`.
+    /// Parses `off`, `pressure` or `after:N`.
+    ///
+    /// Errors: `request.kv_aging`.
     fn from_str(text: &str) -> Result<Self, EngineError> {
         let after = |text: &str| text.strip_prefix("after:").and_then(|n| n.trim().parse().ok());
         match text.trim() {
@@ -95,7 +96,7 @@ impl FromStr for KvRequantize {
             "pressure" => Ok(Self::Pressure),
             text => after(text).filter(|&n: &usize| n >= MIN_EXACT_TOKENS).map(Self::After).ok_or_else(|| {
                 EngineError::new(
-                    "request.kv_requantize",
+                    "request.kv_aging",
                     format!("\"{text}\" doesn't say when contexts age"),
                     format!("Give off, pressure, or after:N with at least {MIN_EXACT_TOKENS} tokens, such as after:2048."),
                 )
@@ -104,24 +105,24 @@ impl FromStr for KvRequantize {
     }
 }
 
-/// From a position on, tokens saw so many stretches aged.
+/// From position `from` on, tokens saw `n_requantized` chunks requantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequantizedView {
     pub from: u32,
     pub n_requantized: u32,
 }
 
-/// How far a sequence has aged, and what its tokens saw of it. Empty: it is exact.
+/// How far a sequence is requantized, and what its tokens saw of it. Empty for an exact sequence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requantized {
-    /// Stretches that are held in fewer bits, from the first one on.
+    /// Requantized chunks, counted from the beginning.
     pub n_chunks: usize,
-    /// In order of position, each another number than the one before.
+    /// Ordered by position; each has another count than the one before.
     pub views: Vec<RequantizedView>,
 }
 
 impl Requantized {
-    /// As length alone would have it at `n` tokens.
+    /// Returns the state at `n` tokens when only length decides.
     pub fn by_length(aging: KvRequantize, n: usize) -> Self {
         let mut aged = Self::default();
         for start in (0..n).step_by(CHECKPOINT_CHUNK_TOKENS) {
@@ -131,12 +132,12 @@ impl Requantized {
         aged
     }
 
-    /// No token saw anything aged, and none has.
+    /// Returns whether nothing is requantized and no token saw otherwise.
     pub fn is_exact(&self) -> bool {
         self.n_chunks == 0 && self.views.is_empty()
     }
 
-    /// Tokens from `position` on see what has aged by now; those for which more was said already saw that.
+    /// Records that tokens from `position` on see the current chunks. An earlier record for the same position stays.
     pub fn record_view(&mut self, position: usize) {
         let n_requantized = u32::try_from(self.n_chunks).unwrap_or(u32::MAX);
         let last = self.views.last().copied();
@@ -147,7 +148,7 @@ impl Requantized {
         }
     }
 
-    /// The greatest position ≤ `n` that can be gone on from: stretches that have aged are held whole or not at all.
+    /// Returns the greatest position ≤ `n` to continue from: requantized chunks are held whole or not at all.
     pub fn reach(&self, n: usize) -> usize {
         if n < self.n_chunks * CHECKPOINT_CHUNK_TOKENS {
             n / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS
@@ -156,20 +157,20 @@ impl Requantized {
         }
     }
 
-    /// Goes back to `n`, which `reach` gave. What has aged stays so.
+    /// Rewinds to `n`, a result of `reach`. Requantized chunks stay so.
     pub fn truncate(&mut self, n: usize) {
         self.n_chunks = self.n_chunks.min(n / CHECKPOINT_CHUNK_TOKENS);
         self.views.retain(|seen| (seen.from as usize) < n);
     }
 
-    /// The same at `n` tokens.
+    /// Returns the state at `n` tokens.
     pub fn at(&self, n: usize) -> Self {
         let mut aged = self.clone();
         aged.truncate(n);
         aged
     }
 
-    /// What the tokens `start..end` saw, as bytes to hash: none where that was exact.
+    /// Returns what the tokens `start..end` saw, as bytes to hash. Empty if all of it was exact.
     pub(super) fn views_within(&self, start: usize, end: usize) -> Vec<u8> {
         let before = self.views.iter().rfind(|seen| seen.from as usize <= start);
         let first = RequantizedView {
@@ -233,7 +234,7 @@ mod tests {
             assert_eq!(aging.to_string(), text);
         }
         for text in ["", "on", "after", "after:", "after:-1", "after:255", "after:x", "2048"] {
-            assert_eq!(text.parse::<KvRequantize>().unwrap_err().code(), "request.kv_requantize", "{text}");
+            assert_eq!(text.parse::<KvRequantize>().unwrap_err().code(), "request.kv_aging", "{text}");
         }
     }
 

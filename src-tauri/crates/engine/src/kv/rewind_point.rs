@@ -1,23 +1,23 @@
-//! Positions that a sequence can go back to although its windows have passed them, or its recurrent layers gone on:
-//! the window's pages and the state as they were there.
+//! Rewind points: saved positions that a sequence can return to after its windows have passed them or its recurrent
+//! state has moved on.
 
 use super::pool::{PageTable, SlotPool};
 use super::sequence_id::SequenceId;
 
-/// One such position.
+/// Window pages and recurrent state of a saved position.
 #[derive(Debug)]
 pub struct RewindPoint {
     pub position: usize,
-    /// pages that the windows reach from there
+    /// Pages that the windows reach from this position.
     pub window: PageTable,
-    /// slot of the recurrent state there
+    /// Slot of the recurrent state.
     pub state: Option<u32>,
-    /// rises with time
+    /// Increases with each rewind point saved.
     pub(super) stamp: u64,
 }
 
 impl RewindPoint {
-    /// Another holder of the same.
+    /// Creates another holder of the same pages and state.
     pub(super) fn share(&self, window_pages: &mut SlotPool, states: &mut SlotPool) -> Self {
         Self {
             position: self.position,
@@ -33,11 +33,11 @@ impl RewindPoint {
     }
 }
 
-/// Positions of a sequence that are not thinned out while others are there: before and after the last reply.
+/// Rewind points per sequence that are dropped last: before and after the newest reply.
 const N_NEWEST: usize = 2;
 
-/// The kept position that is missed least: of the older ones that with the shortest way from the one before it, the
-/// longest kept of equals; where every sequence has only its newest, the longest kept of all.
+/// Returns the least useful rewind point: among older ones the closest to its predecessor, the earliest saved of
+/// equals. If every sequence has only its newest, the earliest saved of all.
 pub(super) fn least_useful<'a>(
     all: impl Iterator<Item = (SequenceId, &'a [RewindPoint])> + Clone,
 ) -> Option<(SequenceId, usize)> {

@@ -1,5 +1,4 @@
-//! How much the state of sequences takes: pages for positions, pages for windows, slots for recurrent states, and
-//! what all of that is in bytes.
+//! Size of sequence state: pages, window pages and recurrent states, and their bytes.
 
 use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Retention};
 
@@ -12,62 +11,62 @@ use crate::spec::ModelSpec;
 /// Rows of one run: enough that weights are read seldom, few enough that a cancellation waits only briefly.
 pub const DEFAULT_MAX_ROWS: usize = 256;
 
-/// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
-/// that a prompt ends with and its continuation doesn't repeat.
+/// Positions that a window keeps beyond its length: the longest draft to take back, and the few tokens at a prompt's
+/// end that its continuation does not repeat.
 pub const WINDOW_REWIND_TOKENS: usize = 64;
 
-/// Positions kept to go back to, of all sequences together; far more than anyone edits.
+/// Rewind points of all sequences together. Far more than anyone edits.
 pub const MAX_REWIND_POINTS: usize = 64;
 
-/// How far a sequence can go back without a kept position.
+/// How far a sequence can rewind without a rewind point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rewind {
     Anywhere,
-    /// `WINDOW_REWIND_TOKENS` positions: windows forget
+    /// By `WINDOW_REWIND_TOKENS` positions: windows drop older ones.
     Near,
-    /// a recurrent state can't be undone
+    /// Not at all: a recurrent state cannot be undone.
     Nowhere,
 }
 
-/// What a cache holds at most.
+/// Limits of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// positions in a page
+    /// Positions per page.
     pub page_len: usize,
-    /// tokens a sequence may hold
+    /// Maximum tokens per sequence.
     pub n_ctx: usize,
     pub max_sequences: usize,
-    /// rows of one run
+    /// Maximum rows of one run.
     pub max_rows: usize,
-    /// positions that the longest window reaches; None: no layer has one
+    /// Positions that the longest window reaches. `None` without windowed layers.
     pub window: Option<usize>,
-    /// layers carry a recurrent state
+    /// Whether layers carry a recurrent state.
     pub recurrent: bool,
-    /// positions to go back to
+    /// Maximum rewind points of all sequences.
     pub max_rewind_points: usize,
-    /// pages for them beyond those of live sequences
+    /// Window pages for rewind points, beyond those of live sequences.
     pub n_rewind_window_pages: usize,
-    /// slots for them beyond those of live sequences
+    /// State slots for rewind points, beyond those of live sequences.
     pub n_rewind_states: usize,
-    /// slots for states to come back to when guesses were wrong
+    /// State slots for marks, to return to when a draft was wrong.
     pub n_mark_states: usize,
-    /// pages of layers that keep everything, of all sequences together; None: as many as they take when all are full
+    /// Full-attention pages of all sequences. `None`: enough for all contexts at full length.
     pub max_pages: Option<usize>,
     pub requantize: RequantizePolicy,
 }
 
-/// When positions age, and what that saves.
+/// When keys and values are requantized, and the page sizes before and after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequantizePolicy {
     pub when: KvRequantize,
-    /// of a page of the layers that keep everything
+    /// Bytes of an exact full-attention page.
     pub page_bytes: u64,
-    /// of one that has aged
+    /// Bytes of a requantized page.
     pub requantized_page_bytes: u64,
 }
 
 impl Geometry {
-    /// For the layers of `layout`. What is kept to go back to takes `rewind_bytes` at most.
+    /// Plans the cache for the layers of `layout`. Rewind points and marks take at most `rewind_bytes`.
     pub fn new(
         layout: &KvLayout,
         n_ctx: usize,
@@ -100,7 +99,7 @@ impl Geometry {
             false => 0,
         };
         let rewind_bytes = rewind_bytes - n_mark_states as u64 * bytes.state;
-        // a position costs at most so much: its window's pages, and a state
+        // The most that a rewind point costs: the pages of its window, and a state.
         let n_pages = if live.loses_pages() { live.live_window_pages() } else { 0 };
         let of_one = (n_pages as u64 * bytes.window_page + bytes.state).max(1);
         let max_rewind_points =
@@ -114,7 +113,7 @@ impl Geometry {
         }
     }
 
-    /// The same with positions that age, where that saves something in `layout`.
+    /// Adds requantization, if it saves anything in `layout`.
     pub fn with_requantize(self, when: KvRequantize, layout: &KvLayout) -> Self {
         if !layout.can_age() || when == KvRequantize::Off {
             return self;
@@ -126,7 +125,7 @@ impl Geometry {
         }
     }
 
-    /// Pages for what has aged. What both kinds take together is bounded by the bytes of `n_pages`.
+    /// Returns the slots for requantized pages. Both kinds together stay within the bytes of `n_pages`.
     pub fn n_requantized_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
         let within = |policy: RequantizePolicy| {
@@ -138,7 +137,7 @@ impl Geometry {
         }
     }
 
-    /// PageTable that `n` tokens of a sequence take, those that have aged by their bytes.
+    /// Returns the pages that `n` tokens of a sequence take. Requantized ones count by their bytes.
     pub fn pages_to_hold(&self, n: usize) -> usize {
         let n_requantized = self.pages_for(self.requantize.when.due(n) * CHECKPOINT_CHUNK_TOKENS);
         let requantized_bytes = n_requantized as u64 * self.requantize.requantized_page_bytes;
@@ -146,26 +145,26 @@ impl Geometry {
             + requantized_bytes.div_ceil(self.requantize.page_bytes.max(1)) as usize
     }
 
-    /// Bytes that the pages of one whole context take, of layers that keep everything.
+    /// Returns the bytes of one whole context in full-attention layers.
     fn context_bytes(&self, page_bytes: u64) -> u64 {
         let n_exact = self.pages_for(self.requantize.when.n_exact(self.n_ctx));
         let n_requantized = self.pages_for(self.n_ctx) - n_exact;
         n_exact as u64 * page_bytes + n_requantized as u64 * self.requantize.requantized_page_bytes
     }
 
-    /// PageTable that hold `n` positions.
+    /// Returns the pages that hold `n` positions.
     pub fn pages_for(&self, n: usize) -> usize {
         n.div_ceil(self.page_len)
     }
 
-    /// PageTable of layers that keep everything, for all sequences.
+    /// Returns the full-attention pages of all sequences.
     pub fn n_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
         self.max_pages.map_or(full, |most| most.min(full))
     }
 
-    /// The same within so many bytes: fewer sequences where each takes much however short it is, then fewer pages, but
-    /// always enough for one whole context.
+    /// Shrinks the plan to `bytes`: fewer sequences if each has a fixed cost, then fewer pages. One whole context
+    /// always fits.
     pub fn within(self, bytes: Option<u64>, layout: &KvLayout) -> Self {
         let Some(bytes) = bytes else { return self };
         let piece = KvUnitBytes::of(layout);
@@ -177,12 +176,12 @@ impl Geometry {
         let max_sequences = max_sequences.unwrap_or(usize::MAX).clamp(1, self.max_sequences);
         let left = bytes.saturating_sub(fixed.saturating_mul(max_sequences as u64));
         let n_pages = left.checked_div(piece.page).and_then(|n| usize::try_from(n).ok());
-        // a model without such pages takes none of them
+        // A model without full-attention layers takes no such pages.
         let least = one.div_ceil(piece.page.max(1)) as usize;
         Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(least)), ..self }
     }
 
-    /// PageTable of layers with a window, for all sequences and what is kept.
+    /// Returns the window pages of all sequences and rewind points.
     pub fn n_window_pages(&self) -> usize {
         match self.window {
             Some(_) => self.live_window_pages() * self.max_sequences + self.n_rewind_window_pages,
@@ -190,7 +189,7 @@ impl Geometry {
         }
     }
 
-    /// Slots of recurrent states, for all sequences and what is kept.
+    /// Returns the state slots of all sequences, rewind points and marks.
     pub fn n_states(&self) -> usize {
         match self.recurrent {
             true => self.max_sequences + self.n_rewind_states + self.n_mark_states,
@@ -198,20 +197,20 @@ impl Geometry {
         }
     }
 
-    /// Window pages that one live sequence holds at most, in the middle of a run.
+    /// Returns the window pages that one live sequence holds at most, in the middle of a run.
     pub fn live_window_pages(&self) -> usize {
         let Some(window) = self.window else { return 0 };
         let n_positions = window.saturating_add(WINDOW_REWIND_TOKENS).saturating_add(self.max_rows);
-        // both ends may lie anywhere in a page
+        // Both ends may lie anywhere in a page.
         self.pages_for(self.n_ctx).min(n_positions.div_ceil(self.page_len).saturating_add(1))
     }
 
-    /// Windows pass positions before the context is full.
+    /// Returns whether windows pass positions before the context is full.
     fn loses_pages(&self) -> bool {
         self.first_window_page(self.n_ctx) > 0
     }
 
-    /// How far a sequence can go back by itself.
+    /// Returns how far a sequence can rewind without a rewind point.
     pub fn rewind(&self) -> Rewind {
         match (self.recurrent, self.loses_pages()) {
             (true, _) => Rewind::Nowhere,
@@ -220,12 +219,12 @@ impl Geometry {
         }
     }
 
-    /// A sequence can't go back everywhere by itself.
+    /// Returns whether a sequence cannot rewind everywhere.
     pub fn can_lose_positions(&self) -> bool {
         self.rewind() != Rewind::Anywhere
     }
 
-    /// Index of the first window page that a sequence of `n_held` tokens keeps.
+    /// Returns the index of the first window page that a sequence of `n_held` tokens keeps.
     pub fn first_window_page(&self, n_held: usize) -> usize {
         match self.window {
             Some(window) => {
@@ -235,7 +234,7 @@ impl Geometry {
         }
     }
 
-    /// Whether windows of a token at `position` reach no page before `first`.
+    /// Returns whether the windows of a token at `position` reach no page before `first`.
     pub fn is_covered(&self, first: usize, position: usize) -> bool {
         match self.window {
             Some(window) => (position + 1).saturating_sub(window) / self.page_len >= first,
@@ -244,16 +243,16 @@ impl Geometry {
     }
 }
 
-/// Bytes of one piece of each kind, all layers together.
+/// Bytes of one page or state of each kind, all layers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvUnitBytes {
-    /// page of the layers that keep everything
+    /// Full-attention page.
     pub page: u64,
-    /// the same once it has aged; 0: it can't
+    /// Requantized full-attention page. 0 if requantization saves nothing.
     pub requantized_page: u64,
-    /// page of the layers with a window
+    /// Sliding-window page.
     pub window_page: u64,
-    /// recurrent state
+    /// Recurrent state.
     pub state: u64,
 }
 
@@ -278,7 +277,9 @@ impl KvUnitBytes {
     }
 }
 
-/// Error `model.kv_dtype`: heads that the precision can't hold in whole blocks.
+/// Checks that heads fill whole blocks of the precision.
+///
+/// Errors: `model.kv_dtype`.
 pub fn check_precision(layout: &KvLayout) -> Result<()> {
     for layer in &layout.layers {
         let (block, name) = match layer.dtype {
@@ -300,7 +301,7 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
     Ok(())
 }
 
-/// A precision that takes fewer bits than `kv` at hardly any loss. None: it takes as few, or heads don't fit.
+/// Returns a smaller precision than `kv` at hardly any loss. `None` if there is none, or heads do not fit its blocks.
 pub fn in_fewer_bits(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
     let fits = |kv: &KvDType| check_precision(&kv_layout(spec, *kv)).is_ok();
     match kv {
@@ -309,23 +310,23 @@ pub fn in_fewer_bits(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
     }
 }
 
-/// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
+/// Returns what `n_sequences` sequences of up to `n_ctx` tokens take, without rewind points.
 pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);
     let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), DEFAULT_MAX_ROWS, 0);
     KvBytes::of(&layout, &geometry)
 }
 
-/// What a context takes when every sequence is full.
+/// Bytes of the cache when every sequence is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KvBytes {
-    /// keys and values of layers that keep everything: grows with the context
+    /// Keys and values of full-attention layers. Grows with the context.
     pub full: u64,
-    /// keys and values of layers with a window
+    /// Keys and values of sliding-window layers.
     pub windowed: u64,
-    /// recurrent states
+    /// Recurrent states.
     pub states: u64,
-    /// of what is kept or marked to go back to
+    /// Rewind points and marks.
     pub kept: u64,
 }
 
@@ -344,12 +345,12 @@ impl KvBytes {
         }
     }
 
-    /// What doesn't grow with the context, once a window fits in it.
+    /// Returns what does not grow with the context once a window fits in it.
     pub fn fixed(&self) -> u64 {
         self.windowed + self.states
     }
 
-    /// Without what is kept to go back to.
+    /// Returns the total without rewind points and marks.
     pub fn live(&self) -> u64 {
         self.total() - self.kept
     }

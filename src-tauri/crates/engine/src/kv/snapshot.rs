@@ -1,12 +1,11 @@
-//! A sequence as pieces of bytes, and back: for checkpoint files.
+//! Checkpoints: a sequence as pieces of bytes for files, and back.
 //!
-//! Whole chunks of tokens are pieces by themselves, named by the tokens that they end with: conversations that begin
-//! alike share them, and a longer conversation adds only what is new. What is left at a position, the tokens after the
-//! last whole chunk, windows, recurrent states, is its head. What has aged is a piece of another name than what is
-//! exact, and so is all that saw it; a head tells how far its sequence had aged, and with that which chunks lead to it.
-//! `format` lays the bytes out and is the one judge: it
-//! sees every piece before it leaves and after it comes in. Whatever doesn't fit is refused with its own message, and
-//! the caller computes the tokens again.
+//! Whole chunks are pieces of their own, named by the tokens they end with: conversations with a common prefix share
+//! them. The rest at a position (tokens after the last chunk, windows, recurrent states) is its head. Requantized
+//! chunks and all that saw them have other names.
+//!
+//! `format` checks every piece before it leaves and after it returns. A rejected piece has its own message, and the
+//! caller recomputes the tokens.
 
 use kernels::ops::kv_rows::aged_page;
 use kernels::{Executor, Retention};
@@ -27,30 +26,30 @@ pub use format::{FORMAT_VERSION, HEAD_PREVIEW_BYTES};
 use format::{HEADER_LEN, PieceLabel, RecordKind, check, refused, seal};
 pub use key::ChunkKey;
 
-/// Code of the error for a piece that is sound, but follows other tokens.
+/// Error code of a valid piece that follows other tokens.
 pub const PREFIX_MISMATCH: &str = "snapshot.prefix";
 
-/// What must agree for the bytes of one process to mean the same in another.
+/// What must agree for the bytes of one process to be valid in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointIdentity {
-    /// `WeightFile::fingerprint`, hashed.
+    /// Hash of `WeightFile::fingerprint`.
     pub model: u64,
-    /// Hash of the spec: the same file read by another version of its architecture is another model.
+    /// Hash of the spec's Debug text: the same file read by another version of its architecture is another model.
     pub spec: u64,
-    /// Hash of the backend of each layer and its instruction set: page layouts are theirs, and roundings.
+    /// Hash of each layer's backend and instruction set: they determine page layouts and rounding.
     pub backends: u64,
-    /// Hash of the precision of each layer's keys and values.
+    /// Hash of each layer's key-value precision.
     pub kv: u64,
-    /// Of a page, and of a state, all layers.
+    /// Bytes per page and state, all layers together.
     pub bytes: KvUnitBytes,
 }
 
-/// A piece of a sequence, by name.
+/// A named piece of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointPiece {
-    /// Letters, digits, one hyphen in that of a head.
+    /// File name: hexadecimal digits, in a head's name also one hyphen.
     pub name: String,
-    /// A piece that serves as well: the same chunk before it aged.
+    /// Name of a piece that serves as well: the same chunk before requantization.
     pub fallback: Option<String>,
     /// Tokens up to its end.
     pub position: usize,
@@ -63,25 +62,25 @@ enum PieceKind {
     Head,
 }
 
-/// Where stored pieces lead on the keys through some tokens.
+/// Chunk keys along a token prefix: which stored checkpoint chunks can serve it.
 pub struct ChunkKeys {
-    /// of exact chunks: what heads are found by, whatever leads to them
+    /// Keys of exact chunks. Heads are found by these, whatever form the chunks have.
     exact: Vec<ChunkKey>,
-    /// of chunks as they are, or as length has them age
+    /// Keys of the chunks as they are, or as requantization by length makes them.
     own: Vec<ChunkKey>,
     aging: KvRequantize,
 }
 
-/// How far pieces lead, and by which.
+/// How far stored chunks match a token prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkMatch {
     pub n_tokens: usize,
-    /// Of each chunk on the keys the names of which one is needed.
+    /// For each chunk the names that can serve it; any one suffices.
     pub chunks: Vec<Vec<String>>,
 }
 
 impl ChunkKeys {
-    /// As a sequence goes that ages by its length alone.
+    /// Computes the keys of a sequence that is requantized by length alone.
     pub(crate) fn new(identity: &CheckpointIdentity, aging: KvRequantize, tokens: &[TokenId]) -> Self {
         Self::of(identity, aging, tokens, &Requantized::by_length(aging, tokens.len()))
     }
@@ -97,22 +96,22 @@ impl ChunkKeys {
         Self { exact, own, aging }
     }
 
-    /// Whole chunks.
+    /// Returns the number of whole chunks.
     pub fn n_chunks(&self) -> usize {
         self.exact.len() - 1
     }
 
-    /// Name of the chunk that is the `index`-th, before it ages.
+    /// Returns the name of chunk `index` in its exact form.
     pub fn chunk(&self, index: usize) -> String {
         self.own[index + 1].to_string()
     }
 
-    /// And since.
+    /// Returns the name of chunk `index` in its requantized form.
     fn requantized_chunk(&self, index: usize) -> String {
         self.own[index + 1].aged().to_string()
     }
 
-    /// The first `n` chunks, of which `n_requantized` have aged: those serve as they were too.
+    /// Returns the names of the first `n` chunks. The exact form also serves for the first `n_requantized`.
     fn chunk_names(&self, n: usize, n_requantized: usize) -> Vec<Vec<String>> {
         let names = |index: usize| match index < n_requantized {
             true => vec![self.requantized_chunk(index), self.chunk(index)],
@@ -121,14 +120,14 @@ impl ChunkKeys {
         (0..n).map(names).collect()
     }
 
-    /// What leads to the end of the `n`-th chunk without a head.
+    /// Returns the match up to the end of chunk `n` without a head.
     pub fn match_without_head(&self, n: usize) -> ChunkMatch {
         let n_tokens = n * CHECKPOINT_CHUNK_TOKENS;
         let n_requantized = self.aging.due(n_tokens.saturating_sub(1));
         ChunkMatch { n_tokens, chunks: self.chunk_names(n, n_requantized) }
     }
 
-    /// What the names of heads begin with that need the first `n` chunks, and no more.
+    /// Returns the name prefix of heads that follow exactly the first `n` chunks.
     pub fn head_prefix(&self, n: usize) -> String {
         format!("{}-", self.exact[n])
     }
@@ -151,8 +150,8 @@ impl ChunkKeys {
     }
 }
 
-/// The pieces that lead to each of `positions`, which are within the sequence: chunks first. What has aged too often
-/// for a head to tell has none.
+/// Returns the pieces for each of `positions`, chunks first. A position that was requantized too often for a head has
+/// none.
 pub fn pieces(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -178,7 +177,7 @@ pub fn pieces(
     let mut pieces: Vec<CheckpointPiece> = (0..n_chunks).map(chunk).collect();
     for &position in positions.iter().filter(|&&position| position > 0 && position <= tokens.len()) {
         let at = aged.at(position);
-        // of layers that forget, what had aged since can't be told from what is kept
+        // Windows and states do not tell what was requantized after the position.
         if at.views.len() <= format::MAX_VIEWS && aged.reach(position) == position {
             let name = keys.head(&tokens[..position], &at);
             pieces.push(CheckpointPiece { name, fallback: None, position, part: PieceKind::Head });
@@ -187,7 +186,7 @@ pub fn pieces(
     Ok(pieces)
 }
 
-/// The same piece as it is by now: it may have aged since it was named.
+/// Returns the piece under its current name: it may have been requantized since.
 pub fn refresh(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -198,7 +197,9 @@ pub fn refresh(
     all.into_iter().rfind(|other| other.position == piece.position && other.part == piece.part)
 }
 
-/// The bytes of a piece that `pieces` named. Error `snapshot.moved`: the sequence holds it no more.
+/// Returns the bytes of a piece.
+///
+/// Errors: `snapshot.moved` if the sequence no longer holds it.
 pub fn write(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -257,7 +258,7 @@ pub fn write(
     Ok(out)
 }
 
-/// Windows and state of a sequence as they are, or were, at a position. None: they are gone.
+/// Returns windows and state of a sequence at a position, if they are still held.
 fn held_at(cache: &KvCache, seq: SequenceId, position: usize) -> Result<Option<(&PageTable, Option<u32>)>> {
     let (geometry, n_held) = (cache.geometry(), cache.tokens(seq)?.len());
     if let Some(kept) = cache.rewind_points(seq)?.iter().find(|kept| kept.position == position) {
@@ -277,14 +278,16 @@ fn add(executor: &Executor, retention: Retention, pages: &[u32], out: &mut Vec<u
     Ok(())
 }
 
-/// KV layers of that kind.
+/// Returns the KV layers of that kind.
 fn layers(executor: &Executor, retention: Retention) -> impl Iterator<Item = usize> {
     let layers = executor.graph().kv().layers.iter().enumerate();
     layers.filter(move |(_, layout)| layout.retention() == retention).map(|(layer, _)| layer)
 }
 
-/// How far along `tokens` a sequence could go on from a head, of which `bytes` are the first `HEAD_PREVIEW_BYTES`, and what
-/// leads there; at most to `most`. Error: from nowhere.
+/// Returns how far along `tokens`, at most `most`, a sequence could continue from a head, and the chunks it needs.
+/// `bytes` are its first `HEAD_PREVIEW_BYTES`.
+///
+/// Errors: `snapshot.*` if it cannot serve.
 pub fn reach(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -312,9 +315,10 @@ pub fn reach(
     }
 }
 
-/// A new sequence that holds `tokens`, from a head (none: they are whole chunks, and no layer forgets) and from the
-/// chunks before it, which `read` brings by name: of those that have aged as they were too, where they are not
-/// there otherwise. On error nothing has changed.
+/// Creates a sequence that holds `tokens` from a head and the chunks before it, which `read` loads by name.
+///
+/// Without a head the tokens must be whole chunks, and all layers full attention. Exact chunks serve where
+/// requantized ones are missing. On error nothing has changed.
 pub fn restore(
     identity: &CheckpointIdentity,
     cache: &mut KvCache,
@@ -326,7 +330,7 @@ pub fn restore(
     let n = tokens.len();
     let foreign = || refused(PREFIX_MISMATCH, "the piece follows other tokens".into());
     let contents = head.map(|bytes| check(identity, cache.geometry(), bytes)).transpose()?;
-    // windows and states are in heads alone
+    // Windows and states are in heads only.
     let is_bare = cache.geometry().window.is_none() && !cache.geometry().recurrent;
     let first = match &contents {
         Some(head) => {
@@ -348,7 +352,7 @@ pub fn restore(
         Some(head) => head.aged.at(n),
         None => Requantized::by_length(aging, n),
     };
-    // the next token would have it so: what is due needn't be held exactly until then
+    // The next token would requantize these anyway, so they need not be exact until then.
     aged.n_chunks = aged.n_chunks.max(aging.due(n.saturating_sub(1)));
     let (n_requantized, keys) = (aged.n_chunks, ChunkKeys::of(identity, aging, &tokens[..base], &aged));
     if contents.as_ref().is_some_and(|head| keys.own.last() != Some(&head.before)) {
@@ -406,7 +410,7 @@ fn fill_head(
     Ok(())
 }
 
-/// `bytes` hold as many pages, or more.
+/// Fills pages from `bytes`, which may hold more.
 fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], bytes: &[u8]) -> Result<()> {
     let layers: Vec<usize> = layers(executor, retention).collect();
     let mut rest = bytes;
@@ -420,7 +424,7 @@ fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], byte
     Ok(())
 }
 
-/// Requantized pages of what `bytes` hold exactly.
+/// Fills requantized pages from exact `bytes`.
 fn age_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Result<()> {
     let layers: Vec<usize> = layers(executor, Retention::All).collect();
     let mut rest = bytes;

@@ -1,8 +1,8 @@
-//! A sequence forgets, layer by layer and head by head, the tokens that its newest ones attend to least. What stays
-//! moves up: its keys are turned to their new positions, so that the sequence goes on as if it were shorter.
+//! Attention eviction: each layer and head drops the tokens that the newest queries attend to least (cf. H2O,
+//! SnapKV).
 //!
-//! Not exact: what stays has seen what goes. Costs nothing where it isn't asked for; where it is, scores are computed
-//! from the queries of the last tokens, a layer at a time, so that others need not wait.
+//! Remaining keys are rotated to their new positions, so the sequence continues as a shorter one. Not exact:
+//! remaining tokens have seen the evicted ones. Runs in small steps, so that other requests can run in between.
 
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::kv_rows::KvRows;
@@ -16,31 +16,31 @@ use crate::kv::checksum::xxh64;
 use crate::kv::evicted::{EVICTED_TOKEN, EvictedHistory};
 use crate::kv::sequence_id::SequenceId;
 
-/// How much is forgotten, and when. Tokens.
+/// How much is evicted, and when. All fields count tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionEviction {
-    /// A sequence of so many forgets before it takes more.
+    /// Length at which a sequence evicts before it takes more.
     pub n_most: usize,
-    /// What it has afterwards.
+    /// Length after eviction.
     pub n_keep: usize,
-    /// Of these the oldest and the newest that always stay.
+    /// Oldest and newest tokens that always stay, as part of `n_keep`.
     pub n_first: usize,
     pub n_newest: usize,
 }
 
-/// Tokens whose queries say what is attended to.
+/// Newest tokens whose queries decide what stays (SnapKV's observation window).
 pub const OBSERVATION_TOKENS: usize = 16;
 
-/// What a token is attended to counts for so many on either side of it: words are more than one token.
+/// Attention to a token also counts for this many on either side: words are more than one token.
 const NEIGHBOURS: usize = 2;
 
-/// Stand-ins that tell what was forgotten, so that no other sequence is taken for this one.
+/// Evicted tokens that carry a hash of the text, so that no other sequence is mistaken for this one.
 const N_FINGERPRINT_TOKENS: usize = 3;
 
-/// So many of these are remembered; what is not is read again.
+/// Histories to remember. A prompt without one is computed again.
 const MAX_EVICTED_HISTORIES: usize = 32;
 
-/// Queries of one attention of the last tokens.
+/// Queries of the observation window in one attention layer.
 struct ProbeQueries {
     shape: AttentionShape,
     /// (n, n_heads, head_dim)
@@ -49,23 +49,22 @@ struct ProbeQueries {
     positions: Vec<u32>,
 }
 
-/// A prompt that is being read with forgetting on the way, some of the work at a time: others have their turn between.
-/// Meanwhile the sequence is nobody else's.
+/// A prompt that is being read with eviction, step by step. Nothing else may use the sequence meanwhile.
 pub struct EvictingPrefill {
     seq: SequenceId,
     prompt: Vec<TokenId>,
     forget: AttentionEviction,
-    /// The prompt as the sequence has it, or will: of it `n_held` tokens stand for more than they are.
+    /// The prompt in its evicted form, of which the first `n_held` tokens are the result of eviction.
     text: Vec<TokenId>,
     n_held: usize,
     round: EvictionPhase,
 }
 
-/// What of one forgetting comes next.
+/// Next step of an eviction.
 enum EvictionPhase {
     Begins,
     Reads,
-    /// Layer by layer: the pages that each will have.
+    /// Builds the new pages layer by layer.
     Forgets {
         asked: Vec<ProbeQueries>,
         pages: Vec<Vec<Vec<u8>>>,
@@ -77,16 +76,16 @@ impl EvictingPrefill {
         self.seq
     }
 
-    /// Tokens of the prompt that have been read.
+    /// Returns how many tokens of the prompt have been read.
     fn n_read(&self, n_held: usize) -> usize {
         self.prompt.len() - self.text.len() + n_held.min(self.text.len())
     }
 }
 
 impl Model {
-    /// Has the sequence read so much of `prompt`, forgetting on the way, that the rest fits into `n_most` tokens.
-    /// Returns the prompt as the sequence has it: with stand-ins for what it forgot. `go_on` is told how far it is, and
-    /// says whether to.
+    /// Reads `prompt` with eviction until the rest fits into `n_most` tokens. Returns the prompt in its evicted form.
+    ///
+    /// `go_on` receives the number of tokens read and returns whether to continue.
     pub fn prefill_evicting(
         &mut self,
         seq: SequenceId,
@@ -103,7 +102,9 @@ impl Model {
         Ok(self.finish_evicting_prefill(reading))
     }
 
-    /// Begins what `step_evicting_prefill` goes on with. Error `request.forget`.
+    /// Begins a prefill that `step_evicting_prefill` continues.
+    ///
+    /// Errors: `request.forget`.
     pub fn begin_evicting_prefill(
         &mut self,
         seq: SequenceId,
@@ -116,7 +117,7 @@ impl Model {
         Ok(EvictingPrefill { seq, prompt, forget, text, n_held, round: EvictionPhase::Begins })
     }
 
-    /// A run of at most `n_rows` tokens, or one layer. False: nothing was left to do.
+    /// Runs at most `n_rows` tokens, or one layer of eviction. Returns false when nothing was left to do.
     pub fn step_evicting_prefill(&mut self, reading: &mut EvictingPrefill, n_rows: usize) -> Result<bool> {
         let EvictingPrefill { seq, prompt, forget, text, n_held, round } = reading;
         let (seq, forget) = (*seq, *forget);
@@ -127,9 +128,9 @@ impl Model {
         let until = forget.n_most.saturating_sub(OBSERVATION_TOKENS);
         match round {
             EvictionPhase::Begins => {
-                // The tokens that are to say what they attend to are read once more.
+                // The observation window is computed again, to capture its queries.
                 if self.len(seq)? > until && self.truncate(seq, until)? < *n_held {
-                    // Layers that lose their state can't go back to there.
+                    // Recurrent layers cannot rewind to there.
                     self.truncate(seq, 0)?;
                     text.clone_from(prompt);
                     *n_held = 0;
@@ -164,7 +165,7 @@ impl Model {
         Ok(true)
     }
 
-    /// The sequence is asked to give back its memory; what it had read is read again.
+    /// Frees the sequence's memory and starts over.
     pub fn restart_evicting_prefill(&mut self, reading: &mut EvictingPrefill) -> Result<()> {
         self.truncate(reading.seq, 0)?;
         reading.text.clone_from(&reading.prompt);
@@ -173,7 +174,7 @@ impl Model {
         Ok(())
     }
 
-    /// The prompt as the sequence has it. What it stands for is remembered.
+    /// Returns the prompt in its evicted form, and remembers which text it stands for.
     pub fn finish_evicting_prefill(&mut self, reading: EvictingPrefill) -> Vec<TokenId> {
         let EvictingPrefill { prompt, text, n_held, .. } = reading;
         if n_held > 0 {
@@ -190,20 +191,20 @@ impl Model {
         text
     }
 
-    /// The sequence holds tokens that stand for more than they are.
+    /// Returns whether the sequence holds evicted tokens.
     pub fn has_evicted(&self, seq: SequenceId) -> bool {
         self.cache.tokens(seq).is_ok_and(|tokens| tokens.iter().any(|token| *token >= EVICTED_TOKEN))
     }
 
-    /// The prompt as a sequence would have it that has forgotten most of it; itself where none has.
+    /// Returns the prompt in the form of a sequence that has evicted part of it, or unchanged if there is none.
     pub fn as_evicted(&self, prompt: &[TokenId]) -> Vec<TokenId> {
         let past =
             self.cache.evicted.iter().filter(|it| it.is_continued_by(prompt)).max_by_key(|it| it.text.len());
         past.map_or_else(|| prompt.to_vec(), |it| it.apply(prompt))
     }
 
-    /// The prompt as the sequence has it, and how much of it stands for more than it is: as it was left where the
-    /// prompt goes on from there, else from the beginning.
+    /// Returns the prompt in the sequence's form and the length of its evicted part. Continues an earlier eviction if
+    /// the prompt extends its text, else starts over.
     fn resume_evicted(&mut self, seq: SequenceId, prompt: &[TokenId]) -> Result<(Vec<TokenId>, usize)> {
         let tokens = self.cache.tokens(seq)?;
         let fits = |it: &&EvictedHistory| it.is_continued_by(prompt) && tokens.starts_with(&it.held);
@@ -220,7 +221,7 @@ impl Model {
         Ok((prompt.to_vec(), 0))
     }
 
-    /// Reads tokens and keeps their queries.
+    /// Runs tokens and captures their queries.
     fn ask(&mut self, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<ProbeQueries>> {
         let mut asked: Vec<ProbeQueries> = Vec::new();
         for tokens in tokens.chunks(self.max_rows()) {
@@ -237,7 +238,7 @@ impl Model {
         Ok(asked)
     }
 
-    /// The pages that a layer has when it has forgotten.
+    /// Returns the pages of a layer after eviction.
     fn evict_from_layer(
         &self,
         seq: SequenceId,
@@ -255,7 +256,7 @@ impl Model {
         for &page in &table[first..] {
             bytes.push((executor.kv_layout(layer, page), executor.kv_page(layer, page)?));
         }
-        // (positions from `first` pages on)
+        // (positions from the `first` page on)
         let pages = bytes.iter().map(|(layout, page)| (*layout, &**page));
         let rows = KvRows::read_mixed(layout, n - first * PAGE_LEN, pages);
         let stays: Vec<Vec<usize>> = match layout.retention() {
@@ -263,13 +264,13 @@ impl Model {
                 let mass = attended(layer, &rows, n, asked, layout.n_kv_heads);
                 mass.iter().map(|mass| choose(mass, forget)).collect()
             }
-            // They see the newest only, which all stay.
+            // Windowed layers see the newest tokens only, which all stay.
             Retention::Window => vec![(n - forget.n_keep..n).collect(); layout.n_kv_heads],
         };
         Ok(moved(&rows, first * PAGE_LEN, &stays, self.rope_of(layer)).pages())
     }
 
-    /// How the keys of a layer were turned; None: they were not.
+    /// Returns how the keys of a layer are rotated, if they are.
     fn rope_of(&self, layer: usize) -> Option<RopeShape> {
         let nodes = self.graph().nodes();
         let key = nodes.iter().find_map(|node| match &node.op {
@@ -282,7 +283,7 @@ impl Model {
         })
     }
 
-    /// The sequence holds `tokens` instead of what it held, with these pages of each layer.
+    /// Replaces the content of a sequence by `tokens` and these pages of each layer.
     fn refill(
         &mut self,
         seq: SequenceId,
@@ -290,7 +291,7 @@ impl Model {
         pages: &[Vec<Vec<u8>>],
         state: Option<&[u8]>,
     ) -> Result<()> {
-        // what stays is written anew, but comes from what has aged
+        // The remaining rows are written again, but come from requantized ones.
         let n_requantized = self.cache.aged(seq)?.n_chunks;
         self.cache.truncate(seq, 0)?;
         self.cache.set_requantized_view(seq, n_requantized)?;
@@ -316,7 +317,7 @@ impl Model {
     }
 }
 
-/// Tokens that two texts begin with, but for the last of the second: its logits are wanted.
+/// Returns the length of the common prefix, without the last token of `text`: its logits are needed.
 fn common(held: &[TokenId], text: &[TokenId]) -> usize {
     let n = held.iter().zip(text).take_while(|(a, b)| a == b).count();
     n.min(text.len().saturating_sub(1))
@@ -339,7 +340,7 @@ fn check(forget: &AttentionEviction) -> Result<()> {
     }
 }
 
-/// (n_kv_heads, n): how much the last tokens attend to each position, by the heads that share its keys.
+/// Returns the attention mass per position, summed over the heads that share its keys. (n_kv_heads, n)
 fn attended(
     layer: usize,
     rows: &KvRows,
@@ -347,7 +348,7 @@ fn attended(
     asked: &[ProbeQueries],
     n_kv_heads: usize,
 ) -> Vec<Vec<f32>> {
-    // What is chosen may differ between instruction sets as roundings do; contexts of one are never another's.
+    // The choice may differ between instruction sets by rounding. Their contexts are never mixed.
     let dot = dot::LEVELS.at(IsaLevel::detect());
     let mut mass = vec![vec![0.0f32; n]; n_kv_heads];
     let mut scores = vec![0.0f32; n];
@@ -376,7 +377,7 @@ fn attended(
     mass
 }
 
-/// The positions that stay, in order.
+/// Returns the positions that stay, in order.
 fn choose(mass: &[f32], forget: AttentionEviction) -> Vec<usize> {
     let AttentionEviction { n_keep, n_first, n_newest, .. } = forget;
     let last = mass.len() - n_newest;
@@ -385,7 +386,7 @@ fn choose(mass: &[f32], forget: AttentionEviction) -> Vec<usize> {
         around.iter().sum::<f32>() / around.len() as f32
     };
     let mut middle: Vec<(usize, f32)> = (n_first..last).map(|at| (at, near(at))).collect();
-    // Of equals the newer stays.
+    // Ties go to the newer token.
     middle.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
     middle.truncate(n_keep - n_first - n_newest);
     let mut stays: Vec<usize> = (0..n_first).chain(middle.into_iter().map(|(at, _)| at)).collect();
@@ -394,11 +395,11 @@ fn choose(mass: &[f32], forget: AttentionEviction) -> Vec<usize> {
     stays
 }
 
-/// The rows of `stays` (n_kv_heads, positions) one after another, their keys turned from where they were to where they
-/// are. `rows` begin at position `first`; what lies before it is not there and not needed.
+/// Copies the rows of `stays` (n_kv_heads, positions) together and rotates their keys to the new positions. `rows`
+/// begin at position `first`; earlier ones are not needed.
 fn moved(rows: &KvRows, first: usize, stays: &[Vec<usize>], turned: Option<RopeShape>) -> KvRows {
     let mut out = KvRows::zeroed(rows.layout(), stays.first().map_or(0, Vec::len));
-    // Scaled once, when they were made.
+    // The factor was applied when the keys were computed.
     let turned = turned.map(|rope| RopeShape { mscale: 1.0, ..rope });
     let n_angles = turned.as_ref().map_or(0, |rope| rope.inv_freq.len());
     let (mut cos, mut sin) = (vec![0.0; n_angles], vec![0.0; n_angles]);
@@ -421,8 +422,8 @@ fn moved(rows: &KvRows, first: usize, stays: &[Vec<usize>], turned: Option<RopeS
     out
 }
 
-/// What stands for the tokens of a sequence that has forgotten: the oldest and newest themselves, and between them
-/// stand-ins that no other text has.
+/// Returns the evicted form of a sequence: its oldest and newest tokens, and between them evicted tokens that
+/// identify the text.
 fn evicted_tokens(tokens: &[TokenId], forget: AttentionEviction) -> Vec<TokenId> {
     let AttentionEviction { n_most, n_keep, n_first, n_newest } = forget;
     let numbers = tokens.iter().copied().chain([n_most, n_keep, n_first, n_newest].map(|n| n as u32));

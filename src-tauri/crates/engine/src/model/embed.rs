@@ -1,4 +1,4 @@
-//! Texts as vectors, by models that are made for it.
+//! Text embeddings, by models made for them.
 
 use kernels::Returned;
 
@@ -9,12 +9,14 @@ use crate::spec::{EmbeddingPrefixes, Pooling};
 use crate::tokenizer::Special;
 
 impl Model {
-    /// Whether its output is vectors of texts, not text.
+    /// Returns whether the model outputs text embeddings instead of logits.
     pub fn embeds(&self) -> bool {
         self.spec.embeds.is_some()
     }
 
-    /// Error `model.embeds_only`: it has no logits.
+    /// Checks that the model can generate text.
+    ///
+    /// Errors: `model.embeds_only`.
     pub fn answers(&self) -> Result<()> {
         if !self.embeds() {
             return Ok(());
@@ -30,17 +32,21 @@ impl Model {
         ))
     }
 
-    /// Error `model.no_embeddings`: it has logits.
+    /// Checks that the model outputs embeddings.
+    ///
+    /// Errors: `model.no_embeddings`.
     pub fn check_embeds(&self) -> Result<()> {
         if self.embeds() { Ok(()) } else { Err(no_embeddings(self.spec.architecture)) }
     }
 
-    /// What goes before questions and passages, where one is looked for among the others.
+    /// Returns the prefixes that the model expects before questions and passages in retrieval.
     pub fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         self.spec.embeds.as_ref().map_or(EmbeddingPrefixes::default(), |embeds| embeds.before)
     }
 
-    /// The ids that a text is embedded as: its own, and those that the file says go around it.
+    /// Encodes a text for embedding, with the special tokens that the file puts around it.
+    ///
+    /// Errors: `model.no_vocabulary`.
     pub fn embedding_tokens(&self, text: &str) -> Result<Vec<TokenId>> {
         let Some(tokenizer) = &self.tokenizer else {
             return Err(EngineError::new(
@@ -52,9 +58,10 @@ impl Model {
         Ok(tokenizer.add_special(tokenizer.encode(text, Special::Plain)))
     }
 
-    /// Where a text lies among others: a vector of length 1. (output_width)
+    /// Returns the embedding of a text, a vector of length 1. (output_width)
     ///
-    /// Errors: `model.no_embeddings`, `request.context_full`, `request.token_unknown`, `request.empty`, a failed kernel.
+    /// Errors: `model.no_embeddings`, `request.context_full`, `request.token_unknown`, `request.empty`, a failed
+    /// kernel.
     pub fn embed(&mut self, tokens: &[TokenId]) -> Result<Vec<f32>> {
         let Some(pooling) = self.spec.embeds.as_ref().map(|embeds| embeds.pooling) else {
             return Err(no_embeddings(self.spec.architecture));
@@ -77,7 +84,9 @@ impl Model {
     }
 }
 
-/// One vector of length 1. Error `model.nan_logits`.
+/// Pools token states into one vector of length 1.
+///
+/// Errors: `model.nan_logits`.
 fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
     let mut vector = states.row(0)?.to_vec();
     match pooling {
@@ -88,7 +97,7 @@ fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
             }
         }
     }
-    // whatever it is divided by before, its length is 1 in the end
+    // The mean needs no division: the vector is normalized to length 1 below.
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if !length.is_finite() || length == 0.0 {
         return Err(super::nan_logits());

@@ -1,4 +1,4 @@
-//! A deep context without computing it, for measuring: copies of pages that were computed.
+//! Fills a deep context without computing it, for benchmarks.
 
 use kernels::{PAGE_LEN, Retention};
 
@@ -9,10 +9,10 @@ use crate::error::{EngineError, Result};
 use crate::kv::sequence_id::SequenceId;
 
 impl Model {
-    /// Continues a sequence to `n` tokens with copies of the pages that it holds: as many bytes to read, and as like
-    /// real ones, as if the tokens had been computed. What it answers after that means nothing.
+    /// Extends a sequence to `n` tokens with copies of its pages: as many bytes to read as real ones, but meaningless
+    /// answers.
     ///
-    /// Errors: a sequence of no whole pages, runs shorter than a page, no room.
+    /// Errors: `kv.fill` without whole pages to copy, `request.context_full`.
     pub fn fill_with_copies(&mut self, seq: SequenceId, n: usize) -> Result<()> {
         let Self { cache, replicas, .. } = self;
         let n_held = cache.tokens(seq)?.len();
@@ -39,7 +39,7 @@ impl Model {
             cache.reserve(seq, step)?;
             for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {
                 let pages = cache.pages(seq)?;
-                // one that was computed may have aged
+                // A computed page may have been requantized.
                 let (from, to) = (pages[index % n_pages], pages[index]);
                 match (from as usize) < executor.capacity().n_pages {
                     true => executor.kv_copy_page(Retention::All, from, to)?,

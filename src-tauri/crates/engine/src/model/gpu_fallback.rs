@@ -1,5 +1,6 @@
-//! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
-//! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
+//! Fallback ladder after a GPU fault: reopen, shrink (rows, key-value precision, layers), finally the CPU.
+//!
+//! Pure: it changes the load options, and the caller loads by them.
 
 use kernels::{BackendKind, KvDType, Precision, Sharing};
 
@@ -10,44 +11,44 @@ use crate::kv::requantize::KvRequantize;
 use crate::kv::size::in_fewer_bits;
 use crate::spec::ModelSpec;
 
-/// What was done about a card that failed.
+/// What was done about a GPU that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GpuFallback {
-    /// it was opened anew
+    /// The GPU was reopened.
     Reopened,
-    /// prompts are read in smaller pieces: so many tokens at once
+    /// Prompts are read in smaller runs of this many rows.
     MaxRows(usize),
-    /// keys and values are stored in fewer bits
+    /// Keys and values have a smaller precision.
     KvPrecision(KvDType),
-    /// it multiplies in a precision that less can go wrong with
+    /// Matrix multiplications have a safer precision.
     Precision(Precision),
-    /// its kernels do without subgroups
+    /// Its kernels do without subgroups.
     NoSubgroups,
-    /// it has fewer layers, the processor the others
+    /// It computes fewer layers; the CPU computes the others.
     FewerLayers { on_gpu: usize, of: usize },
-    /// it is left out: so many others, which have the whole model too, go on
+    /// It is no longer used. This many other replicas continue.
     OtherReplicas(usize),
-    /// the processor computes
+    /// The CPU computes.
     Cpu,
-    /// and will until the program starts again
+    /// The CPU computes until the program restarts.
     CpuForSession,
 }
 
-/// A card that failed though answers go on, and what was done about it.
+/// A GPU failure that answers survived, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuIncident {
     pub error: EngineError,
     pub fallback: GpuFallback,
 }
 
-/// Rows of one run are made fewer by so much at a time, down to these: fewer would read weights for too few tokens.
+/// Factor and lower bound of each row reduction. Below it, weights would be read for too few tokens.
 const ROW_REDUCTION: usize = 4;
 const MIN_ROWS: usize = 16;
 
-/// Of a model's layers a card has at least so many: below, what is sent to and fro is not worth it.
+/// Denominator of the smallest share of layers worth a GPU: below 1/8, transfers cost more than they save.
 const MIN_GPU_LAYER_SHARE: usize = 8;
 
-/// What is asked next of a card that failed with `error`, and by which options. `asked`: those of the user.
+/// Chooses the next fallback for `error` and changes `options` accordingly. `asked` are the user's options.
 pub(super) fn next(
     error: &EngineError,
     options: &mut LoadOptions,
@@ -69,8 +70,8 @@ pub(super) fn next(
     }
 }
 
-/// Results that are no numbers may be those of halves, which end at 65,504: floats are tried before the processor.
-/// None: there are floats already.
+/// Non-finite results may be overflows of F16 (above 65,504): F32 is tried before the CPU. Returns `None` if it was
+/// F32 already.
 fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
     let next = match error.code() {
         "kernels.gpu_precision" => options.gpu_precision.in_use().safer()?,
@@ -80,14 +81,14 @@ fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> 
     Some(GpuFallback::Precision(next))
 }
 
-/// Kernels that share by memory are others than those that err, and give the same bits where those are right. None: it
-/// had those.
+/// Switches to kernels that share by memory. They give the same bits where both are right. Returns `None` if they
+/// were in use.
 fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
     match options.gpu_sharing {
         Sharing::Memory => None,
         Sharing::Subgroups => {
             options.gpu_sharing = Sharing::Memory;
-            // cooperative matrices belong to subgroups
+            // Cooperative matrices need subgroups.
             if options.gpu_precision == Precision::Matrices {
                 options.gpu_precision = Precision::F16;
             }
@@ -96,13 +97,13 @@ fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
     }
 }
 
-/// The processor has what the card was spared.
+/// Moves everything to the CPU, without the reductions made for the GPU.
 fn cpu(options: &mut LoadOptions, asked: &LoadOptions, fallback: GpuFallback) -> GpuFallback {
     *options = LoadOptions { devices: Devices::Cpu, ..asked.clone() };
     fallback
 }
 
-/// None: less can't be asked of it.
+/// Shrinks the next demand on GPU memory. Returns `None` if nothing is left to shrink.
 fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     let rows = options.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
     if rows > MIN_ROWS && !spec.is_bidirectional() {
@@ -110,7 +111,7 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
         options.max_rows = Some(rows);
         return Some(GpuFallback::MaxRows(rows));
     }
-    // what ages has two precisions already
+    // Requantized contexts have two precisions already.
     if options.kv_requantize == KvRequantize::Off
         && let Some(kv) = in_fewer_bits(spec, options.kv)
     {
@@ -126,8 +127,8 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     Some(GpuFallback::FewerLayers { on_gpu, of })
 }
 
-/// Each card with half of its layers, the processor with the others; how many the cards have then. None: there is no
-/// card, or one would have none.
+/// Moves half of each GPU's layers to the CPU. Returns the layers left on GPUs, or `None` if there is no GPU or one
+/// would have none.
 fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
     match devices {
         Devices::Auto | Devices::Scalar | Devices::Cpu | Devices::Replicas(_) => None,

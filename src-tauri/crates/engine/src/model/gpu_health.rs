@@ -1,5 +1,4 @@
-//! How often graphics cards failed in one session, whatever models they computed: one that fails again and again is not
-//! tried any more.
+//! GPU failures of one session, over all models: a GPU that fails repeatedly is no longer used.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,15 +6,16 @@ use std::time::Duration;
 
 use crate::error::EngineError;
 
-/// A second failure within so long of the one before is one too many.
+/// A second failure within this time disables the GPU.
 pub const FAILURE_WINDOW: Duration = Duration::from_secs(10 * 60);
 
-/// Shared by all models of a session. The default has no clock: there any second failure of a model is one too many.
+/// Failure record shared by all models of a session. The default has no clock, so any second failure of a model
+/// disables the GPU.
 #[derive(Clone, Default)]
 pub struct GpuHealth(Option<Arc<GpuSession>>);
 
 struct GpuSession {
-    /// time since some fixed moment
+    /// Time since a fixed moment.
     now: Box<dyn Fn() -> Duration + Send + Sync>,
     seen: Mutex<FailureLog>,
 }
@@ -27,12 +27,12 @@ struct FailureLog {
 }
 
 impl GpuHealth {
-    /// For one session, by a clock that never goes back.
+    /// Creates the record of a session, with a monotonic clock.
     pub fn by(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(GpuSession { now: Box::new(now), seen: Mutex::default() })))
     }
 
-    /// This session's; without one, a model's own.
+    /// Returns the session's record, or one for the model alone.
     pub(super) fn or_own(&self) -> Self {
         match self.0 {
             Some(_) => self.clone(),
@@ -40,7 +40,7 @@ impl GpuHealth {
         }
     }
 
-    /// A card was lost. Whether it is not to be tried again in this session.
+    /// Records a lost GPU. Returns whether it is disabled for this session.
     pub(super) fn failed(&self) -> bool {
         let Some(session) = &self.0 else { return true };
         let (now, mut seen) = ((session.now)(), session.seen());
@@ -49,7 +49,7 @@ impl GpuHealth {
         seen.is_given_up
     }
 
-    /// Why no card is used any more.
+    /// Returns why GPUs are disabled, if they are.
     pub fn given_up(&self) -> Option<EngineError> {
         let is_given_up = self.0.as_ref().is_some_and(|session| session.seen().is_given_up);
         is_given_up.then(|| {
@@ -62,7 +62,7 @@ impl GpuHealth {
     }
 }
 
-/// Code of the error for a card that is not tried any more.
+/// Error code for a disabled GPU.
 pub const GPU_GIVEN_UP: &str = "kernels.gpu_given_up";
 
 impl GpuSession {
@@ -77,7 +77,7 @@ impl fmt::Debug for GpuHealth {
     }
 }
 
-/// The same session.
+/// Equal if they belong to the same session.
 impl PartialEq for GpuHealth {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

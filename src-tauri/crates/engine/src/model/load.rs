@@ -1,4 +1,4 @@
-//! From a validated file to a model that answers: family, spec, tensors, devices.
+//! Loads a validated file as a model: family, spec, tensors, devices.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,14 +31,12 @@ use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
-/// Share of the progress that is done when the spec stands, when all weights are read that go to a card after that, and
-/// when all are where they belong.
+/// Progress once the spec is checked, once the weights for a GPU are read, and once all weights are in place.
 const CHECKED: f32 = 0.05;
 const READ: f32 = 0.4;
 const UPLOADED: f32 = 0.9;
 
-/// Where a graphics card is asked for and can't take the model, less is asked of it; where it isn't there, or can't take
-/// that either, the CPU stands in.
+/// Loads a model. If a GPU cannot take it, follows the fallback ladder down to the CPU.
 pub(super) fn load(
     file: Arc<WeightFile>,
     asked: &LoadOptions,
@@ -147,30 +145,30 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     })
 }
 
-/// Whether weights may go to large pages: only the CPU reads them there.
+/// Returns whether weights may move to large pages: only the CPU reads them there.
 fn may_move(options: &LoadOptions, kinds: &[BackendKind]) -> bool {
     let is_wanted = options.promote_large_pages && options.resident.is_none() && !options.small_pages;
     is_wanted && kinds.contains(&BackendKind::Cpu)
 }
 
-/// What the weights of a loaded model came from.
+/// Where the weights of a loaded model come from.
 pub(super) struct LoadSource {
     pub file: Arc<WeightFile>,
     pub family: Family,
     pub options: LoadOptions,
     pub placed: Vec<LocatedTensor>,
-    /// of adapters
+    /// Updates of the adapters in use.
     pub adapter_updates: Vec<AdapterUpdate>,
-    /// as the user wanted it; `options` ask less of a card that failed
+    /// Options as the user gave them. `options` may demand less of a GPU that failed.
     pub requested: LoadOptions,
     pub health: GpuHealth,
-    /// what nobody has asked for yet
+    /// GPU incidents that nothing has fetched yet.
     pub gpu_incidents: VecDeque<GpuIncident>,
 }
 
-/// A model's weights on devices of their own, with what its checkpoints are known by there.
+/// Executors of all replicas, and the checkpoint identity on their devices.
 pub(super) struct RebuiltReplicas {
-    /// of each replica
+    /// One per replica.
     pub executors: Vec<Executor>,
     pub identity: CheckpointIdentity,
 }
@@ -182,7 +180,7 @@ impl LoadSource {
         Self { file, family, options, placed, adapter_updates, requested, health, gpu_incidents }
     }
 
-    /// The weights on the devices that the options name.
+    /// Builds the executors of all replicas on the devices of the options.
     pub fn executors(
         &self,
         spec: &ModelSpec,
@@ -202,7 +200,7 @@ impl LoadSource {
         Ok(RebuiltReplicas { executors, identity })
     }
 
-    /// The same on those of one replica, which `options` name.
+    /// Builds the executor of one replica on the devices that `options` name.
     pub fn executor(
         &self,
         options: &LoadOptions,
@@ -224,8 +222,7 @@ impl LoadSource {
 }
 
 impl Model {
-    /// The same weights with other adapter_updates: graph, plans and cache are made anew, no sequence survives. Error:
-    /// nothing has changed.
+    /// Rebuilds graph, plans and cache with other adapter updates. All sequences end. On error nothing has changed.
     pub(super) fn rebuild(&mut self, adapter_updates: &[AdapterUpdate], fingerprint: String) -> Result<()> {
         let before = std::mem::replace(&mut self.source.adapter_updates, adapter_updates.to_vec());
         let (capacity, n_weight_bytes) = (self.replicas[0].executor.capacity(), self.info.n_weight_bytes);
@@ -243,7 +240,7 @@ impl Model {
     }
 }
 
-/// What is read of a file beside its weights.
+/// What is read from the file beside its weights.
 struct TextAssets {
     tokenizer: Option<Tokenizer>,
     template: Result<Option<ChatTemplate>>,
@@ -255,22 +252,21 @@ impl TextAssets {
     }
 }
 
-/// Both at once: reading a vocabulary keeps one core busy about as long as paging in the weights does another. The
-/// second stays on this thread.
+/// Runs both at once: reading a vocabulary takes about as long as paging in the weights. The second runs on this
+/// thread.
 fn meanwhile<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("vocabulary".into()).spawn_scoped(scope, &one);
         let done = other();
         let first = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => one(), // no thread to be had: one after the other
+            Err(_) => one(), // without a thread: one after the other
         };
         (first, done)
     })
 }
 
-/// The vocabulary of the file. A GGUF has one, of the same size as the embedding; safetensors may lack it, or
-/// pad the embedding.
+/// Reads the tokenizer. A GGUF has one of the embedding's size; safetensors may lack it or pad the embedding.
 fn tokenizer(file: &WeightFile, spec: &ModelSpec) -> Result<Option<Tokenizer>> {
     match file.container() {
         Container::Safetensors if !has_tokenizer(file) => Ok(None),
@@ -294,7 +290,7 @@ fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
-/// The device of each layer, and the kind of each device; of replicas those of the first.
+/// Returns the device of each layer and the kind of each device. For replicas those of the first.
 fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<BackendKind>)> {
     match devices {
         Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
@@ -325,7 +321,7 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
     }
 }
 
-/// A device of each kind; cards in the order in which they are named.
+/// Opens a device of each kind. GPUs are taken in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
     let LoadOptions { threads, few_threads, isa, cpus, resident, gpus, faults, gpu_cache, check, .. } =
         options;
@@ -346,7 +342,7 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
     kinds.iter().map(open).collect()
 }
 
-/// What computes each layer.
+/// Returns the kind of device that computes each layer.
 fn of_layers(placement: &Placement, kinds: &[BackendKind]) -> Vec<BackendKind> {
     placement.layers.iter().map(|device| kinds[device.0]).collect()
 }
@@ -358,7 +354,7 @@ fn identity(
     options: &LoadOptions,
     executor: &Executor,
 ) -> Result<CheckpointIdentity> {
-    // roundings are those of an instruction set
+    // Rounding depends on the instruction set.
     let level = match options.isa {
         _ if !layer_kinds.contains(&BackendKind::Cpu) => None,
         Some(level) => Some(level),
@@ -392,7 +388,7 @@ fn share(n_done: u64, n_all: u64) -> f32 {
     (n_done as f32 / n_all.max(1) as f32).min(1.0)
 }
 
-/// Brings tensors to their devices as the decoder asks for them, and says how far it is.
+/// Uploads tensors as the decoder requests them, and reports progress.
 struct WeightUpload<'a> {
     placed: &'a [LocatedTensor],
     adapter_updates: &'a [AdapterUpdate],
@@ -400,17 +396,17 @@ struct WeightUpload<'a> {
     reading: PageInPolicy,
     n_weight_bytes: u64,
     n_done: u64,
-    /// the share of the progress that is done at the end
+    /// Progress at the end of the upload.
     until: f32,
     progress: &'a mut dyn FnMut(f32),
 }
 
-/// When weights are read from the disk.
+/// When weights are read from disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageInPolicy {
-    /// They don't all fit into memory, or are there.
+    /// On first use: they do not all fit into memory, or are there already.
     WhenNeeded,
-    /// The system was asked for large pages: it reads as much at once by itself.
+    /// During the upload. The system uses large pages and reads ahead by itself.
     Now,
     NowAndAhead,
 }
@@ -419,7 +415,7 @@ impl PageInPolicy {
     fn of(file: &WeightFile, options: &LoadOptions) -> Self {
         match options.resident {
             Some(_) => {
-                // What another start left in large pages would come as large as that, far beyond what is asked for.
+                // Large pages left by another process would be mapped whole, far beyond the requested bound.
                 file.advise(Advice::Forget);
                 Self::WhenNeeded
             }
@@ -480,8 +476,8 @@ impl WeightSource for WeightUpload<'_> {
     }
 }
 
-/// Touches the pages, so that the disk is read here, where progress shows, and in order. What is in memory already
-/// is mapped 64 KiB at a touch by the systems we know; what isn't is read ahead of us.
+/// Touches the pages, so that the disk is read here, in order and with progress. Cached data is mapped 64 KiB per
+/// touch on the systems we know; other data is read ahead.
 fn fault_in(bytes: &[u8]) {
     const AROUND: usize = 64 << 10;
     let sum = bytes.iter().step_by(AROUND).fold(0u8, |sum, byte| sum.wrapping_add(*byte));

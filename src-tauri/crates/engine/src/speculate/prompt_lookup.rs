@@ -1,81 +1,80 @@
-//! Prompt lookup: what followed the last tokens when they stood in the text before is guessed to follow again.
+//! Prompt lookup: drafts what followed the last tokens where they stood in the text before.
 //!
-//! The longest earlier stretch that equals the end of the text wins, of equals the latest. Where a copy has just left
-//! its source, the place in the source is not forgotten: edits are short, and the copy goes on behind them. Knows
-//! nothing of models; a guess is only a guess.
+//! The longest earlier match of the text's end wins, ties go to the latest. When a copy leaves its source, the
+//! position there is remembered: edits are short, and the copy usually resumes behind them.
 
 use crate::TokenId;
 
-/// Longer matches are not told apart.
+/// Longer matches are not distinguished.
 pub const LONGEST_MATCH: usize = 64;
 
-/// Fewer equal tokens are chance.
+/// Shorter matches are chance.
 const SHORTEST_MATCH: usize = 2;
 
-/// Earlier places that are compared for one guess.
+/// Earlier positions that are compared for one draft.
 const N_COMPARED: usize = 64;
 
-/// A match of so many tokens is a copy, whose place is worth remembering when it ends.
+/// A match of this length is a copy, whose position is remembered when it ends.
 const IS_COPY: usize = 5;
 
-/// Tokens after a copy left its source within which it is expected back there.
+/// Tokens after leaving its source within which a copy is expected back.
 const LONGEST_EDIT: usize = 6;
 
-/// How far behind the place that it left a copy is looked for.
+/// Distance behind the position it left within which a copy may resume.
 const LONGEST_SKIP: usize = 12;
 
-/// Empty places of the tables.
+/// Marks empty table entries.
 const NONE: u32 = u32::MAX;
 
-/// Where the guesses come from.
+/// Where drafts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LookupSource {
-    /// the place of the next guess
+    /// Position of the next drafted token.
     next: usize,
-    /// tokens before it that equal the end of the text; 0: a copy is expected back
+    /// Tokens before it that equal the end of the text. 0: a copy is expected to resume.
     n_matched: usize,
 }
 
-/// A copy that left its source.
+/// A copy that has left its source.
 #[derive(Debug, Clone, Copy)]
 struct InterruptedCopy {
-    /// the first place of the source that was not copied
+    /// First position of the source that was not copied.
     at: usize,
-    /// tokens since
+    /// Tokens since.
     age: usize,
 }
 
-/// Places of all pairs of tokens in a text that grows.
+/// Index of all token pairs in a growing text.
 #[derive(Debug)]
 pub struct PromptLookup {
-    /// The last place behind a pair, by the pair's hash. A power of two.
+    /// Last position behind each pair, by the pair's hash. The length is a power of two.
     heads: Vec<u32>,
-    /// For each place the one before it with the same hash. (places)
+    /// For each position the previous one with the same hash. (positions)
     earlier: Vec<u32>,
     source: Option<LookupSource>,
     lost: Option<InterruptedCopy>,
 }
 
 impl PromptLookup {
-    /// For texts of up to `n_ctx` tokens; grows no more.
+    /// Creates an index for texts of up to `n_ctx` tokens. Never grows beyond that.
     pub fn new(n_ctx: usize) -> Self {
         let n_heads = n_ctx.clamp(256, 1 << 20).next_power_of_two();
         let earlier = Vec::with_capacity(n_ctx + 1);
         Self { heads: vec![NONE; n_heads], earlier, source: None, lost: None }
     }
 
-    /// How many tokens before the guess equal the end of the text; None: there is no guess. 0: a copy is expected
-    /// back in its source.
+    /// Returns how many tokens before the draft equal the end of the text. `None` without a draft; 0 if a copy is
+    /// expected to resume.
     pub fn n_matched(&self) -> Option<usize> {
         self.source.map(|source| source.n_matched)
     }
 
-    /// The guess for the next token.
+    /// Returns the draft for the next token.
     pub fn next(&self, history: &[TokenId]) -> Option<TokenId> {
         self.source.and_then(|source| history.get(source.next)).copied()
     }
 
-    /// Appends up to `n` guesses to `draft`. A source that reaches the end of the text goes on in the draft itself.
+    /// Appends up to `n` tokens to `draft`. A source that reaches the end of the text continues in the draft itself.
     pub fn guess(&self, history: &[TokenId], n: usize, draft: &mut Vec<TokenId>) {
         let Some(LookupSource { next, .. }) = self.source else { return };
         let n_before = draft.len();
@@ -86,12 +85,12 @@ impl PromptLookup {
         }
     }
 
-    /// The text has grown to `history`, by any number of tokens; finds the source of the next guess.
+    /// Records that the text has grown to `history`, and finds the source of the next draft.
     pub fn observe(&mut self, history: &[TokenId]) {
         let n_before = self.earlier.len();
         self.index(history);
         if history.len() != n_before + 1 {
-            // the first time, or after a leap
+            // The first call, or after a jump.
             (self.source, self.lost) = (self.find(history), None);
             return;
         }
@@ -121,7 +120,7 @@ impl PromptLookup {
         }
     }
 
-    /// The best source; while a copy is away from its own, that has precedence before short matches elsewhere.
+    /// Returns the best source. An interrupted copy takes precedence over short matches elsewhere.
     fn find_or_return(&self, history: &[TokenId]) -> Option<LookupSource> {
         let found = self.find(history);
         let Some(InterruptedCopy { at, age }) = self.lost else { return found };
@@ -129,8 +128,8 @@ impl PromptLookup {
         if found.is_some_and(|source| source.n_matched >= IS_COPY || is_near(&source)) {
             return found;
         }
-        // the last token stands a little further on: tokens were left out, or put in before it; else as many were
-        // replaced as have come
+        // If the last token stands further on, tokens were removed or inserted before it. Otherwise as many were
+        // replaced as have come.
         let end = (at + age + LONGEST_SKIP).min(history.len() - 1);
         let last = history[history.len() - 1];
         let behind = history[at.min(end)..end].iter().position(|&token| token == last);
@@ -138,7 +137,7 @@ impl PromptLookup {
         (next < history.len()).then_some(LookupSource { next, n_matched: 0 })
     }
 
-    /// The longest match of the text's end.
+    /// Returns the longest match of the text's end.
     fn find(&self, history: &[TokenId]) -> Option<LookupSource> {
         let end = history.len();
         let [.., a, b] = history else { return None };
@@ -162,7 +161,7 @@ impl PromptLookup {
         best
     }
 
-    /// Enters the places behind every pair that has a token behind it. `earlier` is as long as the text was.
+    /// Indexes the positions behind every pair. `earlier` is as long as the text was.
     fn index(&mut self, history: &[TokenId]) {
         for place in self.earlier.len()..history.len() {
             let before = match place {
@@ -186,7 +185,7 @@ impl PromptLookup {
 mod tests {
     use super::*;
 
-    /// The text a character a token: after all of it but the last `n_single`, which come one by one.
+    /// The text with one token per character: first all but the last `n_single`, then those one by one.
     fn after(text: &str, n_single: usize) -> (PromptLookup, Vec<TokenId>) {
         let ids: Vec<TokenId> = text.chars().map(u32::from).collect();
         let mut lookup = PromptLookup::new(64);
@@ -216,14 +215,14 @@ mod tests {
         check("abcdefghijkl.ab", Some(2), "cdefghij");
         check("xab1 yab2 yab", Some(4), "2 yab2 y");
         check("xab1 yab2 zab", Some(2), "2 zab2 z");
-        // the draft goes on in itself
+        // The draft continues in itself.
         check("ababab", Some(4), "abababab");
         check("aaaa", Some(3), "aaaaaaaa");
-        // one token alone is no match
+        // One token alone is no match.
         check("abcd xd", None, "");
     }
 
-    /// What is guessed at the end of a copy of `source` that has come to `copy`.
+    /// The draft at the end of a copy of `source` that has come to `copy`.
     fn check_copy(source: &str, copy: &str, n_matched: Option<usize>, guesses: &str) {
         let text = format!("{source}|{copy}");
         let (lookup, ids) = after(&text, copy.len());
@@ -237,18 +236,18 @@ mod tests {
     fn a_copy_is_expected_back_behind_an_edit() {
         let source = "0123456789abcdefghijklmnopqrstuvwxyz";
         check_copy(source, "01234567", Some(8), "89abc");
-        // replaced, by one and by three
+        // Replaced: one, then three.
         check_copy(source, "01234567*", Some(0), "9abcd");
         check_copy(source, "01234567***", Some(0), "bcdef");
-        // put in
+        // Inserted.
         check_copy(source, "01234567*8", Some(0), "9abcd");
         check_copy(source, "01234567*89", Some(2), "abcde");
-        // left out
+        // Removed.
         check_copy(source, "01234567d", Some(0), "efghi");
         check_copy(source, "01234567de", Some(2), "fghij");
-        // gone for good
+        // Gone for good.
         check_copy(source, "01234567!@#$%^&", None, "");
-        // was no copy
+        // Was no copy.
         check_copy(source, "012*", None, "");
     }
 

@@ -1,7 +1,8 @@
-//! What a device took with it when it failed: sequences know their tokens still, but nothing stands in their pages. Each
-//! is read again before it is needed next, in the order of its tokens: through its windows, from the first state on, and
-//! with what had aged ageing where it did. What layers that keep everything share stays shared; of windows and states
-//! each sequence has its own afterwards, for which there is always room.
+//! Replay after a device failure: sequences keep their tokens, but their pages hold nothing.
+//!
+//! Each lost sequence is recomputed before its next use, in token order, and requantized at the same positions as
+//! before. Pages of full-attention layers stay shared. Windows and states become private, for which there is always
+//! space.
 
 use super::super::CHECKPOINT_CHUNK_TOKENS;
 use super::super::requantize::{MIN_EXACT_TOKENS, Requantized};
@@ -9,17 +10,17 @@ use super::{CopyOnWrite, KvCache, PageRequantization, Sequence, SequenceId, kv_b
 use crate::TokenId;
 use crate::error::Result;
 
-/// Positions that a sequence could go back to.
+/// Positions that a lost sequence could return to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LostPositions {
-    /// in order
+    /// Positions of its rewind points, ordered.
     kept: Vec<usize>,
     mark: Option<usize>,
-    /// its windows let go of nothing
+    /// Whether its window was pinned.
     is_pinned: bool,
 }
 
-/// A sequence that is being read again.
+/// A sequence that is being recomputed.
 #[derive(Debug)]
 pub struct Replay {
     pub tokens: Vec<TokenId>,
@@ -27,17 +28,17 @@ pub struct Replay {
     lost: LostPositions,
 }
 
-/// What of a sequence is to be read next, and what is to be done before.
+/// Next step of a replay, and what to do before it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReplayStep {
-    /// tokens from where the sequence is
+    /// Tokens to compute, from the sequence's current end.
     pub n: usize,
     pub turning: PageRequantization,
     pub copies: CopyOnWrite,
 }
 
 impl LostPositions {
-    /// Goes back to `n`.
+    /// Drops positions beyond `n`.
     pub(super) fn truncate(&mut self, n: usize) {
         self.kept.retain(|&position| position <= n);
         self.mark = self.mark.filter(|&position| position <= n);
@@ -51,15 +52,15 @@ impl LostPositions {
         self.mark = mark;
     }
 
-    /// Of a fork: marks are not shared.
+    /// Returns the positions that a fork inherits: marks are not shared.
     pub(super) fn for_fork(&self) -> Self {
         Self { mark: None, is_pinned: false, ..self.clone() }
     }
 }
 
 impl KvCache {
-    /// Nothing stands any more in any page or slot of the replica `replica`. The sequences of `back_to` drop tokens beyond
-    /// so many.
+    /// Marks all pages and slots of a replica as lost. Sequences in `back_to` drop the tokens beyond the given
+    /// position.
     pub fn mark_lost(&mut self, replica: usize, back_to: &[(SequenceId, usize)]) {
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
         for (id, sequence) in sequences.iter_mut().filter(|(_, sequence)| sequence.replica == replica) {
@@ -78,19 +79,20 @@ impl KvCache {
             sequence.aged.truncate(n);
             match sequence.aged.is_exact() {
                 true => sequence.pages.truncate(geometry.pages_for(n), pages),
-                // made anew of exact ones
+                // Allocated again as exact pages.
                 false => sequence.pages.clear(pages),
             }
             sequence.lost = (n > 0).then_some(lost);
         }
     }
 
-    /// It has to be read again before anything of it is used.
+    /// Returns whether the sequence must be replayed before it is used.
     pub fn is_lost(&self, id: SequenceId) -> bool {
         self.sequences.get(&id).is_some_and(|sequence| sequence.lost.is_some())
     }
 
-    /// The sequence begins anew, at what of it others have read already. None: it isn't lost.
+    /// Starts the replay of a sequence after the prefix that others have already recomputed. Returns `None` if it is
+    /// not lost.
     pub fn begin_replay(&mut self, id: SequenceId) -> Result<Option<Replay>> {
         let n_there = self.n_there(self.get(id)?);
         let Self { sequences, pages, .. } = self;
@@ -104,7 +106,7 @@ impl KvCache {
         Ok(Some(Replay { tokens, aged, lost }))
     }
 
-    /// Tokens at the beginning whose pages another sequence holds that is there: only of layers that keep everything.
+    /// Returns how many leading tokens have pages that an intact sequence shares. Full-attention layers only.
     fn n_there(&self, sequence: &Sequence) -> usize {
         if self.geometry.window.is_some() || self.geometry.recurrent || !sequence.aged.is_exact() {
             return 0;
@@ -120,8 +122,9 @@ impl KvCache {
         others.map(n_same).max().unwrap_or(0)
     }
 
-    /// Room for what is read next of it, at most `most` tokens. None: all of it is there. Error `kv.memory_full`: what
-    /// had aged was shared, and there is no room for it exactly.
+    /// Reserves the next step of a replay, at most `max_tokens` tokens. Returns `None` when everything is present.
+    ///
+    /// Errors: `kv.memory_full` if requantized pages were shared and their exact form does not fit.
     pub fn next_replay_step(
         &mut self,
         id: SequenceId,
@@ -142,7 +145,8 @@ impl KvCache {
                 .then(|| ReplayStep { turning, ..ReplayStep::default() }));
         }
         let mut turning = self.requantize_replay(id, n_requantized as usize)?;
-        // what aged under pressure aged later than tokens saw it: where both don't fit, it does so now
+        // Under pressure, chunks were requantized later than the tokens after them were computed. Where both do not
+        // fit, they are requantized now.
         while self.geometry.pages_for(n_held + n).saturating_sub(self.get(id)?.pages.end())
             > self.n_free_pages()
         {
@@ -159,7 +163,7 @@ impl KvCache {
         Ok(Some(ReplayStep { n, turning, copies }))
     }
 
-    /// The first `n` stretches are aged from here on.
+    /// Requantizes the first `n` chunks.
     fn requantize_replay(&mut self, id: SequenceId, n: usize) -> Result<PageRequantization> {
         let n_before = self.get(id)?.aged.n_chunks;
         if n <= n_before {
@@ -172,7 +176,7 @@ impl KvCache {
         self.requantize_to(id, n)
     }
 
-    /// As `reserve`, where pages of layers that keep everything are written where they are.
+    /// Reserves as `reserve` does, but writes full-attention pages in place.
     fn reserve_replay(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
         let Self { sequences, geometry, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -181,7 +185,7 @@ impl KvCache {
         self.reserve_forgetful(id, n)
     }
 
-    /// What was read is there; where the sequence could go back to, it can again.
+    /// Records the tokens of a step, and restores the rewind point or mark at its end.
     pub fn commit_replay(&mut self, id: SequenceId, again: &Replay, n: usize) -> Result<()> {
         let n_held = self.get(id)?.tokens.len();
         self.commit(id, &again.tokens[n_held..n_held + n])?;
@@ -189,13 +193,13 @@ impl KvCache {
             self.save_rewind_point(id)?;
         }
         if again.lost.mark == Some(n_held + n) {
-            // without a mark more is computed, no more
+            // Without a mark only more is recomputed.
             self.mark(id);
         }
         Ok(())
     }
 
-    /// All of it is there.
+    /// Finishes a replay.
     pub fn finish_replay(&mut self, id: SequenceId, again: &Replay) -> Result<()> {
         if again.lost.is_pinned {
             self.pin_window(id)?;
@@ -203,7 +207,7 @@ impl KvCache {
         Ok(())
     }
 
-    /// It was read in part only: it is lost as before.
+    /// Aborts a replay: the sequence is lost as before.
     pub fn abort_replay(&mut self, id: SequenceId, again: Replay) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
         let n = again.tokens.len();

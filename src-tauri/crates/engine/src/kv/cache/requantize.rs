@@ -1,5 +1,6 @@
-//! Which stretches of a sequence are held in fewer bits, and the pages that this takes and gives back. The bytes of both
-//! kinds of pages together are bounded, so that what ages makes room at once.
+//! Requantization of old chunks: which chunks are held in fewer bits, and the pages this takes and frees.
+//!
+//! Exact and requantized pages share one byte budget, so requantizing frees memory at once.
 
 use std::ops::Range;
 
@@ -9,29 +10,30 @@ use super::super::size::{Geometry, RequantizePolicy};
 use super::{KvCache, SequenceId, kv_budget, unknown};
 use crate::error::Result;
 
-/// What is to be done with pages before anyone takes or writes one.
+/// Page work to do before the next allocation or write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PageRequantization {
-    /// What the first holds goes to the second, an aged one.
+    /// Pages to requantize, as (exact, requantized).
     pub to_requantize: Vec<(u32, u32)>,
-    /// Nobody holds these any more.
+    /// Pages without a holder now.
     pub given_up: Vec<u32>,
 }
 
 impl KvCache {
-    /// How far a sequence has aged, and what its tokens saw of that.
+    /// Returns how far a sequence is requantized, and what its tokens saw of it.
     pub fn aged(&self, id: SequenceId) -> Result<&Requantized> {
         Ok(&self.get(id)?.aged)
     }
 
-    /// The token that will be at `position` sees more that has aged than the one before it, so that they can't go
-    /// together.
+    /// Returns whether the token at `position` sees more requantized chunks than the one before, so that both cannot
+    /// share a run.
     pub fn requantizes_at(&self, position: usize) -> bool {
         self.geometry.requantize.when.is_due_at(position)
     }
 
-    /// Before further tokens: what they have to see aged is so from here on. Error `kv.memory_full`: others hold it
-    /// too, and there is no room for both; nothing has changed.
+    /// Requantizes what is due before further tokens.
+    ///
+    /// Errors: `kv.memory_full` if the pages are shared and both forms do not fit; nothing has changed then.
     pub fn requantize_due(&mut self, id: SequenceId) -> Result<PageRequantization> {
         let sequence = self.get(id)?;
         let due = self.geometry.requantize.when.due(sequence.tokens.len());
@@ -48,8 +50,8 @@ impl KvCache {
         self.requantize_to(id, due)
     }
 
-    /// The next stretch of whichever sequence has most that could age, and of all that share it. None: none saves
-    /// anything.
+    /// Requantizes the next chunk of the sequence with the most exact chunks, together with all sequences that share
+    /// it. Returns `None` if nothing would be saved.
     pub fn requantize_one(&mut self) -> Option<PageRequantization> {
         let left = |id: SequenceId| -> Option<(usize, SequenceId)> {
             let sequence = self.sequences.get(&id).filter(|sequence| sequence.lost.is_none())?;
@@ -57,7 +59,7 @@ impl KvCache {
             (n_may > sequence.aged.n_chunks).then(|| (n_may - sequence.aged.n_chunks, id))
         };
         let mut all: Vec<(usize, SequenceId)> = self.ids().into_iter().filter_map(left).collect();
-        // of equals the one that has lived longest
+        // Ties go to the oldest sequence.
         all.sort_by(|(n, id), (m, other)| m.cmp(n).then(id.cmp(other)));
         let ids: Vec<SequenceId> = all.into_iter().map(|(_, id)| id).collect();
         let holders = ids.iter().find_map(|&id| self.holders_that_save(id, &ids))?;
@@ -73,7 +75,7 @@ impl KvCache {
         Some(all)
     }
 
-    /// Its tokens come from ones that saw `n_requantized` stretches aged, however it got them.
+    /// Records that the sequence's tokens were computed with `n_requantized` requantized chunks, however it got them.
     pub fn set_requantized_view(&mut self, id: SequenceId, n_requantized: usize) -> Result<()> {
         let sequence = self.sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.aged = Requantized { n_chunks: n_requantized, views: Vec::new() };
@@ -82,7 +84,7 @@ impl KvCache {
         Ok(())
     }
 
-    /// Those of `ids` that share the next stretch of `id`, if less is held when all of them age it.
+    /// Returns those of `ids` that share the next chunk of `id`, if requantizing it for all of them saves memory.
     fn holders_that_save(&self, id: SequenceId, ids: &[SequenceId]) -> Option<Vec<SequenceId>> {
         let sequence = self.sequences.get(&id)?;
         let n = sequence.aged.n_chunks;
@@ -105,7 +107,7 @@ impl KvCache {
         saves.then_some(holders)
     }
 
-    /// Requantized pages that are to be made of those pages, and pages that nobody holds then.
+    /// Returns how many requantized pages these pages need, and how many exact pages that frees.
     fn turns(&self, id: SequenceId, pages: Range<usize>) -> Result<(usize, usize)> {
         let held = &self.get(id)?.pages.table()[pages];
         let n_new = held.iter().filter(|&&page| self.pages.requantized_as(page).is_none()).count();
@@ -113,7 +115,7 @@ impl KvCache {
         Ok((n_new, n_given_up))
     }
 
-    /// The sequence's first `n` stretches are aged from here on.
+    /// Requantizes the sequence's first `n` chunks.
     pub(super) fn requantize_to(&mut self, id: SequenceId, n: usize) -> Result<PageRequantization> {
         let Self { sequences, geometry, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -125,7 +127,8 @@ impl KvCache {
         Ok(PageRequantization { to_requantize, given_up })
     }
 
-    /// PageTable worth of bytes that aging takes before a sequence has `n` tokens: of what others hold too.
+    /// Returns the bytes that requantizing takes before a sequence has `n` tokens, in pages. Not zero only where
+    /// pages are shared.
     pub(super) fn n_pages_to_requantize(&self, id: SequenceId, n: usize) -> usize {
         let RequantizePolicy { when, page_bytes, requantized_page_bytes } = self.geometry.requantize;
         let Ok(sequence) = self.get(id) else { return 0 };
@@ -142,7 +145,7 @@ impl KvCache {
         more.div_ceil(page_bytes.max(1)) as usize
     }
 
-    /// Bytes that pages of layers that keep everything may still take, where they age.
+    /// Returns the bytes that full-attention pages may still take.
     pub(super) fn free_bytes(&self) -> u64 {
         let RequantizePolicy { page_bytes, requantized_page_bytes, .. } = self.geometry.requantize;
         let held = self.pages.n_held() as u64 * page_bytes
@@ -151,7 +154,7 @@ impl KvCache {
     }
 }
 
-/// The pages of those stretches, in order of position.
+/// Returns the pages of these chunks, ordered by position.
 fn pages_of(geometry: &Geometry, stretches: Range<usize>) -> Range<usize> {
     geometry.pages_for(stretches.start * CHECKPOINT_CHUNK_TOKENS)
         ..geometry.pages_for(stretches.end * CHECKPOINT_CHUNK_TOKENS)

@@ -1,9 +1,8 @@
-//! How a piece lies in bytes, and whether some bytes are one.
+//! Binary format of checkpoint pieces, and its validation.
 //!
-//! Little-endian: magic, format version, identity (which model, spec, kernels and precision wrote it), what kind of
-//! piece, counts, the name of the tokens before it, token hash, checksum; then the ids of its tokens; of a head what its
-//! sequence's tokens saw that had aged; then the bytes of each layer for each of its pages: of the layers that keep
-//! everything, then of the layers with a window; then the recurrent state.
+//! Little-endian: magic, format version, identity, kind, counts, key of the tokens before, token hash, checksum. Then
+//! token ids; in a head what its tokens saw of requantization; then each page's bytes layer by layer, window pages
+//! last; then the recurrent state.
 
 use super::super::CHECKPOINT_CHUNK_TOKENS;
 use super::super::checksum::xxh64;
@@ -16,18 +15,17 @@ use crate::error::{EngineError, Result};
 
 const MAGIC: [u8; 8] = *b"INGLEKV\0";
 
-/// Raised whenever the layout, or what page bytes mean, changes.
+/// Format version. Increased whenever the layout or the meaning of page bytes changes.
 pub const FORMAT_VERSION: u64 = 5;
 
-/// What a piece holds.
+/// Kind of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// Keys and values of `CHECKPOINT_CHUNK_TOKENS` tokens, in the layers that keep everything.
+    /// Keys and values of `CHECKPOINT_CHUNK_TOKENS` tokens in full-attention layers.
     Chunk,
-    /// The same in fewer bits, as they are once they have aged.
+    /// The same after requantization.
     RequantizedChunk,
-    /// What is needed beyond whole stretches to go on at a position: keys and values of the tokens after the last
-    /// one, windows, recurrent state.
+    /// What continuing needs beyond whole chunks: keys and values of the remaining tokens, windows, recurrent state.
     Head,
 }
 
@@ -41,7 +39,7 @@ impl RecordKind {
     }
 }
 
-/// The header, field by field in file order after magic.
+/// Header fields in file order, after the magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PieceHeader {
     version: u64,
@@ -54,16 +52,16 @@ struct PieceHeader {
     window_page_bytes: u64,
     state_bytes: u64,
     kind: u64,
-    /// tokens before the piece
+    /// Tokens before the piece.
     base: u64,
-    /// and with its own
+    /// Tokens up to its end.
     end: u64,
     first_window_page: u64,
-    /// of a head: what made positions age, stretches that have, and changes of what its tokens saw of that
+    /// In a head: requantization mode, requantized chunks, and number of views.
     aging: u64,
     n_requantized: u64,
     n_views: u64,
-    /// key of the tokens before
+    /// Key of the tokens before.
     before: [u64; 2],
     token_hash: u64,
     checksum: u64,
@@ -71,7 +69,7 @@ struct PieceHeader {
 
 const N_WORDS: usize = 20;
 
-/// Changes of what tokens saw aged that a head can tell: of a hundred thousand tokens, as they age by length.
+/// Views that a head can hold: enough for a hundred thousand tokens requantized by length.
 pub(super) const MAX_VIEWS: usize = 512;
 
 /// Bytes before the token ids.
@@ -110,7 +108,7 @@ impl PieceHeader {
         out
     }
 
-    /// `bytes` begin with magic.
+    /// Decodes a header. `bytes` begin with the magic.
     fn decode(bytes: &[u8; HEADER_LEN]) -> Self {
         let mut words = bytes[8..]
             .chunks_exact(8)
@@ -140,14 +138,14 @@ impl PieceHeader {
     }
 }
 
-/// A checked piece.
+/// A validated piece.
 #[derive(Debug)]
 pub(super) struct PieceContents<'a> {
     pub kind: RecordKind,
     /// Tokens before it.
     pub base: usize,
     pub before: ChunkKey,
-    /// Its own.
+    /// Its own tokens.
     pub tokens: Vec<TokenId>,
     pub aged: Requantized,
     pub first_window_page: usize,
@@ -158,7 +156,7 @@ pub(super) struct PieceContents<'a> {
     pub state: &'a [u8],
 }
 
-/// What a piece says of itself, as it is written.
+/// What the header of a piece says.
 #[derive(Debug, Clone)]
 pub(super) struct PieceLabel {
     pub kind: RecordKind,
@@ -166,11 +164,11 @@ pub(super) struct PieceLabel {
     pub end: usize,
     pub first_window_page: usize,
     pub before: ChunkKey,
-    /// of a head
+    /// Only in a head.
     pub aged: Requantized,
 }
 
-/// Writes the header over the first `HEADER_LEN` bytes of a piece whose body stands behind it.
+/// Writes the header over the first `HEADER_LEN` bytes of a piece whose body follows them.
 pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &PieceLabel, out: &mut [u8]) {
     let (header, body) = out.split_at_mut(HEADER_LEN);
     let mut fields = PieceHeader {
@@ -198,14 +196,13 @@ pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &P
     header.copy_from_slice(&fields.encode());
 }
 
-/// Hash over the header with its checksum as 0, chained with the body's.
+/// Hash of the header with checksum 0, chained with the hash of the body.
 fn checksum(header: &PieceHeader, body: &[u8]) -> u64 {
     let head = xxh64(&PieceHeader { checksum: 0, ..*header }.encode());
     xxh64(&[head.to_le_bytes(), xxh64(body).to_le_bytes()].concat())
 }
 
-/// Judges a piece wholly: who wrote it, whether its counts agree with each other and with the context, and whether
-/// every byte is as it was.
+/// Validates a whole piece: its writer, its counts against each other and the context, and every byte.
 pub(super) fn check<'a>(
     identity: &CheckpointIdentity,
     geometry: &Geometry,
@@ -218,7 +215,7 @@ pub(super) fn check<'a>(
         RecordKind::Chunk | RecordKind::RequantizedChunk => (0, 0),
         RecordKind::Head => (geometry.window.map_or(0, |_| geometry.pages_for(end) - first), 1),
     };
-    // All counts are bounded by the context now, so these are small.
+    // All counts are bounded by the context here, so the products stay small.
     let KvUnitBytes { page, requantized_page, window_page, state } = identity.bytes;
     let page = if kind == RecordKind::RequantizedChunk { requantized_page } else { page };
     let [page, window_page, state] = [page, window_page, state].map(|bytes| bytes as usize);
@@ -258,7 +255,7 @@ pub(super) fn check<'a>(
     })
 }
 
-/// PieceHeader and body, if they are of this program's format and this model.
+/// Splits header and body, if they have this format and model.
 fn open<'a>(identity: &CheckpointIdentity, bytes: &'a [u8]) -> Result<(PieceHeader, &'a [u8])> {
     let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return Err(refused("snapshot.truncated", format!("the piece has only {} bytes", bytes.len())));
@@ -271,7 +268,7 @@ fn open<'a>(identity: &CheckpointIdentity, bytes: &'a [u8]) -> Result<(PieceHead
     Ok((header, body))
 }
 
-/// What the beginning of a head says, before the rest of it has been read: bytes that are sound or not.
+/// Contents of a head's first bytes, not yet covered by a checksum.
 pub(super) struct HeadPreview {
     pub end: usize,
     pub before: ChunkKey,
@@ -280,11 +277,13 @@ pub(super) struct HeadPreview {
     pub aged: Requantized,
 }
 
-/// Bytes of a head that `glimpse` looks at; there may be fewer.
+/// Bytes of a head that `preview_head` reads. A head may be shorter.
 pub const HEAD_PREVIEW_BYTES: usize =
     HEADER_LEN + CHECKPOINT_CHUNK_TOKENS * 4 + MAX_VIEWS * RequantizedView::N_BYTES;
 
-/// Error: this is no head for this model.
+/// Reads the beginning of a head.
+///
+/// Errors: `snapshot.*` if it is no head for this model.
 pub(super) fn preview_head(
     identity: &CheckpointIdentity,
     geometry: &Geometry,
@@ -301,8 +300,9 @@ pub(super) fn preview_head(
     Ok(HeadPreview { end, before: ChunkKey::of_words(header.before), first_window_page: first, tokens, aged })
 }
 
-/// What a head says of how far its sequence has aged: sound, and what the context may hold as it ages now. Error
-/// `PREFIX_MISMATCH`: it aged otherwise, or isn't exact where it should be.
+/// Reads how far a head's sequence is requantized.
+///
+/// Errors: `snapshot.aged` for impossible values, `PREFIX_MISMATCH` for another requantization mode.
 fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
     let of = |bytes: &[u8]| RequantizedView::of_bytes(bytes.try_into().expect("chunks of their length"));
     let seen: Vec<RequantizedView> = seen.chunks_exact(RequantizedView::N_BYTES).map(of).collect();
@@ -367,7 +367,7 @@ struct PieceCounts {
     n_views: usize,
 }
 
-/// Each within what a sequence of this model can hold.
+/// Reads the counts, each checked against what a sequence of this model can hold.
 fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
     let kind = [RecordKind::Chunk, RecordKind::Head, RecordKind::RequantizedChunk]
         .into_iter()

@@ -1,5 +1,6 @@
-//! Names of pieces: a hash of which model, precision and kernels, and of every token up to a piece's end. Who has the
-//! same tokens has the same names, whatever conversation they belong to.
+//! Names of checkpoint pieces: a hash of model, precision, kernels and every token up to the piece's end.
+//!
+//! Equal token prefixes have equal names, whatever conversation they belong to.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use super::super::requantize::Requantized;
 use super::{CheckpointIdentity, FORMAT_VERSION};
 use crate::TokenId;
 
-/// The first half of a SHA-256: nobody finds two texts of one name.
+/// First half of a SHA-256, so that two texts never share a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkKey([u8; 16]);
 
@@ -19,9 +20,9 @@ impl ChunkKey {
         Self(*hash.finalize().first_chunk().expect("SHA-256 has 32 bytes"))
     }
 
-    /// Of no tokens.
+    /// Key of no tokens.
     pub(super) fn root(identity: &CheckpointIdentity) -> Self {
-        // what a page takes once it has aged follows from the rest
+        // The size of a requantized page follows from the rest.
         let CheckpointIdentity { model, spec, backends, kv, bytes } = identity;
         let bytes = [bytes.page, bytes.window_page, bytes.state];
         let mut hash = Sha256::new();
@@ -31,7 +32,8 @@ impl ChunkKey {
         Self::of(hash)
     }
 
-    /// Of this one's tokens and some more, which `saw` so much that had aged: none of it where nothing had.
+    /// Key of this one's tokens followed by more. `saw` says what they saw of requantization, and is empty for exact
+    /// ones.
     fn then(self, what: &[u8], saw: &[u8], tokens: &[TokenId]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
@@ -45,13 +47,13 @@ impl ChunkKey {
         Self::of(hash)
     }
 
-    /// The head that ends with `tail` after this one's tokens. `aged` says all of how far the sequence has aged; none of
-    /// it where it is exact.
+    /// Key of the head with `tail` after this one's tokens. `aged` describes the sequence's requantization, and is
+    /// empty for an exact one.
     pub(super) fn head(self, aged: &[u8], tail: &[TokenId]) -> Self {
         self.then(b"head", aged, tail)
     }
 
-    /// The same stretch as this one's last, once it has aged.
+    /// Key of the same chunk after requantization.
     pub(super) fn aged(self) -> Self {
         self.then(b"aged", &[], &[])
     }
@@ -75,7 +77,7 @@ impl fmt::Display for ChunkKey {
     }
 }
 
-/// Keys of 0, 1, 2 … whole stretches of `tokens`, with what those saw that had aged.
+/// Keys of the first 0, 1, 2 … whole chunks of `tokens`, with what these saw of requantization.
 pub(super) fn chain(identity: &CheckpointIdentity, tokens: &[TokenId], aged: &Requantized) -> Vec<ChunkKey> {
     let mut keys = vec![ChunkKey::root(identity)];
     for (index, stretch) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
