@@ -1,6 +1,7 @@
-//! What a model takes, worked out from its structure and the formats of its tensors: no weight is read, nothing is
-//! loaded, a header is enough. Plain data that can be kept; what loading plans (`model/room.rs`) is the same within
-//! a few percent, which a test holds it to.
+//! Memory estimate of a model from its structure and tensor formats. Loads nothing: a header is enough.
+//!
+//! Plain data that can be stored. A test holds it within a few percent of what loading plans
+//! (`model/memory_plan.rs`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,29 +19,29 @@ use crate::kv::size::{Geometry, KvBytes};
 use crate::model::{DEFAULT_CTX, DEFAULT_MAX_ROWS, FIXED_BYTES, MemoryNeeds, TOKEN_BYTES};
 use crate::spec::{Ffn, LayerSpec, Mixer, ModelSpec, Role};
 
-/// MemoryEstimate of one model.
+/// Sizes of one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryEstimate {
     /// Bytes of all weights as stored.
     pub weights: u64,
-    /// Of those, what one token reads, by format.
+    /// Weight bytes that one token reads, by format.
     pub read: BTreeMap<String, u64>,
-    /// Bytes of the weights of each layer, in order. Empty: nobody says.
+    /// Weight bytes per layer, in order. Empty if unknown.
     #[serde(default)]
     pub layer_weights: Vec<u64>,
-    /// Bytes of what stands before the first layer: tables of embeddings.
+    /// Bytes before the first layer: embedding tables.
     #[serde(default)]
     pub before_layers: u64,
-    /// Bytes of what stands behind the last one: the output's norm and matrix, tied ones counted here too.
+    /// Bytes after the last layer: output norm and matrix, including a tied one.
     #[serde(default)]
     pub behind_layers: u64,
-    /// Layers that keep keys and values, equal ones together.
+    /// Layers with keys and values, equal ones grouped.
     pub layers: Vec<KvLayerGroup>,
     /// Floats of all recurrent states.
     pub state_floats: u64,
-    /// Floats of one token that live at once while it is computed.
+    /// Floats alive at once while one token is computed.
     pub row_floats: u64,
-    /// Of the widest attention: heads, and the length of one.
+    /// Heads of the widest attention, and their size.
     pub n_heads: usize,
     pub head_dim: usize,
     /// Rows of one run.
@@ -48,12 +49,12 @@ pub struct MemoryEstimate {
     pub n_vocab: usize,
     /// Positions the model was trained for.
     pub context_length: usize,
-    /// Its output is a vector of a text.
+    /// Whether it outputs text embeddings.
     #[serde(default)]
     pub embeds: bool,
 }
 
-/// So many layers that keep the same.
+/// A number of layers with equal keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KvLayerGroup {
     pub n: usize,
@@ -63,7 +64,9 @@ pub struct KvLayerGroup {
 }
 
 impl MemoryEstimate {
-    /// Errors: what no family knows, a tensor that is missing.
+    /// Estimates a file.
+    ///
+    /// Errors: `model.architecture_unknown`, `model.tensor_missing`.
     pub fn of(file: &WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
         let spec = arch::spec(file, family)?;
@@ -109,7 +112,7 @@ impl MemoryEstimate {
         }
     }
 
-    /// What the model takes with one whole context of `n_ctx` tokens.
+    /// Returns the memory for the model and one whole context of `n_ctx` tokens.
     pub fn needs(&self, n_ctx: usize, kv: KvDType) -> MemoryNeeds {
         let layout = self.layout(kv);
         let geometry = Geometry::new(&layout, n_ctx.max(1), 1, self.max_rows, 0);
@@ -121,13 +124,13 @@ impl MemoryEstimate {
         }
     }
 
-    /// Bytes that a device takes which computes the first `n_layers`, with one whole context of `n_ctx` tokens. None: the
-    /// layers' sizes are not known.
+    /// Returns the bytes on a device that computes the first `n_layers`, with one whole context of `n_ctx` tokens.
+    /// `None` if layer sizes are unknown.
     pub fn first_layers(&self, n_layers: usize, n_ctx: usize, kv: KvDType) -> Option<u64> {
         self.layers_on(0..n_layers, n_ctx, kv)
     }
 
-    /// As `first_layers`, of layers that follow each other. No layers take nothing.
+    /// Returns the bytes on a device that computes these layers. 0 for no layers, `None` if layer sizes are unknown.
     pub fn layers_on(&self, layers: Range<usize>, n_ctx: usize, kv: KvDType) -> Option<u64> {
         let weights: u64 = self.layer_weights.get(layers.clone())?.iter().sum();
         let all = self.layer_weights.len();
@@ -135,7 +138,7 @@ impl MemoryEstimate {
             return Some(0);
         }
         let needs = self.needs(n_ctx, kv);
-        // layers that keep more than others stand among them in turn
+        // Layers of different context sizes alternate, so the context is divided evenly.
         let context = (u128::from(needs.context) * layers.len() as u128).div_ceil(all as u128) as u64;
         let before = if layers.start == 0 { self.before_layers } else { 0 };
         let behind = if layers.end == all { self.behind_layers } else { 0 };

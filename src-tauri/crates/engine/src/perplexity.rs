@@ -13,35 +13,37 @@ use crate::error::{EngineError, Result};
 use crate::model::{Chunk, LogitsSelection, Model};
 use crate::tokenizer::Special;
 
-/// Logits that are looked at at once: 32 MiB of float32.
+/// Logits per forward call: 32 MiB of float32.
 const MAX_VALUES: usize = 8 << 20;
 
-/// A window shorter than this tells nothing.
+/// Shorter windows are meaningless.
 const MIN_WINDOW: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     pub perplexity: f64,
-    /// Tokens that were scored.
+    /// Scored tokens.
     pub tokens: usize,
     pub windows: usize,
-    /// Tokens of a window.
+    /// Tokens per window.
     pub n_ctx: usize,
 }
 
-/// What a model is beside a reference.
+/// Comparison with a reference model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The reference's own.
+    /// Perplexity of the reference.
     pub perplexity: f64,
-    /// Nats, over all scored positions.
+    /// In nats, over all scored positions.
     pub mean_kl: f64,
     pub max_kl: f64,
-    /// Share of positions where both find the same token likeliest.
+    /// Share of positions with the same most likely token.
     pub top1_agreement: f64,
 }
 
-/// The text as this model reads it. Errors: no tokenizer, or fewer than two tokens.
+/// Encodes the text.
+///
+/// Errors: `tokenizer.missing`, `perplexity.too_short`.
 pub fn encode(model: &Model, text: &str, special: Special) -> Result<Vec<TokenId>> {
     let tokenizer = model.tokenizer().ok_or_else(|| {
         EngineError::new(
@@ -61,8 +63,9 @@ pub fn encode(model: &Model, text: &str, special: Special) -> Result<Vec<TokenId
     }
 }
 
-/// Measures over windows of `n_ctx` tokens. `progress` is told tokens done and in all; false ends the work.
-/// Errors: a window too small or larger than the models' contexts, different vocabularies, a failed kernel.
+/// Measures over windows of `n_ctx` tokens. `progress` receives tokens done and in total; returning false stops.
+///
+/// Errors: `perplexity.window`, `perplexity.vocabularies`, `perplexity.interrupted`, a failed kernel.
 pub fn measure(
     model: &mut Model,
     mut reference: Option<&mut Model>,
@@ -73,7 +76,7 @@ pub fn measure(
     let before = model.tokenizer().map_or_else(Vec::new, |tokenizer| before(&tokenizer.add_special(vec![])));
     check(model, reference.as_deref(), n_ctx, before.len())?;
     let body = n_ctx - before.len();
-    // without anything before it the first token cannot be foretold
+    // Without a token before it the first one cannot be predicted.
     let first = usize::from(before.is_empty());
     let (mut start, mut scored, mut windows) = (0, first, 0);
     let mut sums = ScoreSums::default();
@@ -99,7 +102,7 @@ pub fn measure(
     Ok((Quality { perplexity, tokens: sums.n, windows, n_ctx }, difference))
 }
 
-/// What a model wants before a text: its BOS. An EOS behind it belongs to whole texts.
+/// Returns what precedes each window: BOS. A trailing EOS belongs to whole texts.
 fn before(around: &[TokenId]) -> Vec<TokenId> {
     around.first().into_iter().copied().collect()
 }
@@ -134,7 +137,7 @@ struct ScoreSums {
     n_agreed: usize,
 }
 
-/// One window; its tokens from index `from` on are scored.
+/// Runs one window and scores its tokens from index `from` on.
 fn window(
     model: &mut Model,
     mut reference: Option<&mut Model>,
@@ -172,7 +175,7 @@ fn window(
 }
 
 impl ScoreSums {
-    /// The logits before a token, and a reference's. (n_vocab)
+    /// Adds the logits before a token, and a reference's. (n_vocab)
     fn add(&mut self, logits: &[f32], reference: Option<&[f32]>, token: usize) {
         let total = log_sum_exp(logits);
         self.n += 1;
@@ -188,7 +191,7 @@ impl ScoreSums {
                 theirs.exp() * (theirs - ours)
             })
             .sum();
-        // rounding may take a divergence of nothing below nothing
+        // Rounding may make a divergence of zero negative.
         let kl = kl.max(0.0);
         self.kl += kl;
         self.max_kl = self.max_kl.max(kl);
@@ -203,7 +206,7 @@ fn log_sum_exp(values: &[f32]) -> f64 {
     f64::from(most) + sum.ln()
 }
 
-/// Index of the largest; among equals the first.
+/// Returns the index of the largest value, the first of equals.
 fn largest(values: &[f32]) -> usize {
     let better = |best: usize, at: usize| if values[at] > values[best] { at } else { best };
     (1..values.len()).fold(0, better)

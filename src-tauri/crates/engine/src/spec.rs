@@ -1,7 +1,10 @@
-//! What a model is made of, as data: one value per mechanism that the decoder can build.
+//! Structure of a model as data: one value per mechanism that the decoder can build.
 //!
-//! An architecture file turns metadata into a `ModelSpec`; the decoder turns a `ModelSpec` into a graph.
-//! Every number in a spec has been checked: shapes multiply without overflow, nothing is zero.
+//! An architecture file turns metadata into a `ModelSpec`; the decoder turns that into a graph. All numbers are
+//! checked: products do not overflow, nothing is zero.
+//!
+//! The Debug text of a spec is part of a checkpoint's identity: renaming a struct, field or variant here invalidates
+//! stored checkpoints.
 
 use std::sync::Arc;
 
@@ -14,13 +17,13 @@ mod tensors;
 pub use embeds::{EmbeddingHead, EmbeddingPrefixes, Pooling};
 pub use role::Role;
 
-/// A tensor that a model needs: its role, its layer (None: the model's own) and its shape, row-major.
+/// A tensor that a model needs: role, layer (`None` outside the layers) and shape, row-major.
 pub type TensorSpec = (Role, Option<usize>, Vec<usize>);
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpec {
-    /// The family's name as the architecture table has it.
+    /// The family's name in the architecture table.
     pub architecture: &'static str,
     pub n_vocab: usize,
     /// Width of the residual stream.
@@ -30,16 +33,16 @@ pub struct ModelSpec {
     pub embedding: Embedding,
     pub layers: Vec<LayerSpec>,
     pub output_norm: Norm,
-    /// The output matrix is the embedding table.
+    /// Whether the output matrix is the embedding table.
     pub tied_embeddings: bool,
     /// Logits become cap · tanh(logit / cap).
     pub output_softcap: Option<f32>,
-    /// What it makes of a text in place of logits. None: it has logits.
+    /// Embedding output instead of logits.
     pub embeds: Option<EmbeddingHead>,
 }
 
 impl ModelSpec {
-    /// The attention of every layer that has one.
+    /// Iterates over the attention of every layer that has one.
     pub fn attentions_mut(&mut self) -> impl Iterator<Item = &mut Attention> {
         self.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut())
     }
@@ -52,22 +55,21 @@ pub struct Embedding {
     pub scale: f32,
     /// Rows of a table of learned positions, which are added.
     pub n_positions: Option<usize>,
-    /// Rows of a table of kinds of text, of which the first is added: all is of one kind.
+    /// Rows of a table of token types (BERT). The first is added to every token.
     pub n_kinds: Option<usize>,
-    /// Of the sum.
+    /// Norm of the sum.
     pub norm: Option<Norm>,
-    /// A second, narrow embedding for every layer (Gemma 4 E).
+    /// A second, narrow embedding per layer (Gemma 4 E).
     pub per_layer: Option<PerLayerEmbedding>,
 }
 
 impl Embedding {
-    /// Rows of the table as they are.
+    /// Unscaled rows of the table, and nothing else.
     pub const PLAIN: Self =
         Self { scale: 1.0, n_positions: None, n_kinds: None, norm: None, per_layer: None };
 }
 
-/// Each layer's own input: (rows of a table · table_scale + norm(projection of the embedding · projection_scale)) ·
-/// input_scale.
+/// Per-layer inputs: (table row · table_scale + norm(projection of the embedding · projection_scale)) · input_scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerLayerEmbedding {
     /// Width of one layer's input.
@@ -78,7 +80,7 @@ pub struct PerLayerEmbedding {
     pub input_scale: f32,
 }
 
-/// Where the norms of a layer stand.
+/// Position of a layer's norms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NormPosition {
     /// x += part(norm(x))
@@ -88,7 +90,7 @@ pub enum NormPosition {
     After,
 }
 
-/// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with norms after either part where a family has them.
+/// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with post-norms where a family has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSpec {
     pub norms: NormPosition,
@@ -99,11 +101,11 @@ pub struct LayerSpec {
     pub ffn: Ffn,
     pub ffn_post_norm: Option<Norm>,
     pub per_layer_input: Option<PerLayerInput>,
-    /// The layer's output is multiplied by a number of the file.
+    /// Multiplies the layer's output by a number of the file.
     pub output_scale: bool,
 }
 
-/// After the feed-forward part: x += norm(projection(act(gate(x)) · the layer's own embedding)).
+/// After the feed-forward part: x += norm(projection(act(gate(x)) · per-layer input)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerLayerInput {
     pub width: usize,
@@ -115,11 +117,11 @@ pub struct PerLayerInput {
 pub enum Norm {
     /// x
     None,
-    /// x / rms(x) · (weight + offset): an offset of 1 where a file stores weights around zero
+    /// x / rms(x) · (weight + offset). The offset is 1 where a file stores weights around zero.
     Rms { eps: f32, offset: f32 },
     /// x / rms(x)
     PlainRms { eps: f32 },
-    /// mean and variance, with a weight and perhaps a bias
+    /// Mean and variance, with a weight and optional bias.
     Layer { eps: f32, bias: bool },
 }
 
@@ -128,7 +130,7 @@ impl Norm {
         Self::Rms { eps, offset: 0.0 }
     }
 
-    /// The same with weights stored around zero.
+    /// Returns the norm for weights stored around zero.
     pub fn centred(self) -> Self {
         match self {
             Self::Rms { eps, .. } => Self::Rms { eps, offset: 1.0 },
@@ -137,7 +139,7 @@ impl Norm {
     }
 }
 
-/// What exchanges information between positions.
+/// The part of a layer that exchanges information between positions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mixer {
     Attention(Attention),
@@ -172,29 +174,29 @@ pub struct Attention {
     pub scale: f32,
     pub rope: Rope,
     pub mask: Mask,
-    /// A query at position i sees j with |i − j| < window, of those that the mask leaves.
+    /// A query at position i sees j with |i − j| < window, as far as the mask permits.
     pub window: Option<usize>,
     /// Scores become cap · tanh(score / cap).
     pub softcap: Option<f32>,
-    /// A further score per head that has no value.
+    /// An additional score per head without a value (attention sinks).
     pub sinks: bool,
-    /// Norm of each query and each key head, before the rotation.
+    /// Norm of each query and key head, before the rotation.
     pub qk_norm: Option<Norm>,
-    /// Norm of each value head; it has no tensor.
+    /// Norm of each value head, without a tensor.
     pub value_norm: Option<Norm>,
-    /// Queries grow with their position.
+    /// Scales queries by their position.
     pub position_scale: Option<PositionScale>,
     pub keys: KvSource,
-    /// The query projection also makes a gate: for each head its query, then its gate. The output is multiplied by
+    /// The query projection also yields a gate: per head its query, then its gate. The output is multiplied by
     /// σ(gate).
     pub output_gate: bool,
-    /// Query, key and value projections carry a bias.
+    /// Biases of query, key and value projections.
     pub qkv_bias: bool,
     pub out_bias: bool,
 }
 
 impl Attention {
-    /// Pairs are halves of a head apart, in either container.
+    /// Sets the rotation to pairs half a head apart, in either container.
     pub fn set_rope_half(&mut self) {
         if let Rope::Rotary(rotary) = &mut self.rope {
             rotary.style = RopeStyle::Half;
@@ -202,13 +204,13 @@ impl Attention {
     }
 }
 
-/// Where an attention's keys and values come from.
+/// Source of an attention's keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KvSource {
     Projected,
     /// Values are the keys' projection before norm and rotation.
     SharedByValues,
-    /// Those of an earlier layer.
+    /// Keys and values of an earlier layer.
     OfLayer(usize),
 }
 
@@ -221,15 +223,15 @@ pub struct PositionScale {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rope {
-    /// No positional rotation in this layer.
+    /// No rotation in this layer.
     None,
     Rotary(Rotary),
 }
 
-/// Rotary position embedding: pair p of a head turns by position × inv_freq[p].
+/// Rotary position embedding: pair p of a head is rotated by position × inv_freq[p].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotary {
-    /// Rotated dimensions of a head, even; the rest pass unchanged.
+    /// Rotated dimensions of a head, even. The rest pass unchanged.
     pub n_rot: usize,
     /// (n_rot / 2)
     pub inv_freq: Arc<[f32]>,

@@ -1,5 +1,4 @@
-//! What turns a model of any family into one that embeds: a GGUF says how the states of a text's tokens are pooled, and
-//! whether tokens see what comes after them.
+//! Turns a model of any family into an embedding model: GGUF keys give the pooling and whether attention is causal.
 
 use kernels::Mask;
 
@@ -11,7 +10,9 @@ use crate::spec::{EmbeddingHead, ModelSpec, Pooling, Role};
 const POOLING: HParamKey = HParamKey { gguf: "pooling_type", hf: "" };
 const CAUSAL: &str = "attention.causal";
 
-/// The spec of a family with what its file says of vectors. Error `model.feature_unsupported`.
+/// Reads a family's spec with its file's embedding keys.
+///
+/// Errors: `model.feature_unsupported`.
 pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpec> {
     let mut spec = family.spec(hparams)?;
     let before = family.embedding_prefixes();
@@ -45,7 +46,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
             None => break,
         }
     }
-    // there are no logits: the table is looked up and no more
+    // There are no logits: the table is only looked up.
     spec.tied_embeddings = false;
     Ok(spec)
 }

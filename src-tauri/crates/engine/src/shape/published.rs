@@ -1,4 +1,4 @@
-//! The numbers of published models, by the names that benchmarks know them by.
+//! Published shapes, by the names that benchmarks use.
 
 use super::{Shape, ShapeFact};
 
