@@ -146,7 +146,7 @@ impl MemoryEstimate {
         Some(weights + before + behind + context + needs.activations + parts)
     }
 
-    /// How many of the first layers fit into so many bytes. None: the layers' sizes are not known.
+    /// Returns how many of the first layers fit into `bytes`. `None` if layer sizes are unknown.
     pub fn layers_within(&self, bytes: u64, n_ctx: usize, kv: KvDType) -> Option<usize> {
         let all = self.layer_weights.len();
         if all == 0 {
@@ -155,7 +155,7 @@ impl MemoryEstimate {
         (0..=all).rev().find(|n| self.first_layers(*n, n_ctx, kv).is_some_and(|taken| taken <= bytes))
     }
 
-    /// Bytes of keys, values and states that a token after `depth` others reads.
+    /// Returns the bytes of keys, values and states that a token after `depth` others reads.
     pub fn kv_read(&self, depth: usize, kv: KvDType) -> u64 {
         let layers = self.layout(kv).layers.into_iter().map(|layer| {
             let n = layer.window.map_or(depth, |window| depth.min(window)) as u64;
@@ -164,7 +164,7 @@ impl MemoryEstimate {
         layers.sum::<u64>() + 2 * self.state_floats * size_of::<f32>() as u64
     }
 
-    /// Values of queries that a token after `depth` others holds against keys, over all layers and heads.
+    /// Returns the query-key multiplications of a token after `depth` others, over all layers and heads.
     pub fn attended(&self, depth: usize) -> u64 {
         let of = |kept: &KvLayerGroup| {
             let n_heads = self.n_heads.max(kept.n_kv_heads);
@@ -178,7 +178,7 @@ impl MemoryEstimate {
         self.layer_weights.len().max(self.layers.iter().map(|kept| kept.n).sum())
     }
 
-    /// The longest context within so many bytes for everything, at most the model's own, in whole pages. None: not one.
+    /// Returns the longest context with which everything fits into `bytes`, at most the model's own, in whole pages.
     pub fn longest_within(&self, bytes: u64, kv: KvDType) -> Option<usize> {
         let (mut fits, mut too_long) = (0, self.context_length / PAGE_LEN + 1);
         while too_long - fits > 1 {
@@ -191,15 +191,14 @@ impl MemoryEstimate {
         (fits > 0).then_some(fits * PAGE_LEN)
     }
 
-    /// Values of one run, its columns in the form that kernels want, a token's logits, what threads hold of attention,
-    /// plans and rooms of threads.
+    /// Values of one run, their form for the kernels, one row of logits, attention scratch per thread, plans.
     fn activations(&self, n_ctx: usize) -> u64 {
         let values = self.row_floats * self.max_rows as u64 * size_of::<f32>() as u64;
         let shared = kernels::cpu::shared_attention_bytes(self.n_heads, self.head_dim, n_ctx);
         values + values / 2 + (self.n_vocab * size_of::<f32>()) as u64 + shared + FIXED_BYTES
     }
 
-    /// Heads that are no whole number of the precision's blocks, which loading refuses, count as if they were.
+    /// Rounds head sizes up to whole blocks of the precision. Loading refuses such heads.
     fn layout(&self, dtype: KvDType) -> KvLayout {
         let of = |kept: &KvLayerGroup| {
             let KvLayerGroup { n, n_kv_heads, head_dim, window } = *kept;
@@ -215,7 +214,7 @@ impl MemoryEstimate {
     }
 }
 
-/// Of a table of embeddings that isn't the output too only a row is read, of experts those that are chosen.
+/// Of an untied embedding table one row is read, of experts the chosen ones.
 fn read_of(spec: &ModelSpec, part: &arch::StoredTensor) -> u64 {
     match part.role {
         Role::TokenEmbedding if !spec.tied_embeddings => 0,
@@ -243,7 +242,7 @@ fn grouped(layers: &[KvLayerLayout]) -> Vec<KvLayerGroup> {
     groups
 }
 
-/// The residual stream, its normed copy and what is added to it, beside the widest part of a layer.
+/// The residual stream, its normed copy and the addend, beside the widest part of a layer.
 fn row_floats(spec: &ModelSpec) -> u64 {
     let widest = spec.layers.iter().map(|layer| layer_floats(layer, spec.d_model)).max().unwrap_or(0);
     let per_layer = spec.embedding.per_layer.map_or(0, |table| table.width * spec.layers.len());
@@ -278,14 +277,14 @@ mod tests {
     use crate::model::{LoadOptions, Model};
     use crate::shape::{self, SHAPES};
 
-    /// What a shape's file would say; its tensors have no data.
+    /// The header of a shape's file; its tensors have no data.
     fn outlined(name: &str, mix: &str) -> WeightFile {
         shape::outline(shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap()
     }
 
     #[test]
     fn every_published_shape_has_the_bytes_of_its_published_file() {
-        // megabytes of the files that the hub has, and of those what a token reads
+        // Megabytes of the published files, and of what a token reads of them.
         for (name, mix, whole, read) in [
             ("llama-3.2-1b", "q4_k_m", 808, 808),
             ("llama-3.1-8b", "q4_k_m", 4921, 4625),

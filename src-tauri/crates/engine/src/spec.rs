@@ -243,9 +243,9 @@ pub struct Rotary {
 /// Gated short convolution (LFM2): out(C · conv(B · x)) with B, C and x from one projection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShortConv {
-    /// Taps, the current token's included.
+    /// Taps, including the current token's.
     pub kernel: usize,
-    /// Both projections and the convolution carry a bias.
+    /// Biases of both projections and of the convolution.
     pub bias: bool,
 }
 
@@ -264,7 +264,7 @@ pub struct DeltaNet {
 }
 
 impl DeltaNet {
-    /// Width of queries, keys and values together.
+    /// Returns the width of queries, keys and values together.
     pub fn qkv_width(&self) -> usize {
         2 * self.n_k_heads * self.k_dim + self.value_width()
     }
@@ -274,16 +274,16 @@ impl DeltaNet {
     }
 }
 
-/// What a file stores of the decay.
+/// How a file stores the decay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decay {
-    /// its logarithm: the factor is −exp(x)
+    /// Its logarithm: the factor is −exp(x).
     Log,
-    /// the factor itself
+    /// The factor itself.
     Factor,
 }
 
-/// The feed-forward part.
+/// The feed-forward part of a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ffn {
     /// down(act(gate(x)) · up(x))
@@ -291,8 +291,8 @@ pub enum Ffn {
     /// down(act(up(x)))
     Plain(Dense),
     Experts(Experts),
-    /// Both, side by side on the residual stream, each with norms of its own (Gemma 4): the experts' input is
-    /// normed apart, either output is normed before the sum.
+    /// Both in parallel on the residual stream, with separate norms (Gemma 4): the experts' input is normed
+    /// separately, and both outputs are normed before the sum.
     GatedAndExperts {
         dense: Dense,
         experts: Experts,
@@ -309,7 +309,7 @@ impl Ffn {
     }
 }
 
-/// MemoryEstimate of a dense feed-forward part.
+/// Sizes of a dense feed-forward part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dense {
     pub d_ff: usize,
@@ -317,34 +317,34 @@ pub struct Dense {
     pub bias: bool,
 }
 
-/// A mixture of experts: a router chooses some for each token.
+/// Mixture of experts: a router chooses some for each token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experts {
     pub n_experts: usize,
     pub n_used: usize,
     pub d_ff: usize,
     pub activation: Activation,
-    /// Weights of the chosen experts are made to sum to 1.
+    /// Whether the weights of the chosen experts are normalized to sum to 1.
     pub renormalize: bool,
-    /// A factor on each expert's weight.
+    /// Whether each expert's weight has a factor.
     pub expert_scale: bool,
     pub router_bias: bool,
-    /// Every expert's projections carry biases.
+    /// Whether every expert's projections have biases.
     pub bias: bool,
     pub router_input: RouterInput,
     pub shared: Option<SharedExpert>,
 }
 
-/// What a router reads.
+/// Input of a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RouterInput {
-    /// What the experts read.
+    /// The experts' input.
     Normed,
     /// The residual stream, normed without weight, times a vector of the file, times `scale`.
     Residual { eps: f32, scale: f32 },
 }
 
-/// An expert that every token passes through, weighted by a gate of its own.
+/// An expert that every token passes through, weighted by its own gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharedExpert {
     pub d_ff: usize,

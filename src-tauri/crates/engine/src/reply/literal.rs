@@ -1,7 +1,7 @@
-//! Values as models write them in calls: JSON, Python's literals, Gemma's own quotes; one reader for all.
+//! Reads literals as models write them in calls: JSON, Python, and Gemma's quotes.
 //!
-//! Strict JSON is read as JSON says. Beside it: single quotes, `True`, `None`, bare keys, tuples, a comma too
-//! many. Nesting is bounded; what cannot be read is None, never a guess.
+//! Accepts strict JSON, and also single quotes, `True`, `None`, bare keys, tuples, trailing commas. Nesting is
+//! bounded. What cannot be read is `None`, never a guess.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 64;
 /// Gemma writes strings between two of these.
 const GEMMA_QUOTE: &str = "<|\"|>";
 
-/// Reads values from the front of a text.
+/// Reads literals from the front of a text.
 pub struct LiteralReader<'a> {
     pub rest: &'a str,
 }
@@ -36,7 +36,7 @@ impl<'a> LiteralReader<'a> {
         self.rest.is_empty()
     }
 
-    /// A name: letters, digits, `_`, `.`, `-`.
+    /// Reads a name: letters, digits, `_`, `.`, `-`.
     pub fn name(&mut self) -> Option<&'a str> {
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
         let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
@@ -70,7 +70,7 @@ impl<'a> LiteralReader<'a> {
         self.word()
     }
 
-    /// `key: value` pairs up to `close`; keys may be bare.
+    /// Reads `key: value` pairs up to `close`. Keys may be bare.
     fn object(&mut self, close: &str, depth: usize) -> Option<Map<String, Value>> {
         let mut map = Map::new();
         while !self.take(close) {
@@ -100,7 +100,7 @@ impl<'a> LiteralReader<'a> {
         Some(Value::Array(items))
     }
 
-    /// `name=value` pairs up to `)`; values without a name are refused: nobody knows whose they are.
+    /// Reads `name=value` pairs up to `)`. Values without a name are refused.
     pub fn keywords(&mut self) -> Option<Map<String, Value>> {
         let mut map = Map::new();
         while !self.take(")") {

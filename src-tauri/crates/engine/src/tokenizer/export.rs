@@ -1,5 +1,6 @@
-//! The tokenizer of a safetensors folder as the keys of a GGUF, checked by reading it back: what does not encode
-//! the same texts to the same ids is refused, never written.
+//! Exports the tokenizer of a safetensors folder to GGUF keys, verified by reading it back.
+//!
+//! A tokenizer that would encode texts differently is refused.
 
 use serde_json::Value;
 use weights::WeightFile;
@@ -12,7 +13,7 @@ use super::vocab::{Decoding, TokenKind};
 use super::{MergeModel, Special, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
-/// Texts that tell pre-tokenisers apart: contractions, digits, runs of spaces and lines, scripts, marks, code.
+/// Texts that distinguish pre-tokenizers: contractions, digits, runs of spaces and lines, scripts, punctuation, code.
 const PROBES: &[&str] = &[
     "Hello world! It's 1 test, we'LL see; THEY'RE 12 of 123, 1234 and 1234567.89.",
     "  two spaces,   three\n\n\nlines\r\n\ttab \n end  ",
@@ -25,7 +26,7 @@ const PROBES: &[&str] = &[
     "<|im_end|> </s> <eos> [INST] \u{2581}mark <0x0A>",
 ];
 
-/// Numbers of GGUF token types.
+/// Returns the GGUF number of a token type.
 fn number(kind: TokenKind) -> i32 {
     match kind {
         TokenKind::Normal => 1,
@@ -37,7 +38,7 @@ fn number(kind: TokenKind) -> i32 {
     }
 }
 
-/// A vocabulary that owns its texts.
+/// A vocabulary with owned texts.
 #[derive(Default)]
 struct OwnedVocab {
     model: &'static str,
@@ -51,8 +52,9 @@ struct OwnedVocab {
     remove_extra_whitespaces: bool,
 }
 
-/// The keys `tokenizer.ggml.*` of a folder's tokenizer, for an embedding of `n_vocab` rows. Errors:
-/// `convert.tokenizer` where a GGUF cannot say it.
+/// Returns the keys `tokenizer.ggml.*` of a folder's tokenizer, for an embedding of `n_vocab` rows.
+///
+/// Errors: `convert.tokenizer` if GGUF cannot express it.
 pub fn gguf_pairs(file: &WeightFile, n_vocab: usize) -> Result<Vec<(String, OwnedValue)>> {
     let source = Tokenizer::from_weights(file)?;
     let mut owned = match (file.side_file("tokenizer.json"), file.side_file("tokenizer.model")) {
@@ -83,10 +85,10 @@ fn refused(why: &str) -> EngineError {
     )
 }
 
-/// The score of a token that merging does not reach.
+/// Score of a token that merging does not reach.
 const UNREACHED: f32 = -1e6;
 
-/// What the keys say of single tokens.
+/// Special tokens of the keys.
 struct ExportRoles {
     bos: Option<TokenId>,
     eos: Option<TokenId>,
@@ -167,7 +169,7 @@ impl OwnedVocab {
     }
 }
 
-/// Every probe must become the same ids, and they the same text; the same tokens must end a reply.
+/// Checks that every probe has the same ids and these the same text, and that the same tokens end a reply.
 fn compare(source: &Tokenizer, back: &Tokenizer) -> Result<()> {
     for text in PROBES {
         for special in [Special::Plain, Special::Parse] {
@@ -209,7 +211,7 @@ fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<Ow
     }
 }
 
-/// A merge, in either of the two spellings of a tokenizer.json.
+/// Reads a merge, in either spelling of a tokenizer.json.
 fn merge(value: &Value) -> Option<(String, String)> {
     match value {
         Value::String(both) => {
@@ -225,7 +227,9 @@ fn merge(value: &Value) -> Option<(String, String)> {
     }
 }
 
-/// Texts and kinds of all tokens. Error: one that is no UTF-8.
+/// Returns texts and types of all tokens.
+///
+/// Errors: invalid UTF-8.
 fn tokens(source: &Tokenizer) -> Result<(Vec<String>, Vec<i32>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| refused("a token is no UTF-8"));
     let all = source.vocab.ids().map(|(_, bytes, kind)| Ok((text(bytes)?, number(kind))));
@@ -258,7 +262,7 @@ fn same_pieces(a: &Splitter, b: &Splitter) -> bool {
     PROBES.iter().all(|text| [true, false].iter().all(|&at| pieces(a, text, at) == pieces(b, text, at)))
 }
 
-/// Merges by rank as the scores that SentencePiece merges by: the earlier the merge, the higher.
+/// Converts merge ranks to SentencePiece scores: the earlier the merge, the higher.
 fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Result<OwnedVocab> {
     let (tokens, kinds) = tokens(source)?;
     let mut scores = vec![UNREACHED; tokens.len()];
@@ -282,7 +286,7 @@ fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Resu
     })
 }
 
-/// Whether a text begins with a space that nobody wrote.
+/// Returns whether a space is added before a text.
 fn first_has_mark(source: &Tokenizer) -> bool {
     let first = source.encode("a", Special::Plain).first().copied();
     first.is_some_and(|id| source.vocab.text(id).starts_with("▁".as_bytes()))
