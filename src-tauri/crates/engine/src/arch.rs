@@ -103,8 +103,11 @@ pub type Family = &'static dyn Architecture;
 
 /// A role's tensors in a file: one, or for an expert matrix one per expert.
 pub struct LocatedTensor {
+    /// What the tensors are for.
     pub role: Role,
+    /// Layer index; `None` outside the layers.
     pub layer: Option<usize>,
+    /// One tensor, or one per expert.
     pub parts: Vec<TensorPart>,
 }
 

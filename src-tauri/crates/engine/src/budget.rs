@@ -15,6 +15,7 @@ pub struct ReasoningBudget {
     pub max_tokens: usize,
     /// Text that opens a reasoning block, with control tokens written out.
     pub open: String,
+    /// Text that closes a reasoning block.
     pub close: String,
     /// Whether the prompt has opened the first block.
     pub begins_inside: bool,
@@ -34,6 +35,7 @@ pub struct BudgetWatch {
 }
 
 impl BudgetWatch {
+    /// Creates a watch at the beginning of a reply.
     pub fn new(budget: ReasoningBudget) -> Self {
         let is_inside = budget.begins_inside;
         let mut watch =

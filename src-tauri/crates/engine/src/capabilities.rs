@@ -14,6 +14,7 @@ use crate::template::ChatTemplate;
 pub struct ModelCapabilities {
     /// Whether its template accepts tools.
     pub tools: bool,
+    /// How reasoning is switched.
     pub thinking: Thinking,
 }
 
@@ -39,6 +40,7 @@ impl ModelCapabilities {
         Ok(ChatTemplate::from_weights(file)?.map(|template| Self::told_by(&template)).unwrap_or_default())
     }
 
+    /// Derives the capabilities from the variables that a template reads.
     pub fn told_by(template: &ChatTemplate) -> Self {
         let asked = template.variables();
         // SmolLM3's template has its own name for them.

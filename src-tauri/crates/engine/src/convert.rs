@@ -69,11 +69,15 @@ impl ConversionTarget {
 /// Result for one tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TensorReport {
+    /// Name in the source file.
     pub name: String,
+    /// Data type in the source.
     pub from: String,
+    /// Data type in the result.
     pub to: String,
     /// Outermost first.
     pub shape: Vec<usize>,
+    /// Bytes in the result.
     pub bytes: u64,
     /// Root mean square error against the source's values.
     pub rmse: f64,
@@ -89,6 +93,7 @@ pub struct Conversion {
     reports: SharedReports,
     /// Tensors that are stored more coarsely in the source than requested. They are copied.
     pub n_kept_coarser: usize,
+    /// Tensors in the file.
     pub n_tensors: usize,
 }
 

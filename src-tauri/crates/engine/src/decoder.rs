@@ -40,6 +40,7 @@ pub struct LowRankUpdate {
     pub a: Tensor,
     /// [out, rank]
     pub b: Tensor,
+    /// Factor on the update: the adapter's alpha / rank and strength.
     pub scale: f32,
 }
 
@@ -51,6 +52,7 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// Places all layers on the first device.
     pub fn single(n_layers: usize) -> Self {
         Self { layers: vec![DeviceId(0); n_layers] }
     }
@@ -60,6 +62,7 @@ impl Placement {
         self.layers.first().copied().unwrap_or(DeviceId(0))
     }
 
+    /// Returns the device of the last layer and the output.
     pub fn last(&self) -> DeviceId {
         self.layers.last().copied().unwrap_or(DeviceId(0))
     }

@@ -16,6 +16,7 @@ pub struct EngineError {
     remedy: String,
 }
 
+/// Result with an [`EngineError`].
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 impl EngineError {
@@ -25,6 +26,7 @@ impl EngineError {
         Self { code, message: message.into(), remedy: remedy.into() }
     }
 
+    /// Returns the stable code, such as `kv.memory_full`.
     pub fn code(&self) -> &'static str {
         self.code
     }
@@ -34,6 +36,7 @@ impl EngineError {
         self.code.starts_with("kernels.gpu_")
     }
 
+    /// Returns what the user can do about it.
     pub fn remedy(&self) -> String {
         self.remedy.clone()
     }

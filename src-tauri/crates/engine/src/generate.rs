@@ -12,6 +12,7 @@ pub struct Generation {
     pub ids: Vec<TokenId>,
     /// Text of the answer, without stop texts.
     pub text: String,
+    /// Counts, and why the answer ended.
     pub done: GenerationStats,
 }
 

@@ -4,6 +4,7 @@
 //! No async, no network, no globals, no clock. Touches only paths that the caller passes in.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod adapter;
 pub mod arch;

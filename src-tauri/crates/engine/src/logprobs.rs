@@ -13,7 +13,9 @@ const MAX_VALUES: usize = 2 << 20;
 /// Probability of one token of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenLogprobs {
+    /// The sampled token.
     pub id: TokenId,
+    /// Its probability before sampling, 0 to 1.
     pub probability: f32,
     /// Most likely tokens at its position, most likely first. May include the token itself.
     pub top: Vec<(TokenId, f32)>,

@@ -43,9 +43,11 @@ pub struct MemoryEstimate {
     pub row_floats: u64,
     /// Heads of the widest attention, and their size.
     pub n_heads: usize,
+    /// Size of a head of the widest attention.
     pub head_dim: usize,
     /// Rows of one run.
     pub max_rows: usize,
+    /// Tokens in the vocabulary.
     pub n_vocab: usize,
     /// Positions the model was trained for.
     pub context_length: usize,
@@ -57,9 +59,13 @@ pub struct MemoryEstimate {
 /// A number of layers with equal keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KvLayerGroup {
+    /// Number of layers.
     pub n: usize,
+    /// Key-value heads per layer.
     pub n_kv_heads: usize,
+    /// Size of a head.
     pub head_dim: usize,
+    /// Positions that a query reaches; `None` for full attention.
     pub window: Option<usize>,
 }
 
@@ -73,6 +79,7 @@ impl MemoryEstimate {
         Ok(Self::new(&spec, &arch::stored_tensors(file, family, &spec)?))
     }
 
+    /// Derives the estimate from a spec and the tensors of its file.
     pub fn new(spec: &ModelSpec, stored: &[arch::StoredTensor]) -> Self {
         let layout = decoder::kv_layout(spec, KvDType::F16);
         let attentions = || spec.layers.iter().filter_map(|layer| layer.mixer.attention());
@@ -174,6 +181,7 @@ impl MemoryEstimate {
         self.layers.iter().map(of).sum()
     }
 
+    /// Returns the number of layers.
     pub fn n_layers(&self) -> usize {
         self.layer_weights.len().max(self.layers.iter().map(|kept| kept.n).sum())
     }

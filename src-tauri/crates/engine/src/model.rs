@@ -59,10 +59,12 @@ pub enum Devices {
     Auto,
     /// The scalar reference kernels.
     Scalar,
+    /// The CPU computes.
     Cpu,
     /// The first layers on a GPU (hardware or software), the others on the CPU. `None` puts all layers on the GPU.
     /// Falls back to the CPU if the GPU is missing or fails.
     Gpu {
+        /// Layers on the GPU; `None`: as many as fit.
         layers: Option<usize>,
     },
     /// That many layers on each device, in order. Together all layers of the model.
@@ -74,6 +76,7 @@ pub enum Devices {
 /// How to load a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
+    /// Devices that compute.
     pub devices: Devices,
     /// GPUs to use, in the order of the devices. Empty: any.
     pub gpus: Vec<Card>,
@@ -179,12 +182,17 @@ impl Default for LoadOptions {
 pub struct ModelInfo {
     /// Hash of the weights.
     pub fingerprint: String,
+    /// Name of the family.
     pub architecture: &'static str,
+    /// Number of values of all tensors.
     pub n_parameters: u64,
     /// Bytes of all weights as stored.
     pub n_weight_bytes: u64,
+    /// Tokens in the vocabulary.
     pub n_vocab: usize,
+    /// Number of layers.
     pub n_layers: usize,
+    /// Width of the residual stream.
     pub d_model: usize,
     /// Positions the model supports: as trained, or extended at load.
     pub context_length: usize,
@@ -207,18 +215,24 @@ pub struct ModelInfo {
 /// Which logits of a chunk to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogitsSelection {
+    /// No logits.
     None,
+    /// Logits after the last token.
     Last,
     /// Those of the last tokens of the chunk.
     Tail(usize),
+    /// Logits after every token.
     All,
 }
 
 /// Tokens that continue a sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
+    /// Sequence that grows.
     pub seq: SequenceId,
+    /// Tokens to append.
     pub tokens: &'a [TokenId],
+    /// Positions whose logits are computed.
     pub logits: LogitsSelection,
 }
 
@@ -274,10 +288,12 @@ impl Model {
         self.replicas.iter_mut().for_each(|replica| replica.poison = Some((token, how)));
     }
 
+    /// Returns the structure of the model.
     pub fn spec(&self) -> &ModelSpec {
         &self.spec
     }
 
+    /// Returns facts about the loaded model.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -316,6 +332,7 @@ impl Model {
         self.cache.create()
     }
 
+    /// Returns whether another sequence can be created.
     pub fn has_free_sequence(&self) -> bool {
         self.cache.has_free_sequence()
     }

@@ -19,11 +19,14 @@ const MAX_VALUES: usize = 8 << 20;
 /// Shorter windows are meaningless.
 const MIN_WINDOW: usize = 8;
 
+/// Perplexity of a model on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
+    /// exp of the mean negative log-likelihood of a scored token.
     pub perplexity: f64,
     /// Scored tokens.
     pub tokens: usize,
+    /// Windows that the text was divided into.
     pub windows: usize,
     /// Tokens per window.
     pub n_ctx: usize,
@@ -36,6 +39,7 @@ pub struct Difference {
     pub perplexity: f64,
     /// In nats, over all scored positions.
     pub mean_kl: f64,
+    /// Largest divergence at a position, in nats.
     pub max_kl: f64,
     /// Share of positions with the same most likely token.
     pub top1_agreement: f64,

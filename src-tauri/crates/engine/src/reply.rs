@@ -25,8 +25,11 @@ pub use tool_call::{ToolCall, ToolSchemas};
 /// A piece of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyPiece<'a> {
+    /// Text of the answer.
     Text(&'a str),
+    /// Text of the reasoning.
     Reasoning(&'a str),
+    /// A complete tool call.
     Call(ToolCall),
     /// The following text was meant as a call but cannot be read, for this reason.
     Malformed(&'a str),

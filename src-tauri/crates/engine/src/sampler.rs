@@ -34,6 +34,7 @@ pub struct Sampling {
     pub min_p: f32,
     /// Above 1, tokens of the last `repeat_last_n` become less likely. 1: off.
     pub repeat_penalty: f32,
+    /// Number of recent tokens that the penalties consider.
     pub repeat_last_n: u32,
     /// Equal seeds draw equal tokens. `None`: a new seed each time.
     pub seed: Option<u64>,
@@ -56,7 +57,9 @@ impl Default for Sampling {
 /// A token that may still be drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
+    /// The token.
     pub id: TokenId,
+    /// Its logit, changed by earlier stages.
     pub logit: f32,
 }
 
@@ -68,6 +71,7 @@ pub(crate) fn by_likelihood(a: &Candidate, b: &Candidate) -> std::cmp::Ordering 
 /// Tokens that may still be drawn, and how far they are sorted.
 #[derive(Debug)]
 pub struct Candidates {
+    /// The candidates that remain.
     pub items: Vec<Candidate>,
     /// The first `n_sorted` items are the most likely ones, in order.
     pub n_sorted: usize,
@@ -109,5 +113,6 @@ impl Candidates {
 
 /// One stage of the chain. `history` holds the tokens before, oldest first.
 pub trait SamplerStage: std::fmt::Debug + Send {
+    /// Removes or reweights candidates. `history` holds prompt and reply so far.
     fn apply(&mut self, candidates: &mut Candidates, history: &[TokenId]);
 }

@@ -37,6 +37,7 @@ pub struct Request {
     /// Sequence to continue and keep: its longest common prefix with `prompt` is reused, the rest dropped. `None`: a
     /// temporary sequence.
     pub sequence: Option<SequenceId>,
+    /// How tokens are sampled.
     pub sampling: Sampling,
     /// `None`: until the model stops or the context is full.
     pub max_tokens: Option<usize>,
@@ -65,6 +66,7 @@ pub enum Finish {
     Stop,
     /// `max_tokens` were generated.
     Length,
+    /// The caller cancelled it.
     Cancelled,
     /// The context is full.
     ContextFull,
@@ -75,6 +77,7 @@ pub enum Finish {
 /// Token counts of a finished request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerationStats {
+    /// Why the answer ended.
     pub finish: Finish,
     /// Prompt tokens.
     pub n_prompt: usize,
@@ -84,6 +87,7 @@ pub struct GenerationStats {
     pub n_reused: usize,
     /// Drafted tokens that were checked, and how many were accepted.
     pub n_drafted: usize,
+    /// Drafted tokens that were accepted.
     pub n_accepted: usize,
 }
 
@@ -92,17 +96,23 @@ pub struct GenerationStats {
 pub enum GenEvent {
     /// `done` of `total` prompt tokens are in the cache. Reused ones count as done.
     Prefill {
+        /// Prompt tokens in the cache.
         done: usize,
+        /// All prompt tokens.
         total: usize,
     },
     /// A token was sampled. `text` may be shown now: whole characters that cannot begin a stop text. It is often
     /// empty; the last token also brings what was held back. Control and markup tokens have no text of their own:
     /// their text precedes them.
     Token {
+        /// The sampled token.
         id: TokenId,
+        /// Text to show now, often empty.
         text: String,
     },
+    /// The answer is complete.
     Done(GenerationStats),
+    /// The request failed. No event follows.
     Failed(EngineError),
 }
 
@@ -140,6 +150,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
+    /// Creates a scheduler without requests.
     pub fn new() -> Self {
         Self::default()
     }

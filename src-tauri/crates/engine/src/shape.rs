@@ -24,21 +24,33 @@ pub use published::SHAPES;
 /// Hyperparameters of one published model.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
+    /// Name of the shape.
     pub name: &'static str,
     /// As in a GGUF's `general.architecture`.
     pub architecture: &'static str,
+    /// Number of layers.
     pub n_layers: u32,
+    /// Width of the residual stream.
     pub d_model: u32,
+    /// Query heads per layer.
     pub n_heads: u32,
+    /// Key-value heads per layer.
     pub n_kv_heads: u32,
+    /// Size of a head.
     pub head_dim: u32,
+    /// Width of the feed-forward part.
     pub d_ff: u32,
+    /// Tokens in the vocabulary.
     pub n_vocab: u32,
+    /// Positions the model was trained for.
     pub context_length: u32,
+    /// Base of the rotary frequencies.
     pub rope_base: f32,
     /// Divisor of long rotary waves, and the original training context.
     pub rope_stretch: Option<(f32, f32)>,
+    /// Epsilon of the norms.
     pub eps: f32,
+    /// Whether the output matrix is the embedding table.
     pub tied_embeddings: bool,
     /// Further GGUF pairs, keys without the architecture.
     pub more: &'static [(&'static str, ShapeFact)],
@@ -47,8 +59,11 @@ pub struct Shape {
 /// Value of a GGUF pair.
 #[derive(Debug, Clone, Copy)]
 pub enum ShapeFact {
+    /// An integer.
     Count(u32),
+    /// A real number.
     Real(f32),
+    /// A string.
     Text(&'static str),
 }
 

@@ -25,13 +25,17 @@ pub type TensorSpec = (Role, Option<usize>, Vec<usize>);
 pub struct ModelSpec {
     /// The family's name in the architecture table.
     pub architecture: &'static str,
+    /// Tokens in the vocabulary.
     pub n_vocab: usize,
     /// Width of the residual stream.
     pub d_model: usize,
     /// Positions the model was trained for.
     pub context_length: usize,
+    /// How a token enters the residual stream.
     pub embedding: Embedding,
+    /// The layers, first to last.
     pub layers: Vec<LayerSpec>,
+    /// Norm before the output matrix.
     pub output_norm: Norm,
     /// Whether the output matrix is the embedding table.
     pub tied_embeddings: bool,
@@ -74,9 +78,13 @@ impl Embedding {
 pub struct PerLayerEmbedding {
     /// Width of one layer's input.
     pub width: usize,
+    /// Factor on the rows of the table.
     pub table_scale: f32,
+    /// Factor on the projected embedding.
     pub projection_scale: f32,
+    /// Norm of the projection.
     pub norm: Norm,
+    /// Factor on the sum.
     pub input_scale: f32,
 }
 
@@ -93,13 +101,21 @@ pub enum NormPosition {
 /// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with post-norms where a family has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSpec {
+    /// Where the norms are.
     pub norms: NormPosition,
+    /// Norm of the mixer's input, or of the sum with `NormPosition::After`.
     pub mixer_norm: Norm,
+    /// Exchanges information between positions.
     pub mixer: Mixer,
+    /// Norm of the mixer's output.
     pub mixer_post_norm: Option<Norm>,
+    /// Norm of the feed-forward input, or of the sum with `NormPosition::After`.
     pub ffn_norm: Norm,
+    /// The feed-forward part.
     pub ffn: Ffn,
+    /// Norm of the feed-forward output.
     pub ffn_post_norm: Option<Norm>,
+    /// Adds a per-layer embedding at the end.
     pub per_layer_input: Option<PerLayerInput>,
     /// Multiplies the layer's output by a number of the file.
     pub output_scale: bool,
@@ -108,24 +124,42 @@ pub struct LayerSpec {
 /// After the feed-forward part: x += norm(projection(act(gate(x)) · per-layer input)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerLayerInput {
+    /// Width of the input.
     pub width: usize,
+    /// Activation of the gate.
     pub activation: Activation,
+    /// Norm of the projected result.
     pub norm: Norm,
 }
 
+/// Normalization of a vector x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Norm {
     /// x
     None,
     /// x / rms(x) · (weight + offset). The offset is 1 where a file stores weights around zero.
-    Rms { eps: f32, offset: f32 },
+    Rms {
+        /// Added to the mean square.
+        eps: f32,
+        /// Added to each weight.
+        offset: f32,
+    },
     /// x / rms(x)
-    PlainRms { eps: f32 },
+    PlainRms {
+        /// Added to the mean square.
+        eps: f32,
+    },
     /// Mean and variance, with a weight and optional bias.
-    Layer { eps: f32, bias: bool },
+    Layer {
+        /// Added to the variance.
+        eps: f32,
+        /// Whether it has a bias.
+        bias: bool,
+    },
 }
 
 impl Norm {
+    /// Returns an RMS norm without offset.
     pub const fn rms(eps: f32) -> Self {
         Self::Rms { eps, offset: 0.0 }
     }
@@ -142,12 +176,16 @@ impl Norm {
 /// The part of a layer that exchanges information between positions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mixer {
+    /// Softmax attention.
     Attention(Attention),
+    /// Gated short convolution.
     ShortConv(ShortConv),
+    /// Gated DeltaNet.
     DeltaNet(DeltaNet),
 }
 
 impl Mixer {
+    /// Returns the attention, if it is one.
     pub fn attention(&self) -> Option<&Attention> {
         match self {
             Self::Attention(attention) => Some(attention),
@@ -155,6 +193,7 @@ impl Mixer {
         }
     }
 
+    /// Returns the attention, if it is one.
     pub fn attention_mut(&mut self) -> Option<&mut Attention> {
         match self {
             Self::Attention(attention) => Some(attention),
@@ -166,13 +205,17 @@ impl Mixer {
 /// Softmax attention over a paged key-value cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attention {
+    /// Query heads.
     pub n_heads: usize,
     /// Divides `n_heads`.
     pub n_kv_heads: usize,
+    /// Size of a head.
     pub head_dim: usize,
     /// Factor on q·k.
     pub scale: f32,
+    /// Rotation of queries and keys.
     pub rope: Rope,
+    /// Positions that a query may see.
     pub mask: Mask,
     /// A query at position i sees j with |i − j| < window, as far as the mask permits.
     pub window: Option<usize>,
@@ -186,12 +229,14 @@ pub struct Attention {
     pub value_norm: Option<Norm>,
     /// Scales queries by their position.
     pub position_scale: Option<PositionScale>,
+    /// Source of keys and values.
     pub keys: KvSource,
     /// The query projection also yields a gate: per head its query, then its gate. The output is multiplied by
     /// σ(gate).
     pub output_gate: bool,
     /// Biases of query, key and value projections.
     pub qkv_bias: bool,
+    /// Bias of the output projection.
     pub out_bias: bool,
 }
 
@@ -207,6 +252,7 @@ impl Attention {
 /// Source of an attention's keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KvSource {
+    /// Two projections of the layer's input.
     Projected,
     /// Values are the keys' projection before norm and rotation.
     SharedByValues,
@@ -217,14 +263,18 @@ pub enum KvSource {
 /// Queries times 1 + beta · ln(1 + ⌊position / original_context⌋).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositionScale {
+    /// Factor on the logarithm.
     pub beta: f32,
+    /// Positions before the context was extended.
     pub original_context: u32,
 }
 
+/// Position encoding of an attention.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rope {
     /// No rotation in this layer.
     None,
+    /// Rotary embedding.
     Rotary(Rotary),
 }
 
@@ -237,6 +287,7 @@ pub struct Rotary {
     pub inv_freq: Arc<[f32]>,
     /// Factor on the rotated values.
     pub mscale: f32,
+    /// Which dimensions form a pair.
     pub style: RopeStyle,
 }
 
@@ -252,14 +303,21 @@ pub struct ShortConv {
 /// Gated DeltaNet: a matrix state per head instead of a cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeltaNet {
+    /// Query and key heads.
     pub n_k_heads: usize,
+    /// Value heads.
     pub n_v_heads: usize,
+    /// Size of a query or key head.
     pub k_dim: usize,
+    /// Size of a value head.
     pub v_dim: usize,
     /// Taps of the convolution before it.
     pub kernel: usize,
+    /// How value heads map to key heads.
     pub order: HeadOrder,
+    /// How the decay is stored.
     pub decay: Decay,
+    /// Norm of each output head.
     pub norm: Norm,
 }
 
@@ -269,6 +327,7 @@ impl DeltaNet {
         2 * self.n_k_heads * self.k_dim + self.value_width()
     }
 
+    /// Returns the width of all value heads.
     pub fn value_width(&self) -> usize {
         self.n_v_heads * self.v_dim
     }
@@ -290,17 +349,22 @@ pub enum Ffn {
     Gated(Dense),
     /// down(act(up(x)))
     Plain(Dense),
+    /// Mixture of experts.
     Experts(Experts),
     /// Both in parallel on the residual stream, with separate norms (Gemma 4): the experts' input is normed
     /// separately, and both outputs are normed before the sum.
     GatedAndExperts {
+        /// The dense part.
         dense: Dense,
+        /// The experts.
         experts: Experts,
+        /// Norm of the experts' input and of both outputs.
         norm: Norm,
     },
 }
 
 impl Ffn {
+    /// Returns the experts, if it has any.
     pub fn experts(&self) -> Option<&Experts> {
         match self {
             Self::Experts(experts) | Self::GatedAndExperts { experts, .. } => Some(experts),
@@ -312,26 +376,36 @@ impl Ffn {
 /// Sizes of a dense feed-forward part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dense {
+    /// Width of the hidden layer.
     pub d_ff: usize,
+    /// Activation of the hidden layer.
     pub activation: Activation,
+    /// Whether every projection has a bias.
     pub bias: bool,
 }
 
 /// Mixture of experts: a router chooses some for each token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experts {
+    /// Number of experts.
     pub n_experts: usize,
+    /// Experts chosen for each token.
     pub n_used: usize,
+    /// Width of an expert's hidden layer.
     pub d_ff: usize,
+    /// Activation of the hidden layers.
     pub activation: Activation,
     /// Whether the weights of the chosen experts are normalized to sum to 1.
     pub renormalize: bool,
     /// Whether each expert's weight has a factor.
     pub expert_scale: bool,
+    /// Whether the router has a bias.
     pub router_bias: bool,
     /// Whether every expert's projections have biases.
     pub bias: bool,
+    /// Input of the router.
     pub router_input: RouterInput,
+    /// Expert that every token passes through.
     pub shared: Option<SharedExpert>,
 }
 
@@ -341,11 +415,17 @@ pub enum RouterInput {
     /// The experts' input.
     Normed,
     /// The residual stream, normed without weight, times a vector of the file, times `scale`.
-    Residual { eps: f32, scale: f32 },
+    Residual {
+        /// Epsilon of the norm.
+        eps: f32,
+        /// Factor on the result.
+        scale: f32,
+    },
 }
 
 /// An expert that every token passes through, weighted by its own gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharedExpert {
+    /// Width of its hidden layer.
     pub d_ff: usize,
 }

@@ -44,7 +44,9 @@ pub enum DraftLength {
 /// How a request speculates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speculation {
+    /// Where drafts come from.
     pub source: DraftSource,
+    /// How many tokens are drafted.
     pub length: DraftLength,
 }
 
@@ -59,6 +61,7 @@ pub const DEFAULT_DRAFT_TOKENS: usize = 32;
 const MIN_CHANCE: f32 = 0.02;
 
 impl DraftLength {
+    /// Returns the bound, at most `MAX_DRAFT_TOKENS`.
     pub fn most(self) -> usize {
         let (Self::Paying(n) | Self::Always(n)) = self;
         n.min(MAX_DRAFT_TOKENS)

@@ -27,12 +27,15 @@ mod values;
 /// (`reasoning_content`, `tool_calls` …).
 #[derive(Debug, Clone, Copy)]
 pub struct RenderInput<'a> {
+    /// The conversation.
     pub messages: &'a [Value],
     /// A list of tools, or null.
     pub tools: &'a Value,
     /// Further template variables, such as `add_generation_prompt`.
     pub kwargs: &'a Map<String, Value>,
+    /// Text of the begin-of-sequence token.
     pub bos_token: &'a str,
+    /// Text of the end-of-sequence token.
     pub eos_token: &'a str,
     /// Local time as `2026-01-15T12:00:00`, for `strftime_now`.
     pub now: Option<&'a str>,
@@ -52,7 +55,9 @@ pub struct ContentSpan {
 /// A rendered prompt with its content spans, ordered and without overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RenderedPrompt {
+    /// The whole prompt.
     pub text: String,
+    /// Spans of `text` that come from messages.
     pub content_spans: Vec<ContentSpan>,
 }
 

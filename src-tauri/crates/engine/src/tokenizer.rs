@@ -46,6 +46,7 @@ use unigram::Unigram;
 use vocab::{Decoding, TokenKind, Vocab};
 use wordpiece::WordPiece;
 
+/// Index of a token in the vocabulary.
 pub type TokenId = u32;
 
 /// Whether the text of a control token (`<|im_end|>`) becomes that token.
@@ -62,6 +63,7 @@ pub enum Special {
 pub struct KnownIds<'a> {
     /// Bytes of the rendered text.
     pub range: &'a Range<usize>,
+    /// Their tokens.
     pub ids: &'a [TokenId],
 }
 
@@ -173,10 +175,12 @@ impl Tokenizer {
         DetokenizeStream::new(Arc::clone(&self.vocab))
     }
 
+    /// Returns the begin-of-sequence token.
     pub fn bos(&self) -> Option<TokenId> {
         self.bos
     }
 
+    /// Returns the end-of-sequence token.
     pub fn eos(&self) -> Option<TokenId> {
         self.eos
     }
@@ -228,6 +232,7 @@ impl Tokenizer {
         std::str::from_utf8(self.vocab.text(id)).ok()
     }
 
+    /// Returns the number of tokens in the vocabulary.
     pub fn n_vocab(&self) -> usize {
         self.vocab.len()
     }

@@ -12,9 +12,13 @@ use crate::spec::{ModelSpec, Role};
 /// A tensor of a file, or an expert matrix, under the first of its roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredTensor {
+    /// First role of the tensor.
     pub role: Role,
+    /// Layer index; `None` outside the layers.
     pub layer: Option<usize>,
+    /// Data type in the file.
     pub dtype: DType,
+    /// Bytes in the file.
     pub n_bytes: u64,
     /// Number of values.
     pub n_values: u64,

@@ -15,11 +15,14 @@ use crate::spec::Role;
 pub struct TensorName {
     /// Without layer prefix and root. A `#` stands for the number of an expert; each then has its own tensor.
     pub name: &'static str,
+    /// Part of the tensor that the role occupies.
     pub form: TensorForm,
 }
 
+/// How roles share a stored tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TensorForm {
+    /// The tensor has one role.
     Whole,
     /// Consecutive rows of these roles.
     Rows(&'static [Role]),
@@ -34,6 +37,7 @@ pub enum TensorForm {
 }
 
 impl TensorName {
+    /// Names a tensor whose consecutive rows have the roles `of`.
     pub const fn rows(name: &'static str, of: &'static [Role]) -> Self {
         Self { name, form: TensorForm::Rows(of) }
     }
@@ -48,14 +52,18 @@ impl From<&'static str> for TensorName {
 /// A tensor to upload.
 #[derive(Debug, Clone)]
 pub struct TensorPart {
+    /// Name in the file.
     pub name: String,
+    /// Data type of `data`.
     pub dtype: DType,
     /// Row-major, outermost first.
     pub shape: Vec<usize>,
+    /// Values, encoded as `dtype`.
     pub data: SharedBytes,
 }
 
 impl TensorPart {
+    /// Returns a view of the tensor.
     pub fn view(&self) -> TensorView<'_> {
         TensorView { name: &self.name, dtype: self.dtype, shape: &self.shape, data: self.data.clone() }
     }

@@ -40,9 +40,13 @@ pub struct CopyOnWrite {
 /// Pages and slots in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvUsage {
+    /// Exact full-attention pages.
     pub n_pages: usize,
+    /// Requantized full-attention pages.
     pub n_requantized_pages: usize,
+    /// Pages of windowed layers.
     pub n_window_pages: usize,
+    /// Slots of recurrent states.
     pub n_states: usize,
     /// Rewind points of all sequences.
     pub n_rewind_points: usize,
@@ -96,6 +100,7 @@ pub struct KvCache {
 }
 
 impl KvCache {
+    /// Creates an empty cache.
     pub fn new(geometry: Geometry) -> Self {
         Self {
             evicted: VecDeque::new(),
@@ -115,6 +120,7 @@ impl KvCache {
         *self = Self { next_id: self.next_id, n_replicas: self.n_replicas, ..Self::new(self.geometry) };
     }
 
+    /// Returns the cache's limits.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -124,10 +130,12 @@ impl KvCache {
         self.geometry.n_ctx
     }
 
+    /// Returns whether another sequence can be created.
     pub fn has_free_sequence(&self) -> bool {
         self.sequences.len() < self.geometry.max_sequences
     }
 
+    /// Returns the pages and slots in use.
     pub fn usage(&self) -> KvUsage {
         KvUsage {
             n_pages: self.pages.n_held(),

@@ -5,7 +5,9 @@
 /// Usage of a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolUsage {
+    /// All slots.
     pub n_places: usize,
+    /// Slots with at least one holder.
     pub n_held: usize,
     /// Held slots with more than one holder.
     pub n_shared: usize,
@@ -66,10 +68,12 @@ impl SlotRange {
 }
 
 impl SlotPool {
+    /// Creates a pool of free slots.
     pub fn new(n_places: usize) -> Self {
         Self::with_requantized(n_places, 0)
     }
 
+    /// Creates a pool with additional slots for requantized content.
     pub fn with_requantized(n_places: usize, n_requantized: usize) -> Self {
         Self {
             holders: vec![0; n_places + n_requantized],
@@ -80,18 +84,22 @@ impl SlotPool {
         }
     }
 
+    /// Returns the number of exact slots.
     pub fn n_places(&self) -> usize {
         self.own.n_places
     }
 
+    /// Returns the number of exact slots with a holder.
     pub fn n_held(&self) -> usize {
         self.own.n_held()
     }
 
+    /// Returns the number of free exact slots.
     pub fn n_free(&self) -> usize {
         self.n_places() - self.n_held()
     }
 
+    /// Returns the usage of exact slots.
     pub fn usage(&self) -> PoolUsage {
         self.own.usage(&self.holders)
     }
@@ -101,18 +109,22 @@ impl SlotPool {
         self.aged.usage(&self.holders)
     }
 
+    /// Returns the number of requantized slots with a holder.
     pub fn n_requantized_held(&self) -> usize {
         self.aged.n_held()
     }
 
+    /// Returns the number of free requantized slots.
     pub fn n_requantized_free(&self) -> usize {
         self.aged.n_places - self.aged.n_held()
     }
 
+    /// Returns whether a slot is for requantized content.
     pub fn is_requantized(&self, place: u32) -> bool {
         place >= self.aged.first
     }
 
+    /// Returns whether a slot has several holders.
     pub fn is_shared(&self, place: u32) -> bool {
         self.holders[place as usize] > 1
     }
@@ -236,6 +248,7 @@ impl PageTable {
         self.pages.len()
     }
 
+    /// Returns the slot of the page at `index`.
     pub fn get(&self, index: usize) -> Option<u32> {
         self.pages.get(index).copied().filter(|_| index >= self.first)
     }
@@ -327,6 +340,7 @@ impl PageTable {
         self.first = self.first.max(first.min(self.pages.len()));
     }
 
+    /// Releases all slots.
     pub fn clear(&mut self, pool: &mut SlotPool) {
         self.held().iter().for_each(|&page| pool.release(page));
         self.pages.clear();

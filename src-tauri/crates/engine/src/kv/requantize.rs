@@ -108,7 +108,9 @@ impl FromStr for KvRequantize {
 /// From position `from` on, tokens saw `n_requantized` chunks requantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequantizedView {
+    /// First position of the tokens.
     pub from: u32,
+    /// Requantized chunks that they saw, counted from the beginning.
     pub n_requantized: u32,
 }
 

@@ -7,6 +7,7 @@ use super::sequence_id::SequenceId;
 /// Window pages and recurrent state of a saved position.
 #[derive(Debug)]
 pub struct RewindPoint {
+    /// Number of tokens before it.
     pub position: usize,
     /// Pages that the windows reach from this position.
     pub window: PageTable,

@@ -21,6 +21,7 @@ pub const MAX_REWIND_POINTS: usize = 64;
 /// How far a sequence can rewind without a rewind point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rewind {
+    /// To any position: only full attention.
     Anywhere,
     /// By `WINDOW_REWIND_TOKENS` positions: windows drop older ones.
     Near,
@@ -35,6 +36,7 @@ pub struct Geometry {
     pub page_len: usize,
     /// Maximum tokens per sequence.
     pub n_ctx: usize,
+    /// Maximum sequences at a time.
     pub max_sequences: usize,
     /// Maximum rows of one run.
     pub max_rows: usize,
@@ -52,12 +54,14 @@ pub struct Geometry {
     pub n_mark_states: usize,
     /// Full-attention pages of all sequences. `None`: enough for all contexts at full length.
     pub max_pages: Option<usize>,
+    /// When full-attention pages are requantized.
     pub requantize: RequantizePolicy,
 }
 
 /// When keys and values are requantized, and the page sizes before and after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequantizePolicy {
+    /// Setting of the model.
     pub when: KvRequantize,
     /// Bytes of an exact full-attention page.
     pub page_bytes: u64,
@@ -257,6 +261,7 @@ pub struct KvUnitBytes {
 }
 
 impl KvUnitBytes {
+    /// Computes the bytes of each unit for a layout.
     pub fn of(layout: &KvLayout) -> Self {
         let of = |retention| {
             let layers = layout.layers.iter().filter(|layer| layer.retention() == retention);
@@ -331,6 +336,7 @@ pub struct KvBytes {
 }
 
 impl KvBytes {
+    /// Computes the bytes of a cache with these limits.
     pub fn of(layout: &KvLayout, geometry: &Geometry) -> Self {
         let bytes = KvUnitBytes::of(layout);
         let n = geometry.max_sequences as u64;
@@ -355,6 +361,7 @@ impl KvBytes {
         self.total() - self.kept
     }
 
+    /// Returns the bytes of all parts.
     pub fn total(&self) -> u64 {
         let Self { full, windowed, states, kept } = *self;
         full + windowed + states + kept

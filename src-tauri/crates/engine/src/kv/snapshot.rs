@@ -74,6 +74,7 @@ pub struct ChunkKeys {
 /// How far stored chunks match a token prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkMatch {
+    /// Tokens of the match.
     pub n_tokens: usize,
     /// For each chunk the names that can serve it; any one suffices.
     pub chunks: Vec<Vec<String>>,

@@ -25,6 +25,7 @@ pub struct AttentionEviction {
     pub n_keep: usize,
     /// Oldest and newest tokens that always stay, as part of `n_keep`.
     pub n_first: usize,
+    /// Newest tokens that always stay, as part of `n_keep`.
     pub n_newest: usize,
 }
 
@@ -72,6 +73,7 @@ enum EvictionPhase {
 }
 
 impl EvictingPrefill {
+    /// Returns the sequence that is prefilled.
     pub fn seq(&self) -> SequenceId {
         self.seq
     }

@@ -9,8 +9,11 @@ use crate::spec::{ModelSpec, Rope};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RopeScaling {
-    /// YaRN (Peng et al. 2023, arXiv 2309.00071), to this percentage of the trained context.
-    Yarn { percent: u32 },
+    /// YaRN (Peng et al. 2023, arXiv 2309.00071).
+    Yarn {
+        /// Resulting context, in percent of the trained one.
+        percent: u32,
+    },
 }
 
 /// No model answers sensibly beyond this.

@@ -25,7 +25,12 @@ pub enum GpuFallback {
     /// Its kernels do without subgroups.
     NoSubgroups,
     /// It computes fewer layers; the CPU computes the others.
-    FewerLayers { on_gpu: usize, of: usize },
+    FewerLayers {
+        /// Layers on the GPU.
+        on_gpu: usize,
+        /// Layers of the model.
+        of: usize,
+    },
     /// It is no longer used. This many other replicas continue.
     OtherReplicas(usize),
     /// The CPU computes.
@@ -37,7 +42,9 @@ pub enum GpuFallback {
 /// A GPU failure that answers survived, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuIncident {
+    /// The failure.
     pub error: EngineError,
+    /// The reaction.
     pub fallback: GpuFallback,
 }
 

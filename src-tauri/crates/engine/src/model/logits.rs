@@ -24,6 +24,7 @@ pub(crate) enum LogitsRow<'a> {
 }
 
 impl<'a> Logits<'a> {
+    /// Returns the number of rows.
     pub fn n_rows(&self) -> usize {
         self.data.len() / self.width
     }

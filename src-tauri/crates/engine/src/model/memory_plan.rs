@@ -32,10 +32,12 @@ pub struct MemoryNeeds {
     pub context: u64,
     /// Activations of one run.
     pub activations: u64,
+    /// Bytes of the embedding table and the output matrix.
     pub vocabulary: u64,
 }
 
 impl MemoryNeeds {
+    /// Returns the bytes of all parts.
     pub fn total(&self) -> u64 {
         self.weights + self.context + self.activations + self.vocabulary
     }

@@ -204,6 +204,7 @@ impl ReplyFormat {
         REASONING.iter().map(|(open, _, _)| *open).chain(own).any(|open| template.contains(open.trim_end()))
     }
 
+    /// Returns whether replies consist of several messages with headers.
     pub fn has_messages(&self) -> bool {
         self.messages.is_some()
     }

@@ -9,6 +9,7 @@ use super::literal::LiteralReader;
 pub struct ToolCall {
     /// The model's own id for this call, in notations that have one.
     pub id: Option<String>,
+    /// Name of the function.
     pub name: String,
     /// A JSON object.
     pub arguments: String,
@@ -33,6 +34,7 @@ impl ToolSchemas {
         Self(tools.clone())
     }
 
+    /// Returns whether no tool was described.
     pub fn is_empty(&self) -> bool {
         self.0.as_array().is_none_or(Vec::is_empty)
     }

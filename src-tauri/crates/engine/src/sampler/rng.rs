@@ -9,6 +9,7 @@ pub struct Rng {
 }
 
 impl Rng {
+    /// Creates a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         let mut at = seed;
         let mut next = || {
@@ -26,6 +27,7 @@ impl Rng {
         Self::new(RandomState::new().hash_one(0u8))
     }
 
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);

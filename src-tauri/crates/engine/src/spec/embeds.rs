@@ -9,16 +9,20 @@ use super::{ModelSpec, Role};
 /// The layers are linear without bias, so they may come before or after a mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingHead {
+    /// How token rows become one vector.
     pub pooling: Pooling,
     /// Output widths of those layers, in order.
     pub dense: Vec<usize>,
+    /// Texts that go before an input.
     pub before: EmbeddingPrefixes,
 }
 
 /// Prefixes for retrieval that a family was trained with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EmbeddingPrefixes {
+    /// Before a search query.
     pub question: &'static str,
+    /// Before a passage that is searched.
     pub passage: &'static str,
 }
 
@@ -34,7 +38,9 @@ impl EmbeddingHead {
 pub enum Pooling {
     /// Mean over all tokens.
     Mean,
+    /// Row of the first token.
     First,
+    /// Row of the last token.
     Last,
 }
 

@@ -43,6 +43,7 @@ struct EncodeInput<'a> {
 }
 
 impl IncrementalEncoder {
+    /// Creates an encoder without text.
     pub fn new() -> Self {
         Self::default()
     }

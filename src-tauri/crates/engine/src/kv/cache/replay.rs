@@ -23,6 +23,7 @@ pub(super) struct LostPositions {
 /// A sequence that is being recomputed.
 #[derive(Debug)]
 pub struct Replay {
+    /// All tokens of the sequence, in order.
     pub tokens: Vec<TokenId>,
     aged: Requantized,
     lost: LostPositions,
@@ -33,7 +34,9 @@ pub struct Replay {
 pub struct ReplayStep {
     /// Tokens to compute, from the sequence's current end.
     pub n: usize,
+    /// Pages to requantize first.
     pub turning: PageRequantization,
+    /// Pages and slots to copy first.
     pub copies: CopyOnWrite,
 }
 
