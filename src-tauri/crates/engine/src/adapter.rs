@@ -69,12 +69,9 @@ pub(crate) fn fit(adapter: &Adapter, base: AdapterBase<'_>) -> Result<Vec<Adapte
     match left.into_iter().min() {
         Some(name) => Err(refused(
             adapter,
-            format!(
-                "its tensor {name} adds to nothing that can be added to in this {} model",
-                base.spec.architecture
-            ),
+            format!("its tensor {name} matches no adaptable matrix of this {} model", base.spec.architecture),
         )),
-        None if adapter_updates.is_empty() => Err(refused(adapter, "it holds no tensors".into())),
+        None if adapter_updates.is_empty() => Err(refused(adapter, "it contains no tensors".into())),
         None => Ok(adapter_updates),
     }
 }
@@ -98,7 +95,7 @@ fn check(a: &TensorView<'_>, b: &TensorView<'_>, n_in: usize, n_out: usize) -> R
                 "{} has shape {:?} and {} {:?}; the model's matrix is [{n_out}, {n_in}]",
                 a.name, a.shape, b.name, b.shape
             ),
-            "The adapter was made for another model: use it with that one.",
+            "The adapter was made for another model: use it with that model.",
         ));
     }
     if a.dtype.codec().is_none() || b.dtype.codec().is_none() {
@@ -144,7 +141,7 @@ fn moved(
     }
     let mixer = layer.map(|layer| &base.spec.layers[layer].mixer);
     let Some(attention) = mixer.and_then(|mixer| mixer.attention()) else {
-        let what = "GGUF files keep the rows of its recurrent layers in another order";
+        let what = "GGUF files store the rows of its recurrent layers in another order";
         return if layer.is_some() && is_recurrent(role) {
             Err(refused(adapter, what.into()))
         } else {
@@ -176,7 +173,7 @@ fn same_container(a: Container, b: Container) -> bool {
 fn refused(adapter: &Adapter, why: String) -> EngineError {
     EngineError::new(
         "adapter.unfit",
-        format!("the adapter {} can't be used: {why}", adapter.name()),
-        "Use an adapter that was made for this model, with LoRA of its linear layers only.",
+        format!("the adapter {} cannot be used: {why}", adapter.name()),
+        "Use an adapter that was made for this model, with plain LoRA of linear layers only.",
     )
 }

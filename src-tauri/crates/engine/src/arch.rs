@@ -144,7 +144,7 @@ fn unknown(architecture: &str) -> EngineError {
     EngineError::new(
         "model.architecture_unknown",
         format!("the architecture \"{architecture}\" is not one that Inglenook runs"),
-        format!("These run: {}.", known.join(", ")),
+        format!("Choose one of these families: {}.", known.join(", ")),
     )
 }
 

@@ -82,7 +82,7 @@ impl BudgetWatch {
 mod tests {
     use super::*;
 
-    /// The tokens after which the ending 7, 8 is forced, when the model says `reply` one character per token.
+    /// Checks after which tokens the ending 7, 8 is forced, if the model says `reply` one character per token.
     fn check(max_tokens: usize, begins_inside: bool, reply: &str, forced_after: &[usize]) {
         let (open, close) = ("<think>".to_string(), "</think>".to_string());
         let budget = ReasoningBudget { max_tokens, open, close, begins_inside, ending: vec![7, 8] };

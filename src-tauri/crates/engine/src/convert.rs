@@ -128,7 +128,7 @@ pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Res
     let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file");
     let found = equivalence::check(&source, outline.map_err(EngineError::from))?;
     for target in &mut targets {
-        let target = Arc::get_mut(target).expect("the outline's writer is gone");
+        let target = Arc::get_mut(target).expect("the outline's writer was dropped");
         target.job.order = equivalence::row_order(&source.spec, &found, target.role, target.layer);
         target.job.offset = equivalence::offset(&source.spec, &found, target.role, target.layer);
     }
@@ -277,7 +277,7 @@ fn join(target: &mut ConversionTarget, other: ConversionTarget) -> Result<()> {
 fn mixed(name: &str) -> EngineError {
     EngineError::new(
         "convert.tensor",
-        format!("{name} would be made of tensors of different formats or shapes"),
+        format!("{name} would combine tensors of different formats or shapes"),
         "Use the model as it is, or get it as a GGUF file.",
     )
 }

@@ -102,7 +102,7 @@ pub fn build(
     kv: KvDType,
     weights: &mut dyn WeightSource,
 ) -> Result<Graph> {
-    assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has its device");
+    assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has a device");
     let mut decoder = Decoder {
         graph: GraphBuilder::new(kv_layout(spec, kv))?,
         weights,

@@ -513,7 +513,7 @@ impl Model {
             Some(token) => Err(EngineError::new(
                 "request.token_unknown",
                 format!("token id {token} is outside the model's vocabulary of {n_vocab}"),
-                "Use ids of this model's own tokenizer.",
+                "Use the ids of this model's tokenizer.",
             )),
         }
     }

@@ -1,10 +1,11 @@
-//! How well a model foretells a text, and how far two models differ over it.
+//! Perplexity of a model on a text, and the divergence between two models.
 //!
-//! Method: the text goes by in windows of `n_ctx` tokens (what the model wants before a text, such as BOS, comes
-//! first in each and counts), each beginning half a window after the last. Every token is scored exactly once: in
-//! the first window all of them, in the others those that no window had before, so that they have at least half a
-//! window before them. Perplexity is e to the mean of −ln p. The divergence at a position is
-//! KL(reference ‖ model) = Σ p_ref · (ln p_ref − ln p_model), in nats. ScoreSums are in float64.
+//! Method: windows of `n_ctx` tokens, each half a window after the last. Tokens that the model requires before a
+//! text, such as BOS, come first in each and count towards `n_ctx`. Every token is scored once: the first window
+//! scores all of its tokens, later ones those that are new, so that these have at least half a window before them.
+//!
+//! Perplexity is exp of the mean of −ln p. The divergence at a position is KL(reference ‖ model) = Σ p_ref · (ln
+//! p_ref − ln p_model), in nats. Sums are in float64.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +54,7 @@ pub fn encode(model: &Model, text: &str, special: Special) -> Result<Vec<TokenId
         EngineError::new(
             "tokenizer.missing",
             "the model has no tokenizer",
-            "Put its tokenizer.json beside its weights.",
+            "Put its tokenizer.json beside the weights.",
         )
     })?;
     let ids = tokenizer.encode(text, special);
@@ -61,7 +62,7 @@ pub fn encode(model: &Model, text: &str, special: Special) -> Result<Vec<TokenId
         0 | 1 => Err(EngineError::new(
             "perplexity.too_short",
             format!("the text has {} tokens; at least 2 are needed", ids.len()),
-            "Give a longer text; some thousand words tell most.",
+            "Use a longer text, ideally of a few thousand words.",
         )),
         _ => Ok(ids),
     }
@@ -116,8 +117,8 @@ fn check(model: &Model, reference: Option<&Model>, n_ctx: usize, n_before: usize
     if n_ctx < MIN_WINDOW + n_before || n_ctx > room {
         return Err(EngineError::new(
             "perplexity.window",
-            format!("a window of {n_ctx} tokens; from {MIN_WINDOW} to the context of {room} are possible"),
-            "Give another --ctx.",
+            format!("a window of {n_ctx} tokens is not between {MIN_WINDOW} and the context of {room}"),
+            "Use another --ctx.",
         ));
     }
     let (ours, theirs) = (model.info().n_vocab, reference.map(|reference| reference.info().n_vocab));
@@ -125,7 +126,7 @@ fn check(model: &Model, reference: Option<&Model>, n_ctx: usize, n_before: usize
         return Err(EngineError::new(
             "perplexity.vocabularies",
             format!("the models have vocabularies of {ours} and {} tokens", theirs.unwrap_or(0)),
-            "Compare models that have the same tokenizer.",
+            "Compare models with the same tokenizer.",
         ));
     }
     Ok(())

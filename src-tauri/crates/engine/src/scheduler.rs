@@ -162,8 +162,8 @@ impl Scheduler {
         if self.pending.len() >= MAX_PENDING {
             return Err(EngineError::new(
                 "request.queue_full",
-                format!("{MAX_PENDING} requests are waiting already"),
-                "Wait until some of them are answered.",
+                format!("{MAX_PENDING} requests are already waiting"),
+                "Wait until some of them are finished.",
             ));
         }
         self.pending.push_back(request);

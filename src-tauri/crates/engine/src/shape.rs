@@ -84,8 +84,8 @@ pub fn mix(name: &str) -> Result<Mix> {
     Mix::from_name(name).ok_or_else(|| {
         EngineError::new(
             "bench.dtype_unknown",
-            format!("no weights can be made as \"{name}\""),
-            format!("These can: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+            format!("weights cannot be written as \"{name}\""),
+            format!("Choose one of: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
         )
     })
 }
@@ -98,8 +98,8 @@ pub fn find(name: &str) -> Result<&'static Shape> {
         let known: Vec<&str> = SHAPES.iter().map(|shape| shape.name).collect();
         EngineError::new(
             "bench.shape_unknown",
-            format!("there is no shape \"{name}\" that the engine runs"),
-            format!("These run: {}.", known.join(", ")),
+            format!("there is no shape \"{name}\""),
+            format!("Choose one of: {}.", known.join(", ")),
         )
     })
 }

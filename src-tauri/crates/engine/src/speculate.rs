@@ -1,9 +1,10 @@
-//! Speculation: guesses at the next tokens, which one run of the model checks together.
+//! Speculative decoding: drafted tokens that one run of the model checks together.
 //!
-//! Exact: every token is still drawn from the model's own logits by the request's own sampler, in order; a guess only
-//! decides how many positions one run computes. What was guessed wrong is taken back. Which guesses are worth a row
-//! follows from counts of what came true and from what runs cost, so that speculation ends by itself where it doesn't
-//! pay, and begins again where it would.
+//! Exact: every token is sampled from the model's own logits by the request's sampler, in order. A draft only decides
+//! how many positions one run computes, and rejected tokens are removed.
+//!
+//! Measured acceptance rates and run times decide how many tokens are worth a row. Speculation stops by itself where
+//! it does not pay, and resumes where it would.
 
 use serde::{Deserialize, Serialize};
 

@@ -83,7 +83,8 @@ impl ChatTemplate {
     /// Errors: `template.syntax`, with the line.
     pub fn from_source(source: &str) -> Result<Self> {
         if source.len() > MAX_SOURCE_BYTES {
-            let message = format!("the chat template has {} bytes, too many for one", source.len());
+            let message =
+                format!("the chat template has {} bytes, more than a template may have", source.len());
             return Err(EngineError::new("template.syntax", message, BROKEN));
         }
         let mut environment = environment::new();
@@ -137,7 +138,7 @@ impl fmt::Debug for ChatTemplate {
     }
 }
 
-const BROKEN: &str = "Name another template for this model in the settings, or choose another model.";
+const BROKEN: &str = "Set another template for this model in the settings, or choose another model.";
 
 /// Returns the template source of a model file.
 ///

@@ -90,7 +90,7 @@ impl Adapter {
             (AdapterFormat::PeftConfig(_), _) => Ok(()),
             (AdapterFormat::Gguf { .. }, Container::Safetensors) => Err(refused(
                 self,
-                "it is a GGUF, and the model is not: rows may stand in another order".into(),
+                "it is a GGUF file, but the model is not: the order of rows may differ".into(),
             )),
             (AdapterFormat::Gguf { .. }, Container::Gguf { .. }) => {
                 let (own, wanted) =
@@ -98,7 +98,7 @@ impl Adapter {
                 if own == wanted {
                     return Ok(());
                 }
-                Err(refused(self, format!("it is for {own} models, and this is a {wanted} model")))
+                Err(refused(self, format!("it is for {own} models, but this is a {wanted} model")))
             }
         }
     }
@@ -159,7 +159,7 @@ fn gguf(file: &WeightFile) -> Result<AdapterFormat> {
     let kind = metadata.opt_str("general.type")?.unwrap_or("model");
     if kind != "adapter" {
         let message = format!("{} is a {kind}, not an adapter", file.path().display());
-        return Err(EngineError::new("adapter.kind", message, "Give the file of a LoRA adapter."));
+        return Err(EngineError::new("adapter.kind", message, "Choose the file of a LoRA adapter."));
     }
     match metadata.opt_str("adapter.type")?.unwrap_or("lora") {
         "lora" => Ok(AdapterFormat::Gguf {
@@ -190,7 +190,7 @@ fn peft(path: &Path) -> Result<PeftConfig> {
     let pattern = config["alpha_pattern"].as_object();
     let own = pattern.into_iter().flatten().map(|(key, value)| {
         match key.contains(['*', '+', '[', '(', '\\', '^', '$', '|', '?']) {
-            true => Err(unsupported(&format!("alpha_pattern \"{key}\" is more than a name"))),
+            true => Err(unsupported(&format!("alpha_pattern \"{key}\" is not a plain name"))),
             false => Ok((key.clone(), number(value, "alpha_pattern")?)),
         }
     });
@@ -208,7 +208,7 @@ fn read(path: &Path) -> Result<Value> {
     };
     let n = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
     if n > MAX_CONFIG_BYTES {
-        return Err(wrong(format!("{n} bytes are too many")));
+        return Err(wrong(format!("it has {n} bytes, too many")));
     }
     let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
@@ -225,6 +225,6 @@ fn unsupported(what: &str) -> EngineError {
     EngineError::new(
         "adapter.unsupported",
         format!("this adapter cannot be used: {what}"),
-        "Plain LoRA adapters of linear layers can be used.",
+        "Use a plain LoRA adapter of linear layers.",
     )
 }

@@ -40,7 +40,7 @@ pub fn built_in_template(architecture: &str, tokenizer: &Tokenizer) -> (&'static
         && tokenizer.is_sentencepiece();
     let by_words = has_words.then_some(built_in!("llama2"));
     let (name, source) = by_vocabulary.or(by_words).unwrap_or(PLAIN);
-    (name, ChatTemplate::from_source(source).expect("our own templates compile: a test compiles each"))
+    (name, ChatTemplate::from_source(source).expect("built-in templates compile: a test compiles each"))
 }
 
 /// All built-in templates.

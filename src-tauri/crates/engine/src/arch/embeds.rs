@@ -25,7 +25,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
         (Some(2), _) => pooled(Pooling::First),
         (Some(3), _) => pooled(Pooling::Last),
         (Some(4), _) => return Err(hparams.unsupported("a head that ranks pairs of texts")),
-        (Some(n), _) => return Err(hparams.unsupported(&format!("a pooling that it numbers {n}"))),
+        (Some(n), _) => return Err(hparams.unsupported(&format!("pooling type {n}"))),
     };
     if hparams.optional_flag(CAUSAL)? == Some(false) {
         if spec.attentions_mut().any(|a| a.window.is_some() && a.mask == Mask::Causal) {
@@ -36,7 +36,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
     let is_bidirectional = spec.is_bidirectional();
     let Some(embeds) = &mut spec.embeds else {
         return match is_bidirectional {
-            true => Err(hparams.unsupported("tokens that see what comes after them")),
+            true => Err(hparams.unsupported("bidirectional attention")),
             false => Ok(spec),
         };
     };

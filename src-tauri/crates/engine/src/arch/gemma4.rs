@@ -134,7 +134,7 @@ fn attentions(hparams: &HParams<'_>, n_layers: usize, eps: f32) -> Result<Vec<At
         let keys = match own {
             Some(layer) if index >= first_shared => KvSource::OfLayer(layer),
             None if index >= first_shared => {
-                let message = format!("layer {index} has no earlier layer of its kind to share with");
+                let message = format!("layer {index} has no earlier layer of its kind to share keys and values with");
                 return Err(hparams.wrong(&hparams.name(N_SHARED_KV), message));
             }
             _ if !hparams.has_tensor(Role::Value, Some(index)) => KvSource::SharedByValues,

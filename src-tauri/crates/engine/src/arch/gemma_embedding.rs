@@ -33,7 +33,7 @@ impl Architecture for GemmaEmbedding {
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
         if !hparams.is_gguf() {
             // Without them the vectors would differ from the trained ones.
-            return Err(hparams.unsupported("dense layers in folders beside it, which its GGUF files have in them,"));
+            return Err(hparams.unsupported("dense layers in separate folders (GGUF files include them)"));
         }
         let mut spec = gemma::gemma3(hparams, self.gguf_name())?;
         for attention in spec.attentions_mut() {

@@ -142,7 +142,7 @@ pub(super) fn head_dim(hparams: &HParams<'_>, d_model: usize, n_heads: usize) ->
         }
     };
     if hparams.optional_count(keys::VALUE_DIM, MAX_HEAD_DIM)?.is_some_and(|n| n != head_dim) {
-        return Err(hparams.unsupported("values of another width than keys"));
+        return Err(hparams.unsupported("values that are not as wide as keys"));
     }
     Ok(head_dim)
 }

@@ -117,7 +117,7 @@ fn rotated(
     };
     if n_rot == 0 || n_rot % 2 != 0 {
         let key = if hparams.config().is_some() { "head_dim".into() } else { hparams.name(kind.n_rot) };
-        return Err(hparams.wrong(&key, format!("{n_rot} rotated dimensions; they turn in pairs")));
+        return Err(hparams.wrong(&key, format!("{n_rot} rotated dimensions is not an even number")));
     }
     Ok(n_rot)
 }

@@ -196,7 +196,7 @@ pub(super) fn parts(
             TensorPart::of(&view, shape, SharedBytes::from_vec(data))
         }
         TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
-        TensorForm::Mxfp4(_) => unreachable!("taken care of before"),
+        TensorForm::Mxfp4(_) => unreachable!("handled above"),
     };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
 }

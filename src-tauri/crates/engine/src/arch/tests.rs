@@ -1,5 +1,5 @@
-//! Files that are sound containers but no sound models: each is refused with a code and a message that names
-//! the key or the tensor.
+//! Files that are valid containers with invalid models. Each must fail with a code and a message that names the key
+//! or tensor.
 
 use weights::quant::mix::Mix;
 use weights::write::{GgufWriter, OwnedValue};
@@ -112,7 +112,7 @@ fn families_that_do_not_run_are_named_with_those_that_do() {
     assert_eq!(error.code(), "weights.key_invalid");
 }
 
-/// A model of one layer, one of whose tensors is put wrong.
+/// Builds a model of one layer with one tensor changed.
 fn with_tensor(change: &str, dtype: DType, shape: &[usize], value: f32) -> Result<ModelSpec> {
     let mut writer = GgufWriter::new();
     writer.set("general.architecture", OwnedValue::Str("llama".into()));
@@ -175,7 +175,7 @@ fn every_tensor_is_there_with_its_shape_and_a_format_that_computes() {
         for (dtype, shape, code) in cases {
             let error =
                 with_tensor(&name, dtype, shape, 1.0).err().unwrap_or_else(|| panic!("{name} {shape:?}"));
-            // the embedding's rows are the vocabulary, whatever their number
+            // any number of embedding rows is a valid vocabulary
             assert_eq!(error.code(), code, "{name} {shape:?}: {error}");
             assert!(error.to_string().contains(&name), "{error}");
         }

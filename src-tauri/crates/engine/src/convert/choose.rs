@@ -94,7 +94,7 @@ impl FormatChoice {
         if self.min_bytes > max_bytes {
             return Err(EngineError::new(
                 "convert.too_small",
-                format!("the model takes at least {} bytes, {max_bytes} are allowed", self.min_bytes),
+                format!("the model needs at least {} bytes, but {max_bytes} are allowed", self.min_bytes),
                 "Allow more bytes, or choose a smaller model.",
             ));
         }

@@ -81,14 +81,14 @@ pub(super) fn check(source: &ConversionSource<'_>, outline: Result<WeightFile>) 
     let refused = |why: String| {
         EngineError::new(
             "convert.family",
-            format!("a {name} model with this config cannot be written as a GGUF: {why}"),
+            format!("a {name} model with this configuration cannot be written as a GGUF file: {why}"),
             "Use the model as it is, or get it as a GGUF file.",
         )
     };
     let found = outline.and_then(|outline| read(&outline)).map_err(|error| refused(error.to_string()))?;
     match same(neutral(&source.spec), neutral(&found)) {
         true => Ok(found),
-        false => Err(refused("what would be read back is another model".into())),
+        false => Err(refused("the file would be read back as another model".into())),
     }
 }
 

@@ -27,8 +27,8 @@ impl Formats {
         Mix::from_name(name).map(Self::Mix).ok_or_else(|| {
             EngineError::new(
                 "convert.dtype",
-                format!("no weights can be made as \"{name}\""),
-                format!("These can: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+                format!("weights cannot be written as \"{name}\""),
+                format!("Choose one of: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
             )
         })
     }

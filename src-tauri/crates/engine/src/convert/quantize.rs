@@ -100,7 +100,7 @@ impl EncodeJob {
 
     /// Decodes rows in stored order. `out`: (rows, n_cols)
     fn decode_stored(&self, rows: Range<usize>, n_cols: usize, out: &mut [f32]) {
-        let codec = self.dtype.codec().expect("a model's tensors have been checked to be readable");
+        let codec = self.dtype.codec().expect("a model's tensors were checked to be readable");
         let row_bytes = self.dtype.row_bytes(n_cols);
         let mut first = 0;
         for bytes in &self.pieces {
@@ -154,8 +154,8 @@ impl QuantizationError {
 
 /// Encodes rows. Returns the bytes and the error.
 pub(super) fn encoded(values: &[f32], n_cols: usize, dtype: DType) -> (Vec<u8>, QuantizationError) {
-    let encode = dtype.encoder().expect("formats without an encoder are not chosen");
-    let codec = dtype.codec().expect("what can be encoded can be decoded");
+    let encode = dtype.encoder().expect("only formats with an encoder are chosen");
+    let codec = dtype.codec().expect("every encoded format can be decoded");
     let mut bytes = vec![0; values.len() / n_cols * dtype.row_bytes(n_cols)];
     encode(values, &mut bytes);
     let mut back = vec![0.0; values.len()];
@@ -215,7 +215,7 @@ fn in_parallel<T: Send>(items: &[usize], work: &(impl Fn(usize) -> T + Sync)) ->
     std::thread::scope(|scope| {
         let spawned: Vec<_> = items.iter().map(|&item| scope.spawn(move || work(item))).collect();
         let joined = spawned.into_iter().map(|thread| thread.join());
-        joined.map(|result| result.map_err(|_| io::Error::other("a thread ended by a panic"))).collect()
+        joined.map(|result| result.map_err(|_| io::Error::other("a thread panicked"))).collect()
     })
 }
 

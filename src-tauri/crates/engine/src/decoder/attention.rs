@@ -13,7 +13,7 @@ impl Decoder<'_> {
         let kv_layer = match spec.keys {
             KvSource::OfLayer(layer) => {
                 self.kv_layers.push(None);
-                self.kv_layers[layer].expect("keys are shared by a layer that makes its own")
+                self.kv_layers[layer].expect("shared keys come from a layer that projects its own")
             }
             KvSource::Projected | KvSource::SharedByValues => self.keys_and_values(x, spec)?,
         };

@@ -159,8 +159,8 @@ impl KvCache {
         if !self.has_free_sequence() {
             return Err(EngineError::new(
                 "kv.too_many_sequences",
-                format!("all {} sequences of this model are in use", self.geometry.max_sequences),
-                "Wait for a running answer to end, or close a conversation.",
+                format!("all {} contexts of this model are in use", self.geometry.max_sequences),
+                "Wait for a running answer to finish, or close a conversation.",
             ));
         }
         let id = SequenceId(self.next_id);
@@ -334,7 +334,7 @@ impl KvCache {
             return Ok(());
         }
         while self.n_rewind_points() >= self.geometry.max_rewind_points {
-            assert!(self.drop_rewind_point(), "what is counted can be dropped");
+            assert!(self.drop_rewind_point(), "counted rewind points exist");
         }
         self.n_rewind_points_ever += 1;
         let stamp = self.n_rewind_points_ever;
@@ -436,10 +436,7 @@ impl KvCache {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let room = sequence.pages.end() * geometry.page_len;
-        assert!(
-            sequence.tokens.len() + tokens.len() <= room,
-            "tokens are reserved before they are committed"
-        );
+        assert!(sequence.tokens.len() + tokens.len() <= room, "committed tokens were reserved");
         sequence.aged.record_view(sequence.tokens.len());
         sequence.tokens.extend_from_slice(tokens);
         let passed = geometry.first_window_page(sequence.tokens.len());
@@ -502,7 +499,7 @@ impl KvCache {
 pub(crate) fn context_full(n_held: usize, n_more: usize, n_ctx: usize) -> EngineError {
     EngineError::new(
         "request.context_full",
-        format!("{n_held} tokens held and {n_more} more exceed the context of {n_ctx} tokens"),
+        format!("{n_held} tokens in the context and {n_more} more exceed its {n_ctx} tokens"),
         "Start a new conversation, shorten the text, or load the model with a larger context.",
     )
 }

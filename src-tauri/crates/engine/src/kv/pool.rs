@@ -41,7 +41,7 @@ struct SlotRange {
 
 impl SlotRange {
     fn new(first: usize, n_places: usize) -> Self {
-        let first = u32::try_from(first).expect("a pool has fewer than 2^32 places");
+        let first = u32::try_from(first).expect("a pool has fewer than 2^32 slots");
         Self { first, n_places, free: Vec::with_capacity(n_places), untouched: first }
     }
 
@@ -262,10 +262,7 @@ impl PageTable {
 
     /// Releases its pages and holds the pages `first..end` of `other`.
     pub fn share_from(&mut self, other: &Self, first: usize, end: usize, pool: &mut SlotPool) {
-        assert!(
-            other.first <= first && first <= end && end <= other.end(),
-            "only pages that are held are shared"
-        );
+        assert!(other.first <= first && first <= end && end <= other.end(), "only held pages are shared");
         other.pages[first..end].iter().for_each(|&page| pool.share(page));
         self.clear(pool);
         self.pages.resize(first, kernels::NO_PAGE);
@@ -318,7 +315,7 @@ impl PageTable {
 
     /// Takes new pages `0..end` for an empty table, the first `n_requantized` of them requantized.
     pub fn take_mixed(&mut self, n_requantized: usize, end: usize, pool: &mut SlotPool) {
-        assert!(self.pages.is_empty(), "a sequence that begins holds nothing");
+        assert!(self.pages.is_empty(), "a new sequence holds no pages");
         self.pages.extend(
             (0..end).map(|index| if index < n_requantized { pool.take_requantized() } else { pool.take() }),
         );

@@ -97,8 +97,8 @@ impl FromStr for KvRequantize {
             text => after(text).filter(|&n: &usize| n >= MIN_EXACT_TOKENS).map(Self::After).ok_or_else(|| {
                 EngineError::new(
                     "request.kv_aging",
-                    format!("\"{text}\" doesn't say when contexts age"),
-                    format!("Give off, pressure, or after:N with at least {MIN_EXACT_TOKENS} tokens, such as after:2048."),
+                    format!("\"{text}\" does not say when to requantize contexts"),
+                    format!("Use off, pressure, or after:N with at least {MIN_EXACT_TOKENS} tokens, such as after:2048."),
                 )
             }),
         }
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(after.due(position), due, "{position}");
         }
         assert_eq!((KvRequantize::Off.due(100_000), KvRequantize::Pressure.due(100_000)), (0, 0));
-        // not whole stretches: no sooner than asked
+        // not whole chunks: no sooner than requested
         for n in [257, 300, 511, 512] {
             assert_eq!(KvRequantize::After(n).due(767), 0, "{n}");
             assert_eq!(KvRequantize::After(n).due(768), 1, "{n}");
@@ -248,7 +248,7 @@ mod tests {
         assert!(by_length.views_within(0, 256).is_empty() && by_length.views_within(256, 512).is_empty());
         assert!(!by_length.views_within(512, 768).is_empty());
         assert!(Requantized::by_length(KvRequantize::After(256), 512).is_exact());
-        // gone back into what has aged: whole stretches of it are left, and they stay as they are
+        // rewound into requantized chunks: the whole ones that are left stay requantized
         assert_eq!((by_length.reach(1100), by_length.reach(1000), by_length.reach(300)), (1100, 768, 256));
         let mut back = by_length.at(768);
         assert_eq!(back.n_chunks, 3);

@@ -78,7 +78,7 @@ impl Geometry {
         max_rows: usize,
         rewind_bytes: u64,
     ) -> Self {
-        assert!(n_ctx > 0 && max_sequences > 0 && max_rows > 0, "a cache holds something");
+        assert!(n_ctx > 0 && max_sequences > 0 && max_rows > 0, "a cache has layers");
         let window = layout.layers.iter().filter_map(|layer| layer.window).max();
         let live = Self {
             page_len: PAGE_LEN,
@@ -296,7 +296,7 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
             return Err(EngineError::new(
                 "model.kv_dtype",
                 format!(
-                    "heads of {} elements cannot be kept as {name}, in blocks of {block}",
+                    "heads of {} elements cannot be stored as {name}, in blocks of {block}",
                     layer.head_dim
                 ),
                 "Use --kv f16 for this model.",
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(long.full, 2 * 131_072 * 2 * 4 * 128 * 2);
         assert_eq!(long.windowed, 2 * (1024 + 64 + 64 + 32) * 5 * 2 * 4 * 128 * 2);
         assert_eq!((long.states, long.kept), (2 * 30 * 4, 0));
-        // a context shorter than the window keeps no more than itself
+        // a context shorter than the window needs no more than its length
         assert_eq!(of(256).windowed, 2 * 256 * 5 * 2 * 4 * 128 * 2);
     }
 
@@ -451,7 +451,7 @@ mod tests {
         assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= aged / 4, "one context");
         assert!(n_requantized as u64 * page.requantized_page <= n_pages as u64 * page.page);
         assert_eq!(of(KvRequantize::Pressure, Some(0)).0, exact / 4);
-        // where it saves nothing it is off
+        // off where it saves nothing
         let mut short = layout(&[None], &[]);
         short.layers[0].dtype = KvDType::Q8_0;
         assert_eq!(

@@ -208,7 +208,7 @@ pub fn write(
     seq: SequenceId,
     piece: &CheckpointPiece,
 ) -> Result<Vec<u8>> {
-    let moved = || refused("snapshot.moved", format!("position {} has been left", piece.position));
+    let moved = || refused("snapshot.moved", format!("position {} is no longer available", piece.position));
     if cache.is_lost(seq) {
         return Err(moved());
     }
@@ -312,7 +312,7 @@ pub fn reach(
     let n_chunks = if identity.bytes.page > 0 { base / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     match is_there && is_after && n > 0 {
         true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.aged.n_chunks) }),
-        false => Err(refused(PREFIX_MISMATCH, "the piece follows other tokens".into())),
+        false => Err(refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into())),
     }
 }
 
@@ -329,7 +329,7 @@ pub fn restore(
     read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
 ) -> Result<SequenceId> {
     let n = tokens.len();
-    let foreign = || refused(PREFIX_MISMATCH, "the piece follows other tokens".into());
+    let foreign = || refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into());
     let contents = head.map(|bytes| check(identity, cache.geometry(), bytes)).transpose()?;
     // Windows and states are in heads only.
     let is_bare = cache.geometry().window.is_none() && !cache.geometry().recurrent;

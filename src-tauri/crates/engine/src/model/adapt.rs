@@ -32,8 +32,8 @@ impl Model {
         let mut adapter_updates = Vec::new();
         for (adapter, scale) in adapters {
             if !scale.is_finite() {
-                let message = format!("{} is to be scaled by {scale}", adapter.name());
-                return Err(EngineError::new("adapter.scale", message, "Give a number, such as 1 or 0.5."));
+                let message = format!("the strength {scale} of {} is not valid", adapter.name());
+                return Err(EngineError::new("adapter.scale", message, "Use a number, such as 1 or 0.5."));
             }
             for mut update in fit(adapter, base)? {
                 update.scale *= scale;

@@ -335,7 +335,7 @@ fn check(forget: &AttentionEviction) -> Result<()> {
         false => Err(EngineError::new(
             "request.forget",
             format!(
-                "of {n_most} tokens {n_keep} cannot be kept, {n_first} and {n_newest} of them in any case"
+                "{n_keep} of {n_most} tokens cannot be kept, with the first {n_first} and the newest {n_newest} always among them"
             ),
             "Use a longer context, or a shorter system prompt.",
         )),

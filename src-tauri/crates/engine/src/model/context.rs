@@ -28,8 +28,8 @@ impl RopeScaling {
         factor.and_then(Self::yarn).ok_or_else(|| {
             EngineError::new(
                 "request.rope_scaling",
-                format!("\"{text}\" is no stretch of positions"),
-                format!("Give yarn:FACTOR, such as yarn:2; at most yarn:{}.", MAX_PERCENT / 100),
+                format!("\"{text}\" is not a RoPE scaling"),
+                format!("Use yarn:FACTOR, such as yarn:2; at most yarn:{}.", MAX_PERCENT / 100),
             )
         })
     }
@@ -65,8 +65,8 @@ pub fn narrow(spec: &mut ModelSpec, window: usize) -> Result<()> {
     if window == 0 {
         return Err(EngineError::new(
             "request.kv_window",
-            "a window of 0 tokens sees nothing",
-            "Give a larger --kv-window, or none.",
+            "an attention window needs at least one token",
+            "Use a larger --kv-window, or omit it.",
         ));
     }
     for layer in &mut spec.layers {

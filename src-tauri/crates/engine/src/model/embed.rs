@@ -21,10 +21,8 @@ impl Model {
         if !self.embeds() {
             return Ok(());
         }
-        let message = format!(
-            "this {} model makes vectors of texts, by which passages are found; it does not answer",
-            self.spec.architecture
-        );
+        let message =
+            format!("this {} model computes embeddings for search; it cannot answer", self.spec.architecture);
         Err(EngineError::new(
             "model.embeds_only",
             message,
@@ -51,7 +49,7 @@ impl Model {
         let Some(tokenizer) = &self.tokenizer else {
             return Err(EngineError::new(
                 "model.no_vocabulary",
-                "the model's file carries no vocabulary",
+                "the model's file contains no vocabulary",
                 "Put its tokenizer.json beside it, or choose another file of the model.",
             ));
         };
@@ -67,8 +65,8 @@ impl Model {
             return Err(no_embeddings(self.spec.architecture));
         };
         if tokens.is_empty() {
-            let remedy = "Give it some words.";
-            return Err(EngineError::new("request.empty", "an empty text has no vector", remedy));
+            let remedy = "Enter some text.";
+            return Err(EngineError::new("request.empty", "an empty text has no embedding", remedy));
         }
         let logits = match pooling {
             Pooling::Mean | Pooling::First => LogitsSelection::All,
@@ -109,7 +107,7 @@ fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
 fn no_embeddings(architecture: &str) -> EngineError {
     EngineError::new(
         "model.no_embeddings",
-        format!("this {architecture} model answers; it makes no vectors of texts"),
-        "Choose a model that is made for embeddings, such as Qwen3-Embedding or EmbeddingGemma.",
+        format!("this {architecture} model answers; it cannot compute embeddings"),
+        "Choose an embedding model, such as Qwen3-Embedding or EmbeddingGemma.",
     )
 }

@@ -21,7 +21,7 @@ impl Model {
             return Err(EngineError::new(
                 "kv.fill",
                 format!(
-                    "{n_held} tokens in runs of {} are no whole pages to copy",
+                    "{n_held} tokens in runs of {} do not fill whole pages to copy",
                     cache.geometry().max_rows
                 ),
                 format!("Compute a multiple of {PAGE_LEN} tokens first."),

@@ -99,7 +99,7 @@ impl Model {
         if batch.len() > MAX_BATCH_SEQUENCES {
             return Err(EngineError::new(
                 "request.batch_too_large",
-                format!("{} sequences in one batch, at most {MAX_BATCH_SEQUENCES} fit", batch.len()),
+                format!("{} sequences in one batch exceed the limit of {MAX_BATCH_SEQUENCES}", batch.len()),
                 "Send fewer at once.",
             ));
         }

@@ -310,8 +310,8 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
             if n_given != Some(n_layers) || parts.iter().any(|(_, n)| *n == 0) {
                 return Err(EngineError::new(
                     "model.split",
-                    format!("the devices take {parts:?}, the model has {n_layers} layers"),
-                    "Give every device at least one layer, and all layers together.",
+                    format!("the devices take {parts:?} layers, but the model has {n_layers}"),
+                    "Give every device at least one layer, and distribute all layers.",
                 ));
             }
             let layers = parts.iter().enumerate();
@@ -440,14 +440,14 @@ impl<'a> WeightUpload<'a> {
 impl WeightSource for WeightUpload<'_> {
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor> {
         let [tensor] = <[Tensor; 1]>::try_from(self.experts(role, layer, device)?)
-            .expect("only matrices of experts have several parts");
+            .expect("only expert matrices have several parts");
         Ok(tensor)
     }
 
     fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>> {
         let found = self.placed.iter().find(|p| p.role == role && p.layer == layer);
         let LocatedTensor { parts, .. } =
-            found.expect("the spec lists every tensor that the decoder asks for");
+            found.expect("the spec lists every tensor that the decoder requests");
         let mut tensors = Vec::with_capacity(parts.len());
         for part in parts {
             match self.reading {

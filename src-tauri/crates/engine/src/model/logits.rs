@@ -55,7 +55,7 @@ impl<'a> Logits<'a> {
 pub(crate) fn nan_logits() -> EngineError {
     EngineError::new(
         "model.nan_logits",
-        "the model's output holds values that are not numbers",
-        "Its weights are damaged: download the model again.",
+        "the model's output contains values that are not numbers",
+        "The weights are damaged: download the model again.",
     )
 }

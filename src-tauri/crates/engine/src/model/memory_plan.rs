@@ -32,7 +32,7 @@ pub struct MemoryNeeds {
     pub context: u64,
     /// Activations of one run.
     pub activations: u64,
-    /// Bytes of the embedding table and the output matrix.
+    /// Texts, lookup tables, logits and sampling candidates of the vocabulary.
     pub vocabulary: u64,
 }
 

@@ -55,8 +55,7 @@ impl Model {
     /// Copies the pages of a sequence. They have the same numbers everywhere.
     fn copy(&mut self, seq: SequenceId, from: usize, to: usize) -> Result<()> {
         let Self { cache, replicas, .. } = self;
-        let [from, to] =
-            replicas.get_disjoint_mut([from, to]).expect("two different replicas of those there are");
+        let [from, to] = replicas.get_disjoint_mut([from, to]).expect("two different existing replicas");
         let n_layers = from.executor.graph().kv().layers.len();
         for layer in 0..n_layers {
             debug_assert!(from.executor.graph().kv().layers[layer].retention() == Retention::All);
@@ -74,7 +73,7 @@ impl Model {
         self.replicas.remove(at);
         self.info.devices = self.describe();
         let fallback = without(&mut self.source.options, at, self.spec.layers.len());
-        let fallback = fallback.expect("the options name as many replicas as there are");
+        let fallback = fallback.expect("the options name every replica");
         self.source.gpu_incidents.push_back(GpuIncident { error, fallback });
     }
 

@@ -153,8 +153,8 @@ fn read_next(
 fn forgotten() -> EngineError {
     EngineError::new(
         "kv.forgotten",
-        "the graphics card failed, and took with it a context of which the older part had been forgotten",
-        "Ask again: the conversation is read anew.",
+        "the graphics card failed, and a context whose older part had been evicted was lost with it",
+        "Ask again: the conversation is then recomputed.",
     )
 }
 

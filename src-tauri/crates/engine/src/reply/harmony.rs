@@ -167,7 +167,7 @@ impl HarmonyParser {
             Some(calls) => calls.into_iter().for_each(|call| show(ReplyPiece::Call(call))),
             None => {
                 show(ReplyPiece::Malformed(
-                    "The model wanted to call a tool, but its arguments are no JSON object.",
+                    "The model tried to call a tool, but its arguments are not a JSON object.",
                 ));
                 self.begins_message = true;
                 self.show_as(&HarmonyBody::Text, &format!("to={name} {arguments}"), show);

@@ -153,7 +153,7 @@ impl<'a> LiteralReader<'a> {
         None
     }
 
-    /// A number, or a word that stands for a value.
+    /// Reads a number, or a word with a value such as `true`.
     fn word(&mut self) -> Option<Value> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
         let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
@@ -178,7 +178,7 @@ fn number(text: &str) -> Option<Number> {
     integer.ok().or_else(|| Number::from_f64(text.parse().ok()?))
 }
 
-/// The character after `\u`, and how many characters it takes.
+/// Reads the character after `\u`, and returns how many characters that took.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |text: &str| u16::from_str_radix(text.get(..4)?, 16).ok();
     let first = unit(text)?;

@@ -1,6 +1,6 @@
-//! A reply as one text in which tokens with a meaning stand between two characters that no text holds.
+//! A reply as one text in which markup tokens are enclosed by characters that cannot occur in text.
 //!
-//! So a tag that is a token is told from the same letters as text, and both are looked for in the same way.
+//! A tag that is a token thus differs from the same letters as text, and both are found by the same search.
 
 /// Noncharacters of Unicode, which no text may contain: before a control token, before another token, and after
 /// either.

@@ -127,7 +127,7 @@ fn call(name: &str, arguments: &str, show: &mut ReplySink<'_>) {
         Some(call) => show(ReplyPiece::Call(call)),
         None => {
             show(ReplyPiece::Malformed(
-                "The model wanted to call a tool, but its arguments are no JSON object.",
+                "The model tried to call a tool, but its arguments are not a JSON object.",
             ));
             say(&format!("{name}\n{arguments}"), show);
         }

@@ -239,9 +239,7 @@ impl TagParser {
         let tag = &self.calls[at];
         let open = if tag.keeps_open { "" } else { tag.open_text.as_str() };
         let close = if is_closed && !tag.keeps_open { tag.close_text.as_str() } else { "" };
-        show(ReplyPiece::Malformed(
-            "The model wanted to call a tool, but what it wrote is no call that can be read.",
-        ));
+        show(ReplyPiece::Malformed("The model tried to call a tool, but its call could not be parsed."));
         show(ReplyPiece::Text(&format!("{gap}{open}{written}{close}")));
         false
     }

@@ -1,4 +1,4 @@
-//! Replies of every style, whole and piece by piece.
+//! Replies in every style, whole and piece by piece.
 
 use serde_json::{Value, json};
 use weights::write::{GgufWriter, OwnedValue};
@@ -33,7 +33,7 @@ fn tokenizer(control: &[&str], user: &[&str]) -> Tokenizer {
     Tokenizer::from_weights(&file).expect("a tokenizer")
 }
 
-/// A model: its template and the tokens of its own.
+/// A model: its template and its control tokens.
 struct TestModel {
     template: &'static str,
     prompt: &'static str,
@@ -123,7 +123,7 @@ fn tokens_are_tags_and_letters_are_not() {
         "",
         &["f({\"x\":1})"],
     );
-    // A control token that means nothing here has no text.
+    // A control token without meaning here has no text.
     let other = TestModel { control: &["<|x|>"], ..PLAIN };
     other.check("a<|x|>b", "ab", "", &[]);
     let tokenizer = tokenizer(&[], &["<think>"]);
@@ -256,7 +256,7 @@ fn half_a_tag_is_never_shown() {
     }
 }
 
-/// A way of one vendor's own: its template's sign, and the tokens of its vocabulary (none of them, too).
+/// A vendor's own style: the marker in its template, and the tokens in its vocabulary, if any.
 fn own(template: &'static str, control: &'static [&'static str]) -> [TestModel; 2] {
     [control, &[]].map(|control| TestModel { template, control, has_tools: true, ..PLAIN })
 }
@@ -418,7 +418,7 @@ fn functionary_names_a_recipient_in_a_line() {
     functionary.check("f\n{\"x\": \"a\"}", "", "", &F);
     functionary.check("f\n{\"x\": \"a\"}>>>f\n{\"x\": \"a\"}", "", "", &[F[0], F[0]]);
     functionary.check("all\nI look.>>>f\n{\"x\": \"a\"}<|eot_id|>", "I look.", "", &F);
-    // At Python's prompt; and who forgets a name speaks to all.
+    // Text like Python's prompt; a message without a recipient is for the user.
     functionary.check("all\n>>> print(1)\n>>>g\n", ">>> print(1)\n>>>g\n", "", &[]);
     functionary.check("Just some words.\nAnd more.", "Just some words.\nAnd more.", "", &[]);
     functionary.check("al", "al", "", &[]);

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[4_000_000_000]), Some(0));
     }
 
-    /// Ids that are ever drawn from these logits.
+    /// Ids that can be drawn from these logits.
     fn support(sampling: &Sampling, logits: &[f32]) -> Vec<TokenId> {
         let mut chain = SamplerChain::new(sampling, logits.len());
         let mut seen: Vec<TokenId> = (0..2000).filter_map(|_| chain.sample(logits, &[])).collect();

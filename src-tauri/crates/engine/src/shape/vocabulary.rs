@@ -14,7 +14,7 @@ const TEMPLATE: &str =
 
 /// Adds the metadata of a vocabulary with `n_vocab` entries. Panics if it cannot hold all bytes and control tokens.
 pub(super) fn write(n_vocab: usize, writer: &mut GgufWriter) {
-    assert!(n_vocab >= 256 + CONTROL.len(), "a vocabulary of {n_vocab} has no room for every byte");
+    assert!(n_vocab >= 256 + CONTROL.len(), "a vocabulary of {n_vocab} tokens cannot hold every byte");
     let n_text = n_vocab - CONTROL.len();
     let mut tokens: Vec<String> = (0..=255).map(|byte| char_of(byte).to_string()).collect();
     let mut merges = Vec::new();

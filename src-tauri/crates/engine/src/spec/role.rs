@@ -1,6 +1,6 @@
-//! The parts that tensors play.
+//! Roles of a model's tensors.
 
-/// Which of a model's tensors is meant. An architecture maps it to the name in its container.
+/// Role of a tensor in a model. An architecture maps it to the name in its container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Embedding table. [n_vocab, d_model]

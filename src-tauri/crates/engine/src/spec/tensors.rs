@@ -1,4 +1,4 @@
-//! Every tensor that a spec asks for, with its shape.
+//! Lists every tensor that a spec requires, with its shape.
 
 use super::{
     Attention, DeltaNet, Dense, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
@@ -9,7 +9,7 @@ use super::{
 type AddTensor<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
 
 impl ModelSpec {
-    /// Every tensor the model needs.
+    /// Returns every tensor that the model requires.
     pub fn tensors(&self) -> Vec<TensorSpec> {
         let d = self.d_model;
         let mut all = Vec::new();

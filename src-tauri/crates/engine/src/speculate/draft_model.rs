@@ -131,8 +131,8 @@ fn check_vocabulary(draft: &Model, target: &Model) -> Result<()> {
     let different = |what: String| {
         EngineError::new(
             "model.draft_vocabulary",
-            format!("the draft model has another vocabulary: {what}"),
-            "Choose a smaller model of the same family as draft model, or speculate by prompt lookup.",
+            format!("the draft model has a different vocabulary: {what}"),
+            "Choose a smaller model of the same family as the draft model, or use prompt lookup.",
         )
     };
     let n_vocab = [draft, target].map(|model| model.spec().n_vocab);

@@ -245,7 +245,7 @@ mod tests {
         // Removed.
         check_copy(source, "01234567d", Some(0), "efghi");
         check_copy(source, "01234567de", Some(2), "fghij");
-        // Gone for good.
+        // Unrelated from here on.
         check_copy(source, "01234567!@#$%^&", None, "");
         // Was no copy.
         check_copy(source, "012*", None, "");

@@ -234,7 +234,7 @@ pub fn failure(error: &Error) -> EngineError {
     EngineError::new(
         "template.failed",
         format!("the chat template failed{line}: {}", cause(error)),
-        "This model's template cannot show such a conversation: start a new one, or choose another model.",
+        "This model's template does not support such a conversation: start a new one, or choose another model.",
     )
 }
 

@@ -1,8 +1,7 @@
-//! Where Python's Jinja and minijinja part, a template's source is rewritten so that both mean the same.
-//!
-//! - `{% generation %}` marks what a model is trained on: it becomes a plain block.
-//! - `{% for x in y %}`: Python refuses to walk over `none`; the rewritten loop asks first.
-//! - `{{ a|safe + b }}`: Python escapes what is added to a safe string; the rewritten sum does.
+//! Rewrites a template's source where Python's Jinja and minijinja differ, so that both mean the same.
+//! - `{% generation %}` marks what a model is trained on. It becomes a plain block.
+//! - `{% for x in y %}`: Python fails on `none`; the rewritten loop checks for it.
+//! - `{{ a|safe + b }}`: Python escapes what is added to a safe string; the rewritten sum does too.
 
 use std::ops::Range;
 

@@ -80,7 +80,7 @@ pub fn gguf_pairs(file: &WeightFile, n_vocab: usize) -> Result<Vec<(String, Owne
 fn refused(why: &str) -> EngineError {
     EngineError::new(
         "convert.tokenizer",
-        format!("the tokenizer cannot be written into a GGUF: {why}"),
+        format!("the tokenizer cannot be written into a GGUF file: {why}"),
         "Use the model as it is, or get it as a GGUF file.",
     )
 }
@@ -175,19 +175,19 @@ fn compare(source: &Tokenizer, back: &Tokenizer) -> Result<()> {
         for special in [Special::Plain, Special::Parse] {
             let (ours, theirs) = (source.encode(text, special), back.encode(text, special));
             if ours != theirs {
-                return Err(refused(&format!("{text:?} would become other tokens")));
+                return Err(refused(&format!("{text:?} would be encoded differently")));
             }
             if source.decode(&ours) != back.decode(&ours) {
-                return Err(refused(&format!("the tokens of {text:?} would become another text")));
+                return Err(refused(&format!("the tokens of {text:?} would be decoded differently")));
             }
         }
     }
     if (source.bos, source.eos, &source.eog) != (back.bos, back.eos, &back.eog) {
-        return Err(refused("more kinds of tokens end a reply than it has keys for"));
+        return Err(refused("more tokens end a reply than GGUF has keys for"));
     }
     match source.add_special(Vec::new()) == back.add_special(Vec::new()) {
         true => Ok(()),
-        false => Err(refused("a text has more tokens around it than BOS and EOS")),
+        false => Err(refused("it adds more tokens to a text than BOS and EOS")),
     }
 }
 
@@ -195,13 +195,13 @@ fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<Ow
     let json: Value = serde_json::from_slice(json).map_err(|error| refused(&error.to_string()))?;
     let MergeModel::Bpe { splitter, .. } = &source.merging else {
         return model.map_or_else(
-            || Err(refused("a Unigram tokenizer needs its tokenizer.model beside it")),
+            || Err(refused("a Unigram tokenizer also needs its tokenizer.model")),
             from_sentencepiece,
         );
     };
     let merges = json["model"]["merges"].as_array().map_or(&[][..], Vec::as_slice);
     let merges = merges.iter().map(merge).collect::<Option<Vec<_>>>();
-    let merges = merges.ok_or_else(|| refused("its merges are no pairs of texts"))?;
+    let merges = merges.ok_or_else(|| refused("its merges are not pairs of texts"))?;
     match source.vocab.decoding {
         Decoding::ByteLevel => byte_level(source, splitter, merges, &json),
         Decoding::SentencePiece { .. } => match model {
@@ -231,7 +231,7 @@ fn merge(value: &Value) -> Option<(String, String)> {
 ///
 /// Errors: invalid UTF-8.
 fn tokens(source: &Tokenizer) -> Result<(Vec<String>, Vec<i32>)> {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| refused("a token is no UTF-8"));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| refused("a token is not UTF-8"));
     let all = source.vocab.ids().map(|(_, bytes, kind)| Ok((text(bytes)?, number(kind))));
     Ok(all.collect::<Result<Vec<_>>>()?.into_iter().unzip())
 }
@@ -247,7 +247,7 @@ fn byte_level(
         NamedPreTokenizer::find(Some(name))
             .is_ok_and(|pre| pre.ignore_merges == ignore_merges && same_pieces(splitter, &pre.splitter))
     });
-    let pre = named.ok_or_else(|| refused("no GGUF name stands for its pre-tokeniser"))?.to_owned();
+    let pre = named.ok_or_else(|| refused("GGUF has no name for its pre-tokenizer"))?.to_owned();
     let (tokens, kinds) = tokens(source)?;
     let merges = merges.into_iter().map(|(left, right)| format!("{left} {right}")).collect();
     Ok(OwnedVocab { model: "gpt2", pre, tokens, kinds, merges, ..OwnedVocab::default() })
@@ -295,7 +295,7 @@ fn first_has_mark(source: &Tokenizer) -> bool {
 fn from_sentencepiece(model: &[u8]) -> Result<OwnedVocab> {
     let description = SentencePieceModel::parse(model)?;
     if !description.charsmap.is_empty() && description.is_unigram {
-        return Err(refused("it normalises texts by a table of its own"));
+        return Err(refused("it normalizes texts with a custom table"));
     }
     let mut owned = OwnedVocab {
         model: if description.is_unigram { "t5" } else { "llama" },
@@ -306,7 +306,7 @@ fn from_sentencepiece(model: &[u8]) -> Result<OwnedVocab> {
         ..OwnedVocab::default()
     };
     for (text, score, kind) in &description.pieces {
-        let text = std::str::from_utf8(text).map_err(|_| refused("a token is no UTF-8"))?;
+        let text = std::str::from_utf8(text).map_err(|_| refused("a token is not UTF-8"))?;
         owned.tokens.push(match kind {
             TokenKind::UserDefined => text.replace('▁', " "),
             TokenKind::Normal

@@ -81,7 +81,7 @@ impl Tokenizer {
             "bert" => wordpiece(source),
             other => Err(EngineError::new(
                 "tokenizer.unsupported",
-                format!("a tokenizer of the kind `{other}` (tokenizer.ggml.model) is not supported"),
+                format!("a tokenizer of kind `{other}` (tokenizer.ggml.model) is not supported"),
                 "Choose a model with a BPE, SentencePiece or WordPiece tokenizer.",
             )),
         }

@@ -139,7 +139,7 @@ impl Tokenizer {
 fn unsupported(kind: &str) -> EngineError {
     EngineError::new(
         "tokenizer.unsupported",
-        format!("a tokenizer of the kind `{kind}` is not supported"),
+        format!("a tokenizer of kind `{kind}` is not supported"),
         "Choose a model with a BPE, SentencePiece or Unigram tokenizer.",
     )
 }
@@ -212,7 +212,7 @@ pub(super) fn split_merge(both: &[u8]) -> (&[u8], &[u8]) {
 
 fn unigram(vocab: &Vocab, model: &ModelJson, splitter: Splitter) -> Result<MergeModel> {
     let VocabJson::Scores(tokens) = &model.vocab else {
-        return Err(broken("tokenizer.json: a Unigram vocabulary has scores"));
+        return Err(broken("tokenizer.json: a Unigram vocabulary needs scores"));
     };
     if model.unk_id.is_some_and(|id| id >= tokens.len()) {
         return Err(broken("tokenizer.json: the unknown token is outside the vocabulary"));

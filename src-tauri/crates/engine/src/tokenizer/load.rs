@@ -70,7 +70,7 @@ fn missing(path: &Path) -> EngineError {
     EngineError::new(
         "tokenizer.missing",
         format!("{}: no tokenizer.json beside the weights", path.display()),
-        "Put the model's tokenizer.json into the same directory.",
+        "Put the model's tokenizer.json into the same folder.",
     )
 }
 
@@ -79,12 +79,12 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         EngineError::new(
             "tokenizer.unreadable",
             format!("{}: {cause}", path.display()),
-            "Check the path and that the file may be read.",
+            "Check the path and the file's permissions.",
         )
     };
     let n = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
     if n > MAX_BYTES {
-        return Err(unreadable(format!("{n} bytes are too many for a tokenizer")));
+        return Err(unreadable(format!("a tokenizer of {n} bytes is too large")));
     }
     fs::read(path).map_err(|error| unreadable(error.to_string()))
 }

@@ -263,7 +263,7 @@ impl NamedPreTokenizer {
         let row = PRE_TOKENIZERS.iter().find(|row| row.names.contains(&name)).ok_or_else(|| {
             EngineError::new(
                 "tokenizer.unknown_pre",
-                format!("the pre-tokeniser `{name}` is unknown"),
+                format!("the pre-tokenizer `{name}` is unknown"),
                 "This model is newer than this program: update it, or choose another model.",
             )
         })?;
@@ -285,7 +285,7 @@ impl NamedPreTokenizer {
 /// Splits so that every match of `pattern` is a piece, and so is the text between.
 pub fn split(pattern: &str) -> Result<Split> {
     Split::new(SplitPattern::Regex(pattern.to_string()), SplitDelimiterBehavior::Isolated, false).map_err(
-        |error| broken(format!("the pattern of the pre-tokeniser is no regular expression: {error}")),
+        |error| broken(format!("the pattern of the pre-tokenizer is not a regular expression: {error}")),
     )
 }
 

@@ -74,7 +74,8 @@ impl<'a> ProtoFields<'a> {
     fn for_each(bytes: &'a [u8], mut each: impl FnMut(ProtoField<'a>) -> Result<()>) -> Result<()> {
         let mut fields = ProtoFields { rest: bytes };
         while !fields.rest.is_empty() {
-            let field = fields.field().ok_or_else(|| broken("the SentencePiece model is cut or damaged"))?;
+            let field =
+                fields.field().ok_or_else(|| broken("the SentencePiece model is truncated or damaged"))?;
             each(field)?;
         }
         Ok(())

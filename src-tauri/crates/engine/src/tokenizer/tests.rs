@@ -1,4 +1,4 @@
-//! Small vocabularies made up here: the rules one by one, and what a hostile file can do.
+//! Small vocabularies: each rule by itself, and hostile files.
 
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{SharedBytes, WeightFile};
@@ -12,7 +12,7 @@ const CONTROL: i32 = 3;
 const USER: i32 = 4;
 const BYTE: i32 = 6;
 
-/// Metadata of a vocabulary, changed at will.
+/// Metadata of a vocabulary, freely changed.
 struct Source(GgufWriter);
 
 impl Source {
@@ -128,7 +128,7 @@ fn bpe_merges_by_rank() {
     check(&tokenizer, "abcab", Special::Plain, &[5, 3]);
     check(&tokenizer, "ab c", Special::Plain, &[3, 6, 2]);
     check(&tokenizer, "<|im_end|>", Special::Parse, &[8]);
-    // Bytes that no token has leave nothing.
+    // Bytes without a token leave nothing.
     check(&tokenizer, "<|im_end|>a", Special::Plain, &[0]);
     check(&tokenizer, "a<think>b", Special::Plain, &[0, 9, 1]);
     assert_eq!(tokenizer.decode(&[3, 6, 8]), "ab <|im_end|>");
@@ -191,7 +191,7 @@ fn hostile_vocabularies_are_clear_errors_or_harmless() {
 fn a_damaged_sentencepiece_model_is_an_error() {
     let piece = b"\x0a\x0d\x0a\x01a\x15\x00\x00\x80\xbf\x18\x01";
     for cut in 0..piece.len() {
-        // Whatever comes of it, it comes to an end.
+        // With any outcome, it must terminate.
         let _ = Tokenizer::from_sentencepiece(&piece[..cut]);
     }
     for bytes in

@@ -97,6 +97,6 @@ pub(super) fn memory_full() -> EngineError {
     EngineError::new(
         "kv.memory_full",
         "the memory for contexts is full",
-        "Wait for other answers to end, or give contexts more memory in the settings.",
+        "Wait for other answers to finish, or give contexts more memory in the settings.",
     )
 }

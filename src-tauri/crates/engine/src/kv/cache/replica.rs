@@ -12,7 +12,7 @@ use crate::error::Result;
 impl KvCache {
     /// Sets the number of replicas, before any sequence exists.
     pub fn set_n_replicas(&mut self, n_replicas: usize) {
-        assert!(n_replicas > 0 && self.sequences.is_empty(), "replicas are made before sequences are");
+        assert!(n_replicas > 0 && self.sequences.is_empty(), "replicas are added before sequences");
         self.n_replicas = n_replicas;
     }
 
@@ -30,7 +30,7 @@ impl KvCache {
 
     /// Assigns a sequence to a replica. The caller has copied its content there.
     pub fn set_replica(&mut self, id: SequenceId, replica: usize) {
-        assert!(replica < self.n_replicas, "there is such a replica");
+        assert!(replica < self.n_replicas, "the replica exists");
         self.sequences.get_mut(&id).into_iter().for_each(|sequence| sequence.replica = replica);
     }
 

@@ -1,4 +1,4 @@
-//! Sequences under random and chosen histories: pages are held as often as tables list them, and what is kept is found.
+//! Sequences under random and chosen histories: page holders equal table entries, and rewind points are found.
 
 use super::super::size::{RequantizePolicy, WINDOW_REWIND_TOKENS};
 use super::*;
@@ -205,7 +205,7 @@ struct PagedMemory {
     states: Vec<u64>,
 }
 
-/// A number for the first tokens of a sequence.
+/// Identifies the first tokens of a sequence.
 fn hash(tokens: &[TokenId]) -> u64 {
     tokens.iter().fold(17, |hash, &token| (hash ^ u64::from(token)).wrapping_mul(0x100_0000_01B3))
 }
@@ -221,7 +221,7 @@ impl PagedMemory {
         }
     }
 
-    /// False: there is no room.
+    /// Returns false if memory is full.
     fn reserve(&mut self, id: SequenceId, n: usize) -> bool {
         let Ok(copies) = self.cache.reserve(id, n) else { return false };
         if let Some((from, to)) = copies.page {
@@ -257,7 +257,7 @@ impl PagedMemory {
         self.cache.commit(id, tokens).unwrap();
     }
 
-    /// What a token that comes after `tokens` would read is what those tokens left.
+    /// Checks that a token after `tokens` would read what those tokens left.
     fn check(&self, id: SequenceId, tokens: &[TokenId]) {
         let n = tokens.len();
         for at in 0..n {
@@ -277,7 +277,7 @@ impl PagedMemory {
         }
     }
 
-    /// DraftSource that are taken back, whatever is kept.
+    /// Appends drafted tokens and removes them again, with and without a mark.
     fn draft(&mut self, id: SequenceId) {
         let n_held = self.cache.tokens(id).unwrap().len();
         let geometry = self.cache.geometry;
@@ -289,7 +289,7 @@ impl PagedMemory {
         }
     }
 
-    /// Every page and slot is held as often as tables list it, and none is lost.
+    /// Checks that every page and slot has as many holders as table entries, and that none is lost.
     fn count_holders(&self) {
         let KvCache { sequences, pages, window_pages, states, .. } = &self.cache;
         let mut listed = [pages, window_pages, states].map(|pool| vec![0; pool.n_places()]);
@@ -312,7 +312,7 @@ impl PagedMemory {
     }
 }
 
-/// Random histories over every kind of model: holders equal tables, and what a sequence would read is its own.
+/// Random histories over every kind of model: holders equal table entries, and no sequence reads another's content.
 #[test]
 fn holders_equal_tables_in_random_histories() {
     let plain = Geometry { max_rows: 8, ..geometry(120, 5) };

@@ -223,7 +223,7 @@ pub(super) fn check<'a>(
     let lengths = [tokens, seen, n_pages * page, n_window_pages * window_page, n_states * state];
     let n_bytes = lengths.iter().sum::<usize>();
     if body.len() != n_bytes {
-        let message = format!("the piece's body has {} bytes, not {n_bytes}", body.len());
+        let message = format!("the checkpoint piece has a body of {} bytes instead of {n_bytes}", body.len());
         return Err(refused("snapshot.length", message));
     }
     let mut rest = body;
@@ -233,11 +233,11 @@ pub(super) fn check<'a>(
         part
     });
     if xxh64(tokens) != header.token_hash {
-        let message = "the piece's tokens are not those it was written with";
+        let message = "the tokens of the checkpoint piece differ from those it was written with";
         return Err(refused("snapshot.tokens", message.into()));
     }
     if checksum(&header, body) != header.checksum {
-        let message = "the piece's bytes have changed since it was written";
+        let message = "the checkpoint piece has changed since it was written";
         return Err(refused("snapshot.checksum", message.into()));
     }
     let aged = aged(geometry, &header, seen)?;
@@ -258,10 +258,13 @@ pub(super) fn check<'a>(
 /// Splits header and body, if they have this format and model.
 fn open<'a>(identity: &CheckpointIdentity, bytes: &'a [u8]) -> Result<(PieceHeader, &'a [u8])> {
     let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
-        return Err(refused("snapshot.truncated", format!("the piece has only {} bytes", bytes.len())));
+        return Err(refused(
+            "snapshot.truncated",
+            format!("the checkpoint piece has only {} bytes", bytes.len()),
+        ));
     };
     if head[..8] != MAGIC {
-        return Err(refused("snapshot.magic", "this is no piece of a context".into()));
+        return Err(refused("snapshot.magic", "this is not a checkpoint piece".into()));
     }
     let header = PieceHeader::decode(head);
     check_writer(identity, &header)?;
@@ -294,7 +297,7 @@ pub(super) fn preview_head(
     let own = body.split_at_checked((end - base) * 4);
     let own = own.and_then(|(tokens, rest)| Some((tokens, rest.get(..n_views * RequantizedView::N_BYTES)?)));
     let (RecordKind::Head, Some((tokens, seen))) = (kind, own) else {
-        return Err(refused("snapshot.kind", "this piece is none that a context ends with".into()));
+        return Err(refused("snapshot.kind", "this checkpoint piece is not the end of a context".into()));
     };
     let (tokens, aged) = (ids(tokens), aged(geometry, &header, seen)?);
     Ok(HeadPreview { end, before: ChunkKey::of_words(header.before), first_window_page: first, tokens, aged })
@@ -317,12 +320,15 @@ fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requan
         || !aged.views.iter().all(within)
         || aged.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
     {
-        return Err(refused("snapshot.aged", "what the piece says of its age cannot be".into()));
+        return Err(refused(
+            "snapshot.aged",
+            "the checkpoint piece describes an impossible requantization".into(),
+        ));
     }
     match aged.is_exact() || header.aging == geometry.requantize.when.identity_word() {
         true => Ok(aged),
         false => {
-            Err(refused(PREFIX_MISMATCH, "the piece has aged, and contexts are to age otherwise".into()))
+            Err(refused(PREFIX_MISMATCH, "the checkpoint piece was requantized under another setting".into()))
         }
     }
 }
@@ -335,26 +341,27 @@ fn ids(bytes: &[u8]) -> Vec<TokenId> {
 fn check_writer(identity: &CheckpointIdentity, header: &PieceHeader) -> Result<()> {
     if header.version != FORMAT_VERSION {
         let version = header.version;
-        let message = format!("the piece has format {version}, this program writes {FORMAT_VERSION}");
+        let message =
+            format!("the checkpoint piece has format {version}, this program writes {FORMAT_VERSION}");
         return Err(refused("snapshot.version", message));
     }
     let KvUnitBytes { page, requantized_page: _, window_page, state } = identity.bytes;
     let same = [
-        ("snapshot.model", "by another model file", header.model == identity.model),
-        ("snapshot.spec", "for another reading of this model", header.spec == identity.spec),
+        ("snapshot.model", "with another model file", header.model == identity.model),
+        ("snapshot.spec", "with another interpretation of this model", header.spec == identity.spec),
         ("snapshot.backend", "on another kind of device", header.backends == identity.backends),
         ("snapshot.kv_dtype", "with another key-value precision", header.kv == identity.kv),
-        ("snapshot.page_len", "with longer or shorter pages", header.page_len == kernels::PAGE_LEN as u64),
-        ("snapshot.page_bytes", "with pages of other bytes", header.page_bytes == page),
+        ("snapshot.page_len", "with another page length", header.page_len == kernels::PAGE_LEN as u64),
+        ("snapshot.page_bytes", "with another page size", header.page_bytes == page),
         (
             "snapshot.window_page_bytes",
-            "with other pages of windows",
+            "with another size of window pages",
             header.window_page_bytes == window_page,
         ),
-        ("snapshot.state_bytes", "with recurrent states of other bytes", header.state_bytes == state),
+        ("snapshot.state_bytes", "with another size of recurrent states", header.state_bytes == state),
     ];
     match same.iter().find(|(_, _, same)| !same) {
-        Some((code, how, _)) => Err(refused(code, format!("the piece was written {how}"))),
+        Some((code, how, _)) => Err(refused(code, format!("the checkpoint piece was written {how}"))),
         None => Ok(()),
     }
 }
@@ -373,13 +380,16 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
         .into_iter()
         .find(|kind| kind.code() == header.kind);
     let Some(kind) = kind else {
-        return Err(refused("snapshot.kind", format!("there is no kind {} of pieces", header.kind)));
+        return Err(refused(
+            "snapshot.kind",
+            format!("there is no kind {} of checkpoint pieces", header.kind),
+        ));
     };
     if header.end > geometry.n_ctx as u64 {
         let (end, n_ctx) = (header.end, geometry.n_ctx);
         return Err(refused(
             "snapshot.context",
-            format!("the piece ends after {end} tokens, the context holds {n_ctx}"),
+            format!("the checkpoint piece ends after {end} tokens, but the context has {n_ctx}"),
         ));
     }
     let end = header.end as usize;
@@ -389,7 +399,7 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
     };
     let base = end.checked_sub(own).filter(|base| end > 0 && base.is_multiple_of(CHECKPOINT_CHUNK_TOKENS));
     let Some(base) = base.filter(|&base| base as u64 == header.base) else {
-        let message = format!("a piece cannot hold tokens {} to {end}", header.base);
+        let message = format!("a checkpoint piece cannot hold tokens {} to {end}", header.base);
         return Err(refused("snapshot.counts", message));
     };
     let first = usize::try_from(header.first_window_page).unwrap_or(usize::MAX);
@@ -400,19 +410,22 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
     let n_views = usize::try_from(header.n_views).unwrap_or(usize::MAX);
     let most = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
     if n_views > most || most == 0 && header.n_requantized > 0 {
-        return Err(refused("snapshot.aged", format!("a piece cannot tell {n_views} changes of age")));
+        return Err(refused(
+            "snapshot.aged",
+            format!("a checkpoint piece cannot describe {n_views} requantized views"),
+        ));
     }
     match fits {
         true => Ok(PieceCounts { kind, base, end, first, n_views }),
         false => Err(refused(
             "snapshot.window",
-            format!("{end} tokens cannot begin their window at page {}", header.first_window_page),
+            format!("the window of {end} tokens cannot begin at page {}", header.first_window_page),
         )),
     }
 }
 
 pub(super) fn refused(code: &'static str, message: String) -> EngineError {
-    EngineError::new(code, message, "It is dropped; the conversation is read again from its text.")
+    EngineError::new(code, message, "The piece is deleted, and the conversation is recomputed from its text.")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! EvictingPrefill on a small model of random weights, and its parts alone.
+//! Evicting prefill on a small model with random weights, and its parts alone.
 
 use kernels::{KvDType, KvLayerLayout, RopeStyle};
 
@@ -64,16 +64,16 @@ fn a_long_text_is_read_and_gone_on_with() {
     assert!(shown[4..28].iter().all(|id| *id >= EVICTED_TOKEN), "what was forgotten is nobody's token");
     let held = model.len(seq).unwrap();
     assert!(held >= FORGET.n_keep && held < shown.len());
-    // The rest of it, as a scheduler would read it.
+    // The rest, as a scheduler prefills it.
     let logits =
         model.forward(&[Chunk { seq, tokens: &shown[held..], logits: LogitsSelection::Last }]).unwrap();
     let first = logits.row(0).unwrap().to_vec();
-    // More of the same text goes on from there; nothing is read again.
+    // A longer version of the text continues from there; nothing is computed again.
     let longer = [&prompt[..], &text(10, 2)].concat();
     let n_before = model.len(seq).unwrap();
     let shown = model.prefill_evicting(seq, &longer, FORGET, &mut |_| true).unwrap();
     assert_eq!(model.len(seq).unwrap(), n_before, "{}", shown.len());
-    // Another text begins anew, and the same one again comes to the same.
+    // Another text starts from the beginning, and repeating the first one gives the same result.
     model.prefill_evicting(seq, &text(200, 3), FORGET, &mut |_| true).unwrap();
     let shown = model.prefill_evicting(seq, &prompt, FORGET, &mut |_| true).unwrap();
     let held = model.len(seq).unwrap();
@@ -106,8 +106,8 @@ fn a_text_that_fits_is_left_alone() {
     );
 }
 
-/// With windows, sinks, norms of queries and keys, experts: what has been forgotten goes on, the same in whatever pieces it
-/// is read.
+/// Windows, sinks, query and key norms, experts: generation after eviction is the same for every chunking of the
+/// prompt.
 #[test]
 fn every_kind_of_attention_forgets() {
     for (name, n_layers) in [("qwen3-4b", 2), ("gemma-3-1b", 6), ("gpt-oss-20b", 2)] {

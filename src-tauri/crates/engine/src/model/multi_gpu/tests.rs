@@ -1,4 +1,4 @@
-//! A model on several devices says what it says on one, bit by bit, whatever families keep of their sequences.
+//! A model on several devices gives the same bits as on one, for each kind of sequence state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::*;
 use crate::TokenId;
 use crate::model::{Chunk, LogitsSelection};
 
-/// One that keeps everything, one with windows, one with states.
+/// Full attention only, with windows, with recurrent states.
 const FAMILIES: [&str; 3] = ["llama", "gemma3", "qwen3_5"];
 
 fn family(name: &str, devices: Devices) -> Model {
@@ -35,7 +35,7 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
     (0..n as u32).map(|i| (i * 37 + seed * 101 + i * i % 11) % 100).collect()
 }
 
-/// All wanted logits, as bits.
+/// Computes the chunks and returns all selected logits as bits.
 fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId], LogitsSelection)]) -> Vec<u32> {
     let chunk = |&(seq, tokens, logits)| Chunk { seq, tokens, logits };
     let batch: Vec<Chunk> = chunks.iter().map(chunk).collect();
@@ -43,7 +43,7 @@ fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId], LogitsSelection)])
     (0..logits.n_rows()).flat_map(|row| logits.row(row).unwrap().iter().map(|x| x.to_bits())).collect()
 }
 
-/// Four sequences, forks and runs of all lengths among them; what happens `now` changes nothing.
+/// Four sequences with forks and runs of all lengths. Whatever `now` does must not change the result.
 fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model, &[SequenceId])) -> Vec<Vec<u32>> {
     let [a, b, c] = [(); 3].map(|()| model.new_sequence().unwrap());
     let (long, short) = (text(130, 1), text(7, 2));

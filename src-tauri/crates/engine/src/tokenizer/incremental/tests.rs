@@ -1,4 +1,4 @@
-//! Texts made up at random, changed at random: after each change the ids are those of the whole text.
+//! Random texts, randomly edited: after each edit the ids equal those of the whole text.
 
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{SharedBytes, WeightFile};
@@ -7,7 +7,7 @@ use super::super::pre::NamedPreTokenizer;
 use super::*;
 use crate::tokenizer::Special;
 
-/// What texts are made of: the ends of words, numbers, lines, and characters that join with what stands before them.
+/// Parts of texts: ends of words, numbers, lines, and characters that join with the one before them.
 const PARTS: &[&str] = &[
     "a", "b", "ab", "aba", " ", "  ", " a", " b", "\n", "\n\n", "\r\n", "\t", "1", "23", "4567", "!", "?!",
     ".", "'s", "'", "é", "e\u{301}", "你", "好", "한", "ᄀ", "\u{1161}", "X", "Ab", "<t>", "<t", ">", "▁",
@@ -31,8 +31,7 @@ impl Random {
     }
 }
 
-/// Every byte, and tokens of two and three of the characters that texts are made of, so that every border of a
-/// piece shows in the ids.
+/// Every byte, and tokens of two and three of those characters, so that every piece boundary shows in the ids.
 fn byte_level(pre: &str) -> Tokenizer {
     let symbols = ["a", "b", "Ġ", "Ċ", "1", "2", "!", "'", "s", "X"];
     let alphabet = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
@@ -104,7 +103,7 @@ fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
             "{name}, {round}: {text:?}"
         );
         match random.below(5) {
-            // Typing and deleting at the end, where it happens most.
+            // Typing and deleting at the end, the most frequent edits.
             0 | 1 => text.push_str(PARTS[random.below(PARTS.len())]),
             2 => _ = text.pop(),
             3 => {

@@ -1,5 +1,5 @@
-//! Which pages age and who holds them: under chosen and random histories pages are held as often as tables list them,
-//! and each holds what its position had, exact or aged.
+//! Requantization under chosen and random histories: page holders equal table entries, and each page holds what its
+//! positions had, exact or requantized.
 
 use super::super::super::pool::{PageTable, PoolUsage};
 use super::super::super::requantize::KvRequantize;
@@ -25,13 +25,13 @@ fn geometry(when: KvRequantize, n_ctx: usize, max_sequences: usize) -> Geometry 
     }
 }
 
-/// What stands at a place: a hash of the tokens up to a position, and whether it lost bits.
+/// Content of a position: a hash of the tokens up to it, and whether it was requantized.
 type Slot = (u64, bool);
 
-/// A cache and what a model would have written to its pages.
+/// A cache, and what a model would have written to its pages.
 struct PagedMemory {
     cache: KvCache,
-    /// (places, PAGE_LEN)
+    /// [slots, PAGE_LEN]
     slots: Vec<[Slot; PAGE_LEN]>,
 }
 
@@ -59,7 +59,7 @@ impl PagedMemory {
         }
     }
 
-    /// As a model appends: in runs that end where something ages. False: no room.
+    /// Appends as a model does: in runs that end where a chunk is requantized. Returns false if memory is full.
     fn append(&mut self, id: SequenceId, tokens: &[TokenId]) -> bool {
         let mut rest = tokens;
         while !rest.is_empty() {
@@ -95,7 +95,7 @@ impl PagedMemory {
         turning.is_some()
     }
 
-    /// Every position is what its tokens left, aged exactly where the sequence says so.
+    /// Checks that every position holds what its tokens left, requantized exactly where the sequence says so.
     fn check(&self, id: SequenceId) {
         let (tokens, pages) = (self.cache.tokens(id).unwrap(), self.cache.pages(id).unwrap());
         let aged = self.cache.aged(id).unwrap();
@@ -113,7 +113,7 @@ impl PagedMemory {
         }
     }
 
-    /// Every page is held as often as tables list it, none is lost, and all are within their bytes.
+    /// Checks that every page has as many holders as table entries, that none is lost, and that all fit their bytes.
     fn count_holders(&self) {
         let KvCache { sequences, pages, geometry, .. } = &self.cache;
         let n = geometry.n_pages() + geometry.n_requantized_pages();
@@ -149,7 +149,7 @@ fn by_length_the_same_pages_age_whatever_the_runs() {
     for runs in [256, 100, 1] {
         let id = memory.cache.create().unwrap();
         text.chunks(runs).for_each(|run| assert!(memory.append(id, run)));
-        // the last token is in the stretch that begins at 1792: those that end 512 before
+        // the last token is in the chunk that begins at 1792: requantized are those that end 512 before
         let aged = memory.cache.aged(id).unwrap();
         assert_eq!(
             (aged, aged.n_chunks),
@@ -176,7 +176,7 @@ fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
     let b = memory.cache.fork(a).unwrap();
     assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "in it: to whole stretches");
     assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 2, "and they stay as they are");
-    // from there on it is not what a sequence of that length would be, and says so
+    // from here on it differs from a sequence of that length, and its key says so
     memory.append(b, &tokens(100, 9));
     let by_length = Requantized::by_length(KvRequantize::After(256), 612);
     assert_eq!((by_length.n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
@@ -212,17 +212,17 @@ fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
     memory.count_holders();
 }
 
-/// A page that one made an aged one of, and another, which holds it alone by then, writes anew: the aged one is no more
-/// what it holds.
+/// `b` becomes the only holder of a page that `a` requantized, and writes to it: the requantized page no longer
+/// matches it.
 #[test]
 fn what_is_written_anew_is_not_taken_for_what_aged() {
     let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(300, 1));
     let b = memory.cache.fork(a).unwrap();
-    memory.append(a, &tokens(400, 2)); // ages the first stretch, of which b keeps the exact pages
+    memory.append(a, &tokens(400, 2)); // [t] requantizes the first chunk; `b` keeps its exact pages
     memory.cache.truncate(b, 250).unwrap();
-    memory.append(b, &tokens(600, 5)); // its eighth page is another now
+    memory.append(b, &tokens(600, 5)); // [t] changes its eighth page
     assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
     memory.check(a);
     memory.check(b);
@@ -255,7 +255,7 @@ fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
         "the newest stay exact"
     );
     [a, b, c].into_iter().for_each(|id| memory.check(id));
-    // what the tokens after that saw tells them apart from exact ones
+    // later tokens saw requantized ones, which distinguishes them from exact ones
     memory.append(a, &tokens(10, 4));
     assert!(!memory.cache.aged(a).unwrap().is_exact());
     memory.count_holders();
@@ -272,7 +272,7 @@ fn what_is_shared_ages_for_all_or_not_at_all() {
     assert!(memory.requantize_one());
     assert_eq!([a, b].map(|id| memory.cache.aged(id).unwrap().n_chunks), [1, 1]);
     assert_eq!(memory.cache.free_bytes() - before, 8 * (64 - 34), "together they save as much as one");
-    // a third that is too short to age keeps exact pages: then nothing would be saved
+    // a third sequence, too short to requantize, keeps the exact pages: requantizing would save nothing
     let c = memory.cache.fork(b).unwrap();
     memory.cache.truncate(c, 512).unwrap();
     assert!(!memory.requantize_one());

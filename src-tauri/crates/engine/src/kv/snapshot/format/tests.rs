@@ -1,4 +1,4 @@
-//! Pieces that were changed, cut or made for another model: each is refused, and nothing is read beyond its end.
+//! Pieces that were changed, cut or made for another model. Each is refused, and nothing is read beyond its end.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn geometry() -> Geometry {
     }
 }
 
-/// The same context, which ages so.
+/// The same context with this requantization setting.
 fn aging(when: KvRequantize) -> Geometry {
     Geometry {
         requantize: RequantizePolicy { when, page_bytes: 10, requantized_page_bytes: 4 },
@@ -46,7 +46,7 @@ fn sealed(kind: RecordKind, end: usize, first: usize) -> Vec<u8> {
     sealed_as(kind, end, first, KvRequantize::Off, Requantized::default())
 }
 
-/// A head at `end` whose windows begin at page `first`, or a stretch that ends there, of a sequence that aged so.
+/// A sealed head at `end` whose windows begin at page `first`, or a chunk that ends there, of a requantized sequence.
 fn sealed_as(kind: RecordKind, end: usize, first: usize, aging: KvRequantize, aged: Requantized) -> Vec<u8> {
     let base = if kind == RecordKind::Head {
         end / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS
@@ -85,8 +85,8 @@ fn a_sealed_piece_is_read_back() {
     assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
 }
 
-/// What a head says of its age is read back where contexts age alike, refused as another's where they don't, and by
-/// name where it can't be.
+/// A head's requantization is read back under the same setting, refused as a mismatch under another, and refused by
+/// its own code if impossible.
 #[test]
 fn age_is_told_and_judged() {
     let when = KvRequantize::After(256);
@@ -101,7 +101,7 @@ fn age_is_told_and_judged() {
         assert_eq!(code(&identity(), &aging(other), &bytes).0, PREFIX_MISMATCH, "{other}");
         assert!(preview_head(&identity(), &aging(other), begin).is_err());
     }
-    // what is exact is so for everybody
+    // exact pieces fit every setting
     assert!(check(&identity(), &aging(when), &sealed(RecordKind::Head, 1000, 28)).unwrap().aged.is_exact());
     let stretch = sealed(RecordKind::RequantizedChunk, 512, 0);
     let stretch = check(&identity(), &aging(when), &stretch).unwrap();
@@ -125,7 +125,7 @@ fn age_is_told_and_judged() {
     assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "a stretch has no age of its own");
 }
 
-/// Every field of the header, changed and sealed again as if it had been written so: each has words of its own.
+/// Every header field, changed and sealed again: each has its own error.
 #[test]
 fn every_field_of_a_header_is_judged() {
     let good = sealed(RecordKind::Head, 300, 7);
@@ -165,7 +165,7 @@ fn every_field_of_a_header_is_judged() {
         messages.insert(message);
     }
     assert!(messages.len() >= 17, "{messages:?}");
-    // what names the tokens before is compared with the tokens by whoever has them
+    // the key of the tokens before is compared by the caller, which has the tokens
     let mut header = PieceHeader::decode(head);
     header.before[0] ^= 1;
     let mut bad = good.clone();
