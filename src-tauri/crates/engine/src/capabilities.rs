@@ -37,11 +37,13 @@ impl ModelCapabilities {
     ///
     /// Errors: a template that is not text or does not compile.
     pub fn of(file: &WeightFile) -> Result<Self> {
-        Ok(ChatTemplate::from_weights(file)?.map(|template| Self::told_by(&template)).unwrap_or_default())
+        Ok(ChatTemplate::from_weights(file)?
+            .map(|template| Self::from_template(&template))
+            .unwrap_or_default())
     }
 
     /// Derives the capabilities from the variables that a template reads.
-    pub fn told_by(template: &ChatTemplate) -> Self {
+    pub fn from_template(template: &ChatTemplate) -> Self {
         let asked = template.variables();
         // SmolLM3's template has its own name for them.
         let tools = ["tools", "xml_tools"].iter().any(|name| asked.contains(*name));
@@ -86,7 +88,7 @@ mod tests {
         for (source, tools, thinking) in cases {
             let template = ChatTemplate::from_source(source).unwrap();
             assert_eq!(
-                ModelCapabilities::told_by(&template),
+                ModelCapabilities::from_template(&template),
                 ModelCapabilities { tools, thinking },
                 "{source}"
             );

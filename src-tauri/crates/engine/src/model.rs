@@ -389,13 +389,13 @@ impl Model {
 
     /// Marks the position before tokens that may be taken back: `truncate` returns to it, and without recurrent
     /// layers to any position since. Returns false if that is not possible.
-    pub fn mark(&mut self, seq: SequenceId) -> bool {
-        self.cache.mark(seq)
+    pub fn set_mark(&mut self, seq: SequenceId) -> bool {
+        self.cache.set_mark(seq)
     }
 
     /// Clears the mark.
-    pub fn unmark(&mut self, seq: SequenceId) {
-        self.cache.unmark(seq);
+    pub fn clear_mark(&mut self, seq: SequenceId) {
+        self.cache.clear_mark(seq);
     }
 
     /// Returns the pages and states in use.

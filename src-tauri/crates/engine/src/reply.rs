@@ -81,7 +81,7 @@ impl ReplySplitter {
             ReplyDialect::Recipients(_) => is_control,
         };
         if !is_nothing {
-            self.push(&marked::mark(text, is_control), show);
+            self.push(&marked::enclose(text, is_control), show);
         }
     }
 

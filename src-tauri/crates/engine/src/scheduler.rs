@@ -327,8 +327,8 @@ impl Scheduler {
         for (text, slot) in slots.iter().enumerate() {
             let active = &mut active[slot.index];
             // A rejected draft must not have seen more requantized chunks than the tokens that replace it.
-            let n_most = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
-            match guarded(|| active.guess((slot.n_tokens, n_most), model.n_ctx(), draft_model.as_mut())) {
+            let max_tokens = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
+            match guarded(|| active.guess((slot.n_tokens, max_tokens), model.n_ctx(), draft_model.as_mut())) {
                 Ok(chances) => {
                     plan.candidates.extend(chances.iter().map(|&chance| DraftCandidate { text, chance }));
                 }
@@ -342,7 +342,7 @@ impl Scheduler {
         plan.choose(UndraftedRun { n_rows, n_texts: slots.len(), n_free, recomputes }, costs);
         for (slot, &n) in slots.iter_mut().zip(&plan.lengths) {
             let active = &mut active[slot.index];
-            if n > 0 && model.mark(active.sequence) {
+            if n > 0 && model.set_mark(active.sequence) {
                 active.add_guesses(slot, n);
             }
         }

@@ -47,7 +47,7 @@ pub struct Shape {
     /// Base of the rotary frequencies.
     pub rope_base: f32,
     /// Divisor of long rotary waves, and the original training context.
-    pub rope_stretch: Option<(f32, f32)>,
+    pub rope_scaling: Option<(f32, f32)>,
     /// Epsilon of the norms.
     pub eps: f32,
     /// Whether the output matrix is the embedding table.
@@ -162,7 +162,7 @@ pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
         let fill = move |out: &mut dyn Write| pool.write(n_bytes, seed, out);
         writer.tensor_from(name, dtype, dims, Box::new(fill));
     }
-    if let Some((factor, context)) = shape.rope_stretch {
+    if let Some((factor, context)) = shape.rope_scaling {
         let divisors = rope_divisors(shape, factor, context);
         writer.encode("rope_freqs.weight", DType::F32, &[divisors.len()], &divisors);
     }
@@ -284,7 +284,7 @@ pub(crate) fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
         d_ff: 512,
         n_vocab: 600,
         context_length: 512,
-        rope_stretch: Some((8.0, 64.0)),
+        rope_scaling: Some((8.0, 64.0)),
         tied_embeddings,
         ..SHAPES[0]
     }

@@ -63,7 +63,7 @@ const MIN_CHANCE: f32 = 0.02;
 
 impl DraftLength {
     /// Returns the bound, at most `MAX_DRAFT_TOKENS`.
-    pub fn most(self) -> usize {
+    pub fn max_tokens(self) -> usize {
         let (Self::Paying(n) | Self::Always(n)) = self;
         n.min(MAX_DRAFT_TOKENS)
     }
@@ -109,7 +109,7 @@ const SPEED_STEP: f32 = 0.2;
 impl Drafter {
     /// Creates a drafter for a text of at most `n_ctx` tokens that begins with `history`.
     pub fn new(speculation: Speculation, n_ctx: usize, history: &[TokenId]) -> Self {
-        let n = speculation.length.most();
+        let n = speculation.length.max_tokens();
         let source = match speculation.source {
             DraftSource::Lookup => {
                 let mut lookup = PromptLookup::new(n_ctx);
@@ -147,7 +147,7 @@ impl Drafter {
             }
         };
         let Some(n_matched) = lookup.n_matched() else { return false };
-        lookup.guess(history, n.min(self.speculation.length.most()), &mut self.draft);
+        lookup.guess(history, n.min(self.speculation.length.max_tokens()), &mut self.draft);
         for at in 0..self.draft.len() {
             // Every accepted token makes the match longer.
             let chance = self.chance(DraftEvidence::Match(n_matched + at));

@@ -119,12 +119,12 @@ impl Tokenizer {
     /// `known` must be ordered and without overlap; spans that are not are encoded like any others.
     pub fn encode_rendered(&self, rendered: &RenderedPrompt, known: &[KnownIds<'_>]) -> Vec<TokenId> {
         let mut ids = Vec::new();
-        self.encode_stretches(rendered, known, 0..rendered.text.len(), &mut ids, None);
+        self.encode_spans(rendered, known, 0..rendered.text.len(), &mut ids, None);
         ids
     }
 
     /// Encodes part of a rendered prompt as [`Tokenizer::encode_rendered`] would.
-    fn encode_stretches(
+    fn encode_spans(
         &self,
         rendered: &RenderedPrompt,
         known: &[KnownIds<'_>],
@@ -142,12 +142,12 @@ impl Tokenizer {
             let mut marking = marks.as_deref_mut().map(|marks| MarkRecorder { at: range.start, marks });
             self.encode_marked(&text[range.clone()], range.start == 0, &accept, ids, marking.as_mut());
         };
-        for stretch in known {
-            let in_order = stretch.range.start >= from && text.get(stretch.range.clone()).is_some();
+        for span in known {
+            let in_order = span.range.start >= from && text.get(span.range.clone()).is_some();
             if in_order {
-                encode(from..stretch.range.start, ids);
-                ids.extend_from_slice(stretch.ids);
-                from = stretch.range.end;
+                encode(from..span.range.start, ids);
+                ids.extend_from_slice(span.ids);
+                from = span.range.end;
             }
         }
         encode(from..part.end, ids);
@@ -202,7 +202,7 @@ impl Tokenizer {
 
     /// Returns the single token of this text, if it is matched as a whole: a control or user-defined token, or one
     /// mislabeled as normal.
-    pub fn mark(&self, text: &str) -> Option<TokenId> {
+    pub fn markup_token(&self, text: &str) -> Option<TokenId> {
         let added =
             self.added.find(text, 0, &|_, range| *range == (0..text.len())).map(|found| found.added.id);
         added.or_else(|| self.vocab.find(text.as_bytes()))

@@ -33,7 +33,7 @@ const PLAIN: (&str, &str) = built_in!("plain");
 
 /// Returns the name and template for a model without one.
 pub fn built_in_template(architecture: &str, tokenizer: &Tokenizer) -> (&'static str, ChatTemplate) {
-    let fits = |tokens: &[&str]| tokens.iter().all(|token| tokenizer.mark(token).is_some());
+    let fits = |tokens: &[&str]| tokens.iter().all(|token| tokenizer.markup_token(token).is_some());
     let by_vocabulary = BY_VOCABULARY.iter().find(|(tokens, _)| fits(tokens)).map(|(_, template)| *template);
     let has_words = INST_IN_WORDS.contains(&architecture)
         && tokenizer.n_vocab() >= MIN_INST_VOCABULARY

@@ -51,7 +51,7 @@ pub struct ContextFit {
     /// training context.
     pub n_ctx: usize,
     /// Factor of a YaRN extension that replaces the file's own scaling.
-    pub stretch: Option<f64>,
+    pub rope_factor: Option<f64>,
 }
 
 /// What a GGUF of the family would say about a model.
@@ -127,8 +127,8 @@ impl<'a> HParams<'a> {
         self.fit.n_ctx
     }
 
-    pub(super) fn stretch(&self) -> Option<f64> {
-        self.fit.stretch
+    pub(super) fn rope_factor(&self) -> Option<f64> {
+        self.fit.rope_factor
     }
 
     /// Returns a value of config.json, unless it is missing or null.
@@ -415,15 +415,15 @@ fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Val
     Cow::Owned(Value::Object(merged))
 }
 
-/// Reads numbers of a JSON object. `place` precedes their keys in messages.
+/// Reads numbers of a JSON object. `path` precedes their keys in messages.
 pub(super) struct JsonNumbers<'a> {
     object: &'a Value,
-    place: &'static str,
+    path: &'static str,
 }
 
 impl<'a> JsonNumbers<'a> {
-    pub(super) fn new(object: &'a Value, place: &'static str) -> Self {
-        Self { object, place }
+    pub(super) fn new(object: &'a Value, path: &'static str) -> Self {
+        Self { object, path }
     }
 
     /// Reads a non-negative integer. Null counts as absent.
@@ -457,7 +457,7 @@ impl<'a> JsonNumbers<'a> {
     }
 
     fn name(&self, key: &str) -> String {
-        format!("{}{key}", self.place)
+        format!("{}{key}", self.path)
     }
 }
 

@@ -60,8 +60,8 @@ pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -
     let mut inv_freq: Vec<f64> =
         (0..n_rot / 2).map(|pair| base.powf(-2.0 * pair as f64 / n_rot as f64)).collect();
     hparams.note(kind.n_rot.gguf, OwnedValue::U32(n_rot as u32));
-    let scalings = match (hparams.stretch(), hparams.config()) {
-        (Some(factor), _) if kind.scaled => vec![stretched(hparams, factor)?],
+    let scalings = match (hparams.rope_factor(), hparams.config()) {
+        (Some(factor), _) if kind.scaled => vec![extended(hparams, factor)?],
         (_, Some(_)) => {
             vec![
                 parameters
@@ -82,7 +82,7 @@ pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -
 }
 
 /// YaRN as requested by the user, instead of the file's own scaling.
-fn stretched(hparams: &HParams<'_>, factor: f64) -> Result<FrequencyScaling> {
+fn extended(hparams: &HParams<'_>, factor: f64) -> Result<FrequencyScaling> {
     Ok(FrequencyScaling::Yarn(Yarn {
         factor,
         original_context: hparams.count(super::keys::CONTEXT, MAX_POSITIONS)? as f64,

@@ -59,7 +59,7 @@ struct Sequence {
     replica: usize,
     /// Pages of the full-attention layers.
     pages: PageTable,
-    aged: Requantized,
+    requantized: Requantized,
     /// Pages of the sliding-window layers.
     window: PageTable,
     /// First window page that is pinned, so that it is not released when the window passes it.
@@ -172,7 +172,7 @@ impl KvCache {
             tokens: Vec::with_capacity(self.geometry.n_ctx),
             replica: self.next_replica(),
             pages: PageTable::with_capacity(n_pages),
-            aged: Requantized::default(),
+            requantized: Requantized::default(),
             window: PageTable::with_capacity(n_window_pages),
             pinned_from: None,
             state: None,
@@ -195,7 +195,7 @@ impl KvCache {
         if let Some(sequence) = sequences.get(&id) {
             twin.tokens.extend_from_slice(&sequence.tokens);
             twin.replica = sequence.replica;
-            twin.aged.clone_from(&sequence.aged);
+            twin.requantized.clone_from(&sequence.requantized);
             twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
             let window = &sequence.window;
             twin.window.share_from(window, window.first(), window.end(), window_pages);
@@ -268,7 +268,7 @@ impl KvCache {
         sequence.tokens.truncate(to);
         sequence.pinned_from = None;
         sequence.pages.truncate(n_pages, pages);
-        sequence.aged.truncate(to);
+        sequence.requantized.truncate(to);
         sequence.window.truncate(n_pages, window_pages);
         let state = match from {
             RewindSource::Live => sequence.state,
@@ -305,7 +305,7 @@ impl KvCache {
             false => Some(n.min(n_held)),
         };
         // Requantized chunks are held whole or not at all.
-        let whole = |to: usize| sequence.aged.reach(to);
+        let whole = |to: usize| sequence.requantized.reach(to);
         if sequence.lost.is_some() {
             // A lost sequence is replayed from its beginning, so any position will do.
             return (whole(n.min(n_held)), RewindSource::Live);
@@ -437,7 +437,7 @@ impl KvCache {
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let room = sequence.pages.end() * geometry.page_len;
         assert!(sequence.tokens.len() + tokens.len() <= room, "committed tokens were reserved");
-        sequence.aged.record_view(sequence.tokens.len());
+        sequence.requantized.record_view(sequence.tokens.len());
         sequence.tokens.extend_from_slice(tokens);
         let passed = geometry.first_window_page(sequence.tokens.len());
         sequence
@@ -450,10 +450,15 @@ impl KvCache {
     /// fills pages and slots.
     ///
     /// Errors: `kv.too_many_sequences`, `kv.memory_full`.
-    pub fn create_held(&mut self, tokens: &[TokenId], first: usize, aged: Requantized) -> Result<SequenceId> {
+    pub fn create_held(
+        &mut self,
+        tokens: &[TokenId],
+        first: usize,
+        requantized: Requantized,
+    ) -> Result<SequenceId> {
         let (n, n_requantized) = (
             self.geometry.pages_for(tokens.len()),
-            self.geometry.pages_for(aged.n_chunks * CHECKPOINT_CHUNK_TOKENS),
+            self.geometry.pages_for(requantized.n_chunks * CHECKPOINT_CHUNK_TOKENS),
         );
         let requantized_bytes = n_requantized as u64 * self.geometry.requantize.requantized_page_bytes;
         let is_within = n_requantized == 0
@@ -473,7 +478,7 @@ impl KvCache {
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.extend_from_slice(tokens);
         sequence.pages.take_mixed(n_requantized, end, pages);
-        sequence.aged = aged;
+        sequence.requantized = requantized;
         sequence.window = PageTable::take(first, first + n_live_pages, window_pages);
         sequence.state = (n_states > 0 && !tokens.is_empty()).then(|| states.take());
         Ok(id)

@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolUsage {
     /// All slots.
-    pub n_places: usize,
+    pub n_slots: usize,
     /// Slots with at least one holder.
     pub n_held: usize,
     /// Held slots with more than one holder.
@@ -20,8 +20,8 @@ pub struct PoolUsage {
 pub struct SlotPool {
     /// (slots, requantized slots)
     holders: Vec<u32>,
-    own: SlotRange,
-    aged: SlotRange,
+    exact: SlotRange,
+    requantized: SlotRange,
     /// For each slot the requantized slot with the same content, or `NO_PAGE`. Empty without requantization.
     requantized_as: Vec<u32>,
     /// For each requantized slot the exact slot that it was made of and that still has the same content.
@@ -32,7 +32,7 @@ pub struct SlotPool {
 #[derive(Debug)]
 struct SlotRange {
     first: u32,
-    n_places: usize,
+    n_slots: usize,
     /// Freed slots. Taken before untouched ones, to keep the committed memory compact.
     free: Vec<u32>,
     /// Slots from here on were never handed out.
@@ -40,9 +40,9 @@ struct SlotRange {
 }
 
 impl SlotRange {
-    fn new(first: usize, n_places: usize) -> Self {
+    fn new(first: usize, n_slots: usize) -> Self {
         let first = u32::try_from(first).expect("a pool has fewer than 2^32 slots");
-        Self { first, n_places, free: Vec::with_capacity(n_places), untouched: first }
+        Self { first, n_slots, free: Vec::with_capacity(n_slots), untouched: first }
     }
 
     fn n_touched(&self) -> usize {
@@ -62,144 +62,144 @@ impl SlotRange {
 
     fn usage(&self, holders: &[u32]) -> PoolUsage {
         let first = self.first as usize;
-        let n_shared = holders[first..first + self.n_places].iter().filter(|&&n| n > 1).count();
-        PoolUsage { n_places: self.n_places, n_held: self.n_held(), n_shared, n_touched: self.n_touched() }
+        let n_shared = holders[first..first + self.n_slots].iter().filter(|&&n| n > 1).count();
+        PoolUsage { n_slots: self.n_slots, n_held: self.n_held(), n_shared, n_touched: self.n_touched() }
     }
 }
 
 impl SlotPool {
     /// Creates a pool of free slots.
-    pub fn new(n_places: usize) -> Self {
-        Self::with_requantized(n_places, 0)
+    pub fn new(n_slots: usize) -> Self {
+        Self::with_requantized(n_slots, 0)
     }
 
     /// Creates a pool with additional slots for requantized content.
-    pub fn with_requantized(n_places: usize, n_requantized: usize) -> Self {
+    pub fn with_requantized(n_slots: usize, n_requantized: usize) -> Self {
         Self {
-            holders: vec![0; n_places + n_requantized],
-            own: SlotRange::new(0, n_places),
-            aged: SlotRange::new(n_places, n_requantized),
-            requantized_as: vec![kernels::NO_PAGE; if n_requantized > 0 { n_places } else { 0 }],
+            holders: vec![0; n_slots + n_requantized],
+            exact: SlotRange::new(0, n_slots),
+            requantized: SlotRange::new(n_slots, n_requantized),
+            requantized_as: vec![kernels::NO_PAGE; if n_requantized > 0 { n_slots } else { 0 }],
             exact_of: vec![kernels::NO_PAGE; n_requantized],
         }
     }
 
     /// Returns the number of exact slots.
-    pub fn n_places(&self) -> usize {
-        self.own.n_places
+    pub fn n_slots(&self) -> usize {
+        self.exact.n_slots
     }
 
     /// Returns the number of exact slots with a holder.
     pub fn n_held(&self) -> usize {
-        self.own.n_held()
+        self.exact.n_held()
     }
 
     /// Returns the number of free exact slots.
     pub fn n_free(&self) -> usize {
-        self.n_places() - self.n_held()
+        self.n_slots() - self.n_held()
     }
 
     /// Returns the usage of exact slots.
     pub fn usage(&self) -> PoolUsage {
-        self.own.usage(&self.holders)
+        self.exact.usage(&self.holders)
     }
 
     /// Returns the usage of requantized slots.
     pub fn requantized_usage(&self) -> PoolUsage {
-        self.aged.usage(&self.holders)
+        self.requantized.usage(&self.holders)
     }
 
     /// Returns the number of requantized slots with a holder.
     pub fn n_requantized_held(&self) -> usize {
-        self.aged.n_held()
+        self.requantized.n_held()
     }
 
     /// Returns the number of free requantized slots.
     pub fn n_requantized_free(&self) -> usize {
-        self.aged.n_places - self.aged.n_held()
+        self.requantized.n_slots - self.requantized.n_held()
     }
 
     /// Returns whether a slot is for requantized content.
-    pub fn is_requantized(&self, place: u32) -> bool {
-        place >= self.aged.first
+    pub fn is_requantized(&self, slot: u32) -> bool {
+        slot >= self.requantized.first
     }
 
     /// Returns whether a slot has several holders.
-    pub fn is_shared(&self, place: u32) -> bool {
-        self.holders[place as usize] > 1
+    pub fn is_shared(&self, slot: u32) -> bool {
+        self.holders[slot as usize] > 1
     }
 
     /// Returns the number of holders.
-    pub fn n_holders(&self, place: u32) -> u32 {
-        self.holders[place as usize]
+    pub fn n_holders(&self, slot: u32) -> u32 {
+        self.holders[slot as usize]
     }
 
     /// Takes a slot with one holder. The caller has checked that one is free.
     pub fn take(&mut self) -> u32 {
-        let place = self.own.take();
-        self.holders[place as usize] = 1;
-        place
+        let slot = self.exact.take();
+        self.holders[slot as usize] = 1;
+        slot
     }
 
     /// Takes a requantized slot. The caller has checked that one is free.
     pub fn take_requantized(&mut self) -> u32 {
-        let place = self.aged.take();
-        self.holders[place as usize] = 1;
-        place
+        let slot = self.requantized.take();
+        self.holders[slot as usize] = 1;
+        slot
     }
 
     /// Returns the requantized slot with the content of `slot`, if it exists.
-    pub fn requantized_as(&self, place: u32) -> Option<u32> {
-        self.requantized_as.get(place as usize).copied().filter(|&aged| aged != kernels::NO_PAGE)
+    pub fn requantized_as(&self, slot: u32) -> Option<u32> {
+        self.requantized_as.get(slot as usize).copied().filter(|&requantized| requantized != kernels::NO_PAGE)
     }
 
     /// Exchanges one hold on `slot` for one on its requantized form: an existing slot, or a new one to fill. The
     /// caller has checked that one is free.
-    pub fn age(&mut self, place: u32) -> (u32, RequantizedSlot) {
-        let found = self.requantized_as(place);
-        let aged = found.unwrap_or_else(|| self.take_requantized());
+    pub fn requantize(&mut self, slot: u32) -> (u32, RequantizedSlot) {
+        let found = self.requantized_as(slot);
+        let requantized = found.unwrap_or_else(|| self.take_requantized());
         match found {
-            Some(aged) => self.share(aged),
+            Some(requantized) => self.share(requantized),
             None => {
-                self.requantized_as[place as usize] = aged;
-                self.exact_of[(aged - self.aged.first) as usize] = place;
+                self.requantized_as[slot as usize] = requantized;
+                self.exact_of[(requantized - self.requantized.first) as usize] = slot;
             }
         }
-        self.release(place);
-        (aged, if found.is_some() { RequantizedSlot::Before } else { RequantizedSlot::New })
+        self.release(slot);
+        (requantized, if found.is_some() { RequantizedSlot::Existing } else { RequantizedSlot::New })
     }
 
     /// Notes that `slot` will be overwritten: its requantized form no longer matches it.
-    pub fn rewrites(&mut self, place: u32) {
-        if let Some(aged) = self.requantized_as(place) {
-            self.requantized_as[place as usize] = kernels::NO_PAGE;
-            self.exact_of[(aged - self.aged.first) as usize] = kernels::NO_PAGE;
+    pub fn unlink_requantized(&mut self, slot: u32) {
+        if let Some(requantized) = self.requantized_as(slot) {
+            self.requantized_as[slot as usize] = kernels::NO_PAGE;
+            self.exact_of[(requantized - self.requantized.first) as usize] = kernels::NO_PAGE;
         }
     }
 
     /// Adds a holder.
-    pub fn share(&mut self, place: u32) {
-        self.holders[place as usize] += 1;
+    pub fn share(&mut self, slot: u32) {
+        self.holders[slot as usize] += 1;
     }
 
     /// Removes a holder. The last one frees the slot.
-    pub fn release(&mut self, place: u32) {
-        let holders = &mut self.holders[place as usize];
+    pub fn release(&mut self, slot: u32) {
+        let holders = &mut self.holders[slot as usize];
         *holders -= 1;
         if *holders > 0 {
             return;
         }
-        match place.checked_sub(self.aged.first) {
+        match slot.checked_sub(self.requantized.first) {
             None => {
-                self.rewrites(place);
-                self.own.free.push(place);
+                self.unlink_requantized(slot);
+                self.exact.free.push(slot);
             }
             Some(index) => {
-                let own = self.exact_of[index as usize];
-                if own != kernels::NO_PAGE {
-                    self.rewrites(own);
+                let exact = self.exact_of[index as usize];
+                if exact != kernels::NO_PAGE {
+                    self.unlink_requantized(exact);
                 }
-                self.aged.free.push(place);
+                self.requantized.free.push(slot);
             }
         }
     }
@@ -209,7 +209,7 @@ impl SlotPool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequantizedSlot {
     /// It already holds the content.
-    Before,
+    Existing,
     /// It must be filled.
     New,
 }
@@ -284,7 +284,7 @@ impl PageTable {
             pool.release(from);
             self.pages[write_from] = to;
         } else if let Some(page) = self.get(write_from) {
-            pool.rewrites(page);
+            pool.unlink_requantized(page);
         }
         while self.pages.len() < end {
             self.pages.push(pool.take());
@@ -299,15 +299,15 @@ impl PageTable {
     }
 
     /// Requantizes the pages at `indices`. Returns the pages to fill, each as (from, to).
-    pub fn age(&mut self, indices: std::ops::Range<usize>, pool: &mut SlotPool) -> Vec<(u32, u32)> {
+    pub fn requantize(&mut self, indices: std::ops::Range<usize>, pool: &mut SlotPool) -> Vec<(u32, u32)> {
         let mut to_requantize = Vec::with_capacity(indices.len());
         for page in &mut self.pages[indices] {
             let from = *page;
-            let (to, made) = pool.age(from);
+            let (to, made) = pool.requantize(from);
             *page = to;
             match made {
                 RequantizedSlot::New => to_requantize.push((from, to)),
-                RequantizedSlot::Before => {}
+                RequantizedSlot::Existing => {}
             }
         }
         to_requantize

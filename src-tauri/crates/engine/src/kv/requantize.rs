@@ -125,13 +125,13 @@ pub struct Requantized {
 
 impl Requantized {
     /// Returns the state at `n` tokens when only length decides.
-    pub fn by_length(aging: KvRequantize, n: usize) -> Self {
-        let mut aged = Self::default();
+    pub fn by_length(requantize: KvRequantize, n: usize) -> Self {
+        let mut requantized = Self::default();
         for start in (0..n).step_by(CHECKPOINT_CHUNK_TOKENS) {
-            aged.n_chunks = aging.due(start);
-            aged.record_view(start);
+            requantized.n_chunks = requantize.due(start);
+            requantized.record_view(start);
         }
-        aged
+        requantized
     }
 
     /// Returns whether nothing is requantized and no token saw otherwise.
@@ -167,9 +167,9 @@ impl Requantized {
 
     /// Returns the state at `n` tokens.
     pub fn at(&self, n: usize) -> Self {
-        let mut aged = self.clone();
-        aged.truncate(n);
-        aged
+        let mut requantized = self.clone();
+        requantized.truncate(n);
+        requantized
     }
 
     /// Returns what the tokens `start..end` saw, as bytes to hash. Empty if all of it was exact.
@@ -227,13 +227,13 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_written() {
-        for (text, aging) in [
+        for (text, requantize) in [
             ("off", KvRequantize::Off),
             ("pressure", KvRequantize::Pressure),
             ("after:2048", KvRequantize::After(2048)),
         ] {
-            assert_eq!(text.parse::<KvRequantize>().unwrap(), aging);
-            assert_eq!(aging.to_string(), text);
+            assert_eq!(text.parse::<KvRequantize>().unwrap(), requantize);
+            assert_eq!(requantize.to_string(), text);
         }
         for text in ["", "on", "after", "after:", "after:-1", "after:255", "after:x", "2048"] {
             assert_eq!(text.parse::<KvRequantize>().unwrap_err().code(), "request.kv_aging", "{text}");

@@ -268,11 +268,11 @@ impl KvUnitBytes {
             layers.map(|layer| layer.page_bytes() as u64).sum()
         };
         let n_floats: usize = layout.states.iter().sum();
-        let aged = layout.layers.iter().filter_map(KvLayerLayout::aged);
+        let requantized = layout.layers.iter().filter_map(KvLayerLayout::aged);
         Self {
             page: of(Retention::All),
             requantized_page: if layout.can_age() {
-                aged.map(|layer| layer.page_bytes() as u64).sum()
+                requantized.map(|layer| layer.page_bytes() as u64).sum()
             } else {
                 0
             },
@@ -436,10 +436,13 @@ mod tests {
         assert_eq!(page.requantized_page * 64, page.page * 34, "a byte and a share of a scale for two bytes");
         let (exact, n_pages, n_requantized) = of(KvRequantize::Off, None);
         assert_eq!((n_pages, n_requantized), (4 * 256, 0));
-        let (aged, n_pages, n_requantized) = of(KvRequantize::After(1024), None);
+        let (requantized, n_pages, n_requantized) = of(KvRequantize::After(1024), None);
         assert_eq!((n_pages, n_requantized), (4 * 256, 4 * 256), "of either kind there may be many");
-        assert_eq!(aged, 4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.requantized_page));
-        assert!(aged * 100 < exact * 63, "{aged} of {exact}");
+        assert_eq!(
+            requantized,
+            4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.requantized_page)
+        );
+        assert!(requantized * 100 < exact * 63, "{requantized} of {exact}");
         let geometry =
             Geometry::new(&plain, 8192, 4, 256, 0).with_requantize(KvRequantize::After(1024), &plain);
         assert_eq!([0, 1000, 1280].map(|n| geometry.pages_to_hold(n)), [0, 32, 32 + 8 * 34 / 64 + 1]);
@@ -448,7 +451,7 @@ mod tests {
                 && Geometry::new(&plain, 8192, 4, 256, 0).pages_to_hold(8192) == 256
         );
         let (bytes, n_pages, n_requantized) = of(KvRequantize::After(1024), Some(0));
-        assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= aged / 4, "one context");
+        assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= requantized / 4, "one context");
         assert!(n_requantized as u64 * page.requantized_page <= n_pages as u64 * page.page);
         assert_eq!(of(KvRequantize::Pressure, Some(0)).0, exact / 4);
         // off where it saves nothing

@@ -68,7 +68,7 @@ pub struct ChunkKeys {
     exact: Vec<ChunkKey>,
     /// Keys of the chunks as they are, or as requantization by length makes them.
     own: Vec<ChunkKey>,
-    aging: KvRequantize,
+    requantize: KvRequantize,
 }
 
 /// How far stored chunks match a token prefix.
@@ -82,19 +82,23 @@ pub struct ChunkMatch {
 
 impl ChunkKeys {
     /// Computes the keys of a sequence that is requantized by length alone.
-    pub(crate) fn new(identity: &CheckpointIdentity, aging: KvRequantize, tokens: &[TokenId]) -> Self {
-        Self::of(identity, aging, tokens, &Requantized::by_length(aging, tokens.len()))
+    pub(crate) fn new(identity: &CheckpointIdentity, requantize: KvRequantize, tokens: &[TokenId]) -> Self {
+        Self::of(identity, requantize, tokens, &Requantized::by_length(requantize, tokens.len()))
     }
 
     fn of(
         identity: &CheckpointIdentity,
-        aging: KvRequantize,
+        requantize: KvRequantize,
         tokens: &[TokenId],
-        aged: &Requantized,
+        requantized: &Requantized,
     ) -> Self {
         let exact = key::chain(identity, tokens, &Requantized::default());
-        let own = if aged.views.is_empty() { exact.clone() } else { key::chain(identity, tokens, aged) };
-        Self { exact, own, aging }
+        let own = if requantized.views.is_empty() {
+            exact.clone()
+        } else {
+            key::chain(identity, tokens, requantized)
+        };
+        Self { exact, own, requantize }
     }
 
     /// Returns the number of whole chunks.
@@ -109,7 +113,7 @@ impl ChunkKeys {
 
     /// Returns the name of chunk `index` in its requantized form.
     fn requantized_chunk(&self, index: usize) -> String {
-        self.own[index + 1].aged().to_string()
+        self.own[index + 1].requantized().to_string()
     }
 
     /// Returns the names of the first `n` chunks. The exact form also serves for the first `n_requantized`.
@@ -124,7 +128,7 @@ impl ChunkKeys {
     /// Returns the match up to the end of chunk `n` without a head.
     pub fn match_without_head(&self, n: usize) -> ChunkMatch {
         let n_tokens = n * CHECKPOINT_CHUNK_TOKENS;
-        let n_requantized = self.aging.due(n_tokens.saturating_sub(1));
+        let n_requantized = self.requantize.due(n_tokens.saturating_sub(1));
         ChunkMatch { n_tokens, chunks: self.chunk_names(n, n_requantized) }
     }
 
@@ -133,16 +137,16 @@ impl ChunkKeys {
         format!("{}-", self.exact[n])
     }
 
-    fn head(&self, tokens: &[TokenId], aged: &Requantized) -> String {
+    fn head(&self, tokens: &[TokenId], requantized: &Requantized) -> String {
         let (n, tail) = (
             tokens.len() / CHECKPOINT_CHUNK_TOKENS,
             &tokens[tokens.len() / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS..],
         );
         let mut bytes = Vec::new();
-        if !aged.is_exact() {
-            bytes.extend_from_slice(&self.aging.identity_word().to_le_bytes());
-            bytes.extend_from_slice(&(aged.n_chunks as u64).to_le_bytes());
-            bytes.extend(aged.views_within(
+        if !requantized.is_exact() {
+            bytes.extend_from_slice(&self.requantize.identity_word().to_le_bytes());
+            bytes.extend_from_slice(&(requantized.n_chunks as u64).to_le_bytes());
+            bytes.extend(requantized.views_within(
                 n * CHECKPOINT_CHUNK_TOKENS,
                 tokens.len().max(n * CHECKPOINT_CHUNK_TOKENS + 1),
             ));
@@ -159,11 +163,11 @@ pub fn pieces(
     seq: SequenceId,
     positions: &[usize],
 ) -> Result<Vec<CheckpointPiece>> {
-    let (tokens, aged) = (cache.tokens(seq)?, cache.aged(seq)?);
-    let keys = ChunkKeys::of(identity, cache.geometry().requantize.when, tokens, aged);
+    let (tokens, requantized) = (cache.tokens(seq)?, cache.requantized(seq)?);
+    let keys = ChunkKeys::of(identity, cache.geometry().requantize.when, tokens, requantized);
     let last = positions.iter().copied().max().unwrap_or(0).min(tokens.len());
     let chunk = |index| {
-        let (name, fallback) = match index < aged.n_chunks {
+        let (name, fallback) = match index < requantized.n_chunks {
             true => (keys.requantized_chunk(index), Some(keys.chunk(index))),
             false => (keys.chunk(index), None),
         };
@@ -177,9 +181,9 @@ pub fn pieces(
     let n_chunks = if identity.bytes.page > 0 { last / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     let mut pieces: Vec<CheckpointPiece> = (0..n_chunks).map(chunk).collect();
     for &position in positions.iter().filter(|&&position| position > 0 && position <= tokens.len()) {
-        let at = aged.at(position);
+        let at = requantized.at(position);
         // Windows and states do not tell what was requantized after the position.
-        if at.views.len() <= format::MAX_VIEWS && aged.reach(position) == position {
+        if at.views.len() <= format::MAX_VIEWS && requantized.reach(position) == position {
             let name = keys.head(&tokens[..position], &at);
             pieces.push(CheckpointPiece { name, fallback: None, position, part: PieceKind::Head });
         }
@@ -213,30 +217,30 @@ pub fn write(
         return Err(moved());
     }
     let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved)?;
-    let aged = cache.aged(seq)?.at(piece.position);
-    let aging = cache.geometry().requantize.when;
-    let keys = ChunkKeys::of(identity, aging, tokens, &aged);
+    let requantized = cache.requantized(seq)?.at(piece.position);
+    let requantize = cache.geometry().requantize.when;
+    let keys = ChunkKeys::of(identity, requantize, tokens, &requantized);
     let index = piece.position.saturating_sub(1) / CHECKPOINT_CHUNK_TOKENS;
     let (kind, name, base) = match piece.part {
-        PieceKind::Chunk if index < aged.n_chunks => {
+        PieceKind::Chunk if index < requantized.n_chunks => {
             (RecordKind::RequantizedChunk, keys.requantized_chunk(index), index * CHECKPOINT_CHUNK_TOKENS)
         }
         PieceKind::Chunk => (RecordKind::Chunk, keys.chunk(index), index * CHECKPOINT_CHUNK_TOKENS),
         PieceKind::Head => (
             RecordKind::Head,
-            keys.head(tokens, &aged),
+            keys.head(tokens, &requantized),
             piece.position / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS,
         ),
     };
-    if name != piece.name || cache.aged(seq)?.reach(piece.position) != piece.position {
+    if name != piece.name || cache.requantized(seq)?.reach(piece.position) != piece.position {
         return Err(moved());
     }
     let geometry = cache.geometry();
     let page = |n| geometry.pages_for(n);
     let mut out = vec![0; HEADER_LEN];
     tokens[base..].iter().for_each(|token| out.extend_from_slice(&token.to_le_bytes()));
-    let aged = if kind == RecordKind::Head { aged } else { Requantized::default() };
-    aged.views.iter().for_each(|seen| out.extend_from_slice(&seen.bytes()));
+    let requantized = if kind == RecordKind::Head { requantized } else { Requantized::default() };
+    requantized.views.iter().for_each(|seen| out.extend_from_slice(&seen.bytes()));
     add(executor, Retention::All, &cache.pages(seq)?[page(base)..page(piece.position)], &mut out)?;
     let mut first_window_page = 0;
     match kind {
@@ -253,8 +257,8 @@ pub fn write(
         }
     }
     let before = keys.own[base / CHECKPOINT_CHUNK_TOKENS];
-    let label = PieceLabel { kind, base, end: piece.position, first_window_page, before, aged };
-    seal(identity, aging, &label, &mut out);
+    let label = PieceLabel { kind, base, end: piece.position, first_window_page, before, requantized };
+    seal(identity, requantize, &label, &mut out);
     check(identity, geometry, &out)?;
     Ok(out)
 }
@@ -306,12 +310,16 @@ pub fn reach(
         true => n == head.end,
         false => n >= base && geometry.is_covered(head.first_window_page, n),
     };
-    let keys =
-        ChunkKeys::of(identity, geometry.requantize.when, &tokens[..base.min(tokens.len())], &head.aged);
+    let keys = ChunkKeys::of(
+        identity,
+        geometry.requantize.when,
+        &tokens[..base.min(tokens.len())],
+        &head.requantized,
+    );
     let is_after = keys.own.last() == Some(&head.before);
     let n_chunks = if identity.bytes.page > 0 { base / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     match is_there && is_after && n > 0 {
-        true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.aged.n_chunks) }),
+        true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.requantized.n_chunks) }),
         false => Err(refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into())),
     }
 }
@@ -348,38 +356,39 @@ pub fn restore(
         None => return Err(foreign()),
     };
     let base = contents.as_ref().map_or(n, |head| head.base);
-    let aging = cache.geometry().requantize.when;
-    let mut aged = match &contents {
-        Some(head) => head.aged.at(n),
-        None => Requantized::by_length(aging, n),
+    let requantize = cache.geometry().requantize.when;
+    let mut requantized = match &contents {
+        Some(head) => head.requantized.at(n),
+        None => Requantized::by_length(requantize, n),
     };
     // The next token would requantize these anyway, so they need not be exact until then.
-    aged.n_chunks = aged.n_chunks.max(aging.due(n.saturating_sub(1)));
-    let (n_requantized, keys) = (aged.n_chunks, ChunkKeys::of(identity, aging, &tokens[..base], &aged));
+    requantized.n_chunks = requantized.n_chunks.max(requantize.due(n.saturating_sub(1)));
+    let (n_requantized, keys) =
+        (requantized.n_chunks, ChunkKeys::of(identity, requantize, &tokens[..base], &requantized));
     if contents.as_ref().is_some_and(|head| keys.own.last() != Some(&head.before)) {
         return Err(foreign());
     }
-    let seq = cache.create_held(tokens, first, aged)?;
+    let seq = cache.create_held(tokens, first, requantized)?;
     let mut fill = || -> Result<()> {
         if let Some(head) = &contents {
             fill_head(identity, cache, executor, seq, head)?;
         }
         for index in 0..if identity.bytes.page > 0 { keys.n_chunks() } else { 0 } {
-            let has_aged = index < n_requantized;
-            let aged = if has_aged { read(&keys.requantized_chunk(index)).ok() } else { None };
-            let bytes = aged.map_or_else(|| read(&keys.chunk(index)), Ok)?;
+            let has_requantized = index < n_requantized;
+            let requantized = if has_requantized { read(&keys.requantized_chunk(index)).ok() } else { None };
+            let bytes = requantized.map_or_else(|| read(&keys.chunk(index)), Ok)?;
             let chunk = check(identity, cache.geometry(), &bytes)?;
             let own = index * CHECKPOINT_CHUNK_TOKENS..(index + 1) * CHECKPOINT_CHUNK_TOKENS;
-            let is_kind =
-                chunk.kind == RecordKind::Chunk || has_aged && chunk.kind == RecordKind::RequantizedChunk;
+            let is_kind = chunk.kind == RecordKind::Chunk
+                || has_requantized && chunk.kind == RecordKind::RequantizedChunk;
             let is_it = is_kind && chunk.base == own.start;
             if !is_it || chunk.before != keys.own[index] || chunk.tokens != tokens[own.clone()] {
                 return Err(foreign());
             }
             let page = |n| cache.geometry().pages_for(n);
             let pages = &cache.pages(seq)?[page(own.start)..page(own.end)];
-            match has_aged && chunk.kind == RecordKind::Chunk {
-                true => age_pages(executor, pages, chunk.pages)?,
+            match has_requantized && chunk.kind == RecordKind::Chunk {
+                true => requantize_pages(executor, pages, chunk.pages)?,
                 false => fill_pages(executor, Retention::All, pages, chunk.pages)?,
             }
         }
@@ -426,7 +435,7 @@ fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], byte
 }
 
 /// Fills requantized pages from exact `bytes`.
-fn age_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Result<()> {
+fn requantize_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Result<()> {
     let layers: Vec<usize> = layers(executor, Retention::All).collect();
     let mut rest = bytes;
     for &page in pages {

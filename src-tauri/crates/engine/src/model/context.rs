@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_are_read_and_bounded() {
+    fn factors_are_parsed_and_bounded() {
         for (text, percent) in [("yarn:2", 200), ("yarn:1.5", 150), ("yarn: 64", 6400)] {
             assert_eq!(RopeScaling::parse(text).unwrap(), RopeScaling::Yarn { percent }, "{text}");
         }

@@ -17,7 +17,7 @@ impl Model {
     /// Checks that the model can generate text.
     ///
     /// Errors: `model.embeds_only`.
-    pub fn answers(&self) -> Result<()> {
+    pub fn check_generates(&self) -> Result<()> {
         if !self.embeds() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use kernels::{PAGE_LEN, Retention};
 
 use super::Model;
-use super::forward::turn;
+use super::forward::requantize_pages;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::kv::sequence_id::SequenceId;
@@ -33,8 +33,8 @@ impl Model {
         let mut at = n_held;
         while at < n {
             let step = (n - at).min(n_runs_pages * PAGE_LEN);
-            let aged = cache.requantize_due(seq)?;
-            turn(replicas, &aged).map_err(|fault| fault.error)?;
+            let requantized = cache.requantize_due(seq)?;
+            requantize_pages(replicas, &requantized).map_err(|fault| fault.error)?;
             let executor = &mut replicas[cache.replica_of(seq)?].executor;
             cache.reserve(seq, step)?;
             for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {

@@ -16,13 +16,13 @@ impl Model {
     /// failed kernel, a panic or an interrupt, every sequence holds what it held before, or as much as `truncate` can
     /// return to.
     pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
-        self.answers()?;
+        self.check_generates()?;
         Ok(self.forward_all(batch, Returned::Rows, None)?.0)
     }
 
     /// Runs as `forward` does, and calls `observer` after each step.
     pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
-        self.answers()?;
+        self.check_generates()?;
         Ok(self.forward_all(batch, Returned::Rows, Some(observer))?.0)
     }
 
@@ -41,7 +41,7 @@ impl Model {
         n_top: Option<usize>,
         observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
-        self.answers()?;
+        self.check_generates()?;
         self.forward_all(batch, n_top.map_or(Returned::Rows, Returned::Likeliest), observer)
     }
 
@@ -153,8 +153,8 @@ impl Model {
         for place in 0.. {
             let Some((index, n)) = replicas[at].rows.members().nth(place) else { break };
             let seq = pass.batch[index].seq;
-            let aged = cache.requantize_due(seq).map_err(|error| ReplicaFault { at, error })?;
-            turn(replicas, &aged)?;
+            let requantized = cache.requantize_due(seq).map_err(|error| ReplicaFault { at, error })?;
+            requantize_pages(replicas, &requantized)?;
             let copies = cache.reserve(seq, n);
             let copied = copies.and_then(|copies| make_copies(&mut replicas[at].executor, &copies));
             copied.map_err(|error| ReplicaFault { at, error })?;
@@ -212,11 +212,11 @@ impl Model {
 }
 
 /// Fills the requantized pages on every replica, since sequences on several may hold them.
-pub(super) fn turn(
+pub(super) fn requantize_pages(
     replicas: &mut [Replica],
-    aged: &PageRequantization,
+    requantized: &PageRequantization,
 ) -> std::result::Result<(), ReplicaFault> {
-    for &(from, to) in &aged.to_requantize {
+    for &(from, to) in &requantized.to_requantize {
         for (at, replica) in replicas.iter_mut().enumerate() {
             let filled = replica.executor.kv_age_page(from, to);
             filled.map_err(|error| ReplicaFault { at, error: error.into() })?;

@@ -65,7 +65,7 @@ pub(super) fn next(
 ) -> GpuFallback {
     match error.code() {
         "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu)),
-        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.failed() => GpuFallback::Reopened,
+        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.record_failure() => GpuFallback::Reopened,
         "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, GpuFallback::CpuForSession),
         "kernels.gpu_precision" | "kernels.gpu_wrong" => {
             safer(error, options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
@@ -167,7 +167,7 @@ mod tests {
     fn less_and_less_is_asked_of_a_full_card() {
         let model = small("llama-3.2-1b", 16);
         let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
-        let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+        let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
         let mut full = || {
             let fallback = next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
             (fallback, options.clone())
@@ -208,7 +208,7 @@ mod tests {
         }
         let model = small("llama-3.2-1b", 16);
         let mut options = LoadOptions { devices: split(&[(card, 16)]), ..LoadOptions::default() };
-        let (asked, health) = (options.clone(), GpuHealth::default().or_own());
+        let (asked, health) = (options.clone(), GpuHealth::default().or_new());
         let mut full = || next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
         let last = std::iter::from_fn(|| Some(full())).take(7).last();
         assert_eq!((last, options.devices), (Some(GpuFallback::Cpu), Devices::Cpu));
@@ -225,7 +225,7 @@ mod tests {
         ] {
             let devices = Devices::Gpu { layers: None };
             let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+            let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
             for precision in expected {
                 let fallback = next(&error(code), &mut options, &asked, &health, model.spec());
                 assert_eq!((fallback, options.gpu_precision), (GpuFallback::Precision(precision), precision));
@@ -241,7 +241,7 @@ mod tests {
         for (asked, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
             let devices = Devices::Gpu { layers: None };
             let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+            let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
             let mut errs =
                 || next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
             assert_eq!(errs(), GpuFallback::NoSubgroups);
@@ -267,11 +267,11 @@ mod tests {
         for code in
             ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong", "kernels.gpu_precision"]
         {
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+            let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
             assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
             assert_eq!(options.devices, Devices::Cpu);
         }
-        let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+        let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
         let mut lost = || next(&error("kernels.gpu_lost"), &mut options, &asked, &health, model.spec());
         assert_eq!([lost(), lost()], [GpuFallback::Reopened, GpuFallback::CpuForSession]);
     }

@@ -23,36 +23,36 @@ struct GpuSession {
 #[derive(Default)]
 struct FailureLog {
     last: Option<Duration>,
-    is_given_up: bool,
+    is_disabled: bool,
 }
 
 impl GpuHealth {
     /// Creates the record of a session, with a monotonic clock.
-    pub fn by(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+    pub fn with_clock(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(GpuSession { now: Box::new(now), seen: Mutex::default() })))
     }
 
     /// Returns the session's record, or one for the model alone.
-    pub(super) fn or_own(&self) -> Self {
+    pub(super) fn or_new(&self) -> Self {
         match self.0 {
             Some(_) => self.clone(),
-            None => Self::by(|| Duration::ZERO),
+            None => Self::with_clock(|| Duration::ZERO),
         }
     }
 
     /// Records a lost GPU. Returns whether it is disabled for this session.
-    pub(super) fn failed(&self) -> bool {
+    pub(super) fn record_failure(&self) -> bool {
         let Some(session) = &self.0 else { return true };
         let (now, mut seen) = ((session.now)(), session.seen());
         let before = seen.last.replace(now);
-        seen.is_given_up |= before.is_some_and(|before| now.saturating_sub(before) < FAILURE_WINDOW);
-        seen.is_given_up
+        seen.is_disabled |= before.is_some_and(|before| now.saturating_sub(before) < FAILURE_WINDOW);
+        seen.is_disabled
     }
 
     /// Returns why GPUs are disabled, if they are.
-    pub fn given_up(&self) -> Option<EngineError> {
-        let is_given_up = self.0.as_ref().is_some_and(|session| session.seen().is_given_up);
-        is_given_up.then(|| {
+    pub fn disabled_error(&self) -> Option<EngineError> {
+        let is_disabled = self.0.as_ref().is_some_and(|session| session.seen().is_disabled);
+        is_disabled.then(|| {
             EngineError::new(
                 GPU_GIVEN_UP,
                 "the graphics card failed twice within ten minutes and is not used until Inglenook restarts",
@@ -73,7 +73,7 @@ impl GpuSession {
 
 impl fmt::Debug for GpuHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuHealth {{ is_given_up: {} }}", self.given_up().is_some())
+        write!(f, "GpuHealth {{ is_given_up: {} }}", self.disabled_error().is_some())
     }
 }
 
@@ -100,17 +100,17 @@ mod tests {
     fn the_second_failure_within_ten_minutes_is_one_too_many() {
         let seconds = Arc::new(AtomicU64::new(100));
         let clock = seconds.clone();
-        let health = GpuHealth::by(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
+        let health = GpuHealth::with_clock(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
         let mut fails_at = |s: u64| {
             seconds.store(s, Ordering::Relaxed);
-            health.clone().failed()
+            health.clone().record_failure()
         };
         assert_eq!([100, 700, 1_300, 1_899].map(&mut fails_at), [false, false, false, true]);
         assert!(fails_at(100_000), "once given up, it stays so");
-        assert_eq!(health.given_up().map(|error| error.code()), Some(GPU_GIVEN_UP));
-        assert!(health.or_own() == health);
-        let own = GpuHealth::default().or_own();
-        assert_eq!((own.failed(), own.given_up(), own.failed()), (false, None, true));
-        assert_eq!(GpuHealth::default().given_up(), None);
+        assert_eq!(health.disabled_error().map(|error| error.code()), Some(GPU_GIVEN_UP));
+        assert!(health.or_new() == health);
+        let own = GpuHealth::default().or_new();
+        assert_eq!((own.record_failure(), own.disabled_error(), own.record_failure()), (false, None, true));
+        assert_eq!(GpuHealth::default().disabled_error(), None);
     }
 }

@@ -42,10 +42,10 @@ pub(super) fn load(
     asked: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Model> {
-    let health = asked.gpu_health.or_own();
+    let health = asked.gpu_health.or_new();
     let (mut options, mut instead, mut gpu_incidents) = (asked.clone(), None, VecDeque::new());
     let wants_gpu = !matches!(asked.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
-    if let Some(error) = health.given_up().filter(|_| wants_gpu) {
+    if let Some(error) = health.disabled_error().filter(|_| wants_gpu) {
         (options.devices, instead) = (Devices::Cpu, Some(error));
     }
     let mut model = loop {
@@ -77,7 +77,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     progress(0.0);
     let family = arch::find(&file)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
-    let fit = ContextFit { n_ctx, stretch: options.rope_scaling.map(RopeScaling::factor) };
+    let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
     let mut spec = arch::spec_for(&file, family, fit)?;
     if let Some(window) = options.kv_window {
         narrow(&mut spec, window)?;

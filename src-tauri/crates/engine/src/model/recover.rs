@@ -4,7 +4,7 @@
 
 use kernels::{Batch, Executor};
 
-use super::forward::{make_copies, turn};
+use super::forward::{make_copies, requantize_pages};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::load::RebuiltReplicas;
 use super::replica::{Replica, ReplicaFault};
@@ -116,7 +116,7 @@ impl Model {
         let Self { cache, replicas, .. } = self;
         let most = replicas[at].executor.capacity().max_rows;
         while let Some(next) = cache.next_replay_step(id, again, most).map_err(own)? {
-            turn(replicas, &next.turning)?;
+            requantize_pages(replicas, &next.requantization)?;
             read_next(cache, &mut replicas[at].executor, (id, again), &next).map_err(own)?;
         }
         Ok(())

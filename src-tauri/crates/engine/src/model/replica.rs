@@ -136,18 +136,18 @@ pub(super) struct RowBatch {
     sequence: Vec<u32>,
     outputs: Vec<u32>,
     /// Rows of logits in the batch that the outputs belong to.
-    places: Vec<usize>,
+    destinations: Vec<usize>,
     /// Chunks with rows here: their index in the batch, and how many rows.
     members: Vec<(usize, usize)>,
 }
 
 impl RowBatch {
     pub fn clear(&mut self) {
-        let Self { tokens, positions, sequence, outputs, places, members } = self;
+        let Self { tokens, positions, sequence, outputs, destinations, members } = self;
         for rows in [tokens, positions, sequence, outputs] {
             rows.clear();
         }
-        places.clear();
+        destinations.clear();
         members.clear();
     }
 
@@ -163,15 +163,15 @@ impl RowBatch {
         self.members.iter().any(|(member, _)| *member == index)
     }
 
-    /// Adds a row. The rows of a chunk are consecutive. `place` is the row of its logits, if selected.
-    pub fn push(&mut self, token: u32, position: usize, index: usize, place: Option<usize>) {
+    /// Adds a row. The rows of a chunk are consecutive. `output` is the row of its logits, if selected.
+    pub fn push(&mut self, token: u32, position: usize, index: usize, output: Option<usize>) {
         match self.members.last_mut() {
             Some((last, n)) if *last == index => *n += 1,
             Some(_) | None => self.members.push((index, 1)),
         }
-        if let Some(place) = place {
+        if let Some(output) = output {
             self.outputs.push(self.tokens.len() as u32);
-            self.places.push(place);
+            self.destinations.push(output);
         }
         self.tokens.push(token);
         self.positions.push(u32::try_from(position).expect("the context is shorter than 2^32 tokens"));
@@ -196,17 +196,17 @@ impl GatheredLogits {
 
     /// Takes the output of a run for a batch with `n_rows` selected rows.
     pub fn take(&mut self, Replica { executor, rows, .. }: &Replica, n_rows: usize) {
-        place(&mut self.rows, executor.output(), &rows.places, n_rows);
-        place(&mut self.likeliest, executor.likeliest(), &rows.places, n_rows);
+        scatter(&mut self.rows, executor.output(), &rows.destinations, n_rows);
+        scatter(&mut self.likeliest, executor.likeliest(), &rows.destinations, n_rows);
     }
 }
 
-/// Scatters rows (places, width) into all of them (n_rows, width).
-fn place<T: Copy>(all: &mut Vec<T>, rows: &[T], places: &[usize], n_rows: usize) {
+/// Scatters rows (destinations, width) into all of them (n_rows, width).
+fn scatter<T: Copy>(all: &mut Vec<T>, rows: &[T], destinations: &[usize], n_rows: usize) {
     let Some(&first) = rows.first() else { return };
-    let width = rows.len() / places.len();
+    let width = rows.len() / destinations.len();
     all.resize(n_rows * width, first);
-    for (row, &at) in rows.chunks_exact(width).zip(places) {
+    for (row, &at) in rows.chunks_exact(width).zip(destinations) {
         all[at * width..(at + 1) * width].copy_from_slice(row);
     }
 }

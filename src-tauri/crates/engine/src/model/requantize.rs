@@ -1,7 +1,7 @@
 //! Requantizes contexts that would otherwise have to leave memory.
 
 use super::Model;
-use super::forward::turn;
+use super::forward::requantize_pages;
 use super::replica::ReplicaFault;
 use crate::error::Result;
 use crate::kv::CHECKPOINT_CHUNK_TOKENS;
@@ -16,15 +16,15 @@ impl Model {
             KvRequantize::Off | KvRequantize::After(_) => return false,
             KvRequantize::Pressure => {}
         }
-        let Some(aged) = self.cache.requantize_one() else { return false };
-        if let Err(ReplicaFault { at, error }) = turn(&mut self.replicas, &aged) {
+        let Some(requantized) = self.cache.requantize_one() else { return false };
+        if let Err(ReplicaFault { at, error }) = requantize_pages(&mut self.replicas, &requantized) {
             // A GPU's loss is replayed. CPU kernels copy without errors; if they did fail, the content would be lost.
             if !error.is_of_gpu() || self.recover(error, at, &[]).is_err() {
                 self.cache.clear();
                 return false;
             }
         }
-        for page in aged.given_up {
+        for page in requantized.released {
             // A page that is not released only costs memory.
             self.replicas.iter_mut().for_each(|replica| _ = replica.executor.kv_let_go(page));
         }
@@ -43,16 +43,16 @@ impl Model {
     /// Returns whether the first `n` tokens are requantized as their length alone demands. True under pressure.
     pub fn is_requantized_by_length(&self, seq: SequenceId, n: usize) -> bool {
         let when = self.info.kv_requantize;
-        let by_length = |aged: &Requantized| {
-            let at = aged.at(n);
+        let by_length = |requantized: &Requantized| {
+            let at = requantized.at(n);
             at.views == Requantized::by_length(when, n).views && at.n_chunks <= when.due(n)
         };
-        when == KvRequantize::Pressure || self.cache.aged(seq).is_ok_and(by_length)
+        when == KvRequantize::Pressure || self.cache.requantized(seq).is_ok_and(by_length)
     }
 
     /// Returns how many chunks of a sequence are requantized.
     pub fn n_requantized(&self, seq: SequenceId) -> Result<usize> {
-        Ok(self.cache.aged(seq)?.n_chunks)
+        Ok(self.cache.requantized(seq)?.n_chunks)
     }
 
     /// Returns how many tokens a sequence can take before more of it is requantized.

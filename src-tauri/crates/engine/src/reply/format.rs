@@ -257,7 +257,7 @@ struct MarkupVocabulary<'a> {
 
 impl MarkupVocabulary<'_> {
     fn is_token(&self, text: &str) -> bool {
-        self.tokenizer.mark(text).is_some()
+        self.tokenizer.markup_token(text).is_some()
     }
 
     /// Returns whether the literal contains a token of the vocabulary.
@@ -283,7 +283,7 @@ impl MarkupVocabulary<'_> {
         let mut from = 0;
         for (range, id) in self.tokens_in(literal) {
             marked.push_str(&literal[from..range.start]);
-            marked.push_str(&marked::mark(&literal[range.clone()], self.tokenizer.is_control(id)));
+            marked.push_str(&marked::enclose(&literal[range.clone()], self.tokenizer.is_control(id)));
             from = range.end;
         }
         marked + &literal[from..]
@@ -291,7 +291,7 @@ impl MarkupVocabulary<'_> {
 
     /// Returns the tokens of a literal: the literal itself, or those inside it.
     fn tokens_in(&self, literal: &str) -> Vec<(Range<usize>, TokenId)> {
-        match self.tokenizer.mark(literal) {
+        match self.tokenizer.markup_token(literal) {
             Some(id) if !literal.is_empty() => vec![(0..literal.len(), id)],
             _ => self.tokenizer.marks_in(literal),
         }

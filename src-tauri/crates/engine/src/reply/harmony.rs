@@ -57,7 +57,7 @@ impl HarmonyParser {
             let shows_nothing: &mut ReplySink<'_> = &mut |_| {};
             this.push(&marked::plain(text), shows_nothing);
             if !tag.is_empty() {
-                this.push(&marked::mark(tag, true), shows_nothing);
+                this.push(&marked::enclose(tag, true), shows_nothing);
             }
         }
         this

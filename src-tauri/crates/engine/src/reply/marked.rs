@@ -14,7 +14,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Returns a marked token.
-pub fn mark(text: &str, is_control: bool) -> String {
+pub fn enclose(text: &str, is_control: bool) -> String {
     let open = if is_control { CONTROL } else { VISIBLE };
     [open.encode_utf8(&mut [0; 4]), text, END.encode_utf8(&mut [0; 4])].concat()
 }

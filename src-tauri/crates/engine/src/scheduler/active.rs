@@ -73,7 +73,7 @@ pub(super) enum RequestEnd {
 impl ActiveRequest {
     /// Checks the request against the model, and finds its sequence and the part of the prompt that it holds.
     pub fn new(request: Request, model: &mut Model) -> Result<Self> {
-        model.answers()?;
+        model.check_generates()?;
         let n_prompt = request.prompt.len();
         if n_prompt == 0 {
             return Err(EngineError::new(
@@ -177,19 +177,19 @@ impl ActiveRequest {
         stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
     }
 
-    /// Drafts what follows `n_tokens`, at most `n_most` tokens and no more than could be accepted. Empty without
+    /// Drafts what follows `n_tokens`, bounded by `max_tokens` and by how many could be accepted. Empty without
     /// speculation.
     ///
     /// Errors: those of the draft model.
     pub fn guess(
         &mut self,
-        (n_tokens, n_most): (usize, usize),
+        (n_tokens, max_tokens): (usize, usize),
         n_ctx: usize,
         draft_model: Option<&mut DraftModel>,
     ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
         let n_room = n_ctx.saturating_sub(self.history.len());
-        let n = n_left.min(n_room).min(n_most).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
+        let n = n_left.min(n_room).min(max_tokens).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
         let Some(drafter) = &mut self.drafter else { return Ok(&[]) };
         if drafter.guess(&self.history, n)
             && let Some(draft_model) = draft_model
@@ -279,7 +279,7 @@ impl ActiveRequest {
             let held = model.truncate(self.sequence, self.n_done);
             self.n_done = held.expect("the sequence has just run");
         }
-        model.unmark(self.sequence);
+        model.clear_mark(self.sequence);
     }
 
     /// Samples the next token. Returns whether it was the last.
@@ -383,7 +383,7 @@ impl ActiveRequest {
         match self.request.sequence {
             None => model.free(self.sequence),
             Some(sequence) => {
-                model.unmark(sequence);
+                model.clear_mark(sequence);
                 // A freed sequence has no window.
                 _ = model.unpin_window(sequence);
             }

@@ -86,7 +86,7 @@ impl ActiveRequest {
         match self.request.sequence {
             None => model.free(self.sequence),
             Some(sequence) => {
-                model.unmark(sequence);
+                model.clear_mark(sequence);
                 // A freed sequence holds nothing.
                 _ = model.truncate(sequence, 0);
             }

@@ -90,10 +90,10 @@ impl Scheduler {
                 let sequence = |slot: &BatchSlot| self.active[slot.index].sequence;
                 let reads = slots.iter().any(|slot| self.active[slot.index].is_prefilling());
                 let unmarked = || slots.iter().filter(|slot| slot.n_guesses == 0);
-                let all =
-                    unmarked().next().is_none() || reads && unmarked().all(|slot| model.mark(sequence(slot)));
+                let all = unmarked().next().is_none()
+                    || reads && unmarked().all(|slot| model.set_mark(sequence(slot)));
                 if !all {
-                    unmarked().for_each(|slot| model.unmark(sequence(slot)));
+                    unmarked().for_each(|slot| model.clear_mark(sequence(slot)));
                 }
                 all
             }
@@ -120,7 +120,7 @@ impl Scheduler {
         }
         for slot in slots {
             let active = &mut self.active[slot.index];
-            model.unmark(active.sequence);
+            model.clear_mark(active.sequence);
             active.n_done = model.len(active.sequence).unwrap_or(0).min(active.n_done);
             if !is_interrupted {
                 self.suspects.push(active.request.id);

@@ -60,8 +60,9 @@ impl DraftModel {
     /// Drafts what follows `history` in request `id`, at most `n` tokens. No draft if its context is full or all its
     /// sequences are in use.
     pub fn guess(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
-        let n =
-            n.min(drafter.speculation.length.most()).min(self.model.n_ctx().saturating_sub(history.len()));
+        let n = n
+            .min(drafter.speculation.length.max_tokens())
+            .min(self.model.n_ctx().saturating_sub(history.len()));
         let Some(sequence) = self.sequence(id)? else { return Ok(()) };
         if n == 0 {
             return Ok(());
@@ -69,7 +70,7 @@ impl DraftModel {
         let held = self.model.tokens(sequence)?;
         let n_common = held.iter().zip(history).take_while(|(a, b)| a == b).count();
         let n_held = self.model.truncate(sequence, n_common.min(history.len() - 1))?;
-        self.model.unmark(sequence);
+        self.model.clear_mark(sequence);
         let (before, last) = history.split_at(history.len() - 1);
         self.model.forward(&[Chunk {
             seq: sequence,
@@ -83,7 +84,7 @@ impl DraftModel {
             let (guess, sureness) = likeliest(logits.row(0)?);
             if at == 0 {
                 // Rewinding returns to before the draft.
-                self.model.mark(sequence);
+                self.model.set_mark(sequence);
             }
             let chance = drafter.add(guess, DraftEvidence::Confidence(sureness));
             let enough = match drafter.speculation.length {

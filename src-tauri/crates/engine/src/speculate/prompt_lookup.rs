@@ -6,10 +6,10 @@
 use crate::TokenId;
 
 /// Longer matches are not distinguished.
-pub const LONGEST_MATCH: usize = 64;
+pub const MAX_MATCH_TOKENS: usize = 64;
 
 /// Shorter matches are chance.
-const SHORTEST_MATCH: usize = 2;
+const MIN_MATCH_TOKENS: usize = 2;
 
 /// Earlier positions that are compared for one draft.
 const N_COMPARED: usize = 64;
@@ -18,10 +18,10 @@ const N_COMPARED: usize = 64;
 const IS_COPY: usize = 5;
 
 /// Tokens after leaving its source within which a copy is expected back.
-const LONGEST_EDIT: usize = 6;
+const MAX_EDIT_TOKENS: usize = 6;
 
 /// Distance behind the position it left within which a copy may resume.
-const LONGEST_SKIP: usize = 12;
+const MAX_SKIP_TOKENS: usize = 12;
 
 /// Marks empty table entries.
 const NONE: u32 = u32::MAX;
@@ -98,8 +98,8 @@ impl PromptLookup {
         let kept = self.source.filter(|source| history[source.next] == token);
         match (kept, self.source) {
             (Some(LookupSource { next, n_matched }), _) => {
-                let n_matched = if n_matched == 0 { SHORTEST_MATCH - 1 } else { n_matched } + 1;
-                let source = LookupSource { next: next + 1, n_matched: n_matched.min(LONGEST_MATCH) };
+                let n_matched = if n_matched == 0 { MIN_MATCH_TOKENS - 1 } else { n_matched } + 1;
+                let source = LookupSource { next: next + 1, n_matched: n_matched.min(MAX_MATCH_TOKENS) };
                 self.source = Some(source);
                 if n_matched >= IS_COPY {
                     self.lost = None;
@@ -110,7 +110,7 @@ impl PromptLookup {
                     (Some(LookupSource { next, n_matched }), _) if n_matched >= IS_COPY => {
                         Some(InterruptedCopy { at: next, age: 1 })
                     }
-                    (_, Some(InterruptedCopy { at, age })) if age < LONGEST_EDIT => {
+                    (_, Some(InterruptedCopy { at, age })) if age < MAX_EDIT_TOKENS => {
                         Some(InterruptedCopy { at, age: age + 1 })
                     }
                     (_, Some(_) | None) => None,
@@ -124,13 +124,13 @@ impl PromptLookup {
     fn find_or_return(&self, history: &[TokenId]) -> Option<LookupSource> {
         let found = self.find(history);
         let Some(InterruptedCopy { at, age }) = self.lost else { return found };
-        let is_near = |source: &LookupSource| (at..=at + age + LONGEST_SKIP).contains(&source.next);
+        let is_near = |source: &LookupSource| (at..=at + age + MAX_SKIP_TOKENS).contains(&source.next);
         if found.is_some_and(|source| source.n_matched >= IS_COPY || is_near(&source)) {
             return found;
         }
         // If the last token stands further on, tokens were removed or inserted before it. Otherwise as many were
         // replaced as have come.
-        let end = (at + age + LONGEST_SKIP).min(history.len() - 1);
+        let end = (at + age + MAX_SKIP_TOKENS).min(history.len() - 1);
         let last = history[history.len() - 1];
         let behind = history[at.min(end)..end].iter().position(|&token| token == last);
         let next = behind.map_or(at + age, |n| at + n + 1);
@@ -148,11 +148,11 @@ impl PromptLookup {
             let next = at as usize;
             if next < end {
                 let pairs = history[..next].iter().rev().zip(history.iter().rev());
-                let n_matched = pairs.take(LONGEST_MATCH).take_while(|(a, b)| a == b).count();
-                if n_matched >= SHORTEST_MATCH && best.is_none_or(|best| n_matched > best.n_matched) {
+                let n_matched = pairs.take(MAX_MATCH_TOKENS).take_while(|(a, b)| a == b).count();
+                if n_matched >= MIN_MATCH_TOKENS && best.is_none_or(|best| n_matched > best.n_matched) {
                     best = Some(LookupSource { next, n_matched });
                 }
-                if n_matched == LONGEST_MATCH {
+                if n_matched == MAX_MATCH_TOKENS {
                     break;
                 }
             }
@@ -256,7 +256,7 @@ mod tests {
         let ids: Vec<TokenId> = (0..5000).map(|i| i % 2).collect();
         let mut lookup = PromptLookup::new(5000);
         lookup.observe(&ids);
-        assert_eq!((lookup.n_matched(), lookup.next(&ids)), (Some(LONGEST_MATCH), Some(0)));
+        assert_eq!((lookup.n_matched(), lookup.next(&ids)), (Some(MAX_MATCH_TOKENS), Some(0)));
         lookup.observe(&[&ids[..], &[7, 7]].concat());
         assert_eq!(lookup.n_matched(), None);
     }

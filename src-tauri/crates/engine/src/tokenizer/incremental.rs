@@ -97,7 +97,7 @@ impl IncrementalEncoder {
         let (spans, known) =
             source.rendered.map_or((&[][..], &[][..]), |(it, known)| (&it.content_spans, known));
         spans.clone_into(&mut self.spans);
-        self.known = known.iter().map(|stretch| stretch.range.clone()).collect();
+        self.known = known.iter().map(|span| span.range.clone()).collect();
         &self.ids
     }
 
@@ -130,7 +130,7 @@ impl IncrementalEncoder {
             let (n_ids, n_marks) = (self.ids.len(), self.marks.len());
             let until = source.text.floor_char_boundary(from.saturating_add(window).min(source.text.len()));
             // A span with known ids is not split.
-            let until = source.stretch_at(until).map_or(until, |stretch| stretch.end);
+            let until = source.span_at(until).map_or(until, |span| span.end);
             let begins_mark = RestartMark { byte: from, n_ids };
             source.encode(tokenizer, from..until, &mut self.ids, &mut self.marks);
             self.n_encoded += until - from;
@@ -208,7 +208,7 @@ impl OldTail<'_> {
 
 impl EncodeInput<'_> {
     /// Returns the known span around `at`.
-    fn stretch_at(&self, at: usize) -> Option<Range<usize>> {
+    fn span_at(&self, at: usize) -> Option<Range<usize>> {
         let known = self.rendered.map_or(&[][..], |(_, known)| known);
         known.iter().map(|it| it.range).find(|range| range.start < at && at < range.end).cloned()
     }
@@ -228,7 +228,7 @@ impl EncodeInput<'_> {
         };
         let inside = known.iter().filter(|it| it.range.start >= range.start && it.range.end <= range.end);
         let inside: Vec<KnownIds<'_>> = inside.copied().collect();
-        tokenizer.encode_stretches(rendered, &inside, range, ids, Some(marks));
+        tokenizer.encode_spans(rendered, &inside, range, ids, Some(marks));
     }
 }
 

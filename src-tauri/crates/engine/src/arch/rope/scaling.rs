@@ -284,11 +284,11 @@ fn long_rope(hparams: &HParams<'_>, parameters: &Value, n_pairs: usize) -> Resul
     let mscale = match numbers.optional_real("attention_factor", 0.0, MAX_FACTOR)? {
         Some(mscale) => mscale,
         None => {
-            let stretch = match numbers.optional_real("factor", f64::MIN_POSITIVE, MAX_FACTOR)? {
+            let factor = match numbers.optional_real("factor", f64::MIN_POSITIVE, MAX_FACTOR)? {
                 Some(factor) => factor,
                 None => context / original,
             };
-            if stretch <= 1.0 { 1.0 } else { (1.0 + stretch.ln() / original.ln()).sqrt() }
+            if factor <= 1.0 { 1.0 } else { (1.0 + factor.ln() / original.ln()).sqrt() }
         }
     };
     Ok(FrequencyScaling::Divisors { divisors, mscale })
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn llama3_keeps_short_waves_and_stretches_long_ones() {
+    fn llama3_keeps_short_waves_and_divides_long_ones() {
         let scaling = FrequencyScaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 64.0 };
         // as transformers computes them: 4 waves and more stay, 1 and fewer are divided by 8
         let frequency = |n_waves: f64| n_waves * 2.0 * PI / 64.0;

@@ -16,8 +16,8 @@ impl KvCache {
     /// `truncate` can return to it, and without recurrent layers to any position since.
     ///
     /// Returns false if no state slot is free or the sequence is unknown.
-    pub fn mark(&mut self, id: SequenceId) -> bool {
-        self.unmark(id);
+    pub fn set_mark(&mut self, id: SequenceId) -> bool {
+        self.clear_mark(id);
         let n_marks = self.sequences.values().filter(|sequence| sequence.mark.is_some()).count();
         let Self { sequences, geometry, states, .. } = self;
         let Some(sequence) = sequences.get_mut(&id) else { return false };
@@ -35,7 +35,7 @@ impl KvCache {
     }
 
     /// Clears the mark. Sequences without one and unknown ids are ignored.
-    pub fn unmark(&mut self, id: SequenceId) {
+    pub fn clear_mark(&mut self, id: SequenceId) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
         sequence.lost.iter_mut().for_each(|lost| lost.set_mark(None));
         let mark = sequence.mark.take();

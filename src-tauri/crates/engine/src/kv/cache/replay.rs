@@ -25,7 +25,7 @@ pub(super) struct LostPositions {
 pub struct Replay {
     /// All tokens of the sequence, in order.
     pub tokens: Vec<TokenId>,
-    aged: Requantized,
+    requantized: Requantized,
     lost: LostPositions,
 }
 
@@ -35,7 +35,7 @@ pub struct ReplayStep {
     /// Tokens to compute, from the sequence's current end.
     pub n: usize,
     /// Pages to requantize first.
-    pub turning: PageRequantization,
+    pub requantization: PageRequantization,
     /// Pages and slots to copy first.
     pub copies: CopyOnWrite,
 }
@@ -79,8 +79,8 @@ impl KvCache {
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
             sequence.window.clear(window_pages);
             sequence.tokens.truncate(n);
-            sequence.aged.truncate(n);
-            match sequence.aged.is_exact() {
+            sequence.requantized.truncate(n);
+            match sequence.requantized.is_exact() {
                 true => sequence.pages.truncate(geometry.pages_for(n), pages),
                 // Allocated again as exact pages.
                 false => sequence.pages.clear(pages),
@@ -97,25 +97,25 @@ impl KvCache {
     /// Starts the replay of a sequence after the prefix that others have already recomputed. Returns `None` if it is
     /// not lost.
     pub fn begin_replay(&mut self, id: SequenceId) -> Result<Option<Replay>> {
-        let n_there = self.n_there(self.get(id)?);
+        let n_available = self.n_available(self.get(id)?);
         let Self { sequences, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let Some(lost) = sequence.lost.take() else { return Ok(None) };
-        let (tokens, aged) = (sequence.tokens.clone(), std::mem::take(&mut sequence.aged));
-        sequence.tokens.truncate(n_there);
-        if !aged.is_exact() {
+        let (tokens, requantized) = (sequence.tokens.clone(), std::mem::take(&mut sequence.requantized));
+        sequence.tokens.truncate(n_available);
+        if !requantized.is_exact() {
             sequence.pages.clear(pages);
         }
-        Ok(Some(Replay { tokens, aged, lost }))
+        Ok(Some(Replay { tokens, requantized, lost }))
     }
 
     /// Returns how many leading tokens have pages that an intact sequence shares. Full-attention layers only.
-    fn n_there(&self, sequence: &Sequence) -> usize {
-        if self.geometry.window.is_some() || self.geometry.recurrent || !sequence.aged.is_exact() {
+    fn n_available(&self, sequence: &Sequence) -> usize {
+        if self.geometry.window.is_some() || self.geometry.recurrent || !sequence.requantized.is_exact() {
             return 0;
         }
         let is_there = |other: &&Sequence| other.lost.is_none() && other.replica == sequence.replica;
-        let others = self.sequences.values().filter(is_there).filter(|other| other.aged.is_exact());
+        let others = self.sequences.values().filter(is_there).filter(|other| other.requantized.is_exact());
         let n_same = |other: &Sequence| {
             let both = sequence.pages.table().iter().zip(other.pages.table());
             let n_pages = both.take_while(|(own, other)| own == other).count();
@@ -135,7 +135,7 @@ impl KvCache {
         most: usize,
     ) -> Result<Option<ReplayStep>> {
         let n_held = self.get(id)?.tokens.len();
-        let seen = again.aged.views.iter();
+        let seen = again.requantized.views.iter();
         let n_requantized =
             seen.clone().rfind(|seen| seen.from as usize <= n_held).map_or(0, |seen| seen.n_requantized);
         let requantizes_at = seen.map(|seen| seen.from as usize);
@@ -143,32 +143,32 @@ impl KvCache {
         let stop = stops.filter(|&stop| stop > n_held).min().unwrap_or(usize::MAX);
         let n = again.tokens.len().min(stop).min(n_held + most) - n_held;
         if n == 0 {
-            let turning = self.requantize_replay(id, again.aged.n_chunks)?;
-            return Ok((turning != PageRequantization::default())
-                .then(|| ReplayStep { turning, ..ReplayStep::default() }));
+            let requantization = self.requantize_replay(id, again.requantized.n_chunks)?;
+            return Ok((requantization != PageRequantization::default())
+                .then(|| ReplayStep { requantization, ..ReplayStep::default() }));
         }
-        let mut turning = self.requantize_replay(id, n_requantized as usize)?;
+        let mut requantization = self.requantize_replay(id, n_requantized as usize)?;
         // Under pressure, chunks were requantized later than the tokens after them were computed. Where both do not
         // fit, they are requantized now.
         while self.geometry.pages_for(n_held + n).saturating_sub(self.get(id)?.pages.end())
             > self.n_free_pages()
         {
-            let n_requantized = self.get(id)?.aged.n_chunks + 1;
-            if n_requantized > again.aged.n_chunks
+            let n_requantized = self.get(id)?.requantized.n_chunks + 1;
+            if n_requantized > again.requantized.n_chunks
                 || n_requantized * CHECKPOINT_CHUNK_TOKENS + MIN_EXACT_TOKENS > n_held
             {
                 return Err(kv_budget::memory_full());
             }
             let more = self.requantize_replay(id, n_requantized)?;
-            turning.to_requantize.extend(more.to_requantize);
+            requantization.to_requantize.extend(more.to_requantize);
         }
         let copies = self.reserve_replay(id, n)?;
-        Ok(Some(ReplayStep { n, turning, copies }))
+        Ok(Some(ReplayStep { n, requantization, copies }))
     }
 
     /// Requantizes the first `n` chunks.
     fn requantize_replay(&mut self, id: SequenceId, n: usize) -> Result<PageRequantization> {
-        let n_before = self.get(id)?.aged.n_chunks;
+        let n_before = self.get(id)?.requantized.n_chunks;
         if n <= n_before {
             return Ok(PageRequantization::default());
         }
@@ -197,7 +197,7 @@ impl KvCache {
         }
         if again.lost.mark == Some(n_held + n) {
             // Without a mark only more is recomputed.
-            self.mark(id);
+            self.set_mark(id);
         }
         Ok(())
     }
@@ -214,8 +214,9 @@ impl KvCache {
     pub fn abort_replay(&mut self, id: SequenceId, again: Replay) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
         let n = again.tokens.len();
-        (sequence.tokens, sequence.aged, sequence.lost) = (again.tokens, again.aged, Some(again.lost));
-        let exact = if sequence.aged.is_exact() { self.geometry.pages_for(n) } else { 0 };
+        (sequence.tokens, sequence.requantized, sequence.lost) =
+            (again.tokens, again.requantized, Some(again.lost));
+        let exact = if sequence.requantized.is_exact() { self.geometry.pages_for(n) } else { 0 };
         sequence.pages.truncate(exact, &mut self.pages);
         sequence.window.clear(&mut self.window_pages);
         sequence.state.take().into_iter().for_each(|slot| self.states.release(slot));

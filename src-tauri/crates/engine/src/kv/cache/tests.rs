@@ -183,14 +183,14 @@ fn a_mark_is_where_a_draft_goes_back_to() {
     let (a, b) = (cache.create().unwrap(), cache.create().unwrap());
     append(&mut cache, a, 10);
     append(&mut cache, b, 3);
-    assert!(cache.mark(a) && !cache.mark(b), "there is room for one");
+    assert!(cache.set_mark(a) && !cache.set_mark(b), "there is room for one");
     assert!(append(&mut cache, a, 5).state.is_some(), "the marked state is not written");
     assert_eq!(cache.truncate(a, 13).unwrap(), 10);
     assert_eq!(cache.usage().n_states, 2, "shared again");
-    cache.unmark(a);
+    cache.clear_mark(a);
     assert_eq!(append(&mut cache, a, 2).state, None);
     assert_eq!(cache.truncate(a, 11).unwrap(), 0, "nothing is marked any more");
-    assert!(cache.mark(b));
+    assert!(cache.set_mark(b));
     append(&mut cache, b, 1);
     assert_eq!(cache.truncate(b, 2).unwrap(), 0);
     assert_eq!(cache.usage().n_states, 0, "a mark that the sequence has left is gone");
@@ -281,7 +281,7 @@ impl PagedMemory {
     fn draft(&mut self, id: SequenceId) {
         let n_held = self.cache.tokens(id).unwrap().len();
         let geometry = self.cache.geometry;
-        if self.cache.mark(id) {
+        if self.cache.set_mark(id) {
             self.append(id, &[1, 2, 0, 1, 2, 0]);
             assert_eq!(self.cache.truncate(id, n_held).unwrap(), n_held);
         } else {
@@ -292,7 +292,7 @@ impl PagedMemory {
     /// Checks that every page and slot has as many holders as table entries, and that none is lost.
     fn count_holders(&self) {
         let KvCache { sequences, pages, window_pages, states, .. } = &self.cache;
-        let mut listed = [pages, window_pages, states].map(|pool| vec![0; pool.n_places()]);
+        let mut listed = [pages, window_pages, states].map(|pool| vec![0; pool.n_slots()]);
         for sequence in sequences.values() {
             assert_eq!(sequence.pages.end(), sequence.tokens.len().div_ceil(PAGE_LEN));
             let [p, w, s] = &mut listed;
@@ -305,7 +305,7 @@ impl PagedMemory {
             assert!(sequence.rewind_points.is_sorted_by(|a, b| a.position < b.position));
         }
         for (pool, listed) in [pages, window_pages, states].into_iter().zip(listed) {
-            let held: Vec<u32> = (0..pool.n_places() as u32).map(|place| pool.n_holders(place)).collect();
+            let held: Vec<u32> = (0..pool.n_slots() as u32).map(|place| pool.n_holders(place)).collect();
             assert_eq!(held, listed);
             assert_eq!(pool.n_held(), listed.iter().filter(|&&n| n > 0).count());
         }
@@ -370,7 +370,7 @@ fn holders_equal_tables_in_random_histories() {
                 10 => memory.cache.pin_window(id).unwrap(),
                 11 if draw(2) == 0 => memory.cache.unpin_window(id).unwrap(),
                 8 => memory.draft(id),
-                9 => memory.cache.unmark(id),
+                9 => memory.cache.clear_mark(id),
                 _ => {
                     let tokens: Vec<TokenId> = (0..1 + draw(8)).map(|_| draw(3) as TokenId).collect();
                     memory.append(id, &tokens);

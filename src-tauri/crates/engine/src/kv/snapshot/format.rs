@@ -58,7 +58,7 @@ struct PieceHeader {
     end: u64,
     first_window_page: u64,
     /// In a head: requantization mode, requantized chunks, and number of views.
-    aging: u64,
+    requantize: u64,
     n_requantized: u64,
     n_views: u64,
     /// Key of the tokens before.
@@ -94,7 +94,7 @@ impl PieceHeader {
             h.base,
             h.end,
             h.first_window_page,
-            h.aging,
+            h.requantize,
             h.n_requantized,
             h.n_views,
             h.before[0],
@@ -128,7 +128,7 @@ impl PieceHeader {
             base: next(),
             end: next(),
             first_window_page: next(),
-            aging: next(),
+            requantize: next(),
             n_requantized: next(),
             n_views: next(),
             before: [next(), next()],
@@ -147,7 +147,7 @@ pub(super) struct PieceContents<'a> {
     pub before: ChunkKey,
     /// Its own tokens.
     pub tokens: Vec<TokenId>,
-    pub aged: Requantized,
+    pub requantized: Requantized,
     pub first_window_page: usize,
     /// (pages of its tokens, page bytes)
     pub pages: &'a [u8],
@@ -165,11 +165,16 @@ pub(super) struct PieceLabel {
     pub first_window_page: usize,
     pub before: ChunkKey,
     /// Only in a head.
-    pub aged: Requantized,
+    pub requantized: Requantized,
 }
 
 /// Writes the header over the first `HEADER_LEN` bytes of a piece whose body follows them.
-pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &PieceLabel, out: &mut [u8]) {
+pub(super) fn seal(
+    identity: &CheckpointIdentity,
+    requantize: KvRequantize,
+    label: &PieceLabel,
+    out: &mut [u8],
+) {
     let (header, body) = out.split_at_mut(HEADER_LEN);
     let mut fields = PieceHeader {
         version: FORMAT_VERSION,
@@ -185,9 +190,9 @@ pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &P
         base: label.base as u64,
         end: label.end as u64,
         first_window_page: label.first_window_page as u64,
-        aging: if label.aged.is_exact() { 0 } else { aging.identity_word() },
-        n_requantized: label.aged.n_chunks as u64,
-        n_views: label.aged.views.len() as u64,
+        requantize: if label.requantized.is_exact() { 0 } else { requantize.identity_word() },
+        n_requantized: label.requantized.n_chunks as u64,
+        n_views: label.requantized.views.len() as u64,
         before: label.before.words(),
         token_hash: xxh64(&body[..(label.end - label.base) * 4]),
         checksum: 0,
@@ -240,14 +245,14 @@ pub(super) fn check<'a>(
         let message = "the checkpoint piece has changed since it was written";
         return Err(refused("snapshot.checksum", message.into()));
     }
-    let aged = aged(geometry, &header, seen)?;
+    let requantized = requantized(geometry, &header, seen)?;
     let (tokens, before) = (ids(tokens), ChunkKey::of_words(header.before));
     Ok(PieceContents {
         kind,
         base,
         before,
         tokens,
-        aged,
+        requantized,
         first_window_page: first,
         pages,
         window_pages,
@@ -277,7 +282,7 @@ pub(super) struct HeadPreview {
     pub before: ChunkKey,
     pub first_window_page: usize,
     pub tokens: Vec<TokenId>,
-    pub aged: Requantized,
+    pub requantized: Requantized,
 }
 
 /// Bytes of a head that `preview_head` reads. A head may be shorter.
@@ -299,14 +304,20 @@ pub(super) fn preview_head(
     let (RecordKind::Head, Some((tokens, seen))) = (kind, own) else {
         return Err(refused("snapshot.kind", "this checkpoint piece is not the end of a context".into()));
     };
-    let (tokens, aged) = (ids(tokens), aged(geometry, &header, seen)?);
-    Ok(HeadPreview { end, before: ChunkKey::of_words(header.before), first_window_page: first, tokens, aged })
+    let (tokens, requantized) = (ids(tokens), requantized(geometry, &header, seen)?);
+    Ok(HeadPreview {
+        end,
+        before: ChunkKey::of_words(header.before),
+        first_window_page: first,
+        tokens,
+        requantized,
+    })
 }
 
 /// Reads how far a head's sequence is requantized.
 ///
 /// Errors: `snapshot.aged` for impossible values, `PREFIX_MISMATCH` for another requantization mode.
-fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
+fn requantized(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
     let of = |bytes: &[u8]| RequantizedView::of_bytes(bytes.try_into().expect("chunks of their length"));
     let seen: Vec<RequantizedView> = seen.chunks_exact(RequantizedView::N_BYTES).map(of).collect();
     let rises = seen.is_sorted_by(|a, b| a.from < b.from && a.n_requantized != b.n_requantized);
@@ -314,19 +325,19 @@ fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requan
         u64::from(seen.from) < header.end
             && (seen.n_requantized as usize) * CHECKPOINT_CHUNK_TOKENS <= geometry.n_ctx
     };
-    let aged =
+    let requantized =
         Requantized { n_chunks: usize::try_from(header.n_requantized).unwrap_or(usize::MAX), views: seen };
     if !rises
-        || !aged.views.iter().all(within)
-        || aged.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
+        || !requantized.views.iter().all(within)
+        || requantized.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
     {
         return Err(refused(
             "snapshot.aged",
             "the checkpoint piece describes an impossible requantization".into(),
         ));
     }
-    match aged.is_exact() || header.aging == geometry.requantize.when.identity_word() {
-        true => Ok(aged),
+    match requantized.is_exact() || header.requantize == geometry.requantize.when.identity_word() {
+        true => Ok(requantized),
         false => {
             Err(refused(PREFIX_MISMATCH, "the checkpoint piece was requantized under another setting".into()))
         }

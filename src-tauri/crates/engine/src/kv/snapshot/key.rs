@@ -47,14 +47,14 @@ impl ChunkKey {
         Self::of(hash)
     }
 
-    /// Key of the head with `tail` after this one's tokens. `aged` describes the sequence's requantization, and is
+    /// Key of the head with `tail` after this one's tokens. `requantized` describes the sequence's requantization, and is
     /// empty for an exact one.
-    pub(super) fn head(self, aged: &[u8], tail: &[TokenId]) -> Self {
-        self.then(b"head", aged, tail)
+    pub(super) fn head(self, requantized: &[u8], tail: &[TokenId]) -> Self {
+        self.then(b"head", requantized, tail)
     }
 
     /// Key of the same chunk after requantization.
-    pub(super) fn aged(self) -> Self {
+    pub(super) fn requantized(self) -> Self {
         self.then(b"aged", &[], &[])
     }
 
@@ -78,11 +78,16 @@ impl fmt::Display for ChunkKey {
 }
 
 /// Keys of the first 0, 1, 2 … whole chunks of `tokens`, with what these saw of requantization.
-pub(super) fn chain(identity: &CheckpointIdentity, tokens: &[TokenId], aged: &Requantized) -> Vec<ChunkKey> {
+pub(super) fn chain(
+    identity: &CheckpointIdentity,
+    tokens: &[TokenId],
+    requantized: &Requantized,
+) -> Vec<ChunkKey> {
     let mut keys = vec![ChunkKey::root(identity)];
-    for (index, stretch) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
-        let saw = aged.views_within(index * CHECKPOINT_CHUNK_TOKENS, (index + 1) * CHECKPOINT_CHUNK_TOKENS);
-        keys.push(keys[keys.len() - 1].then(b"stretch", &saw, stretch));
+    for (index, chunk) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
+        let saw =
+            requantized.views_within(index * CHECKPOINT_CHUNK_TOKENS, (index + 1) * CHECKPOINT_CHUNK_TOKENS);
+        keys.push(keys[keys.len() - 1].then(b"stretch", &saw, chunk));
     }
     keys
 }

@@ -90,12 +90,12 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, 
     logits.push(read(model, &[(b, &text(30, 3))]));
     let c = model.new_sequence().unwrap();
     logits.push(read(model, &[(c, &text(40, 4))]));
-    assert!(model.mark(a));
+    assert!(model.set_mark(a));
     now(model);
     logits.push(read(model, &[(a, &[7, 8, 9]), (b, &[5]), (c, &text(60, 5))]));
     // rejected drafts are removed
     reached.push(model.truncate(a, 171).unwrap());
-    model.unmark(a);
+    model.clear_mark(a);
     logits.push(read(model, &[(b, &[6]), (a, &[11])]));
     // the same prompt again
     for (seq, n) in [(a, 149), (b, 100)] {
@@ -188,8 +188,9 @@ fn what_has_aged_ages_again_where_it_did() {
                 ruin(&mut model, &[]);
             }
             let logits = read(&mut model, &[(a, &text(9, 3)), (b, &text(5, 4))]);
-            let aged = (model.cache.aged(a).unwrap().clone(), model.cache.aged(b).unwrap().clone());
-            all.push((logits, aged));
+            let requantized =
+                (model.cache.requantized(a).unwrap().clone(), model.cache.requantized(b).unwrap().clone());
+            all.push((logits, requantized));
         }
         assert!(all[0] == all[1], "{kv_requantize}");
     }
@@ -200,8 +201,8 @@ fn what_has_aged_ages_again_where_it_did() {
 fn a_context_that_has_forgotten_is_lost_alone() {
     let mut model = family("llama");
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
-    let forget = super::super::AttentionEviction { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
-    let shown = model.prefill_evicting(a, &text(200, 1), forget, &mut |_| true).unwrap();
+    let eviction = super::super::AttentionEviction { max_tokens: 96, n_kept: 48, n_oldest: 4, n_newest: 20 };
+    let shown = model.prefill_evicting(a, &text(200, 1), eviction, &mut |_| true).unwrap();
     let n_held = model.len(a).unwrap();
     read(&mut model, &[(a, &shown[n_held..]), (b, &text(40, 2))]);
     let twin = model.fork(b).unwrap();

@@ -46,15 +46,15 @@ impl PagedMemory {
         Self { cache: KvCache::new(geometry), slots: vec![[(0, false); PAGE_LEN]; n] }
     }
 
-    fn turn(&mut self, turning: &PageRequantization) {
-        for &(from, to) in &turning.to_requantize {
+    fn turn(&mut self, requantization: &PageRequantization) {
+        for &(from, to) in &requantization.to_requantize {
             assert!(
                 to as usize >= self.cache.geometry.n_pages()
                     && (from as usize) < self.cache.geometry.n_pages()
             );
             self.slots[to as usize] = self.slots[from as usize].map(|(hash, _)| (hash, true));
         }
-        for &page in &turning.given_up {
+        for &page in &requantization.released {
             self.slots[page as usize] = [(0, false); PAGE_LEN];
         }
     }
@@ -69,8 +69,8 @@ impl PagedMemory {
                 .unwrap_or(rest.len())
                 .min(256);
             let (now, then) = rest.split_at(run);
-            let Ok(turning) = self.cache.requantize_due(id) else { return false };
-            self.turn(&turning);
+            let Ok(requantization) = self.cache.requantize_due(id) else { return false };
+            self.turn(&requantization);
             let Ok(copies) = self.cache.reserve(id, run) else { return false };
             if let Some((from, to)) = copies.page {
                 self.slots[to as usize] = self.slots[from as usize];
@@ -90,23 +90,23 @@ impl PagedMemory {
     }
 
     fn requantize_one(&mut self) -> bool {
-        let turning = self.cache.requantize_one();
-        turning.iter().for_each(|turning| self.turn(turning));
-        turning.is_some()
+        let requantization = self.cache.requantize_one();
+        requantization.iter().for_each(|requantization| self.turn(requantization));
+        requantization.is_some()
     }
 
     /// Checks that every position holds what its tokens left, requantized exactly where the sequence says so.
     fn check(&self, id: SequenceId) {
         let (tokens, pages) = (self.cache.tokens(id).unwrap(), self.cache.pages(id).unwrap());
-        let aged = self.cache.aged(id).unwrap();
-        assert!(aged.n_chunks * CHECKPOINT_CHUNK_TOKENS <= tokens.len());
+        let requantized = self.cache.requantized(id).unwrap();
+        assert!(requantized.n_chunks * CHECKPOINT_CHUNK_TOKENS <= tokens.len());
         let mut before = 7;
         for (at, &token) in tokens.iter().enumerate() {
             before = hash(before, token);
             let slot = self.slots[pages[at / PAGE_LEN] as usize][at % PAGE_LEN];
             assert_eq!(
                 slot,
-                (before, at < aged.n_chunks * CHECKPOINT_CHUNK_TOKENS),
+                (before, at < requantized.n_chunks * CHECKPOINT_CHUNK_TOKENS),
                 "position {at} of {}",
                 tokens.len()
             );
@@ -124,16 +124,16 @@ impl PagedMemory {
             .for_each(|&page| listed[page as usize] += 1);
         let held: Vec<u32> = (0..n as u32).map(|place| pages.n_holders(place)).collect();
         assert_eq!(held, listed);
-        let (own, aged) = listed.split_at(geometry.n_pages());
+        let (own, requantized) = listed.split_at(geometry.n_pages());
         let count = |listed: &[u32]| listed.iter().filter(|&&n| n > 0).count();
-        assert_eq!((pages.n_held(), pages.n_requantized_held()), (count(own), count(aged)));
-        for (usage, listed) in [(pages.usage(), own), (pages.requantized_usage(), aged)] {
-            let PoolUsage { n_places, n_held, n_shared, n_touched } = usage;
-            assert_eq!((n_places, n_held), (listed.len(), count(listed)));
+        assert_eq!((pages.n_held(), pages.n_requantized_held()), (count(own), count(requantized)));
+        for (usage, listed) in [(pages.usage(), own), (pages.requantized_usage(), requantized)] {
+            let PoolUsage { n_slots, n_held, n_shared, n_touched } = usage;
+            assert_eq!((n_slots, n_held), (listed.len(), count(listed)));
             assert_eq!(n_shared, listed.iter().filter(|&&n| n > 1).count());
-            assert!(n_touched >= n_held && n_touched <= n_places);
+            assert!(n_touched >= n_held && n_touched <= n_slots);
         }
-        let bytes = count(own) as u64 * 64 + count(aged) as u64 * 34;
+        let bytes = count(own) as u64 * 64 + count(requantized) as u64 * 34;
         assert!(bytes <= geometry.n_pages() as u64 * 64, "{bytes} bytes");
     }
 }
@@ -150,9 +150,9 @@ fn by_length_the_same_pages_age_whatever_the_runs() {
         let id = memory.cache.create().unwrap();
         text.chunks(runs).for_each(|run| assert!(memory.append(id, run)));
         // the last token is in the chunk that begins at 1792: requantized are those that end 512 before
-        let aged = memory.cache.aged(id).unwrap();
+        let requantized = memory.cache.requantized(id).unwrap();
         assert_eq!(
-            (aged, aged.n_chunks),
+            (requantized, requantized.n_chunks),
             (&Requantized::by_length(KvRequantize::After(512), 2000), 5),
             "runs of {runs}"
         );
@@ -169,20 +169,20 @@ fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
     let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(1500, 1));
-    assert_eq!(memory.cache.aged(a).unwrap().n_chunks, 4);
+    assert_eq!(memory.cache.requantized(a).unwrap().n_chunks, 4);
     assert_eq!(memory.cache.reach(a, 1100).unwrap(), 1100);
     assert_eq!(memory.cache.truncate(a, 1100).unwrap(), 1100, "beyond what has aged: anywhere");
     assert_eq!(memory.cache.reach(a, 700).unwrap(), 512);
     let b = memory.cache.fork(a).unwrap();
     assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "in it: to whole stretches");
-    assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 2, "and they stay as they are");
+    assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 2, "and they stay as they are");
     // from here on it differs from a sequence of that length, and its key says so
     memory.append(b, &tokens(100, 9));
     let by_length = Requantized::by_length(KvRequantize::After(256), 612);
-    assert_eq!((by_length.n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
-    assert_ne!(memory.cache.aged(b).unwrap().views_within(512, 612), by_length.views_within(512, 612));
+    assert_eq!((by_length.n_chunks, memory.cache.requantized(b).unwrap().n_chunks), (1, 2));
+    assert_ne!(memory.cache.requantized(b).unwrap().views_within(512, 612), by_length.views_within(512, 612));
     assert_eq!(memory.cache.truncate(b, 200).unwrap(), 0);
-    assert!(memory.cache.aged(b).unwrap().is_exact(), "nothing is left that has aged");
+    assert!(memory.cache.requantized(b).unwrap().is_exact(), "nothing is left that has aged");
     for id in [a, b] {
         memory.check(id);
         memory.count_holders();
@@ -196,12 +196,15 @@ fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
     memory.append(a, &tokens(500, 1));
     let b = memory.cache.fork(a).unwrap();
     memory.append(a, &tokens(200, 2));
-    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 0));
+    assert_eq!(
+        (memory.cache.requantized(a).unwrap().n_chunks, memory.cache.requantized(b).unwrap().n_chunks),
+        (1, 0)
+    );
     memory.check(a);
     memory.check(b);
     assert_eq!(memory.cache.usage().n_requantized_pages, 8);
     memory.append(b, &tokens(200, 3));
-    assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 1);
+    assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 1);
     assert_eq!(memory.cache.usage().n_requantized_pages, 8, "one made it, both hold it");
     assert_eq!(memory.cache.pages(a).unwrap()[..8], memory.cache.pages(b).unwrap()[..8]);
     memory.check(b);
@@ -223,7 +226,10 @@ fn what_is_written_anew_is_not_taken_for_what_aged() {
     memory.append(a, &tokens(400, 2)); // [t] requantizes the first chunk; `b` keeps its exact pages
     memory.cache.truncate(b, 250).unwrap();
     memory.append(b, &tokens(600, 5)); // [t] changes its eighth page
-    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
+    assert_eq!(
+        (memory.cache.requantized(a).unwrap().n_chunks, memory.cache.requantized(b).unwrap().n_chunks),
+        (1, 2)
+    );
     memory.check(a);
     memory.check(b);
     let [a, b] = [a, b].map(|id| memory.cache.pages(id).unwrap()[..8].to_vec());
@@ -246,18 +252,21 @@ fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
         memory.count_holders();
     }
     assert_eq!(n_requantized, 2);
-    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (2, 0));
+    assert_eq!(
+        (memory.cache.requantized(a).unwrap().n_chunks, memory.cache.requantized(b).unwrap().n_chunks),
+        (2, 0)
+    );
     assert!(memory.append(c, &tokens(200, 3)));
     while memory.requantize_one() {}
     assert_eq!(
-        [a, b, c].map(|id| memory.cache.aged(id).unwrap().n_chunks),
+        [a, b, c].map(|id| memory.cache.requantized(id).unwrap().n_chunks),
         [3, 2, 0],
         "the newest stay exact"
     );
     [a, b, c].into_iter().for_each(|id| memory.check(id));
     // later tokens saw requantized ones, which distinguishes them from exact ones
     memory.append(a, &tokens(10, 4));
-    assert!(!memory.cache.aged(a).unwrap().is_exact());
+    assert!(!memory.cache.requantized(a).unwrap().is_exact());
     memory.count_holders();
 }
 
@@ -270,7 +279,7 @@ fn what_is_shared_ages_for_all_or_not_at_all() {
     let b = memory.cache.fork(a).unwrap();
     let before = memory.cache.free_bytes();
     assert!(memory.requantize_one());
-    assert_eq!([a, b].map(|id| memory.cache.aged(id).unwrap().n_chunks), [1, 1]);
+    assert_eq!([a, b].map(|id| memory.cache.requantized(id).unwrap().n_chunks), [1, 1]);
     assert_eq!(memory.cache.free_bytes() - before, 8 * (64 - 34), "together they save as much as one");
     // a third sequence, too short to requantize, keeps the exact pages: requantizing would save nothing
     let c = memory.cache.fork(b).unwrap();

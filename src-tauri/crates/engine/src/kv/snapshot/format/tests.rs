@@ -35,7 +35,7 @@ fn geometry() -> Geometry {
 }
 
 /// The same context with this requantization setting.
-fn aging(when: KvRequantize) -> Geometry {
+fn requantize(when: KvRequantize) -> Geometry {
     Geometry {
         requantize: RequantizePolicy { when, page_bytes: 10, requantized_page_bytes: 4 },
         ..geometry()
@@ -47,7 +47,13 @@ fn sealed(kind: RecordKind, end: usize, first: usize) -> Vec<u8> {
 }
 
 /// A sealed head at `end` whose windows begin at page `first`, or a chunk that ends there, of a requantized sequence.
-fn sealed_as(kind: RecordKind, end: usize, first: usize, aging: KvRequantize, aged: Requantized) -> Vec<u8> {
+fn sealed_as(
+    kind: RecordKind,
+    end: usize,
+    first: usize,
+    requantize: KvRequantize,
+    requantized: Requantized,
+) -> Vec<u8> {
     let base = if kind == RecordKind::Head {
         end / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS
     } else {
@@ -55,13 +61,19 @@ fn sealed_as(kind: RecordKind, end: usize, first: usize, aging: KvRequantize, ag
     };
     let mut bytes = vec![0; HEADER_LEN];
     (base as u32..end as u32).for_each(|t| bytes.extend_from_slice(&t.to_le_bytes()));
-    aged.views.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
+    requantized.views.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
     let page_bytes = if kind == RecordKind::RequantizedChunk { 4 } else { 10 };
     let n_window = if kind == RecordKind::Head { end.div_ceil(32) - first } else { 0 };
     bytes.extend((0..(end.div_ceil(32) - base / 32) * page_bytes + n_window * 6).map(|i| i as u8));
-    let label =
-        PieceLabel { kind, base, end, first_window_page: first, before: ChunkKey::of_words([7, 8]), aged };
-    seal(&identity(), aging, &label, &mut bytes);
+    let label = PieceLabel {
+        kind,
+        base,
+        end,
+        first_window_page: first,
+        before: ChunkKey::of_words([7, 8]),
+        requantized,
+    };
+    seal(&identity(), requantize, &label, &mut bytes);
     bytes
 }
 
@@ -78,8 +90,8 @@ fn a_sealed_piece_is_read_back() {
     assert_eq!(head.tokens, (256..300).collect::<Vec<u32>>());
     assert_eq!((head.pages.len(), head.window_pages.len(), head.before.words()), (20, 18, [7, 8]));
     let bytes = sealed(RecordKind::Chunk, 512, 0);
-    let stretch = check(&identity(), &geometry(), &bytes).unwrap();
-    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (RecordKind::Chunk, 256, 80));
+    let chunk = check(&identity(), &geometry(), &bytes).unwrap();
+    assert_eq!((chunk.kind, chunk.base, chunk.pages.len()), (RecordKind::Chunk, 256, 80));
     let begin = &sealed(RecordKind::Head, 300, 7)[..HEADER_LEN + 44 * 4];
     assert_eq!(preview_head(&identity(), &geometry(), begin).unwrap().tokens.len(), 44);
     assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
@@ -93,19 +105,24 @@ fn age_is_told_and_judged() {
     let good = Requantized::by_length(when, 1000);
     assert_eq!((good.n_chunks, good.views.len()), (2, 2));
     let bytes = sealed_as(RecordKind::Head, 1000, 28, when, good.clone());
-    assert_eq!(check(&identity(), &aging(when), &bytes).unwrap().aged, good);
+    assert_eq!(check(&identity(), &requantize(when), &bytes).unwrap().requantized, good);
     let begin = &bytes[..(HEADER_LEN + 232 * 4 + 16)];
-    assert_eq!(preview_head(&identity(), &aging(when), begin).unwrap().aged, good);
-    assert!(preview_head(&identity(), &aging(when), &begin[..begin.len() - 1]).is_err());
+    assert_eq!(preview_head(&identity(), &requantize(when), begin).unwrap().requantized, good);
+    assert!(preview_head(&identity(), &requantize(when), &begin[..begin.len() - 1]).is_err());
     for other in [KvRequantize::Off, KvRequantize::Pressure, KvRequantize::After(512)] {
-        assert_eq!(code(&identity(), &aging(other), &bytes).0, PREFIX_MISMATCH, "{other}");
-        assert!(preview_head(&identity(), &aging(other), begin).is_err());
+        assert_eq!(code(&identity(), &requantize(other), &bytes).0, PREFIX_MISMATCH, "{other}");
+        assert!(preview_head(&identity(), &requantize(other), begin).is_err());
     }
     // exact pieces fit every setting
-    assert!(check(&identity(), &aging(when), &sealed(RecordKind::Head, 1000, 28)).unwrap().aged.is_exact());
-    let stretch = sealed(RecordKind::RequantizedChunk, 512, 0);
-    let stretch = check(&identity(), &aging(when), &stretch).unwrap();
-    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (RecordKind::RequantizedChunk, 256, 32));
+    assert!(
+        check(&identity(), &requantize(when), &sealed(RecordKind::Head, 1000, 28))
+            .unwrap()
+            .requantized
+            .is_exact()
+    );
+    let chunk = sealed(RecordKind::RequantizedChunk, 512, 0);
+    let chunk = check(&identity(), &requantize(when), &chunk).unwrap();
+    assert_eq!((chunk.kind, chunk.base, chunk.pages.len()), (RecordKind::RequantizedChunk, 256, 32));
     let seen = |from, n_requantized| RequantizedView { from, n_requantized };
     for (what, bad) in [
         ("more than there is", Requantized { n_chunks: 4, views: Vec::new() }),
@@ -119,10 +136,14 @@ fn age_is_told_and_judged() {
         ),
     ] {
         let bytes = sealed_as(RecordKind::Head, 1000, 28, when, bad);
-        assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "{what}");
+        assert_eq!(code(&identity(), &requantize(when), &bytes).0, "snapshot.aged", "{what}");
     }
     let bytes = sealed_as(RecordKind::Chunk, 512, 0, when, Requantized { n_chunks: 1, views: Vec::new() });
-    assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "a stretch has no age of its own");
+    assert_eq!(
+        code(&identity(), &requantize(when), &bytes).0,
+        "snapshot.aged",
+        "a stretch has no age of its own"
+    );
 }
 
 /// Every header field, changed and sealed again: each has its own error.
