@@ -43,7 +43,7 @@ mod tune;
 
 pub use crate::kv::size::DEFAULT_MAX_ROWS;
 pub use attention_eviction::{AttentionEviction, EvictingPrefill, OBSERVATION_TOKENS};
-pub use context::{RopeScaling, narrow};
+pub use context::{RopeScaling, limit_windows};
 pub use gpu_fallback::{GpuFallback, GpuIncident};
 pub use gpu_health::GpuHealth;
 pub use logits::Logits;

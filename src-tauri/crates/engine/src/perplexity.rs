@@ -113,11 +113,11 @@ fn before(around: &[TokenId]) -> Vec<TokenId> {
 }
 
 fn check(model: &Model, reference: Option<&Model>, n_ctx: usize, n_before: usize) -> Result<()> {
-    let room = reference.map_or(model.n_ctx(), |reference| reference.n_ctx().min(model.n_ctx()));
-    if n_ctx < MIN_WINDOW + n_before || n_ctx > room {
+    let max_ctx = reference.map_or(model.n_ctx(), |reference| reference.n_ctx().min(model.n_ctx()));
+    if n_ctx < MIN_WINDOW + n_before || n_ctx > max_ctx {
         return Err(EngineError::new(
             "perplexity.window",
-            format!("a window of {n_ctx} tokens is not between {MIN_WINDOW} and the context of {room}"),
+            format!("a window of {n_ctx} tokens is not between {MIN_WINDOW} and the context of {max_ctx}"),
             "Use another --ctx.",
         ));
     }

@@ -245,7 +245,7 @@ impl Scheduler {
         self.assign_rows(model, &mut slots);
         self.preempt(model, &mut slots);
         let failed = self.draft(model, &mut slots);
-        self.n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_guesses).sum();
+        self.n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_drafted).sum();
         if !failed.is_empty() {
             self.end(model, failed, sink);
         } else if !slots.is_empty() {
@@ -328,7 +328,9 @@ impl Scheduler {
             let active = &mut active[slot.index];
             // A rejected draft must not have seen more requantized chunks than the tokens that replace it.
             let max_tokens = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
-            match guarded(|| active.guess((slot.n_tokens, max_tokens), model.n_ctx(), draft_model.as_mut())) {
+            match guarded(|| {
+                active.propose_draft((slot.n_tokens, max_tokens), model.n_ctx(), draft_model.as_mut())
+            }) {
                 Ok(chances) => {
                     plan.candidates.extend(chances.iter().map(|&chance| DraftCandidate { text, chance }));
                 }
@@ -343,10 +345,10 @@ impl Scheduler {
         for (slot, &n) in slots.iter_mut().zip(&plan.lengths) {
             let active = &mut active[slot.index];
             if n > 0 && model.set_mark(active.sequence) {
-                active.add_guesses(slot, n);
+                active.add_draft_rows(slot, n);
             }
         }
-        let n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_guesses).sum();
+        let n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_drafted).sum();
         self.n_decoded = (n_by_model == 0).then_some(n_rows);
         failed
     }

@@ -132,7 +132,7 @@ impl Drafter {
     }
 
     /// Drafts what follows `history`, at most `n` tokens. Returns true if the draft model is to draft instead.
-    pub fn guess(&mut self, history: &[TokenId], n: usize) -> bool {
+    pub fn propose(&mut self, history: &[TokenId], n: usize) -> bool {
         self.draft.clear();
         self.chances.clear();
         let lookup = match &mut self.source {
@@ -147,7 +147,7 @@ impl Drafter {
             }
         };
         let Some(n_matched) = lookup.n_matched() else { return false };
-        lookup.guess(history, n.min(self.speculation.length.max_tokens()), &mut self.draft);
+        lookup.propose(history, n.min(self.speculation.length.max_tokens()), &mut self.draft);
         for at in 0..self.draft.len() {
             // Every accepted token makes the match longer.
             let chance = self.chance(DraftEvidence::Match(n_matched + at));
@@ -161,9 +161,9 @@ impl Drafter {
     }
 
     /// Adds a token of the draft model. Returns the probability that it and all before it are accepted.
-    pub fn add(&mut self, guess: TokenId, evidence: DraftEvidence) -> f32 {
+    pub fn add(&mut self, drafted: TokenId, evidence: DraftEvidence) -> f32 {
         let chance = self.chance(evidence);
-        self.draft.push(guess);
+        self.draft.push(drafted);
         self.chances.push(chance);
         if let DrafterState::Model(ahead) = &mut self.source {
             ahead.evidence.push(evidence);
@@ -195,19 +195,19 @@ impl Drafter {
         let (Some(&token), before) = (history.last(), &history[..history.len() - 1]) else { return };
         match &mut self.source {
             DrafterState::Lookup(lookup) => {
-                if let (Some(n), Some(guess)) = (lookup.n_matched(), lookup.next(before)) {
-                    self.acceptance.observe(DraftEvidence::Match(n), token == guess);
+                if let (Some(n), Some(drafted)) = (lookup.n_matched(), lookup.next(before)) {
+                    self.acceptance.observe(DraftEvidence::Match(n), token == drafted);
                 }
                 lookup.observe(history);
             }
             DrafterState::Model(ahead) => {
                 ahead.n_paused = ahead.n_paused.saturating_sub(1);
                 let Some(at) = ahead.n_true else { return };
-                let (Some(&guess), Some(&evidence)) = (self.draft.get(at), ahead.evidence.get(at)) else {
+                let (Some(&drafted), Some(&evidence)) = (self.draft.get(at), ahead.evidence.get(at)) else {
                     return;
                 };
-                self.acceptance.observe(evidence, token == guess);
-                ahead.n_true = (token == guess).then_some(at + 1);
+                self.acceptance.observe(evidence, token == drafted);
+                ahead.n_true = (token == drafted).then_some(at + 1);
             }
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct Qwen35Moe;
 const ATTENTION_INTERVAL: HParamKey = HParamKey { gguf: "full_attention_interval", hf: "full_attention_interval" };
 const DEFAULT_INTERVAL: usize = 4;
 /// Layers at a file's end for multi-token prediction. Plain decoding leaves them out.
-const N_GUESSING: HParamKey = HParamKey { gguf: "nextn_predict_layers", hf: "" };
+const N_DRAFT_LAYERS: HParamKey = HParamKey { gguf: "nextn_predict_layers", hf: "" };
 const KERNEL: HParamKey = HParamKey { gguf: "ssm.conv_kernel", hf: "linear_conv_kernel_dim" };
 const N_K_HEADS: HParamKey = HParamKey { gguf: "ssm.group_count", hf: "linear_num_key_heads" };
 const N_V_HEADS: HParamKey = HParamKey { gguf: "ssm.time_step_rank", hf: "linear_num_value_heads" };
@@ -73,13 +73,13 @@ impl Architecture for Qwen35Moe {
 
 fn spec(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<ModelSpec> {
     let mut spec = llama::spec_with(hparams, architecture, false, ffn)?;
-    let n_guessing = hparams.optional_unbounded(N_GUESSING)?.unwrap_or(0);
+    let n_draft_layers = hparams.optional_unbounded(N_DRAFT_LAYERS)?.unwrap_or(0);
     let n_layers = spec.layers.len() as u64;
-    if n_guessing >= n_layers {
-        let message = format!("{n_guessing} of {n_layers} layers");
-        return Err(hparams.wrong(&hparams.name(N_GUESSING), message));
+    if n_draft_layers >= n_layers {
+        let message = format!("{n_draft_layers} of {n_layers} layers");
+        return Err(hparams.wrong(&hparams.name(N_DRAFT_LAYERS), message));
     }
-    spec.layers.truncate((n_layers - n_guessing) as usize);
+    spec.layers.truncate((n_layers - n_draft_layers) as usize);
     // A GGUF stores weight + 1.
     let norm = if hparams.is_gguf() { spec.output_norm } else { spec.output_norm.centred() };
     let recurrent = recurrent(hparams, spec.layers.len())?;

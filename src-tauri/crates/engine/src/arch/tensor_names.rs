@@ -97,9 +97,9 @@ pub(super) fn find(
     role: Role,
     layer: Option<usize>,
 ) -> Option<(TensorName, String)> {
-    let there = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
+    let exists = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
     family.tensor_names(file.container(), role).into_iter().find_map(|place| {
-        let name = names(file.container(), family, &place, layer).into_iter().find(there)?;
+        let name = names(file.container(), family, &place, layer).into_iter().find(exists)?;
         Some((place, name))
     })
 }

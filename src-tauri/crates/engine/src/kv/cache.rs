@@ -190,21 +190,21 @@ impl KvCache {
     pub fn fork(&mut self, id: SequenceId) -> Result<SequenceId> {
         self.get(id)?;
         let copy = self.create()?;
-        let Some(mut twin) = self.sequences.remove(&copy) else { return Err(unknown(copy)) };
+        let Some(mut fork) = self.sequences.remove(&copy) else { return Err(unknown(copy)) };
         let Self { sequences, pages, window_pages, states, .. } = self;
         if let Some(sequence) = sequences.get(&id) {
-            twin.tokens.extend_from_slice(&sequence.tokens);
-            twin.replica = sequence.replica;
-            twin.requantized.clone_from(&sequence.requantized);
-            twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
+            fork.tokens.extend_from_slice(&sequence.tokens);
+            fork.replica = sequence.replica;
+            fork.requantized.clone_from(&sequence.requantized);
+            fork.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
             let window = &sequence.window;
-            twin.window.share_from(window, window.first(), window.end(), window_pages);
-            twin.state = sequence.state.inspect(|&slot| states.share(slot));
-            twin.rewind_points =
-                sequence.rewind_points.iter().map(|kept| kept.share(window_pages, states)).collect();
-            twin.lost = sequence.lost.as_ref().map(LostPositions::for_fork);
+            fork.window.share_from(window, window.first(), window.end(), window_pages);
+            fork.state = sequence.state.inspect(|&slot| states.share(slot));
+            fork.rewind_points =
+                sequence.rewind_points.iter().map(|point| point.share(window_pages, states)).collect();
+            fork.lost = sequence.lost.as_ref().map(LostPositions::for_fork);
         }
-        sequences.insert(copy, twin);
+        sequences.insert(copy, fork);
         Ok(copy)
     }
 
@@ -274,11 +274,11 @@ impl KvCache {
             RewindSource::Live => sequence.state,
             RewindSource::StateMark => sequence.mark.map(|mark| mark.slot),
             RewindSource::RewindPoint(at) => {
-                let kept = &sequence.rewind_points[at];
+                let point = &sequence.rewind_points[at];
                 if geometry.window.is_some() {
-                    sequence.window.share_from(&kept.window, kept.window.first(), n_pages, window_pages);
+                    sequence.window.share_from(&point.window, point.window.first(), n_pages, window_pages);
                 }
-                kept.state
+                point.state
             }
         };
         state.into_iter().for_each(|slot| states.share(slot));
@@ -288,8 +288,8 @@ impl KvCache {
             sequence.window.clear(window_pages);
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
         }
-        let n_left = sequence.rewind_points.partition_point(|kept| kept.position <= to);
-        sequence.rewind_points.drain(n_left..).for_each(|mut kept| kept.release(window_pages, states));
+        let n_left = sequence.rewind_points.partition_point(|point| point.position <= to);
+        sequence.rewind_points.drain(n_left..).for_each(|mut point| point.release(window_pages, states));
         let mark = sequence.mark.take_if(|mark| mark.position > to);
         mark.into_iter().for_each(|mark| states.release(mark.slot));
         sequence.lost = sequence.lost.take().filter(|_| to > 0);
@@ -313,12 +313,12 @@ impl KvCache {
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
         let live = live.map(whole).filter(of_itself).unwrap_or(0);
         let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
-        let kept = sequence.rewind_points.iter().enumerate().filter_map(|(at, kept)| {
-            let to = if g.recurrent { kept.position } else { whole(kept.position.min(n)) };
-            (to <= n && whole(to) == to && g.is_covered(kept.window.first(), to))
+        let points = sequence.rewind_points.iter().enumerate().filter_map(|(at, point)| {
+            let to = if g.recurrent { point.position } else { whole(point.position.min(n)) };
+            (to <= n && whole(to) == to && g.is_covered(point.window.first(), to))
                 .then_some((to, RewindSource::RewindPoint(at)))
         });
-        match kept.chain(mark.map(|to| (to, RewindSource::StateMark))).max() {
+        match points.chain(mark.map(|to| (to, RewindSource::StateMark))).max() {
             Some((to, from)) if to > live => (to, from),
             Some(_) | None => (live, RewindSource::Live),
         }
@@ -328,7 +328,7 @@ impl KvCache {
     pub fn save_rewind_point(&mut self, id: SequenceId) -> Result<()> {
         let sequence = self.get(id)?;
         let position = sequence.tokens.len();
-        let known = sequence.rewind_points.last().is_some_and(|kept| kept.position == position);
+        let known = sequence.rewind_points.last().is_some_and(|point| point.position == position);
         let is_there = position > 0 && sequence.lost.is_none();
         if !is_there || known || !self.geometry.can_lose_positions() || self.geometry.max_rewind_points == 0 {
             return Ok(());
@@ -435,8 +435,8 @@ impl KvCache {
     pub fn commit(&mut self, id: SequenceId, tokens: &[TokenId]) -> Result<()> {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
-        let room = sequence.pages.end() * geometry.page_len;
-        assert!(sequence.tokens.len() + tokens.len() <= room, "committed tokens were reserved");
+        let end = sequence.pages.end() * geometry.page_len;
+        assert!(sequence.tokens.len() + tokens.len() <= end, "committed tokens were reserved");
         sequence.requantized.record_view(sequence.tokens.len());
         sequence.tokens.extend_from_slice(tokens);
         let passed = geometry.first_window_page(sequence.tokens.len());
@@ -492,7 +492,7 @@ impl KvCache {
         sequence
             .rewind_points
             .drain(..)
-            .for_each(|mut kept| kept.release(&mut self.window_pages, &mut self.states));
+            .for_each(|mut point| point.release(&mut self.window_pages, &mut self.states));
     }
 
     fn get(&self, id: SequenceId) -> Result<&Sequence> {

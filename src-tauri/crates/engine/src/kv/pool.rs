@@ -255,9 +255,9 @@ impl PageTable {
 
     /// Creates another holder of the pages `first..end`.
     pub fn share(&self, first: usize, end: usize, pool: &mut SlotPool) -> Self {
-        let mut twin = Self::default();
-        twin.share_from(self, first, end, pool);
-        twin
+        let mut fork = Self::default();
+        fork.share_from(self, first, end, pool);
+        fork
     }
 
     /// Releases its pages and holds the pages `first..end` of `other`.

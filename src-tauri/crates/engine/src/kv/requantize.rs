@@ -143,8 +143,8 @@ impl Requantized {
     pub fn record_view(&mut self, position: usize) {
         let n_requantized = u32::try_from(self.n_chunks).unwrap_or(u32::MAX);
         let last = self.views.last().copied();
-        let is_said = last.is_some_and(|seen| seen.from as usize == position);
-        if !is_said && last.map_or(0, |seen| seen.n_requantized) != n_requantized {
+        let is_recorded = last.is_some_and(|view| view.from as usize == position);
+        if !is_recorded && last.map_or(0, |view| view.n_requantized) != n_requantized {
             let from = u32::try_from(position).expect("the context is shorter than 2^32 tokens");
             self.views.push(RequantizedView { from, n_requantized });
         }
@@ -162,7 +162,7 @@ impl Requantized {
     /// Rewinds to `n`, a result of `reach`. Requantized chunks stay so.
     pub fn truncate(&mut self, n: usize) {
         self.n_chunks = self.n_chunks.min(n / CHECKPOINT_CHUNK_TOKENS);
-        self.views.retain(|seen| (seen.from as usize) < n);
+        self.views.retain(|view| (view.from as usize) < n);
     }
 
     /// Returns the state at `n` tokens.
@@ -174,16 +174,16 @@ impl Requantized {
 
     /// Returns what the tokens `start..end` saw, as bytes to hash. Empty if all of it was exact.
     pub(super) fn views_within(&self, start: usize, end: usize) -> Vec<u8> {
-        let before = self.views.iter().rfind(|seen| seen.from as usize <= start);
+        let before = self.views.iter().rfind(|view| view.from as usize <= start);
         let first = RequantizedView {
             from: start as u32,
-            n_requantized: before.map_or(0, |seen| seen.n_requantized),
+            n_requantized: before.map_or(0, |view| view.n_requantized),
         };
-        let within = self.views.iter().filter(|seen| (start + 1..end).contains(&(seen.from as usize)));
+        let within = self.views.iter().filter(|view| (start + 1..end).contains(&(view.from as usize)));
         let all: Vec<RequantizedView> = std::iter::once(first).chain(within.copied()).collect();
-        match all.iter().all(|seen| seen.n_requantized == 0) {
+        match all.iter().all(|view| view.n_requantized == 0) {
             true => Vec::new(),
-            false => all.iter().flat_map(|seen| seen.bytes()).collect(),
+            false => all.iter().flat_map(|view| view.bytes()).collect(),
         }
     }
 }
@@ -259,8 +259,8 @@ mod tests {
             by_length.views_within(768, 1024),
             "more has aged than is due there"
         );
-        for seen in by_length.views {
-            assert_eq!(RequantizedView::of_bytes(seen.bytes()), seen);
+        for view in by_length.views {
+            assert_eq!(RequantizedView::of_bytes(view.bytes()), view);
         }
     }
 }

@@ -42,16 +42,19 @@ const N_NEWEST: usize = 2;
 pub(super) fn least_useful<'a>(
     all: impl Iterator<Item = (SequenceId, &'a [RewindPoint])> + Clone,
 ) -> Option<(SequenceId, usize)> {
-    let older = all.clone().flat_map(|(id, kept)| {
-        let n_older = kept.len().saturating_sub(N_NEWEST);
-        let before = std::iter::once(0).chain(kept.iter().map(|kept| kept.position));
-        let ways = kept.iter().zip(before).map(|(kept, before)| kept.position - before);
-        ways.zip(kept).enumerate().take(n_older).map(move |(at, (way, kept))| ((way, kept.stamp), (id, at)))
+    let older = all.clone().flat_map(|(id, points)| {
+        let n_older = points.len().saturating_sub(N_NEWEST);
+        let before = std::iter::once(0).chain(points.iter().map(|point| point.position));
+        let gaps = points.iter().zip(before).map(|(point, before)| point.position - before);
+        gaps.zip(points)
+            .enumerate()
+            .take(n_older)
+            .map(move |(at, (gap, point))| ((gap, point.stamp), (id, at)))
     });
     if let Some((_, found)) = older.min() {
         return Some(found);
     }
-    let newest =
-        all.flat_map(|(id, kept)| kept.iter().enumerate().map(move |(at, kept)| (kept.stamp, (id, at))));
+    let newest = all
+        .flat_map(|(id, points)| points.iter().enumerate().map(move |(at, point)| (point.stamp, (id, at))));
     newest.min().map(|(_, found)| found)
 }

@@ -307,7 +307,7 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
 }
 
 /// Returns a smaller precision than `kv` at hardly any loss. `None` if there is none, or heads do not fit its blocks.
-pub fn in_fewer_bits(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
+pub fn next_smaller(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
     let fits = |kv: &KvDType| check_precision(&kv_layout(spec, *kv)).is_ok();
     match kv {
         KvDType::F32 | KvDType::F16 => Some(KvDType::Q8_0).filter(fits),
@@ -332,7 +332,7 @@ pub struct KvBytes {
     /// Recurrent states.
     pub states: u64,
     /// Rewind points and marks.
-    pub kept: u64,
+    pub rewind: u64,
 }
 
 impl KvBytes {
@@ -346,7 +346,7 @@ impl KvBytes {
                 .min(n.saturating_mul(geometry.context_bytes(bytes.page))),
             windowed: n * geometry.live_window_pages() as u64 * bytes.window_page,
             states: n_states * bytes.state,
-            kept: geometry.n_rewind_window_pages as u64 * bytes.window_page
+            rewind: geometry.n_rewind_window_pages as u64 * bytes.window_page
                 + (geometry.n_rewind_states + geometry.n_mark_states) as u64 * bytes.state,
         }
     }
@@ -358,13 +358,13 @@ impl KvBytes {
 
     /// Returns the total without rewind points and marks.
     pub fn live(&self) -> u64 {
-        self.total() - self.kept
+        self.total() - self.rewind
     }
 
     /// Returns the bytes of all parts.
     pub fn total(&self) -> u64 {
-        let Self { full, windowed, states, kept } = *self;
-        full + windowed + states + kept
+        let Self { full, windowed, states, rewind } = *self;
+        full + windowed + states + rewind
     }
 }
 
@@ -387,7 +387,7 @@ mod tests {
         // keys and values, 4 heads of 128 in two bytes
         assert_eq!(long.full, 2 * 131_072 * 2 * 4 * 128 * 2);
         assert_eq!(long.windowed, 2 * (1024 + 64 + 64 + 32) * 5 * 2 * 4 * 128 * 2);
-        assert_eq!((long.states, long.kept), (2 * 30 * 4, 0));
+        assert_eq!((long.states, long.rewind), (2 * 30 * 4, 0));
         // a context shorter than the window needs no more than its length
         assert_eq!(of(256).windowed, 2 * 256 * 5 * 2 * 4 * 128 * 2);
     }
@@ -397,7 +397,7 @@ mod tests {
         let layout = layout(&[Some(512), None], &[250_000]);
         for rewind_bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
             let geometry = Geometry::new(&layout, 32_768, 4, 64, rewind_bytes);
-            assert!(KvBytes::of(&layout, &geometry).kept <= rewind_bytes, "{geometry:?}");
+            assert!(KvBytes::of(&layout, &geometry).rewind <= rewind_bytes, "{geometry:?}");
             assert!(geometry.max_rewind_points <= MAX_REWIND_POINTS);
         }
         assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_rewind_points, MAX_REWIND_POINTS);

@@ -67,7 +67,7 @@ pub struct ChunkKeys {
     /// Keys of exact chunks. Heads are found by these, whatever form the chunks have.
     exact: Vec<ChunkKey>,
     /// Keys of the chunks as they are, or as requantization by length makes them.
-    own: Vec<ChunkKey>,
+    actual: Vec<ChunkKey>,
     requantize: KvRequantize,
 }
 
@@ -93,12 +93,12 @@ impl ChunkKeys {
         requantized: &Requantized,
     ) -> Self {
         let exact = key::chain(identity, tokens, &Requantized::default());
-        let own = if requantized.views.is_empty() {
+        let actual = if requantized.views.is_empty() {
             exact.clone()
         } else {
             key::chain(identity, tokens, requantized)
         };
-        Self { exact, own, requantize }
+        Self { exact, actual, requantize }
     }
 
     /// Returns the number of whole chunks.
@@ -108,12 +108,12 @@ impl ChunkKeys {
 
     /// Returns the name of chunk `index` in its exact form.
     pub fn chunk(&self, index: usize) -> String {
-        self.own[index + 1].to_string()
+        self.actual[index + 1].to_string()
     }
 
     /// Returns the name of chunk `index` in its requantized form.
     fn requantized_chunk(&self, index: usize) -> String {
-        self.own[index + 1].requantized().to_string()
+        self.actual[index + 1].requantized().to_string()
     }
 
     /// Returns the names of the first `n` chunks. The exact form also serves for the first `n_requantized`.
@@ -151,7 +151,7 @@ impl ChunkKeys {
                 tokens.len().max(n * CHECKPOINT_CHUNK_TOKENS + 1),
             ));
         }
-        format!("{}-{}", self.exact[n], self.own[n].head(&bytes, tail))
+        format!("{}-{}", self.exact[n], self.actual[n].head(&bytes, tail))
     }
 }
 
@@ -246,7 +246,7 @@ pub fn write(
     match kind {
         RecordKind::Chunk | RecordKind::RequantizedChunk => {}
         RecordKind::Head => {
-            let (window, state) = held_at(cache, seq, piece.position)?.ok_or_else(moved)?;
+            let (window, state) = state_at(cache, seq, piece.position)?.ok_or_else(moved)?;
             first_window_page = window.first();
             let end = if geometry.window.is_some() { page(piece.position) } else { 0 };
             let held: Vec<u32> = (window.first()..end).filter_map(|index| window.get(index)).collect();
@@ -256,7 +256,7 @@ pub fn write(
             }
         }
     }
-    let before = keys.own[base / CHECKPOINT_CHUNK_TOKENS];
+    let before = keys.actual[base / CHECKPOINT_CHUNK_TOKENS];
     let label = PieceLabel { kind, base, end: piece.position, first_window_page, before, requantized };
     seal(identity, requantize, &label, &mut out);
     check(identity, geometry, &out)?;
@@ -264,10 +264,10 @@ pub fn write(
 }
 
 /// Returns windows and state of a sequence at a position, if they are still held.
-fn held_at(cache: &KvCache, seq: SequenceId, position: usize) -> Result<Option<(&PageTable, Option<u32>)>> {
+fn state_at(cache: &KvCache, seq: SequenceId, position: usize) -> Result<Option<(&PageTable, Option<u32>)>> {
     let (geometry, n_held) = (cache.geometry(), cache.tokens(seq)?.len());
-    if let Some(kept) = cache.rewind_points(seq)?.iter().find(|kept| kept.position == position) {
-        return Ok(Some((&kept.window, kept.state)));
+    if let Some(point) = cache.rewind_points(seq)?.iter().find(|point| point.position == position) {
+        return Ok(Some((&point.window, point.state)));
     }
     let window = cache.window_pages(seq)?;
     let is_there = position == n_held || !geometry.recurrent && geometry.is_covered(window.first(), position);
@@ -316,7 +316,7 @@ pub fn reach(
         &tokens[..base.min(tokens.len())],
         &head.requantized,
     );
-    let is_after = keys.own.last() == Some(&head.before);
+    let is_after = keys.actual.last() == Some(&head.before);
     let n_chunks = if identity.bytes.page > 0 { base / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     match is_there && is_after && n > 0 {
         true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.requantized.n_chunks) }),
@@ -365,7 +365,7 @@ pub fn restore(
     requantized.n_chunks = requantized.n_chunks.max(requantize.due(n.saturating_sub(1)));
     let (n_requantized, keys) =
         (requantized.n_chunks, ChunkKeys::of(identity, requantize, &tokens[..base], &requantized));
-    if contents.as_ref().is_some_and(|head| keys.own.last() != Some(&head.before)) {
+    if contents.as_ref().is_some_and(|head| keys.actual.last() != Some(&head.before)) {
         return Err(foreign());
     }
     let seq = cache.create_held(tokens, first, requantized)?;
@@ -382,7 +382,7 @@ pub fn restore(
             let is_kind = chunk.kind == RecordKind::Chunk
                 || has_requantized && chunk.kind == RecordKind::RequantizedChunk;
             let is_it = is_kind && chunk.base == own.start;
-            if !is_it || chunk.before != keys.own[index] || chunk.tokens != tokens[own.clone()] {
+            if !is_it || chunk.before != keys.actual[index] || chunk.tokens != tokens[own.clone()] {
                 return Err(foreign());
             }
             let page = |n| cache.geometry().pages_for(n);

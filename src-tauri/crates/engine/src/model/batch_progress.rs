@@ -49,7 +49,7 @@ impl<'a> BatchProgress<'a> {
     }
 
     /// Returns the row of logits of a chunk's next token, if it was selected.
-    pub fn wanted(&self, index: usize) -> Option<usize> {
+    pub fn output_row(&self, index: usize) -> Option<usize> {
         let chunk = &self.batch[index];
         let first = chunk.tokens.len() - n_wanted(chunk);
         Some(self.first_row[index] + self.n_taken[index].checked_sub(first)?)

@@ -61,7 +61,7 @@ pub(super) fn longest(spec: &ModelSpec, scaling: Option<RopeScaling>) -> usize {
 /// windows stay.
 ///
 /// Errors: `request.kv_window`.
-pub fn narrow(spec: &mut ModelSpec, window: usize) -> Result<()> {
+pub fn limit_windows(spec: &mut ModelSpec, window: usize) -> Result<()> {
     if window == 0 {
         return Err(EngineError::new(
             "request.kv_window",

@@ -29,8 +29,8 @@ impl Model {
     /// Switches step times to the device's own clock, where it has one.
     ///
     /// Errors: no memory.
-    pub fn time_steps(&mut self, wanted: bool) -> Result<()> {
-        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.time_steps(wanted))?)
+    pub fn time_steps(&mut self, is_enabled: bool) -> Result<()> {
+        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.time_steps(is_enabled))?)
     }
 
     /// Runs as `forward` does, for sampling: returns only the `n_top` most likely tokens of each row, or all. Also
@@ -171,7 +171,7 @@ impl Model {
                 continue;
             }
             while let Some(&token) = chunk.tokens.get(pass.n_taken[index]) {
-                let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.wanted(index));
+                let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.output_row(index));
                 // Requantization happens between runs: rows on either side see different pages.
                 let ages = rows.has(index) && cache.requantizes_at(position);
                 if ages || rows.is_full(executor.capacity(), row.is_some()) {

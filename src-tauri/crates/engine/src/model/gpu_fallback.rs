@@ -8,7 +8,7 @@ use super::gpu_health::GpuHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
 use crate::error::EngineError;
 use crate::kv::requantize::KvRequantize;
-use crate::kv::size::in_fewer_bits;
+use crate::kv::size::next_smaller;
 use crate::spec::ModelSpec;
 
 /// What was done about a GPU that failed.
@@ -55,31 +55,34 @@ const MIN_ROWS: usize = 16;
 /// Denominator of the smallest share of layers worth a GPU: below 1/8, transfers cost more than they save.
 const MIN_GPU_LAYER_SHARE: usize = 8;
 
-/// Chooses the next fallback for `error` and changes `options` accordingly. `asked` are the user's options.
-pub(super) fn next(
+/// Chooses the next fallback for `error` and changes `options` accordingly. `requested` are the user's options.
+pub(super) fn next_fallback(
     error: &EngineError,
     options: &mut LoadOptions,
-    asked: &LoadOptions,
+    requested: &LoadOptions,
     health: &GpuHealth,
     spec: &ModelSpec,
 ) -> GpuFallback {
     match error.code() {
-        "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu)),
+        "kernels.gpu_memory" => {
+            reduce_memory(options, spec).unwrap_or_else(|| use_cpu(options, requested, GpuFallback::Cpu))
+        }
         "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.record_failure() => GpuFallback::Reopened,
-        "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, GpuFallback::CpuForSession),
-        "kernels.gpu_precision" | "kernels.gpu_wrong" => {
-            safer(error, options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
+        "kernels.gpu_lost" | "kernels.gpu_time_out" => {
+            use_cpu(options, requested, GpuFallback::CpuForSession)
         }
+        "kernels.gpu_precision" | "kernels.gpu_wrong" => use_safer_precision(error, options)
+            .unwrap_or_else(|| use_cpu(options, requested, GpuFallback::Cpu)),
         "kernels.gpu_subgroups" => {
-            without_subgroups(options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
+            avoid_subgroups(options).unwrap_or_else(|| use_cpu(options, requested, GpuFallback::Cpu))
         }
-        _ => cpu(options, asked, GpuFallback::Cpu),
+        _ => use_cpu(options, requested, GpuFallback::Cpu),
     }
 }
 
 /// Non-finite results may be overflows of F16 (above 65,504): F32 is tried before the CPU. Returns `None` if it was
 /// F32 already.
-fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
+fn use_safer_precision(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
     let next = match error.code() {
         "kernels.gpu_precision" => options.gpu_precision.in_use().safer()?,
         _ => options.gpu_precision.in_use().safer().map(|_| Precision::F32)?,
@@ -90,7 +93,7 @@ fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> 
 
 /// Switches to kernels that share by memory. They give the same bits where both are right. Returns `None` if they
 /// were in use.
-fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
+fn avoid_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
     match options.gpu_sharing {
         Sharing::Memory => None,
         Sharing::Subgroups => {
@@ -105,13 +108,13 @@ fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
 }
 
 /// Moves everything to the CPU, without the reductions made for the GPU.
-fn cpu(options: &mut LoadOptions, asked: &LoadOptions, fallback: GpuFallback) -> GpuFallback {
-    *options = LoadOptions { devices: Devices::Cpu, ..asked.clone() };
+fn use_cpu(options: &mut LoadOptions, requested: &LoadOptions, fallback: GpuFallback) -> GpuFallback {
+    *options = LoadOptions { devices: Devices::Cpu, ..requested.clone() };
     fallback
 }
 
 /// Shrinks the next demand on GPU memory. Returns `None` if nothing is left to shrink.
-fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
+fn reduce_memory(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     let rows = options.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
     if rows > MIN_ROWS && !spec.is_bidirectional() {
         let rows = (rows / ROW_REDUCTION).max(MIN_ROWS);
@@ -120,13 +123,13 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     }
     // Requantized contexts have two precisions already.
     if options.kv_requantize == KvRequantize::Off
-        && let Some(kv) = in_fewer_bits(spec, options.kv)
+        && let Some(kv) = next_smaller(spec, options.kv)
     {
         options.kv = kv;
         return Some(GpuFallback::KvPrecision(kv));
     }
     let of = spec.layers.len();
-    let (devices, on_gpu) = with_half_the_layers(&options.devices, of)?;
+    let (devices, on_gpu) = halve_gpu_layers(&options.devices, of)?;
     if on_gpu * MIN_GPU_LAYER_SHARE < of {
         return None;
     }
@@ -136,7 +139,7 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
 
 /// Moves half of each GPU's layers to the CPU. Returns the layers left on GPUs, or `None` if there is no GPU or one
 /// would have none.
-fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
+fn halve_gpu_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
     match devices {
         Devices::Auto | Devices::Scalar | Devices::Cpu | Devices::Replicas(_) => None,
         Devices::Gpu { layers } => {
@@ -144,8 +147,8 @@ fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)
             (on_gpu > 0).then_some((Devices::Gpu { layers: Some(on_gpu) }, on_gpu))
         }
         Devices::Split(parts) => {
-            let cards = parts.iter().filter(|(kind, _)| *kind == BackendKind::Gpu);
-            let halves: Vec<_> = cards.map(|(kind, n)| (*kind, n / 2)).collect();
+            let gpus = parts.iter().filter(|(kind, _)| *kind == BackendKind::Gpu);
+            let halves: Vec<_> = gpus.map(|(kind, n)| (*kind, n / 2)).collect();
             let on_gpu = halves.iter().map(|(_, n)| n).sum();
             let is_whole = !halves.is_empty() && halves.iter().all(|(_, n)| *n > 0);
             let rest = std::iter::once((BackendKind::Cpu, of - on_gpu));
@@ -166,10 +169,11 @@ mod tests {
     #[test]
     fn less_and_less_is_asked_of_a_full_card() {
         let model = small("llama-3.2-1b", 16);
-        let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
-        let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
+        let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
         let mut full = || {
-            let fallback = next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+            let fallback =
+                next_fallback(&error("kernels.gpu_memory"), &mut options, &requested, &health, model.spec());
             (fallback, options.clone())
         };
         let steps: Vec<_> = (0..7).map(|_| full()).collect();
@@ -188,7 +192,7 @@ mod tests {
         assert_eq!(last_on_gpu.devices, Devices::Gpu { layers: Some(2) });
         assert_eq!(
             steps[6].1,
-            LoadOptions { devices: Devices::Cpu, ..asked.clone() },
+            LoadOptions { devices: Devices::Cpu, ..requested.clone() },
             "nothing is spared there"
         );
     }
@@ -196,20 +200,21 @@ mod tests {
     #[test]
     fn several_cards_are_spared_alike() {
         let split = |parts: &[(BackendKind, usize)]| Devices::Split(parts.to_vec());
-        let (card, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
+        let (gpu, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
         for (before, after) in [
-            (split(&[(card, 16)]), Some((split(&[(card, 8), (cpu, 8)]), 8))),
-            (split(&[(card, 8), (card, 5), (cpu, 3)]), Some((split(&[(card, 4), (card, 2), (cpu, 10)]), 6))),
-            (split(&[(card, 15), (card, 1)]), None),
+            (split(&[(gpu, 16)]), Some((split(&[(gpu, 8), (cpu, 8)]), 8))),
+            (split(&[(gpu, 8), (gpu, 5), (cpu, 3)]), Some((split(&[(gpu, 4), (gpu, 2), (cpu, 10)]), 6))),
+            (split(&[(gpu, 15), (gpu, 1)]), None),
             (split(&[(cpu, 16)]), None),
             (Devices::Cpu, None),
         ] {
-            assert_eq!(with_half_the_layers(&before, 16), after, "{before:?}");
+            assert_eq!(halve_gpu_layers(&before, 16), after, "{before:?}");
         }
         let model = small("llama-3.2-1b", 16);
-        let mut options = LoadOptions { devices: split(&[(card, 16)]), ..LoadOptions::default() };
-        let (asked, health) = (options.clone(), GpuHealth::default().or_new());
-        let mut full = || next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+        let mut options = LoadOptions { devices: split(&[(gpu, 16)]), ..LoadOptions::default() };
+        let (requested, health) = (options.clone(), GpuHealth::default().or_new());
+        let mut full =
+            || next_fallback(&error("kernels.gpu_memory"), &mut options, &requested, &health, model.spec());
         let last = std::iter::from_fn(|| Some(full())).take(7).last();
         assert_eq!((last, options.devices), (Some(GpuFallback::Cpu), Devices::Cpu));
     }
@@ -217,45 +222,68 @@ mod tests {
     #[test]
     fn a_precision_that_errs_gives_way_to_a_safer_one() {
         let model = small("llama-3.2-1b", 2);
-        for (asked, code, expected) in [
+        for (requested, code, expected) in [
             (Precision::Matrices, "kernels.gpu_precision", vec![Precision::F16, Precision::F32]),
             (Precision::F16, "kernels.gpu_precision", vec![Precision::F32]),
             (Precision::Matrices, "kernels.gpu_wrong", vec![Precision::F32]),
             (Precision::Auto, "kernels.gpu_wrong", vec![]),
         ] {
             let devices = Devices::Gpu { layers: None };
-            let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
+            let requested = LoadOptions { devices, gpu_precision: requested, ..LoadOptions::default() };
+            let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
             for precision in expected {
-                let fallback = next(&error(code), &mut options, &asked, &health, model.spec());
+                let fallback = next_fallback(&error(code), &mut options, &requested, &health, model.spec());
                 assert_eq!((fallback, options.gpu_precision), (GpuFallback::Precision(precision), precision));
-                assert_eq!(options.devices, asked.devices);
+                assert_eq!(options.devices, requested.devices);
             }
-            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
+            assert_eq!(
+                next_fallback(&error(code), &mut options, &requested, &health, model.spec()),
+                GpuFallback::Cpu
+            );
         }
     }
 
     #[test]
     fn a_card_is_tried_without_subgroups_before_the_processor() {
         let model = small("llama-3.2-1b", 2);
-        for (asked, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
+        for (requested, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
             let devices = Devices::Gpu { layers: None };
-            let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
-            let mut errs =
-                || next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
+            let requested = LoadOptions { devices, gpu_precision: requested, ..LoadOptions::default() };
+            let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
+            let mut errs = || {
+                next_fallback(
+                    &error("kernels.gpu_subgroups"),
+                    &mut options,
+                    &requested,
+                    &health,
+                    model.spec(),
+                )
+            };
             assert_eq!(errs(), GpuFallback::NoSubgroups);
-            let without = LoadOptions { gpu_sharing: Sharing::Memory, gpu_precision: left, ..asked.clone() };
+            let without =
+                LoadOptions { gpu_sharing: Sharing::Memory, gpu_precision: left, ..requested.clone() };
             assert_eq!(options, without);
             assert_eq!(
-                next(&error("kernels.gpu_wrong"), &mut options.clone(), &asked, &health, model.spec()),
+                next_fallback(
+                    &error("kernels.gpu_wrong"),
+                    &mut options.clone(),
+                    &requested,
+                    &health,
+                    model.spec()
+                ),
                 if left == Precision::F16 {
                     GpuFallback::Precision(Precision::F32)
                 } else {
                     GpuFallback::Cpu
                 }
             );
-            let again = next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
+            let again = next_fallback(
+                &error("kernels.gpu_subgroups"),
+                &mut options,
+                &requested,
+                &health,
+                model.spec(),
+            );
             assert_eq!((again, options.devices), (GpuFallback::Cpu, Devices::Cpu));
         }
     }
@@ -263,16 +291,20 @@ mod tests {
     #[test]
     fn what_a_smaller_part_would_not_help_goes_to_the_processor() {
         let model = small("llama-3.2-1b", 2);
-        let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
         for code in
             ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong", "kernels.gpu_precision"]
         {
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
-            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
+            let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
+            assert_eq!(
+                next_fallback(&error(code), &mut options, &requested, &health, model.spec()),
+                GpuFallback::Cpu
+            );
             assert_eq!(options.devices, Devices::Cpu);
         }
-        let (mut options, health) = (asked.clone(), GpuHealth::default().or_new());
-        let mut lost = || next(&error("kernels.gpu_lost"), &mut options, &asked, &health, model.spec());
+        let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
+        let mut lost =
+            || next_fallback(&error("kernels.gpu_lost"), &mut options, &requested, &health, model.spec());
         assert_eq!([lost(), lost()], [GpuFallback::Reopened, GpuFallback::CpuForSession]);
     }
 }

@@ -17,7 +17,7 @@ pub struct GpuHealth(Option<Arc<GpuSession>>);
 struct GpuSession {
     /// Time since a fixed moment.
     now: Box<dyn Fn() -> Duration + Send + Sync>,
-    seen: Mutex<FailureLog>,
+    log: Mutex<FailureLog>,
 }
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct FailureLog {
 impl GpuHealth {
     /// Creates the record of a session, with a monotonic clock.
     pub fn with_clock(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(GpuSession { now: Box::new(now), seen: Mutex::default() })))
+        Self(Some(Arc::new(GpuSession { now: Box::new(now), log: Mutex::default() })))
     }
 
     /// Returns the session's record, or one for the model alone.
@@ -43,15 +43,15 @@ impl GpuHealth {
     /// Records a lost GPU. Returns whether it is disabled for this session.
     pub(super) fn record_failure(&self) -> bool {
         let Some(session) = &self.0 else { return true };
-        let (now, mut seen) = ((session.now)(), session.seen());
-        let before = seen.last.replace(now);
-        seen.is_disabled |= before.is_some_and(|before| now.saturating_sub(before) < FAILURE_WINDOW);
-        seen.is_disabled
+        let (now, mut log) = ((session.now)(), session.log());
+        let before = log.last.replace(now);
+        log.is_disabled |= before.is_some_and(|before| now.saturating_sub(before) < FAILURE_WINDOW);
+        log.is_disabled
     }
 
     /// Returns why GPUs are disabled, if they are.
     pub fn disabled_error(&self) -> Option<EngineError> {
-        let is_disabled = self.0.as_ref().is_some_and(|session| session.seen().is_disabled);
+        let is_disabled = self.0.as_ref().is_some_and(|session| session.log().is_disabled);
         is_disabled.then(|| {
             EngineError::new(
                 GPU_GIVEN_UP,
@@ -66,8 +66,8 @@ impl GpuHealth {
 pub const GPU_GIVEN_UP: &str = "kernels.gpu_given_up";
 
 impl GpuSession {
-    fn seen(&self) -> MutexGuard<'_, FailureLog> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, FailureLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,7 +11,7 @@ use kernels::{
 };
 use weights::{Advice, Container, WeightFile};
 
-use super::context::{RopeScaling, longest, narrow};
+use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::gpu_health::GpuHealth;
 use super::large_pages::LargePagePromotion;
@@ -39,12 +39,12 @@ const UPLOADED: f32 = 0.9;
 /// Loads a model. If a GPU cannot take it, follows the fallback ladder down to the CPU.
 pub(super) fn load(
     file: Arc<WeightFile>,
-    asked: &LoadOptions,
+    requested: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Model> {
-    let health = asked.gpu_health.or_new();
-    let (mut options, mut instead, mut gpu_incidents) = (asked.clone(), None, VecDeque::new());
-    let wants_gpu = !matches!(asked.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
+    let health = requested.gpu_health.or_new();
+    let (mut options, mut instead, mut gpu_incidents) = (requested.clone(), None, VecDeque::new());
+    let wants_gpu = !matches!(requested.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
     if let Some(error) = health.disabled_error().filter(|_| wants_gpu) {
         (options.devices, instead) = (Devices::Cpu, Some(error));
     }
@@ -52,11 +52,11 @@ pub(super) fn load(
         match load_on(file.clone(), &options, progress) {
             Err(error) if error.is_of_gpu() => {
                 let spec = arch::spec(&file, arch::find(&file)?)?;
-                if let Some(fallback) = multi_gpu::without(&mut options, 0, spec.layers.len()) {
+                if let Some(fallback) = multi_gpu::drop_part(&mut options, 0, spec.layers.len()) {
                     gpu_incidents.push_back(GpuIncident { error, fallback });
                     continue;
                 }
-                let fallback = gpu_fallback::next(&error, &mut options, asked, &health, &spec);
+                let fallback = gpu_fallback::next_fallback(&error, &mut options, requested, &health, &spec);
                 if matches!(fallback, GpuFallback::Cpu | GpuFallback::CpuForSession) {
                     instead = Some(error);
                 } else if fallback != GpuFallback::Reopened {
@@ -67,7 +67,7 @@ pub(super) fn load(
         }
     };
     model.info.fallback_error = instead;
-    (model.source.requested, model.source.health) = (asked.clone(), health);
+    (model.source.requested, model.source.health) = (requested.clone(), health);
     model.source.gpu_incidents = gpu_incidents;
     model.add_replicas()?;
     Ok(model)
@@ -80,7 +80,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
     let mut spec = arch::spec_for(&file, family, fit)?;
     if let Some(window) = options.kv_window {
-        narrow(&mut spec, window)?;
+        limit_windows(&mut spec, window)?;
     }
     check_precision(&decoder::kv_layout(&spec, options.kv))?;
     let placed = arch::tensors(&file, family, &spec)?;
@@ -93,7 +93,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
     upload.reading = PageInPolicy::of(&file, options);
-    let (words, graph) = meanwhile(
+    let (words, graph) = in_parallel(
         || TextAssets::read(&file, &spec),
         || decoder::build(&spec, &placement, options.kv, &mut upload),
     );
@@ -102,11 +102,11 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let n_ctx = n_ctx.clamp(1, longest);
     let requantize = if spec.is_bidirectional() { KvRequantize::Off } else { options.kv_requantize };
     let n_devices = devices.len();
-    let asked =
+    let plan_input =
         MemoryPlanInput { graph: &graph, n_devices, spec: &spec, options, requantize, n_ctx, n_weight_bytes };
-    let MemoryPlan { geometry, capacity } = asked.room()?;
-    let told = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
-    let executor = Executor::telling(graph, devices, capacity, told)?;
+    let MemoryPlan { geometry, capacity } = plan_input.plan()?;
+    let report = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
+    let executor = Executor::telling(graph, devices, capacity, report)?;
     let fingerprint = file.fingerprint();
     let identity = identity(&fingerprint, &spec, &of_layers(&placement, &kinds), options, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
@@ -191,7 +191,7 @@ impl LoadSource {
         let n_layers = spec.layers.len();
         let (mut executors, mut identity) = (Vec::new(), None);
         for at in 0..multi_gpu::n_replicas(&self.options) {
-            let options = multi_gpu::alone(&self.options, at, n_layers);
+            let options = multi_gpu::options_of_part(&self.options, at, n_layers);
             let (executor, own) = self.executor(&options, spec, (capacity, n_weight_bytes), fingerprint)?;
             executors.push(executor);
             identity.get_or_insert(own);
@@ -254,15 +254,15 @@ impl TextAssets {
 
 /// Runs both at once: reading a vocabulary takes about as long as paging in the weights. The second runs on this
 /// thread.
-fn meanwhile<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+fn in_parallel<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("vocabulary".into()).spawn_scoped(scope, &one);
-        let done = other();
-        let first = match thread {
+        let thread = std::thread::Builder::new().name("vocabulary".into()).spawn_scoped(scope, &first);
+        let b = second();
+        let a = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => one(), // without a thread: one after the other
+            Err(_) => first(), // without a thread: one after the other
         };
-        (first, done)
+        (a, b)
     })
 }
 

@@ -64,7 +64,7 @@ impl MemoryPlanInput<'_> {
     /// Makes the plan.
     ///
     /// Errors: `model.memory` if the bound is too small.
-    pub fn room(&self) -> Result<MemoryPlan> {
+    pub fn plan(&self) -> Result<MemoryPlan> {
         let options = self.options;
         let is_bidirectional = self.spec.is_bidirectional();
         let most = match is_bidirectional {
@@ -83,12 +83,12 @@ impl MemoryPlanInput<'_> {
                 || rows <= MIN_ROWS
                 || is_bidirectional
             {
-                let left = left.ok_or_else(|| self.refused(&needs, bound))?;
+                let left = left.ok_or_else(|| self.memory_error(&needs, bound))?;
                 // The rest serves further contexts, rewind points and concurrent requests.
                 let contexts = options.kv_bytes.unwrap_or(u64::MAX).min(needs.context + left / 2);
-                let kept = options.rewind_bytes.min(left / 4);
+                let rewind_bytes = options.rewind_bytes.min(left / 4);
                 let outputs = outputs(rows, most);
-                return Ok(self.with_rows(rows, Some(contexts), kept, outputs));
+                return Ok(self.with_rows(rows, Some(contexts), rewind_bytes, outputs));
             }
             rows = (rows / 2).max(MIN_ROWS);
         }
@@ -99,7 +99,7 @@ impl MemoryPlanInput<'_> {
         max_rows: usize,
         kv_bytes: Option<u64>,
         rewind_bytes: u64,
-        most_outputs: usize,
+        max_outputs_wanted: usize,
     ) -> MemoryPlan {
         let max_sequences = self.options.max_sequences.max(1);
         let geometry = Geometry::new(self.graph.kv(), self.n_ctx, max_sequences, max_rows, rewind_bytes)
@@ -107,7 +107,7 @@ impl MemoryPlanInput<'_> {
             .within(kv_bytes, self.graph.kv());
         let max_outputs = match self.spec.is_bidirectional() {
             true => max_rows,
-            false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, most_outputs),
+            false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, max_outputs_wanted),
         };
         MemoryPlan { geometry, capacity: capacity(&geometry, max_rows, max_outputs) }
     }
@@ -129,7 +129,7 @@ impl MemoryPlanInput<'_> {
         }
     }
 
-    fn refused(&self, needs: &MemoryNeeds, bound: u64) -> EngineError {
+    fn memory_error(&self, needs: &MemoryNeeds, bound: u64) -> EngineError {
         let MemoryNeeds { weights, context, activations, vocabulary } = *needs;
         let [w, c, a, v, total, bound_text] =
             [weights, context, activations, vocabulary, needs.total(), bound].map(mebibytes);

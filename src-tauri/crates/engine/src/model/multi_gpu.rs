@@ -72,7 +72,7 @@ impl Model {
         self.cache.remove_replica(at);
         self.replicas.remove(at);
         self.info.devices = self.describe();
-        let fallback = without(&mut self.source.options, at, self.spec.layers.len());
+        let fallback = drop_part(&mut self.source.options, at, self.spec.layers.len());
         let fallback = fallback.expect("the options name every replica");
         self.source.gpu_incidents.push_back(GpuIncident { error, fallback });
     }
@@ -85,11 +85,11 @@ impl Model {
         let sizes = (self.replicas[0].executor.capacity(), self.info.n_weight_bytes);
         while self.replicas.len() < n_replicas(&self.source.options) {
             let at = self.replicas.len();
-            let options = alone(&self.source.options, at, n_layers);
+            let options = options_of_part(&self.source.options, at, n_layers);
             match self.source.executor(&options, &self.spec, sizes, &self.info.fingerprint) {
                 Ok((executor, _)) => self.replicas.push(Replica::new(executor)),
                 Err(error) if error.is_of_gpu() => {
-                    let fallback = without(&mut self.source.options, at, n_layers);
+                    let fallback = drop_part(&mut self.source.options, at, n_layers);
                     let gpu_incidents = &mut self.source.gpu_incidents;
                     gpu_incidents.extend(fallback.map(|fallback| GpuIncident { error, fallback }));
                 }
@@ -126,29 +126,29 @@ pub(super) fn n_replicas(options: &LoadOptions) -> usize {
 }
 
 /// Returns the load options of one replica.
-pub(super) fn alone(options: &LoadOptions, at: usize, n_layers: usize) -> LoadOptions {
+pub(super) fn options_of_part(options: &LoadOptions, at: usize, n_layers: usize) -> LoadOptions {
     let mut options = options.clone();
     let Devices::Replicas(kinds) = &options.devices else { return options };
-    let card = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
+    let gpu_index = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
     let devices = Devices::Split(vec![(kinds[at], n_layers)]);
     // The last named GPU applies to all that follow.
-    let card = options.gpus.get(card).or(options.gpus.last()).cloned();
-    options.gpus = card.into_iter().collect();
+    let gpu = options.gpus.get(gpu_index).or(options.gpus.last()).cloned();
+    options.gpus = gpu.into_iter().collect();
     options.devices = devices;
     options
 }
 
 /// Removes one of several devices from the options. Returns `None` if it is the only one.
-pub(super) fn without(options: &mut LoadOptions, at: usize, n_layers: usize) -> Option<GpuFallback> {
+pub(super) fn drop_part(options: &mut LoadOptions, at: usize, n_layers: usize) -> Option<GpuFallback> {
     let n = n_replicas(options);
     if n < 2 {
         return None;
     }
     let Devices::Replicas(kinds) = &mut options.devices else { return None };
-    let card = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
-    let is_card = kinds.remove(at) == BackendKind::Gpu;
-    if is_card && card < options.gpus.len() && options.gpus.len() > 1 {
-        options.gpus.remove(card);
+    let gpu_index = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
+    let is_gpu = kinds.remove(at) == BackendKind::Gpu;
+    if is_gpu && gpu_index < options.gpus.len() && options.gpus.len() > 1 {
+        options.gpus.remove(gpu_index);
     }
     if let [kind] = kinds[..] {
         options.devices = Devices::Split(vec![(kind, n_layers)]);

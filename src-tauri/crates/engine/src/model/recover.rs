@@ -34,25 +34,30 @@ impl Model {
         }
         // A full GPU has no memory for two copies, and the sequences on it are lost anyway.
         self.replicas[0].executor.let_go();
-        let (mut error, mut told) = (error, Vec::<GpuIncident>::new());
+        let (mut error, mut incidents) = (error, Vec::<GpuIncident>::new());
         let (n_rows, kv_requantize) = (self.max_rows(), self.info.kv_requantize);
         let moved = loop {
             let source = &mut self.source;
             let mut options = LoadOptions { kv_requantize, ..source.options.clone() };
             // Or fewer, if that was tried before.
             options.max_rows = Some(options.max_rows.unwrap_or(n_rows).min(n_rows));
-            let fallback =
-                gpu_fallback::next(&error, &mut options, &source.requested, &source.health, &self.spec);
+            let fallback = gpu_fallback::next_fallback(
+                &error,
+                &mut options,
+                &source.requested,
+                &source.health,
+                &self.spec,
+            );
             // Failed attempts are not reported. The CPU gets back everything that the GPU was spared.
             let is_left = matches!(fallback, GpuFallback::Cpu | GpuFallback::CpuForSession);
-            told.retain(|it| it.fallback != GpuFallback::Reopened && !is_left);
-            told.push(GpuIncident { error: error.clone(), fallback });
+            incidents.retain(|it| it.fallback != GpuFallback::Reopened && !is_left);
+            incidents.push(GpuIncident { error: error.clone(), fallback });
             match self.move_to(options) {
-                Err(again) if again.is_of_gpu() => error = again,
+                Err(next) if next.is_of_gpu() => error = next,
                 moved => break moved,
             }
         };
-        self.source.gpu_incidents.extend(told);
+        self.source.gpu_incidents.extend(incidents);
         moved
     }
 
@@ -88,18 +93,18 @@ impl Model {
     /// the sequence empty. After others it is lost as before.
     pub(super) fn replay_lost(&mut self, id: SequenceId) -> std::result::Result<(), ReplicaFault> {
         let at = self.cache.replica_of(id).unwrap_or(0);
-        let own = |error| ReplicaFault { at, error };
-        let Some(again) = self.cache.begin_replay(id).map_err(own)? else { return Ok(()) };
-        let read = match again.tokens.iter().any(|token| *token >= EVICTED_TOKEN) {
-            true => Err(own(forgotten())),
-            false => self.replay_all(id, &again, at),
+        let on_replica = |error| ReplicaFault { at, error };
+        let Some(replay) = self.cache.begin_replay(id).map_err(on_replica)? else { return Ok(()) };
+        let read = match replay.tokens.iter().any(|token| *token >= EVICTED_TOKEN) {
+            true => Err(on_replica(forgotten())),
+            false => self.replay_all(id, &replay, at),
         };
         match read {
-            Ok(()) => self.cache.finish_replay(id, &again).map_err(own),
+            Ok(()) => self.cache.finish_replay(id, &replay).map_err(on_replica),
             Err(fault) => {
-                self.cache.abort_replay(id, again);
+                self.cache.abort_replay(id, replay);
                 if matches!(fault.error.code(), "kv.forgotten" | "kv.memory_full") {
-                    self.cache.truncate(id, 0).map_err(own)?;
+                    self.cache.truncate(id, 0).map_err(on_replica)?;
                 }
                 Err(fault)
             }
@@ -109,15 +114,15 @@ impl Model {
     fn replay_all(
         &mut self,
         id: SequenceId,
-        again: &Replay,
+        replay: &Replay,
         at: usize,
     ) -> std::result::Result<(), ReplicaFault> {
-        let own = |error| ReplicaFault { at, error };
+        let on_replica = |error| ReplicaFault { at, error };
         let Self { cache, replicas, .. } = self;
-        let most = replicas[at].executor.capacity().max_rows;
-        while let Some(next) = cache.next_replay_step(id, again, most).map_err(own)? {
+        let max_rows = replicas[at].executor.capacity().max_rows;
+        while let Some(next) = cache.next_replay_step(id, replay, max_rows).map_err(on_replica)? {
             requantize_pages(replicas, &next.requantization)?;
-            read_next(cache, &mut replicas[at].executor, (id, again), &next).map_err(own)?;
+            read_next(cache, &mut replicas[at].executor, (id, replay), &next).map_err(on_replica)?;
         }
         Ok(())
     }
@@ -127,7 +132,7 @@ impl Model {
 fn read_next(
     cache: &mut KvCache,
     executor: &mut Executor,
-    (id, again): (SequenceId, &Replay),
+    (id, replay): (SequenceId, &Replay),
     next: &ReplayStep,
 ) -> Result<()> {
     make_copies(executor, &next.copies)?;
@@ -139,7 +144,7 @@ fn read_next(
     let window = cache.window_pages(id)?.table();
     let (window_tables, state) = (cache.geometry().window.map(|_| window), cache.state(id)?);
     executor.run(&Batch {
-        tokens: &again.tokens[start..start + next.n],
+        tokens: &replay.tokens[start..start + next.n],
         positions: &positions,
         sequence: &vec![0; next.n],
         page_tables: &[cache.pages(id)?],
@@ -147,7 +152,7 @@ fn read_next(
         states: state.as_slice(),
         outputs: &[],
     })?;
-    cache.commit_replay(id, again, next.n)
+    cache.commit_replay(id, replay, next.n)
 }
 
 fn forgotten() -> EngineError {

@@ -151,8 +151,8 @@ impl RowBatch {
         members.clear();
     }
 
-    pub fn is_full(&self, capacity: Capacity, wanted: bool) -> bool {
-        self.tokens.len() == capacity.max_rows || wanted && self.outputs.len() == capacity.max_outputs
+    pub fn is_full(&self, capacity: Capacity, has_output: bool) -> bool {
+        self.tokens.len() == capacity.max_rows || has_output && self.outputs.len() == capacity.max_outputs
     }
 
     pub fn members(&self) -> impl Iterator<Item = (usize, usize)> {

@@ -60,7 +60,7 @@ pub(super) struct BatchSlot {
     /// Tokens of its text.
     pub n_tokens: usize,
     /// Drafted tokens after them.
-    pub n_guesses: usize,
+    pub n_drafted: usize,
     pub logits: LogitsSelection,
 }
 
@@ -181,20 +181,20 @@ impl ActiveRequest {
     /// speculation.
     ///
     /// Errors: those of the draft model.
-    pub fn guess(
+    pub fn propose_draft(
         &mut self,
         (n_tokens, max_tokens): (usize, usize),
         n_ctx: usize,
         draft_model: Option<&mut DraftModel>,
     ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
-        let n_room = n_ctx.saturating_sub(self.history.len());
-        let n = n_left.min(n_room).min(max_tokens).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
+        let n_free = n_ctx.saturating_sub(self.history.len());
+        let n = n_left.min(n_free).min(max_tokens).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
         let Some(drafter) = &mut self.drafter else { return Ok(&[]) };
-        if drafter.guess(&self.history, n)
+        if drafter.propose(&self.history, n)
             && let Some(draft_model) = draft_model
         {
-            draft_model.guess(self.request.id, &self.history, n, drafter)?;
+            draft_model.propose(self.request.id, &self.history, n, drafter)?;
         }
         Ok(drafter.chances())
     }
@@ -207,18 +207,18 @@ impl ActiveRequest {
     }
 
     /// Adds the first `n` drafted tokens to its slot.
-    pub fn add_guesses(&mut self, slot: &mut BatchSlot, n: usize) {
+    pub fn add_draft_rows(&mut self, slot: &mut BatchSlot, n: usize) {
         let draft = self.drafter.as_ref().map_or(&[][..], Drafter::draft);
         self.rows.clear();
         self.rows.extend_from_slice(&self.history[self.n_done..self.n_done + slot.n_tokens]);
         self.rows.extend_from_slice(&draft[..n]);
-        slot.n_guesses = n;
+        slot.n_drafted = n;
         self.n_drafted += n;
     }
 
     pub fn chunk(&self, slot: &BatchSlot) -> Chunk<'_> {
         let seq = self.sequence;
-        match slot.n_guesses {
+        match slot.n_drafted {
             0 => {
                 let tokens = &self.history[self.n_done..self.n_done + slot.n_tokens];
                 Chunk { seq, tokens, logits: slot.logits }
@@ -229,7 +229,7 @@ impl ActiveRequest {
 
     /// Returns how many of the most likely tokens its sampler needs in any row of the slot. `None`: all.
     pub fn n_top(&self, slot: &BatchSlot) -> Option<usize> {
-        self.chain.n_top(self.history.len() + slot.n_guesses)
+        self.chain.n_top(self.history.len() + slot.n_drafted)
     }
 
     /// Samples until a drafted token is rejected, and one token more. The slot's first row of logits is `row`.
@@ -243,7 +243,7 @@ impl ActiveRequest {
         sink: &mut dyn FnMut(u64, GenEvent),
     ) -> Option<RequestEnd> {
         self.n_right = 0;
-        for at in 0..=slot.n_guesses {
+        for at in 0..=slot.n_drafted {
             let end = match logits.candidates(row + at) {
                 Ok(row) => self.draw(row, tokenizer, n_ctx, sink),
                 Err(error) => Some(RequestEnd::Failed(error)),
@@ -251,8 +251,8 @@ impl ActiveRequest {
             if end.is_some() {
                 return end;
             }
-            let guess = self.rows.get(slot.n_tokens + at).filter(|_| at < slot.n_guesses);
-            if guess != self.history.last() {
+            let draft = self.rows.get(slot.n_tokens + at).filter(|_| at < slot.n_drafted);
+            if draft != self.history.last() {
                 return None;
             }
             self.n_done += 1;
@@ -263,19 +263,19 @@ impl ActiveRequest {
     }
 
     /// Removes rejected tokens from the sequence, and records whether the draft model paid off.
-    pub fn drop_rejected_guesses(
+    pub fn drop_rejected_drafts(
         &mut self,
         slot: &BatchSlot,
         model: &mut Model,
         costs: &RunCosts,
-        guess_cost: f32,
+        draft_cost: f32,
     ) {
         let n_by_model = self.n_drafted_by_model();
         if let Some(drafter) = self.drafter.as_mut().filter(|_| n_by_model > 0) {
-            let cost = costs.cost(slot.n_tokens + slot.n_guesses) / costs.cost(slot.n_tokens);
-            drafter.record_payoff(1 + self.n_right, cost + n_by_model as f32 * guess_cost);
+            let cost = costs.cost(slot.n_tokens + slot.n_drafted) / costs.cost(slot.n_tokens);
+            drafter.record_payoff(1 + self.n_right, cost + n_by_model as f32 * draft_cost);
         }
-        if slot.n_guesses > 0 {
+        if slot.n_drafted > 0 {
             let held = model.truncate(self.sequence, self.n_done);
             self.n_done = held.expect("the sequence has just run");
         }

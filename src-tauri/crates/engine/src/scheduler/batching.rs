@@ -38,7 +38,7 @@ impl Scheduler {
             n_free -= n_tokens;
             let logits = if n_tokens == n_left { LogitsSelection::Last } else { LogitsSelection::None };
             if n_tokens > 0 {
-                slots.push(BatchSlot { index, n_tokens, n_guesses: 0, logits });
+                slots.push(BatchSlot { index, n_tokens, n_drafted: 0, logits });
             }
             n_tokens
         };

@@ -34,9 +34,9 @@ impl Scheduler {
     fn n_pages(&self, model: &Model, slots: &[BatchSlot]) -> usize {
         let of = |slot: &BatchSlot| {
             let active = &self.active[slot.index];
-            let n_guesses =
+            let n_drafted =
                 if active.drafter.is_some() && active.is_decoding() { DEFAULT_DRAFT_TOKENS } else { 0 };
-            model.n_pages_to_grow(active.sequence, slot.n_tokens + n_guesses)
+            model.n_pages_to_grow(active.sequence, slot.n_tokens + n_drafted)
         };
         slots.iter().map(of).sum()
     }

@@ -50,7 +50,7 @@ impl Scheduler {
                 let end = guarded(|| Ok(active.take(slot, (&logits, row), tokenizer, n_ctx, sink)));
                 let end = end.unwrap_or_else(|error| Some(RequestEnd::Failed(error)));
                 ended.extend(end.map(|end| (slot.index, end)));
-                row += 1 + slot.n_guesses;
+                row += 1 + slot.n_drafted;
             }
         }
         for sequence in at_rewind_point {
@@ -62,9 +62,9 @@ impl Scheduler {
             // Rewind points cover the prompt from here on.
             _ = model.unpin_window(active.sequence);
         }
-        let guess_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
+        let draft_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
         for slot in slots {
-            active[slot.index].drop_rejected_guesses(slot, model, costs, guess_cost);
+            active[slot.index].drop_rejected_drafts(slot, model, costs, draft_cost);
         }
         self.end(model, ended, sink);
     }
@@ -89,7 +89,7 @@ impl Scheduler {
             Rewind::Nowhere => {
                 let sequence = |slot: &BatchSlot| self.active[slot.index].sequence;
                 let reads = slots.iter().any(|slot| self.active[slot.index].is_prefilling());
-                let unmarked = || slots.iter().filter(|slot| slot.n_guesses == 0);
+                let unmarked = || slots.iter().filter(|slot| slot.n_drafted == 0);
                 let all = unmarked().next().is_none()
                     || reads && unmarked().all(|slot| model.set_mark(sequence(slot)));
                 if !all {

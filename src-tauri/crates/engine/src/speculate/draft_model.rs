@@ -59,7 +59,7 @@ impl DraftModel {
 
     /// Drafts what follows `history` in request `id`, at most `n` tokens. No draft if its context is full or all its
     /// sequences are in use.
-    pub fn guess(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
+    pub fn propose(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
         let n = n
             .min(drafter.speculation.length.max_tokens())
             .min(self.model.n_ctx().saturating_sub(history.len()));
@@ -81,12 +81,12 @@ impl DraftModel {
         for at in 0..n {
             let chunk = Chunk { seq: sequence, tokens: &[next], logits: LogitsSelection::Last };
             let logits = self.model.forward(&[chunk])?;
-            let (guess, sureness) = likeliest(logits.row(0)?);
+            let (token, sureness) = likeliest(logits.row(0)?);
             if at == 0 {
                 // Rewinding returns to before the draft.
                 self.model.set_mark(sequence);
             }
-            let chance = drafter.add(guess, DraftEvidence::Confidence(sureness));
+            let chance = drafter.add(token, DraftEvidence::Confidence(sureness));
             let enough = match drafter.speculation.length {
                 DraftLength::Paying(_) => chance < MIN_CHANCE,
                 DraftLength::Always(_) => false,
@@ -94,7 +94,7 @@ impl DraftModel {
             if enough {
                 break;
             }
-            next = guess;
+            next = token;
         }
         Ok(())
     }

@@ -75,13 +75,13 @@ impl PromptLookup {
     }
 
     /// Appends up to `n` tokens to `draft`. A source that reaches the end of the text continues in the draft itself.
-    pub fn guess(&self, history: &[TokenId], n: usize, draft: &mut Vec<TokenId>) {
+    pub fn propose(&self, history: &[TokenId], n: usize, draft: &mut Vec<TokenId>) {
         let Some(LookupSource { next, .. }) = self.source else { return };
         let n_before = draft.len();
         for at in next..next + n {
-            let guess = history.get(at).or_else(|| draft.get(n_before + at - history.len()));
-            let Some(&guess) = guess else { return };
-            draft.push(guess);
+            let token = history.get(at).or_else(|| draft.get(n_before + at - history.len()));
+            let Some(&token) = token else { return };
+            draft.push(token);
         }
     }
 
@@ -195,14 +195,14 @@ mod tests {
         (lookup, ids)
     }
 
-    fn check(text: &str, n_matched: Option<usize>, guesses: &str) {
+    fn check(text: &str, n_matched: Option<usize>, drafts: &str) {
         for n_single in [0, 1, 3, text.chars().count()] {
             let (lookup, ids) = after(text, n_single);
             let mut draft = Vec::new();
-            lookup.guess(&ids, 8, &mut draft);
+            lookup.propose(&ids, 8, &mut draft);
             let draft: String = draft.into_iter().filter_map(char::from_u32).collect();
-            assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, guesses), "{text:?} {n_single}");
-            assert_eq!(lookup.next(&ids).and_then(char::from_u32), guesses.chars().next());
+            assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, drafts), "{text:?} {n_single}");
+            assert_eq!(lookup.next(&ids).and_then(char::from_u32), drafts.chars().next());
         }
     }
 
@@ -223,13 +223,13 @@ mod tests {
     }
 
     /// The draft at the end of a copy of `source` that has come to `copy`.
-    fn check_copy(source: &str, copy: &str, n_matched: Option<usize>, guesses: &str) {
+    fn check_copy(source: &str, copy: &str, n_matched: Option<usize>, drafts: &str) {
         let text = format!("{source}|{copy}");
         let (lookup, ids) = after(&text, copy.len());
         let mut draft = Vec::new();
-        lookup.guess(&ids, guesses.len(), &mut draft);
+        lookup.propose(&ids, drafts.len(), &mut draft);
         let draft: String = draft.into_iter().filter_map(char::from_u32).collect();
-        assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, guesses), "{copy:?}");
+        assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, drafts), "{copy:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
 
-use super::rewrite::{PLUS, WALKED};
+use super::rewrite::{ITERABLE, PLUS};
 use super::{json, methods, python, strftime};
 use crate::error::{EngineError, Result};
 
@@ -35,7 +35,7 @@ pub fn new() -> Environment<'static> {
     environment.add_filter("indent", indent);
     environment.add_filter("string", |value: &Value| python::str(value));
     environment.add_filter("tojson", tojson);
-    environment.add_filter(WALKED, walked);
+    environment.add_filter(ITERABLE, iterable);
     environment.add_filter(PLUS, plus);
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     lazy_filters(&mut environment);
@@ -97,7 +97,7 @@ fn indent(
 const MAX_INDENT: usize = 1024;
 
 /// Checks what a loop iterates over: Python refuses `none`.
-fn walked(value: &Value) -> Result<Value, Error> {
+fn iterable(value: &Value) -> Result<Value, Error> {
     if value.is_none() {
         return Err(Error::new(ErrorKind::InvalidOperation, "none is not iterable"));
     }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// Filters that rewritten sources call.
-pub const WALKED: &str = "__walked";
+pub const ITERABLE: &str = "__walked";
 pub const PLUS: &str = "__plus";
 
 pub fn rewrite(source: &str) -> String {
@@ -111,7 +111,7 @@ fn loop_over(tag: &str) -> Option<String> {
     let start = at("in")? + 2;
     let end = [at("if"), at("recursive")].into_iter().flatten().filter(|at| *at > start).min();
     let end = end.unwrap_or(inside.end);
-    Some(format!("{} ({})|{WALKED} {}", &tag[..start], tag[start..end].trim(), &tag[end..]))
+    Some(format!("{} ({})|{ITERABLE} {}", &tag[..start], tag[start..end].trim(), &tag[end..]))
 }
 
 /// Returns words and `+` signs outside strings and brackets, with their offsets.

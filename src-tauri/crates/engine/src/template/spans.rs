@@ -66,9 +66,9 @@ fn one_by_one(
     let mut spans = Vec::new();
     let mut from = 0;
     for (at, leaf) in leaves.iter().enumerate() {
-        let alone =
+        let by_itself =
             (at < MAX_RENDERED_ALONE).then(|| marked(input, marks, &mut Vec::new(), &|leaf| leaf == at));
-        let found = alone
+        let found = by_itself
             .and_then(|(messages, tools)| template.render_text(input, &messages, &tools).ok())
             .and_then(|marked| align(marks, &marked, text, leaves));
         match found {

@@ -148,8 +148,8 @@ impl Vocab {
                 && self.text(*id) == text
                 && !text.is_empty()
         };
-        let guess = [near, near.saturating_add(1)].into_iter().find(is_it).filter(|_| !self.has_twins);
-        guess.or_else(|| self.find(text))
+        let nearby = [near, near.saturating_add(1)].into_iter().find(is_it).filter(|_| !self.has_twins);
+        nearby.or_else(|| self.find(text))
     }
 
     /// Returns the bytes of the longest text that lookup can return.

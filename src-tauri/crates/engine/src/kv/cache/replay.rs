@@ -14,7 +14,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, Default)]
 pub(super) struct LostPositions {
     /// Positions of its rewind points, ordered.
-    kept: Vec<usize>,
+    rewind_positions: Vec<usize>,
     mark: Option<usize>,
     /// Whether its window was pinned.
     is_pinned: bool,
@@ -43,7 +43,7 @@ pub struct ReplayStep {
 impl LostPositions {
     /// Drops positions beyond `n`.
     pub(super) fn truncate(&mut self, n: usize) {
-        self.kept.retain(|&position| position <= n);
+        self.rewind_positions.retain(|&position| position <= n);
         self.mark = self.mark.filter(|&position| position <= n);
     }
 
@@ -70,11 +70,11 @@ impl KvCache {
             let to = back_to.iter().find(|(other, _)| other == id).map(|(_, n)| *n);
             let n = to.unwrap_or(usize::MAX).min(sequence.tokens.len());
             let mut lost = sequence.lost.take().unwrap_or_default();
-            lost.kept.extend(sequence.rewind_points.iter().map(|kept| kept.position));
+            lost.rewind_positions.extend(sequence.rewind_points.iter().map(|point| point.position));
             lost.mark = sequence.mark.map_or(lost.mark, |mark| Some(mark.position));
             lost.is_pinned |= sequence.pinned_from.take().is_some();
             lost.truncate(n);
-            sequence.rewind_points.drain(..).for_each(|mut kept| kept.release(window_pages, states));
+            sequence.rewind_points.drain(..).for_each(|mut point| point.release(window_pages, states));
             sequence.mark.take().into_iter().for_each(|mark| states.release(mark.slot));
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
             sequence.window.clear(window_pages);
@@ -131,19 +131,20 @@ impl KvCache {
     pub fn next_replay_step(
         &mut self,
         id: SequenceId,
-        again: &Replay,
+        replay: &Replay,
         most: usize,
     ) -> Result<Option<ReplayStep>> {
         let n_held = self.get(id)?.tokens.len();
-        let seen = again.requantized.views.iter();
+        let seen = replay.requantized.views.iter();
         let n_requantized =
             seen.clone().rfind(|seen| seen.from as usize <= n_held).map_or(0, |seen| seen.n_requantized);
         let requantizes_at = seen.map(|seen| seen.from as usize);
-        let stops = again.lost.kept.iter().copied().chain(again.lost.mark).chain(requantizes_at);
+        let stops =
+            replay.lost.rewind_positions.iter().copied().chain(replay.lost.mark).chain(requantizes_at);
         let stop = stops.filter(|&stop| stop > n_held).min().unwrap_or(usize::MAX);
-        let n = again.tokens.len().min(stop).min(n_held + most) - n_held;
+        let n = replay.tokens.len().min(stop).min(n_held + most) - n_held;
         if n == 0 {
-            let requantization = self.requantize_replay(id, again.requantized.n_chunks)?;
+            let requantization = self.requantize_replay(id, replay.requantized.n_chunks)?;
             return Ok((requantization != PageRequantization::default())
                 .then(|| ReplayStep { requantization, ..ReplayStep::default() }));
         }
@@ -154,7 +155,7 @@ impl KvCache {
             > self.n_free_pages()
         {
             let n_requantized = self.get(id)?.requantized.n_chunks + 1;
-            if n_requantized > again.requantized.n_chunks
+            if n_requantized > replay.requantized.n_chunks
                 || n_requantized * CHECKPOINT_CHUNK_TOKENS + MIN_EXACT_TOKENS > n_held
             {
                 return Err(kv_budget::memory_full());
@@ -189,13 +190,13 @@ impl KvCache {
     }
 
     /// Records the tokens of a step, and restores the rewind point or mark at its end.
-    pub fn commit_replay(&mut self, id: SequenceId, again: &Replay, n: usize) -> Result<()> {
+    pub fn commit_replay(&mut self, id: SequenceId, replay: &Replay, n: usize) -> Result<()> {
         let n_held = self.get(id)?.tokens.len();
-        self.commit(id, &again.tokens[n_held..n_held + n])?;
-        if again.lost.kept.contains(&(n_held + n)) {
+        self.commit(id, &replay.tokens[n_held..n_held + n])?;
+        if replay.lost.rewind_positions.contains(&(n_held + n)) {
             self.save_rewind_point(id)?;
         }
-        if again.lost.mark == Some(n_held + n) {
+        if replay.lost.mark == Some(n_held + n) {
             // Without a mark only more is recomputed.
             self.set_mark(id);
         }
@@ -203,19 +204,19 @@ impl KvCache {
     }
 
     /// Finishes a replay.
-    pub fn finish_replay(&mut self, id: SequenceId, again: &Replay) -> Result<()> {
-        if again.lost.is_pinned {
+    pub fn finish_replay(&mut self, id: SequenceId, replay: &Replay) -> Result<()> {
+        if replay.lost.is_pinned {
             self.pin_window(id)?;
         }
         Ok(())
     }
 
     /// Aborts a replay: the sequence is lost as before.
-    pub fn abort_replay(&mut self, id: SequenceId, again: Replay) {
+    pub fn abort_replay(&mut self, id: SequenceId, replay: Replay) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
-        let n = again.tokens.len();
+        let n = replay.tokens.len();
         (sequence.tokens, sequence.requantized, sequence.lost) =
-            (again.tokens, again.requantized, Some(again.lost));
+            (replay.tokens, replay.requantized, Some(replay.lost));
         let exact = if sequence.requantized.is_exact() { self.geometry.pages_for(n) } else { 0 };
         sequence.pages.truncate(exact, &mut self.pages);
         sequence.window.clear(&mut self.window_pages);
@@ -224,6 +225,6 @@ impl KvCache {
         sequence
             .rewind_points
             .drain(..)
-            .for_each(|mut kept| kept.release(&mut self.window_pages, &mut self.states));
+            .for_each(|mut point| point.release(&mut self.window_pages, &mut self.states));
     }
 }

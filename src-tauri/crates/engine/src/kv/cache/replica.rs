@@ -78,19 +78,19 @@ mod tests {
             cache.reserve(*id, held.len()).unwrap();
             cache.commit(*id, &held).unwrap();
         }
-        let twin = cache.fork(ids[1]).unwrap();
-        assert_eq!(replicas(&cache, &[twin]), [1], "what it shares is there");
+        let forked = cache.fork(ids[1]).unwrap();
+        assert_eq!(replicas(&cache, &[forked]), [1], "what it shares is there");
         cache.mark_lost(1, &[(ids[1], 4)]);
         cache.remove_replica(1);
         assert_eq!(replicas(&cache, &[ids[0], ids[2]]), [0, 1], "those after it have other numbers");
-        let moved = replicas(&cache, &[ids[1], twin]);
+        let moved = replicas(&cache, &[ids[1], forked]);
         assert_eq!(moved[0], moved[1], "what they share is read once");
-        let lost: Vec<bool> = ids[..3].iter().chain([&twin]).map(|id| cache.is_lost(*id)).collect();
+        let lost: Vec<bool> = ids[..3].iter().chain([&forked]).map(|id| cache.is_lost(*id)).collect();
         assert_eq!(lost, [false, true, false, true]);
-        assert_eq!((cache.tokens(ids[1]).unwrap().len(), cache.tokens(twin).unwrap().len()), (4, 5));
+        assert_eq!((cache.tokens(ids[1]).unwrap().len(), cache.tokens(forked).unwrap().len()), (4, 5));
         cache.mark_lost(0, &[]);
         cache.remove_replica(0);
-        assert_eq!(replicas(&cache, &[ids[0], ids[1], ids[2], twin]), [0; 4]);
+        assert_eq!(replicas(&cache, &[ids[0], ids[1], ids[2], forked]), [0; 4]);
         cache.clear();
         assert_eq!(cache.next_replica(), 0);
     }

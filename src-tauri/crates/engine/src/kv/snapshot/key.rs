@@ -34,14 +34,14 @@ impl ChunkKey {
 
     /// Key of this one's tokens followed by more. `saw` says what they saw of requantization, and is empty for exact
     /// ones.
-    fn then(self, what: &[u8], saw: &[u8], tokens: &[TokenId]) -> Self {
+    fn then(self, what: &[u8], views: &[u8], tokens: &[TokenId]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
         hash.update(what);
-        if !saw.is_empty() {
+        if !views.is_empty() {
             hash.update(b" after what aged");
-            hash.update((saw.len() as u64).to_le_bytes());
-            hash.update(saw);
+            hash.update((views.len() as u64).to_le_bytes());
+            hash.update(views);
         }
         tokens.iter().for_each(|token| hash.update(token.to_le_bytes()));
         Self::of(hash)
@@ -85,9 +85,9 @@ pub(super) fn chain(
 ) -> Vec<ChunkKey> {
     let mut keys = vec![ChunkKey::root(identity)];
     for (index, chunk) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
-        let saw =
+        let views =
             requantized.views_within(index * CHECKPOINT_CHUNK_TOKENS, (index + 1) * CHECKPOINT_CHUNK_TOKENS);
-        keys.push(keys[keys.len() - 1].then(b"stretch", &saw, chunk));
+        keys.push(keys[keys.len() - 1].then(b"stretch", &views, chunk));
     }
     keys
 }

@@ -159,15 +159,15 @@ fn each_has_the_card_that_is_named_for_it() {
         ..LoadOptions::default()
     };
     for (at, kind, named) in [(0, card, vec![Card::Nth(0)]), (2, card, vec![Card::Nth(1)])] {
-        let own = alone(&options, at, 4);
+        let own = options_of_part(&options, at, 4);
         assert_eq!((own.devices, own.gpus), (Devices::Split(vec![(kind, 4)]), named));
     }
-    assert_eq!(alone(&options, 1, 4).devices, Devices::Split(vec![(cpu, 4)]));
+    assert_eq!(options_of_part(&options, 1, 4).devices, Devices::Split(vec![(cpu, 4)]));
     let mut left = options.clone();
-    assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(2)));
+    assert_eq!(drop_part(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(2)));
     assert_eq!((&left.devices, &left.gpus), (&Devices::Replicas(vec![cpu, card]), &vec![Card::Nth(1)]));
-    assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(1)));
+    assert_eq!(drop_part(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(1)));
     assert_eq!((&left.devices, &left.gpus), (&Devices::Split(vec![(card, 4)]), &vec![Card::Nth(1)]));
-    assert_eq!(without(&mut left, 0, 4), None);
-    assert_eq!(alone(&left, 0, 4), left);
+    assert_eq!(drop_part(&mut left, 0, 4), None);
+    assert_eq!(options_of_part(&left, 0, 4), left);
 }
