@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::convert::{Formats, plan};
 use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use kernels::cpu::isa::IsaLevel;
-use weights::quant::mix::Mix;
+use weights::quant::presets::QuantPreset;
 use weights::{SharedBytes, WeightFile};
 
 /// Ids as they come in a conversation with the starter, and some that do not.
@@ -42,7 +42,7 @@ fn every_mix_computes_what_its_formats_say() {
     let exact = logits(&Arc::new(WeightFile::open(&starter).unwrap()), None);
     let (mut usual, mut errors) = (None, Vec::new());
     // Most bits first, so that q8_0 comes before what is measured by it.
-    for name in Mix::names() {
+    for name in QuantPreset::names() {
         let mut bytes = Vec::new();
         plan(&source, &Formats::parse(name).unwrap(), Some(2)).unwrap().write(&mut bytes).unwrap();
         let n_bytes = bytes.len();

@@ -79,7 +79,7 @@ export function conversation(
       revision: 1,
     },
     messages,
-    fold: null,
+    compaction: null,
     compression: null,
     options: NO_OPTIONS,
   };

@@ -43,8 +43,8 @@ calls! {
     "attachment_remove": IdArgs => (), |app, args| { app.attachment_remove(&args.id); Ok(()) };
     "attachment_text": AttachmentTextArgs => AttachmentText, |app, args| app.attachment_text(&args.id, args.at);
     "conversation_set_compression": SetCompressionArgs => (), |app, args| app.conversation_set_compression(&args.id, args.strategy);
-    "conversation_compact": IdArgs => FoldInfo, |app, args| app.conversation_compact(&args.id);
-    "conversation_unfold": IdArgs => Conversation, |app, args| app.conversation_unfold(&args.id);
+    "conversation_compact": IdArgs => CompactionInfo, |app, args| app.conversation_compact(&args.id);
+    "conversation_undo_compaction": IdArgs => Conversation, |app, args| app.conversation_undo_compaction(&args.id);
     "conversation_options": SetOptionsArgs => ConversationSummary, |app, args| app.conversation_set_options(&args.id, &args.options);
     "conversation_pin": PinArgs => ConversationSummary, |app, args| app.conversation_pin(&args.id, args.pinned);
     "conversation_move": MoveArgs => ConversationSummary, |app, args| app.conversation_move(&args.id, args.folder.as_deref());
@@ -159,11 +159,11 @@ impl App {
     /// Runs the use case `name`. `args` is an object, or null where there are no arguments.
     pub fn call(&self, name: &str, args: Value) -> Result<Value> {
         let Some(call) = CALLS.iter().find(|call| call.name == name) else {
-            let message = format!("There is no use case \"{name}\".");
+            let message = format!("Unknown call \"{name}\".");
             return Err(Error::not_found(
                 "call.unknown",
                 message,
-                "Window and program may be of different versions: start again.",
+                "The window and the program may have different versions. Restart Inglenook.",
             ));
         };
         (call.run)(self, args)
@@ -181,8 +181,8 @@ fn run<A: DeserializeOwned, R: Serialize>(
         Error::new(
             ErrorKind::Usage,
             "call.arguments",
-            format!("{name} was given arguments it can't use: {error}."),
-            "Window and program may be of different versions: start again.",
+            format!("Invalid arguments for {name}: {error}."),
+            "The window and the program may have different versions. Restart Inglenook.",
         )
     })?;
     let result = method(app, args)?;

@@ -1,6 +1,6 @@
 //! Keeping conversations in order: folders, pins, options of their own, and finding what was said.
 
-use session::Emptied;
+use session::RemovedFolder;
 
 use crate::error::{Error, Result};
 use crate::generate::SamplingArgs;
@@ -47,7 +47,8 @@ impl App {
     pub(crate) fn check_options(&self, options: &ConversationOptions) -> Result<()> {
         let n_bytes = options.system_prompt.as_ref().map_or(0, String::len);
         if n_bytes > MOST_PROMPT_BYTES {
-            let message = format!("The system prompt has {n_bytes} bytes; the most is {MOST_PROMPT_BYTES}.");
+            let message =
+                format!("The system prompt has {n_bytes} bytes; the maximum is {MOST_PROMPT_BYTES}.");
             return Err(Error::input("chat.prompt_too_long", message, "Shorten it."));
         }
         self.sampling_with(options).map(|_| ())
@@ -105,7 +106,7 @@ impl App {
     /// What lies in it stays, and lies where it lay.
     pub fn folder_remove(&self, id: &str) -> Result<()> {
         let mut state = self.shared().state();
-        let Emptied { folders, conversations } = state.session.remove_folder(id)?;
+        let RemovedFolder { folders, conversations } = state.session.remove_folder(id)?;
         let inside: Result<Vec<_>> = conversations.into_iter().map(|row| state.summary(row)).collect();
         drop(state);
         for folder in folders {
@@ -142,7 +143,7 @@ impl App {
 fn named(name: &str) -> Result<String> {
     let name = title::clean(name);
     if name.is_empty() {
-        return Err(Error::input("chat.empty_title", "A folder needs a name.", "Write a name."));
+        return Err(Error::input("chat.empty_title", "The folder needs a name.", "Enter a name."));
     }
     Ok(name)
 }

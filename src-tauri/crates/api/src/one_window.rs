@@ -30,7 +30,7 @@ impl OneWindow {
         let folder = Dirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
         let (lock, bell) = (folder.join("window.lock"), folder.join("window.bell"));
-        if let Some(_lock) = FileLock::try_take(&lock)? {
+        if let Some(_lock) = FileLock::try_acquire(&lock)? {
             return Ok(Taken::First(Self { _lock, bell: bell::Bell::hang(&bell) }));
         }
         if bell::ring(&bell, asked) {
@@ -39,8 +39,8 @@ impl OneWindow {
         Err(Error::new(
             ErrorKind::Conflict,
             "app.open_already",
-            "Inglenook is open already.",
-            "Its window is there: look for it among the open ones. To have a second one, give it a folder of its own with --data-dir.",
+            "Inglenook is already open.",
+            "Switch to its window. To open a second one, give it a separate data folder with --data-dir.",
         ))
     }
 

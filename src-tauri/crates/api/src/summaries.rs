@@ -4,13 +4,13 @@
 use std::sync::mpsc;
 
 use engine::{Finish, Sampling};
-use session::FoldRow;
+use session::CompactionRow;
 use session::compress::Strategy;
 
 use crate::compress::Asker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::Next;
-use crate::types::{FoldStrategy, Once};
+use crate::types::{CompactionStrategy, Once};
 use crate::worker::protocol::{
     ChatOptions, Fitted, GenerateRequest, LoadSpec, ModelRef, Prompt, Step, SummaryText, Wanted,
     WorkerRequest,
@@ -26,7 +26,7 @@ pub(crate) struct Setup {
     pub chat: ChatOptions,
     pub max_tokens: Option<usize>,
     /// Where the conversation chooses none.
-    pub default: FoldStrategy,
+    pub default: CompactionStrategy,
     /// What the answer alone was asked for otherwise.
     pub once: Option<Once>,
     /// What calls of tools are answered with.
@@ -79,8 +79,8 @@ impl State {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "session.answering",
-                "A summary is being written of this conversation.",
-                "Wait for its end, or stop it.",
+                "This chat is being summarized.",
+                "Wait until it is done, or stop it.",
             ));
         }
         let summaries = self.jobs.extract_if(|_, job| is_it(job)).map(|(id, _)| id);
@@ -137,7 +137,7 @@ impl Shared {
             load: request.load.clone(),
             chat: request.chat.clone(),
             max_tokens: request.max_tokens,
-            default: FoldStrategy::Summary,
+            default: CompactionStrategy::Summary,
             once: None,
             next: None,
         };
@@ -242,7 +242,7 @@ impl Shared {
                 Err(error) => {
                     compression.strategy = Strategy::Window;
                     let message = format!(
-                        "Older messages could not be summarised, so they are left out: {}",
+                        "Older messages could not be summarized and are left out: {}",
                         error.message()
                     );
                     let error = Error::new(error.kind, "compress.no_summary", message, error.remedy());
@@ -263,7 +263,7 @@ impl Shared {
         }
         let Wanted { first, until, level, .. } = &job.wanted;
         let mut state = self.state();
-        let row = FoldRow {
+        let row = CompactionRow {
             id: state.session.new_id(),
             first: first.clone(),
             message: until.clone(),
@@ -275,7 +275,7 @@ impl Shared {
             tokens_after: 0,
             created_ms: self.clock.now_utc_ms(),
         };
-        state.session.add_fold(&row)?;
+        state.session.add_compaction(&row)?;
         tracing::info!(conversation = job.conversation, level, "summarised");
         Ok(SummaryText { first: first.clone(), until: until.clone(), level: *level, text: text.into() })
     }
@@ -292,6 +292,6 @@ fn no_summary() -> Error {
     Error::input(
         "compress.no_summary",
         "The model wrote no summary.",
-        "Have older messages left out instead (the conversation's choice, or the setting Long conversations).",
+        "Leave out older messages instead (\"When the context is full\" in the settings).",
     )
 }

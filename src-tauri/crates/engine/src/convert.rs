@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use weights::write::{Fill, GgufWriter, OwnedValue};
+use weights::write::{GgufWriter, OwnedValue, TensorFillFn};
 use weights::{Container, DType, WeightFile};
 
 use crate::arch::{self, Family, LocatedTensor};
@@ -145,7 +145,7 @@ fn n_cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-fn fill(target: Arc<ConversionTarget>, threads: usize, reports: SharedReports) -> Fill {
+fn fill(target: Arc<ConversionTarget>, threads: usize, reports: SharedReports) -> TensorFillFn {
     Box::new(move |out| {
         let report = quantize::write(&target, threads, out)?;
         lock(&reports).push(report);

@@ -4,6 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use io::Fault;
 use kernels::KernelError;
 use weights::WeightsError;
 
@@ -39,6 +40,16 @@ impl EngineError {
     /// Returns what the user can do about it.
     pub fn remedy(&self) -> String {
         self.remedy.clone()
+    }
+}
+
+impl Fault for EngineError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident, Sharing};
+use kernels::{BackendKind, FaultPlan, GpuCache, Interrupt, KvDType, LaneReduction, Precision, WeightBudget};
+use kernels::{GpuSelector, VerificationScope};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -79,16 +79,16 @@ pub struct LoadOptions {
     /// Devices that compute.
     pub devices: Devices,
     /// GPUs to use, in the order of the devices. Empty: any.
-    pub gpus: Vec<Card>,
+    pub gpus: Vec<GpuSelector>,
     /// Precision of GPU matrix multiplications. A GPU that lacks it or computes wrongly in it falls back, with a
     /// notice.
     pub gpu_precision: Precision,
     /// How GPU lanes exchange values. A GPU that computes wrongly with subgroups does without, with a notice.
-    pub gpu_sharing: Sharing,
+    pub gpu_lane_reduction: LaneReduction,
     /// Known facts about GPUs, extended by what this load finds out.
-    pub gpu_cache: Notebook,
+    pub gpu_cache: GpuCache,
     /// Whether GPU kernels are verified.
-    pub check: Check,
+    pub gpu_verification: VerificationScope,
     /// GPU faults to inject, for tests.
     pub faults: FaultPlan,
     /// GPU failures of this session.
@@ -102,7 +102,7 @@ pub struct LoadOptions {
     /// Instruction set of the CPU kernels. `None`: the best available, or `INGLENOOK_ISA`.
     pub isa: Option<IsaLevel>,
     /// Bound on weights in memory at once; the rest is read from the file when needed. `None`: unbounded.
-    pub resident: Option<Resident>,
+    pub resident: Option<WeightBudget>,
     /// Reads weights in small pages, even where the system has large ones for files.
     pub small_pages: bool,
     /// Moves weights to large pages after the first run. They are read faster there, but the system can no longer
@@ -151,9 +151,9 @@ impl Default for LoadOptions {
             devices: Devices::Auto,
             gpus: Vec::new(),
             gpu_precision: Precision::default(),
-            gpu_sharing: Sharing::default(),
-            gpu_cache: Notebook::default(),
-            check: Check::default(),
+            gpu_lane_reduction: LaneReduction::default(),
+            gpu_cache: GpuCache::default(),
+            gpu_verification: VerificationScope::default(),
             faults: FaultPlan::default(),
             gpu_health: GpuHealth::default(),
             threads: None,
@@ -279,7 +279,7 @@ impl Model {
     pub(crate) fn allow_interrupts(&mut self, allowed: bool) {
         let Self { replicas, interrupt, .. } = self;
         let interrupt = allowed.then_some(&*interrupt);
-        replicas.iter_mut().for_each(|replica| replica.executor.interrupt_by(interrupt));
+        replicas.iter_mut().for_each(|replica| replica.executor.set_interrupt(interrupt));
     }
 
     /// Makes batches with this token fail.

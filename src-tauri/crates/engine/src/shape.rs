@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use weights::quant::mix::{Facts, Mix, Tensor};
+use weights::quant::presets::{ModelDims, QuantPreset, TensorDesc};
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 
@@ -80,12 +80,12 @@ impl From<ShapeFact> for OwnedValue {
 /// Finds the mix by name: "q8_0", "f16", "q4_k_m" …
 ///
 /// Errors: `bench.dtype_unknown`, naming the available ones.
-pub fn mix(name: &str) -> Result<Mix> {
-    Mix::from_name(name).ok_or_else(|| {
+pub fn mix(name: &str) -> Result<QuantPreset> {
+    QuantPreset::from_name(name).ok_or_else(|| {
         EngineError::new(
             "bench.dtype_unknown",
             format!("weights cannot be written as \"{name}\""),
-            format!("Choose one of: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+            format!("Choose one of: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
         )
     })
 }
@@ -107,7 +107,7 @@ pub fn find(name: &str) -> Result<&'static Shape> {
 /// Writes a GGUF of that shape. Equal seeds write equal bytes.
 ///
 /// Errors: `bench.write`.
-pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<()> {
+pub fn write(shape: &Shape, mix: QuantPreset, seed: u64, out: &mut dyn Write) -> Result<()> {
     let written = writer(shape, mix, seed)?.write(out);
     written.map_err(|e| {
         EngineError::new(
@@ -119,22 +119,22 @@ pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<
 }
 
 /// Returns the header of a file of that shape: its tensors have no data.
-pub fn outline(shape: &Shape, mix: Mix) -> Result<WeightFile> {
+pub fn outline(shape: &Shape, mix: QuantPreset) -> Result<WeightFile> {
     Ok(writer(shape, mix, 0)?.outline(shape.name)?)
 }
 
 /// Returns the format of each tensor.
-fn dtypes(shape: &Shape, mix: Mix, named: &[(String, Vec<usize>)]) -> Vec<DType> {
-    let facts = Facts {
+fn dtypes(shape: &Shape, mix: QuantPreset, named: &[(String, Vec<usize>)]) -> Vec<DType> {
+    let facts = ModelDims {
         n_layers: shape.n_layers as usize,
         n_queries_per_kv: (shape.n_heads / shape.n_kv_heads) as usize,
     };
-    let tensors: Vec<Tensor> = named.iter().map(|(name, dims)| Tensor { name, dims }).collect();
+    let tensors: Vec<TensorDesc> = named.iter().map(|(name, dims)| TensorDesc { name, dims }).collect();
     mix.dtypes(&tensors, &facts)
 }
 
 /// Creates the writer. Tensors are made when they are written.
-pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
+pub(crate) fn writer(shape: &Shape, mix: QuantPreset, seed: u64) -> Result<GgufWriter> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
     vocabulary::write(shape.n_vocab as usize, &mut writer);
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_written_is_a_model() {
         for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
-            for name in Mix::names() {
+            for name in QuantPreset::names() {
                 let shape = tiny(architecture, tied);
                 let mut bytes = Vec::new();
                 write(&shape, mix(name).unwrap(), 1, &mut bytes).unwrap();
@@ -342,7 +342,7 @@ mod tests {
         let name =
             |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);
         let named: Vec<(String, Vec<usize>)> = tensors(shape).unwrap().into_iter().map(name).collect();
-        let dtypes = dtypes(shape, Mix::Q4_K_M, &named);
+        let dtypes = dtypes(shape, QuantPreset::Q4_K_M, &named);
         let dtype = |name: &str| dtypes[named.iter().position(|(n, _)| n == name).unwrap()];
         assert_eq!(dtype("output.weight"), DType::Q6_K);
         assert_eq!(dtype("token_embd.weight"), DType::Q4_K);

@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use session::{Attached, AttachmentRow, Given};
+use session::{AttachmentRow, MessageAttachments, NewAttachments};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exchange::base64;
@@ -175,9 +175,8 @@ impl App {
         if (base64.len() as u64) / 4 * 3 > most + 3 {
             return Err(too_large(name, (base64.len() as u64) / 4 * 3, most));
         }
-        let bytes = base64::decode(base64).ok_or_else(|| {
-            refused(name, &Problem::new("it came damaged from the page", "Choose it again."))
-        })?;
+        let bytes = base64::decode(base64)
+            .ok_or_else(|| refused(name, &Problem::new("it arrived damaged", "Choose it again.")))?;
         self.attach(name, &bytes)
     }
 
@@ -186,7 +185,10 @@ impl App {
         let path = Path::new(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            return Err(refused(&name, &Problem::new("it is a folder", "Choose the files in it.")));
+            return Err(refused(
+                &name,
+                &Problem::new("it is a folder", "Choose the files inside the folder."),
+            ));
         }
         let (n_bytes, most) = (self.shared().io.len(path)?, self.most_bytes()?);
         if n_bytes > most {
@@ -263,7 +265,7 @@ impl App {
     /// What the files of a new message become.
     pub(crate) fn plan_message(&self, args: &SendArgs, files: &[Arc<Document>]) -> Result<Planned> {
         let conversation = args.conversation.as_deref();
-        let has_files = |id| self.shared().state().session.has_files(id);
+        let has_files = |id| self.shared().state().session.has_attachments(id);
         if files.is_empty() && !conversation.map(has_files).transpose()?.unwrap_or(false) {
             return Ok(Planned::default());
         }
@@ -276,15 +278,16 @@ impl App {
         let mut ground = self.ground(Some(conversation), None, None)?;
         let before = ground.branch.iter().position(|it| it.row.id == message);
         let rows = match before {
-            Some(at) => ground.branch.drain(at..).next().map(|it| it.attached.files).unwrap_or_default(),
+            Some(at) => ground.branch.drain(at..).next().map(|it| it.attachments.files).unwrap_or_default(),
             // On another branch: what comes before it is not at hand, and nothing of it is searched.
-            None => self.shared().state().session.attached(message)?.files,
+            None => self.shared().state().session.attachments_of(message)?.files,
         };
         if before.is_none() {
             ground.branch.clear();
         }
         let files = self.shared().state().copies(&rows)?;
-        Ok(Some(self.plan(&ground, text, &files)?).filter(|planned| planned.given != Given::default()))
+        Ok(Some(self.plan(&ground, text, &files)?)
+            .filter(|planned| planned.given != NewAttachments::default()))
     }
 
     /// A question with its files, for prompts that are kept nowhere: the same each time for the same files.
@@ -297,7 +300,7 @@ impl App {
         let ground = self.ground(None, model, None)?;
         let planned = self.plan(&ground, question, &self.pending(ids)?)?;
         let text = given::message(&planned.blocks, question);
-        let Attached { files, passages } = planned.given.attached;
+        let MessageAttachments { files, passages } = planned.given.attachments;
         Ok(AttachedPrompt { text, sources: sources::of_question(&files, &passages), costs: planned.costs })
     }
 
@@ -319,9 +322,8 @@ impl App {
     pub(crate) fn pending(&self, ids: &[String]) -> Result<Vec<Arc<Document>>> {
         let most = self.settings_get("attachment_count")?.value.as_u64().unwrap_or(10) as usize;
         if ids.len() > most {
-            let message = format!("These are {} files; a message takes {most}.", ids.len());
-            let remedy = "Send some of them with another message, or raise \"Files of a message\" in the settings \
-                 (nook settings set attachment_count N).";
+            let message = format!("You attached {} files; a message can have up to {most}.", ids.len());
+            let remedy = "Send some of them with another message, or raise \"Files per message\" in the settings (nook settings set attachment_count N).";
             return Err(Error::new(ErrorKind::Limit, "attachment.too_many", message, remedy));
         }
         let state = self.shared().state();
@@ -377,13 +379,12 @@ fn refused(name: &str, problem: &Problem) -> Error {
 }
 
 fn too_large(name: &str, n_bytes: u64, most: u64) -> Error {
-    let message = format!("{name} can't be attached: it has {n_bytes} bytes; the most is {most}.");
-    let remedy = "Attach the part of it that matters, or raise \"Largest file\" in the settings \
-                  (nook settings set attachment_megabytes N).";
+    let message = format!("{name} can't be attached: it has {n_bytes} bytes, and the maximum is {most}.");
+    let remedy = "Attach only the part you need, or raise \"Maximum file size\" in the settings (nook settings set attachment_megabytes N).";
     Error::new(ErrorKind::Limit, "attachment.too_large", message, remedy)
 }
 
 fn gone() -> Error {
-    let message = "A file of this message is not here any more.";
+    let message = "A file attached to this message is no longer available.";
     Error::not_found("attachment.gone", message, "Attach it again.")
 }

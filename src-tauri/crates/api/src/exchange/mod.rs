@@ -15,7 +15,7 @@ mod zip;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use session::{TitledBy, Whole};
+use session::{ConversationArchive, TitledBy};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 1 << 31;
 const MOST_TOLD: usize = 20;
 
 /// What was found in a file: each conversation, or why it can't be used.
-type Found = Vec<std::result::Result<Whole, String>>;
+type Found = Vec<std::result::Result<ConversationArchive, String>>;
 
 impl App {
     /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
@@ -39,13 +39,13 @@ impl App {
             Some(id) => vec![id.to_owned()],
             None => state.session.conversations()?.into_iter().map(|row| row.id).collect(),
         };
-        let wholes: session::Result<Vec<_>> = ids.iter().map(|id| state.session.whole(id)).collect();
+        let archives: session::Result<Vec<_>> = ids.iter().map(|id| state.session.archive(id)).collect();
         drop(state);
-        let wholes = wholes?;
+        let archives = archives?;
         let name = self.export_name(id, format)?.name;
         let text = match format {
-            ExportFormat::Md => wholes.iter().map(markdown::write).collect::<Vec<_>>().join("\n---\n\n"),
-            ExportFormat::Json => json::write(&wholes, self.now())?,
+            ExportFormat::Md => archives.iter().map(markdown::write).collect::<Vec<_>>().join("\n---\n\n"),
+            ExportFormat::Json => json::write(&archives, self.now())?,
         };
         Ok(Exported { name, text })
     }
@@ -77,17 +77,21 @@ impl App {
         let io = &self.shared().io;
         let n_bytes = io.len(path)?;
         if n_bytes > MOST_BYTES {
-            let message = format!("{} has {n_bytes} bytes; the most is {MOST_BYTES}.", path.display());
-            return Err(Error::new(ErrorKind::Limit, "import.too_large", message, "Export a part of it."));
+            let message = format!("{} has {n_bytes} bytes; the maximum is {MOST_BYTES}.", path.display());
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "import.too_large",
+                message,
+                "Export fewer chats at a time.",
+            ));
         }
         self.import(&io.read(path)?)
     }
 
     /// As `import_file`, of what a page has read.
     pub fn import_bytes(&self, base64: &str) -> Result<Imported> {
-        let bytes = base64::decode(base64).ok_or_else(|| {
-            Error::input("import.broken", "The file came damaged from the page.", "Choose it again.")
-        })?;
+        let bytes = base64::decode(base64)
+            .ok_or_else(|| Error::input("import.broken", "The file arrived damaged.", "Choose it again."))?;
         self.import(&bytes)
     }
 
@@ -96,8 +100,8 @@ impl App {
         if found.is_empty() {
             return Err(Error::input(
                 "import.empty",
-                "There is no conversation in this file.",
-                "Choose the export's conversations.json, or the whole zip.",
+                "This file contains no chats.",
+                "Choose conversations.json from the export, or the whole ZIP file.",
             ));
         }
         let (model, now_ms) = (self.default_model()?, self.now());
@@ -107,7 +111,10 @@ impl App {
                 complete(&mut whole, &model, now_ms);
                 let title = whole.conversation.title.clone();
                 let mut state = self.shared().state();
-                let row = state.session.adopt(whole).map_err(|error| (title.clone(), error.to_string()))?;
+                let row = state
+                    .session
+                    .import_archive(whole)
+                    .map_err(|error| (title.clone(), error.to_string()))?;
                 state.summary(row).map_err(|error| (title, error.to_string()))
             });
             match adopted {
@@ -145,8 +152,8 @@ impl App {
             self.told(conversation);
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let session::Restored { added, beside, same } = restored;
-        Ok(Restored { added: count(added), beside: count(beside), same: count(same) })
+        let session::RestoreCounts { added, duplicated, unchanged } = restored;
+        Ok(Restored { added: count(added), beside: count(duplicated), same: count(unchanged) })
     }
 
     fn now(&self) -> i64 {
@@ -158,16 +165,16 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
     ErrorInfo {
         code: "import.conversation".into(),
         message: format!("{which}: {why}"),
-        remedy: "The other conversations of the file are not touched by this.".into(),
+        remedy: "The other chats in the file are imported.".into(),
         action: None,
     }
 }
 
 /// What an export of elsewhere doesn't say.
-fn complete(whole: &mut Whole, model: &str, now_ms: i64) {
-    let row = &mut whole.conversation;
+fn complete(archive: &mut ConversationArchive, model: &str, now_ms: i64) {
+    let row = &mut archive.conversation;
     row.title = match title::clean(&row.title) {
-        title if title.is_empty() => "Imported conversation".into(),
+        title if title.is_empty() => "Imported chat".into(),
         title => title,
     };
     if row.model.is_empty() {
@@ -189,8 +196,8 @@ fn read(bytes: &[u8]) -> Result<Found> {
     if bytes.starts_with(b"SQLite format 3\0") {
         return Err(Error::input(
             "import.backup",
-            "This is a backup of everything, not an export of conversations.",
-            "Restore it instead (`nook restore FILE`, or Settings, Data).",
+            "This is a full backup, not an export of chats.",
+            "Restore it instead (`nook restore FILE`, or Settings > Data).",
         ));
     }
     read_json(bytes)
@@ -210,8 +217,8 @@ fn read_zip(bytes: &[u8]) -> Result<Found> {
     if n_files == 0 {
         return Err(Error::input(
             "import.unknown",
-            "There is no conversations.json in this zip.",
-            "Choose the zip that ChatGPT or Claude sent you, as it came.",
+            "This ZIP file contains no conversations.json.",
+            "Choose the ZIP file exactly as you got it from ChatGPT or Claude.",
         ));
     }
     Ok(found)
@@ -221,9 +228,9 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (what, remedy) = if error.is_eof() {
-            ("ends in the middle", "It may not have been downloaded wholly: get it again.")
+            ("is cut off", "The download may be incomplete. Download it again.")
         } else {
-            ("is no JSON", "Choose an export in JSON, or the zip that holds it.")
+            ("is not valid JSON", "Choose a JSON export, or the ZIP file that contains it.")
         };
         let message = format!("This file {what} (line {}, column {}).", error.line(), error.column());
         Error::input("import.broken", message, remedy)
@@ -243,7 +250,7 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
 }
 
 /// None: of no kind that is known.
-fn read_foreign(value: &Value) -> Option<std::result::Result<Whole, String>> {
+fn read_foreign(value: &Value) -> Option<std::result::Result<ConversationArchive, String>> {
     match value {
         _ if value.get("mapping").is_some() => Some(chatgpt::read(value)),
         _ if value.get("chat_messages").is_some() => Some(claude::read(value)),
@@ -254,8 +261,8 @@ fn read_foreign(value: &Value) -> Option<std::result::Result<Whole, String>> {
 fn unknown() -> Error {
     Error::input(
         "import.unknown",
-        "This is no export that Inglenook knows.",
-        "It takes its own JSON, ChatGPT's and Claude's exports, and the zip files that hold them.",
+        "Unknown export format.",
+        "Inglenook imports its own JSON and the exports of ChatGPT and Claude, also as ZIP files.",
     )
 }
 
@@ -269,6 +276,7 @@ fn file_name(title: &str) -> String {
 
 /// Relative to where the program was started.
 fn absolute(path: &str) -> Result<PathBuf> {
-    std::path::absolute(path)
-        .map_err(|error| Error::input("io.path", format!("{path}: {error}."), "Give the file's whole path."))
+    std::path::absolute(path).map_err(|error| {
+        Error::input("io.path", format!("{path}: {error}."), "Give the full path of the file.")
+    })
 }

@@ -121,7 +121,8 @@ impl<'a> Fitting<'a> {
                 if n_keep + OBSERVATION_TOKENS >= n_most {
                     return Err(too_long(n_now, n_keep, self.room.limit));
                 }
-                let forget = AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: n_first, n_newest };
+                let forget =
+                    AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: n_first, n_newest };
                 Ok(self.ready(&shown, Some(self.forgotten(n_now, n_keep)), Some(forget)))
             }
             // A prompt that fits, if only just, is not refused for want of room for a long answer.
@@ -301,12 +302,11 @@ fn clamp(n: usize) -> u32 {
 fn too_long(n_now: usize, n_least: usize, limit: usize) -> Error {
     let message = match n_least < n_now {
         true => format!(
-            "This conversation needs {n_now} tokens, its last question alone {n_least}; the model holds {limit}."
+            "This chat needs {n_now} tokens ({n_least} for the last message alone), but the context has {limit}."
         ),
-        false => format!("This conversation needs {n_now} tokens; the model holds {limit}."),
+        false => format!("This chat needs {n_now} tokens, but the context has {limit}."),
     };
-    let remedy = "Shorten the question or send it in parts, raise the context length in the settings, or choose a \
-                  model with a longer context.";
+    let remedy = "Shorten the message or split it, increase the context length in the settings, or choose a model with a longer context.";
     Error::new(ErrorKind::Limit, "request.context_full", message, remedy)
 }
 

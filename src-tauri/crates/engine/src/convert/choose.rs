@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use weights::quant::mix::{Mix, fitting};
+use weights::quant::presets::{QuantPreset, fitting_dtype};
 use weights::{DType, WeightFile};
 
 use super::{ConversionSource, ConversionTarget, Formats, n_cores, quantize};
@@ -58,8 +58,8 @@ impl FormatChoice {
         let source = ConversionSource::read(file)?;
         let mut targets = source.targets()?;
         // What a mix of block formats keeps in floats has no choice, nor has what is coarser in the source.
-        Formats::Mix(Mix::Q8_0).assign(&mut targets, &source.spec)?;
-        let has_choice = |target: &ConversionTarget| target.dtype == Mix::Q8_0.base();
+        Formats::Mix(QuantPreset::Q8_0).assign(&mut targets, &source.spec)?;
+        let has_choice = |target: &ConversionTarget| target.dtype == QuantPreset::Q8_0.base();
         let chosen: Vec<&ConversionTarget> = targets.iter().filter(|target| has_choice(target)).collect();
         let levels = in_parallel(&chosen, threads.unwrap_or_else(n_cores), &|target: &&ConversionTarget| {
             levels(target)
@@ -128,7 +128,7 @@ fn levels(target: &ConversionTarget) -> Vec<FormatLevel> {
         (0..n_rows).step_by(step).flat_map(|row| target.job.decode(row..row + 1, n_cols)).collect();
     let mut found: Vec<FormatLevel> = Vec::new();
     for offered in OFFERED {
-        let dtype = fitting(offered, n_cols);
+        let dtype = fitting_dtype(offered, n_cols);
         let (_, error) = quantize::encoded(&sample, n_cols, dtype);
         let level = FormatLevel { dtype, bytes: target.n_bytes(dtype), error: error.relative_square() };
         if found.last().is_some_and(|last| last.bytes >= level.bytes || last.error <= level.error) {

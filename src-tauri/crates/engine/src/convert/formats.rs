@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weights::DType;
-use weights::quant::mix::{Facts, Mix, Tensor, fitting};
+use weights::quant::presets::{ModelDims, QuantPreset, TensorDesc, fitting_dtype};
 
 use super::ConversionTarget;
 use crate::error::{EngineError, Result};
@@ -14,7 +14,7 @@ use crate::spec::ModelSpec;
 #[derive(Debug, Clone)]
 pub enum Formats {
     /// A mix as in published files, such as `q4_k_m`.
-    Mix(Mix),
+    Mix(QuantPreset),
     /// A format per tensor, by its name in the new file. Others are stored as in the mix `f16`.
     Each(HashMap<String, DType>),
 }
@@ -24,11 +24,11 @@ impl Formats {
     ///
     /// Errors: `convert.dtype`.
     pub fn parse(name: &str) -> Result<Self> {
-        Mix::from_name(name).map(Self::Mix).ok_or_else(|| {
+        QuantPreset::from_name(name).map(Self::Mix).ok_or_else(|| {
             EngineError::new(
                 "convert.dtype",
                 format!("weights cannot be written as \"{name}\""),
-                format!("Choose one of: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+                format!("Choose one of: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
             )
         })
     }
@@ -52,17 +52,18 @@ impl Formats {
     }
 
     fn wanted(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
-        let tensors: Vec<Tensor> = targets.iter().map(|t| Tensor { name: &t.name, dims: &t.shape }).collect();
-        let of_mix = |mix: Mix| mix.dtypes(&tensors, &facts(spec));
+        let tensors: Vec<TensorDesc> =
+            targets.iter().map(|t| TensorDesc { name: &t.name, dims: &t.shape }).collect();
+        let of_mix = |mix: QuantPreset| mix.dtypes(&tensors, &facts(spec));
         match self {
             Self::Mix(mix) => of_mix(*mix),
             Self::Each(by_name) => {
                 let named =
                     targets.iter().map(|target| by_name.get(&target.name).map(|d| (d, target.n_cols())));
                 let or = |(named, other): (Option<(&DType, usize)>, DType)| {
-                    named.map_or(other, |(&dtype, n_cols)| fitting(dtype, n_cols))
+                    named.map_or(other, |(&dtype, n_cols)| fitting_dtype(dtype, n_cols))
                 };
-                named.zip(of_mix(Mix::F16)).map(or).collect()
+                named.zip(of_mix(QuantPreset::F16)).map(or).collect()
             }
         }
     }
@@ -105,9 +106,9 @@ const FILE_TYPES: &[(&str, u32)] = &[
     ("MXFP4", 38),
 ];
 
-fn facts(spec: &ModelSpec) -> Facts {
+fn facts(spec: &ModelSpec) -> ModelDims {
     let attention = spec.layers.iter().find_map(|layer| layer.mixer.attention());
-    Facts {
+    ModelDims {
         n_layers: spec.layers.len(),
         n_queries_per_kv: attention.map_or(1, |attention| attention.n_heads / attention.n_kv_heads),
     }

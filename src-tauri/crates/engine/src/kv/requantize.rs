@@ -18,7 +18,7 @@ pub const MIN_EXACT_TOKENS: usize = 256;
 /// Default for requantization by length: half of the usual context.
 pub const DEFAULT_REQUANTIZE_AFTER_TOKENS: usize = 4096;
 
-/// When keys and values are requantized. Has no effect where it saves nothing, see `kernels::KvLayout::can_age`.
+/// When keys and values are requantized. Has no effect where it saves nothing, see `kernels::KvLayout::can_requantize`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KvRequantize {

@@ -119,7 +119,7 @@ impl Geometry {
 
     /// Adds requantization, if it saves anything in `layout`.
     pub fn with_requantize(self, when: KvRequantize, layout: &KvLayout) -> Self {
-        if !layout.can_age() || when == KvRequantize::Off {
+        if !layout.can_requantize() || when == KvRequantize::Off {
             return self;
         }
         let KvUnitBytes { page, requantized_page, .. } = KvUnitBytes::of(layout);
@@ -268,10 +268,10 @@ impl KvUnitBytes {
             layers.map(|layer| layer.page_bytes() as u64).sum()
         };
         let n_floats: usize = layout.states.iter().sum();
-        let requantized = layout.layers.iter().filter_map(KvLayerLayout::aged);
+        let requantized = layout.layers.iter().filter_map(KvLayerLayout::requantized);
         Self {
             page: of(Retention::All),
-            requantized_page: if layout.can_age() {
+            requantized_page: if layout.can_requantize() {
                 requantized.map(|layer| layer.page_bytes() as u64).sum()
             } else {
                 0

@@ -7,7 +7,7 @@
 //! `format` checks every piece before it leaves and after it returns. A rejected piece has its own message, and the
 //! caller recomputes the tokens.
 
-use kernels::ops::kv_rows::aged_page;
+use kernels::ops::kv_rows::requantized_page;
 use kernels::{Executor, Retention};
 
 use super::CHECKPOINT_CHUNK_TOKENS;
@@ -427,7 +427,7 @@ fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], byte
     for &page in pages {
         for &layer in &layers {
             let (bytes, after) = rest.split_at(executor.kv_layout(layer, page).page_bytes());
-            executor.kv_write_page(layer, page, bytes)?;
+            executor.write_kv_page(layer, page, bytes)?;
             rest = after;
         }
     }
@@ -442,7 +442,7 @@ fn requantize_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Res
         for &layer in &layers {
             let layout = executor.graph().kv().layers[layer];
             let (bytes, after) = rest.split_at(layout.page_bytes());
-            executor.kv_write_page(layer, page, &aged_page(layout, bytes))?;
+            executor.write_kv_page(layer, page, &requantized_page(layout, bytes))?;
             rest = after;
         }
     }

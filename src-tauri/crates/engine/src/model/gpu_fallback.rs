@@ -2,7 +2,7 @@
 //!
 //! Pure: it changes the load options, and the caller loads by them.
 
-use kernels::{BackendKind, KvDType, Precision, Sharing};
+use kernels::{BackendKind, KvDType, LaneReduction, Precision};
 
 use super::gpu_health::GpuHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
@@ -94,10 +94,10 @@ fn use_safer_precision(error: &EngineError, options: &mut LoadOptions) -> Option
 /// Switches to kernels that share by memory. They give the same bits where both are right. Returns `None` if they
 /// were in use.
 fn avoid_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
-    match options.gpu_sharing {
-        Sharing::Memory => None,
-        Sharing::Subgroups => {
-            options.gpu_sharing = Sharing::Memory;
+    match options.gpu_lane_reduction {
+        LaneReduction::SharedMemory => None,
+        LaneReduction::Subgroups => {
+            options.gpu_lane_reduction = LaneReduction::SharedMemory;
             // Cooperative matrices need subgroups.
             if options.gpu_precision == Precision::Matrices {
                 options.gpu_precision = Precision::F16;
@@ -260,8 +260,11 @@ mod tests {
                 )
             };
             assert_eq!(errs(), GpuFallback::NoSubgroups);
-            let without =
-                LoadOptions { gpu_sharing: Sharing::Memory, gpu_precision: left, ..requested.clone() };
+            let without = LoadOptions {
+                gpu_lane_reduction: LaneReduction::SharedMemory,
+                gpu_precision: left,
+                ..requested.clone()
+            };
             assert_eq!(options, without);
             assert_eq!(
                 next_fallback(

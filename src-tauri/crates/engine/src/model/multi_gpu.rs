@@ -1,6 +1,6 @@
 //! A model on several devices: where sequences live, and what happens to them when a device fails.
 
-use kernels::{BackendKind, Effort, Executor, Graph, Now, Retention};
+use kernels::{BackendKind, Executor, Graph, MonotonicClock, Retention, SubmissionStats};
 
 use super::gpu_fallback::{GpuFallback, GpuIncident};
 use super::replica::Replica;
@@ -18,18 +18,18 @@ impl Model {
     }
 
     /// Counts and times submissions by this clock, or stops doing so.
-    pub fn measure_by(&mut self, now: Option<&Now>) {
-        self.replicas.iter_mut().for_each(|replica| replica.executor.measure_by(now));
+    pub fn measure_submissions(&mut self, now: Option<&MonotonicClock>) {
+        self.replicas.iter_mut().for_each(|replica| replica.executor.measure_submissions(now));
     }
 
     /// Returns the submission statistics since the last call, of devices that do not compute synchronously.
-    pub fn effort(&mut self) -> Effort {
-        self.efforts().into_iter().fold(Effort::default(), |a, b| a + b)
+    pub fn effort(&mut self) -> SubmissionStats {
+        self.efforts().into_iter().fold(SubmissionStats::default(), |a, b| a + b)
     }
 
     /// Returns the submission statistics of each replica.
-    pub fn efforts(&mut self) -> Vec<Effort> {
-        self.replicas.iter_mut().map(|replica| replica.executor.effort()).collect()
+    pub fn efforts(&mut self) -> Vec<SubmissionStats> {
+        self.replicas.iter_mut().map(|replica| replica.executor.take_submission_stats()).collect()
     }
 
     /// Returns the replica that computes a sequence, counted from 0.
@@ -61,7 +61,7 @@ impl Model {
             debug_assert!(from.executor.graph().kv().layers[layer].retention() == Retention::All);
             for &page in cache.pages(seq)? {
                 let bytes = from.executor.kv_page(layer, page)?;
-                to.executor.kv_write_page(layer, page, &bytes)?;
+                to.executor.write_kv_page(layer, page, &bytes)?;
             }
         }
         Ok(())

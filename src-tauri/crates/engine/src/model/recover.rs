@@ -33,7 +33,7 @@ impl Model {
             return Ok(());
         }
         // A full GPU has no memory for two copies, and the sequences on it are lost anyway.
-        self.replicas[0].executor.let_go();
+        self.replicas[0].executor.release();
         let (mut error, mut incidents) = (error, Vec::<GpuIncident>::new());
         let (n_rows, kv_requantize) = (self.max_rows(), self.info.kv_requantize);
         let moved = loop {

@@ -2,7 +2,7 @@
 //!
 //! Several replicas run at the same time, each on its own thread.
 
-use kernels::{Batch, Capacity, Executor, Likely, Observer};
+use kernels::{Batch, Capacity, Executor, Observer, TopKEntry};
 
 use super::{Chunk, MAX_BATCH_SEQUENCES};
 use crate::error::{EngineError, Result, guarded};
@@ -185,7 +185,7 @@ pub(super) struct GatheredLogits {
     /// (rows, width)
     pub rows: Vec<f32>,
     /// (rows, n_top)
-    pub likeliest: Vec<Likely>,
+    pub likeliest: Vec<TopKEntry>,
 }
 
 impl GatheredLogits {
@@ -197,7 +197,7 @@ impl GatheredLogits {
     /// Takes the output of a run for a batch with `n_rows` selected rows.
     pub fn take(&mut self, Replica { executor, rows, .. }: &Replica, n_rows: usize) {
         scatter(&mut self.rows, executor.output(), &rows.destinations, n_rows);
-        scatter(&mut self.likeliest, executor.likeliest(), &rows.destinations, n_rows);
+        scatter(&mut self.likeliest, executor.top_k(), &rows.destinations, n_rows);
     }
 }
 

@@ -26,7 +26,7 @@ impl Model {
         }
         for page in requantized.released {
             // A page that is not released only costs memory.
-            self.replicas.iter_mut().for_each(|replica| _ = replica.executor.kv_let_go(page));
+            self.replicas.iter_mut().for_each(|replica| _ = replica.executor.release_kv_page(page));
         }
         true
     }
