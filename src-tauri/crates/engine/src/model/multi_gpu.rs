@@ -23,12 +23,12 @@ impl Model {
     }
 
     /// Returns the submission statistics since the last call, of devices that do not compute synchronously.
-    pub fn effort(&mut self) -> SubmissionStats {
-        self.efforts().into_iter().fold(SubmissionStats::default(), |a, b| a + b)
+    pub fn submission_stats(&mut self) -> SubmissionStats {
+        self.submission_stats_by_replica().into_iter().fold(SubmissionStats::default(), |a, b| a + b)
     }
 
     /// Returns the submission statistics of each replica.
-    pub fn efforts(&mut self) -> Vec<SubmissionStats> {
+    pub fn submission_stats_by_replica(&mut self) -> Vec<SubmissionStats> {
         self.replicas.iter_mut().map(|replica| replica.executor.take_submission_stats()).collect()
     }
 

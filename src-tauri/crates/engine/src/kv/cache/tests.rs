@@ -133,7 +133,7 @@ fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
     let a = cache.create().unwrap();
     cache.pin_window(a).unwrap();
     (0..100).for_each(|_| _ = append(&mut cache, a, 16));
-    assert!(cache.usage().n_window_pages <= g.n_window_pages(), "held only where there is room");
+    assert!(cache.usage().n_window_pages <= g.n_window_pages(), "held only where there is memory");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_mark_is_where_a_draft_goes_back_to() {
     let (a, b) = (cache.create().unwrap(), cache.create().unwrap());
     append(&mut cache, a, 10);
     append(&mut cache, b, 3);
-    assert!(cache.set_mark(a) && !cache.set_mark(b), "there is room for one");
+    assert!(cache.set_mark(a) && !cache.set_mark(b), "there is memory for one");
     assert!(append(&mut cache, a, 5).state.is_some(), "the marked state is not written");
     assert_eq!(cache.truncate(a, 13).unwrap(), 10);
     assert_eq!(cache.usage().n_states, 2, "shared again");
