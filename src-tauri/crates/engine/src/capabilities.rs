@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_tells() {
+    fn templates_determine_capabilities() {
         use Thinking::{Always, Graded, Never, Switched};
         let cases = [
             ("{{ messages[0].content }}", false, Never),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_out_of_the_vocabulary_has_none() {
+    fn tokens_outside_the_vocabulary_have_no_probability() {
         let seen = at(&[1.0, 2.0], 9, 10);
         assert_eq!((seen.probability, seen.top.len()), (0.0, 2));
         assert!(at(&[1.0, 2.0], 0, 0).top.is_empty());

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_take_what_their_layers_keep() {
+    fn context_bytes_follow_the_layers() {
         let llama = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
         assert_eq!(llama.needs(8192, KvDType::F16).context, 8192 * 131_072);
         assert_eq!(llama.needs(8192, KvDType::F32).context, 8192 * 262_144);
@@ -320,17 +320,21 @@ mod tests {
         let gemma = MemoryEstimate::of(&outlined("gemma-3-1b", "q8_0")).unwrap();
         assert_eq!(gemma.attended(1000), 4 * 256 * (4 * 1000 + 22 * 512));
         let of = |n| gemma.needs(n, KvDType::F16).context;
-        assert_eq!((of(32_768) - of(16_384)) / 16_384, 4 * 2 * 256 * 2, "four layers of 26 keep everything");
+        assert_eq!(
+            (of(32_768) - of(16_384)) / 16_384,
+            4 * 2 * 256 * 2,
+            "four of 26 layers have full attention"
+        );
         assert!(gemma.kv_read(32_768, KvDType::F16) < gemma.kv_read(32_768, KvDType::F32));
     }
 
     #[test]
-    fn layers_of_a_card_add_up() {
+    fn layers_on_a_gpu_add_up() {
         let sizes = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
         let (n_ctx, kv) = (8192, KvDType::F16);
         assert_eq!(sizes.layer_weights.len(), 32);
         let parts = sizes.layer_weights.iter().sum::<u64>() + sizes.before_layers + sizes.behind_layers;
-        assert_eq!(parts, sizes.weights, "nothing is tied there");
+        assert_eq!(parts, sizes.weights, "no embedding is tied there");
         let needs = sizes.needs(n_ctx, kv);
         let all = sizes.first_layers(32, n_ctx, kv).unwrap();
         let parts = partials::partials_bytes(32, 128, n_ctx);
@@ -365,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn loading_plans_about_the_same() {
+    fn loading_plans_about_what_is_estimated() {
         for (architecture, tied) in [("llama", false), ("smollm3", true)] {
             let shape = shape::Shape { d_ff: 2048, ..shape::tiny(architecture, tied) };
             let mut bytes = Vec::new();

@@ -22,7 +22,7 @@ const MIN_WINDOW: usize = 8;
 
 /// Perplexity of a model on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
+pub struct PerplexityScore {
     /// exp of the mean negative log-likelihood of a scored token.
     pub perplexity: f64,
     /// Scored tokens.
@@ -35,7 +35,7 @@ pub struct Quality {
 
 /// Comparison with a reference model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct Divergence {
     /// Perplexity of the reference.
     pub perplexity: f64,
     /// In nats, over all scored positions.
@@ -77,7 +77,7 @@ pub fn measure(
     ids: &[TokenId],
     n_ctx: usize,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<(Quality, Option<Difference>)> {
+) -> Result<(PerplexityScore, Option<Divergence>)> {
     let before = model.tokenizer().map_or_else(Vec::new, |tokenizer| before(&tokenizer.add_special(vec![])));
     check(model, reference.as_deref(), n_ctx, before.len())?;
     let body = n_ctx - before.len();
@@ -98,13 +98,13 @@ pub fn measure(
     }
     let n = sums.n as f64;
     let perplexity = (sums.nll / n).exp();
-    let difference = reference.map(|_| Difference {
+    let difference = reference.map(|_| Divergence {
         perplexity: (sums.reference_nll / n).exp(),
         mean_kl: sums.kl / n,
         max_kl: sums.max_kl,
         top1_agreement: sums.n_agreed as f64 / n,
     });
-    Ok((Quality { perplexity, tokens: sums.n, windows, n_ctx }, difference))
+    Ok((PerplexityScore { perplexity, tokens: sums.n, windows, n_ctx }, difference))
 }
 
 /// Returns what precedes each window: BOS. A trailing EOS belongs to whole texts.
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_those_of_the_definitions() {
+    fn sums_follow_the_definitions() {
         let mut sums = ScoreSums::default();
         // p = (1/4, 3/4) beside q = (1/2, 1/2)
         let (ours, theirs) = ([0.0, 3f32.ln()], [7.0, 7.0]);

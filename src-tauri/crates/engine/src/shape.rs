@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_a_model() {
+    fn written_shapes_are_models() {
         for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
             for name in QuantPreset::names() {
                 let shape = tiny(architecture, tied);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn mixes_are_those_of_published_files() {
+    fn presets_match_published_files() {
         let shape = find("llama-3.1-8b").unwrap();
         let name =
             |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);

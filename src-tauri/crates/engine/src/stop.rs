@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_and_holds_back() {
+    fn stop_strings_end_and_hold_back_text() {
         check(&[], &["a", "b"], &["a", "b", ""], false);
         check(&[""], &["a"], &["a", ""], false);
         check(&["END"], &["abcEND", "x"], &["abc"], true);

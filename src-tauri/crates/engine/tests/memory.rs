@@ -110,7 +110,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 }
 
 #[test]
-fn the_starter_lives_in_eight_mebibytes() {
+fn the_starter_model_runs_in_eight_mebibytes() {
     let _alone = alone();
     let bytes = starter();
     let n_weights = bytes.len();
@@ -124,7 +124,7 @@ fn the_starter_lives_in_eight_mebibytes() {
 }
 
 #[test]
-fn a_bound_holds_or_is_refused_with_a_context_that_fits() {
+fn a_memory_limit_holds_or_is_refused_with_a_context_that_fits() {
     let _alone = alone();
     for (like, n_vocab) in [("llama-3.2-1b", 600), ("llama-3.2-1b", 32_000), ("gemma-3-1b", 8000)] {
         let bytes = small(like, n_vocab);

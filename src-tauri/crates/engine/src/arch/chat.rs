@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_template_shows_every_message() {
+    fn templates_render_every_message() {
         let messages = json!([{"role": "system", "content": "RULES"}, {"role": "user", "content": "ASKED"},
             {"role": "assistant", "content": "SAID"}, {"role": "user", "content": "AGAIN"}]);
         for (name, source) in ALL {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn those_with_tools_show_them() {
+    fn templates_with_tools_render_them() {
         let messages = json!([{"role": "user", "content": "Where?"},
             {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "look", "arguments": {"at": "map"}}}]},
             {"role": "tool", "content": "HERE"}]);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn chatml_is_what_it_is() {
+    fn chatml_renders_as_specified() {
         let messages = json!([{"role": "user", "content": "Hi"}]);
         let (_, source) = ALL.iter().find(|(name, _)| *name == "chatml").expect("ours");
         assert_eq!(

@@ -84,7 +84,7 @@ fn numbers_outside_their_bounds_are_refused() {
 }
 
 #[test]
-fn numbers_at_their_bounds_are_taken() {
+fn numbers_at_their_bounds_are_accepted() {
     let set = |key: &str, value| read(llama().set(&format!("llama.{key}"), value)).unwrap();
     assert_eq!(set("context_length", OwnedValue::U32(u32::MAX)).context_length, u32::MAX as usize);
     assert_eq!(set("block_count", OwnedValue::U64(8)).layers.len(), 8);
@@ -104,7 +104,7 @@ fn numbers_at_their_bounds_are_taken() {
 }
 
 #[test]
-fn families_that_do_not_run_are_named_with_those_that_do() {
+fn unsupported_families_list_the_supported_ones() {
     let error = read(llama().set("general.architecture", OwnedValue::Str("mamba".into()))).unwrap_err();
     assert_eq!(error.code(), "model.architecture_unknown");
     assert!(error.to_string().contains("mamba") && error.remedy().contains("llama, mistral3, smollm3"));
@@ -161,7 +161,7 @@ fn with_tensor(change: &str, dtype: DType, shape: &[usize], value: f32) -> Resul
 }
 
 #[test]
-fn every_tensor_is_there_with_its_shape_and_a_format_that_computes() {
+fn tensors_need_their_shape_and_a_supported_format() {
     assert!(with_tensor("nothing", DType::F32, &[], 0.0).is_ok());
     let names =
         ["token_embd", "output_norm", "blk.0.attn_norm", "blk.0.attn_q", "blk.0.attn_v", "blk.0.ffn_down"];
@@ -205,7 +205,7 @@ fn rotary_divisors_are_positive_numbers() {
 }
 
 #[test]
-fn smollm3_leaves_every_fourth_layer_unturned() {
+fn smollm3_does_not_rotate_every_fourth_layer() {
     let spec = read(&writer(&tiny("smollm3", true), QuantPreset::F32, 1).unwrap()).unwrap();
     let turned: Vec<bool> = (0..spec.layers.len()).map(|l| attention(&spec, l).rope != Rope::None).collect();
     assert_eq!(turned, [true, true, true, false, true, true, true, false, true]);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_go_where_they_take_away_most_error() {
+    fn bits_go_where_they_reduce_error_most() {
         let choice = choice();
         assert_eq!(choice.n_steps(), 3);
         let check = |max, expected| assert_eq!(dtypes(&choice.within(max).unwrap()), expected, "{max}");

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_alone_says_what_has_aged() {
+    fn requantization_depends_on_length_alone() {
         let after = KvRequantize::After(512);
         for (position, due) in [(0, 0), (767, 0), (768, 1), (1023, 1), (1024, 2), (1025, 2), (10_240, 38)] {
             assert_eq!(after.due(position), due, "{position}");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_and_written() {
+    fn settings_parse_and_format() {
         for (text, requantize) in [
             ("off", KvRequantize::Off),
             ("pressure", KvRequantize::Pressure),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tokens_saw_tells_contexts_apart() {
+    fn views_distinguish_contexts() {
         let by_length = Requantized::by_length(KvRequantize::After(256), 1300);
         assert_eq!(by_length.n_chunks, 4);
         assert_eq!(by_length.views.len(), 4);
@@ -257,7 +257,7 @@ mod tests {
         assert_ne!(
             back.views_within(768, 1024),
             by_length.views_within(768, 1024),
-            "more has aged than is due there"
+            "more is requantized than is due there"
         );
         for view in by_length.views {
             assert_eq!(RequantizedView::of_bytes(view.bytes()), view);

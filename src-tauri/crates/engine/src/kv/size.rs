@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_and_states_take_the_same_however_long_the_context() {
+    fn windows_and_states_do_not_grow_with_the_context() {
         // Gemma 3's pattern: five layers of 1,024 positions to one of all
         let layout = layout(&[Some(1024), Some(1024), Some(1024), Some(1024), Some(1024), None], &[10, 20]);
         let of = |n_ctx| KvBytes::of(&layout, &Geometry::new(&layout, n_ctx, 2, 64, 0));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_within_its_bytes() {
+    fn rewind_points_stay_within_their_bytes() {
         let layout = layout(&[Some(512), None], &[250_000]);
         for rewind_bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
             let geometry = Geometry::new(&layout, 32_768, 4, 64, rewind_bytes);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_that_age_take_less_and_one_always_fits() {
+    fn requantizing_contexts_take_less_and_one_always_fits() {
         let plain = layout(&[None, None], &[]);
         let of = |when, bytes| {
             let geometry =
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_no_block_fits_are_told() {
+    fn heads_without_a_fitting_block_are_errors() {
         let mut layout = layout(&[None], &[]);
         for (dtype, head_dim, is_fit) in
             [(KvDType::F16, 8, true), (KvDType::Q8_0, 8, false), (KvDType::Q4_0, 96, true)]
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_back_depends_on_what_layers_forget() {
+    fn rewind_depends_on_the_layers() {
         let rewind =
             |windows, states, n_ctx| Geometry::new(&layout(windows, states), n_ctx, 1, 64, 0).rewind();
         assert_eq!(rewind(&[None, None], &[], 8192), Rewind::Anywhere);

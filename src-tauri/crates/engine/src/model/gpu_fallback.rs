@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn less_and_less_is_asked_of_a_full_card() {
+    fn a_full_gpu_is_used_less_and_less() {
         let model = small("llama-3.2-1b", 16);
         let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
         let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
@@ -193,12 +193,12 @@ mod tests {
         assert_eq!(
             steps[6].1,
             LoadOptions { devices: Devices::Cpu, ..requested.clone() },
-            "nothing is spared there"
+            "nothing is reduced there"
         );
     }
 
     #[test]
-    fn several_cards_are_spared_alike() {
+    fn all_gpus_shrink_alike() {
         let split = |parts: &[(BackendKind, usize)]| Devices::Split(parts.to_vec());
         let (gpu, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
         for (before, after) in [
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_that_errs_gives_way_to_a_safer_one() {
+    fn a_failing_precision_is_replaced_by_a_safer_one() {
         let model = small("llama-3.2-1b", 2);
         for (requested, code, expected) in [
             (Precision::Matrices, "kernels.gpu_precision", vec![Precision::F16, Precision::F32]),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_tried_without_subgroups_before_the_processor() {
+    fn subgroups_are_avoided_before_the_cpu_is_used() {
         let model = small("llama-3.2-1b", 2);
         for (requested, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
             let devices = Devices::Gpu { layers: None };
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_smaller_part_would_not_help_goes_to_the_processor() {
+    fn errors_that_shrinking_cannot_help_move_to_the_cpu() {
         let model = small("llama-3.2-1b", 2);
         let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
         for code in

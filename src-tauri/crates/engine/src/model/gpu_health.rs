@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_failure_within_ten_minutes_is_one_too_many() {
+    fn a_second_failure_within_ten_minutes_disables_the_gpu() {
         let seconds = Arc::new(AtomicU64::new(100));
         let clock = seconds.clone();
         let health = GpuHealth::with_clock(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
@@ -106,7 +106,7 @@ mod tests {
             health.clone().record_failure()
         };
         assert_eq!([100, 700, 1_300, 1_899].map(&mut fails_at), [false, false, false, true]);
-        assert!(fails_at(100_000), "once given up, it stays so");
+        assert!(fails_at(100_000), "once disabled, it stays so");
         assert_eq!(health.disabled_error().map(|error| error.code()), Some(GPU_GIVEN_UP));
         assert!(health.or_new() == health);
         let own = GpuHealth::default().or_new();

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_writing_a_call() {
+    fn every_call_notation_is_parsed() {
         let one = [("f", json!({"x": "a", "n": 1}))];
         check(r#"{"name": "f", "arguments": {"x": "a", "n": 1}}"#, &one);
         check(r#"{"type": "function", "name": "f", "parameters": {"x": "a", "n": 1}}"#, &one);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn several_calls_and_none() {
+    fn several_calls_or_none_are_parsed() {
         let two = [("f", json!({})), ("g", json!({"y": [1, 2]}))];
         check(r#"{"name": "f"}; {"name": "g", "parameters": {"y": [1, 2]}}"#, &two);
         check(r#"[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"y": [1, 2]}}]"#, &two);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stay_texts() {
+    fn text_arguments_stay_text() {
         check("<function=f><parameter=x>12</parameter></function>", &[("f", json!({"x": "12"}))]);
         check("<function=f><parameter=other>12</parameter></function>", &[("f", json!({"other": 12}))]);
         check("<function=f><parameter=n>twelve\n</parameter></function>", &[("f", json!({"n": "twelve"}))]);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_value() {
+    fn refuses_invalid_values() {
         for text in [
             "",
             "{",

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_takes_the_likeliest() {
+    fn greedy_takes_the_most_likely() {
         let check = |logits: &[f32], expected: Option<TokenId>| {
             assert_eq!(
                 SamplerChain::new(&greedy(), logits.len()).sample(logits, &[]),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_cut_what_they_should() {
+    fn stages_keep_the_expected_candidates() {
         // Probabilities 0.5, 0.3, 0.15, 0.05.
         let logits: Vec<f32> = [0.15f32, 0.5, 0.05, 0.3].iter().map(|p| p.ln()).collect();
         let check = |sampling: Sampling, expected: &[TokenId]| {
@@ -249,7 +249,7 @@ mod tests {
 
     /// All kinds of settings, over logits with many ties.
     #[test]
-    fn the_likeliest_decide_as_all_would() {
+    fn top_tokens_draw_as_all_tokens_do() {
         let n_vocab = 400;
         let mut rng = Rng::new(5);
         let mut row =

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_take_what_others_can_wait_for() {
+    fn prefill_is_bounded_by_what_others_can_wait() {
         let check = |record_step: &[(usize, f32)], beside: bool, expected: usize| {
             let mut prefill_budget = PrefillBudget::default();
             record_step.iter().for_each(|&(n, s)| prefill_budget.record_step(n, s));

@@ -98,7 +98,7 @@ fn only_the_third_fails(model: &mut Model, requests: Vec<Request>, expected: &Re
 }
 
 #[test]
-fn what_fails_fails_only_the_request_whose_fault_it_is() {
+fn only_the_failing_request_fails() {
     let mut model = model();
     let expected = run(&mut model, requests());
     let mut panicking = requests();
@@ -111,7 +111,7 @@ fn what_fails_fails_only_the_request_whose_fault_it_is() {
 }
 
 #[test]
-fn a_run_that_is_given_up_costs_nobody_a_token() {
+fn interrupted_runs_lose_no_token() {
     let mut model = model();
     let expected = run(&mut model, requests());
     let interrupt = Interrupt::default();
@@ -128,7 +128,7 @@ fn a_run_that_is_given_up_costs_nobody_a_token() {
             n_events += usize::from(!matches!(event, GenEvent::Prefill { .. }));
             take(&mut outcomes, id, event);
         });
-        assert_eq!(n_events == 0, is_interrupted, "step {n_steps}: nothing comes of a run that is given up");
+        assert_eq!(n_events == 0, is_interrupted, "step {n_steps}: an interrupted run has no events");
         n_steps += 1;
         if !continues_in {
             break;
@@ -154,7 +154,7 @@ fn requests_are_spread_over_replicas() {
     let mut model = small_on("llama-3.2-1b", 2, Devices::Replicas(vec![BackendKind::Cpu; 2]));
     let mut scheduler = Scheduler::new();
     let held = model.new_sequence().unwrap();
-    assert_eq!(model.replica_of(held), 0, "a context that nobody asks");
+    assert_eq!(model.replica_of(held), 0, "an idle context");
     requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
     let mut outcomes = RequestOutcomes::new();
     let mut sink = |id: u64, event: GenEvent| take(&mut outcomes, id, event);

@@ -49,8 +49,8 @@ pub(super) fn write(n_vocab: usize, writer: &mut GgufWriter) {
 fn char_of(byte: u8) -> char {
     match byte {
         b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => char::from(byte),
-        0..=0x20 => char::from_u32(0x100 + u32::from(byte)).expect("a letter"),
-        0x7F..=0xA0 => char::from_u32(0x121 + u32::from(byte - 0x7F)).expect("a letter"),
+        0..=0x20 => char::from_u32(0x100 + u32::from(byte)).expect("a printable character"),
+        0x7F..=0xA0 => char::from_u32(0x121 + u32::from(byte - 0x7F)).expect("a printable character"),
         0xAD => '\u{143}',
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odds_follow_what_is_seen_and_only_in_its_class() {
+    fn rates_follow_observations_of_their_class() {
         let mut stats = AcceptanceStats::default();
         for evidence in [
             DraftEvidence::Match(3),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_matches_and_surer_models_are_believed_more() {
+    fn longer_matches_and_higher_confidence_have_higher_rates() {
         let stats = AcceptanceStats::default();
         for evidence in [|n: usize| DraftEvidence::Match(n), |n: usize| DraftEvidence::Confidence(n as u8)] {
             let believed: Vec<f32> = (0..=100).map(|n| stats.rate(evidence(n))).collect();

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_figures_are_met_and_joined() {
+    fn initial_costs_are_matched_and_interpolated() {
         let costs = RunCosts::default();
         for (rows, cost) in MEASURED {
             assert_eq!(costs.cost(rows), cost);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_follow_what_runs_take_and_return_when_they_are_not_seen() {
+    fn costs_follow_runs_and_decay_without_them() {
         let mut costs = RunCosts::default();
         // A machine on which a row costs a row, such as a mixture of experts.
         for n in [1, 2, 4, 8, 16].repeat(40) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_run_says_little_and_nonsense_nothing() {
+    fn outliers_count_little_and_invalid_times_not_at_all() {
         let mut costs = RunCosts::default();
         (0..20).for_each(|_| costs.record_step(1, 0.03));
         costs.record_step(8, 30.0);

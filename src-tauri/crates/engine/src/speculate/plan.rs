@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_guesses_are_checked_as_pay() {
+    fn as_many_drafts_are_checked_as_pay() {
         check(&[0.0], 16, false, |n| n == [0]);
         check(&[0.2], 16, false, |n| n == [0]);
         check(&[0.6], 16, false, |n| (1..5).contains(&n[0]));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_match_wins_and_of_equals_the_latest() {
+    fn the_longest_and_then_latest_match_wins() {
         check("", None, "");
         check("a", None, "");
         check("ab", None, "");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_expected_back_behind_an_edit() {
+    fn copies_resume_behind_an_edit() {
         let source = "0123456789abcdefghijklmnopqrstuvwxyz";
         check_copy(source, "01234567", Some(8), "89abc");
         // Replaced: one, then three.

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_is_no_json() {
+    fn undefined_is_not_json() {
         assert!(dumps(&Value::UNDEFINED, &JsonStyle::default()).is_err());
     }
 }

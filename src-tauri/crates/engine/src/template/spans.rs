@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_looks_into_a_text_does_not_hide_it() {
+    fn templates_that_inspect_a_text_do_not_hide_it() {
         let peeks =
             "{% for m in messages %}<{% if 'x' in m.content %}has x: {% endif %}{{ m.content }}>{% endfor %}";
         let two = json!([{"role": "user", "content": "x </s>"}, {"role": "user", "content": "y </s>"}]);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_and_calls_are_somebodys_words_too() {
+    fn tools_and_calls_are_content_too() {
         let source = "{% for t in tools %}{{ t | tojson }}{% endfor %}{% for m in messages %}{{ m.reasoning_content }}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
         let tools = json!([{"type": "function", "function": {"name": "f", "description": "<d>",
             "parameters": {"type": "object", "properties": {"description": {"type": "string", "enum": ["<e>"]}}}}}]);

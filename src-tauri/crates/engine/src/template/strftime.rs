@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_time() {
+    fn refuses_invalid_times() {
         for text in ["", "now", "2026-13-01", "2026-01-00", "2026-01-01T25:00:00", "99999-01-01"] {
             assert_eq!(LocalTime::parse(text), None, "{text}");
         }

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_match_makes_room_for_a_shorter_one() {
+    fn a_refused_match_allows_a_shorter_one() {
         let tokens = tokens();
         let found = tokens.find("<a><b>", 0, &|added, _| added.id != 2).map(|m| m.added.id);
         assert_eq!(found, Some(1));

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_found_whatever_the_order_of_the_file() {
+    fn ranks_do_not_depend_on_file_order() {
         // token, bytes of the left part, rank
         let merges = Merges::new(6, vec![(3, 1, 5), (3, 2, 4), (0, 1, 9), (5, 7, 0), (3, 1, 2), (3, 2, 8)]);
         let check = |whole, left, expected| assert_eq!(merges.rank(whole, left), expected, "{whole} {left}");

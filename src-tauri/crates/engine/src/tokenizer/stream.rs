@@ -55,7 +55,7 @@ fn take_complete(pending: &mut Vec<u8>, text: &mut String) {
             }
             Err(error) => {
                 let good = &pending[done..done + error.valid_up_to()];
-                text.push_str(std::str::from_utf8(good).expect("checked up to here"));
+                text.push_str(std::str::from_utf8(good).expect("checked by from_utf8"));
                 done += error.valid_up_to();
                 let Some(bad) = error.error_len() else { break };
                 text.push(char::REPLACEMENT_CHARACTER);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_likeliest_way_wins() {
+    fn the_most_likely_segmentation_wins() {
         let tokens = [
             ("<unk>", 0.0, TokenKind::Unknown),
             ("</s>", 0.0, TokenKind::Control),
@@ -120,7 +120,7 @@ mod tests {
 
     /// Agrees with the Viterbi search of the `tokenizers` crate.
     #[test]
-    fn ways_are_those_of_the_crate() {
+    fn segmentations_match_the_tokenizers_crate() {
         use tokenizers::Model;
         let mut state = 7_u64;
         let mut below = |n: u64| {

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_may_be_found() {
+    fn lookup_returns_mergeable_tokens_only() {
         let v = vocab(
             &[
                 ("a", TokenKind::Normal),
@@ -331,7 +331,7 @@ mod tests {
         check("é", Some(3));
         check("", None);
         check("b", None);
-        assert_eq!(v.find_near(b"a", 2), Some(0), "the lower of two ids, whatever was guessed");
+        assert_eq!(v.find_near(b"a", 2), Some(0), "the lower of two ids, whatever the hint");
         assert_eq!(v.find_near("é".as_bytes(), 2), Some(3));
         assert_eq!(
             (v.find_near(b"<s>", 1), v.find_near(b"", 9), v.find_near(b"a", u32::MAX)),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_alphabet_is_that_of_the_crate() {
+    fn the_byte_alphabet_matches_the_tokenizers_crate() {
         let mut bytes: Vec<u8> = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet()
             .into_iter()
             .map(|c| byte_of(c).expect("every character of the alphabet is a byte"))

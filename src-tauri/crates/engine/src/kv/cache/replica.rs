@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_are_spread_and_move_together_when_a_replica_goes() {
+    fn sequences_spread_over_replicas_and_move_together_when_one_is_dropped() {
         let mut cache = full(16, 4);
         cache.set_n_replicas(3);
         let ids: Vec<SequenceId> = (0..4).map(|_| cache.create().unwrap()).collect();
@@ -79,7 +79,7 @@ mod tests {
             cache.commit(*id, &held).unwrap();
         }
         let forked = cache.fork(ids[1]).unwrap();
-        assert_eq!(replicas(&cache, &[forked]), [1], "what it shares is there");
+        assert_eq!(replicas(&cache, &[forked]), [1], "shared pages are there");
         cache.mark_lost(1, &[(ids[1], 4)]);
         cache.remove_replica(1);
         assert_eq!(replicas(&cache, &[ids[0], ids[2]]), [0, 1], "those after it have other numbers");

@@ -92,7 +92,7 @@ fn limits_are_errors_that_change_nothing() {
 }
 
 #[test]
-fn a_window_holds_few_pages_however_long_the_sequence() {
+fn windows_hold_few_pages_at_any_length() {
     let mut cache = KvCache::new(Geometry { window: Some(6), ..geometry(10_000, 1) });
     let a = cache.create().unwrap();
     let most = cache.geometry().live_window_pages();
@@ -105,14 +105,14 @@ fn a_window_holds_few_pages_however_long_the_sequence() {
     assert_eq!(
         cache.truncate(a, n - WINDOW_REWIND_TOKENS).unwrap(),
         n - WINDOW_REWIND_TOKENS,
-        "it can go back a little"
+        "a short rewind works"
     );
-    assert_eq!(cache.truncate(a, n / 2).unwrap(), 0, "but not far, as nothing was kept");
+    assert_eq!(cache.truncate(a, n / 2).unwrap(), 0, "a longer one does not without rewind points");
     assert_eq!(cache.usage().n_window_pages, 0);
 }
 
 #[test]
-fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
+fn rewinding_to_rewind_points_loses_nothing() {
     let g =
         Geometry { window: Some(6), max_rewind_points: 8, n_rewind_window_pages: 100, ..geometry(10_000, 1) };
     let mut cache = KvCache::new(g);
@@ -125,7 +125,7 @@ fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
     cache.unpin_window(a).unwrap();
     (0..20).for_each(|_| _ = append(&mut cache, a, 10));
     assert_eq!([10, 11, 100, 209, 210].map(|n| cache.reach(a, n).unwrap()), [10, 11, 100, 209, 210]);
-    assert_eq!(cache.reach(a, 300).unwrap(), 210, "since then it has passed");
+    assert_eq!(cache.reach(a, 300).unwrap(), 210, "the window has passed since");
     assert_eq!(cache.truncate(a, 57).unwrap(), 57);
 
     let g = Geometry { window: Some(6), ..geometry(10_000, 1) };
@@ -137,13 +137,13 @@ fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
 }
 
 #[test]
-fn what_was_kept_is_where_it_goes_back_to() {
+fn truncation_returns_to_rewind_points() {
     let g = Geometry { recurrent: true, max_rewind_points: 8, n_rewind_states: 8, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
     append(&mut cache, a, 10);
     cache.save_rewind_point(a).unwrap();
-    assert!(append(&mut cache, a, 5).state.is_some(), "the kept state is not written");
+    assert!(append(&mut cache, a, 5).state.is_some(), "the saved state is not written");
     assert_eq!(append(&mut cache, a, 5).state, None);
     cache.save_rewind_point(a).unwrap();
     cache.save_rewind_point(a).unwrap();
@@ -164,7 +164,7 @@ fn what_was_kept_is_where_it_goes_back_to() {
 }
 
 #[test]
-fn of_many_kept_positions_the_older_are_thinned() {
+fn older_rewind_points_are_thinned() {
     let g = Geometry { recurrent: true, max_rewind_points: 4, n_rewind_states: 4, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
@@ -173,11 +173,11 @@ fn of_many_kept_positions_the_older_are_thinned() {
         cache.save_rewind_point(a).unwrap();
     }
     let positions: Vec<usize> = cache.rewind_points(a).unwrap().iter().map(|kept| kept.position).collect();
-    assert_eq!(positions, [32, 65, 66, 82], "short ways go first, the newest two stay");
+    assert_eq!(positions, [32, 65, 66, 82], "short gaps go first, the newest two stay");
 }
 
 #[test]
-fn a_mark_is_where_a_draft_goes_back_to() {
+fn rejected_drafts_return_to_the_mark() {
     let g = Geometry { recurrent: true, n_mark_states: 1, ..geometry(1000, 2) };
     let mut cache = KvCache::new(g);
     let (a, b) = (cache.create().unwrap(), cache.create().unwrap());
@@ -189,11 +189,11 @@ fn a_mark_is_where_a_draft_goes_back_to() {
     assert_eq!(cache.usage().n_states, 2, "shared again");
     cache.clear_mark(a);
     assert_eq!(append(&mut cache, a, 2).state, None);
-    assert_eq!(cache.truncate(a, 11).unwrap(), 0, "nothing is marked any more");
+    assert_eq!(cache.truncate(a, 11).unwrap(), 0, "no mark is left");
     assert!(cache.set_mark(b));
     append(&mut cache, b, 1);
     assert_eq!(cache.truncate(b, 2).unwrap(), 0);
-    assert_eq!(cache.usage().n_states, 0, "a mark that the sequence has left is gone");
+    assert_eq!(cache.usage().n_states, 0, "a mark beyond the end is gone");
 }
 
 /// What the executor would hold: for every page the tokens that each position was computed from, for every slot the

@@ -13,7 +13,7 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
 }
 
 #[test]
-fn a_turned_key_is_the_key_of_its_new_place() {
+fn rotated_keys_equal_keys_computed_at_the_new_position() {
     let rope = RopeShape {
         n_heads: 1,
         head_dim: 32,
@@ -43,7 +43,7 @@ fn a_turned_key_is_the_key_of_its_new_place() {
 }
 
 #[test]
-fn what_is_attended_to_stays() {
+fn attended_tokens_stay() {
     let mut mass = vec![0.0; 96];
     mass[40] = 5.0;
     let kept = select_kept(&mass, EVICTION);
@@ -52,14 +52,14 @@ fn what_is_attended_to_stays() {
 }
 
 #[test]
-fn a_long_text_is_read_and_gone_on_with() {
+fn long_texts_are_evicted_and_continued() {
     let mut model = model();
     let seq = model.new_sequence().unwrap();
     let prompt = text(300, 1);
     let shown = model.prefill_evicting(seq, &prompt, EVICTION, &mut |_| true).unwrap();
     assert!(shown.len() <= EVICTION.max_tokens, "{}", shown.len());
     assert_eq!((shown[..4].to_vec(), shown.last()), (prompt[..4].to_vec(), prompt.last()));
-    assert!(shown[4..28].iter().all(|id| *id >= EVICTED_TOKEN), "what was forgotten is nobody's token");
+    assert!(shown[4..28].iter().all(|id| *id >= EVICTED_TOKEN), "evicted tokens are no real tokens");
     let held = model.len(seq).unwrap();
     assert!(held >= EVICTION.n_kept && held < shown.len());
     // The rest, as a scheduler prefills it.
@@ -81,7 +81,7 @@ fn a_long_text_is_read_and_gone_on_with() {
 }
 
 #[test]
-fn a_sequence_that_holds_more_goes_back_first() {
+fn longer_sequences_rewind_first() {
     let mut model = model();
     let (seq, prompt) = (model.new_sequence().unwrap(), text(120, 5));
     model.forward(&[Chunk { seq, tokens: &prompt[..110], logits: LogitsSelection::None }]).unwrap();
@@ -92,7 +92,7 @@ fn a_sequence_that_holds_more_goes_back_first() {
 }
 
 #[test]
-fn a_text_that_fits_is_left_alone() {
+fn texts_that_fit_are_not_evicted() {
     let mut model = model();
     let seq = model.new_sequence().unwrap();
     let prompt = text(90, 4);
@@ -107,7 +107,7 @@ fn a_text_that_fits_is_left_alone() {
 /// Windows, sinks, query and key norms, experts: generation after eviction is the same for every chunking of the
 /// prompt.
 #[test]
-fn every_kind_of_attention_forgets() {
+fn every_kind_of_attention_evicts() {
     for (name, n_layers) in [("qwen3-4b", 2), ("gemma-3-1b", 6), ("gpt-oss-20b", 2)] {
         let mut model = small(name, n_layers);
         let prompt = text(300, 1);

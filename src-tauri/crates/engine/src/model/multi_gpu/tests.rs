@@ -91,7 +91,7 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model, &[SequenceId])) -> V
 }
 
 #[test]
-fn several_say_what_one_says() {
+fn several_devices_compute_what_one_computes() {
     for name in FAMILIES {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         for n in [1, 2, 3] {
@@ -108,7 +108,7 @@ fn several_say_what_one_says() {
 }
 
 #[test]
-fn a_sequence_that_moves_takes_its_pages_with_it() {
+fn moving_sequences_take_their_pages_along() {
     for name in FAMILIES {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         let mut moved = Vec::new();
@@ -126,7 +126,7 @@ fn lost() -> EngineError {
 }
 
 #[test]
-fn where_one_fails_the_others_go_on() {
+fn other_replicas_continue_after_a_failure() {
     for name in FAMILIES {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         for at in 0..3 {
@@ -150,7 +150,7 @@ fn where_one_fails_the_others_go_on() {
 }
 
 #[test]
-fn each_has_the_card_that_is_named_for_it() {
+fn each_replica_gets_its_named_gpu() {
     let (gpu, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
     let gpus = |n: usize| (0..n).map(GpuSelector::Nth).collect::<Vec<_>>();
     let options = LoadOptions {

@@ -108,7 +108,7 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, 
 }
 
 #[test]
-fn whatever_a_family_keeps_is_read_again_bit_by_bit() {
+fn every_kind_of_state_is_recomputed_bit_by_bit() {
     for name in FAMILIES {
         let expected = story(&mut family(name), &mut |_| {});
         let found = story(&mut family(name), &mut |model| ruin(model, &[]));
@@ -121,7 +121,7 @@ fn whatever_a_family_keeps_is_read_again_bit_by_bit() {
 }
 
 #[test]
-fn what_is_lost_can_be_gone_back_in_and_forked_before_it_is_read() {
+fn lost_sequences_can_be_rewound_and_forked_before_replay() {
     for name in FAMILIES {
         let (prompt, mut all) = (text(140, 1), Vec::new());
         for is_ruined in [false, true] {
@@ -155,7 +155,7 @@ fn what_is_lost_can_be_gone_back_in_and_forked_before_it_is_read() {
 
 /// What another sequence has recomputed is not computed again.
 #[test]
-fn what_is_shared_is_read_once() {
+fn shared_pages_are_recomputed_once() {
     let mut model = family("llama");
     let a = model.new_sequence().unwrap();
     read(&mut model, &[(a, &text(130, 1))]);
@@ -163,13 +163,13 @@ fn what_is_shared_is_read_once() {
     ruin(&mut model, &[]);
     read(&mut model, &[(a, &[1])]);
     let again = model.cache.begin_replay(b).unwrap().unwrap();
-    assert_eq!((again.tokens.len(), model.len(b).unwrap()), (130, 128), "whole pages are there");
+    assert_eq!((again.tokens.len(), model.len(b).unwrap()), (130, 128), "whole pages are available");
     model.cache.abort_replay(b, again);
     assert_eq!(model.len(b).unwrap(), 130);
 }
 
 #[test]
-fn what_has_aged_ages_again_where_it_did() {
+fn replay_requantizes_at_the_same_positions() {
     for kv_requantize in [KvRequantize::After(256), KvRequantize::Pressure] {
         let mut all = Vec::new();
         for is_ruined in [false, true] {
@@ -198,7 +198,7 @@ fn what_has_aged_ages_again_where_it_did() {
 
 /// Other sequences continue, and one that cannot be recomputed has its own error.
 #[test]
-fn a_context_that_has_forgotten_is_lost_alone() {
+fn only_the_evicted_context_is_lost() {
     let mut model = family("llama");
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
     let eviction = super::super::AttentionEviction { max_tokens: 96, n_kept: 48, n_oldest: 4, n_newest: 20 };

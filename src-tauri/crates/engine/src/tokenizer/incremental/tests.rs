@@ -14,9 +14,9 @@ const PARTS: &[&str] = &[
     "😀", "\u{a0}", "\u{3000}",
 ];
 
-struct Random(u64);
+struct TestRandom(u64);
 
-impl Random {
+impl TestRandom {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n.max(1)
@@ -93,7 +93,7 @@ fn build(
 }
 
 fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     let mut encoder = IncrementalEncoder::new();
     let mut text = random.text(400);
     for round in 0..60 {
@@ -124,7 +124,7 @@ fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
 }
 
 #[test]
-fn every_change_gives_the_ids_of_the_whole() {
+fn every_edit_gives_the_ids_of_the_whole_text() {
     for name in NamedPreTokenizer::names() {
         check(name, &byte_level(name), 1);
     }
@@ -137,7 +137,7 @@ fn every_change_gives_the_ids_of_the_whole() {
 #[test]
 fn rendered_prompts_change_too() {
     let tokenizer = byte_level("llama-bpe");
-    let mut random = Random(7);
+    let mut random = TestRandom(7);
     let mut encoder = IncrementalEncoder::new();
     let known_ids: Vec<TokenId> = vec![3, 4, 5];
     for round in 0..80 {

@@ -29,7 +29,7 @@ fn geometry(when: KvRequantize, n_ctx: usize, max_sequences: usize) -> Geometry 
 type Slot = (u64, bool);
 
 /// A cache, and what a model would have written to its pages.
-struct PagedMemory {
+struct RequantizedMemory {
     cache: KvCache,
     /// [slots, PAGE_LEN]
     slots: Vec<[Slot; PAGE_LEN]>,
@@ -40,7 +40,7 @@ fn hash(before: u64, token: TokenId) -> u64 {
     (before ^ (u64::from(token) + 1)).wrapping_mul(0x100_0000_01b3)
 }
 
-impl PagedMemory {
+impl RequantizedMemory {
     fn new(geometry: Geometry) -> Self {
         let n = geometry.n_pages() + geometry.n_requantized_pages();
         Self { cache: KvCache::new(geometry), slots: vec![[(0, false); PAGE_LEN]; n] }
@@ -80,7 +80,7 @@ impl PagedMemory {
                 before = hash(before, token);
                 let at = n_held + i;
                 let page = self.cache.pages(id).unwrap()[at / PAGE_LEN] as usize;
-                assert!(page < self.cache.geometry.n_pages(), "what has aged is never written");
+                assert!(page < self.cache.geometry.n_pages(), "requantized pages are never written");
                 self.slots[page][at % PAGE_LEN] = (before, false);
             }
             self.cache.commit(id, now).unwrap();
@@ -143,8 +143,8 @@ fn tokens(n: usize, seed: u32) -> Vec<TokenId> {
 }
 
 #[test]
-fn by_length_the_same_pages_age_whatever_the_runs() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(512), 3000, 3));
+fn requantization_by_length_does_not_depend_on_runs() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(512), 3000, 3));
     let text = tokens(2000, 1);
     for runs in [256, 100, 1] {
         let id = memory.cache.create().unwrap();
@@ -165,24 +165,24 @@ fn by_length_the_same_pages_age_whatever_the_runs() {
 }
 
 #[test]
-fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
+fn rewinding_keeps_whole_requantized_chunks() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(1500, 1));
     assert_eq!(memory.cache.requantized(a).unwrap().n_chunks, 4);
     assert_eq!(memory.cache.reach(a, 1100).unwrap(), 1100);
-    assert_eq!(memory.cache.truncate(a, 1100).unwrap(), 1100, "beyond what has aged: anywhere");
+    assert_eq!(memory.cache.truncate(a, 1100).unwrap(), 1100, "beyond the requantized chunks: anywhere");
     assert_eq!(memory.cache.reach(a, 700).unwrap(), 512);
     let b = memory.cache.fork(a).unwrap();
-    assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "in it: to whole stretches");
-    assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 2, "and they stay as they are");
+    assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "within them: to whole chunks");
+    assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 2, "which stay requantized");
     // from here on it differs from a sequence of that length, and its key says so
     memory.append(b, &tokens(100, 9));
     let by_length = Requantized::by_length(KvRequantize::After(256), 612);
     assert_eq!((by_length.n_chunks, memory.cache.requantized(b).unwrap().n_chunks), (1, 2));
     assert_ne!(memory.cache.requantized(b).unwrap().views_within(512, 612), by_length.views_within(512, 612));
     assert_eq!(memory.cache.truncate(b, 200).unwrap(), 0);
-    assert!(memory.cache.requantized(b).unwrap().is_exact(), "nothing is left that has aged");
+    assert!(memory.cache.requantized(b).unwrap().is_exact(), "no requantized chunk is left");
     for id in [a, b] {
         memory.check(id);
         memory.count_holders();
@@ -190,8 +190,8 @@ fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
 }
 
 #[test]
-fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
+fn forks_requantize_into_the_same_pages() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(500, 1));
     let b = memory.cache.fork(a).unwrap();
@@ -205,7 +205,7 @@ fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
     assert_eq!(memory.cache.usage().n_requantized_pages, 8);
     memory.append(b, &tokens(200, 3));
     assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 1);
-    assert_eq!(memory.cache.usage().n_requantized_pages, 8, "one made it, both hold it");
+    assert_eq!(memory.cache.usage().n_requantized_pages, 8, "one requantized it, both hold it");
     assert_eq!(memory.cache.pages(a).unwrap()[..8], memory.cache.pages(b).unwrap()[..8]);
     memory.check(b);
     memory.count_holders();
@@ -218,8 +218,8 @@ fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
 /// `b` becomes the only holder of a page that `a` requantized, and writes to it: the requantized page no longer
 /// matches it.
 #[test]
-fn what_is_written_anew_is_not_taken_for_what_aged() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
+fn rewritten_pages_lose_their_requantized_form() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(300, 1));
     let b = memory.cache.fork(a).unwrap();
@@ -238,9 +238,9 @@ fn what_is_written_anew_is_not_taken_for_what_aged() {
 }
 
 #[test]
-fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
+fn pressure_requantizes_the_longest_and_frees_its_pages() {
     let when = KvRequantize::Pressure;
-    let mut memory = PagedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
+    let mut memory = RequantizedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
     let (a, b) = (memory.cache.create().unwrap(), memory.cache.create().unwrap());
     assert!(memory.append(a, &tokens(1200, 1)) && memory.append(b, &tokens(800, 2)));
     let c = memory.cache.create().unwrap();
@@ -271,9 +271,9 @@ fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
 }
 
 #[test]
-fn what_is_shared_ages_for_all_or_not_at_all() {
+fn shared_pages_are_requantized_for_all_holders_or_none() {
     let when = KvRequantize::Pressure;
-    let mut memory = PagedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
+    let mut memory = RequantizedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(700, 1));
     let b = memory.cache.fork(a).unwrap();
@@ -306,7 +306,7 @@ fn random_histories_lose_no_page() {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) as usize % n
         };
-        let mut memory = PagedMemory::new(geometry);
+        let mut memory = RequantizedMemory::new(geometry);
         let mut live: Vec<SequenceId> = Vec::new();
         for _ in 0..1500 {
             let action = draw(12);

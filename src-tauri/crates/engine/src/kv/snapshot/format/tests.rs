@@ -94,13 +94,13 @@ fn a_sealed_piece_is_read_back() {
     assert_eq!((chunk.kind, chunk.base, chunk.pages.len()), (RecordKind::Chunk, 256, 80));
     let begin = &sealed(RecordKind::Head, 300, 7)[..HEADER_LEN + 44 * 4];
     assert_eq!(preview_head(&identity(), &geometry(), begin).unwrap().tokens.len(), 44);
-    assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
+    assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "no sequence ends with a chunk");
 }
 
 /// A head's requantization is read back under the same setting, refused as a mismatch under another, and refused by
 /// its own code if impossible.
 #[test]
-fn age_is_told_and_judged() {
+fn requantization_is_written_and_validated() {
     let when = KvRequantize::After(256);
     let good = Requantized::by_length(when, 1000);
     assert_eq!((good.n_chunks, good.views.len()), (2, 2));
@@ -142,17 +142,17 @@ fn age_is_told_and_judged() {
     assert_eq!(
         code(&identity(), &requantize(when), &bytes).0,
         "snapshot.aged",
-        "a stretch has no age of its own"
+        "chunks carry no requantization"
     );
 }
 
 /// Every header field, changed and sealed again: each has its own error.
 #[test]
-fn every_field_of_a_header_is_judged() {
+fn every_header_field_is_validated() {
     let good = sealed(RecordKind::Head, 300, 7);
     let head: &[u8; HEADER_LEN] = good.first_chunk().unwrap();
-    type Change = fn(&mut PieceHeader);
-    let changes: [(&str, Change); 20] = [
+    type HeaderChange = fn(&mut PieceHeader);
+    let changes: [(&str, HeaderChange); 20] = [
         ("snapshot.version", |h| h.version += 1),
         ("snapshot.version", |h| h.version = 3),
         ("snapshot.model", |h| h.model ^= 1),
@@ -195,7 +195,7 @@ fn every_field_of_a_header_is_judged() {
 }
 
 #[test]
-fn the_judge_looks_at_model_and_context_too() {
+fn pieces_are_checked_against_model_and_context() {
     let good = sealed(RecordKind::Chunk, 512, 0);
     for (expected, identity) in [
         ("snapshot.model", CheckpointIdentity { model: 9, ..identity() }),
@@ -211,7 +211,7 @@ fn the_judge_looks_at_model_and_context_too() {
 }
 
 #[test]
-fn every_cut_and_every_flipped_bit_is_seen() {
+fn every_truncation_and_bit_flip_is_detected() {
     for good in [sealed(RecordKind::Head, 300, 7), sealed(RecordKind::Chunk, 256, 0)] {
         assert!(check(&identity(), &geometry(), &good).is_ok());
         for n in 0..good.len() {
