@@ -9,7 +9,8 @@ use std::hint::black_box;
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::attention::CHUNK;
-use kernels::ops::attention::pages::{self, PageKernels, Queries, SCORE_STRIDE, Weights};
+use kernels::ops::attention::page_operands::{PageKernels, PageQueries, SCORE_STRIDE, ValueWeights};
+use kernels::ops::attention::pages;
 use kernels::{KvDType, PAGE_LEN};
 
 /// Query heads that share a KV head.
@@ -36,14 +37,14 @@ fn chunk(kernels: &PageKernels, d: usize, blocks: &[&[u8]], room: &mut Room) {
     let n_pages = blocks.len() / 2;
     let ahead = |i: usize| blocks.get(i + AHEAD).copied().unwrap_or_default();
     for (i, keys) in blocks[..n_pages].iter().enumerate() {
-        let queries = Queries { n: N_QUERIES, head_dim: d, x: &room.x, q: &room.q, scales: &room.scales };
+        let queries = PageQueries { n: N_QUERIES, head_dim: d, x: &room.x, q: &room.q, scales: &room.scales };
         let scores = &mut room.scores[i * PAGE_LEN..];
-        (kernels.scores)(&queries, keys, ahead(i), &mut room.room, scores);
+        (kernels.score)(&queries, keys, ahead(i), &mut room.room, scores);
     }
     for (i, values) in blocks[n_pages..].iter().enumerate() {
         let x = &room.scores[i * PAGE_LEN..];
-        let weights = Weights { n: N_QUERIES, x, slots: 0..PAGE_LEN };
-        (kernels.weigh)(&weights, d, values, ahead(n_pages + i), &mut room.room, &mut room.sums);
+        let weights = ValueWeights { n: N_QUERIES, x, slots: 0..PAGE_LEN };
+        (kernels.sum)(&weights, d, values, ahead(n_pages + i), &mut room.room, &mut room.sums);
     }
 }
 

@@ -4,6 +4,7 @@
 //! the chunks in rising order: what is computed for a row depends on its position alone.
 
 mod merge;
+pub mod page_operands;
 pub mod pages;
 pub mod partials;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
