@@ -147,7 +147,7 @@ fn delta_rules() {
             let (mut want, mut got) = (numbers(dk * dv, 1), numbers(dk * dv, 1));
             for t in 0..10 {
                 let (q, k, v) = (numbers(dk, 3 * t), numbers(dk, 3 * t + 1), numbers(dv, 3 * t + 2));
-                let token = delta_net::Token { q: &q, k: &k, v: &v, keep: 0.9, beta: 0.7 };
+                let token = delta_net::DeltaToken { q: &q, k: &k, v: &v, keep: 0.9, beta: 0.7 };
                 let (mut out, mut level_out) = (vec![0.0; dv], vec![0.0; dv]);
                 delta_net::scalar(token, &mut want, &mut out);
                 (Kernels::at(level).delta)(token, &mut got, &mut level_out);

@@ -3,6 +3,7 @@
 use super::OpRow;
 use crate::cpu::isa::{Mac, levels};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "add", formula: "a + b" };
 
 /// a, b, out of one length

@@ -5,6 +5,7 @@ use super::activate::{clamped_swish, gelu, gelu_tanh, sigmoid, silu, single};
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::Activation;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "glu", formula: "act(gate) · up" };
 
 /// gate, up, out of one length

@@ -27,7 +27,7 @@ const STEP: usize = 2;
 /// Call them from loops, never from closures passed to `map` or `from_fn`: those may be compiled without the instruction
 /// set (`tests/inlined.rs`).
 pub trait PageSimd {
-    /// RowsF32 in a register.
+    /// Floats per register.
     const LEN: usize;
     type F: Copy;
     type I: Copy;
