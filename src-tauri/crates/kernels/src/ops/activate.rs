@@ -128,7 +128,9 @@ fn each(x: &mut [f32], f: impl Fn(f32) -> f32) {
     }
 }
 
-levels!(pub LEVELS = body(x: &mut [f32], act: Activation));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &mut [f32], act: Activation));
 
 #[cfg(test)]
 mod tests {

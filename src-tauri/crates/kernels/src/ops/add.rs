@@ -25,4 +25,6 @@ fn body<M: Mac>(a: &[f32], b: &[f32], out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(a: &[f32], b: &[f32], out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(a: &[f32], b: &[f32], out: &mut [f32]));

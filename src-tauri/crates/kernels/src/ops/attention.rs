@@ -132,7 +132,9 @@ fn softmax<M: Mac>(scores: &mut [f32]) -> Partial {
     Partial { max, sum: sum_lanes(sum) }
 }
 
-levels!(pub SOFTMAX = softmax(scores: &mut [f32]) -> Partial);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub SOFTMAX = softmax(scores: &mut [f32]) -> Partial);
 
 #[cfg(test)]
 mod tests {

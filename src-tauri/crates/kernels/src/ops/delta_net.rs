@@ -160,7 +160,9 @@ fn columns<M: Mac, const N: usize>(
     out[j..][..N].copy_from_slice(&sum);
 }
 
-levels!(pub LEVELS = body(token: DeltaToken, state: &mut [f32], out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(token: DeltaToken, state: &mut [f32], out: &mut [f32]));
 
 #[cfg(test)]
 mod tests {

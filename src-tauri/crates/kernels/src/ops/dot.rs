@@ -53,4 +53,6 @@ fn body<M: Mac>(a: &[f32], b: &[f32]) -> f32 {
     sum_lanes(even)
 }
 
-levels!(pub LEVELS = body(a: &[f32], b: &[f32]) -> f32);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(a: &[f32], b: &[f32]) -> f32);

@@ -28,4 +28,6 @@ fn body<M: Mac>(x: &[f32], route: &[f32], out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(x: &[f32], route: &[f32], out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], route: &[f32], out: &mut [f32]));

@@ -50,4 +50,6 @@ fn each(gate: &[f32], up: &[f32], out: &mut [f32], f: impl Fn(f32, f32) -> f32) 
     }
 }
 
-levels!(pub LEVELS = body(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]));

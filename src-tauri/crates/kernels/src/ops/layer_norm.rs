@@ -50,4 +50,6 @@ fn sum(x: &[f32], add: impl Fn(f32, f32) -> f32) -> f32 {
     sum_lanes(lanes)
 }
 
-levels!(pub LEVELS = body(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]));

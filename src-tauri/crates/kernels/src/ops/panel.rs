@@ -97,4 +97,6 @@ fn block<M: Mac, const R: usize, const N: usize>(
     }
 }
 
-levels!(pub LEVELS = body(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]));

@@ -50,4 +50,6 @@ fn group<M: Mac>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]));

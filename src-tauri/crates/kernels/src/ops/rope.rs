@@ -61,4 +61,6 @@ fn body<M: Mac>(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], s
     }
 }
 
-levels!(pub LEVELS = body(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]));

@@ -41,7 +41,9 @@ fn body<M: Mac>(x: &[f32], factor: f32, out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(x: &[f32], factor: f32, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], factor: f32, out: &mut [f32]));
 
 #[cfg(test)]
 mod tests {

@@ -44,7 +44,9 @@ fn body<M: Mac>(a: &[f32], b: &[f32], acc: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(a: &[f32], b: &[f32], acc: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(a: &[f32], b: &[f32], acc: &mut [f32]));
 
 #[cfg(test)]
 mod tests {

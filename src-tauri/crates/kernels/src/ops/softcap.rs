@@ -25,4 +25,6 @@ fn body<M: Mac>(x: &mut [f32], cap: f32) {
     }
 }
 
-levels!(pub LEVELS = body(x: &mut [f32], cap: f32));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &mut [f32], cap: f32));

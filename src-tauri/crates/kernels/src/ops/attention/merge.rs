@@ -30,4 +30,6 @@ fn merge<M: Mac>(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -
     Partial { max, sum: M::mac(state.sum, old, next.sum * new) }
 }
 
-levels!(pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);

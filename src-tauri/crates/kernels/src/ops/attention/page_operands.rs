@@ -83,4 +83,6 @@ fn round<M: Mac>(x: &[f32], q: &mut [i16]) -> f32 {
     scale
 }
 
-levels!(pub ROUND = round(x: &[f32], q: &mut [i16]) -> f32);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub ROUND = round(x: &[f32], q: &mut [i16]) -> f32);
