@@ -1,8 +1,6 @@
 //! The forward pass as data: a flat list of operations in execution order, with every shape checked at construction.
 //! The same graph runs on every backend. The number of tokens is an input of a run, not part of the graph.
 
-use crate::error::KernelError;
-
 mod build;
 mod kv_layout;
 mod op;
