@@ -9,7 +9,7 @@ struct Step {
   // where angles begin in `rows`
   angles: u32,
   // columns that are selected of a row of the output
-  n_wanted: u32,
+  n_selected: u32,
   spare: vec2<u32>,
 }
 @group(0) @binding(0) var<uniform> step: Step;

@@ -47,8 +47,8 @@ struct Params {
   is_part: u32,
   // pages from this one on have aged; where they lie, in words
   n_exact: u32,
-  first_aged: u32,
-  aged_block_words: u32,
+  first_requantized: u32,
+  requantized_block_words: u32,
   // the first of the workgroups of the third dimension
   first_group: u32,
 }
@@ -188,17 +188,17 @@ fn scored(v: u32, position: u32, product: vec4<f32>) -> vec4<f32> {
 fn block_at(table: u32, position: u32, is_value: bool) -> u32 {
   let page = rows[table + position / PAGE_LEN];
   let block = kv_head + select(0u, p.n_kv_heads, is_value);
-#ifdef AGED
+#ifdef REQUANTIZED
   if (page >= p.n_exact) {
-    return p.first_aged + ((page - p.n_exact) * 2u * p.n_kv_heads + block) * p.aged_block_words;
+    return p.first_requantized + ((page - p.n_exact) * 2u * p.n_kv_heads + block) * p.requantized_block_words;
   }
 #endif
   return page * p.page_words + block * p.block_words;
 }
 
 fn keys_of(block: u32, slot: u32, d: u32) -> Keys {
-#ifdef AGED
-  if (block >= p.first_aged) {
+#ifdef REQUANTIZED
+  if (block >= p.first_requantized) {
     return keys_of_bytes(block, p.head_dim, slot, d);
   }
 #endif
@@ -206,8 +206,8 @@ fn keys_of(block: u32, slot: u32, d: u32) -> Keys {
 }
 
 fn values_of(block: u32, slot: u32, d: u32) -> vec4<f32> {
-#ifdef AGED
-  if (block >= p.first_aged) {
+#ifdef REQUANTIZED
+  if (block >= p.first_requantized) {
     return values_of_bytes(block, p.head_dim, slot, d);
   }
 #endif

@@ -7,7 +7,7 @@ struct Keys {
   odd: vec4<f32>,
 }
 
-#ifdef AGED
+#ifdef REQUANTIZED
 #define HAS_Q8_0
 #endif
 #ifdef KV_Q8_0

@@ -36,7 +36,7 @@ fn rank(bits: u32) -> u32 {
 fn n_entries() -> u32 {
   var n = p.n_columns;
   for (var i = 0u; i < p.stage; i++) {
-    n = (n + SEGMENT - 1u) / SEGMENT * step.n_wanted;
+    n = (n + SEGMENT - 1u) / SEGMENT * step.n_selected;
   }
   return n;
 }
@@ -79,8 +79,8 @@ fn main(
     }
   }
   workgroupBarrier();
-  let first = (id.z * groups.x + id.x) * step.n_wanted;
-  for (var i = lane; i < step.n_wanted; i += LANES) {
+  let first = (id.z * groups.x + id.x) * step.n_selected;
+  for (var i = lane; i < step.n_selected; i += LANES) {
     out[2u * (first + i)] = ranks[i];
     out[2u * (first + i) + 1u] = columns[i];
   }
