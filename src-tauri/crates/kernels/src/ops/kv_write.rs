@@ -105,7 +105,7 @@ impl KvBlockFormat {
         self.encode(x, row);
         for (i, block) in row.chunks_exact_mut(self.block_bytes()).enumerate() {
             page[self.scale(x.len(), i, slot)].copy_from_slice(&block[..SCALE_BYTES]);
-            self.to_key_order(&mut block[SCALE_BYTES..]);
+            self.file_to_key_order(&mut block[SCALE_BYTES..]);
             for (j, byte) in block[SCALE_BYTES..].iter().enumerate() {
                 page[self.key(i, slot, j)] = *byte;
             }
@@ -135,7 +135,7 @@ impl KvBlockFormat {
                 for (j, byte) in block[SCALE_BYTES..].iter_mut().enumerate() {
                     *byte = page[self.key(i, slot, j)];
                 }
-                self.from_key_order(&mut block[SCALE_BYTES..]);
+                self.key_to_file_order(&mut block[SCALE_BYTES..]);
             }
             self.decode(row, x);
             for (d, x) in x.iter().enumerate() {
@@ -155,12 +155,12 @@ impl KvBlockFormat {
     }
 
     /// Reorders the integers of a block from the order of files to that of keys.
-    fn to_key_order(&self, integers: &mut [u8]) {
+    fn file_to_key_order(&self, integers: &mut [u8]) {
         self.reorder(integers, Self::nibble_of_file, Self::nibble_of_key);
     }
 
     /// Reorders the integers of a block from the order of keys to that of files.
-    fn from_key_order(&self, integers: &mut [u8]) {
+    fn key_to_file_order(&self, integers: &mut [u8]) {
         self.reorder(integers, Self::nibble_of_key, Self::nibble_of_file);
     }
 
