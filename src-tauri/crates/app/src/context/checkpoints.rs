@@ -1,5 +1,4 @@
-//! Stored contexts: how they are kept, what became of their files, and the named ones among them.
-//!
+//! Stored contexts: their retention policy, the fate of their files, and the named ones among them.
 //! The words of a conversation are in the database; a stored context only saves reading them again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
