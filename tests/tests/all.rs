@@ -12,6 +12,7 @@ mod configs;
 mod context_cost;
 mod conversing;
 mod convert;
+mod data_before;
 mod downloads;
 mod embeddings;
 mod endpoints;

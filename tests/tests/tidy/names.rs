@@ -188,6 +188,7 @@ const DTYPE_ROOMS: &[&str] = &[
     "src-tauri/crates/weights/src/dtype.rs",
     "src-tauri/crates/weights/src/quant/",
     "src-tauri/crates/kernels/src/matmul/",
+    "src-tauri/crates/kernels/src/matmul.rs",
 ];
 /// The second is where the enum stands: its names and sizes are its own.
 const KV_ROOMS: &[&str] = &[
