@@ -33,7 +33,7 @@ kill9: ## kill -9 at a thousand random moments of a load; KILLS=n SEED=n
 		--test all -- --exact --nocapture kill9_load::kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged
 
 downloads: nook ## a download of 1 GB through 200 faults and 20 kill -9; SEED=n
-	@python3 tests/hub/chaos.py --nook target/release/nook --bytes 1G --faults 200 --kills 20 --most-twice 0.05 \
+	@python3 tests/hub/chaos.py --nook target/release/nook --bytes 1G --faults 200 --kills 20 \
 		--seed $(or $(SEED),1)
 
 bench: nook ## kernels against their reference, then prefill and decode speed of the starter model and a 1B shape

@@ -13,6 +13,7 @@ mod context_cost;
 mod conversing;
 mod convert;
 mod data_before;
+mod documents;
 mod downloads;
 mod embeddings;
 mod endpoints;
