@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Adapter, Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Adapter, Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use serde_json::json;
 use test_support::largest_difference;
 use weights::write::{GgufWriter, OwnedValue};
@@ -136,7 +136,7 @@ fn load(path: &Path) -> Model {
 fn logits(model: &mut Model) -> Vec<f32> {
     let tokens: Vec<u32> = (0..24).map(|i| (i * 37 + 5) % 96).collect();
     let seq = model.new_sequence().unwrap();
-    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::All }]).unwrap();
+    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: LogitsSelection::All }]).unwrap();
     let all = (0..rows.n_rows()).flat_map(|row| rows.row(row).unwrap().to_vec()).collect();
     model.free(seq);
     all
@@ -384,7 +384,7 @@ fn checkpoints_of_other_adapters_are_not_taken() {
     let mut model = load(&source("llama"));
     let plain = model.info().fingerprint.clone();
     let seq = model.new_sequence().unwrap();
-    model.forward(&[Chunk { seq, tokens: &[1, 2, 3], logits: Wanted::None }]).unwrap();
+    model.forward(&[Chunk { seq, tokens: &[1, 2, 3], logits: LogitsSelection::None }]).unwrap();
     let kept = Stored::of(&model, seq, &[]);
     model.set_adapters(&[(&adapter, 1.0)]).unwrap();
     assert_ne!(model.info().fingerprint, plain);

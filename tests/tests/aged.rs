@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::kv::aging::Aging;
-use engine::speculate::{DraftLength, Guesses, Speculation};
+use engine::kv::requantize::KvRequantize;
+use engine::speculate::{DraftLength, DraftSource, Speculation};
 use engine::{
-    Chunk, Devices, FaultPlan, GpuFault, KvDType, LoadOptions, Model, Request, RopeScaling, Sampling,
-    SequenceId, Wanted, generate,
+    Chunk, Devices, FaultPlan, GpuFault, KvDType, LoadOptions, LogitsSelection, Model, Request, RopeScaling,
+    Sampling, SequenceId, generate,
 };
 use weights::WeightFile;
 
@@ -17,13 +17,13 @@ use crate::checkpoints::families;
 use crate::stored::Stored;
 
 /// With positions beyond those it was trained for, where it can have them.
-fn load(path: &Path, kv_aging: Aging, kv: KvDType, threads: usize) -> Model {
+fn load(path: &Path, kv_requantize: KvRequantize, kv: KvDType, threads: usize) -> Model {
     let file = Arc::new(WeightFile::open(path).unwrap());
     let options = LoadOptions {
         devices: Devices::Cpu,
         threads: Some(threads),
         kv,
-        kv_aging,
+        kv_requantize,
         ctx: Some(2048),
         rope_scaling: RopeScaling::yarn(2.0),
         max_sequences: 3,
@@ -42,7 +42,7 @@ fn tokens(n: usize, seed: u32) -> Vec<u32> {
 fn read(model: &mut Model, seq: SequenceId, tokens: &[u32], n: usize) -> Vec<u32> {
     let mut last = Vec::new();
     for tokens in tokens.chunks(n) {
-        let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }]).unwrap();
+        let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::Last }]).unwrap();
         last = logits.row(0).unwrap().iter().map(|logit| logit.to_bits()).collect();
     }
     last
@@ -53,8 +53,8 @@ fn that_age(n_ctx: usize, precisions: &[KvDType], check: &mut dyn FnMut(&Path, K
     let mut n_checked = 0;
     for path in families() {
         for &kv in precisions {
-            let model = load(&path, Aging::After(256), kv, 1);
-            let ages = model.info().kv_aging == Aging::After(256);
+            let model = load(&path, KvRequantize::After(256), kv, 1);
+            let ages = model.info().kv_requantize == KvRequantize::After(256);
             if ages && model.n_ctx() >= n_ctx {
                 check(&path, kv);
                 n_checked += 1;
@@ -69,20 +69,20 @@ fn an_aged_context_comes_back_bit_by_bit() {
     let (text, tail) = (tokens(1100, 3), tokens(6, 11));
     that_age(1200, &[KvDType::F32, KvDType::F16], &mut |path, kv| {
         let what = format!("{} {kv:?}", path.display());
-        let mut model = load(path, Aging::After(256), kv, 2);
+        let mut model = load(path, KvRequantize::After(256), kv, 2);
         let seq = model.new_sequence().unwrap();
         read(&mut model, seq, &text[..800], 256);
-        model.keep(seq).unwrap();
+        model.save_rewind_point(seq).unwrap();
         read(&mut model, seq, &text[800..], 256);
-        assert_eq!(model.n_aged(seq).unwrap(), 3, "{what}");
+        assert_eq!(model.n_requantized(seq).unwrap(), 3, "{what}");
         let stored = Stored::of(&model, seq, &[800]);
         let expected = read(&mut model, seq, &tail, 6);
         assert_eq!(model.truncate(seq, 800).unwrap(), 800, "{what}");
         let expected_before = read(&mut model, seq, &tail, 6);
 
-        let mut other = load(path, Aging::After(256), kv, 1);
+        let mut other = load(path, KvRequantize::After(256), kv, 1);
         let seq = stored.restore_all(&mut other).unwrap();
-        assert_eq!((other.tokens(seq).unwrap(), other.n_aged(seq).unwrap()), (&text[..], 3), "{what}");
+        assert_eq!((other.tokens(seq).unwrap(), other.n_requantized(seq).unwrap()), (&text[..], 3), "{what}");
         assert!(read(&mut other, seq, &tail, 6) == expected, "{what}: at the end");
         other.free(seq);
         let seq = stored.restore(&mut other, 800).unwrap();
@@ -91,7 +91,7 @@ fn an_aged_context_comes_back_bit_by_bit() {
         other.free(seq);
         // and what has aged once more since goes on as it would have
         let seq = stored.restore_all(&mut other).unwrap();
-        let mut whole = load(path, Aging::After(256), kv, 2);
+        let mut whole = load(path, KvRequantize::After(256), kv, 2);
         let twin = whole.new_sequence().unwrap();
         read(&mut whole, twin, &text, 256);
         let more = tokens(400.min(whole.n_ctx() - 1100), 17);
@@ -105,7 +105,7 @@ fn an_aged_context_is_the_same_in_any_runs() {
     that_age(1200, &[KvDType::F16], &mut |path, kv| {
         let mut results = BTreeSet::new();
         for (threads, runs) in [(1, 256), (2, 97)] {
-            let mut model = load(path, Aging::After(300), kv, threads);
+            let mut model = load(path, KvRequantize::After(300), kv, threads);
             let seq = model.new_sequence().unwrap();
             results.insert(read(&mut model, seq, &text, runs));
         }
@@ -123,14 +123,17 @@ fn load_on(devices: Devices, path: &Path, kv: KvDType, faults: FaultPlan) -> Mod
         devices,
         faults,
         kv,
-        kv_aging: Aging::After(256),
+        kv_requantize: KvRequantize::After(256),
         ctx: Some(2048),
         rope_scaling: RopeScaling::yarn(2.0),
         max_sequences: 2,
         ..LoadOptions::default()
     };
     let model = Model::load(Arc::new(WeightFile::open(path).unwrap()), &options, &mut |_| {}).unwrap();
-    assert_eq!((model.info().instead.as_ref(), model.info().kv_aging), (None, Aging::After(256)));
+    assert_eq!(
+        (model.info().fallback_error.as_ref(), model.info().kv_requantize),
+        (None, KvRequantize::After(256))
+    );
     model
 }
 
@@ -151,7 +154,7 @@ fn an_aged_context_on_a_card_is_the_same_in_any_runs() {
             let mut model = on_card(&path, kv, FaultPlan::default());
             let seq = model.new_sequence().unwrap();
             let last = read(&mut model, seq, &text, runs);
-            assert_eq!(model.n_aged(seq).unwrap(), 3);
+            assert_eq!(model.n_requantized(seq).unwrap(), 3);
             last
         });
         assert!(results[0] == results[1], "{kv:?}");
@@ -175,8 +178,8 @@ fn aged_contexts_outlive_a_card_that_fails() {
         let mut model = on_card(&path, KvDType::F16, faults);
         let seq = model.new_sequence().unwrap();
         let last = read(&mut model, seq, &text, 256);
-        assert_eq!((model.n_aged(seq).unwrap(), model.len(seq).unwrap()), (3, text.len()));
-        (last, std::iter::from_fn(|| model.take_trouble()).count())
+        assert_eq!((model.n_requantized(seq).unwrap(), model.len(seq).unwrap()), (3, text.len()));
+        (last, std::iter::from_fn(|| model.take_gpu_incident()).count())
     };
     let (expected, n_troubles) = last(FaultPlan::default());
     assert_eq!(n_troubles, 0);
@@ -193,7 +196,7 @@ fn guesses_change_nothing_of_what_ages() {
     // repeats itself, so that something is guessed
     let prompt: Vec<u32> = tokens(40, 3).into_iter().cycle().take(700).collect();
     let answer = |speculation: Option<Speculation>| {
-        let mut model = load(&paths[0], Aging::After(256), KvDType::F16, 2);
+        let mut model = load(&paths[0], KvRequantize::After(256), KvDType::F16, 2);
         let request = Request {
             id: 1,
             prompt: prompt.clone(),
@@ -202,7 +205,7 @@ fn guesses_change_nothing_of_what_ages() {
             max_tokens: Some(200),
             stop: Vec::new(),
             ignore_eos: true,
-            marks: Vec::new(),
+            markup_tokens: Vec::new(),
             budget: None,
             speculation,
             script: Vec::new(),
@@ -213,7 +216,7 @@ fn guesses_change_nothing_of_what_ages() {
     };
     let (plain, _) = answer(None);
     let length = DraftLength::Always(24);
-    let (guessed, n_drafted) = answer(Some(Speculation { guesses: Guesses::Lookup, length }));
+    let (guessed, n_drafted) = answer(Some(Speculation { source: DraftSource::Lookup, length }));
     assert!(n_drafted > 0, "something was guessed");
     assert_eq!(plain, guessed);
 }
@@ -225,7 +228,7 @@ fn what_aged_is_never_taken_for_what_is_exact() {
     let text = tokens(1100, 3);
     that_age(1200, &[KvDType::F16], &mut |path, kv| {
         let what = format!("{} {kv:?}", path.display());
-        let of = |aging: Aging, n: usize| {
+        let of = |aging: KvRequantize, n: usize| {
             let mut model = load(path, aging, kv, 2);
             let seq = model.new_sequence().unwrap();
             read(&mut model, seq, &text[..n], 256);
@@ -233,8 +236,8 @@ fn what_aged_is_never_taken_for_what_is_exact() {
             let names: BTreeSet<String> = stored.pieces.keys().cloned().collect();
             (stored, names)
         };
-        let ((_, exact), (stored, aged)) = (of(Aging::Off, 1100), of(Aging::After(256), 1100));
-        let (_, other) = of(Aging::After(512), 1100);
+        let ((_, exact), (stored, aged)) = (of(KvRequantize::Off, 1100), of(KvRequantize::After(256), 1100));
+        let (_, other) = of(KvRequantize::After(512), 1100);
         // of four stretches three have aged, and the fourth saw that
         assert_eq!(exact.intersection(&aged).count(), 0, "{what}");
         assert_eq!(
@@ -246,12 +249,16 @@ fn what_aged_is_never_taken_for_what_is_exact() {
             aged.intersection(&other).count() >= 1,
             "{what}: what aged of the first exact stretches is the same"
         );
-        assert_eq!(of(Aging::Off, 500).1, of(Aging::After(256), 500).1, "{what}: nothing has aged yet");
-        for aging in [Aging::Off, Aging::Pressure, Aging::After(512)] {
+        assert_eq!(
+            of(KvRequantize::Off, 500).1,
+            of(KvRequantize::After(256), 500).1,
+            "{what}: nothing has aged yet"
+        );
+        for aging in [KvRequantize::Off, KvRequantize::Pressure, KvRequantize::After(512)] {
             let mut model = load(path, aging, kv, 1);
             let error = stored.restore_all(&mut model).unwrap_err();
             assert_eq!(error.code(), "snapshot.prefix", "{what} {aging}");
-            assert_eq!(model.kv_usage().n_pages + model.kv_usage().n_aged_pages, 0);
+            assert_eq!(model.kv_usage().n_pages + model.kv_usage().n_requantized_pages, 0);
         }
     });
 }
@@ -261,20 +268,20 @@ fn what_aged_is_never_taken_for_what_is_exact() {
 fn an_exact_stretch_serves_an_aged_context() {
     let (text, tail) = (tokens(1100, 3), tokens(6, 11));
     that_age(1200, &[KvDType::F16], &mut |path, kv| {
-        let mut model = load(path, Aging::After(256), kv, 2);
+        let mut model = load(path, KvRequantize::After(256), kv, 2);
         let seq = model.new_sequence().unwrap();
         let mut pieces = std::collections::HashMap::new();
         for n in [500, 600, 800, 1100] {
             let n_held = model.len(seq).unwrap();
             read(&mut model, seq, &text[n_held..n], 256);
             let stored = Stored::of(&model, seq, &[]);
-            let aged = model.pieces(seq, &[n]).unwrap().into_iter().filter(|piece| piece.instead.is_some());
+            let aged = model.pieces(seq, &[n]).unwrap().into_iter().filter(|piece| piece.fallback.is_some());
             let aged: BTreeSet<String> = aged.map(|piece| piece.name).collect();
             pieces.extend(stored.pieces.into_iter().filter(|(name, _)| !aged.contains(name)));
         }
         let stored = Stored { pieces, ..Stored::of(&model, seq, &[]) };
         let expected = read(&mut model, seq, &tail, 6);
-        let mut other = load(path, Aging::After(256), kv, 1);
+        let mut other = load(path, KvRequantize::After(256), kv, 1);
         let seq = stored.restore_all(&mut other).unwrap();
         assert!(read(&mut other, seq, &tail, 6) == expected, "{} {kv:?}", path.display());
     });
@@ -285,22 +292,22 @@ fn under_pressure_contexts_age_and_go_on_and_come_back() {
     let (text, tail) = (tokens(1100, 3), tokens(6, 11));
     that_age(1200, &[KvDType::F16], &mut |path, kv| {
         let what = format!("{} {kv:?}", path.display());
-        let mut model = load(path, Aging::Pressure, kv, 2);
+        let mut model = load(path, KvRequantize::Pressure, kv, 2);
         let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
         read(&mut model, a, &text, 256);
         read(&mut model, b, &text[..600], 256);
-        model.keep(b).unwrap();
+        model.save_rewind_point(b).unwrap();
         let (exact, before) = (read(&mut model, b, &tail, 6), model.kv_used_bytes());
         model.truncate(b, 600).unwrap();
-        while model.age_some() {}
-        assert_eq!((model.n_aged(a).unwrap(), model.n_aged(b).unwrap()), (3, 1), "{what}");
+        while model.requantize_some() {}
+        assert_eq!((model.n_requantized(a).unwrap(), model.n_requantized(b).unwrap()), (3, 1), "{what}");
         assert!(model.kv_used_bytes() < before, "{what}");
         let stored = Stored::of(&model, a, &[]);
         let expected = read(&mut model, a, &tail, 6);
         assert!(read(&mut model, b, &tail, 6) != exact, "{what}: it was read");
-        let mut other = load(path, Aging::Pressure, kv, 1);
+        let mut other = load(path, KvRequantize::Pressure, kv, 1);
         let seq = stored.restore_all(&mut other).unwrap();
         assert!(read(&mut other, seq, &tail, 6) == expected, "{what}");
-        assert!(stored.restore_all(&mut load(path, Aging::Off, kv, 1)).is_err(), "{what}");
+        assert!(stored.restore_all(&mut load(path, KvRequantize::Off, kv, 1)).is_err(), "{what}");
     });
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use engine::{
-    CardTrouble, Chunk, Devices, FaultPlan, GpuFault, LoadOptions, Model, Relief, SequenceId, Wanted,
+    Chunk, Devices, FaultPlan, GpuFallback, GpuFault, GpuIncident, LoadOptions, LogitsSelection, Model,
+    SequenceId,
 };
 use weights::WeightFile;
 
@@ -47,7 +48,7 @@ pub fn load(file: &Arc<WeightFile>, options: &LoadOptions) -> Model {
 
 /// The likeliest token after what a sequence holds and `tokens`.
 pub fn next(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> u32 {
-    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }]).unwrap();
+    let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::Last }]).unwrap();
     let row = logits.row(0).unwrap();
     (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32
 }
@@ -56,10 +57,10 @@ pub fn is_on_card(model: &Model) -> bool {
     !model.info().devices[0].starts_with("cpu")
 }
 
-pub fn troubles(model: &mut Model) -> Vec<CardTrouble> {
-    std::iter::from_fn(|| model.take_trouble()).collect()
+pub fn gpu_incidents(model: &mut Model) -> Vec<GpuIncident> {
+    std::iter::from_fn(|| model.take_gpu_incident()).collect()
 }
 
-pub fn reliefs(model: &mut Model) -> Vec<Relief> {
-    troubles(model).into_iter().map(|trouble| trouble.relief).collect()
+pub fn fallbacks(model: &mut Model) -> Vec<GpuFallback> {
+    gpu_incidents(model).into_iter().map(|incident| incident.fallback).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::{BackendKind, Chunk, Devices, LoadOptions, Model, Wanted};
+use engine::{BackendKind, Chunk, Devices, LoadOptions, LogitsSelection, Model};
 use kernels::backends::Card;
 use weights::WeightFile;
 
@@ -13,18 +13,18 @@ const N_TOKENS: usize = 48;
 fn answer(file: &Arc<WeightFile>, devices: Devices, n_devices: usize) -> Vec<u32> {
     let options = LoadOptions {
         devices,
-        cards: vec![Card::Nth(0), Card::Nth(0)],
+        gpus: vec![Card::Nth(0), Card::Nth(0)],
         ctx: Some(128),
         threads: Some(1),
         max_sequences: 1,
         ..LoadOptions::default()
     };
     let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
-    assert_eq!((model.info().instead.clone(), model.info().devices.len()), (None, n_devices));
+    assert_eq!((model.info().fallback_error.clone(), model.info().devices.len()), (None, n_devices));
     let seq = model.new_sequence().unwrap();
     let (mut ids, mut next) = (Vec::new(), vec![1, 9, 17, 4]);
     for _ in 0..N_TOKENS {
-        let logits = model.forward(&[Chunk { seq, tokens: &next, logits: Wanted::Last }]).unwrap();
+        let logits = model.forward(&[Chunk { seq, tokens: &next, logits: LogitsSelection::Last }]).unwrap();
         let row = logits.row(0).unwrap();
         let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32;
         ids.push(best);
@@ -38,7 +38,7 @@ fn layers_on_two_cards_say_what_they_say_on_one() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
     let one = answer(&file, Devices::Gpu { layers: None }, 1);
-    let n_layers = engine::sizes::Sizes::of(&file).unwrap().layer_weights.len();
+    let n_layers = engine::memory_estimate::MemoryEstimate::of(&file).unwrap().layer_weights.len();
     let gpu = BackendKind::Gpu;
     for first in 1..n_layers {
         let parts = vec![(gpu, first), (gpu, n_layers - first)];
@@ -51,7 +51,7 @@ fn layers_on_two_cards_say_what_they_say_on_one() {
 fn the_way_into_a_card_is_told() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
-    let n_layers = engine::sizes::Sizes::of(&file).unwrap().layer_weights.len();
+    let n_layers = engine::memory_estimate::MemoryEstimate::of(&file).unwrap().layer_weights.len();
     let told = |devices| {
         let options = LoadOptions {
             devices,

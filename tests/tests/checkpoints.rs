@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use engine::kv::size::Rewind;
 use engine::{
-    Chunk, Devices, Done, KvDType, LoadOptions, Model, Request, Sampling, SequenceId, Wanted, generate,
+    Chunk, Devices, GenerationStats, KvDType, LoadOptions, LogitsSelection, Model, Request, Sampling,
+    SequenceId, generate,
 };
 use inglenook_tests::reference_dir;
 use weights::WeightFile;
@@ -35,7 +36,7 @@ fn tokens(n: usize, seed: u32) -> Vec<u32> {
 
 /// Logits after each of `tokens`, as bits.
 fn rows(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> Vec<Vec<u32>> {
-    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::All }]).unwrap();
+    let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::All }]).unwrap();
     (0..logits.n_rows()).map(|r| logits.row(r).unwrap().iter().map(|l| l.to_bits()).collect()).collect()
 }
 
@@ -69,7 +70,7 @@ fn every_family_comes_back_bit_by_bit_in_every_precision() {
             };
             let seq = model.new_sequence().unwrap();
             rows(&mut model, seq, &text[..300]);
-            model.keep(seq).unwrap();
+            model.save_rewind_point(seq).unwrap();
             rows(&mut model, seq, &text[300..]);
             let stored = Stored::of(&model, seq, &[300]);
             let expected = rows(&mut model, seq, &tail);
@@ -91,7 +92,7 @@ fn every_family_comes_back_bit_by_bit_in_every_precision() {
 }
 
 /// A prompt in a sequence of its own, and as many tokens of an answer.
-fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -> Done {
+fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -> GenerationStats {
     let request = Request {
         id: 1,
         prompt,
@@ -100,7 +101,7 @@ fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -
         max_tokens: Some(n_answer),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -134,7 +135,7 @@ fn no_token_of_a_common_prefix_is_computed_again() {
             let positions = match model.rewind() {
                 // what every turn's end stores
                 Rewind::Anywhere => vec![before.len(), prompt.len()],
-                Rewind::Near | Rewind::Nowhere => model.kept(seq).unwrap(),
+                Rewind::Near | Rewind::Nowhere => model.rewind_positions(seq).unwrap(),
             };
             let stored = Stored::of(&model, seq, &positions);
             for n in [n_question - 1, n_question / 2, n_question / 3, 0] {

@@ -4,12 +4,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::kv::aging::Aging;
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Request, Sampling, TokenId, Wanted, generate};
+use engine::kv::requantize::KvRequantize;
+use engine::{
+    Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, Request, Sampling, TokenId, generate,
+};
 use test_support::{Missing, skip_part};
 use weights::WeightFile;
 
-fn load(path: &Path, n_ctx: usize, kv: KvDType, kv_window: Option<usize>, kv_aging: Aging) -> Model {
+fn load(
+    path: &Path,
+    n_ctx: usize,
+    kv: KvDType,
+    kv_window: Option<usize>,
+    kv_requantize: KvRequantize,
+) -> Model {
     let file = Arc::new(WeightFile::open(path).unwrap());
     let options = LoadOptions {
         devices: Devices::Cpu,
@@ -17,7 +25,7 @@ fn load(path: &Path, n_ctx: usize, kv: KvDType, kv_window: Option<usize>, kv_agi
         ctx: Some(n_ctx),
         kv,
         kv_window,
-        kv_aging,
+        kv_requantize,
         ..LoadOptions::default()
     };
     Model::load(file, &options, &mut |_| {}).unwrap()
@@ -40,7 +48,7 @@ fn written(model: &mut Model, first: TokenId, n: usize) -> Vec<TokenId> {
         max_tokens: Some(n - 1),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -54,8 +62,8 @@ fn written(model: &mut Model, first: TokenId, n: usize) -> Vec<TokenId> {
 fn log_probabilities(model: &mut Model, tokens: &[TokenId]) -> Vec<Vec<f64>> {
     let seq = model.new_sequence().unwrap();
     let (before, rest) = tokens.split_at(tokens.len() / 2);
-    model.forward(&[Chunk { seq, tokens: before, logits: Wanted::None }]).unwrap();
-    let logits = model.forward(&[Chunk { seq, tokens: rest, logits: Wanted::All }]).unwrap();
+    model.forward(&[Chunk { seq, tokens: before, logits: LogitsSelection::None }]).unwrap();
+    let logits = model.forward(&[Chunk { seq, tokens: rest, logits: LogitsSelection::All }]).unwrap();
     let log_softmax = |row: &[f32]| {
         let max = row.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
         let sum: f64 = row.iter().map(|x| f64::from(x - max).exp()).sum();
@@ -93,7 +101,7 @@ fn cost(exact: &[Vec<f64>], found: &[Vec<f64>], tokens: &[TokenId]) -> Cost {
 
 /// Blocks of 32 don't fit into heads of 8 elements: those cases are left out.
 fn check(name: &str, path: &Path, first: TokenId, n: usize, has_blocks: bool) {
-    let mut model = load(path, n, KvDType::F16, None, Aging::Off);
+    let mut model = load(path, n, KvDType::F16, None, KvRequantize::Off);
     let tokens = written(&mut model, first, n);
     let exact = log_probabilities(&mut model, &tokens);
     let full = model.info().kv_bytes.live();
@@ -106,7 +114,7 @@ fn check(name: &str, path: &Path, first: TokenId, n: usize, has_blocks: bool) {
         );
         (cost, model.info().kv_bytes.live())
     };
-    let cost_of = |kv, window| cost_as(kv, window, Aging::Off);
+    let cost_of = |kv, window| cost_as(kv, window, KvRequantize::Off);
     let (exacter, _) = cost_of(KvDType::F32, None);
     assert!(exacter.kl < 2e-3 && exacter.top1 > 0.97, "{name}: {exacter:?}");
     if has_blocks {
@@ -115,7 +123,7 @@ fn check(name: &str, path: &Path, first: TokenId, n: usize, has_blocks: bool) {
         assert!(q8_0.kl < 2e-3 && q8_0.top1 > 0.97, "{name}: {q8_0:?}");
         assert!(q4_0.kl > q8_0.kl && q4_0.kl < 0.5, "{name}: {q4_0:?}");
         cost_of(KvDType::Q8_0, Some(n / 4));
-        let (aged, n_aged) = cost_as(KvDType::F16, None, Aging::After(256));
+        let (aged, n_aged) = cost_as(KvDType::F16, None, KvRequantize::After(256));
         assert!(n_aged <= full && (n <= 768 || n_q8_0 < n_aged && n_aged < full), "{n_aged} of {full}");
         // the newest tokens are what matters most, and they stay exact
         assert!(aged.kl > 0.0 && aged.kl < q8_0.kl * 1.1 && aged.top1 > 0.98, "{name}: {aged:?}");

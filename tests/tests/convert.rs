@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use inglenook_tests::{nook, reference_dir, reference_is_small};
 use serde_json::Value;
 use test_support::{Missing, skip};
@@ -56,7 +56,7 @@ fn logits(path: &Path, devices: Devices) -> Vec<Vec<f32>> {
     let mut model = load(path, devices);
     let seq = model.new_sequence().unwrap();
     let tokens = tokens(model.info().n_vocab);
-    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::All }]).unwrap();
+    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: LogitsSelection::All }]).unwrap();
     (0..rows.n_rows()).map(|row| rows.row(row).unwrap().to_vec()).collect()
 }
 

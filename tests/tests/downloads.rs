@@ -11,7 +11,7 @@ use api::types::{
 };
 use api::{App, AppConfig, HubAccess, Watch};
 use inglenook_tests::workspace_root;
-use io::{Fault, FaultIo, RealClock, RealIo};
+use io::{FaultDuration, FaultIo, RealClock, RealIo};
 use serde_json::{Value, json};
 
 pub const REPOSITORY: &str = "acme/one-GGUF";
@@ -253,7 +253,7 @@ fn a_full_disk_pauses_and_goes_on_when_there_is_room() {
     let mut events = app.watch_app();
     let begun = app.download_start(&one()).unwrap();
     until(&mut events, &begun.id, |download| download.bytes > 0);
-    disk.fail_at(0, Fault::Sticky, ErrorKind::StorageFull);
+    disk.fail_at(0, FaultDuration::Sticky, ErrorKind::StorageFull);
     let paused = until(&mut events, &begun.id, |d| matches!(d.state, DownloadState::Paused { .. }));
     let DownloadState::Paused { reason: Some(reason) } = paused.state else { panic!("without a reason") };
     assert_eq!(reason.code, "io.no_space");

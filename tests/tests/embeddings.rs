@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use kernels::cpu::isa::IsaLevel;
 use serde_json::Value;
 use weights::WeightFile;
@@ -135,7 +135,7 @@ fn models_say_what_they_are_for() {
     let mut embeds = load("gemma", &options);
     assert!(embeds.embeds());
     let seq = embeds.new_sequence().unwrap();
-    let asked = embeds.forward(&[Chunk { seq, tokens: &[5], logits: Wanted::Last }]).err().unwrap();
+    let asked = embeds.forward(&[Chunk { seq, tokens: &[5], logits: LogitsSelection::Last }]).err().unwrap();
     assert_eq!(asked.code(), "model.embeds_only");
     assert_eq!(embeds.embed(&[]).unwrap_err().code(), "request.empty");
     assert_eq!(embeds.embed(&[VOCAB]).unwrap_err().code(), "request.token_unknown");

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{BackendKind, Chunk, Devices, KvDType, LoadOptions, Model, SequenceId, Wanted};
+use engine::{BackendKind, Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, SequenceId};
 use kernels::cpu::isa::IsaLevel;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -45,7 +45,7 @@ fn prompt(rng: &mut SmallRng, n: usize) -> Vec<u32> {
 /// Logits after every token, as bits. (n_tokens, n_vocab)
 fn logits(model: &mut Model, tokens: &[u32]) -> Vec<Vec<u32>> {
     let seq = model.new_sequence().unwrap();
-    let rows = rows(model, &[Chunk { seq, tokens, logits: Wanted::All }]);
+    let rows = rows(model, &[Chunk { seq, tokens, logits: LogitsSelection::All }]);
     model.free(seq);
     rows
 }
@@ -79,7 +79,7 @@ fn check_random_batches(
             batch.push(Chunk {
                 seq: sequences[i],
                 tokens,
-                logits: if all { Wanted::All } else { Wanted::Last },
+                logits: if all { LogitsSelection::All } else { LogitsSelection::Last },
             });
             n_done[i] += n;
         }
@@ -123,12 +123,12 @@ fn truncated_and_forked_sequences_continue_as_if_new() {
             let (expected_a, expected_b) = (logits(&mut model, &with(&a)), logits(&mut model, &with(&b)));
 
             let first = model.new_sequence().unwrap();
-            rows(&mut model, &[Chunk { seq: first, tokens: &common, logits: Wanted::None }]);
+            rows(&mut model, &[Chunk { seq: first, tokens: &common, logits: LogitsSelection::None }]);
             assert_eq!(model.truncate(first, 70).unwrap(), 70);
             let second = model.fork(first).unwrap();
             let batch = [
-                Chunk { seq: second, tokens: &b, logits: Wanted::All },
-                Chunk { seq: first, tokens: &a, logits: Wanted::All },
+                Chunk { seq: second, tokens: &b, logits: LogitsSelection::All },
+                Chunk { seq: first, tokens: &a, logits: LogitsSelection::All },
             ];
             let both = rows(&mut model, &batch);
             assert_eq!(both[..20], expected_b[70..], "{name} {level}: the fork");
@@ -147,17 +147,17 @@ fn a_restored_snapshot_continues_bit_by_bit() {
             let (prompt, tail) = (prompt(&mut rng, 77), prompt(&mut rng, 9));
             let mut model = load(name, &options);
             let seq = model.new_sequence().unwrap();
-            rows(&mut model, &[Chunk { seq, tokens: &prompt, logits: Wanted::None }]);
+            rows(&mut model, &[Chunk { seq, tokens: &prompt, logits: LogitsSelection::None }]);
             let stored = Stored::of(&model, seq, &[]);
-            let expected = rows(&mut model, &[Chunk { seq, tokens: &tail, logits: Wanted::All }]);
+            let expected = rows(&mut model, &[Chunk { seq, tokens: &tail, logits: LogitsSelection::All }]);
 
             let mut other = load(name, &LoadOptions { threads: Some(1), ..options });
             // other pages than in the first model
             let before = other.new_sequence().unwrap();
-            rows(&mut other, &[Chunk { seq: before, tokens: &tail, logits: Wanted::None }]);
+            rows(&mut other, &[Chunk { seq: before, tokens: &tail, logits: LogitsSelection::None }]);
             let seq = stored.restore_all(&mut other).unwrap();
             assert_eq!(other.tokens(seq).unwrap(), prompt);
-            let found = rows(&mut other, &[Chunk { seq, tokens: &tail, logits: Wanted::All }]);
+            let found = rows(&mut other, &[Chunk { seq, tokens: &tail, logits: LogitsSelection::All }]);
             assert_eq!(found, expected, "{name} {kv:?}");
 
             let mut damaged = stored.clone();
@@ -172,7 +172,7 @@ fn a_snapshot_of_another_model_device_or_precision_is_refused() {
     let all = options(Devices::Cpu);
     let mut model = load(MODELS[0], &all);
     let seq = model.new_sequence().unwrap();
-    rows(&mut model, &[Chunk { seq, tokens: &[1, 2, 3], logits: Wanted::None }]);
+    rows(&mut model, &[Chunk { seq, tokens: &[1, 2, 3], logits: LogitsSelection::None }]);
     let stored = Stored::of(&model, seq, &[]);
     let cases = [
         (MODELS[1], all.clone(), "snapshot.model"),
@@ -216,7 +216,7 @@ fn distance(a: &[Vec<u32>], b: &[Vec<u32>]) -> f64 {
 fn a_failed_batch_leaves_every_sequence_as_it_was() {
     let mut model = load(MODELS[0], &LoadOptions { ctx: Some(40), ..options(Devices::Cpu) });
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
-    rows(&mut model, &[Chunk { seq: a, tokens: &[1; 30], logits: Wanted::None }]);
+    rows(&mut model, &[Chunk { seq: a, tokens: &[1; 30], logits: LogitsSelection::None }]);
     type Batch<'a> = &'a [(SequenceId, &'a [u32])];
     let bad: [(&str, Batch); 4] = [
         ("request.context_full", &[(b, &[1; 5]), (a, &[1; 11])]),
@@ -226,7 +226,7 @@ fn a_failed_batch_leaves_every_sequence_as_it_was() {
     ];
     for (code, batch) in bad {
         let chunks: Vec<Chunk> =
-            batch.iter().map(|&(seq, tokens)| Chunk { seq, tokens, logits: Wanted::Last }).collect();
+            batch.iter().map(|&(seq, tokens)| Chunk { seq, tokens, logits: LogitsSelection::Last }).collect();
         assert_eq!(model.forward(&chunks).unwrap_err().code(), code);
         assert_eq!((model.len(a).unwrap(), model.len(b).unwrap()), (30, 0), "after {code}");
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::kv::size::Rewind;
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, SequenceId, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, SequenceId};
 use inglenook_tests::{reference_dir, reference_is_small};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -59,7 +59,7 @@ fn load(path: &Path, kv_window: Option<usize>, devices: Devices, threads: usize)
         max_sequences: 4,
         max_rows: Some(48),
         // little enough that old positions have to go
-        kept_bytes: 1 << 20,
+        rewind_bytes: 1 << 20,
         ..LoadOptions::default()
     };
     Model::load(file, &options, &mut |_| {}).unwrap()
@@ -69,7 +69,7 @@ type Bits = Vec<u32>;
 
 /// Logits after the last of `tokens`, which continue `seq`.
 fn last(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> Bits {
-    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }]).unwrap();
+    let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::Last }]).unwrap();
     logits.row(0).unwrap().iter().map(|logit| logit.to_bits()).collect()
 }
 
@@ -126,9 +126,9 @@ fn random_history(what: &str, pair: &mut Pair, n_steps: usize, seed: u64) {
             3 if live.len() > 1 => pair.model.free(live.swap_remove(at)),
             4 | 5 => pair.truncate(seq, rng.random_range(0..=n_held)),
             6 => pair.truncate(seq, n_held.saturating_sub(rng.random_range(0..40))),
-            7 | 8 => pair.model.keep(seq).unwrap(),
+            7 | 8 => pair.model.save_rewind_point(seq).unwrap(),
             9 => {
-                let kept = pair.model.kept(seq).unwrap();
+                let kept = pair.model.rewind_positions(seq).unwrap();
                 let stored = Stored::of(&pair.model, seq, &kept);
                 pair.model.free(seq);
                 let n = rng.random_range(0..=n_held);
@@ -147,7 +147,7 @@ fn random_history(what: &str, pair: &mut Pair, n_steps: usize, seed: u64) {
     }
     live.into_iter().for_each(|seq| pair.model.free(seq));
     let usage = pair.model.kv_usage();
-    assert_eq!((usage.n_pages, usage.n_window_pages, usage.n_states, usage.n_kept), (0, 0, 0, 0));
+    assert_eq!((usage.n_pages, usage.n_window_pages, usage.n_states, usage.n_rewind_points), (0, 0, 0, 0));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_restored_sequence_goes_back_before_the_reply() {
         let tokens: Vec<u32> = (0..300).map(|i| i * 31 % 300).collect();
         let seq = model.new_sequence().unwrap();
         last(&mut model, seq, &tokens[..200]);
-        model.keep(seq).unwrap();
+        model.save_rewind_point(seq).unwrap();
         let expected = {
             let twin = model.fork(seq).unwrap();
             last(&mut model, twin, &[7, 8, 9])

@@ -18,7 +18,7 @@ fn request() -> Request {
         max_tokens: Some(8),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -70,8 +70,8 @@ fn nothing_is_asked_of_a_card_unasked() {
     for _ in 0..N_ROUNDS {
         let is_left = scheduler.step(&mut model, &mut |_, event| panic!("nobody asked: {event:?}"));
         assert!(!is_left && !model.tune(&|| std::time::Duration::ZERO).unwrap());
-        assert!(!scheduler.lacks_room(&model) && !model.age_some());
-        assert_eq!((model.take_trouble(), model.kv_usage().n_pages), (None, 0));
+        assert!(!scheduler.is_short_of_pages(&model) && !model.requantize_some());
+        assert_eq!((model.take_gpu_incident(), model.kv_usage().n_pages), (None, 0));
     }
     assert_eq!(watch.n_submissions(), n_before, "{N_ROUNDS} idle rounds");
     assert_eq!(answer(&mut model, &mut scheduler), first);

@@ -35,7 +35,7 @@ fn request(id: u64, n: usize, n_vocab: usize) -> Request {
         max_tokens: Some(8),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -46,7 +46,7 @@ fn request(id: u64, n: usize, n_vocab: usize) -> Request {
 /// The tokens of each request, and how many steps gave nothing; `asks` says of each step whether it is interrupted.
 fn answers(model: &mut Model, asks: &dyn Fn(usize) -> bool) -> (BTreeMap<u64, Vec<TokenId>>, usize) {
     let interrupt = Interrupt::default();
-    model.interrupt_by(interrupt.clone());
+    model.set_interrupt(interrupt.clone());
     let mut scheduler = Scheduler::new();
     for (id, n) in [(0, 90), (1, 70), (2, 120)] {
         scheduler.submit(request(id, n, model.info().n_vocab)).unwrap();

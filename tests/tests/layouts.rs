@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use serde_json::{Value, json};
 use weights::WeightFile;
 
@@ -78,7 +78,7 @@ fn logits(path: &Path) -> Vec<f32> {
         .unwrap_or_else(|e| panic!("{}: {} {e}", path.display(), e.code()));
     let tokens: Vec<u32> = (0..40).map(|i| (i * 37 + 5) % 96).collect();
     let seq = model.new_sequence().unwrap();
-    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::All }]).unwrap();
+    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: LogitsSelection::All }]).unwrap();
     (0..rows.n_rows()).flat_map(|row| rows.row(row).unwrap().to_vec()).collect()
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::convert::{Formats, plan};
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model};
 use kernels::cpu::isa::IsaLevel;
-use weights::quant::mix::Mix;
+use weights::quant::presets::QuantPreset;
 use weights::{SharedBytes, WeightFile};
 
 /// Ids as they come in a conversation with the starter, and some that do not.
@@ -22,7 +22,7 @@ fn logits(file: &Arc<WeightFile>, isa: Option<IsaLevel>) -> Vec<f32> {
     let mut model = Model::load(Arc::clone(file), &options, &mut |_| {}).unwrap();
     let seq = model.new_sequence().unwrap();
     let tokens = tokens(model.info().n_vocab);
-    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::All }]).unwrap();
+    let rows = model.forward(&[Chunk { seq, tokens: &tokens, logits: LogitsSelection::All }]).unwrap();
     (0..rows.n_rows()).flat_map(|row| rows.row(row).unwrap().to_vec()).collect()
 }
 
@@ -42,7 +42,7 @@ fn every_mix_computes_what_its_formats_say() {
     let exact = logits(&Arc::new(WeightFile::open(&starter).unwrap()), None);
     let (mut usual, mut errors) = (None, Vec::new());
     // Most bits first, so that q8_0 comes before what is measured by it.
-    for name in Mix::names() {
+    for name in QuantPreset::names() {
         let mut bytes = Vec::new();
         plan(&source, &Formats::parse(name).unwrap(), Some(2)).unwrap().write(&mut bytes).unwrap();
         let n_bytes = bytes.len();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use inglenook_tests::{reference_dir, reference_is_small};
 use test_support::{Missing, skip, skip_part};
-use weights::quant::mix::{Facts, Mix, Tensor};
+use weights::quant::presets::{ModelDims, QuantPreset, TensorDesc};
 use weights::{DType, Value, WeightFile};
 
 /// The values of a little-endian float32 array in NumPy's format.
@@ -49,7 +49,7 @@ fn sizes_are_those_of_the_reference_and_decoding_is_exact_to_the_bit() {
 }
 
 /// What a file's own numbers say a mix depends on.
-fn facts(file: &WeightFile) -> Facts {
+fn facts(file: &WeightFile) -> ModelDims {
     let metadata = file.metadata();
     let arch = metadata.str("general.architecture").expect("an architecture").to_owned();
     // A number, or one for each layer: those of the first.
@@ -66,7 +66,7 @@ fn facts(file: &WeightFile) -> Facts {
         None => None,
     };
     let heads = number("attention.head_count").unwrap_or(1);
-    Facts {
+    ModelDims {
         n_layers: number("block_count").expect("a number of layers") as usize,
         n_queries_per_kv: (heads / number("attention.head_count_kv").unwrap_or(heads).max(1)) as usize,
     }
@@ -83,13 +83,16 @@ fn mixes_choose_what_llama_quantize_chose() {
     for path in files.flatten().map(|file| file.path()).filter(|p| p.extension().is_some_and(|e| e == "gguf"))
     {
         let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
-        let Some(mix) = name.rsplit_once('.').and_then(|(_, mix)| Mix::from_name(mix)) else { continue };
+        let Some(mix) = name.rsplit_once('.').and_then(|(_, mix)| QuantPreset::from_name(mix)) else {
+            continue;
+        };
         if mix.base().block_len() == 1 {
             continue; // not made by llama-quantize: experts that were published as MXFP4 stay so
         }
         let file = WeightFile::open(&path).expect("a valid file");
         let views: Vec<_> = file.tensors().collect();
-        let tensors: Vec<Tensor> = views.iter().map(|v| Tensor { name: v.name, dims: v.shape }).collect();
+        let tensors: Vec<TensorDesc> =
+            views.iter().map(|v| TensorDesc { name: v.name, dims: v.shape }).collect();
         for (view, ours) in views.iter().zip(mix.dtypes(&tensors, &facts(&file))) {
             // Left as the source had it there: a float format of one width or another.
             if view.dtype.block_len() == 1 && ours.block_len() == 1 {

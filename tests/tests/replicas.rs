@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    BackendKind, Devices, FaultPlan, GenEvent, GpuFault, LoadOptions, Model, Now, Relief, Request, Sampling,
-    Scheduler,
+    BackendKind, Devices, FaultPlan, GenEvent, GpuFallback, GpuFault, LoadOptions, Model, Now, Request,
+    Sampling, Scheduler,
 };
 use kernels::backends::Card;
 use weights::WeightFile;
@@ -17,7 +17,7 @@ fn load(devices: Devices, faults: FaultPlan) -> Model {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let options = LoadOptions {
         devices,
-        cards: vec![Card::Nth(0), Card::Nth(0)],
+        gpus: vec![Card::Nth(0), Card::Nth(0)],
         faults,
         ctx: Some(128),
         threads: Some(1),
@@ -26,7 +26,7 @@ fn load(devices: Devices, faults: FaultPlan) -> Model {
     };
     let file = Arc::new(WeightFile::open(&dir).unwrap());
     let model = Model::load(file, &options, &mut |_| {}).unwrap();
-    assert_eq!(model.info().instead, None);
+    assert_eq!(model.info().fallback_error, None);
     model
 }
 
@@ -43,7 +43,7 @@ fn request(id: u64) -> Request {
         max_tokens: Some(24),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -77,7 +77,7 @@ fn two_cards_with_the_whole_model_say_what_one_says() {
     assert_eq!(answers(&mut model), expected);
     let told = model.efforts();
     assert!(told.len() == 2 && told.iter().all(|effort| effort.n_kernels > 0), "{told:?}");
-    assert_eq!(model.take_trouble(), None);
+    assert_eq!(model.take_gpu_incident(), None);
 }
 
 #[test]
@@ -88,8 +88,9 @@ fn where_a_card_is_lost_the_other_goes_on() {
         let mut model = load(copies(), faults.clone());
         assert_eq!(answers(&mut model), expected, "{fault:?}");
         assert!(faults.is_over() && model.n_replicas() == 1, "{fault:?}");
-        let told: Vec<Relief> = std::iter::from_fn(|| model.take_trouble()).map(|it| it.relief).collect();
-        assert_eq!(told, [Relief::Others(1)], "{fault:?}: told once");
+        let told: Vec<GpuFallback> =
+            std::iter::from_fn(|| model.take_gpu_incident()).map(|it| it.fallback).collect();
+        assert_eq!(told, [GpuFallback::OtherReplicas(1)], "{fault:?}: told once");
         // the one that is left is a card
         assert!(!model.info().devices[0].starts_with("cpu"), "{:?}", model.info().devices);
         assert_eq!(answers(&mut model), expected, "{fault:?}, and goes on");
@@ -104,6 +105,7 @@ fn the_last_card_is_opened_anew() {
     let mut model = load(copies(), faults.clone());
     assert_eq!(answers(&mut model), expected);
     assert!(faults.is_over());
-    let told: Vec<Relief> = std::iter::from_fn(|| model.take_trouble()).map(|it| it.relief).collect();
-    assert_eq!(told, [Relief::Others(1), Relief::Anew]);
+    let told: Vec<GpuFallback> =
+        std::iter::from_fn(|| model.take_gpu_incident()).map(|it| it.fallback).collect();
+    assert_eq!(told, [GpuFallback::OtherReplicas(1), GpuFallback::Reopened]);
 }

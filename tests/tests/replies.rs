@@ -3,7 +3,7 @@
 
 use api::worker::messages;
 use api::worker::protocol::PromptMessage;
-use engine::reply::{ReplyFormat, ReplySplitter, Shown, ToolCall};
+use engine::reply::{ReplyFormat, ReplyPiece, ReplySplitter, ToolCall};
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::{Special, Tokenizer};
 use inglenook_tests::{reference_dir, reference_is_small};
@@ -30,19 +30,19 @@ fn split(
     at_once: bool,
 ) -> Parts {
     let mut parts = Parts::default();
-    let mut show = |shown: Shown<'_>| match shown {
-        Shown::Text(text) => parts.text.push_str(text),
-        Shown::Reasoning(text) => parts.reasoning.push_str(text),
-        Shown::Call(call) => parts.calls.push(call),
-        Shown::Malformed(_) => parts.n_notices += 1,
+    let mut show = |shown: ReplyPiece<'_>| match shown {
+        ReplyPiece::Text(text) => parts.text.push_str(text),
+        ReplyPiece::Reasoning(text) => parts.reasoning.push_str(text),
+        ReplyPiece::Call(call) => parts.calls.push(call),
+        ReplyPiece::Malformed(_) => parts.n_notices += 1,
     };
     let mut splitter = ReplySplitter::new(format, prompt, tools);
     let (mut stream, mut text) = (tokenizer.stream(), String::new());
     for id in tokenizer.encode(reply, Special::Parse) {
         let is_control = tokenizer.is_control(id);
-        if is_control || format.marks().contains(&id) {
+        if is_control || format.markup_tokens().contains(&id) {
             splitter.text(&std::mem::take(&mut text), &mut show);
-            splitter.mark(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
+            splitter.markup(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
             continue;
         }
         text.push_str(stream.push(id));

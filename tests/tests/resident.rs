@@ -5,20 +5,20 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::shape::{self, Fact, Shape};
-use engine::{Chunk, LoadOptions, Model, Resident, Wanted};
+use engine::shape::{self, Shape, ShapeFact};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, WeightBudget};
 use weights::WeightFile;
 
-const EXPERTS: &[(&str, Fact)] = &[
-    ("expert_count", Fact::Count(16)),
-    ("expert_used_count", Fact::Count(2)),
-    ("expert_feed_forward_length", Fact::Count(512)),
-    ("attention.sliding_window", Fact::Count(64)),
-    ("rope.scaling.type", Fact::Text("yarn")),
-    ("rope.scaling.factor", Fact::Real(8.0)),
-    ("rope.scaling.original_context_length", Fact::Count(64)),
-    ("rope.scaling.yarn_beta_fast", Fact::Real(32.0)),
-    ("rope.scaling.yarn_beta_slow", Fact::Real(1.0)),
+const EXPERTS: &[(&str, ShapeFact)] = &[
+    ("expert_count", ShapeFact::Count(16)),
+    ("expert_used_count", ShapeFact::Count(2)),
+    ("expert_feed_forward_length", ShapeFact::Count(512)),
+    ("attention.sliding_window", ShapeFact::Count(64)),
+    ("rope.scaling.type", ShapeFact::Text("yarn")),
+    ("rope.scaling.factor", ShapeFact::Real(8.0)),
+    ("rope.scaling.original_context_length", ShapeFact::Count(64)),
+    ("rope.scaling.yarn_beta_fast", ShapeFact::Real(32.0)),
+    ("rope.scaling.yarn_beta_slow", ShapeFact::Real(1.0)),
 ];
 
 /// A file of a few dozen megabytes, removed at the end.
@@ -47,7 +47,7 @@ impl Made {
         made
     }
 
-    fn load(&self, resident: Option<Resident>) -> Model {
+    fn load(&self, resident: Option<WeightBudget>) -> Model {
         let file = Arc::new(WeightFile::open(&self.0).unwrap());
         let options = LoadOptions { threads: Some(2), resident, ctx: Some(512), ..LoadOptions::default() };
         Model::load(file, &options, &mut |_| {}).unwrap()
@@ -82,7 +82,7 @@ fn answer(model: &mut Model, path: &Path) -> (Vec<u32>, Option<u64>) {
     let mut tokens: Vec<u32> = (0..90).map(|i| i * 37 % 599).collect();
     let (mut bits, mut most) = (Vec::new(), None);
     for n in 0..24u32 {
-        let logits = model.forward(&[Chunk { seq, tokens: &tokens, logits: Wanted::Last }]).unwrap();
+        let logits = model.forward(&[Chunk { seq, tokens: &tokens, logits: LogitsSelection::Last }]).unwrap();
         bits.extend(logits.row(0).unwrap().iter().map(|logit| logit.to_bits()));
         most = most.max(held_of(path));
         tokens = vec![(n * 101 + 7) % 599];
@@ -99,7 +99,7 @@ fn check(like: &str, mix: &str, budgets: &[u64]) {
     let file_bytes = std::fs::metadata(&made.0).unwrap().len();
     let (expected, _) = answer(&mut made.load(None), &made.0);
     for (&n_bytes, is_tight) in budgets.iter().zip([false, true].into_iter().cycle()) {
-        let mut model = made.load(Some(Resident { n_bytes, is_tight }));
+        let mut model = made.load(Some(WeightBudget { n_bytes, is_tight }));
         for round in 0..2 {
             let (bits, held) = answer(&mut model, &made.0);
             assert!(bits == expected, "{like} {mix}: other logits within {n_bytes} bytes, round {round}");

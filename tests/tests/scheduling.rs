@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::speculate::{DraftLength, Guesses, Speculation};
+use engine::speculate::{DraftLength, DraftSource, Speculation};
 use engine::{
-    Devices, Done, EngineError, Finish, GenEvent, LoadOptions, Model, Request, RopeScaling, Sampling,
-    Scheduler, TokenId, generate,
+    Devices, EngineError, Finish, GenEvent, GenerationStats, LoadOptions, Model, Request, RopeScaling,
+    Sampling, Scheduler, TokenId, generate,
 };
 use test_support::{Missing, skip_part};
 use weights::WeightFile;
@@ -34,7 +34,7 @@ fn request(id: u64) -> Request {
         max_tokens: Some(10),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -47,7 +47,7 @@ fn request(id: u64) -> Request {
 struct Outcome {
     ids: Vec<TokenId>,
     text: String,
-    done: Option<Done>,
+    done: Option<GenerationStats>,
     failed: Option<EngineError>,
     prefill: Vec<usize>,
 }
@@ -121,7 +121,7 @@ fn answers_are_the_same_alone_and_together() {
 #[test]
 fn an_answer_that_was_broken_off_goes_on_as_it_would_have() {
     let mut model = load(MODEL, 64);
-    let speculation = Some(Speculation { guesses: Guesses::Lookup, length: DraftLength::Always(3) });
+    let speculation = Some(Speculation { source: DraftSource::Lookup, length: DraftLength::Always(3) });
     let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
     for (name, whole) in [
         ("drawn", Request { max_tokens: Some(20), ..request(3) }),
@@ -305,7 +305,7 @@ fn where_memory_is_short_the_youngest_wait_and_answers_stay_the_same() {
     let expected: Vec<Outcome> = (0..6).map(|id| alone(&mut model, asked(id))).collect();
     for n_pages in [9, 12, 20] {
         let mut model = load_within(n_pages);
-        let speculation = Some(Speculation { guesses: Guesses::Lookup, length: DraftLength::Always(3) });
+        let speculation = Some(Speculation { source: DraftSource::Lookup, length: DraftLength::Always(3) });
         let requests =
             (0..6).map(|id| Request { speculation: speculation.filter(|_| id % 2 == 0), ..asked(id) });
         let outcomes = run(&mut model, requests.collect(), &mut |_, _, _| {});
@@ -349,7 +349,7 @@ fn a_long_prompt_beside_answers_and_other_prompts_goes_in_small_pieces() {
     let step = |scheduler: &mut Scheduler, model: &mut Model, outcomes: &mut BTreeMap<u64, Outcome>| {
         scheduler.step(model, &mut |id, event| outcomes.entry(id).or_default().take(event));
         // a machine on which a row of a prompt takes ten milliseconds
-        scheduler.took(1.0);
+        scheduler.record_step(1.0);
     };
     step(&mut scheduler, &mut model, &mut outcomes);
     scheduler.submit(long(1)).unwrap();

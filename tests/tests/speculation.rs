@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::speculate::{DraftLength, Guesses, Speculation};
+use engine::speculate::{DraftLength, DraftSource, Speculation};
 use engine::{
-    Chunk, Devices, Done, Finish, GenEvent, LoadOptions, Model, Request, RopeScaling, Sampling, Scheduler,
-    TokenId, Wanted, generate,
+    Chunk, Devices, Finish, GenEvent, GenerationStats, LoadOptions, LogitsSelection, Model, Request,
+    RopeScaling, Sampling, Scheduler, TokenId, generate,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -46,7 +46,7 @@ fn llama(ctx: usize) -> Model {
 }
 
 fn lookup(length: DraftLength) -> Option<Speculation> {
-    Some(Speculation { guesses: Guesses::Lookup, length })
+    Some(Speculation { source: DraftSource::Lookup, length })
 }
 
 /// Ways to speculate that all give what none gives.
@@ -73,7 +73,7 @@ fn request(prompt: Vec<TokenId>, sampling: Sampling) -> Request {
         max_tokens: Some(60),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -88,7 +88,7 @@ fn greedy() -> Sampling {
 /// Every token and its text.
 type Tokens = Vec<(TokenId, String)>;
 
-fn run(model: &mut Model, request: Request) -> (Tokens, Done) {
+fn run(model: &mut Model, request: Request) -> (Tokens, GenerationStats) {
     let mut tokens = Vec::new();
     let generation = generate(model, request, &mut |event| {
         if let GenEvent::Token { id, text } = event {
@@ -100,8 +100,8 @@ fn run(model: &mut Model, request: Request) -> (Tokens, Done) {
 }
 
 /// What is the same with and without guesses.
-fn plain(done: &Done) -> Done {
-    Done { n_drafted: 0, n_accepted: 0, ..*done }
+fn plain(done: &GenerationStats) -> GenerationStats {
+    GenerationStats { n_drafted: 0, n_accepted: 0, ..*done }
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn together_they_answer_as_alone() {
                 GenEvent::Failed(error) => panic!("{error}"),
             });
             // times of a machine where rows are now cheap, now dear
-            scheduler.took(if step % 7 == 0 { 0.09 } else { 0.03 });
+            scheduler.record_step(if step % 7 == 0 { 0.09 } else { 0.03 });
             if !work_left {
                 break;
             }
@@ -315,7 +315,7 @@ fn the_distribution_is_that_of_the_model() {
 /// The `n` likeliest tokens after `tokens`, with their probabilities among themselves.
 fn likeliest(model: &mut Model, tokens: &[TokenId], n: usize) -> Vec<(TokenId, f64)> {
     let seq = model.new_sequence().unwrap();
-    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }]).unwrap();
+    let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::Last }]).unwrap();
     let mut all: Vec<(TokenId, f64)> =
         (0..).zip(logits.row(0).unwrap()).map(|(id, &logit)| (id, f64::from(logit))).collect();
     model.free(seq);
@@ -369,7 +369,7 @@ fn a_draft_model_changes_no_answer() {
                 let asked = Request { id, ..request(repetitive(id, 40, n_vocab), sampling) };
                 let (expected, done) = run(&mut model, asked.clone());
                 for length in LENGTHS {
-                    let speculation = Some(Speculation { guesses: Guesses::Model, length });
+                    let speculation = Some(Speculation { source: DraftSource::Model, length });
                     let asked = Request { speculation, ..asked.clone() };
                     let (found, guessed) = run_in(&mut scheduler, &mut model, asked);
                     assert_eq!(
@@ -392,7 +392,7 @@ fn a_draft_model_changes_no_answer() {
     assert_eq!(error.code(), "model.draft_vocabulary");
 }
 
-fn run_in(scheduler: &mut Scheduler, model: &mut Model, request: Request) -> (Tokens, Done) {
+fn run_in(scheduler: &mut Scheduler, model: &mut Model, request: Request) -> (Tokens, GenerationStats) {
     let (mut tokens, mut ended) = (Tokens::new(), None);
     scheduler.submit(request).unwrap();
     while ended.is_none() {

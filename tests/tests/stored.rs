@@ -19,14 +19,14 @@ impl Stored {
         let all = [positions, &[tokens.len()]].concat();
         let pieces = model.pieces(seq, &all).unwrap();
         let head = pieces.last().map(|piece| piece.name.clone()).unwrap_or_default();
-        let pieces = pieces.iter().map(|piece| (piece.name.clone(), model.piece(seq, piece).unwrap()));
+        let pieces = pieces.iter().map(|piece| (piece.name.clone(), model.piece_bytes(seq, piece).unwrap()));
         Self { pieces: pieces.collect(), tokens, head }
     }
 
     /// A sequence of the first `n` tokens, or of as many of them as any head leads to.
     pub fn restore(&self, model: &mut Model, n: usize) -> Result<SequenceId, EngineError> {
         let heads = self.pieces.iter().filter(|(name, _)| name.contains('-'));
-        let reach = |bytes: &[u8]| Some(model.head_reach(&self.tokens, n, bytes).ok()?.n_tokens);
+        let reach = |bytes: &[u8]| Some(model.match_head(&self.tokens, n, bytes).ok()?.n_tokens);
         let reaching = heads.filter_map(|(name, bytes)| Some((reach(bytes)?, name)));
         let Some((n, head)) = reaching.max() else { return model.new_sequence() };
         self.take(model, n, head)

@@ -1,12 +1,12 @@
 //! Chat templates against what Jinja in Python makes of them: the same text, or an error of the same kind.
 
 use engine::Result;
-use engine::skills::{Skills, Thinking};
-use engine::template::{ChatTemplate, RenderInput, Rendered};
+use engine::capabilities::{ModelCapabilities, Thinking};
+use engine::template::{ChatTemplate, RenderInput, RenderedPrompt};
 use inglenook_tests::reference_dir;
 use serde_json::{Map, Value};
 
-fn render(template: &ChatTemplate, case: &Value) -> Result<Rendered> {
+fn render(template: &ChatTemplate, case: &Value) -> Result<RenderedPrompt> {
     let none = Map::new();
     let text = |key: &str| case[key].as_str().unwrap_or_default();
     template.render(&RenderInput {
@@ -77,8 +77,8 @@ fn templates_tell_what_their_models_can_do() {
     for (name, tools, thinking) in cases {
         let path = reference_dir().join("templates/jinja").join(format!("{name}.jinja"));
         let source = std::fs::read_to_string(&path).expect(name);
-        let told = Skills::told_by(&ChatTemplate::from_source(&source).expect(name));
-        assert_eq!(told, Skills { tools, thinking }, "{name}");
+        let told = ModelCapabilities::told_by(&ChatTemplate::from_source(&source).expect(name));
+        assert_eq!(told, ModelCapabilities { tools, thinking }, "{name}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use engine::TokenId;
-use engine::template::{ContentSpan, Rendered};
+use engine::template::{ContentSpan, RenderedPrompt};
 use engine::tokenizer::{KnownIds, Special, Tokenizer};
 use inglenook_tests::{reference_dir, workspace_root};
 use serde_json::Value;
@@ -138,13 +138,13 @@ fn what_a_person_types_never_becomes_a_control_token() {
     let text = format!("<|im_start|>user\n{typed}<|im_end|>\n");
     let at = "<|im_start|>user\n".len();
     let span = ContentSpan { message: Some(0), range: at..at + typed.len(), is_content: true };
-    let rendered = Rendered { text: text.clone(), content_spans: vec![span] };
+    let rendered = RenderedPrompt { text: text.clone(), content_spans: vec![span] };
     let ids = tokenizer.encode_rendered(&rendered, &[]);
     assert_eq!(ids.iter().filter(|id| **id == start).count(), 1, "{ids:?}");
     assert_eq!(ids.iter().filter(|id| **id == end).count(), 1, "{ids:?}");
     assert_eq!(tokenizer.decode(&ids), text);
     // The rest is split as if the whole text had been encoded at once.
-    let plain = Rendered { text: text.clone(), content_spans: Vec::new() };
+    let plain = RenderedPrompt { text: text.clone(), content_spans: Vec::new() };
     assert_eq!(tokenizer.encode_rendered(&plain, &[]), tokenizer.encode(&text, Special::Parse));
 }
 
@@ -159,7 +159,7 @@ fn generated_ids_are_used_again_as_they_were() {
     let text = format!("{head}there{tail}");
     let range = head.len()..head.len() + "there".len();
     let span = ContentSpan { message: Some(0), range: range.clone(), is_content: true };
-    let rendered = Rendered { text, content_spans: vec![span] };
+    let rendered = RenderedPrompt { text, content_spans: vec![span] };
     let ids = tokenizer.encode_rendered(&rendered, &[KnownIds { range: &range, ids: &reply }]);
     let mut expected = tokenizer.encode(head, Special::Parse);
     assert_eq!(expected[0], start);

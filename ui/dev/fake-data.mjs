@@ -58,7 +58,7 @@ More at [the fire service](https://example.org/fire), or call \`days(3.0, 40.0)\
 
 const chat = (n, title, ageMs, now, messages) => ({
   summary: summary({ id: `c${n}`, title, created_ms: now - ageMs, updated_ms: now - ageMs, pinned: n === 4, folder: n === 5 || n === 7 ? 'f1' : null }),
-  fold: null, compression: null, options: NO_OPTIONS,
+  compaction: null, compression: null, options: NO_OPTIONS,
   messages: messages ?? [
     { ...plain, id: `c${n}u`, parent: null, role: 'user', text: title, state: 'complete', created_ms: now - ageMs },
     { ...plain, id: `c${n}a`, parent: `c${n}u`, role: 'assistant', text: 'Certainly. Here is a short answer.', state: 'complete', stats: stats(9), created_ms: now - ageMs },

@@ -4,7 +4,7 @@
 use engine::kv::size::Rewind;
 use engine::{Devices, FaultPlan, GpuFault, LoadOptions, Model};
 
-use super::{is_on_card, load, next, open, options, reliefs, wants_all};
+use super::{fallbacks, is_on_card, load, next, open, options, wants_all};
 
 /// Windows of some pages' length, short convolutions, delta rules, experts.
 const FAMILIES: [(&str, Rewind); 5] = [
@@ -55,7 +55,7 @@ fn windows_and_states_are_read_again() {
                 let found = answer(&mut model, seed);
                 assert_eq!(found, expected, "{name}: {fault:?} before submission {at}");
                 assert!(plan.is_over());
-                assert_eq!(reliefs(&mut model).len(), 1, "{name}: {fault:?} {at}");
+                assert_eq!(fallbacks(&mut model).len(), 1, "{name}: {fault:?} {at}");
                 assert_eq!(is_on_card(&model), fault != GpuFault::Invalid, "{name}: {fault:?} {at}");
             }
         }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use engine::kv::aging::Aging;
+use engine::kv::requantize::KvRequantize;
 use engine::shape::{self, Shape};
-use engine::{Devices, FaultPlan, GpuFault, KvDType, LoadOptions, Model, Relief};
+use engine::{Devices, FaultPlan, GpuFallback, GpuFault, KvDType, LoadOptions, Model};
 use weights::{SharedBytes, WeightFile};
 
-use super::{is_on_card, load, next, options, reliefs, troubles, wants_all};
+use super::{fallbacks, gpu_incidents, is_on_card, load, next, options, wants_all};
 
 /// Of four layers, with heads that can be kept in 8 bits.
 fn file() -> Arc<WeightFile> {
@@ -21,12 +21,12 @@ fn file() -> Arc<WeightFile> {
 }
 
 /// All that is done for a card of four layers before the processor takes them.
-const LADDER: [Relief; 5] = [
-    Relief::Rows(64),
-    Relief::Rows(16),
-    Relief::Kv(KvDType::Q8_0),
-    Relief::Layers { on_card: 2, of: 4 },
-    Relief::Layers { on_card: 1, of: 4 },
+const LADDER: [GpuFallback; 5] = [
+    GpuFallback::MaxRows(64),
+    GpuFallback::MaxRows(16),
+    GpuFallback::KvPrecision(KvDType::Q8_0),
+    GpuFallback::FewerLayers { on_gpu: 2, of: 4 },
+    GpuFallback::FewerLayers { on_gpu: 1, of: 4 },
 ];
 
 const N_TOKENS: usize = 30;
@@ -56,8 +56,8 @@ fn a_model_is_loaded_with_less_until_it_fits() {
         let plan = FaultPlan::full_at(3, n_times as u64);
         let mut model = load(&file, &options(&plan));
         assert!(plan.is_over(), "{n_times}");
-        assert_eq!(reliefs(&mut model), LADDER[..n_times.min(LADDER.len())], "{n_times}");
-        let (on_card, instead) = (is_on_card(&model), model.info().instead.clone());
+        assert_eq!(fallbacks(&mut model), LADDER[..n_times.min(LADDER.len())], "{n_times}");
+        let (on_card, instead) = (is_on_card(&model), model.info().fallback_error.clone());
         match n_times {
             1 | 2 => assert_eq!(answer(&mut model), expected, "{n_times}: only the pieces are smaller"),
             3..=5 => assert_eq!(answer(&mut model).len(), N_TOKENS),
@@ -81,7 +81,7 @@ fn no_allocation_may_fail_a_load() {
         if !plan.is_over() {
             break;
         }
-        assert_eq!(reliefs(&mut model), LADDER[..1], "allocation {at}");
+        assert_eq!(fallbacks(&mut model), LADDER[..1], "allocation {at}");
         assert!(is_on_card(&model), "allocation {at}");
         if wants_all() || at == 0 {
             assert_eq!(answer(&mut model), expected, "allocation {at}");
@@ -95,8 +95,11 @@ fn no_allocation_may_fail_a_load() {
 #[test]
 fn no_allocation_may_fail_a_context_that_ages() {
     let file = file();
-    let ages =
-        |plan: &FaultPlan| LoadOptions { kv_aging: Aging::After(256), ctx: Some(1024), ..options(plan) };
+    let ages = |plan: &FaultPlan| LoadOptions {
+        kv_requantize: KvRequantize::After(256),
+        ctx: Some(1024),
+        ..options(plan)
+    };
     // a stretch ages in the prompt, one in the answer
     let n_prompt = 768 - N_TOKENS as u32 / 2;
     let expected = answer_to(&mut load(&file, &ages(&FaultPlan::default())), n_prompt);
@@ -110,7 +113,7 @@ fn no_allocation_may_fail_a_context_that_ages() {
             break;
         }
         n_loaded += usize::from(is_loaded);
-        assert_eq!(reliefs(&mut model), LADDER[..1], "allocation {at}");
+        assert_eq!(fallbacks(&mut model), LADDER[..1], "allocation {at}");
         assert!(is_on_card(&model) && found == expected, "allocation {at}");
         at += if wants_all() { 7 } else { 31 };
     }
@@ -134,7 +137,7 @@ fn a_full_card_has_room_for_what_follows() {
     let mut model = load(&file, &options(&plan));
     assert_eq!(answer(&mut model), expected);
     assert!(plan.is_over() && is_on_card(&model));
-    assert_eq!(reliefs(&mut model), LADDER[..1]);
+    assert_eq!(fallbacks(&mut model), LADDER[..1]);
 }
 
 /// Another program has taken the card's memory: whatever less is asked of it is too much.
@@ -145,23 +148,23 @@ fn a_card_that_stays_full_gives_way_to_the_processor() {
     plan.leave(0);
     assert_eq!(answer(&mut model).len(), N_TOKENS);
     assert!(plan.is_over() && !is_on_card(&model));
-    assert_eq!(reliefs(&mut model), [Relief::Cpu], "what was tried in vain is not told");
+    assert_eq!(fallbacks(&mut model), [GpuFallback::Cpu], "what was tried in vain is not told");
 }
 
 #[test]
 fn an_answer_goes_on_with_less() {
     let file = file();
     let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
-    let all: Vec<Relief> = LADDER.into_iter().chain([Relief::Cpu]).collect();
+    let all: Vec<GpuFallback> = LADDER.into_iter().chain([GpuFallback::Cpu]).collect();
     for n_times in 1..=all.len() {
         // every fourth token
         let plan = FaultPlan::again(3, GpuFault::Memory, n_times as u64);
         let mut model = load(&file, &options(&plan));
         let found = answer(&mut model);
         assert!(plan.is_over(), "{n_times}");
-        let told = troubles(&mut model);
+        let told = gpu_incidents(&mut model);
         assert!(told.iter().all(|it| it.error.code() == "kernels.gpu_memory"), "{told:?}");
-        assert_eq!(told.iter().map(|it| it.relief).collect::<Vec<_>>(), all[..n_times]);
+        assert_eq!(told.iter().map(|it| it.fallback).collect::<Vec<_>>(), all[..n_times]);
         assert_eq!(found.len(), N_TOKENS);
         if n_times <= 2 {
             assert_eq!(found, expected, "{n_times}: only the pieces are smaller");

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::model::health::{AGAIN_WITHIN, GIVEN_UP};
-use engine::{CardHealth, FaultPlan, GpuFault, LoadOptions, Model, Relief};
+use engine::model::gpu_health::{FAILURE_WINDOW, GPU_GIVEN_UP};
+use engine::{FaultPlan, GpuFallback, GpuFault, GpuHealth, LoadOptions, Model};
 use io::{Clock, ManualClock};
 
-use super::{is_on_card, load, next, open, options, reliefs};
+use super::{fallbacks, is_on_card, load, next, open, options};
 
 /// 24 tokens; so long after each.
 fn answer(model: &mut Model, clock: &ManualClock, later: Duration) -> Vec<u32> {
@@ -26,27 +26,27 @@ fn lost_twice_in_ten_minutes_is_once_too_often() {
     let (file, clock) = (open("llama"), Arc::new(ManualClock::new(0)));
     let session = || {
         let clock = clock.clone();
-        CardHealth::by(move || clock.monotonic())
+        GpuHealth::by(move || clock.monotonic())
     };
     let expected = answer(&mut load(&file, &options(&FaultPlan::default())), &clock, Duration::ZERO);
     // the second is lost some seven tokens after the first
     let cases = [
-        (AGAIN_WITHIN / 5, [Relief::Anew, Relief::Anew], true),
-        (AGAIN_WITHIN / 20, [Relief::Anew, Relief::CpuForSession], false),
+        (FAILURE_WINDOW / 5, [GpuFallback::Reopened, GpuFallback::Reopened], true),
+        (FAILURE_WINDOW / 20, [GpuFallback::Reopened, GpuFallback::CpuForSession], false),
     ];
-    for (later, expected_reliefs, on_card) in cases {
-        let (plan, card_health) = (FaultPlan::again(8, GpuFault::Lost, 2), session());
-        let mut model = load(&file, &LoadOptions { card_health: card_health.clone(), ..options(&plan) });
+    for (later, expected_fallbacks, on_card) in cases {
+        let (plan, gpu_health) = (FaultPlan::again(8, GpuFault::Lost, 2), session());
+        let mut model = load(&file, &LoadOptions { gpu_health: gpu_health.clone(), ..options(&plan) });
         assert_eq!(answer(&mut model, &clock, later), expected, "{later:?}");
         assert!(plan.is_over());
-        assert_eq!(reliefs(&mut model), expected_reliefs, "{later:?}: said once each");
+        assert_eq!(fallbacks(&mut model), expected_fallbacks, "{later:?}: said once each");
         assert_eq!(is_on_card(&model), on_card);
-        clock.advance(10 * AGAIN_WITHIN);
+        clock.advance(10 * FAILURE_WINDOW);
         // whatever model comes next
-        let next = load(&open("gemma3"), &LoadOptions { card_health, ..options(&FaultPlan::default()) });
+        let next = load(&open("gemma3"), &LoadOptions { gpu_health, ..options(&FaultPlan::default()) });
         assert_eq!(is_on_card(&next), on_card);
-        let instead = next.info().instead.as_ref().map(|error| error.code());
-        assert_eq!(instead, (!on_card).then_some(GIVEN_UP));
+        let instead = next.info().fallback_error.as_ref().map(|error| error.code());
+        assert_eq!(instead, (!on_card).then_some(GPU_GIVEN_UP));
     }
 }
 
@@ -54,16 +54,16 @@ fn lost_twice_in_ten_minutes_is_once_too_often() {
 #[test]
 fn two_models_of_one_session_share_what_a_card_is_worth() {
     let (file, clock) = (open("llama"), ManualClock::new(0));
-    let health = CardHealth::by(|| Duration::ZERO);
+    let health = GpuHealth::by(|| Duration::ZERO);
     let mut all = Vec::new();
     for _ in 0..2 {
         let plan = FaultPlan::before(5, GpuFault::TimeOut);
-        let mut model = load(&file, &LoadOptions { card_health: health.clone(), ..options(&plan) });
+        let mut model = load(&file, &LoadOptions { gpu_health: health.clone(), ..options(&plan) });
         answer(&mut model, &clock, Duration::ZERO);
-        all.extend(reliefs(&mut model));
+        all.extend(fallbacks(&mut model));
     }
-    assert_eq!(all, [Relief::Anew, Relief::CpuForSession]);
+    assert_eq!(all, [GpuFallback::Reopened, GpuFallback::CpuForSession]);
     let mut alone = load(&file, &options(&FaultPlan::again(5, GpuFault::Lost, 2)));
     answer(&mut alone, &clock, Duration::ZERO);
-    assert_eq!(reliefs(&mut alone), [Relief::Anew, Relief::CpuForSession]);
+    assert_eq!(fallbacks(&mut alone), [GpuFallback::Reopened, GpuFallback::CpuForSession]);
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use engine::{FaultPlan, GpuFault, Model, Relief};
+use engine::{FaultPlan, GpuFallback, GpuFault, Model};
 use io::{Clock, RealClock};
 
-use super::{FAULTS, is_on_card, load, next, open, options, reliefs, wants_all};
+use super::{FAULTS, fallbacks, is_on_card, load, next, open, options, wants_all};
 
 const N_TOKENS: usize = 64;
 
@@ -37,7 +37,7 @@ fn answer(model: &mut Model, clock: &dyn Clock) -> (Vec<u32>, Duration) {
 /// What was seen of one fault.
 struct Row {
     fault: GpuFault,
-    relief: Relief,
+    fallback: GpuFallback,
     /// from the fault to the next token
     waits: Vec<Duration>,
 }
@@ -48,11 +48,11 @@ fn print(rows: &mut [Row], undisturbed: Duration) {
         "{:<9} {:>7} {:>9} {:>10} {:>10}  then",
         "fault", "moments", "same text", "median ms", "worst ms"
     );
-    for Row { fault, relief, waits } in rows {
+    for Row { fault, fallback, waits } in rows {
         waits.sort();
         let ms = |wait: Duration| wait.as_secs_f64() * 1e3;
         let (fault, n, median) = (format!("{fault:?}"), waits.len(), ms(waits[waits.len() / 2]));
-        println!("{fault:<9} {n:>7} {n:>9} {median:>10.1} {:>10.1}  {relief:?}", ms(waits[n - 1]));
+        println!("{fault:<9} {n:>7} {n:>9} {median:>10.1} {:>10.1}  {fallback:?}", ms(waits[n - 1]));
     }
 }
 
@@ -60,18 +60,18 @@ fn print(rows: &mut [Row], undisturbed: Duration) {
 fn an_answer_goes_on_where_it_was() {
     let (file, clock) = (open("llama"), RealClock::new());
     let mut model = load(&file, &options(&FaultPlan::default()));
-    assert_eq!(model.info().instead, None);
+    assert_eq!(model.info().fallback_error, None);
     let (expected, undisturbed) = answer(&mut model, &clock);
-    assert_eq!(reliefs(&mut model), []);
+    assert_eq!(fallbacks(&mut model), []);
     let mut rows = Vec::new();
     for (i, fault) in FAULTS.into_iter().enumerate() {
         let few = || vec![0, 1 + 13 * i as u64, N_SUBMISSIONS - 1];
         let moments: Vec<u64> = if wants_all() { (0..N_SUBMISSIONS).collect() } else { few() };
-        let relief = match fault {
-            GpuFault::Lost | GpuFault::TimeOut => Relief::Anew,
-            GpuFault::Memory => Relief::Rows(64),
-            GpuFault::Wrong | GpuFault::Subgroups => Relief::Subgroups,
-            GpuFault::Invalid | GpuFault::Absent | GpuFault::Precision => Relief::Cpu,
+        let fallback = match fault {
+            GpuFault::Lost | GpuFault::TimeOut => GpuFallback::Reopened,
+            GpuFault::Memory => GpuFallback::MaxRows(64),
+            GpuFault::Wrong | GpuFault::Subgroups => GpuFallback::NoSubgroups,
+            GpuFault::Invalid | GpuFault::Absent | GpuFault::Precision => GpuFallback::Cpu,
         };
         let mut waits = Vec::new();
         for at in moments {
@@ -80,11 +80,11 @@ fn an_answer_goes_on_where_it_was() {
             let (found, wait) = answer(&mut model, &clock);
             assert_eq!(found, expected, "{fault:?} before submission {at}");
             assert!(plan.is_over(), "{fault:?} {at}");
-            assert_eq!(reliefs(&mut model), [relief], "{fault:?} {at}: it is told once");
-            assert_eq!(is_on_card(&model), relief != Relief::Cpu, "{:?}", model.info().devices);
+            assert_eq!(fallbacks(&mut model), [fallback], "{fault:?} {at}: it is told once");
+            assert_eq!(is_on_card(&model), fallback != GpuFallback::Cpu, "{:?}", model.info().devices);
             waits.push(wait);
         }
-        rows.push(Row { fault, relief, waits });
+        rows.push(Row { fault, fallback, waits });
     }
     print(&mut rows, undisturbed);
 }

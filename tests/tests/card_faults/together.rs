@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use engine::speculate::{DraftLength, Guesses, Speculation};
+use engine::speculate::{DraftLength, DraftSource, Speculation};
 use engine::{
     FaultPlan, Finish, GenEvent, GpuFault, LoadOptions, Model, Request, Sampling, Scheduler, TokenId,
 };
 
-use super::{load, open, options, reliefs, wants_all};
+use super::{fallbacks, load, open, options, wants_all};
 
 /// What begins all prompts.
 fn shared() -> Vec<TokenId> {
@@ -19,7 +19,7 @@ fn request(model: &mut Model, id: u64, base: engine::SequenceId) -> Request {
     let prompt = shared().into_iter().chain(own).collect();
     // sequences are forked from one that has read what they share
     let sequence = Some(model.fork(base).unwrap());
-    let speculation = Speculation { guesses: Guesses::Lookup, length: DraftLength::Always(4) };
+    let speculation = Speculation { source: DraftSource::Lookup, length: DraftLength::Always(4) };
     Request {
         id,
         prompt,
@@ -28,7 +28,7 @@ fn request(model: &mut Model, id: u64, base: engine::SequenceId) -> Request {
         max_tokens: Some(14),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: (id == 2).then_some(speculation),
         script: Vec::new(),
@@ -39,7 +39,7 @@ fn request(model: &mut Model, id: u64, base: engine::SequenceId) -> Request {
 /// The tokens of three answers that go on together.
 fn answers(model: &mut Model) -> BTreeMap<u64, Vec<TokenId>> {
     let base = model.new_sequence().unwrap();
-    let chunk = engine::Chunk { seq: base, tokens: &shared(), logits: engine::Wanted::None };
+    let chunk = engine::Chunk { seq: base, tokens: &shared(), logits: engine::LogitsSelection::None };
     model.forward(&[chunk]).unwrap();
     let (mut scheduler, mut told) = (Scheduler::new(), BTreeMap::<u64, Vec<TokenId>>::new());
     for id in 0..3 {
@@ -75,7 +75,7 @@ fn all_answers_go_on() {
             let mut model = load(&file, &options(&plan));
             assert_eq!(answers(&mut model), expected, "{name}: lost before submission {at}");
             assert!(plan.is_over());
-            assert_eq!(reliefs(&mut model).len(), 1);
+            assert_eq!(fallbacks(&mut model).len(), 1);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! A card whose kernels compute something else than their reference: it is tried without subgroups first, where the
 //! answer goes on with the same bits; one that errs without them too gives way to the processor.
 
-use engine::{FaultPlan, GpuFault, LoadOptions, Model, Relief};
+use engine::{FaultPlan, GpuFallback, GpuFault, LoadOptions, Model};
 use kernels::Notebook;
 use kernels::backends::Check;
 use kernels::gpu::adapters;
 
-use super::{is_on_card, load, next, open, options, reliefs};
+use super::{fallbacks, is_on_card, load, next, open, options};
 
 const N_TOKENS: usize = 24;
 
@@ -31,14 +31,14 @@ fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
     let mut model = load(&file, &options(&FaultPlan::default()));
     assert!(has_subgroups(&model), "the card of this test has them: {:?}", model.info().devices);
     let expected = answer(&mut model);
-    for (n_times, expected_reliefs) in
-        [(1, vec![Relief::Subgroups]), (2, vec![Relief::Subgroups, Relief::Cpu])]
+    for (n_times, expected_fallbacks) in
+        [(1, vec![GpuFallback::NoSubgroups]), (2, vec![GpuFallback::NoSubgroups, GpuFallback::Cpu])]
     {
         let plan = FaultPlan::again(9, GpuFault::Wrong, n_times);
         let mut model = load(&file, &options(&plan));
         assert_eq!(answer(&mut model), expected, "{n_times}");
         assert!(plan.is_over() && !has_subgroups(&model), "{:?}", model.info().devices);
-        assert_eq!(reliefs(&mut model), expected_reliefs, "told once each");
+        assert_eq!(fallbacks(&mut model), expected_fallbacks, "told once each");
         assert_eq!(is_on_card(&model), n_times == 1);
     }
 }
@@ -48,7 +48,7 @@ fn a_check_that_fails_is_kept_and_what_is_left_is_used_from_then_on() {
     let (file, key) = (open("llama"), adapters()[0].key());
     let checked = |plan: &FaultPlan, known: &Notebook| LoadOptions {
         check: Check::All,
-        known: known.clone(),
+        gpu_cache: known.clone(),
         ..options(plan)
     };
     let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
@@ -58,13 +58,13 @@ fn a_check_that_fails_is_kept_and_what_is_left_is_used_from_then_on() {
         let found = known.of(&key);
         assert!(plan.is_over() && found.subgroups.is_some() && found.imprecise.is_empty(), "{found:?}");
         assert_eq!((found.wrong.is_some(), is_on_card(&model)), (n_times == 2, n_times == 1));
-        assert_eq!(reliefs(&mut model), [Relief::Subgroups]);
+        assert_eq!(fallbacks(&mut model), [GpuFallback::NoSubgroups]);
         assert_eq!(answer(&mut model), expected);
         // the next start knows, and says nothing of what has been said
         let known = Notebook::new(known.all());
         let mut model = load(&file, &checked(&FaultPlan::default(), &known));
-        assert_eq!((reliefs(&mut model), has_subgroups(&model)), (Vec::new(), false));
-        let instead = model.info().instead.as_ref().map(|error| error.code());
+        assert_eq!((fallbacks(&mut model), has_subgroups(&model)), (Vec::new(), false));
+        let instead = model.info().fallback_error.as_ref().map(|error| error.code());
         assert_eq!(instead, (n_times == 2).then_some("kernels.gpu_wrong"));
         assert_eq!(known.of(&key), found, "nothing was checked anew");
         assert_eq!(answer(&mut model), expected);

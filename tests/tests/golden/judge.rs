@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::convert::{self, Formats};
-use engine::{Chunk, Devices, KvDType, LoadOptions, Model, Precision, Wanted};
+use engine::{Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, Precision};
 use weights::{SharedBytes, WeightFile};
 
 use super::reference::{Case, Theirs};
@@ -33,7 +33,7 @@ pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String
 pub fn load_halved(path: &Path, n_ctx: usize) -> Result<Model, String> {
     let file = WeightFile::open(path).map_err(|e| e.to_string())?;
     let mut model = load_file(file, Devices::Gpu { layers: None }, Precision::F16, n_ctx)?;
-    let given_up = model.take_trouble().map(|trouble| trouble.error.to_string());
+    let given_up = model.take_gpu_incident().map(|trouble| trouble.error.to_string());
     given_up.map_or(Ok(model), Err)
 }
 
@@ -51,12 +51,12 @@ pub fn load_converted(dir: &Path, n_ctx: usize) -> Result<Model, String> {
 fn load_file(
     file: WeightFile,
     devices: Devices,
-    card_precision: Precision,
+    gpu_precision: Precision,
     n_ctx: usize,
 ) -> Result<Model, String> {
     let options = LoadOptions {
         devices,
-        card_precision,
+        gpu_precision,
         kv: KvDType::F32,
         ctx: Some(n_ctx),
         threads: Some(1),
@@ -64,7 +64,7 @@ fn load_file(
         ..LoadOptions::default()
     };
     let model = Model::load(Arc::new(file), &options, &mut |_| {}).map_err(|e| e.to_string())?;
-    match &model.info().instead {
+    match &model.info().fallback_error {
         Some(error) => Err(format!("another device computes: {error}")),
         None => Ok(model),
     }
@@ -75,7 +75,7 @@ fn answers(model: &mut Model, tokens: &[u32], n_greedy: usize) -> Result<Answers
     let seq = model.new_sequence().map_err(|e| e.to_string())?;
     let mut found = Answers { rows: Vec::with_capacity(tokens.len()), greedy: Vec::with_capacity(n_greedy) };
     let mut run = || {
-        let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::All }])?;
+        let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::All }])?;
         for row in 0..logits.n_rows() {
             found.rows.push(logits.row(row)?.to_vec());
         }
@@ -83,7 +83,8 @@ fn answers(model: &mut Model, tokens: &[u32], n_greedy: usize) -> Result<Answers
         for step in 0..n_greedy {
             found.greedy.push(next);
             if step + 1 < n_greedy {
-                let logits = model.forward(&[Chunk { seq, tokens: &[next.0], logits: Wanted::Last }])?;
+                let logits =
+                    model.forward(&[Chunk { seq, tokens: &[next.0], logits: LogitsSelection::Last }])?;
                 next = best(logits.row(0)?);
             }
         }

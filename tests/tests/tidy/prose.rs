@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[
             ("src-tauri/crates/hub/src/a.rs", "// After so many answers we stop.\n"),
             ("src-tauri/crates/hub/src/a.rs", "/// A server that so\n/// much is asked from.\nfn f() {}"),
             ("src-tauri/crates/hub/src/a.rs", "fn f() -> &'static str { \"the model is told of it\" }"),
-            ("ui/src/lib/i18n/en/chat.ts", "export const a = { b: 'Nobody is there.' };"),
+            ("ui/src/i18n/en/chat.ts", "export const a = { b: 'Nobody is there.' };"),
             ("ui/src/a.ts", "/* Whoever asks. */"),
             ("tests/hub/a.py", "# has a room of its own\n"),
             ("docs/GUIDE.md", "Models\nare told about it.\n"),

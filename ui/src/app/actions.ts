@@ -1,6 +1,7 @@
 /** Messages, models, presets and settings where they need more than their own store. */
 import type { ModelEntry, Preset, SettingRow } from '../backend/bindings';
 import type { Inglenook } from './inglenook.svelte';
+import { copyText } from '../shared/clipboard';
 import { shortened } from '../shared/format';
 import { t } from '../i18n';
 
@@ -12,6 +13,14 @@ export async function deleteConversation(app: Inglenook, id: string): Promise<vo
     if (app.chat.id === id) app.newChat();
     const action = app.undo(() => app.conversations.restore(id));
     app.toasts.show({ text: t('chat.deleted', { title }), tone: 'plain', action });
+  });
+}
+
+export async function copy(app: Inglenook, text: string): Promise<void> {
+  const done = await copyText(text);
+  app.toasts.show({
+    text: done ? t('common.copied') : t('common.copy_failed'),
+    tone: done ? 'plain' : 'bad',
   });
 }
 

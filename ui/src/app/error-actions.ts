@@ -2,7 +2,7 @@
 import type { Message } from '../backend/bindings';
 import { spoken, t } from '../i18n';
 import { sectionName } from '../features/settings/sections';
-import type { Action } from '../shared/toasts.svelte';
+import type { ButtonAction } from '../shared/button-action';
 import type { Inglenook } from './inglenook.svelte';
 
 export type Step =
@@ -107,20 +107,26 @@ export function stepsAfter(app: Inglenook, { stats }: Pick<Message, 'stats'>): r
   return [setting(ours ? 'limit_answer_tokens' : 'max_tokens')];
 }
 
+/** For the end of an answer, whether it failed or stopped early. */
+export function stepsForMessage(app: Inglenook, message: Message): readonly Step[] {
+  if (message.state !== 'failed') return stepsAfter(app, message);
+  return message.error ? stepsOf(message.error.code) : [];
+}
+
 /** Those that can be taken here and now. */
-export function actionsOf(app: Inglenook, steps: readonly Step[]): Action[] {
+export function actionsOf(app: Inglenook, steps: readonly Step[]): ButtonAction[] {
   return steps.map((step) => actionOf(app, step)).filter((it) => it !== null);
 }
 
 /** The main one, where there is room for one alone. */
-export function firstOf(app: Inglenook, code: string): { action?: Action } {
+export function firstOf(app: Inglenook, code: string): { action?: ButtonAction } {
   const [action] = actionsOf(app, stepsOf(code));
   return action ? { action } : {};
 }
 
-function actionOf(app: Inglenook, step: Step): Action | null {
+function actionOf(app: Inglenook, step: Step): ButtonAction | null {
   const { chat, ui } = app;
-  const action = (label: string, run: () => void): Action => ({
+  const action = (label: string, run: () => void): ButtonAction => ({
     label,
     testid: `step-${step.to}`,
     run: () => {

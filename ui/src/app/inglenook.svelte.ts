@@ -3,9 +3,10 @@
  * more than one of them. The stores themselves know nothing of each other.
  */
 import { asErrorInfo, type Backend } from '../backend/backend';
-import { copyText } from '../shared/clipboard';
 import type * as api from '../backend/bindings';
-import { Toasts, type Action } from '../shared/toasts.svelte';
+import type { ButtonAction } from '../shared/button-action';
+import { Toasts } from '../shared/toasts.svelte';
+import { isOver } from '../features/chat/reducer';
 import { ChatState } from '../features/chat/store.svelte';
 import { ConversationsState } from '../features/conversations/store.svelte';
 import { ContextParts } from '../features/chat/context-usage.svelte';
@@ -39,7 +40,7 @@ import { Queued } from './queue-sender';
 import { Selection } from '../features/conversations/selection.svelte';
 import { OwnOptions } from './conversation-options.svelte';
 import { applySettings } from './apply-settings';
-import { firstOf } from './error-actions';
+import { actionsOf, firstOf, stepsOf } from './error-actions';
 import { Notifier } from './notifier';
 import { Ui } from './ui-state.svelte';
 import { t, toldInLine } from '../i18n';
@@ -96,9 +97,9 @@ export class Inglenook {
   constructor(backend: Backend) {
     this.backend = backend;
     this.chat = new ChatState(backend, {
-      moved: (turn, nowMs) => this.instruments.see(turn, nowMs),
+      moved: (turn, nowMs) => this.instruments.see({ ...turn, isOver: isOver(turn) }, nowMs),
       ended: (place, turn) => {
-        this.instruments.ended(turn);
+        this.instruments.ended(turn.stats);
         this.profile.ended();
         this.queued.ended(place, turn);
       },
@@ -185,6 +186,7 @@ export class Inglenook {
   }
 
   readonly deleteConversation = (id: string) => keeping.deleteConversation(this, id);
+  readonly copy = (text: string) => keeping.copy(this, text);
   readonly print = (id: string) => keeping.print(this, id);
   readonly addFolder = (inside: string | null = null, parent: string | null = null) =>
     keeping.addFolder(this, inside, parent);
@@ -213,16 +215,13 @@ export class Inglenook {
     return this.settings.set('model', id);
   }
 
-  async copy(text: string): Promise<void> {
-    const done = await copyText(text);
-    this.toasts.show({
-      text: done ? t('common.copied') : t('common.copy_failed'),
-      tone: done ? 'plain' : 'bad',
-    });
+  undo(work: () => Promise<unknown>): ButtonAction {
+    return { label: t('common.undo'), testid: 'toast-undo', run: () => void this.attempt(work) };
   }
 
-  undo(work: () => Promise<unknown>): Action {
-    return { label: t('common.undo'), testid: 'toast-undo', run: () => void this.attempt(work) };
+  /** Buttons for what can be done about an error. */
+  actionsFor({ code }: Pick<api.ErrorInfo, 'code'>): ButtonAction[] {
+    return actionsOf(this, stepsOf(code));
   }
 
   /** Does what may fail and has no place of its own to say so. */

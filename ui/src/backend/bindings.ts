@@ -156,27 +156,27 @@ messages: Array<Message>, options: ConversationOptions,
 /**
  * The model is not shown, or not word for word, what comes before.
  */
-fold: FoldInfo | null, 
+compaction: CompactionInfo | null, 
 /**
  * What becomes of it when it is longer than the context. Absent: as the setting says.
  */
-compression: FoldStrategy | null, };
+compression: CompactionStrategy | null, };
 
 /**
  * What becomes of conversations that are longer than the context.
  */
-export type FoldStrategy = "off" | "window" | "summary" | "attention";
+export type CompactionStrategy = "off" | "window" | "summary" | "attention";
 
 /**
- * Up to where messages are folded. They stay; only the model is not shown them.
+ * How far the conversation is compacted: messages up to `until` stay, but the model is not shown them.
  */
-export type FoldInfo = { 
+export type CompactionInfo = { 
 /**
- * The last message that is folded.
+ * The last message that the model is not shown.
  */
-until: string, strategy: FoldStrategy, 
+until: string, strategy: CompactionStrategy, 
 /**
- * What the model is told of them instead.
+ * The summary that the model is given in their place.
  */
 summary: string | null, 
 /**
@@ -274,7 +274,7 @@ export type SetCompressionArgs = { id: string,
 /**
  * Absent: as the setting says.
  */
-strategy?: FoldStrategy | null, };
+strategy?: CompactionStrategy | null, };
 
 export type RetryArgs = { conversation: string, };
 
@@ -329,7 +329,7 @@ options?: ConversationOptions | null,
 /**
  * As `options`.
  */
-compression?: FoldStrategy | null, };
+compression?: CompactionStrategy | null, };
 
 export type DraftArgs = { 
 /**
@@ -398,7 +398,7 @@ export type TurnStarted = { turn: string, conversation: string, user_message: st
  */
 export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 
-export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", fold: FoldInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
 export type Finish = "stop" | "tool_calls" | "length" | "cancelled" | "context_full" | "time_up";
 
@@ -703,13 +703,13 @@ export type Preset = { id: string, name: string, options: ConversationOptions,
 /**
  * What becomes of conversations that are longer than the context. Absent: as the setting says.
  */
-compression: FoldStrategy | null, };
+compression: CompactionStrategy | null, };
 
 export type PresetArgs = { 
 /**
  * Absent: a new one is made.
  */
-id?: string | null, name: string, options: ConversationOptions, compression?: FoldStrategy | null, };
+id?: string | null, name: string, options: ConversationOptions, compression?: CompactionStrategy | null, };
 
 export type PresetExportArgs = { id: string, 
 /**
@@ -1773,8 +1773,8 @@ export type Calls = {
   attachment_remove: { args: IdArgs; result: null };
   attachment_text: { args: AttachmentTextArgs; result: AttachmentText };
   conversation_set_compression: { args: SetCompressionArgs; result: null };
-  conversation_compact: { args: IdArgs; result: FoldInfo };
-  conversation_unfold: { args: IdArgs; result: Conversation };
+  conversation_compact: { args: IdArgs; result: CompactionInfo };
+  conversation_undo_compaction: { args: IdArgs; result: Conversation };
   conversation_options: { args: SetOptionsArgs; result: ConversationSummary };
   conversation_pin: { args: PinArgs; result: ConversationSummary };
   conversation_move: { args: MoveArgs; result: ConversationSummary };

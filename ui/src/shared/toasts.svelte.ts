@@ -1,16 +1,11 @@
 /** Short notes at the window's edge that go by themselves. */
+import type { ButtonAction } from './button-action';
 
 export interface Toast {
   readonly id: number;
   readonly text: string;
   readonly tone: 'plain' | 'bad';
-  readonly action?: Action;
-}
-
-export interface Action {
-  readonly label: string;
-  readonly testid: string;
-  run(): void;
+  readonly action?: ButtonAction;
 }
 
 const SHOWN_MS = 10_000;

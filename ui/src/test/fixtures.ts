@@ -1,4 +1,14 @@
-import type { Conversation, ConversationOptions, Message, TurnStats } from '../backend/bindings';
+/** Wire values for tests, complete and valid; a test overrides what matters to it. */
+import type {
+  Attachment,
+  Conversation,
+  ConversationOptions,
+  ConversationSummary,
+  Folder,
+  Message,
+  SettingRow,
+  TurnStats,
+} from '../backend/bindings';
 
 export const STATS: TurnStats = {
   finish: 'stop',
@@ -69,8 +79,41 @@ export function conversation(
       revision: 1,
     },
     messages,
-    fold: null,
+    compaction: null,
     compression: null,
     options: NO_OPTIONS,
   };
 }
+
+export const attachment = (id: string, over: Partial<Attachment> = {}): Attachment => ({
+  id,
+  name: `${id}.txt`,
+  kind: 'text',
+  bytes: 3,
+  findings: [],
+  ...over,
+});
+
+const row = (key: string, label: string, kind: SettingRow['kind'], value: unknown) =>
+  ({ key, label, help: '', section: '', group: '', kind, value, default: value }) as SettingRow;
+/** Rows of a number, an integer and a choice. */
+export const NUMBER_AND_CHOICE_ROWS = [
+  row('temperature', 'Temperature', { kind: 'number', min: 0, max: 2, step: 0.05 }, 0.7),
+  row('seed', 'Seed', { kind: 'integer', min: 0, max: 99, absent: 'a new one' }, null),
+  row(
+    'reasoning_effort',
+    'Effort',
+    { kind: 'choice', options: [{ value: 'high', label: 'High' }] },
+    'high',
+  ),
+];
+
+export const summary = (
+  id: string,
+  over: Partial<ConversationSummary> = {},
+): ConversationSummary => ({
+  ...conversation(id, null, []).summary,
+  ...over,
+});
+
+export const folder = (id: string): Folder => ({ id, name: id, parent: null });

@@ -1,4 +1,4 @@
-//! Writes `ui/src/lib/backend/bindings.ts`.
+//! Writes `ui/src/backend/bindings.ts`.
 
 fn main() -> std::io::Result<()> {
     let path = std::path::Path::new(api::bindings::PATH);

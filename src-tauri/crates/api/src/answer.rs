@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use session::Piece;
+use session::AnswerChunk;
 
 use crate::types::TurnEventKind;
 
@@ -61,9 +61,9 @@ impl Answer {
     }
 
     /// All there is.
-    pub fn whole(&self) -> Piece<'_> {
+    pub fn whole(&self) -> AnswerChunk<'_> {
         let Self { text, reasoning, ids, fingerprint, .. } = self;
-        Piece { text, reasoning, ids, fingerprint }
+        AnswerChunk { text, reasoning, ids, fingerprint }
     }
 
     /// More of it. Returns what must be told before: a change from reasoning to text is a new event.
@@ -105,12 +105,12 @@ impl Answer {
     }
 
     /// What should be saved now. Call `saved` once it is.
-    pub fn unsaved(&self, now: Duration) -> Option<Piece<'_>> {
+    pub fn unsaved(&self, now: Duration) -> Option<AnswerChunk<'_>> {
         if self.save_due().is_some_and(|due| due <= now) { Some(self.tail()) } else { None }
     }
 
-    fn tail(&self) -> Piece<'_> {
-        Piece {
+    fn tail(&self) -> AnswerChunk<'_> {
+        AnswerChunk {
             text: &self.text[self.saved.0..],
             reasoning: &self.reasoning[self.saved.1..],
             ids: &self.ids[self.saved.2..],

@@ -10,7 +10,7 @@ use crate::guard::Finding;
 use crate::types::*;
 
 /// Where the file lies, from this crate's folder.
-pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/lib/backend/bindings.ts");
+pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/backend/bindings.ts");
 
 fn declaration<T: TS>(config: &Config) -> String {
     format!("{}export {}\n", T::docs().unwrap_or_default(), T::decl(config))
@@ -39,8 +39,8 @@ fn talking(config: &Config) -> Vec<String> {
         Passage,
         ConversationSummary,
         Conversation,
-        FoldStrategy,
-        FoldInfo,
+        CompactionStrategy,
+        CompactionInfo,
         Role,
         MessageState,
         Message,

@@ -15,7 +15,7 @@ impl App {
         let conversation = self.conversation_of(message)?;
         let planned = self.plan_edit(&conversation, message, text)?;
         let given = planned.as_ref().map(|planned| &planned.given);
-        self.start(Some(&conversation), None, NewTurn::Edit { message, text, given }, None)
+        self.start(Some(&conversation), None, NewTurn::Edit { message, text, attachments: given }, None)
     }
 
     /// Another version of an answer, in the user's own words: nobody is asked.
@@ -27,7 +27,7 @@ impl App {
     /// Another version of any answer, by another model if one is named, and with other settings for it alone.
     pub fn message_regenerate(&self, args: &RegenerateArgs) -> Result<TurnStarted> {
         let conversation = self.conversation_of(&args.message)?;
-        let new = NewTurn::Again { message: &args.message };
+        let new = NewTurn::Regenerate { message: &args.message };
         let once = args.once.clone().unwrap_or_default();
         self.start_once(&conversation, args.model.as_deref(), new, once)
     }
@@ -36,7 +36,7 @@ impl App {
     pub fn message_continue(&self, message: &str) -> Result<TurnStarted> {
         let (row, logs) = {
             let state = self.shared().state();
-            (state.session.message(message)?, state.session.generated(message)?)
+            (state.session.message(message)?, state.session.token_logs(message)?)
         };
         let refused = |why: &str| {
             let remedy = "Ask for another version of it instead.";
@@ -57,14 +57,14 @@ impl App {
         }
         let model = row.model.as_deref();
         let is_remote = matches!(model.map(|model| self.responder(model)), Some(Ok(Responder::Remote(_))));
-        let log = match logs.into_iter().find(|log| !log.whole.is_empty()) {
+        let log = match logs.into_iter().find(|log| !log.all_ids.is_empty()) {
             Some(log) => log,
             // Another server goes on from the words.
             None if is_remote => TokenLog::default(),
             None => return refused("The tokens of this answer were not kept, so it can't go on exactly."),
         };
         let had =
-            Had { text: row.text, reasoning: row.reasoning, ids: log.whole, fingerprint: log.fingerprint };
+            Had { text: row.text, reasoning: row.reasoning, ids: log.all_ids, fingerprint: log.fingerprint };
         self.start(Some(&row.conversation), model, NewTurn::Continue { message }, Some(had))
     }
 
@@ -72,8 +72,8 @@ impl App {
     pub fn message_choose(&self, message: &str, version: Option<u32>) -> Result<ConversationSummary> {
         self.changed(|state| {
             Ok(match version {
-                Some(version) => state.session.choose_version(message, version)?,
-                None => state.session.choose(message)?,
+                Some(version) => state.session.activate_version(message, version)?,
+                None => state.session.activate_branch(message)?,
             })
         })
     }

@@ -43,8 +43,8 @@ calls! {
     "attachment_remove": IdArgs => (), |app, args| { app.attachment_remove(&args.id); Ok(()) };
     "attachment_text": AttachmentTextArgs => AttachmentText, |app, args| app.attachment_text(&args.id, args.at);
     "conversation_set_compression": SetCompressionArgs => (), |app, args| app.conversation_set_compression(&args.id, args.strategy);
-    "conversation_compact": IdArgs => FoldInfo, |app, args| app.conversation_compact(&args.id);
-    "conversation_unfold": IdArgs => Conversation, |app, args| app.conversation_unfold(&args.id);
+    "conversation_compact": IdArgs => CompactionInfo, |app, args| app.conversation_compact(&args.id);
+    "conversation_undo_compaction": IdArgs => Conversation, |app, args| app.conversation_undo_compaction(&args.id);
     "conversation_options": SetOptionsArgs => ConversationSummary, |app, args| app.conversation_set_options(&args.id, &args.options);
     "conversation_pin": PinArgs => ConversationSummary, |app, args| app.conversation_pin(&args.id, args.pinned);
     "conversation_move": MoveArgs => ConversationSummary, |app, args| app.conversation_move(&args.id, args.folder.as_deref());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use session::{BranchMessage, MessageState, NewTurn, Role, Started};
+use session::{BranchMessage, MessageState, NewTurn, Role, StartedTurn};
 
 use crate::attachments;
 use crate::convert;
@@ -13,8 +13,8 @@ use crate::feed::Watch;
 use crate::title;
 use crate::tools::Next;
 use crate::types::{
-    AppEvent, Conversation, ConversationOptions, ConversationSummary, FoldStrategy, Message, Once, SendArgs,
-    ToolCall, TurnEvent, TurnStarted,
+    AppEvent, CompactionStrategy, Conversation, ConversationOptions, ConversationSummary, Message, Once,
+    SendArgs, ToolCall, TurnEvent, TurnStarted,
 };
 use crate::worker::protocol::{
     ChatOptions, GenerateRequest, Ids, ModelRef, Prompt, PromptMessage, WorkerRequest,
@@ -50,7 +50,7 @@ impl Responder {
 struct Own {
     options: ConversationOptions,
     json: Option<String>,
-    compression: Option<FoldStrategy>,
+    compression: Option<CompactionStrategy>,
     /// For the answer that begins now, and no other.
     once: Once,
 }
@@ -61,7 +61,7 @@ impl Own {
             state.session.set_options(conversation, Some(json))?;
         }
         if let Some(strategy) = self.compression {
-            state.session.set_compression(conversation, Some(strategy.name()))?;
+            state.session.set_compaction_strategy(conversation, Some(strategy.name()))?;
         }
         Ok(())
     }
@@ -89,7 +89,8 @@ impl App {
                 owed.show_in(&mut message.row);
             }
         }
-        let (fold, compression) = (state.fold_info(id, &branch.messages)?, state.own_strategy(id)?);
+        let (compaction, compression) =
+            (state.compaction_info(id, &branch.messages)?, state.own_strategy(id)?);
         let mut sources = attachments::sources(&branch.messages);
         let messages = branch.messages.into_iter().map(|message| {
             let sources = sources.remove(&message.row.id).unwrap_or_default();
@@ -106,7 +107,7 @@ impl App {
             summary: state.summary(branch.conversation)?,
             messages,
             options,
-            fold,
+            compaction,
             compression,
         })
     }
@@ -143,8 +144,12 @@ impl App {
         let planned = self.plan_message(&args, &files)?;
         let title = title::of_message(&args.text);
         let conversation = args.conversation.as_deref();
-        let new =
-            NewTurn::Message { conversation, title: &title, text: &args.text, given: Some(&planned.given) };
+        let new = NewTurn::Message {
+            conversation,
+            title: &title,
+            text: &args.text,
+            attachments: Some(&planned.given),
+        };
         let own = args.options.filter(|_| conversation.is_none());
         let json = own.as_ref().map(|own| self.options_json(own)).transpose()?.flatten();
         let compression = args.compression.filter(|_| conversation.is_none());
@@ -337,13 +342,13 @@ fn said<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
     match new {
         NewTurn::Message { text, .. } | NewTurn::Edit { text, .. } => Some(*text),
         NewTurn::Retry { .. }
-        | NewTurn::Again { .. }
+        | NewTurn::Regenerate { .. }
         | NewTurn::Continue { .. }
-        | NewTurn::Results { .. } => None,
+        | NewTurn::ToolResults { .. } => None,
     }
 }
 
-fn told(started: Started) -> TurnStarted {
+fn told(started: StartedTurn) -> TurnStarted {
     TurnStarted {
         turn: started.turn,
         conversation: started.conversation,
@@ -382,7 +387,7 @@ pub(crate) fn history(branch: Vec<BranchMessage>) -> Vec<PromptMessage> {
                 tool_calls: if called { calls.iter().map(call_value).collect() } else { Vec::new() },
                 logs: logs
                     .into_iter()
-                    .map(|log| Ids { fingerprint: log.fingerprint, ids: log.ids })
+                    .map(|log| Ids { fingerprint: log.fingerprint, ids: log.text_ids })
                     .collect(),
                 ..PromptMessage::default()
             }),

@@ -4,12 +4,12 @@
 use std::sync::mpsc;
 
 use session::compress::Strategy;
-use session::{Branch, BranchMessage, FoldRow};
+use session::{Branch, BranchMessage, CompactionRow};
 
 use crate::chat::{Responder, history, with_system};
 use crate::error::{Error, ErrorKind, Result};
 use crate::summaries::{Job, Reason, Setup};
-use crate::types::{Conversation, FoldInfo, FoldStrategy};
+use crate::types::{CompactionInfo, CompactionStrategy, Conversation};
 use crate::worker::protocol::{
     ChatOptions, Compression, CountRequest, FitRequest, Fitted, Folded, SummaryText, WorkerRequest,
 };
@@ -25,7 +25,7 @@ pub(crate) enum Asker {
     Ahead(Box<Setup>),
 }
 
-impl FoldStrategy {
+impl CompactionStrategy {
     pub(crate) fn strategy(self) -> Option<Strategy> {
         match self {
             Self::Off => None,
@@ -55,14 +55,14 @@ impl FoldStrategy {
 
 impl State {
     /// The conversation's own choice.
-    pub(crate) fn own_strategy(&self, conversation: &str) -> Result<Option<FoldStrategy>> {
-        let name = self.session.compression(conversation)?;
-        Ok(name.and_then(|name| FoldStrategy::of_name(&name)))
+    pub(crate) fn own_strategy(&self, conversation: &str) -> Result<Option<CompactionStrategy>> {
+        let name = self.session.compaction_strategy(conversation)?;
+        Ok(name.and_then(|name| CompactionStrategy::of_name(&name)))
     }
 
-    fn folds(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Vec<FoldRow>> {
+    fn compactions(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Vec<CompactionRow>> {
         let ids: Vec<&str> = branch.iter().map(|message| message.row.id.as_str()).collect();
-        Ok(self.session.folds(conversation, &ids)?)
+        Ok(self.session.compactions(conversation, &ids)?)
     }
 
     /// How a branch is made to fit. `default`: where the conversation says nothing. None: not at all.
@@ -70,28 +70,32 @@ impl State {
         &self,
         conversation: &str,
         branch: &[BranchMessage],
-        default: FoldStrategy,
+        default: CompactionStrategy,
     ) -> Result<Option<Compression>> {
         let own = self.own_strategy(conversation)?;
         let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
-        let folds = self.folds(conversation, branch)?;
-        let folded = last_used(&folds, branch, |row| row.strategy != Strategy::Attention.name());
+        let compactions = self.compactions(conversation, branch)?;
+        let folded = last_used(&compactions, branch, |row| row.strategy != Strategy::Attention.name());
         let folded = folded.map(|row| row.message.clone());
-        let summaries = folds.into_iter().filter(|row| !row.is_used).filter_map(|row| {
-            let FoldRow { first, message: until, level, summary, .. } = row;
+        let summaries = compactions.into_iter().filter(|row| !row.is_used).filter_map(|row| {
+            let CompactionRow { first, message: until, level, summary, .. } = row;
             summary.map(|text| SummaryText { first, until, level, text })
         });
         Ok(Some(Compression { strategy, folded, summaries: summaries.collect() }))
     }
 
     /// What a reader is shown of it.
-    pub(crate) fn fold_info(&self, conversation: &str, branch: &[BranchMessage]) -> Result<Option<FoldInfo>> {
-        Ok(last_used(&self.folds(conversation, branch)?, branch, |_| true).map(info))
+    pub(crate) fn compaction_info(
+        &self,
+        conversation: &str,
+        branch: &[BranchMessage],
+    ) -> Result<Option<CompactionInfo>> {
+        Ok(last_used(&self.compactions(conversation, branch)?, branch, |_| true).map(info))
     }
 
     /// Keeps the place up to which prompts leave messages out.
-    pub(crate) fn keep_fold(&mut self, folded: &Folded, now_ms: i64) -> Result<FoldInfo> {
-        let row = FoldRow {
+    pub(crate) fn save_compaction(&mut self, folded: &Folded, now_ms: i64) -> Result<CompactionInfo> {
+        let row = CompactionRow {
             id: self.session.new_id(),
             first: folded.first.clone(),
             message: folded.until.clone(),
@@ -103,25 +107,25 @@ impl State {
             tokens_after: folded.tokens_after,
             created_ms: now_ms,
         };
-        self.session.add_fold(&row)?;
+        self.session.add_compaction(&row)?;
         Ok(info(&row))
     }
 }
 
 /// The place that lies furthest down the branch; of several the newest.
 fn last_used<'a>(
-    folds: &'a [FoldRow],
+    compactions: &'a [CompactionRow],
     branch: &[BranchMessage],
-    counts: impl Fn(&FoldRow) -> bool,
-) -> Option<&'a FoldRow> {
-    let place = |row: &&FoldRow| branch.iter().position(|message| message.row.id == row.message);
-    folds.iter().filter(|row| row.is_used && counts(row)).max_by_key(place)
+    counts: impl Fn(&CompactionRow) -> bool,
+) -> Option<&'a CompactionRow> {
+    let place = |row: &&CompactionRow| branch.iter().position(|message| message.row.id == row.message);
+    compactions.iter().filter(|row| row.is_used && counts(row)).max_by_key(place)
 }
 
-fn info(row: &FoldRow) -> FoldInfo {
-    FoldInfo {
+fn info(row: &CompactionRow) -> CompactionInfo {
+    CompactionInfo {
         until: row.message.clone(),
-        strategy: FoldStrategy::of_name(&row.strategy).unwrap_or(FoldStrategy::Window),
+        strategy: CompactionStrategy::of_name(&row.strategy).unwrap_or(CompactionStrategy::Window),
         summary: row.summary.clone(),
         tokens_before: row.tokens_before,
         tokens_after: row.tokens_after,
@@ -145,15 +149,15 @@ impl Shared {
 
 impl App {
     /// The strategy of conversations that don't choose.
-    pub(crate) fn default_strategy(&self) -> Result<FoldStrategy> {
+    pub(crate) fn default_strategy(&self) -> Result<CompactionStrategy> {
         let name = self.settings_get("compression")?.value;
-        Ok(name.as_str().and_then(FoldStrategy::of_name).unwrap_or(FoldStrategy::Window))
+        Ok(name.as_str().and_then(CompactionStrategy::of_name).unwrap_or(CompactionStrategy::Window))
     }
 
     /// How this conversation is made to fit; None: as the setting says.
-    pub fn conversation_set_compression(&self, id: &str, strategy: Option<FoldStrategy>) -> Result<()> {
+    pub fn conversation_set_compression(&self, id: &str, strategy: Option<CompactionStrategy>) -> Result<()> {
         let model = self.shared().state().session.conversation(id)?.model;
-        if strategy == Some(FoldStrategy::Attention)
+        if strategy == Some(CompactionStrategy::Attention)
             && let Ok(Responder::Remote(_)) = self.responder(&model)
         {
             return Err(Error::new(
@@ -164,11 +168,11 @@ impl App {
             ));
         }
         let mut state = self.shared().state();
-        Ok(state.session.set_compression(id, strategy.map(FoldStrategy::name))?)
+        Ok(state.session.set_compaction_strategy(id, strategy.map(CompactionStrategy::name))?)
     }
 
     /// Has older messages left out, or summarised, from now on, though everything may fit still.
-    pub fn conversation_compact(&self, id: &str) -> Result<FoldInfo> {
+    pub fn conversation_compact(&self, id: &str) -> Result<CompactionInfo> {
         for _ in 0..MOST_SUMMARIES {
             let setup = self.setup(id)?;
             let fit = self.shared().state().fit_request(&setup, false)?;
@@ -179,8 +183,8 @@ impl App {
                 Fitted::Nothing => return Err(nothing()),
                 Fitted::Folded { folded } => {
                     let now_ms = self.shared().clock.now_utc_ms();
-                    let info = self.shared().state().keep_fold(&folded, now_ms)?;
-                    self.fold_changed(id)?;
+                    let info = self.shared().state().save_compaction(&folded, now_ms)?;
+                    self.compaction_changed(id)?;
                     return Ok(info);
                 }
                 Fitted::Wanting { wanted } => {
@@ -195,19 +199,19 @@ impl App {
     }
 
     /// Everything is shown to the model again, as far as it fits. Summaries stay for another time.
-    pub fn conversation_unfold(&self, id: &str) -> Result<Conversation> {
+    pub fn conversation_undo_compaction(&self, id: &str) -> Result<Conversation> {
         {
             let mut state = self.shared().state();
             let branch = state.session.branch(id)?.messages;
-            let mut folds = state.folds(id, &branch)?;
-            folds.retain(|row| row.is_used);
-            state.session.remove_folds(&folds)?;
+            let mut compactions = state.compactions(id, &branch)?;
+            compactions.retain(|row| row.is_used);
+            state.session.remove_compactions(&compactions)?;
         }
-        self.fold_changed(id)?;
+        self.compaction_changed(id)?;
         self.conversation_get(id)
     }
 
-    fn fold_changed(&self, id: &str) -> Result<()> {
+    fn compaction_changed(&self, id: &str) -> Result<()> {
         let state = self.shared().state();
         let conversation = state.summary(state.session.conversation(id)?)?;
         drop(state);
@@ -230,8 +234,8 @@ impl App {
         let load = self.load_spec_for(&responder)?;
         // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
         let default = match self.default_strategy()? {
-            FoldStrategy::Off | FoldStrategy::Attention => FoldStrategy::Window,
-            chosen @ (FoldStrategy::Window | FoldStrategy::Summary) => chosen,
+            CompactionStrategy::Off | CompactionStrategy::Attention => CompactionStrategy::Window,
+            chosen @ (CompactionStrategy::Window | CompactionStrategy::Summary) => chosen,
         };
         let tools = self.tools_offer(Some(&self.options_of(id)?))?.definitions();
         Ok(Setup {

@@ -159,12 +159,12 @@ pub(crate) fn write(
     });
     match written {
         Ok(()) => accepted(io, out).map(|()| tensors),
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(Error::input(
+        Err(error) if error.io_kind() == std::io::ErrorKind::InvalidData => Err(Error::input(
             "convert.value",
             error.source.to_string(),
             "Choose another format, such as bf16 or f32; if they fail too, the model is damaged.",
         )),
-        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Err(interrupted()),
+        Err(error) if error.io_kind() == std::io::ErrorKind::Interrupted => Err(interrupted()),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,6 +1,6 @@
 //! Rows and lower types to the types that cross an edge.
 
-use session::{BranchMessage, ConversationRow, FolderRow, Hit};
+use session::{BranchMessage, ConversationRow, FolderRow, SearchHit};
 
 use crate::attachments;
 use crate::types::{
@@ -65,7 +65,7 @@ pub fn folder(row: FolderRow) -> Folder {
     Folder { id: row.id, name: row.name, parent: row.parent }
 }
 
-pub fn hit(hit: Hit) -> MessageHit {
+pub fn hit(hit: SearchHit) -> MessageHit {
     let parts = hit.snippet.into_iter().map(|(text, hit)| SnippetPart { text, hit });
     MessageHit {
         conversation: hit.conversation,

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hub::{HubError, Layout, Meter, Phase, Place, RemoteFile, Repository};
+use hub::{DownloadProgress, HubError, Layout, ModelDir, Phase, RemoteFile, Repository};
 use serde::{Deserialize, Serialize};
 use session::{DownloadRow, DownloadStage};
 use tokio::sync::watch;
@@ -48,7 +48,7 @@ struct Running {
 
 /// One that runs.
 pub(crate) struct Live {
-    meter: Arc<Meter>,
+    meter: Arc<DownloadProgress>,
     stop: watch::Sender<bool>,
     /// Bytes per second.
     speed: f64,
@@ -262,7 +262,7 @@ impl App {
             };
             let Some(row) = rows.iter().find(may).cloned() else { return Ok(()) };
             let (stop, stopped) = watch::channel(false);
-            let meter = Arc::new(Meter::new(row.total));
+            let meter = Arc::new(DownloadProgress::new(row.total));
             let live = Live {
                 meter: Arc::clone(&meter),
                 stop,
@@ -360,9 +360,9 @@ fn stored(row: &DownloadRow) -> Result<Vec<StoredFile>> {
     serde_json::from_str(&row.files).map_err(|error| Error::bug(format!("the files of a download: {error}")))
 }
 
-fn place(row: &DownloadRow) -> Place {
+fn place(row: &DownloadRow) -> ModelDir {
     let layout = if row.layout == layout_name(Layout::HubCache) { Layout::HubCache } else { Layout::Folder };
-    Place { root: row.root.clone().into(), layout }
+    ModelDir { root: row.root.clone().into(), layout }
 }
 
 fn layout_name(layout: Layout) -> &'static str {
@@ -372,7 +372,7 @@ fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-fn no_such_file(repository: &Repository, path: Option<&str>, items: &[hub::Item]) -> Error {
+fn no_such_file(repository: &Repository, path: Option<&str>, items: &[hub::ModelFiles]) -> Error {
     let names: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
     let message = match path {
         Some(path) => format!("{repository} has no model file {path}."),

@@ -32,7 +32,7 @@ impl App {
     pub fn context_parts(&self, args: &DraftArgs) -> Result<ContextParts> {
         let mut ground = self.ground_of(args)?;
         let with_files = self.prompt_of(&ground, "")?;
-        let has_files = ground.branch.iter().any(|it| !it.attached.files.is_empty());
+        let has_files = ground.branch.iter().any(|it| !it.attachments.files.is_empty());
         let is_new = ground.branch.is_empty();
         let system: Vec<String> = ground.system.clone().into_iter().collect();
 

@@ -1,54 +1,13 @@
 //! What every failure becomes before it reaches an edge: a stable code, a sentence that names cause
 //! and place, and a remedy that names the next step. Knows how severe it is, not how a door shows it.
 
+pub use io::ErrorKind;
+use io::Fault;
 use serde::{Deserialize, Serialize};
 
 use crate::types::{ErrorAction, ErrorInfo};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Who can do something about it. Doors turn this into exit codes and HTTP statuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
-    /// The caller asked wrongly: unknown use case, option not built.
-    Usage,
-    /// A file, prompt or request that can't be used.
-    Input,
-    /// No such conversation, turn, model, setting.
-    NotFound,
-    /// It exists, but not in a state that allows this.
-    Conflict,
-    /// Memory, disk, context or another limit.
-    Limit,
-    /// A device fault that no fallback could mend.
-    Device,
-    /// Ours.
-    Bug,
-}
-
-impl ErrorKind {
-    /// Exit status of a terminal command that ends with this.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Usage => 2,
-            Self::Input | Self::NotFound | Self::Conflict => 3,
-            Self::Limit => 4,
-            Self::Device => 5,
-            Self::Bug => 1,
-        }
-    }
-
-    pub fn http_status(self) -> u16 {
-        match self {
-            Self::Usage | Self::Input => 400,
-            Self::NotFound => 404,
-            Self::Conflict => 409,
-            Self::Limit => 507,
-            Self::Device | Self::Bug => 500,
-        }
-    }
-}
 
 /// A failure on its way to an edge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -107,105 +66,16 @@ impl Error {
     }
 }
 
-/// How severe codes are; one that ends with a dot stands for all that begin so. What isn't listed is
-/// something wrong with what was given.
-const KINDS: &[(&str, ErrorKind)] = &[
-    ("bug", ErrorKind::Bug),
-    ("app.thread", ErrorKind::Limit),
-    ("app.closed", ErrorKind::Conflict),
-    ("app.open_already", ErrorKind::Conflict),
-    ("worker.start", ErrorKind::Limit),
-    ("worker.killed", ErrorKind::Limit),
-    ("worker.file_gone", ErrorKind::Input),
-    ("worker.", ErrorKind::Device),
-    ("call.unknown", ErrorKind::NotFound),
-    ("call.arguments", ErrorKind::Usage),
-    ("model.unknown", ErrorKind::NotFound),
-    ("model.memory", ErrorKind::Limit),
-    ("network.offline", ErrorKind::Conflict),
-    ("remote.not_here", ErrorKind::Usage),
-    ("remote.only_chat", ErrorKind::Usage),
-    ("remote.unreachable", ErrorKind::Device),
-    ("remote.silent", ErrorKind::Device),
-    ("remote.broken", ErrorKind::Device),
-    ("remote.failing", ErrorKind::Device),
-    ("remote.busy", ErrorKind::Limit),
-    ("remote.too_large", ErrorKind::Limit),
-    ("remote.unknown", ErrorKind::NotFound),
-    ("remote.model_gone", ErrorKind::NotFound),
-    ("remote.no_route", ErrorKind::NotFound),
-    ("remote.disabled", ErrorKind::Conflict),
-    ("remote.no_attention", ErrorKind::Conflict),
-    ("endpoint.unknown", ErrorKind::NotFound),
-    ("endpoint.there", ErrorKind::Conflict),
-    ("plugin.unknown", ErrorKind::NotFound),
-    ("tools.unknown", ErrorKind::NotFound),
-    ("tools.there", ErrorKind::Conflict),
-    ("tools.off", ErrorKind::Conflict),
-    ("tools.stopped", ErrorKind::Conflict),
-    ("tools.nothing_asked", ErrorKind::Conflict),
-    ("tools.too_large", ErrorKind::Limit),
-    ("tools.silent", ErrorKind::Device),
-    ("tools.gone", ErrorKind::Device),
-    ("tools.deaf", ErrorKind::Device),
-    ("tools.unreachable", ErrorKind::Device),
-    ("keys.random", ErrorKind::Device),
-    ("setting.unknown", ErrorKind::NotFound),
-    ("turn.unknown", ErrorKind::NotFound),
-    ("request.context_full", ErrorKind::Limit),
-    ("request.queue_full", ErrorKind::Limit),
-    ("limit.", ErrorKind::Limit),
-    ("compress.nothing", ErrorKind::Conflict),
-    ("compress.no_place", ErrorKind::Limit),
-    ("kv.too_many_sequences", ErrorKind::Limit),
-    ("kv.memory_full", ErrorKind::Limit),
-    ("kv.", ErrorKind::Bug),
-    ("kernels.memory", ErrorKind::Limit),
-    ("kernels.threads", ErrorKind::Limit),
-    ("kernels.isa", ErrorKind::Usage),
-    ("kernels.panicked", ErrorKind::Bug),
-    ("kernels.", ErrorKind::Device),
-    ("io.no_space", ErrorKind::Limit),
-    ("hub.unreachable", ErrorKind::Limit),
-    ("hub.silent", ErrorKind::Limit),
-    ("hub.busy", ErrorKind::Limit),
-    ("hub.broken", ErrorKind::Limit),
-    ("hub.cut", ErrorKind::Limit),
-    ("hub.not_found", ErrorKind::NotFound),
-    ("download.no_space", ErrorKind::Limit),
-    ("convert.dtype", ErrorKind::Usage),
-    ("convert.too_small", ErrorKind::Limit),
-    ("session.disk_full", ErrorKind::Limit),
-    ("session.not_found", ErrorKind::NotFound),
-    ("session.answering", ErrorKind::Conflict),
-    ("session.nothing_to_retry", ErrorKind::Conflict),
-    ("session.busy", ErrorKind::Conflict),
-    ("session.not_the_end", ErrorKind::Conflict),
-    ("session.traces", ErrorKind::Limit),
-    ("chat.cannot_continue", ErrorKind::Conflict),
-    ("session.disk_error", ErrorKind::Device),
-];
-
-fn kind_of(code: &str) -> ErrorKind {
-    let row = KINDS.iter().find(|(key, _)| *key == code || (key.ends_with('.') && code.starts_with(key)));
-    row.map_or(ErrorKind::Input, |(_, kind)| *kind)
-}
-
 /// An error that came over an edge: how severe it is follows from its code.
 impl From<ErrorInfo> for Error {
     fn from(info: ErrorInfo) -> Self {
-        Self { kind: kind_of(&info.code), info }
+        Self { kind: ErrorKind::of_code(&info.code), info }
     }
 }
 
-macro_rules! from_below {
-    ($($error:ty),*) => {
-        $(impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Self::new(kind_of(error.code()), error.code(), error.to_string(), error.remedy())
-            }
-        })*
-    };
+/// An error of a lower crate.
+impl<F: Fault> From<F> for Error {
+    fn from(fault: F) -> Self {
+        Self::new(fault.kind(), fault.code(), fault.message(), fault.remedy())
+    }
 }
-
-from_below!(hub::HubError, engine::EngineError, weights::WeightsError, session::SessionError, io::IoError);

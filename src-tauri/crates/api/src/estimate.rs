@@ -7,7 +7,7 @@ mod published;
 
 use std::collections::BTreeMap;
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 use serde::{Deserialize, Serialize};
 
 use crate::resident;
@@ -111,7 +111,7 @@ pub enum Known {
 
 /// The numbers and the verdict. `run`: what was measured of the same model before.
 pub fn estimate(
-    sizes: &Sizes,
+    sizes: &MemoryEstimate,
     known: Known,
     here: &Here,
     asked: Asked,
@@ -164,19 +164,19 @@ pub fn estimate(
     }
 }
 
-fn needs(sizes: &Sizes, n_ctx: usize, kv: Kv) -> FitNeeds {
+fn needs(sizes: &MemoryEstimate, n_ctx: usize, kv: Kv) -> FitNeeds {
     let needs = sizes.needs(n_ctx, kv.dtype());
-    let engine::model::Needs { weights, context, activations, vocabulary } = needs;
+    let engine::model::MemoryNeeds { weights, context, activations, vocabulary } = needs;
     FitNeeds { weights, context, activations, vocabulary, total: needs.total() }
 }
 
 /// What a conversation of so many tokens takes, the model with it.
-pub fn memory_at(sizes: &Sizes, tokens: u32, kv: Kv) -> u64 {
+pub fn memory_at(sizes: &MemoryEstimate, tokens: u32, kv: Kv) -> u64 {
     sizes.needs(tokens as usize, kv.dtype()).total()
 }
 
 /// Tokens per second after `depth` tokens. None: nothing was measured here.
-pub fn tok_s(sizes: &Sizes, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> {
+pub fn tok_s(sizes: &MemoryEstimate, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> {
     let mut seconds = 0.0;
     let n_read = sizes.read.values().sum();
     for (format, n_bytes) in &sizes.read {

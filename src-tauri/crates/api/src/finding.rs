@@ -1,6 +1,6 @@
 //! What can be had: the catalogue, the hub, and a repository's files. Without a network the catalogue alone.
 
-use hub::{Found, Group, Item, Query, Repository, Sort, Tree};
+use hub::{ModelFiles, Repository, RepositoryInfo, RepositoryTree, SearchQuery, SearchSort};
 
 use crate::catalog::Offer;
 use crate::error::{Error, Result};
@@ -15,8 +15,8 @@ const USUAL: [&str; 8] = ["Q4_K_M", "MXFP4", "Q4_K_S", "Q4_0", "Q5_K_M", "Q4_K_X
 
 /// A repository at one commit, with what vouches for its files.
 pub(crate) struct Listing {
-    pub tree: Tree,
-    pub items: Vec<Item>,
+    pub tree: RepositoryTree,
+    pub items: Vec<ModelFiles>,
     /// Index of the recommended one.
     pub recommended: Option<usize>,
     pub manifest: Option<(hub::Manifest, String)>,
@@ -31,15 +31,15 @@ impl App {
         let is_meant = |offer: &&Offer| args.after.is_none() && offer.holds(&args.query);
         let offers: Vec<&Offer> = all.iter().filter(is_meant).collect();
         let sort = match args.sort.unwrap_or_default() {
-            HubSort::Trending => Sort::Trending,
-            HubSort::Downloads => Sort::Downloads,
-            HubSort::Likes => Sort::Likes,
-            HubSort::Updated => Sort::Updated,
+            HubSort::Trending => SearchSort::Trending,
+            HubSort::Downloads => SearchSort::Downloads,
+            HubSort::Likes => SearchSort::Likes,
+            HubSort::Updated => SearchSort::Updated,
         };
         // Who looks for something by its words may mean what nobody has quantised yet.
         let safetensors = !args.query.trim().is_empty();
-        let query = Query { text: args.query.clone(), sort, after: args.after.clone(), safetensors };
-        let by_name = hub::Address::parse(&args.query).map(|address| address.repository);
+        let query = SearchQuery { text: args.query.clone(), sort, after: args.after.clone(), safetensors };
+        let by_name = hub::ModelAddress::parse(&args.query).map(|address| address.repository);
         let client = self.hub_client();
         let asked = client.and_then(|client| self.ask_hub(async move { client.search(&query).await }));
         let mut models = Vec::new();
@@ -91,9 +91,9 @@ impl App {
                 bytes: item.bytes(),
                 quantisation: item.quantisation.clone(),
                 group: match item.group {
-                    Group::Small => QuantGroup::Small,
-                    Group::Balanced => QuantGroup::Balanced,
-                    Group::Large => QuantGroup::Large,
+                    hub::QuantGroup::Small => QuantGroup::Small,
+                    hub::QuantGroup::Balanced => QuantGroup::Balanced,
+                    hub::QuantGroup::Large => QuantGroup::Large,
                 },
                 recommended: listing.recommended == Some(index),
                 trust,
@@ -125,7 +125,7 @@ impl App {
     }
 
     /// A repository as the page shows it.
-    fn model(&self, found: &Found, offers: &[Offer]) -> Result<HubModel> {
+    fn model(&self, found: &RepositoryInfo, offers: &[Offer]) -> Result<HubModel> {
         let name = found.repository.to_string();
         let offer = offers.iter().find(|offer| offer.repository == name);
         Ok(HubModel {
@@ -171,7 +171,7 @@ impl App {
 
 impl Listing {
     /// What vouches for a model's files. Errors: a signed list says something else than the hub.
-    pub fn trust(&self, repository: &Repository, item: &Item) -> Result<Trust> {
+    pub fn trust(&self, repository: &Repository, item: &ModelFiles) -> Result<Trust> {
         if let Some(key) = self.offered(item)? {
             return Ok(Trust::Signed { key });
         }
@@ -190,7 +190,7 @@ impl Listing {
 
 impl Listing {
     /// Who signed the catalogue's word on a model's files. Errors: they are others than it names.
-    fn offered(&self, item: &Item) -> Result<Option<String>> {
+    fn offered(&self, item: &ModelFiles) -> Result<Option<String>> {
         let Some(Offer { files, sha256, signed_by: Some(key), name, .. }) = &self.offer else {
             return Ok(None);
         };
@@ -213,7 +213,7 @@ impl Listing {
 }
 
 /// As far as the hub tells.
-fn runs(found: &Found) -> bool {
+fn runs(found: &RepositoryInfo) -> bool {
     let known = engine::arch::ARCHITECTURES;
     match (&found.architecture, &found.model_type) {
         (Some(architecture), _) if found.is_gguf => known.iter().any(|a| a.gguf_name() == architecture),
@@ -241,7 +241,7 @@ fn writes(task: Option<&str>) -> bool {
 }
 
 /// The catalogue's choice; else the usual quantisation; else the only one.
-fn recommended(items: &[Item], offer: Option<&Offer>) -> Option<usize> {
+fn recommended(items: &[ModelFiles], offer: Option<&Offer>) -> Option<usize> {
     let offered = offer.and_then(|offer| {
         items
             .iter()

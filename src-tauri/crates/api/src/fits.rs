@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::LoadOptions;
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 use session::ModelRunRow;
 use weights::{SharedBytes, WeightFile};
 
@@ -31,7 +31,7 @@ impl App {
         let (sizes, known, id) = match (&args.id, &args.path, &args.facts) {
             (Some(id), None, None) => (self.shared().sizes(id)?, Known::Exactly, Some(id.as_str())),
             (None, Some(path), None) => {
-                (Sizes::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
+                (MemoryEstimate::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
             }
             (None, None, Some(facts)) => (estimate::published(facts), Known::About, None),
             _ => {
@@ -51,7 +51,7 @@ impl App {
     /// length in bytes.
     pub fn fit_of_header(&self, header: Vec<u8>, file_len: u64, args: &FitArgs) -> Result<ModelFit> {
         let file = WeightFile::from_header("the file", SharedBytes::from_vec(header), file_len)?;
-        self.shared().fit(&Sizes::of(&file)?, Known::Exactly, self.asked(args)?, None)
+        self.shared().fit(&MemoryEstimate::of(&file)?, Known::Exactly, self.asked(args)?, None)
     }
 
     /// How fast this computer is with the formats of most models; measured now where it isn't known.
@@ -120,7 +120,7 @@ impl App {
     }
 
     /// Formats of one model; nobody is told where that can't be done: the estimate has no speed then.
-    fn learn_speeds(&self, sizes: &Sizes) {
+    fn learn_speeds(&self, sizes: &MemoryEstimate) {
         let formats: Vec<&str> = sizes.read.keys().map(String::as_str).collect();
         if let Err(error) = self.measure(&formats) {
             tracing::info!(code = error.code(), "speeds were not measured: {error}");
@@ -183,16 +183,16 @@ impl Shared {
     }
 
     /// `id`: whose runs count.
-    fn fit(&self, sizes: &Sizes, known: Known, asked: Asked, id: Option<&str>) -> Result<ModelFit> {
+    fn fit(&self, sizes: &MemoryEstimate, known: Known, asked: Asked, id: Option<&str>) -> Result<ModelFit> {
         let here = self.here();
         let run = id.map(|id| self.state().run(id, asked.kv)).transpose()?.flatten();
         Ok(estimate::estimate(sizes, known, &here, asked, run))
     }
 
     /// Of an entry of the library: kept ones, else the file's.
-    fn sizes(&self, id: &str) -> Result<Sizes> {
+    fn sizes(&self, id: &str) -> Result<MemoryEstimate> {
         if id == starter::ID {
-            return Ok(Sizes::of(&crate::worker::open(&Location::BuiltIn)?)?);
+            return Ok(MemoryEstimate::of(&crate::worker::open(&Location::BuiltIn)?)?);
         }
         let row = self.state().session.models()?.into_iter().find(|row| row.id == id);
         let row = row.ok_or_else(|| {
@@ -202,7 +202,7 @@ impl Shared {
         let kept = row.sizes.and_then(|json| serde_json::from_str(&json).ok());
         match kept {
             Some(sizes) => Ok(sizes),
-            None => Ok(Sizes::of(&WeightFile::open(Path::new(&row.path))?)?),
+            None => Ok(MemoryEstimate::of(&WeightFile::open(Path::new(&row.path))?)?),
         }
     }
 
@@ -270,7 +270,7 @@ impl State {
 
     /// The fit of an entry, from what is kept of it. None: nothing is.
     pub(crate) fn entry_fit(&self, id: &str, sizes: Option<&str>, here: &Here) -> Option<Box<ModelFit>> {
-        let sizes: Sizes = serde_json::from_str(sizes?).ok()?;
+        let sizes: MemoryEstimate = serde_json::from_str(sizes?).ok()?;
         let run = self.run(id, self.asked.kv).ok().flatten();
         Some(Box::new(estimate::estimate(&sizes, Known::Exactly, here, self.asked, run)))
     }

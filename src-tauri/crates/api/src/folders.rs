@@ -1,6 +1,6 @@
 //! Keeping conversations in order: folders, pins, options of their own, and finding what was said.
 
-use session::Emptied;
+use session::RemovedFolder;
 
 use crate::error::{Error, Result};
 use crate::generate::SamplingArgs;
@@ -105,7 +105,7 @@ impl App {
     /// What lies in it stays, and lies where it lay.
     pub fn folder_remove(&self, id: &str) -> Result<()> {
         let mut state = self.shared().state();
-        let Emptied { folders, conversations } = state.session.remove_folder(id)?;
+        let RemovedFolder { folders, conversations } = state.session.remove_folder(id)?;
         let inside: Result<Vec<_>> = conversations.into_iter().map(|row| state.summary(row)).collect();
         drop(state);
         for folder in folders {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hub::{
-    Address, Client, Gate, HubError, Layout, Limiter, Passage, Place, Purpose, Repository, TrustedKeys,
-    Tuning,
+    Client, Gate, HubError, Layout, ModelAddress, ModelDir, Permit, Purpose, RateLimiter, Repository,
+    TransferOptions, TrustedKeys,
 };
 use io::RealIo;
 use tokio::runtime::Runtime;
@@ -63,7 +63,7 @@ pub(crate) struct Reach {
     client: Mutex<Option<(Asked, Arc<Client>)>>,
     /// Looked up once: a keychain may ask the user.
     token: Mutex<Found>,
-    limiter: Mutex<Option<Arc<Limiter>>>,
+    limiter: Mutex<Option<Arc<RateLimiter>>>,
 }
 
 /// What a client was made for: other settings, another client.
@@ -114,7 +114,7 @@ impl App {
         {
             return Ok(Arc::clone(client));
         }
-        let made = Arc::new(Client::new(hub::Options {
+        let made = Arc::new(Client::new(hub::ClientOptions {
             endpoint: asked.0.clone(),
             token: asked.2.as_ref().map(|(token, _)| token.reveal().to_owned()),
             user_agent: concat!("inglenook/", env!("CARGO_PKG_VERSION")).into(),
@@ -191,35 +191,35 @@ impl App {
                 let code = if error.code() == OFFLINE { OFFLINE } else { "hub.record" };
                 HubError::new(code, error.message(), error.remedy())
             })?;
-            Ok(Passage::new(move |n_bytes| {
+            Ok(Permit::new(move |n_bytes| {
                 connection.received(usize::try_from(n_bytes).unwrap_or(usize::MAX))
             }))
         })
     }
 
-    pub(crate) fn tuning(&self) -> Result<Tuning> {
+    pub(crate) fn tuning(&self) -> Result<TransferOptions> {
         let limit = self.whole("download_limit")?.map(|kilobytes| kilobytes * 1000);
         let mut limiter = self.running.reach.limiter.lock().unwrap_or_else(PoisonError::into_inner);
-        let limiter =
-            limiter.get_or_insert_with(|| Arc::new(Limiter::new(Arc::clone(&self.shared().clock), limit)));
+        let limiter = limiter
+            .get_or_insert_with(|| Arc::new(RateLimiter::new(Arc::clone(&self.shared().clock), limit)));
         limiter.set(limit);
-        Ok(Tuning {
+        Ok(TransferOptions {
             connections: self.whole("download_connections")?.and_then(|n| u32::try_from(n).ok()).unwrap_or(4),
             limiter: Arc::clone(limiter),
             first_wait: FIRST_WAIT,
-            longest_wait: LONGEST_WAIT,
-            network_wait: NETWORK_WAIT,
+            max_wait: LONGEST_WAIT,
+            max_network_wait: NETWORK_WAIT,
         })
     }
 
     /// Where a new download goes, as the settings say.
-    pub(crate) fn download_place(&self) -> Result<Place> {
-        let own = || Place { root: self.dirs().data.join("models"), layout: Layout::Folder };
+    pub(crate) fn download_place(&self) -> Result<ModelDir> {
+        let own = || ModelDir { root: self.dirs().data.join("models"), layout: Layout::Folder };
         if self.value_of("download_place")? != "hub_cache" {
             return Ok(own());
         }
         let cache = self.running.access.cache.clone();
-        Ok(cache.map_or_else(own, |root| Place { root, layout: Layout::HubCache }))
+        Ok(cache.map_or_else(own, |root| ModelDir { root, layout: Layout::HubCache }))
     }
 
     pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
@@ -243,8 +243,8 @@ impl App {
 
 /// What a person types for a model to fetch: an id of the catalogue, `owner/name`, `owner/name:file`, an address.
 pub fn download_args(text: &str) -> DownloadStartArgs {
-    match Address::parse(text) {
-        Some(Address { repository, revision, path }) => {
+    match ModelAddress::parse(text) {
+        Some(ModelAddress { repository, revision, path }) => {
             DownloadStartArgs { repository: repository.to_string(), path, revision }
         }
         None => DownloadStartArgs { repository: text.trim().into(), path: None, revision: None },

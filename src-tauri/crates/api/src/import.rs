@@ -128,7 +128,7 @@ impl App {
                         }
                     }
                 })
-                .map_err(|error| match error.kind() {
+                .map_err(|error| match error.io_kind() {
                     std::io::ErrorKind::Interrupted => stopped(),
                     _ => error.into(),
                 })?;

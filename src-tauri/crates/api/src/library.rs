@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::mpsc;
 
-use engine::sizes::Sizes;
-use engine::skills::Skills;
+use engine::capabilities::ModelCapabilities;
+use engine::memory_estimate::MemoryEstimate;
 use session::ModelRow;
 
 use crate::chat::Responder;
@@ -220,19 +220,19 @@ pub(crate) fn row_of(facts: Facts) -> ModelRow {
     }
 }
 
-fn skills_of(skills: Skills) -> ModelSkills {
+fn skills_of(skills: ModelCapabilities) -> ModelSkills {
     let thinking = match skills.thinking {
-        engine::skills::Thinking::Never => Thinking::Never,
-        engine::skills::Thinking::Always => Thinking::Always,
-        engine::skills::Thinking::Switched => Thinking::Switched,
-        engine::skills::Thinking::Graded => Thinking::Graded,
+        engine::capabilities::Thinking::Never => Thinking::Never,
+        engine::capabilities::Thinking::Always => Thinking::Always,
+        engine::capabilities::Thinking::Switched => Thinking::Switched,
+        engine::capabilities::Thinking::Graded => Thinking::Graded,
     };
     ModelSkills { tools: skills.tools, thinking }
 }
 
 /// By what is kept of a model's sizes.
 fn embeds(sizes: &str) -> bool {
-    serde_json::from_str(sizes).is_ok_and(|sizes: Sizes| sizes.embeds)
+    serde_json::from_str(sizes).is_ok_and(|sizes: MemoryEstimate| sizes.embeds)
 }
 
 /// As it is kept.

@@ -37,7 +37,7 @@ impl App {
             load: self.load_spec_of(&model)?,
             messages: with_system(history(branch), options.system_prompt),
             chat: self.chat_options(&model, ChatOptions::default())?,
-            had: Ids { fingerprint: log.fingerprint, ids: log.whole },
+            had: Ids { fingerprint: log.fingerprint, ids: log.all_ids },
         };
         let (send, answer) = mpsc::channel();
         let request = {
@@ -53,7 +53,7 @@ impl App {
 
     /// Another version of an answer: the same up to a token, another one there, and on from it.
     pub fn message_pick(&self, args: &PickArgs) -> Result<TurnStarted> {
-        let TokenLog { whole: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
+        let TokenLog { all_ids: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
         let index = usize::try_from(args.index).unwrap_or(usize::MAX);
         if index >= ids.len() {
             let message = format!("This answer has {} tokens; there is no token {index}.", ids.len());
@@ -64,14 +64,14 @@ impl App {
         let row = self.shared().state().session.message(&args.message)?;
         let had = Had { text: String::new(), reasoning: String::new(), ids, fingerprint };
         let (conversation, model) = (Some(&*row.conversation), row.model.as_deref());
-        self.start(conversation, model, NewTurn::Again { message: &args.message }, Some(had))
+        self.start(conversation, model, NewTurn::Regenerate { message: &args.message }, Some(had))
     }
 
     /// What was generated for an answer that is over.
     fn log_of(&self, message: &str) -> Result<TokenLog> {
         let (row, logs) = {
             let state = self.shared().state();
-            (state.session.message(message)?, state.session.generated(message)?)
+            (state.session.message(message)?, state.session.token_logs(message)?)
         };
         if row.role != Role::Assistant || row.state == MessageState::Streaming {
             return Err(other("Only answers that are over have tokens to look at.", "Wait for its end."));
@@ -79,7 +79,7 @@ impl App {
         if let Some(Ok(Responder::Remote(reference))) = row.model.map(|model| self.responder(&model)) {
             return Err(not_here(&reference.id));
         }
-        logs.into_iter().find(|log| !log.whole.is_empty()).ok_or_else(|| {
+        logs.into_iter().find(|log| !log.all_ids.is_empty()).ok_or_else(|| {
             other(
                 "The tokens of this answer were not kept.",
                 "Ask for another version of it, and look at that.",

@@ -30,7 +30,7 @@ impl OneWindow {
         let folder = Dirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
         let (lock, bell) = (folder.join("window.lock"), folder.join("window.bell"));
-        if let Some(_lock) = FileLock::try_take(&lock)? {
+        if let Some(_lock) = FileLock::try_acquire(&lock)? {
             return Ok(Taken::First(Self { _lock, bell: bell::Bell::hang(&bell) }));
         }
         if bell::ring(&bell, asked) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use engine::kv::aging::{Aging, DEFAULT_AFTER};
-use engine::speculate::{DEFAULT_DRAFT, DraftLength, Guesses, Speculation};
+use engine::kv::requantize::{DEFAULT_REQUANTIZE_AFTER_TOKENS, KvRequantize};
+use engine::speculate::{DEFAULT_DRAFT_TOKENS, DraftLength, DraftSource, Speculation};
 use engine::template::ChatTemplate;
 use engine::{RopeScaling, Sampling};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub struct Overrides {
     pub affinity: Option<bool>,
     pub numa: Option<Numa>,
     pub kv: Option<Kv>,
-    pub kv_aging: Option<Aging>,
+    pub kv_aging: Option<KvRequantize>,
     pub context: Option<usize>,
     pub kv_window: Option<usize>,
     pub rope_scaling: Option<RopeScaling>,
@@ -244,11 +244,11 @@ impl App {
         let number = |key: &str| Ok::<_, Error>(value(key)?.as_u64());
         let whole = |key: &str| Ok::<_, Error>(number(key)?.and_then(|n| usize::try_from(n).ok()));
         let kv = serde_json::from_value(value("kv")?).unwrap_or_default();
-        let after = whole("kv_aging_after")?.unwrap_or(DEFAULT_AFTER);
+        let after = whole("kv_aging_after")?.unwrap_or(DEFAULT_REQUANTIZE_AFTER_TOKENS);
         let aging = match value("kv_aging")?.as_str() {
-            Some("pressure") => Aging::Pressure,
-            Some("after") => Aging::After(after),
-            Some(_) | None => Aging::Off,
+            Some("pressure") => KvRequantize::Pressure,
+            Some("after") => KvRequantize::After(after),
+            Some(_) | None => KvRequantize::Off,
         };
         let numa = serde_json::from_value(value("numa")?).unwrap_or_default();
         let backend = serde_json::from_value(value("backend")?).unwrap_or_default();
@@ -309,11 +309,11 @@ impl App {
 
     /// How answers are guessed ahead.
     pub(crate) fn speculation(&self) -> Result<Option<Speculation>> {
-        let length = DraftLength::Paying(self.running.overrides.draft_max.unwrap_or(DEFAULT_DRAFT));
+        let length = DraftLength::Paying(self.running.overrides.draft_max.unwrap_or(DEFAULT_DRAFT_TOKENS));
         Ok(match self.speculate()? {
             Speculate::Off => None,
-            Speculate::Lookup => Some(Speculation { guesses: Guesses::Lookup, length }),
-            Speculate::Draft => Some(Speculation { guesses: Guesses::Model, length }),
+            Speculate::Lookup => Some(Speculation { source: DraftSource::Lookup, length }),
+            Speculate::Draft => Some(Speculation { source: DraftSource::Model, length }),
         })
     }
 

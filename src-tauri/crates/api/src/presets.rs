@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use session::PresetRow;
 
 use crate::error::{Error, Result};
-use crate::types::{AppEvent, ConversationOptions, Exported, FoldStrategy, Preset, PresetArgs};
+use crate::types::{AppEvent, CompactionStrategy, ConversationOptions, Exported, Preset, PresetArgs};
 use crate::{App, title};
 
 /// What a preset's file says of itself.
@@ -22,7 +22,7 @@ struct Body {
     #[serde(default)]
     options: ConversationOptions,
     #[serde(default)]
-    compression: Option<FoldStrategy>,
+    compression: Option<CompactionStrategy>,
 }
 
 /// As it travels.
@@ -34,7 +34,7 @@ struct File {
     name: String,
     options: ConversationOptions,
     #[serde(default)]
-    compression: Option<FoldStrategy>,
+    compression: Option<CompactionStrategy>,
 }
 
 impl App {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use session::{Ending, MessageRow, MessageState, Session, TokenLog};
+use session::{MessageRow, MessageState, Session, TokenLog, TurnEnding};
 
 use crate::answer::Answer;
 use crate::compress::Asker;
@@ -95,7 +95,7 @@ impl Owed {
     fn save(&self, session: &mut Session) -> session::Result<()> {
         session.finish(
             &self.place.message,
-            &Ending {
+            &TurnEnding {
                 state: self.state,
                 text: &self.text,
                 reasoning: &self.reasoning,
@@ -227,15 +227,15 @@ impl Pump<'_> {
                 if let Some(place) = turn.place.as_ref().filter(|_| differs && turn.had.is_some()) {
                     let mut state = self.shared.state();
                     // Where this fails, what was kept stays; the end saves the answer as a whole.
-                    let _ = state.session.begin_anew(&place.message, &growing.answer.whole());
+                    let _ = state.session.replace_chunks(&place.message, &growing.answer.whole());
                 }
             }
             Step::Prefill { done, total } => turn.tell(TurnEventKind::Prefill { done, total }),
             Step::Compacted { folded } => {
                 let now_ms = self.shared.clock.now_utc_ms();
-                let kept = self.shared.state().keep_fold(&folded, now_ms);
+                let kept = self.shared.state().save_compaction(&folded, now_ms);
                 match kept {
-                    Ok(fold) => turn.tell(TurnEventKind::Compacted { fold }),
+                    Ok(compaction) => turn.tell(TurnEventKind::Compacted { compaction }),
                     // It is left out of this prompt all the same, and told again with the next one.
                     Err(error) => self.shared.notice(error.info),
                 }
@@ -286,8 +286,8 @@ impl Pump<'_> {
             }
         };
         let Ids { fingerprint, ids } = finished.log;
-        let log = TokenLog { fingerprint, ids, whole: finished.whole };
-        let log = (!log.whole.is_empty()).then_some(log);
+        let log = TokenLog { fingerprint, text_ids: ids, all_ids: finished.whole };
+        let log = (!log.all_ids.is_empty()).then_some(log);
         tracing::info!(turn = id, ?stats, "answered");
         let json = serde_json::to_string(&stats).ok();
         self.end(id, TurnEventKind::Done { stats }, |owed| Owed { state, stats: json, log, ..owed });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::convert::{self, Choice, Formats};
+use engine::convert::{self, FormatChoice, Formats};
 use io::Io;
 use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
@@ -53,7 +53,7 @@ pub fn open(
         return Ok(found);
     }
     let formats = match dtype == AUTO {
-        true => Choice::measure(&file, threads)?.within(auto::memory_for_weights()?)?,
+        true => FormatChoice::measure(&file, threads)?.within(auto::memory_for_weights()?)?,
         false => Formats::parse(&dtype)?,
     };
     let conversion = convert::plan(&file, &formats, threads)?;

@@ -1,7 +1,7 @@
 //! How much of a model's weights may lie in memory, where the machine has less than they take; and how much memory
 //! this process takes.
 
-use engine::Resident;
+use engine::WeightBudget;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 /// Weights of up to this share of what is free are simply kept; others share the machine with them.
@@ -17,7 +17,7 @@ const LEAST_BYTES: u64 = 64 << 20;
 
 /// Weights that may be in memory at once: as many bytes as asked for, else as many as is well where they don't fit.
 /// None: all of them.
-pub fn budget(asked: Option<u64>, weight_bytes: u64) -> Option<Resident> {
+pub fn budget(asked: Option<u64>, weight_bytes: u64) -> Option<WeightBudget> {
     decide(asked, weight_bytes, free_bytes())
 }
 
@@ -45,10 +45,10 @@ pub fn may_settle(weight_bytes: u64) -> bool {
 }
 
 /// `free`: memory that this process could still have, where the system says.
-fn decide(asked: Option<u64>, weight_bytes: u64, free: Option<u64>) -> Option<Resident> {
+fn decide(asked: Option<u64>, weight_bytes: u64, free: Option<u64>) -> Option<WeightBudget> {
     let tight = free.is_some_and(|free| is_tight(weight_bytes, free));
     let automatic = free.filter(|_| tight).map(|free| (free / TAKES.1 * TAKES.0).max(LEAST_BYTES));
-    asked.or(automatic).map(|n_bytes| Resident { n_bytes, is_tight: tight })
+    asked.or(automatic).map(|n_bytes| WeightBudget { n_bytes, is_tight: tight })
 }
 
 /// What the system, or the limit that it set this process, leaves; pages of files that it would give back count as
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn small_models_have_no_budget_and_large_ones_leave_room() {
         let check = |weights, free, expected: Option<u64>| {
-            let expected = expected.map(|n_bytes| Resident { n_bytes, is_tight: true });
+            let expected = expected.map(|n_bytes| WeightBudget { n_bytes, is_tight: true });
             assert_eq!(decide(None, weights, Some(free)), expected, "{weights} of {free}");
         };
         check(GB, 16 * GB, None);

@@ -30,7 +30,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub fn of(started: &session::Started) -> Self {
+    pub fn of(started: &session::StartedTurn) -> Self {
         Self { conversation: started.conversation.clone(), message: started.assistant_message.clone() }
     }
 }

@@ -22,7 +22,7 @@ impl App {
         let folder = folder(&self.dirs().data);
         self.shared().io.create_dir_all(&folder)?;
         forget_dead(&self.dirs().data, &*self.shared().io);
-        let _lock = FileLock::try_take(&folder.join(format!("{port}.lock")))?;
+        let _lock = FileLock::try_acquire(&folder.join(format!("{port}.lock")))?;
         Ok(Serving { _lock })
     }
 

@@ -4,13 +4,13 @@
 use std::sync::mpsc;
 
 use engine::{Finish, Sampling};
-use session::FoldRow;
+use session::CompactionRow;
 use session::compress::Strategy;
 
 use crate::compress::Asker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::Next;
-use crate::types::{FoldStrategy, Once};
+use crate::types::{CompactionStrategy, Once};
 use crate::worker::protocol::{
     ChatOptions, Fitted, GenerateRequest, LoadSpec, ModelRef, Prompt, Step, SummaryText, Wanted,
     WorkerRequest,
@@ -26,7 +26,7 @@ pub(crate) struct Setup {
     pub chat: ChatOptions,
     pub max_tokens: Option<usize>,
     /// Where the conversation chooses none.
-    pub default: FoldStrategy,
+    pub default: CompactionStrategy,
     /// What the answer alone was asked for otherwise.
     pub once: Option<Once>,
     /// What calls of tools are answered with.
@@ -137,7 +137,7 @@ impl Shared {
             load: request.load.clone(),
             chat: request.chat.clone(),
             max_tokens: request.max_tokens,
-            default: FoldStrategy::Summary,
+            default: CompactionStrategy::Summary,
             once: None,
             next: None,
         };
@@ -263,7 +263,7 @@ impl Shared {
         }
         let Wanted { first, until, level, .. } = &job.wanted;
         let mut state = self.state();
-        let row = FoldRow {
+        let row = CompactionRow {
             id: state.session.new_id(),
             first: first.clone(),
             message: until.clone(),
@@ -275,7 +275,7 @@ impl Shared {
             tokens_after: 0,
             created_ms: self.clock.now_utc_ms(),
         };
-        state.session.add_fold(&row)?;
+        state.session.add_compaction(&row)?;
         tracing::info!(conversation = job.conversation, level, "summarised");
         Ok(SummaryText { first: first.clone(), until: until.clone(), level: *level, text: text.into() })
     }

@@ -125,7 +125,8 @@ impl Shared {
                 let job = state.titles.remove(id);
                 let title = job.filter(|_| finished.finish == engine::Finish::Stop);
                 let told = title.and_then(|job| Some((fit(&job.text)?, job.conversation)));
-                let row = told.map(|(title, conversation)| state.session.entitle(&conversation, &title));
+                let row = told
+                    .map(|(title, conversation)| state.session.set_generated_title(&conversation, &title));
                 let summary = match row {
                     Some(Ok(Some(row))) => state.summary(row).ok(),
                     Some(Err(error)) => {

@@ -52,7 +52,7 @@ impl App {
     pub fn message_forget(&self, message: &str) -> Result<ConversationSummary> {
         let (conversation, writing) = {
             let mut state = self.shared().state();
-            let conversation = state.session.message_place(message)?;
+            let conversation = state.session.conversation_of_message(message)?;
             let writing = state.give_up_writing(&conversation)?;
             (conversation, writing)
         };
@@ -67,7 +67,7 @@ impl App {
         let mut traces = None;
         let summary = self.changed(|state| {
             let title = title::of_message("");
-            let (row, notice) = state.session.forget_message(message, &title, &*self.shared().io)?;
+            let (row, notice) = state.session.purge_message(message, &title, &*self.shared().io)?;
             traces = notice;
             Ok(row)
         })?;
@@ -84,7 +84,7 @@ impl App {
             self.ask(WorkerRequest::Forget { conversation: id.clone() })?;
         }
         let _alone = self.shared().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let traces = self.shared().state().session.forget(ids, &*self.shared().io)?;
+        let traces = self.shared().state().session.purge(ids, &*self.shared().io)?;
         for id in ids {
             self.conversation_forget_contexts(id)?;
             self.shared().tell(AppEvent::ConversationRemoved { id: id.clone() });

@@ -1,5 +1,5 @@
 //! The only types that cross an edge: window, HTTP, terminal. TypeScript is generated from them
-//! (`bindings.rs`), so a change here is a change of `ui/src/lib/backend/bindings.ts`.
+//! (`bindings.rs`), so a change here is a change of `ui/src/backend/bindings.ts`.
 //!
 //! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
 
@@ -103,15 +103,15 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     pub options: ConversationOptions,
     /// The model is not shown, or not word for word, what comes before.
-    pub fold: Option<FoldInfo>,
+    pub compaction: Option<CompactionInfo>,
     /// What becomes of it when it is longer than the context. Absent: as the setting says.
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionStrategy>,
 }
 
 /// What becomes of conversations that are longer than the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-pub enum FoldStrategy {
+pub enum CompactionStrategy {
     /// Nothing: an error says that they are.
     Off,
     /// The oldest messages are left out.
@@ -122,13 +122,13 @@ pub enum FoldStrategy {
     Attention,
 }
 
-/// Up to where messages are folded. They stay; only the model is not shown them.
+/// How far the conversation is compacted: messages up to `until` stay, but the model is not shown them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct FoldInfo {
-    /// The last message that is folded.
+pub struct CompactionInfo {
+    /// The last message that the model is not shown.
     pub until: String,
-    pub strategy: FoldStrategy,
-    /// What the model is told of them instead.
+    pub strategy: CompactionStrategy,
+    /// The summary that the model is given in their place.
     pub summary: Option<String>,
     /// Of the prompt.
     pub tokens_before: u32,
@@ -233,7 +233,7 @@ pub struct SetCompressionArgs {
     /// Absent: as the setting says.
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub strategy: Option<FoldStrategy>,
+    pub strategy: Option<CompactionStrategy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -315,7 +315,7 @@ pub enum TurnEventKind {
     },
     /// The prompt is shown without them.
     Compacted {
-        fold: FoldInfo,
+        compaction: CompactionInfo,
     },
     Text {
         text: String,

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)] // a test
 
 use api::types::{
-    Conversation, DraftArgs, FoldStrategy, MessageState, SendArgs, TurnEventKind, TurnStarted, TurnStats,
+    CompactionStrategy, Conversation, DraftArgs, MessageState, SendArgs, TurnEventKind, TurnStarted,
+    TurnStats,
 };
 use api::worker::protocol::{Prompt, PromptMessage};
 use api::{App, GenerateArgs, SamplingArgs};
@@ -42,7 +43,7 @@ fn count(app: &App, conversation: &str) -> u32 {
 }
 
 /// Twelve questions, some four contexts together; the conversation, and how many turns said that something went.
-fn talk(app: &App, strategy: FoldStrategy) -> (Conversation, usize) {
+fn talk(app: &App, strategy: CompactionStrategy) -> (Conversation, usize) {
     let mut conversation = None;
     let mut n_told = 0;
     for n in 0..12 {
@@ -71,12 +72,13 @@ fn talk(app: &App, strategy: FoldStrategy) -> (Conversation, usize) {
 fn the_window_goes_on() {
     let home = Home::new("window");
     let app = open(&home);
-    let (conversation, n_told) = talk(&app, FoldStrategy::Window);
+    let (conversation, n_told) = talk(&app, CompactionStrategy::Window);
     assert!((2..6).contains(&n_told), "cuts are large: {n_told}");
-    let fold = conversation.fold.as_ref().unwrap();
-    assert_eq!((fold.strategy, &fold.summary), (FoldStrategy::Window, &None));
+    let compaction = conversation.compaction.as_ref().unwrap();
+    assert_eq!((compaction.strategy, &compaction.summary), (CompactionStrategy::Window, &None));
     assert!(
-        fold.tokens_after < fold.tokens_before && conversation.messages.iter().any(|it| it.id == fold.until)
+        compaction.tokens_after < compaction.tokens_before
+            && conversation.messages.iter().any(|it| it.id == compaction.until)
     );
     // Between two cuts the model's state is of use.
     let id = &conversation.summary.id;
@@ -87,8 +89,8 @@ fn the_window_goes_on() {
     drop(app);
     let app = open(&home);
     assert_eq!(count(&app, id), counted);
-    let whole = app.conversation_unfold(id).unwrap();
-    assert_eq!(whole.fold, None);
+    let whole = app.conversation_undo_compaction(id).unwrap();
+    assert_eq!(whole.compaction, None);
     assert!(count(&app, id) > 256, "the whole conversation again");
 }
 
@@ -96,20 +98,20 @@ fn the_window_goes_on() {
 fn summaries_go_on() {
     let home = Home::new("summary");
     let app = open(&home);
-    let (conversation, n_told) = talk(&app, FoldStrategy::Summary);
+    let (conversation, n_told) = talk(&app, CompactionStrategy::Summary);
     assert!(n_told > 0);
-    let fold = conversation.fold.unwrap();
-    assert_eq!(fold.strategy, FoldStrategy::Summary);
-    assert!(fold.summary.is_some_and(|summary| !summary.is_empty()));
+    let compaction = conversation.compaction.unwrap();
+    assert_eq!(compaction.strategy, CompactionStrategy::Summary);
+    assert!(compaction.summary.is_some_and(|summary| !summary.is_empty()));
 }
 
 #[test]
 fn what_matters_least_is_forgotten() {
     let home = Home::new("attention");
     let app = open(&home);
-    let (conversation, n_told) = talk(&app, FoldStrategy::Attention);
+    let (conversation, n_told) = talk(&app, CompactionStrategy::Attention);
     assert!(n_told > 0);
-    assert_eq!(conversation.fold.unwrap().strategy, FoldStrategy::Attention);
+    assert_eq!(conversation.compaction.unwrap().strategy, CompactionStrategy::Attention);
     // What was forgotten stays so: the next turn reads only what is new.
     let (_, events) = send(&app, Some(&conversation.summary.id), "Thanks");
     let stats = stats(&events);
@@ -121,7 +123,7 @@ fn folding_now_is_undone_exactly() {
     let home = Home::new("now");
     let app = open(&home);
     app.settings_set("context", &json!(1024)).unwrap();
-    for strategy in [FoldStrategy::Window, FoldStrategy::Summary] {
+    for strategy in [CompactionStrategy::Window, CompactionStrategy::Summary] {
         let (started, _) = send(&app, None, "Hello");
         let id = started.conversation;
         app.conversation_set_compression(&id, Some(strategy)).unwrap();
@@ -130,13 +132,16 @@ fn folding_now_is_undone_exactly() {
             send(&app, Some(&id), text);
         }
         let (before, shown) = (count(&app, &id), app.conversation_get(&id).unwrap());
-        let fold = app.conversation_compact(&id).unwrap();
-        assert_eq!((fold.strategy, fold.summary.is_some()), (strategy, strategy == FoldStrategy::Summary));
+        let compaction = app.conversation_compact(&id).unwrap();
+        assert_eq!(
+            (compaction.strategy, compaction.summary.is_some()),
+            (strategy, strategy == CompactionStrategy::Summary)
+        );
         let after = count(&app, &id);
         assert!(after < before, "{after} of {before}");
         let folded = app.conversation_get(&id).unwrap();
-        assert_eq!((&folded.messages, folded.fold.as_ref()), (&shown.messages, Some(&fold)));
-        assert_eq!(app.conversation_unfold(&id).unwrap(), shown);
+        assert_eq!((&folded.messages, folded.compaction.as_ref()), (&shown.messages, Some(&compaction)));
+        assert_eq!(app.conversation_undo_compaction(&id).unwrap(), shown);
         assert_eq!(count(&app, &id), before);
     }
 }
@@ -147,7 +152,7 @@ fn without_a_strategy_nothing_is_left_out() {
     let home = Home::new("off");
     let app = open(&home);
     let (started, _) = send(&app, None, "Hello");
-    app.conversation_set_compression(&started.conversation, Some(FoldStrategy::Off)).unwrap();
+    app.conversation_set_compression(&started.conversation, Some(CompactionStrategy::Off)).unwrap();
     let mut events = Vec::new();
     for _ in 0..8 {
         events = send(&app, Some(&started.conversation), &"how do I add a model? ".repeat(8)).1;

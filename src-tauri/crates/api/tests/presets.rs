@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use api::types::{ConversationOptions, FoldStrategy, PresetArgs, SendArgs, TurnEventKind};
+use api::types::{CompactionStrategy, ConversationOptions, PresetArgs, SendArgs, TurnEventKind};
 use api::{App, AppConfig};
 
 /// A data folder of its own, removed at the end.
@@ -36,7 +36,7 @@ fn terse() -> PresetArgs {
             max_tokens: Some(4),
             ..ConversationOptions::default()
         },
-        compression: Some(FoldStrategy::Summary),
+        compression: Some(CompactionStrategy::Summary),
     }
 }
 

@@ -11,7 +11,7 @@ use api::worker::protocol::{Backend, CardPrecision, Kv, Speculate};
 use api::{AppConfig, DATA_DIR_VARIABLE, Environment, LogTo, Overrides, Result};
 use clap::{Args, Parser, Subcommand};
 use engine::RopeScaling;
-use engine::kv::aging::Aging;
+use engine::kv::requantize::KvRequantize;
 
 use crate::text;
 
@@ -56,7 +56,7 @@ pub struct Global {
     pub kv: Option<KvArg>,
     /// When old parts of a context go to q8_0: off, pressure, or after:N tokens [default: as the settings say]
     #[arg(long, global = true, value_name = "off|pressure|after:N", value_parser = aging)]
-    pub kv_aging: Option<Aging>,
+    pub kv_aging: Option<KvRequantize>,
     /// Tokens of context
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,

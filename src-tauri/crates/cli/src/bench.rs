@@ -21,7 +21,7 @@ use api::{Dirs, Error, ErrorKind, Result};
 use clap::{Args, ValueEnum};
 use engine::arch;
 use engine::spec::Role;
-use engine::speculate::DEFAULT_DRAFT;
+use engine::speculate::DEFAULT_DRAFT_TOKENS;
 use io::{Io, RealClock, RealIo};
 use weights::WeightFile;
 
@@ -141,7 +141,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     }
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
     let (clock, json) = (RealClock::new(), global.json);
-    model.settle();
+    model.promote_to_large_pages();
     let trace = args.trace.as_ref().map(|_| Trace::of(usize::MAX));
     let mut bench = Bench { model, weight_bytes, clock, repeat, copied_depth, profile, trace, json };
     if let (Some(seconds), BenchTest::Speed) = (args.sustained, args.test) {
@@ -156,7 +156,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         BenchTest::Compression => return compression::compression(&mut bench),
         BenchTest::Concurrent => return concurrent::concurrent(&mut bench, args.sustained.unwrap_or(60)),
         BenchTest::Editing => {
-            return editing::editing(&mut bench, global.draft_max.map_or(DEFAULT_DRAFT, |n| n as usize));
+            return editing::editing(
+                &mut bench,
+                global.draft_max.map_or(DEFAULT_DRAFT_TOKENS, |n| n as usize),
+            );
         }
     }
     for &depth in &args.depth {
@@ -192,7 +195,7 @@ fn subject(global: &Global, args: &BenchArgs) -> Result<WeightFile> {
 fn bytes_per_pass(file: &WeightFile) -> Result<u64> {
     let family = arch::find(file)?;
     let spec = arch::spec(file, family)?;
-    let bytes_of = |placed: &arch::Placed| {
+    let bytes_of = |placed: &arch::LocatedTensor| {
         let n_bytes: u64 = placed.parts.iter().map(|part| part.data.len() as u64).sum();
         match placed.role {
             Role::TokenEmbedding if !spec.tied_embeddings => 0,

@@ -9,7 +9,7 @@ use engine::spec::ModelSpec;
 use engine::tokenizer::Tokenizer;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use weights::{Array, Container, PartInfo, TensorView, WeightFile};
+use weights::{Array, Container, FilePartInfo, TensorView, WeightFile};
 
 use crate::args::{Global, InspectArgs};
 use crate::{out, place, text};
@@ -112,7 +112,7 @@ fn n_values(shape: &[usize]) -> u64 {
     shape.iter().map(|&n| n as u64).product()
 }
 
-fn part_row(part: &PartInfo<'_>) -> Value {
+fn part_row(part: &FilePartInfo<'_>) -> Value {
     json!({"file": part.name, "bytes": part.n_bytes, "tensors": part.n_tensors})
 }
 

@@ -2,7 +2,7 @@
 
 use api::worker::protocol::Kv;
 use api::{Error, Result};
-use engine::{Chunk, TokenId, Wanted};
+use engine::{Chunk, LogitsSelection, TokenId};
 use serde::Serialize;
 
 use crate::args::{Global, LogitsArgs};
@@ -35,7 +35,7 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
     let options = place::load_options(global, Kv::F32, ids.len())?;
     let mut model = place::model(place::open_to_run(&args.model, global)?, &options, global)?;
     let seq = model.new_sequence()?;
-    let wanted = if args.all { Wanted::All } else { Wanted::Last };
+    let wanted = if args.all { LogitsSelection::All } else { LogitsSelection::Last };
     let n_vocab = model.info().n_vocab;
     let rows = model.forward(&[Chunk { seq, tokens: &ids, logits: wanted }])?;
     let first = ids.len() - rows.n_rows();

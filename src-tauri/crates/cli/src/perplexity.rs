@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use api::worker::protocol::Kv;
 use api::{Error, Result};
 use clap::Args;
-use engine::kv::aging::Aging;
+use engine::kv::requantize::KvRequantize;
 use engine::perplexity::{self, Difference, Quality};
 use engine::tokenizer::Special;
 use serde_json::json;
@@ -32,7 +32,7 @@ pub struct PerplexityArgs {
     pub against_kv: Option<KvArg>,
     /// When the other's context ages; as --kv-aging says otherwise
     #[arg(long, value_name = "off|pressure|after:N", value_parser = aging, requires = "against")]
-    pub against_kv_aging: Option<Aging>,
+    pub against_kv_aging: Option<KvRequantize>,
     /// Control tokens in the text become tokens
     #[arg(long)]
     pub parse_special: bool,

@@ -85,7 +85,7 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
             Backend::Scalar => Devices::Scalar,
         },
         kv: global.kv.map_or(kv, Kv::from).dtype(),
-        kv_aging: global.kv_aging.unwrap_or_default(),
+        kv_requantize: global.kv_aging.unwrap_or_default(),
         kv_window: global.kv_window.map(|n| n as usize),
         rope_scaling: global.rope_scaling()?,
         ctx: Some(global.ctx.map_or(context, |n| n as usize)),
@@ -137,7 +137,7 @@ pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result
 pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     let resident = resident::budget(global.resident, file.len_bytes());
     let settle = resident::may_settle(file.len_bytes());
-    let mut options = LoadOptions { resident, settle, ..options.clone() };
+    let mut options = LoadOptions { resident, promote_large_pages: settle, ..options.clone() };
     let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
     let (asked, clock) = (asked_of_cards(global)?, RealClock::new());
     let cards = cards(&dirs, &asked, &clock);
@@ -146,13 +146,13 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     let loaded = engine::Model::load(file, &options, &mut |_| {});
     cards.keep(&placed, loaded.is_ok());
     let mut model = loaded?;
-    if let Some(error) = &model.info().instead {
+    if let Some(error) = &model.info().fallback_error {
         out::log(&format!("the processor computes instead: {error}"));
     }
-    while let Some(trouble) = model.take_trouble() {
+    while let Some(trouble) = model.take_gpu_incident() {
         out::log(card_told(&trouble).message());
     }
-    if options.kv_aging != model.info().kv_aging {
+    if options.kv_requantize != model.info().kv_requantize {
         out::log("contexts stay as they are: this model's are short already, or a graphics card reads them.");
     }
     model.adapt(&global.lora)?;

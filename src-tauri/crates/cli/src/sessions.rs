@@ -244,7 +244,7 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
         app.conversation_set_compression(id, chosen)?;
     }
     if *undo {
-        app.conversation_unfold(id)?;
+        app.conversation_undo_compaction(id)?;
         if as_json {
             out::json(&json!({ "unfolded": id }));
         } else {
@@ -256,12 +256,12 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
     if strategy == Some("off") {
         return Ok(());
     }
-    let fold = app.conversation_compact(id)?;
+    let compaction = app.conversation_compact(id)?;
     if as_json {
-        out::json(&fold);
+        out::json(&compaction);
     } else {
-        out::log(&told(&fold));
-        fold.summary.iter().for_each(|summary| out::text(&format!("{summary}\n")));
+        out::log(&told(&compaction));
+        compaction.summary.iter().for_each(|summary| out::text(&format!("{summary}\n")));
     }
     Ok(())
 }

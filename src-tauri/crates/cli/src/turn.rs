@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use api::types::{Finish, FoldInfo, FoldStrategy, ToolCall, TurnEventKind, TurnStats};
+use api::types::{CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats};
 use api::{App, Error, Result, guard};
 
 use crate::interrupt::Interrupt;
@@ -58,9 +58,9 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                     screen.end();
                     out::log(&format!("summarising {messages} older messages, which do not fit any more"));
                 }
-                TurnEventKind::Compacted { fold } => {
+                TurnEventKind::Compacted { compaction } => {
                     screen.end();
-                    out::log(&told(&fold));
+                    out::log(&told(&compaction));
                 }
                 TurnEventKind::Text { text, ids } => {
                     screen.text(&text);
@@ -93,16 +93,16 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
 }
 
 /// What was left out of the prompt, in a sentence.
-pub fn told(fold: &FoldInfo) -> String {
-    let (before, after) = (fold.tokens_before, fold.tokens_after);
-    match fold.strategy {
-        FoldStrategy::Off | FoldStrategy::Window => {
+pub fn told(compaction: &CompactionInfo) -> String {
+    let (before, after) = (compaction.tokens_before, compaction.tokens_after);
+    match compaction.strategy {
+        CompactionStrategy::Off | CompactionStrategy::Window => {
             format!("older messages are left out for the model: {before} tokens are now {after}")
         }
-        FoldStrategy::Summary => {
+        CompactionStrategy::Summary => {
             format!("older messages are summarised for the model: {before} tokens are now {after}")
         }
-        FoldStrategy::Attention => {
+        CompactionStrategy::Attention => {
             format!("the model forgets what it attends to least: {before} tokens become {after}")
         }
     }

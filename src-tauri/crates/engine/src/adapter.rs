@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use kernels::RopeStyle;
 use weights::{Container, DType, SharedBytes, TensorView};
 
-use crate::arch::{self, Family, Part};
+use crate::arch::{self, Family, TensorPart};
 use crate::error::{EngineError, Result};
 use crate::spec::{ModelSpec, Role, Rope};
 
@@ -19,19 +19,19 @@ pub use file::Adapter;
 
 /// What an adapter adds to the product of one matrix.
 #[derive(Debug, Clone)]
-pub(crate) struct Addition {
+pub(crate) struct AdapterUpdate {
     pub role: Role,
     pub layer: Option<usize>,
     /// [rank, in]
-    pub a: Part,
+    pub a: TensorPart,
     /// [out, rank]
-    pub b: Part,
+    pub b: TensorPart,
     pub scale: f32,
 }
 
 /// The model that an adapter is to change.
 #[derive(Clone, Copy)]
-pub(crate) struct Base<'a> {
+pub(crate) struct AdapterBase<'a> {
     pub family: Family,
     pub container: Container,
     pub spec: &'a ModelSpec,
@@ -39,11 +39,11 @@ pub(crate) struct Base<'a> {
 
 /// What a whole adapter adds. Errors `adapter.*`: it is of another model, adds to something that isn't a matrix of
 /// every token's path, or its rows stand in another order than the model's and can't be moved.
-pub(crate) fn fit(adapter: &Adapter, base: Base<'_>) -> Result<Vec<Addition>> {
+pub(crate) fn fit(adapter: &Adapter, base: AdapterBase<'_>) -> Result<Vec<AdapterUpdate>> {
     adapter.check_family(base)?;
     let wanted = base.spec.tensors();
     let mut left: HashSet<&str> = adapter.tensor_names().collect();
-    let mut additions = Vec::new();
+    let mut adapter_updates = Vec::new();
     for (role, layer, shape) in wanted.iter().filter(|(role, _, shape)| shape.len() == 2 && is_product(*role))
     {
         let rows_of =
@@ -57,7 +57,7 @@ pub(crate) fn fit(adapter: &Adapter, base: Base<'_>) -> Result<Vec<Addition>> {
         let rows = rows.iter(shape[0]).collect::<Vec<_>>();
         let order = moved(adapter, base, *role, *layer, shape[0])?;
         let rows = order.into_iter().map(|row| rows[row]);
-        additions.push(Addition {
+        adapter_updates.push(AdapterUpdate {
             role: *role,
             layer: *layer,
             a: part(&a, vec![rank, shape[1]], a.data.clone()),
@@ -73,8 +73,8 @@ pub(crate) fn fit(adapter: &Adapter, base: Base<'_>) -> Result<Vec<Addition>> {
                 base.spec.architecture
             ),
         )),
-        None if additions.is_empty() => Err(refused(adapter, "it holds no tensors".into())),
-        None => Ok(additions),
+        None if adapter_updates.is_empty() => Err(refused(adapter, "it holds no tensors".into())),
+        None => Ok(adapter_updates),
     }
 }
 
@@ -104,8 +104,8 @@ fn check(a: &TensorView<'_>, b: &TensorView<'_>, n_in: usize, n_out: usize) -> R
     Ok(rank)
 }
 
-fn part(view: &TensorView<'_>, shape: Vec<usize>, data: SharedBytes) -> Part {
-    Part { name: view.name.to_owned(), dtype: view.dtype, shape, data }
+fn part(view: &TensorView<'_>, shape: Vec<usize>, data: SharedBytes) -> TensorPart {
+    TensorPart { name: view.name.to_owned(), dtype: view.dtype, shape, data }
 }
 
 /// Rows one after another; borrowed where they are so already.
@@ -129,7 +129,7 @@ fn row_bytes(dtype: DType, shape: &[usize]) -> usize {
 /// of each query and key head interleaved, where PEFT has its halves one after the other.
 fn moved(
     adapter: &Adapter,
-    base: Base<'_>,
+    base: AdapterBase<'_>,
     role: Role,
     layer: Option<usize>,
     n_rows: usize,

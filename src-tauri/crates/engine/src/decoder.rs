@@ -1,6 +1,6 @@
 //! `ModelSpec` → `Graph`: the only forward pass there is.
 //!
-//! Weights are asked for by role; where they come from and how they are named is not known here. Every
+//! WeightSource are asked for by role; where they come from and how they are named is not known here. Every
 //! layer runs on the device the placement gives it, with explicit copies between devices.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kernels::{
 
 use crate::error::Result;
 use crate::spec::{
-    Keys, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, PerLayerEmbedding, PerLayerInput, Role,
+    KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding, PerLayerInput, Role,
 };
 
 mod attention;
@@ -20,7 +20,7 @@ mod ffn;
 mod recurrent;
 
 /// Uploaded weights by role. `layer` is None for the model's own tensors.
-pub trait Weights {
+pub trait WeightSource {
     /// The tensor of a role on a device. Errors: missing, wrong shape, a dtype that nothing computes with.
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor>;
 
@@ -28,12 +28,12 @@ pub trait Weights {
     fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>>;
 
     /// What adapters add to a product.
-    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRank>>;
+    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRankUpdate>>;
 }
 
 /// An adapter's part of one product (LoRA): y += b · (a · x) · scale.
 #[derive(Debug, Clone)]
-pub struct LowRank {
+pub struct LowRankUpdate {
     /// [rank, in]
     pub a: Tensor,
     /// [out, rank]
@@ -69,8 +69,8 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
     for layer in &spec.layers {
         match &layer.mixer {
             Mixer::Attention(a) => match a.keys {
-                Keys::OfLayer(_) => {}
-                Keys::Projected | Keys::SharedByValues => layout.layers.push(KvLayerLayout {
+                KvSource::OfLayer(_) => {}
+                KvSource::Projected | KvSource::SharedByValues => layout.layers.push(KvLayerLayout {
                     n_kv_heads: a.n_kv_heads,
                     head_dim: a.head_dim,
                     dtype,
@@ -93,7 +93,7 @@ pub fn build(
     spec: &ModelSpec,
     placement: &Placement,
     kv: KvDType,
-    weights: &mut dyn Weights,
+    weights: &mut dyn WeightSource,
 ) -> Result<Graph> {
     assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has its device");
     let mut decoder = Decoder {
@@ -131,7 +131,7 @@ pub fn build(
 /// A graph in the making.
 struct Decoder<'a> {
     graph: GraphBuilder,
-    weights: &'a mut dyn Weights,
+    weights: &'a mut dyn WeightSource,
     /// The layer being built; None outside of layers.
     layer: Option<usize>,
     d_model: usize,
@@ -153,7 +153,7 @@ impl Decoder<'_> {
             x = self.graph.add("embed.add", x, positions)?;
         }
         if spec.embedding.n_kinds.is_some() {
-            let table = self.weight(Role::TextKinds)?;
+            let table = self.weight(Role::TokenTypes)?;
             let kind = self.graph.embed_first("embed.kind", &table)?;
             x = self.graph.add("embed.kind_add", x, kind)?;
         }
@@ -198,7 +198,7 @@ impl Decoder<'_> {
     /// x (tokens, d_model) → same shape
     fn layer(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
         match layer.norms {
-            NormPlace::Before => {
+            NormPosition::Before => {
                 let normed = self.mixer_norm(x, layer)?;
                 let mixed = self.mixer(normed, &layer.mixer)?;
                 let mixed =
@@ -209,7 +209,7 @@ impl Decoder<'_> {
                 let fed = self.post_norm("ffn.post_norm", fed, layer.ffn_post_norm, Role::FfnPostNorm)?;
                 Ok(self.graph.add(self.name("ffn.add"), x, fed)?)
             }
-            NormPlace::After => {
+            NormPosition::After => {
                 let mixed = self.mixer(x, &layer.mixer)?;
                 let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
                 let x = self.mixer_norm(x, layer)?;
@@ -322,7 +322,7 @@ impl Decoder<'_> {
         let name = self.name(part);
         let mut y = self.graph.matmul(name.clone(), x, &weight, bias.as_ref())?;
         let adapters = self.weights.adapters(role, self.layer, self.graph.device())?;
-        for (i, LowRank { a, b, scale }) in adapters.iter().enumerate() {
+        for (i, LowRankUpdate { a, b, scale }) in adapters.iter().enumerate() {
             let low = self.graph.matmul(format!("{name}.adapter{i}.a"), x, a, None)?; // (tokens, rank)
             let low = self.graph.scale(format!("{name}.adapter{i}.scale"), low, *scale)?;
             let high = self.graph.matmul(format!("{name}.adapter{i}.b"), low, b, None)?; // like y

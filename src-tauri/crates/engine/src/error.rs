@@ -5,6 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use io::Fault;
 use kernels::KernelError;
 use weights::WeightsError;
 
@@ -36,6 +37,16 @@ impl EngineError {
 
     pub fn remedy(&self) -> String {
         self.remedy.clone()
+    }
+}
+
+impl Fault for EngineError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 

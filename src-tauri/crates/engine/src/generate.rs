@@ -3,7 +3,7 @@
 use crate::TokenId;
 use crate::error::Result;
 use crate::model::Model;
-use crate::scheduler::{Done, GenEvent, Request, Scheduler};
+use crate::scheduler::{GenEvent, GenerationStats, Request, Scheduler};
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Generation {
     pub ids: Vec<TokenId>,
     /// The answer's text, without stop texts.
     pub text: String,
-    pub done: Done,
+    pub done: GenerationStats,
 }
 
 /// Runs one request. `sink` sees every event as it happens; it returns whether to go on (false cancels).

@@ -8,20 +8,20 @@
 pub mod adapter;
 pub mod arch;
 pub mod budget;
+pub mod capabilities;
 pub mod convert;
 pub mod decoder;
 pub mod error;
 pub mod generate;
 pub mod kv;
-pub mod look;
+pub mod logprobs;
+pub mod memory_estimate;
 pub mod model;
 pub mod perplexity;
 pub mod reply;
 pub mod sampler;
 pub mod scheduler;
 pub mod shape;
-pub mod sizes;
-pub mod skills;
 pub mod spec;
 pub mod speculate;
 pub mod stop;
@@ -32,13 +32,13 @@ pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{
-    BackendKind, Effort, FaultPlan, GpuFault, Interrupt, KvDType, Now, Precision, Resident, Sharing,
+    BackendKind, Effort, FaultPlan, GpuFault, Interrupt, KvDType, Now, Precision, Sharing, WeightBudget,
 };
-pub use kv::cache::SequenceId;
+pub use kv::sequence_id::SequenceId;
 pub use model::{
-    CardHealth, CardTrouble, Chunk, Devices, Forget, Forgetting, LoadOptions, Logits, Model, ModelInfo,
-    Relief, RopeScaling, Wanted,
+    AttentionEviction, Chunk, Devices, EvictingPrefill, GpuFallback, GpuHealth, GpuIncident, LoadOptions,
+    Logits, LogitsSelection, Model, ModelInfo, RopeScaling,
 };
 pub use sampler::Sampling;
-pub use scheduler::{Done, Finish, GenEvent, Request, Scheduler};
+pub use scheduler::{Finish, GenEvent, GenerationStats, Request, Scheduler};
 pub use tokenizer::TokenId;

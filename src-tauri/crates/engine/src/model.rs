@@ -7,48 +7,50 @@ use std::sync::Arc;
 
 use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident, Sharing};
+use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Sharing, WeightBudget};
 use weights::WeightFile;
 
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::kv::aging::Aging;
-use crate::kv::cache::{KvCache, SequenceId, Usage};
-use crate::kv::pool::PoolUse;
+use crate::kv::cache::{KvCache, KvUsage};
+use crate::kv::pool::PoolUsage;
+use crate::kv::requantize::KvRequantize;
+use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::{KvBytes, Rewind};
-use crate::kv::snapshot::{self, Leads, Piece, Way};
+use crate::kv::snapshot::{self, CheckpointPiece, ChunkKeys, ChunkMatch};
 use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
 mod adapt;
-mod aging;
+pub(crate) mod attention_eviction;
+mod batch_progress;
 mod context;
 mod embed;
 mod fill;
-pub(crate) mod forget;
 pub(crate) mod forward;
-pub mod health;
+mod gpu_fallback;
+pub mod gpu_health;
+mod large_pages;
 mod load;
 mod logits;
-mod pass;
+mod memory_plan;
+mod multi_gpu;
 mod recover;
-mod relief;
 pub(crate) mod replica;
-mod room;
-mod settle;
-mod several;
+mod requantize;
 mod tune;
 
+pub use crate::kv::size::DEFAULT_MAX_ROWS;
+pub use attention_eviction::{AttentionEviction, EvictingPrefill, OBSERVATION_TOKENS};
 pub use context::{RopeScaling, narrow};
-pub use forget::{Forget, Forgetting, N_ASKING};
-pub use health::CardHealth;
+pub use gpu_fallback::{GpuFallback, GpuIncident};
+pub use gpu_health::GpuHealth;
 pub use logits::Logits;
-pub(crate) use logits::{Row, nan_logits};
-pub use relief::{CardTrouble, Relief};
-use replica::{Gathered, Replica};
-pub use room::Needs;
-pub(crate) use room::{FIXED_BYTES, TOKEN_BYTES};
+pub(crate) use logits::{LogitsRow, nan_logits};
+pub use memory_plan::MemoryNeeds;
+pub(crate) use memory_plan::{FIXED_BYTES, TOKEN_BYTES};
+use replica::{GatheredLogits, Replica};
 
 /// Where layers run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,19 +76,19 @@ pub enum Devices {
 pub struct LoadOptions {
     pub devices: Devices,
     /// Which graphics cards, where some are asked for: one for each in turn. None: any, for all of them.
-    pub cards: Vec<Card>,
+    pub gpus: Vec<Card>,
     /// Of their products. What a card hasn't, or errs in, it does without, with a notice.
-    pub card_precision: Precision,
+    pub gpu_precision: Precision,
     /// Of their lanes. Where a card errs by subgroups it does without, with a notice.
-    pub card_sharing: Sharing,
+    pub gpu_sharing: Sharing,
     /// What is known of cards, and where what is found out of them goes.
-    pub known: Notebook,
+    pub gpu_cache: Notebook,
     /// Whether their kernels are checked.
     pub check: Check,
     /// A fault of the card that a test wants.
     pub faults: FaultPlan,
     /// How often cards failed in this session.
-    pub card_health: CardHealth,
+    pub gpu_health: GpuHealth,
     /// Worker threads of the CPU. None: as many as the process may use.
     pub threads: Option<usize>,
     /// Of those, how many work on a token or a few. None: all.
@@ -95,25 +97,25 @@ pub struct LoadOptions {
     pub cpus: Vec<usize>,
     /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
     pub isa: Option<IsaLevel>,
-    /// Weights that may be in memory at once: the rest is read from the file as it is needed. None: all.
-    pub resident: Option<Resident>,
-    /// Weights are read in the system's small pages, even where it has large ones for files.
+    /// WeightSource that may be in memory at once: the rest is read from the file as it is needed. None: all.
+    pub resident: Option<WeightBudget>,
+    /// WeightSource are read in the system's small pages, even where it has large ones for files.
     pub small_pages: bool,
     /// After the first run the weights go to memory of large pages, while answers go on: those are read faster, but
     /// the system can't take them back as it can a file's.
-    pub settle: bool,
+    pub promote_large_pages: bool,
     /// How keys and values are stored.
     pub kv: KvDType,
-    /// When old ones are stored in fewer bits from there on. Where that saves nothing, never: `ModelInfo::kv_aging` says
+    /// When old ones are stored in fewer bits from there on. Where that saves nothing, never: `ModelInfo::kv_requantize` says
     /// what it is.
-    pub kv_aging: Aging,
+    pub kv_requantize: KvRequantize,
     /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
     /// lies further back is lost to them. None: as the model is.
     pub kv_window: Option<usize>,
     /// Positions beyond those the model was trained for; answers may suffer even below. None: as the model is.
     pub rope_scaling: Option<RopeScaling>,
     /// Bytes that states kept to go back to may take, where windows or recurrent layers forget.
-    pub kept_bytes: u64,
+    pub rewind_bytes: u64,
     /// Tokens a sequence may hold, at most as many as the model can have. None: `DEFAULT_CTX`.
     pub ctx: Option<usize>,
     /// Sequences that may live at once.
@@ -131,14 +133,11 @@ pub struct LoadOptions {
 /// Sequences in one batch: their page tables stand in a fixed array.
 pub const MAX_BATCH_SEQUENCES: usize = 64;
 
-/// Rows of one run: enough that weights are read and turned seldom, few enough that a cancel waits for little.
-pub const DEFAULT_MAX_ROWS: usize = 256;
-
 /// Most bytes of logits that one run leaves: with a large vocabulary, runs yield fewer rows.
 const MAX_OUTPUT_BYTES: usize = 32 << 20;
 
 /// Room for some ten states of a model of four billion parameters; only what is used is taken.
-pub const DEFAULT_KEPT_BYTES: u64 = 512 << 20;
+pub const DEFAULT_REWIND_BYTES: u64 = 512 << 20;
 
 /// The context where none is asked for: enough for a long conversation, modest in memory.
 pub const DEFAULT_CTX: usize = 8192;
@@ -147,25 +146,25 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             devices: Devices::Auto,
-            cards: Vec::new(),
-            card_precision: Precision::default(),
-            card_sharing: Sharing::default(),
-            known: Notebook::default(),
+            gpus: Vec::new(),
+            gpu_precision: Precision::default(),
+            gpu_sharing: Sharing::default(),
+            gpu_cache: Notebook::default(),
             check: Check::default(),
             faults: FaultPlan::default(),
-            card_health: CardHealth::default(),
+            gpu_health: GpuHealth::default(),
             threads: None,
             few_threads: None,
             cpus: Vec::new(),
             isa: None,
             resident: None,
             small_pages: false,
-            settle: false,
+            promote_large_pages: false,
             kv: KvDType::F16,
-            kv_aging: Aging::Off,
+            kv_requantize: KvRequantize::Off,
             kv_window: None,
             rope_scaling: None,
-            kept_bytes: DEFAULT_KEPT_BYTES,
+            rewind_bytes: DEFAULT_REWIND_BYTES,
             ctx: None,
             max_sequences: 4,
             kv_bytes: None,
@@ -198,16 +197,16 @@ pub struct ModelInfo {
     /// What all sequences take when they are full.
     pub kv_bytes: KvBytes,
     /// When contexts age.
-    pub kv_aging: Aging,
+    pub kv_requantize: KvRequantize,
     /// Names of the devices in use.
     pub devices: Vec<String>,
     /// Why the CPU stands in for the device that was asked for.
-    pub instead: Option<EngineError>,
+    pub fallback_error: Option<EngineError>,
 }
 
 /// Which logits of a chunk are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LogitsSelection {
     None,
     Last,
     /// of the last so many tokens
@@ -220,7 +219,7 @@ pub enum Wanted {
 pub struct Chunk<'a> {
     pub seq: SequenceId,
     pub tokens: &'a [TokenId],
-    pub logits: Wanted,
+    pub logits: LogitsSelection,
 }
 
 /// A loaded model. One owner; everything it does is a method that returns.
@@ -233,12 +232,12 @@ pub struct Model {
     /// the same weights on devices of their own; at least one
     pub(crate) replicas: Vec<Replica>,
     pub(crate) cache: KvCache,
-    pub(crate) identity: snapshot::Identity,
-    source: load::Source,
-    settling: Option<settle::Settling>,
+    pub(crate) identity: snapshot::CheckpointIdentity,
+    source: load::LoadSource,
+    large_page_promotion: Option<large_pages::LargePagePromotion>,
     /// what a run may be given up by
     interrupt: Interrupt,
-    gathered: Gathered,
+    gathered: GatheredLogits,
 }
 
 impl Model {
@@ -252,14 +251,14 @@ impl Model {
     }
 
     /// Waits until the weights are where they will stay.
-    pub fn settle(&mut self) {
-        if let Some(settling) = &mut self.settling {
-            settling.finish();
+    pub fn promote_to_large_pages(&mut self) {
+        if let Some(large_page_promotion) = &mut self.large_page_promotion {
+            large_page_promotion.finish();
         }
     }
 
     /// Runs may be given up when this is asked, as far as `allow_interrupts` says.
-    pub fn interrupt_by(&mut self, interrupt: Interrupt) {
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
@@ -362,8 +361,8 @@ impl Model {
 
     /// Remembers where the sequence is, so that `truncate` can come back; costs nothing where `rewind` says anywhere.
     /// The oldest are forgotten when there are too many.
-    pub fn keep(&mut self, seq: SequenceId) -> Result<()> {
-        self.cache.keep(seq)
+    pub fn save_rewind_point(&mut self, seq: SequenceId) -> Result<()> {
+        self.cache.save_rewind_point(seq)
     }
 
     /// Before tokens that may have to be taken back: afterwards `truncate` comes back to here, or to any position since
@@ -378,12 +377,12 @@ impl Model {
     }
 
     /// Pages and states in use.
-    pub fn kv_usage(&self) -> Usage {
+    pub fn kv_usage(&self) -> KvUsage {
         self.cache.usage()
     }
 
     /// Of pages, of pages of windows, of states, of aged pages.
-    pub fn kv_pools(&self) -> [PoolUse; 4] {
+    pub fn kv_pools(&self) -> [PoolUsage; 4] {
         self.cache.pools()
     }
 
@@ -391,9 +390,9 @@ impl Model {
     pub fn kv_used_bytes(&self) -> u64 {
         let (usage, bytes) = (self.cache.usage(), self.identity.bytes);
         let (n_pages, n_window_pages) = (usage.n_pages as u64, usage.n_window_pages as u64);
-        let n_aged_pages = usage.n_aged_pages as u64;
+        let n_requantized_pages = usage.n_requantized_pages as u64;
         n_pages * bytes.page
-            + n_aged_pages * bytes.aged_page
+            + n_requantized_pages * bytes.requantized_page
             + n_window_pages * bytes.window_page
             + usage.n_states as u64 * bytes.state
     }
@@ -414,52 +413,54 @@ impl Model {
     }
 
     /// From here on windows let go of nothing, so that the next position that is kept leads back to any since here.
-    pub fn hold(&mut self, seq: SequenceId) -> Result<()> {
-        self.cache.hold(seq)
+    pub fn pin_window(&mut self, seq: SequenceId) -> Result<()> {
+        self.cache.pin_window(seq)
     }
 
     /// Windows let go again of what they have passed.
-    pub fn let_pass(&mut self, seq: SequenceId) -> Result<()> {
-        self.cache.let_pass(seq)
+    pub fn unpin_window(&mut self, seq: SequenceId) -> Result<()> {
+        self.cache.unpin_window(seq)
     }
 
     /// Positions that the sequence was told to keep.
-    pub fn kept(&self, seq: SequenceId) -> Result<Vec<usize>> {
-        Ok(self.cache.kept(seq)?.iter().map(|kept| kept.position).collect())
+    pub fn rewind_positions(&self, seq: SequenceId) -> Result<Vec<usize>> {
+        Ok(self.cache.rewind_points(seq)?.iter().map(|kept| kept.position).collect())
     }
 
     /// The pieces that lead to each of `positions`, for checkpoint files; see `kv::snapshot`.
-    pub fn pieces(&self, seq: SequenceId, positions: &[usize]) -> Result<Vec<Piece>> {
+    pub fn pieces(&self, seq: SequenceId, positions: &[usize]) -> Result<Vec<CheckpointPiece>> {
         snapshot::pieces(&self.identity, &self.cache, seq, positions)
     }
 
     /// The bytes of such a piece. Error `snapshot.moved`: the sequence holds it no more.
-    pub fn piece(&self, seq: SequenceId, piece: &Piece) -> Result<Vec<u8>> {
+    pub fn piece_bytes(&self, seq: SequenceId, piece: &CheckpointPiece) -> Result<Vec<u8>> {
         snapshot::write(&self.identity, &self.cache, self.executor(seq)?, seq, piece)
     }
 
     /// By what names pieces are stored that lead along `tokens`.
-    pub fn way(&self, tokens: &[TokenId]) -> Way {
-        Way::new(&self.identity, self.info.kv_aging, tokens)
+    pub fn chunk_keys(&self, tokens: &[TokenId]) -> ChunkKeys {
+        ChunkKeys::new(&self.identity, self.info.kv_requantize, tokens)
     }
 
     /// Whether whole stretches hold all there is of their tokens: no windows, no states.
-    pub fn is_whole_in_stretches(&self) -> bool {
+    pub fn has_complete_chunks(&self) -> bool {
         let geometry = self.cache.geometry();
         self.identity.bytes.page > 0 && geometry.window.is_none() && !geometry.recurrent
     }
 
     /// The same piece as it is by now: it may have aged since. None: the sequence has left it.
-    pub fn renewed(&self, seq: SequenceId, piece: &Piece) -> Option<Piece> {
-        match self.info.kv_aging {
-            Aging::Off => Some(piece.clone()),
-            Aging::Pressure | Aging::After(_) => snapshot::renewed(&self.identity, &self.cache, seq, piece),
+    pub fn refresh_piece(&self, seq: SequenceId, piece: &CheckpointPiece) -> Option<CheckpointPiece> {
+        match self.info.kv_requantize {
+            KvRequantize::Off => Some(piece.clone()),
+            KvRequantize::Pressure | KvRequantize::After(_) => {
+                snapshot::refresh(&self.identity, &self.cache, seq, piece)
+            }
         }
     }
 
-    /// How far along `tokens`, at most to `most`, a head leads of which `bytes` are the first `GLIMPSE_LEN`, and by
+    /// How far along `tokens`, at most to `most`, a head leads of which `bytes` are the first `HEAD_PREVIEW_BYTES`, and by
     /// which stretches.
-    pub fn head_reach(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<Leads> {
+    pub fn match_head(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<ChunkMatch> {
         snapshot::reach(&self.identity, &self.cache, tokens, most, bytes)
     }
 
@@ -472,7 +473,7 @@ impl Model {
         read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
     ) -> Result<SequenceId> {
         let Self { identity, cache, replicas, .. } = self;
-        let executor = &mut replicas[cache.next_home()].executor;
+        let executor = &mut replicas[cache.next_replica()].executor;
         snapshot::restore(identity, cache, executor, tokens, head, read)
     }
 

@@ -4,13 +4,13 @@
 //! first in each and counts), each beginning half a window after the last. Every token is scored exactly once: in
 //! the first window all of them, in the others those that no window had before, so that they have at least half a
 //! window before them. Perplexity is e to the mean of −ln p. The divergence at a position is
-//! KL(reference ‖ model) = Σ p_ref · (ln p_ref − ln p_model), in nats. Sums are in float64.
+//! KL(reference ‖ model) = Σ p_ref · (ln p_ref − ln p_model), in nats. ScoreSums are in float64.
 
 use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::model::{Chunk, Model, Wanted};
+use crate::model::{Chunk, LogitsSelection, Model};
 use crate::tokenizer::Special;
 
 /// Logits that are looked at at once: 32 MiB of float32.
@@ -76,7 +76,7 @@ pub fn measure(
     // without anything before it the first token cannot be foretold
     let first = usize::from(before.is_empty());
     let (mut start, mut scored, mut windows) = (0, first, 0);
-    let mut sums = Sums::default();
+    let mut sums = ScoreSums::default();
     while scored < ids.len() {
         let end = (start + body).min(ids.len());
         let window: Vec<TokenId> = before.iter().chain(&ids[start..end]).copied().collect();
@@ -125,7 +125,7 @@ fn check(model: &Model, reference: Option<&Model>, n_ctx: usize, n_before: usize
 }
 
 #[derive(Default)]
-struct Sums {
+struct ScoreSums {
     n: usize,
     nll: f64,
     reference_nll: f64,
@@ -140,20 +140,20 @@ fn window(
     mut reference: Option<&mut Model>,
     window: &[TokenId],
     from: usize,
-    sums: &mut Sums,
+    sums: &mut ScoreSums,
 ) -> Result<()> {
     let sequence = model.new_sequence()?;
     let theirs = reference.as_deref_mut().map(Model::new_sequence).transpose()?;
     let (unscored, rest) = window[..window.len() - 1].split_at(from - 1);
-    model.forward(&[Chunk { seq: sequence, tokens: unscored, logits: Wanted::None }])?;
+    model.forward(&[Chunk { seq: sequence, tokens: unscored, logits: LogitsSelection::None }])?;
     if let (Some(reference), Some(seq)) = (reference.as_deref_mut(), theirs) {
-        reference.forward(&[Chunk { seq, tokens: unscored, logits: Wanted::None }])?;
+        reference.forward(&[Chunk { seq, tokens: unscored, logits: LogitsSelection::None }])?;
     }
     let rows_at_once = (MAX_VALUES / model.info().n_vocab).max(1);
     let mut next = &window[from..];
     for tokens in rest.chunks(rows_at_once) {
-        let rows = model.forward(&[Chunk { seq: sequence, tokens, logits: Wanted::All }])?;
-        let chunk = theirs.map(|seq| Chunk { seq, tokens, logits: Wanted::All });
+        let rows = model.forward(&[Chunk { seq: sequence, tokens, logits: LogitsSelection::All }])?;
+        let chunk = theirs.map(|seq| Chunk { seq, tokens, logits: LogitsSelection::All });
         let others = match (reference.as_deref_mut(), chunk) {
             (Some(reference), Some(chunk)) => Some(reference.forward(&[chunk])?),
             (None, _) | (_, None) => None,
@@ -171,7 +171,7 @@ fn window(
     Ok(())
 }
 
-impl Sums {
+impl ScoreSums {
     /// The logits before a token, and a reference's. (n_vocab)
     fn add(&mut self, logits: &[f32], reference: Option<&[f32]>, token: usize) {
         let total = log_sum_exp(logits);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_the_definitions() {
-        let mut sums = Sums::default();
+        let mut sums = ScoreSums::default();
         // p = (1/4, 3/4) beside q = (1/2, 1/2)
         let (ours, theirs) = ([0.0, 3f32.ln()], [7.0, 7.0]);
         sums.add(&ours, Some(&theirs), 1);

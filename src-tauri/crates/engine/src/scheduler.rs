@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
 use crate::error::{EngineError, Result, guarded};
-use crate::kv::cache::SequenceId;
+use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::Rewind;
-use crate::model::{CardTrouble, Model, Wanted};
+use crate::model::{GpuIncident, LogitsSelection, Model};
 use crate::sampler::Sampling;
-use crate::speculate::{Base, Candidate, Costs, DraftModel, Plan, Speculation};
+use crate::speculate::{DraftCandidate, DraftModel, DraftPlan, RunCosts, Speculation, UndraftedRun};
 
 mod active;
-mod pace;
-mod room;
+mod batching;
+mod preemption;
+mod prefill_budget;
 mod run;
-mod spread;
 
-use active::{Active, End, Share};
-use pace::Pace;
+use active::{ActiveRequest, BatchSlot, RequestEnd};
+use prefill_budget::PrefillBudget;
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct Request {
     /// Go on past end-of-generation tokens.
     pub ignore_eos: bool,
     /// Tokens that are markup of the reply whatever their kind: like control tokens they have no text.
-    pub marks: Vec<TokenId>,
+    pub markup_tokens: Vec<TokenId>,
     /// None: the model thinks as long as it likes.
     pub budget: Option<ReasoningBudget>,
     /// None: one token a step. The answer is the same.
@@ -74,7 +74,7 @@ pub enum Finish {
 
 /// What a finished request did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct GenerationStats {
     pub finish: Finish,
     /// Tokens of the prompt.
     pub n_prompt: usize,
@@ -82,7 +82,7 @@ pub struct Done {
     pub n_generated: usize,
     /// Tokens of the prompt that were not computed again.
     pub n_reused: usize,
-    /// Guesses that were checked, and those of them that came true.
+    /// DraftSource that were checked, and those of them that came true.
     pub n_drafted: usize,
     pub n_accepted: usize,
 }
@@ -102,7 +102,7 @@ pub enum GenEvent {
         id: TokenId,
         text: String,
     },
-    Done(Done),
+    Done(GenerationStats),
     Failed(EngineError),
 }
 
@@ -117,21 +117,21 @@ pub const MAX_ACTIVE: usize = 32;
 pub struct Scheduler {
     pending: VecDeque<Request>,
     /// In order of admission.
-    active: Vec<Active>,
+    active: Vec<ActiveRequest>,
     /// Gave way to others; the youngest first.
-    paused: Vec<Active>,
+    paused: Vec<ActiveRequest>,
     /// In a batch that failed, and not yet seen to run alone.
     suspects: Vec<u64>,
     /// The last run was given up.
-    gave_up: bool,
+    was_interrupted: bool,
     /// None: `MAX_ACTIVE`.
     max_active: Option<usize>,
     cancelled: Vec<u64>,
-    costs: Costs,
-    pace: Pace,
-    plan: Plan,
+    costs: RunCosts,
+    prefill_budget: PrefillBudget,
+    plan: DraftPlan,
     /// Who takes part in the step; kept for the next one.
-    shares: Vec<Share>,
+    slots: Vec<BatchSlot>,
     /// Rows of the last step.
     n_rows: usize,
     /// Rows of the last step, unless prompts were read or a draft model ran.
@@ -178,7 +178,7 @@ impl Scheduler {
     }
 
     /// Requests that have not begun, in the order in which they will.
-    pub fn waiting(&self) -> impl Iterator<Item = u64> {
+    pub fn pending_ids(&self) -> impl Iterator<Item = u64> {
         self.pending.iter().map(|request| request.id)
     }
 
@@ -187,19 +187,19 @@ impl Scheduler {
         self.max_active = Some(n.clamp(1, MAX_ACTIVE));
     }
 
-    /// How long the last step took: what a row costs on this machine is learned from it, and with that how long drafts
+    /// How long the last step record_step: what a row costs on this machine is learned from it, and with that how long drafts
     /// may be, and how much of a prompt is read at once. Where it is never said, figures of another machine hold, and
     /// prompts are read in chunks as large as there are.
-    pub fn took(&mut self, seconds: f32) {
-        self.pace.took(self.n_rows, seconds);
+    pub fn record_step(&mut self, seconds: f32) {
+        self.prefill_budget.record_step(self.n_rows, seconds);
         if let Some(n_rows) = self.n_decoded.take() {
-            self.costs.took(n_rows, seconds);
+            self.costs.record_step(n_rows, seconds);
         }
     }
 
     /// Tokens of a prompt that may be read at once beside what runs here.
-    pub fn rows_beside(&self, max_rows: usize) -> usize {
-        self.pace.rows(!self.active.is_empty(), max_rows)
+    pub fn prefill_rows(&self, max_rows: usize) -> usize {
+        self.prefill_budget.rows(!self.active.is_empty(), max_rows)
     }
 
     /// The model that guesses for requests that want that, in place of an earlier one. Error `model.draft_vocabulary`: its
@@ -209,9 +209,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// As `Model::take_trouble`, of the draft model.
-    pub fn take_trouble(&mut self) -> Option<CardTrouble> {
-        self.draft_model.as_mut()?.take_trouble()
+    /// As `Model::take_gpu_incident`, of the draft model.
+    pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
+        self.draft_model.as_mut()?.take_gpu_incident()
     }
 
     /// One batch through the model; returns whether work is left.
@@ -228,17 +228,17 @@ impl Scheduler {
     ) -> bool {
         self.end_cancelled(model, sink);
         self.admit(model, sink);
-        let mut shares = std::mem::take(&mut self.shares);
-        self.share_out(model, &mut shares);
-        self.make_room(model, &mut shares);
-        let failed = self.draft(model, &mut shares);
-        self.n_rows = shares.iter().map(|share| share.n_tokens + share.n_guesses).sum();
+        let mut slots = std::mem::take(&mut self.slots);
+        self.assign_rows(model, &mut slots);
+        self.preempt(model, &mut slots);
+        let failed = self.draft(model, &mut slots);
+        self.n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_guesses).sum();
         if !failed.is_empty() {
             self.end(model, failed, sink);
-        } else if !shares.is_empty() {
-            self.run(model, &shares, sink, observer);
+        } else if !slots.is_empty() {
+            self.run(model, &slots, sink, observer);
         }
-        self.shares = shares;
+        self.slots = slots;
         self.n_in_flight() > 0
     }
 
@@ -246,7 +246,7 @@ impl Scheduler {
         for id in std::mem::take(&mut self.cancelled) {
             if let Some(at) = self.pending.iter().position(|r| r.id == id) {
                 let n_prompt = self.pending.remove(at).map_or(0, |r| r.prompt.len());
-                let done = Done {
+                let done = GenerationStats {
                     finish: Finish::Cancelled,
                     n_prompt,
                     n_generated: 0,
@@ -266,11 +266,11 @@ impl Scheduler {
     /// Gives waiting requests their sequences, first come, first served.
     fn admit(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) {
         let max_active = self.max_active.unwrap_or(MAX_ACTIVE).min(model.max_rows());
-        while self.unpause(model, sink) && self.active.len() < max_active {
+        while self.resume_paused(model, sink) && self.active.len() < max_active {
             let Some(request) = self.pending.front() else { return };
             let has_place = request.sequence.is_some() || model.has_free_sequence();
             let n_tokens = request.prompt.len() + request.resumed.len();
-            let fits = has_place && self.has_room(model, n_tokens);
+            let fits = has_place && self.has_pages_for(model, n_tokens);
             let must_wait = !fits && !self.active.is_empty();
             let busy = request.sequence.is_some_and(|seq| self.active.iter().any(|a| a.sequence == seq));
             if must_wait || busy {
@@ -278,13 +278,13 @@ impl Scheduler {
             }
             let Some(request) = self.pending.pop_front() else { return };
             let id = request.id;
-            match guarded(|| Active::new(request, model)) {
+            match guarded(|| ActiveRequest::new(request, model)) {
                 Ok(mut active) => {
-                    self.settle(model, active.sequence);
+                    self.place_on_idlest_replica(model, active.sequence);
                     let (done, total) = (active.n_done, active.request.prompt.len());
                     sink(id, GenEvent::Prefill { done: done.min(total), total });
-                    let end = guarded(|| Ok(active.go_on(model.tokenizer(), model.n_ctx(), sink)));
-                    let end = end.unwrap_or_else(|error| Some(End::Failed(error)));
+                    let end = guarded(|| Ok(active.replay_resumed(model.tokenizer(), model.n_ctx(), sink)));
+                    let end = end.unwrap_or_else(|error| Some(RequestEnd::Failed(error)));
                     self.active.push(active);
                     if let Some(end) = end {
                         self.end(model, vec![(self.active.len() - 1, end)], sink);
@@ -295,44 +295,45 @@ impl Scheduler {
         }
     }
 
-    /// Adds guesses to the shares as far as they pay. Beside prompts they don't: those fill the batch. Returns requests
+    /// Adds guesses to the slots as far as they pay. Beside prompts they don't: those fill the batch. Returns requests
     /// that the draft model failed on.
-    fn draft(&mut self, model: &mut Model, shares: &mut [Share]) -> Vec<(usize, End)> {
+    fn draft(&mut self, model: &mut Model, slots: &mut [BatchSlot]) -> Vec<(usize, RequestEnd)> {
         let Self { active, plan, costs, draft_model, .. } = self;
         if let Some(draft_model) = draft_model {
             draft_model.retain(|id| active.iter().any(|active| active.request.id == id));
         }
         let mut failed = Vec::new();
-        plan.clear(shares.len());
+        plan.clear(slots.len());
         self.n_decoded = None;
-        if shares.iter().any(|share| !active[share.index].decodes() || share.wanted == Wanted::None) {
+        if slots.iter().any(|slot| !active[slot.index].is_decoding() || slot.logits == LogitsSelection::None)
+        {
             return failed;
         }
-        let n_rows: usize = shares.iter().map(|share| share.n_tokens).sum();
+        let n_rows: usize = slots.iter().map(|slot| slot.n_tokens).sum();
         let mut n_by_model = 0;
-        for (text, share) in shares.iter().enumerate() {
-            let active = &mut active[share.index];
+        for (text, slot) in slots.iter().enumerate() {
+            let active = &mut active[slot.index];
             // what is taken back must not have seen more that has aged than what comes in its place
-            let n_most = model.n_until_aging(active.sequence).saturating_sub(share.n_tokens);
-            match guarded(|| active.guess((share.n_tokens, n_most), model.n_ctx(), draft_model.as_mut())) {
+            let n_most = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
+            match guarded(|| active.guess((slot.n_tokens, n_most), model.n_ctx(), draft_model.as_mut())) {
                 Ok(chances) => {
-                    plan.candidates.extend(chances.iter().map(|&chance| Candidate { text, chance }));
+                    plan.candidates.extend(chances.iter().map(|&chance| DraftCandidate { text, chance }));
                 }
-                Err(error) => failed.push((share.index, End::Failed(error))),
+                Err(error) => failed.push((slot.index, RequestEnd::Failed(error))),
             }
-            n_by_model += active.n_guessed_by_model();
+            n_by_model += active.n_drafted_by_model();
         }
         let n_free =
-            model.max_rows().saturating_sub(n_rows).min(model.max_outputs().saturating_sub(shares.len()));
+            model.max_rows().saturating_sub(n_rows).min(model.max_outputs().saturating_sub(slots.len()));
         let recomputes = model.rewind() == Rewind::Nowhere;
-        plan.choose(Base { n_rows, n_texts: shares.len(), n_free, recomputes }, costs);
-        for (share, &n) in shares.iter_mut().zip(&plan.lengths) {
-            let active = &mut active[share.index];
+        plan.choose(UndraftedRun { n_rows, n_texts: slots.len(), n_free, recomputes }, costs);
+        for (slot, &n) in slots.iter_mut().zip(&plan.lengths) {
+            let active = &mut active[slot.index];
             if n > 0 && model.mark(active.sequence) {
-                active.add_guesses(share, n);
+                active.add_guesses(slot, n);
             }
         }
-        let n_rows = shares.iter().map(|share| share.n_tokens + share.n_guesses).sum();
+        let n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_guesses).sum();
         self.n_decoded = (n_by_model == 0).then_some(n_rows);
         failed
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use weights::quant::mix::{Facts, Mix, Tensor};
+use weights::quant::presets::{ModelDims, QuantPreset, TensorDesc};
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 
@@ -41,34 +41,34 @@ pub struct Shape {
     pub eps: f32,
     pub tied_embeddings: bool,
     /// Further pairs of its GGUF, keys without the architecture.
-    pub more: &'static [(&'static str, Fact)],
+    pub more: &'static [(&'static str, ShapeFact)],
 }
 
 /// A value of a pair.
 #[derive(Debug, Clone, Copy)]
-pub enum Fact {
+pub enum ShapeFact {
     Count(u32),
     Real(f32),
     Text(&'static str),
 }
 
-impl From<Fact> for OwnedValue {
-    fn from(fact: Fact) -> Self {
+impl From<ShapeFact> for OwnedValue {
+    fn from(fact: ShapeFact) -> Self {
         match fact {
-            Fact::Count(n) => Self::U32(n),
-            Fact::Real(x) => Self::F32(x),
-            Fact::Text(text) => Self::Str(text.to_owned()),
+            ShapeFact::Count(n) => Self::U32(n),
+            ShapeFact::Real(x) => Self::F32(x),
+            ShapeFact::Text(text) => Self::Str(text.to_owned()),
         }
     }
 }
 
 /// The mix of that name: "q8_0", "f16", "q4_k_m" … Error `bench.dtype_unknown`, naming those there are.
-pub fn mix(name: &str) -> Result<Mix> {
-    Mix::from_name(name).ok_or_else(|| {
+pub fn mix(name: &str) -> Result<QuantPreset> {
+    QuantPreset::from_name(name).ok_or_else(|| {
         EngineError::new(
             "bench.dtype_unknown",
             format!("no weights can be made as \"{name}\""),
-            format!("These can: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+            format!("These can: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
         )
     })
 }
@@ -86,7 +86,7 @@ pub fn find(name: &str) -> Result<&'static Shape> {
 }
 
 /// Writes a GGUF of that shape. The same seed writes the same bytes. Error: the sink's.
-pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<()> {
+pub fn write(shape: &Shape, mix: QuantPreset, seed: u64, out: &mut dyn Write) -> Result<()> {
     let written = writer(shape, mix, seed)?.write(out);
     written.map_err(|e| {
         EngineError::new(
@@ -98,28 +98,28 @@ pub fn write(shape: &Shape, mix: Mix, seed: u64, out: &mut dyn Write) -> Result<
 }
 
 /// What a file of that shape would say: its tensors have no data.
-pub fn outline(shape: &Shape, mix: Mix) -> Result<WeightFile> {
+pub fn outline(shape: &Shape, mix: QuantPreset) -> Result<WeightFile> {
     Ok(writer(shape, mix, 0)?.outline(shape.name)?)
 }
 
 /// The format of each tensor.
-fn dtypes(shape: &Shape, mix: Mix, named: &[(String, Vec<usize>)]) -> Vec<DType> {
-    let facts = Facts {
+fn dtypes(shape: &Shape, mix: QuantPreset, named: &[(String, Vec<usize>)]) -> Vec<DType> {
+    let facts = ModelDims {
         n_layers: shape.n_layers as usize,
         n_queries_per_kv: (shape.n_heads / shape.n_kv_heads) as usize,
     };
-    let tensors: Vec<Tensor> = named.iter().map(|(name, dims)| Tensor { name, dims }).collect();
+    let tensors: Vec<TensorDesc> = named.iter().map(|(name, dims)| TensorDesc { name, dims }).collect();
     mix.dtypes(&tensors, &facts)
 }
 
 /// The file to be written: its tensors are made as they are written.
-pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
+pub(crate) fn writer(shape: &Shape, mix: QuantPreset, seed: u64) -> Result<GgufWriter> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
     vocabulary::write(shape.n_vocab as usize, &mut writer);
     let mut rng = SmallRng::seed_from_u64(seed);
-    let ones = Pool::ones();
-    let mut pools: Vec<(DType, Pool)> = Vec::new();
+    let ones = BlockPool::ones();
+    let mut pools: Vec<(DType, BlockPool)> = Vec::new();
     let mut named = Vec::new();
     for (role, layer, dims) in tensors(shape)? {
         named.push((arch::gguf_tensor_name(shape.architecture, role, layer)?, dims));
@@ -130,7 +130,7 @@ pub(crate) fn writer(shape: &Shape, mix: Mix, seed: u64) -> Result<GgufWriter> {
             _ if !is_matrix => ones.clone(),
             Some((_, pool)) => pool.clone(),
             None => {
-                let pool = Pool::random(dtype, &mut rng);
+                let pool = BlockPool::random(dtype, &mut rng);
                 pools.push((dtype, pool.clone()));
                 pool
             }
@@ -204,12 +204,12 @@ fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
 
 /// Encoded blocks that tensors are cut from: encoding every weight of a large model would take minutes.
 #[derive(Clone)]
-struct Pool {
+struct BlockPool {
     block_bytes: usize,
     bytes: Arc<[u8]>,
 }
 
-impl Pool {
+impl BlockPool {
     /// Values of a pool: a few thousand blocks of any format.
     const N_VALUES: usize = 1 << 17;
     /// Bytes written from one place of the pool, about: less than a row, so that no two rows are alike.
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn what_is_written_is_a_model() {
         for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
-            for name in Mix::names() {
+            for name in QuantPreset::names() {
                 let shape = tiny(architecture, tied);
                 let mut bytes = Vec::new();
                 write(&shape, mix(name).unwrap(), 1, &mut bytes).unwrap();
@@ -321,7 +321,7 @@ mod tests {
         let name =
             |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);
         let named: Vec<(String, Vec<usize>)> = tensors(shape).unwrap().into_iter().map(name).collect();
-        let dtypes = dtypes(shape, Mix::Q4_K_M, &named);
+        let dtypes = dtypes(shape, QuantPreset::Q4_K_M, &named);
         let dtype = |name: &str| dtypes[named.iter().position(|(n, _)| n == name).unwrap()];
         assert_eq!(dtype("output.weight"), DType::Q6_K);
         assert_eq!(dtype("token_embd.weight"), DType::Q4_K);

@@ -11,7 +11,7 @@ mod embeds;
 mod role;
 mod tensors;
 
-pub use embeds::{Before, Embeds, Pooling};
+pub use embeds::{EmbeddingHead, EmbeddingPrefixes, Pooling};
 pub use role::Role;
 
 /// A tensor that a model needs: its role, its layer (None: the model's own) and its shape, row-major.
@@ -35,7 +35,7 @@ pub struct ModelSpec {
     /// Logits become cap · tanh(logit / cap).
     pub output_softcap: Option<f32>,
     /// What it makes of a text in place of logits. None: it has logits.
-    pub embeds: Option<Embeds>,
+    pub embeds: Option<EmbeddingHead>,
 }
 
 impl ModelSpec {
@@ -80,7 +80,7 @@ pub struct PerLayerEmbedding {
 
 /// Where the norms of a layer stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum NormPlace {
+pub enum NormPosition {
     /// x += part(norm(x))
     #[default]
     Before,
@@ -91,7 +91,7 @@ pub enum NormPlace {
 /// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with norms after either part where a family has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSpec {
-    pub norms: NormPlace,
+    pub norms: NormPosition,
     pub mixer_norm: Norm,
     pub mixer: Mixer,
     pub mixer_post_norm: Option<Norm>,
@@ -184,7 +184,7 @@ pub struct Attention {
     pub value_norm: Option<Norm>,
     /// Queries grow with their position.
     pub position_scale: Option<PositionScale>,
-    pub keys: Keys,
+    pub keys: KvSource,
     /// The query projection also makes a gate: for each head its query, then its gate. The output is multiplied by
     /// σ(gate).
     pub output_gate: bool,
@@ -195,7 +195,7 @@ pub struct Attention {
 
 impl Attention {
     /// Pairs are halves of a head apart, in either container.
-    pub fn turn_halves(&mut self) {
+    pub fn set_rope_half(&mut self) {
         if let Rope::Rotary(rotary) = &mut self.rope {
             rotary.style = RopeStyle::Half;
         }
@@ -204,7 +204,7 @@ impl Attention {
 
 /// Where an attention's keys and values come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
+pub enum KvSource {
     Projected,
     /// Values are the keys' projection before norm and rotation.
     SharedByValues,
@@ -307,7 +307,7 @@ impl Ffn {
     }
 }
 
-/// Sizes of a dense feed-forward part.
+/// MemoryEstimate of a dense feed-forward part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dense {
     pub d_ff: usize,

@@ -7,9 +7,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::sampler::Chain;
-use engine::shape::{self, Fact, Shape};
-use engine::{Chunk, KvDType, LoadOptions, Model, Resident, Sampling, Wanted};
+use engine::sampler::SamplerChain;
+use engine::shape::{self, Shape, ShapeFact};
+use engine::{Chunk, KvDType, LoadOptions, LogitsSelection, Model, Sampling, WeightBudget};
 use weights::{SharedBytes, WeightFile};
 
 struct Counting;
@@ -34,16 +34,16 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// gpt-oss in small: experts, windows, sinks.
-const EXPERTS: &[(&str, Fact)] = &[
-    ("expert_count", Fact::Count(8)),
-    ("expert_used_count", Fact::Count(2)),
-    ("expert_feed_forward_length", Fact::Count(256)),
-    ("attention.sliding_window", Fact::Count(32)),
-    ("rope.scaling.type", Fact::Text("yarn")),
-    ("rope.scaling.factor", Fact::Real(8.0)),
-    ("rope.scaling.original_context_length", Fact::Count(64)),
-    ("rope.scaling.yarn_beta_fast", Fact::Real(32.0)),
-    ("rope.scaling.yarn_beta_slow", Fact::Real(1.0)),
+const EXPERTS: &[(&str, ShapeFact)] = &[
+    ("expert_count", ShapeFact::Count(8)),
+    ("expert_used_count", ShapeFact::Count(2)),
+    ("expert_feed_forward_length", ShapeFact::Count(256)),
+    ("attention.sliding_window", ShapeFact::Count(32)),
+    ("rope.scaling.type", ShapeFact::Text("yarn")),
+    ("rope.scaling.factor", ShapeFact::Real(8.0)),
+    ("rope.scaling.original_context_length", ShapeFact::Count(64)),
+    ("rope.scaling.yarn_beta_fast", ShapeFact::Real(32.0)),
+    ("rope.scaling.yarn_beta_slow", ShapeFact::Real(1.0)),
 ];
 
 fn small(like: &str) -> Shape {
@@ -56,7 +56,7 @@ fn small(like: &str) -> Shape {
 /// Tokens that are generated: across pages of the context, and beyond the window.
 const N_TOKENS: usize = 200;
 
-fn check(like: &str, mix: &str, kv: KvDType, resident: Option<Resident>, sampling: &Sampling) {
+fn check(like: &str, mix: &str, kv: KvDType, resident: Option<WeightBudget>, sampling: &Sampling) {
     let mut bytes = Vec::new();
     shape::write(&small(like), shape::mix(mix).unwrap(), 1, &mut bytes).unwrap();
     let file = WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap();
@@ -64,16 +64,16 @@ fn check(like: &str, mix: &str, kv: KvDType, resident: Option<Resident>, samplin
     let mut model = Model::load(Arc::new(file), &options, &mut |_| {}).unwrap();
     let seq = model.new_sequence().unwrap();
     let mut stream = model.tokenizer().unwrap().stream();
-    let mut chain = Chain::new(sampling, model.info().n_vocab);
+    let mut chain = SamplerChain::new(sampling, model.info().n_vocab);
     let mut history: Vec<u32> = Vec::with_capacity(512);
     history.extend((0..70).map(|i| i * 7 % 599));
     let mut text = String::with_capacity(1 << 16);
-    model.forward(&[Chunk { seq, tokens: &history, logits: Wanted::None }]).unwrap();
+    model.forward(&[Chunk { seq, tokens: &history, logits: LogitsSelection::None }]).unwrap();
     history.push(5);
     for n in 0..N_TOKENS {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         let last = &history[history.len() - 1..];
-        let logits = model.forward(&[Chunk { seq, tokens: last, logits: Wanted::Last }]).unwrap();
+        let logits = model.forward(&[Chunk { seq, tokens: last, logits: LogitsSelection::Last }]).unwrap();
         let token = chain.sample(logits.row(0).unwrap(), &history).unwrap();
         history.push(token);
         text.push_str(stream.push(token));
@@ -94,6 +94,12 @@ fn main() {
     check("gemma-3-1b", "q4_0", KvDType::F16, None, &open);
     check("gpt-oss-20b", "mxfp4", KvDType::F16, None, &drawn);
     check("gpt-oss-20b", "q8_0", KvDType::Q4_0, None, &greedy);
-    check("gpt-oss-20b", "mxfp4", KvDType::F16, Some(Resident { n_bytes: 1 << 20, is_tight: true }), &open);
+    check(
+        "gpt-oss-20b",
+        "mxfp4",
+        KvDType::F16,
+        Some(WeightBudget { n_bytes: 1 << 20, is_tight: true }),
+        &open,
+    );
     println!("test result: ok. 1 passed; 0 failed");
 }

@@ -79,7 +79,7 @@ fn run(file: &Arc<WeightFile>, memory: u64, n_ctx: usize) -> engine::Result<(usi
         max_tokens: Some(100),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),

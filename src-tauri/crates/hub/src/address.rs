@@ -3,7 +3,7 @@
 use reqwest::Url;
 
 /// Longest part of a repository's name that hubs allow.
-const MOST_NAME_BYTES: usize = 96;
+const MAX_NAME_BYTES: usize = 96;
 
 /// `owner/name`, in the characters that hubs allow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,21 +28,26 @@ impl std::fmt::Display for Repository {
 fn is_name(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     !text.is_empty()
-        && text.len() <= MOST_NAME_BYTES
+        && text.len() <= MAX_NAME_BYTES
         && text.bytes().all(allowed)
         && text.bytes().any(|b| b != b'.')
         && !text.contains("..")
 }
 
+/// A git commit by its full name: what it holds never changes.
+pub(crate) fn is_commit(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
 /// A repository, and what of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ModelAddress {
     pub repository: Repository,
     pub revision: Option<String>,
     pub path: Option<String>,
 }
 
-impl Address {
+impl ModelAddress {
     /// `owner/name`, `owner/name:file`, `owner/name@revision:file`, `hf.co/owner/name`, or a page's address as the
     /// browser shows it. None: it is something else, such as words to search for.
     pub fn parse(text: &str) -> Option<Self> {
@@ -75,7 +80,7 @@ impl Address {
 }
 
 /// `/owner/name`, `/owner/name/tree/REVISION`, `/owner/name/blob|resolve/REVISION/FILE`.
-fn from_url(url: &Url) -> Option<Address> {
+fn from_url(url: &Url) -> Option<ModelAddress> {
     if !matches!(url.scheme(), "http" | "https") {
         return None;
     }
@@ -89,7 +94,7 @@ fn from_url(url: &Url) -> Option<Address> {
         }
         _ => (None, None),
     };
-    Some(Address { repository, revision: revision.filter(|revision| revision != "main"), path })
+    Some(ModelAddress { repository, revision: revision.filter(|revision| revision != "main"), path })
 }
 
 #[cfg(test)]
@@ -99,7 +104,7 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let check = |text: &str, expected: Option<(&str, Option<&str>, Option<&str>)>| {
-            let got = Address::parse(text);
+            let got = ModelAddress::parse(text);
             let got = got.as_ref().map(|address| {
                 let name = address.repository.to_string();
                 (name, address.revision.as_deref(), address.path.as_deref())

@@ -7,28 +7,29 @@ use reqwest::{Method, Response, Url};
 use serde_json::Value;
 
 use crate::address::Repository;
-use crate::answer::{Refused, network, refused};
-use crate::error::{HubError, Result};
-use crate::gate::{Gate, Passage, Purpose};
+use crate::error::{HubError, Result, error_chain};
+use crate::gate::{Gate, Permit, Purpose};
+use crate::http_error::{RequestError, network_error, response_error, stalled_error};
+use crate::url::{HubUrl, MAX_REDIRECTS, host};
 
 pub const HUGGING_FACE: &str = "https://huggingface.co";
 
 /// Longest answer that is no file of a model: pages of lists are far shorter.
-const MOST_ANSWER_BYTES: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// For the name to be found and the connection to be made.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Waits before a list is asked for again.
-const AGAIN_AFTER: [Duration; 3] =
+/// WaitGuard before a list is asked for again.
+const RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_millis(600), Duration::from_millis(1800)];
 
 /// A hub may ask for more time; with somebody waiting, no longer than this.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// How to reach a hub.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ClientOptions {
     /// None: Hugging Face's own.
     pub endpoint: Option<String>,
     pub token: Option<String>,
@@ -42,19 +43,19 @@ pub struct Options {
 /// A hub. Proxies are the environment's or the system's, certificates the system's.
 pub struct Client {
     http: reqwest::Client,
-    endpoint: Url,
+    pub(crate) hub: HubUrl,
     token: Option<HeaderValue>,
     gate: Gate,
     pub(crate) stall: Duration,
 }
 
 /// What came back: its head at once, its body as it is asked for.
-pub(crate) struct Answer {
+pub(crate) struct HubResponse {
     response: Response,
-    passage: Passage,
+    permit: Permit,
 }
 
-impl std::ops::Deref for Answer {
+impl std::ops::Deref for HubResponse {
     type Target = Response;
 
     fn deref(&self) -> &Response {
@@ -62,12 +63,12 @@ impl std::ops::Deref for Answer {
     }
 }
 
-impl Answer {
+impl HubResponse {
     /// The next bytes. None: that was all.
     pub async fn chunk(&mut self) -> reqwest::Result<Option<Vec<u8>>> {
         let chunk = self.response.chunk().await?;
         Ok(chunk.map(|bytes| {
-            self.passage.received(bytes.len());
+            self.permit.received(bytes.len());
             bytes.into()
         }))
     }
@@ -75,8 +76,8 @@ impl Answer {
 
 impl Client {
     /// Errors: an endpoint that is no address, a system without certificates.
-    pub fn new(options: Options) -> Result<Self> {
-        let Options { endpoint, token, user_agent, stall, gate } = options;
+    pub fn new(options: ClientOptions) -> Result<Self> {
+        let ClientOptions { endpoint, token, user_agent, stall, gate } = options;
         // Another part of the program may have chosen the same already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let text = endpoint.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(HUGGING_FACE);
@@ -87,21 +88,18 @@ impl Client {
                 "HF_ENDPOINT holds one such as https://huggingface.co, or nothing.",
             )
         };
-        let endpoint = Url::parse(text).map_err(|_| wrong())?;
-        if !matches!(endpoint.scheme(), "http" | "https") || endpoint.host_str().is_none() {
-            return Err(wrong());
-        }
+        let hub = HubUrl::parse(text).ok_or_else(wrong)?;
         let http = reqwest::Client::builder()
             .user_agent(user_agent)
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_WITHIN)
+            .connect_timeout(CONNECT_TIMEOUT)
             // Parts of one file come over connections of their own.
             .http1_only()
             .build()
             .map_err(|error| {
                 HubError::new(
                     "hub.client",
-                    format!("Nothing can be fetched: {}.", chain(&error)),
+                    format!("Nothing can be fetched: {}.", error_chain(&error)),
                     "Check the proxy settings and the system's certificates.",
                 )
             })?;
@@ -110,11 +108,11 @@ impl Client {
             value.set_sensitive(true);
             Some(value)
         });
-        Ok(Self { http, endpoint, token, gate, stall })
+        Ok(Self { http, hub, token, gate, stall })
     }
 
     pub fn host(&self) -> String {
-        host(&self.endpoint)
+        self.hub.host()
     }
 
     pub fn has_token(&self) -> bool {
@@ -123,21 +121,7 @@ impl Client {
 
     /// A model's page.
     pub fn page(&self, repository: &Repository) -> Url {
-        self.url(&[&repository.owner, &repository.name])
-    }
-
-    /// The endpoint with a path.
-    pub(crate) fn url(&self, segments: &[&str]) -> Url {
-        let mut url = self.endpoint.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(segments);
-        }
-        url
-    }
-
-    /// Whether an address is the hub's own: only there goes the token.
-    pub(crate) fn is_own(&self, url: &Url) -> bool {
-        url.origin() == self.endpoint.origin()
+        self.hub.page(repository)
     }
 
     /// The one way out: the answer's head, whatever its status. Errors: no leave was given, those of the network.
@@ -147,25 +131,26 @@ impl Client {
         url: &Url,
         headers: HeaderMap,
         purpose: Purpose,
-    ) -> Result<Answer> {
-        let passage = self.gate.pass(&host(url), purpose)?;
+    ) -> Result<HubResponse> {
+        let permit = self.gate.pass(&host(url), purpose)?;
         let mut request = self.http.request(method, url.clone()).headers(headers);
         // What is compressed on the way has other places than the file.
         request = request.header(ACCEPT_ENCODING, "identity");
-        if let Some(token) = self.token.as_ref().filter(|_| self.is_own(url)) {
+        if let Some(token) = self.token.as_ref().filter(|_| self.hub.is_own(url)) {
             request = request.header(AUTHORIZATION, token.clone());
         }
         match tokio::time::timeout(self.stall, request.send()).await {
-            Ok(Ok(response)) => Ok(Answer { response, passage }),
-            Ok(Err(error)) => Err(network(&host(url), &error)),
-            Err(_) => Err(silent(url, self.stall)),
+            Ok(Ok(response)) => Ok(HubResponse { response, permit }),
+            Ok(Err(error)) => Err(network_error(&host(url), &error)),
+            Err(_) => Err(stalled_error(url, self.stall)),
         }
     }
 
     /// JSON of the hub's API, and the address of the page that follows it.
     pub(crate) async fn json(&self, url: &Url, about: Option<&Repository>) -> Result<(Value, Option<Url>)> {
-        let (bytes, next) = self.bytes(url, about).await.map_err(Refused::into_error)?;
-        let value = serde_json::from_slice(&bytes).map_err(|error| HubError::answer(&host(url), error))?;
+        let (bytes, next) = self.bytes(url, about).await.map_err(RequestError::into_error)?;
+        let value =
+            serde_json::from_slice(&bytes).map_err(|error| HubError::bad_response(&host(url), error))?;
         Ok((value, next))
     }
 
@@ -174,11 +159,11 @@ impl Client {
         &self,
         url: &Url,
         about: Option<&Repository>,
-    ) -> Result<(Vec<u8>, Option<Url>), Refused> {
-        for wait in AGAIN_AFTER {
+    ) -> Result<(Vec<u8>, Option<Url>), RequestError> {
+        for wait in RETRY_WAITS {
             let wait = match self.bytes_once(url, about).await {
-                Err(Refused::Busy(_, told)) => told.unwrap_or(wait).min(LONGEST_WAIT),
-                Err(Refused::Network(_)) => wait,
+                Err(RequestError::Busy(_, told)) => told.unwrap_or(wait).min(MAX_WAIT),
+                Err(RequestError::Network(_)) => wait,
                 ended => return ended,
             };
             tokio::time::sleep(wait).await;
@@ -191,65 +176,41 @@ impl Client {
         &self,
         url: &Url,
         about: Option<&Repository>,
-    ) -> Result<(Vec<u8>, Option<Url>), Refused> {
+    ) -> Result<(Vec<u8>, Option<Url>), RequestError> {
         let mut url = url.clone();
-        for _ in 0..crate::resolve::MOST_REDIRECTS {
+        for _ in 0..MAX_REDIRECTS {
             let mut response = self
                 .send(Method::GET, &url, HeaderMap::new(), Purpose::Look)
                 .await
-                .map_err(Refused::unanswered)?;
+                .map_err(RequestError::from_unanswered)?;
             if response.status().is_redirection() {
-                url = crate::resolve::redirected(self, &url, response.headers()).map_err(Refused::For)?;
+                url = self.hub.redirect_target(&url, response.headers()).map_err(RequestError::Permanent)?;
                 continue;
             }
             if !response.status().is_success() {
-                return Err(refused(self, about, &response));
+                return Err(response_error(&self.hub, self.has_token(), about, &response));
             }
-            let next = next_page(&url, response.headers()).filter(|next| self.is_own(next));
+            let next = next_page(&url, response.headers()).filter(|next| self.hub.is_own(next));
             let mut bytes = Vec::new();
             loop {
                 match tokio::time::timeout(self.stall, response.chunk()).await {
-                    Ok(Ok(Some(chunk))) if bytes.len() + chunk.len() <= MOST_ANSWER_BYTES => {
+                    Ok(Ok(Some(chunk))) if bytes.len() + chunk.len() <= MAX_RESPONSE_BYTES => {
                         bytes.extend_from_slice(&chunk);
                     }
                     Ok(Ok(Some(_))) => {
-                        return Err(Refused::For(HubError::answer(&host(&url), "it is too long")));
+                        return Err(RequestError::Permanent(HubError::bad_response(
+                            &host(&url),
+                            "it is too long",
+                        )));
                     }
                     Ok(Ok(None)) => return Ok((bytes, next)),
-                    Ok(Err(error)) => return Err(Refused::Network(network(&host(&url), &error))),
-                    Err(_) => return Err(Refused::Network(silent(&url, self.stall))),
+                    Ok(Err(error)) => return Err(RequestError::Network(network_error(&host(&url), &error))),
+                    Err(_) => return Err(RequestError::Network(stalled_error(&url, self.stall))),
                 }
             }
         }
-        Err(Refused::For(HubError::answer(&host(&url), "it redirects in circles")))
+        Err(RequestError::Permanent(HubError::bad_response(&host(&url), "it redirects in circles")))
     }
-}
-
-pub(crate) fn host(url: &Url) -> String {
-    let name = url.host_str().unwrap_or_default();
-    url.port().map_or(name.to_owned(), |port| format!("{name}:{port}"))
-}
-
-pub(crate) fn silent(url: &Url, stall: Duration) -> HubError {
-    HubError::new(
-        "hub.silent",
-        format!("{} has said nothing for {:.0} seconds.", host(url), stall.as_secs_f64()),
-        "It is tried again by itself.",
-    )
-}
-
-/// An error with what lies under it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// `Link: <ADDRESS>; rel="next"`
@@ -267,18 +228,18 @@ mod tests {
     fn client(endpoint: &str) -> Result<Client> {
         let (token, user_agent) = (Some("hf_x".to_owned()), "test".to_owned());
         let (endpoint, stall) = (Some(endpoint.into()), Duration::from_secs(1));
-        let gate = Gate::new(|_, _| Ok(Passage::new(|_| {})));
-        Client::new(Options { endpoint, token, user_agent, stall, gate })
+        let gate = Gate::new(|_, _| Ok(Permit::new(|_| {})));
+        Client::new(ClientOptions { endpoint, token, user_agent, stall, gate })
     }
 
     #[test]
     fn addresses_are_made_under_the_endpoint_and_the_token_stays_there() {
         let client = client("https://mirror.example/hub/").unwrap();
-        let url = client.url(&["api", "models", "a b"]);
+        let url = client.hub.join(&["api", "models", "a b"]);
         assert_eq!(url.as_str(), "https://mirror.example/hub/api/models/a%20b");
-        assert!(client.is_own(&url));
+        assert!(client.hub.is_own(&url));
         for other in ["https://cdn.example/x", "http://mirror.example/x", "https://mirror.example:8/x"] {
-            assert!(!client.is_own(&Url::parse(other).unwrap()), "{other}");
+            assert!(!client.hub.is_own(&Url::parse(other).unwrap()), "{other}");
         }
         for wrong in ["ftp://x", "huggingface.co", "https://"] {
             assert_eq!(super::tests::client(wrong).err().map(|e| e.code()), Some("hub.endpoint"), "{wrong}");
@@ -295,7 +256,7 @@ mod tests {
             assert_eq!(purpose, Purpose::Look);
             Err(HubError::new("network.offline", format!("no {host}"), "Switch it on."))
         });
-        let options = Options {
+        let options = ClientOptions {
             // nobody listens there: what was sent all the same would be another error
             endpoint: Some("http://127.0.0.1:9".into()),
             token: None,
@@ -304,7 +265,7 @@ mod tests {
             gate,
         };
         let client = Client::new(options).unwrap();
-        let error = client.json(&client.url(&["api"]), None).await.unwrap_err();
+        let error = client.json(&client.hub.join(&["api"]), None).await.unwrap_err();
         assert_eq!((error.code(), error.to_string().as_str()), ("network.offline", "no 127.0.0.1:9"));
         assert_eq!(n_asked.load(std::sync::atomic::Ordering::SeqCst), 1);
     }

@@ -1,5 +1,7 @@
 //! The hub's error: what went wrong with getting a model, and what a person can do.
 
+use io::Fault;
+
 pub type Result<T, E = HubError> = std::result::Result<T, E>;
 
 /// `Display` is the message: cause and place.
@@ -25,8 +27,8 @@ impl HubError {
         self.remedy.clone()
     }
 
-    /// An answer that is not what the protocol says.
-    pub(crate) fn answer(host: &str, cause: impl std::fmt::Display) -> Self {
+    /// A response that violates the protocol.
+    pub(crate) fn bad_response(host: &str, cause: impl std::fmt::Display) -> Self {
         Self::new(
             "hub.answer",
             format!("{host} gave an answer that can't be used: {cause}."),
@@ -42,6 +44,16 @@ impl HubError {
     /// The disk has no room.
     pub fn is_no_space(&self) -> bool {
         matches!(self.code, "download.no_space" | "io.no_space")
+    }
+}
+
+impl Fault for HubError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 
@@ -61,4 +73,18 @@ pub(crate) fn human(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// An error's message, followed by those of its causes.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }

@@ -6,7 +6,7 @@ use crate::tree::RemoteFile;
 
 /// How much of a model's precision a file keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub enum QuantGroup {
     /// Three bits and fewer.
     Small,
     /// Four and five.
@@ -17,17 +17,17 @@ pub enum Group {
 
 /// A model that can be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ModelFiles {
     /// The (first) file: what the model is opened by. A folder of safetensors goes by its weights.
     pub path: String,
     /// In order; all of them are needed.
     pub files: Vec<RemoteFile>,
     /// `Q4_K_M` …
     pub quantisation: Option<String>,
-    pub group: Group,
+    pub group: QuantGroup,
 }
 
-impl Item {
+impl ModelFiles {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
@@ -49,7 +49,7 @@ const SINGLE: &str = "model.safetensors";
 
 /// Smallest first. A split GGUF of which a part is missing is left out; so are files that go with a model but are
 /// none (projectors of images, matrices of importance).
-pub fn items(files: &[RemoteFile]) -> Vec<Item> {
+pub fn items(files: &[RemoteFile]) -> Vec<ModelFiles> {
     let mut splits: BTreeMap<(&str, usize), Vec<&RemoteFile>> = BTreeMap::new();
     let mut found = Vec::new();
     for file in files.iter().filter(|file| is_gguf_model(&file.path)) {
@@ -71,14 +71,14 @@ pub fn items(files: &[RemoteFile]) -> Vec<Item> {
     found
 }
 
-fn gguf(path: &str, files: Vec<RemoteFile>) -> Item {
+fn gguf(path: &str, files: Vec<RemoteFile>) -> ModelFiles {
     let quantisation = quantisation(path);
-    let group = quantisation.as_deref().map_or(Group::Large, group);
-    Item { path: path.into(), files, quantisation, group }
+    let group = quantisation.as_deref().map_or(QuantGroup::Large, group);
+    ModelFiles { path: path.into(), files, quantisation, group }
 }
 
 /// The files of a model in safetensors, at the repository's root.
-fn folder(files: &[RemoteFile]) -> Option<Item> {
+fn folder(files: &[RemoteFile]) -> Option<ModelFiles> {
     let of = |path: &str| files.iter().find(|file| file.path == path);
     of("config.json")?;
     of("tokenizer.json")?;
@@ -95,7 +95,7 @@ fn folder(files: &[RemoteFile]) -> Option<Item> {
             SINGLE
         }
     };
-    Some(Item { path: path.into(), files: needed, quantisation: None, group: Group::Large })
+    Some(ModelFiles { path: path.into(), files: needed, quantisation: None, group: QuantGroup::Large })
 }
 
 /// The file's name, without folders.
@@ -145,11 +145,11 @@ fn bits(name: &str) -> Option<u32> {
     (matches!(next, None | Some(b'_')) && (1..=8).contains(&bits)).then_some(bits)
 }
 
-fn group(quantisation: &str) -> Group {
+fn group(quantisation: &str) -> QuantGroup {
     match bits(quantisation) {
-        Some(..=3) => Group::Small,
-        Some(4 | 5) => Group::Balanced,
-        Some(6..) | None => Group::Large,
+        Some(..=3) => QuantGroup::Small,
+        Some(4 | 5) => QuantGroup::Balanced,
+        Some(6..) | None => QuantGroup::Large,
     }
 }
 
@@ -169,16 +169,16 @@ mod tests {
     #[test]
     fn names_tell_the_quantisation() {
         let cases = [
-            ("SmolLM3-3B-Q4_K_M.gguf", Some("Q4_K_M"), Group::Balanced),
-            ("model.IQ2_XXS.gguf", Some("IQ2_XXS"), Group::Small),
-            ("gpt-oss-20b-mxfp4.gguf", Some("MXFP4"), Group::Balanced),
-            ("qwen2.5-coder-7b-instruct-q5_k_m-00001-of-00002.gguf", Some("Q5_K_M"), Group::Balanced),
-            ("UD/gemma-4-26B-UD-Q3_K_XL.gguf", Some("Q3_K_XL"), Group::Small),
-            ("Qwen3-0.6B-Q8_0.gguf", Some("Q8_0"), Group::Large),
-            ("Phi-4-BF16.gguf", Some("BF16"), Group::Large),
-            ("Q3-magic.gguf", Some("Q3"), Group::Small),
-            ("Qwen3-tool.gguf", None, Group::Large),
-            ("x.gguf", None, Group::Large),
+            ("SmolLM3-3B-Q4_K_M.gguf", Some("Q4_K_M"), QuantGroup::Balanced),
+            ("model.IQ2_XXS.gguf", Some("IQ2_XXS"), QuantGroup::Small),
+            ("gpt-oss-20b-mxfp4.gguf", Some("MXFP4"), QuantGroup::Balanced),
+            ("qwen2.5-coder-7b-instruct-q5_k_m-00001-of-00002.gguf", Some("Q5_K_M"), QuantGroup::Balanced),
+            ("UD/gemma-4-26B-UD-Q3_K_XL.gguf", Some("Q3_K_XL"), QuantGroup::Small),
+            ("Qwen3-0.6B-Q8_0.gguf", Some("Q8_0"), QuantGroup::Large),
+            ("Phi-4-BF16.gguf", Some("BF16"), QuantGroup::Large),
+            ("Q3-magic.gguf", Some("Q3"), QuantGroup::Small),
+            ("Qwen3-tool.gguf", None, QuantGroup::Large),
+            ("x.gguf", None, QuantGroup::Large),
         ];
         for (path, expected, in_group) in cases {
             let item = &items(&remote(&[path.replace("-00001-of-00002", "").as_str()]))[0];

@@ -19,15 +19,15 @@ pub enum Purpose {
 #[derive(Clone)]
 pub struct Gate(Arc<Ask>);
 
-type Ask = dyn Fn(&str, Purpose) -> Result<Passage> + Send + Sync;
+type Ask = dyn Fn(&str, Purpose) -> Result<Permit> + Send + Sync;
 
 impl Gate {
     /// `ask` refuses with an error for people, whose code is `network.offline` where connections are not wanted.
-    pub fn new(ask: impl Fn(&str, Purpose) -> Result<Passage> + Send + Sync + 'static) -> Self {
+    pub fn new(ask: impl Fn(&str, Purpose) -> Result<Permit> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 
-    pub(crate) fn pass(&self, host: &str, purpose: Purpose) -> Result<Passage> {
+    pub(crate) fn pass(&self, host: &str, purpose: Purpose) -> Result<Permit> {
         (self.0)(host, purpose)
     }
 }
@@ -39,12 +39,12 @@ impl fmt::Debug for Gate {
 }
 
 /// A request that was allowed. When it is dropped, whoever allowed it hears how many bytes came.
-pub struct Passage {
+pub struct Permit {
     received: AtomicU64,
     over: Option<Box<dyn FnOnce(u64) + Send + Sync>>,
 }
 
-impl Passage {
+impl Permit {
     /// `over` is called once, with the bytes that came.
     pub fn new(over: impl FnOnce(u64) + Send + Sync + 'static) -> Self {
         Self { received: AtomicU64::new(0), over: Some(Box::new(over)) }
@@ -55,7 +55,7 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(over) = self.over.take() {
             over(self.received.load(Relaxed));

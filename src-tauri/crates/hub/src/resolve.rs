@@ -1,22 +1,19 @@
 //! Where a file's bytes are, and what they must be: asked of the hub without following it to its stores.
 
-use reqwest::header::{CONTENT_LENGTH, ETAG, HeaderMap, LOCATION};
+use reqwest::header::{CONTENT_LENGTH, ETAG, HeaderMap};
 use reqwest::{Method, Url};
 
-use crate::address::Repository;
-use crate::answer::{Refused, refused};
-use crate::client::{Client, host};
+use crate::address::{Repository, is_commit};
+use crate::client::Client;
 use crate::error::HubError;
 use crate::gate::Purpose;
-use crate::search::is_commit;
+use crate::http_error::{RequestError, response_error};
 use crate::sha::Hash;
-
-/// Hubs send a request on once or twice.
-pub(crate) const MOST_REDIRECTS: usize = 6;
+use crate::url::{MAX_REDIRECTS, host};
 
 /// A file of the hub, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedFile {
     /// Signed addresses of stores are valid for a while only.
     pub location: Url,
     pub bytes: u64,
@@ -27,7 +24,7 @@ pub(crate) struct Resolved {
 }
 
 #[derive(Default)]
-struct Said {
+struct HeadFacts {
     bytes: Option<u64>,
     tag: Option<String>,
     commit: Option<String>,
@@ -39,29 +36,29 @@ pub(crate) async fn resolve(
     repository: &Repository,
     revision: &str,
     path: &str,
-) -> Result<Resolved, Refused> {
+) -> Result<ResolvedFile, RequestError> {
     let Repository { owner, name } = repository;
     let mut segments = vec![owner.as_str(), name, "resolve", revision];
     segments.extend(path.split('/'));
-    let mut url = client.url(&segments);
-    let mut said = Said::default();
-    for _ in 0..MOST_REDIRECTS {
+    let mut url = client.hub.join(&segments);
+    let mut said = HeadFacts::default();
+    for _ in 0..MAX_REDIRECTS {
         let answer = client.send(Method::HEAD, &url, HeaderMap::new(), Purpose::Fetch).await;
-        let response = answer.map_err(Refused::unanswered)?;
+        let response = answer.map_err(RequestError::from_unanswered)?;
         let headers = response.headers();
         said.hear(headers);
         if response.status().is_redirection() {
-            let next = redirected(client, &url, headers).map_err(Refused::For)?;
+            let next = client.hub.redirect_target(&url, headers).map_err(RequestError::Permanent)?;
             // The store is asked for bytes alone: it may not know heads, and its answers need no token.
             let is_store = headers.contains_key("x-linked-size") || headers.contains_key("x-linked-etag");
-            if is_store || !client.is_own(&next) {
+            if is_store || !client.hub.is_own(&next) {
                 return said.at(next);
             }
             url = next;
             continue;
         }
         if !response.status().is_success() {
-            return Err(refused(client, Some(repository), &response));
+            return Err(response_error(&client.hub, client.has_token(), Some(repository), &response));
         }
         if said.bytes.is_none() {
             said.bytes = number(headers, CONTENT_LENGTH.as_str());
@@ -71,26 +68,26 @@ pub(crate) async fn resolve(
         }
         return said.at(url);
     }
-    Err(Refused::For(HubError::answer(&host(&url), "it redirects in circles")))
+    Err(RequestError::Permanent(HubError::bad_response(&host(&url), "it redirects in circles")))
 }
 
-impl Said {
+impl HeadFacts {
     fn hear(&mut self, headers: &HeaderMap) {
         self.bytes = self.bytes.or_else(|| number(headers, "x-linked-size"));
         self.tag = self.tag.take().or_else(|| text(headers, "x-linked-etag"));
         self.commit = self.commit.take().or_else(|| text(headers, "x-repo-commit").filter(|c| is_commit(c)));
     }
 
-    fn at(self, location: Url) -> Result<Resolved, Refused> {
+    fn at(self, location: Url) -> Result<ResolvedFile, RequestError> {
         let Some(bytes) = self.bytes else {
-            return Err(Refused::For(HubError::answer(
+            return Err(RequestError::Permanent(HubError::bad_response(
                 &host(&location),
                 "it doesn't say how long the file is",
             )));
         };
         let tag = self.tag.map(|tag| bare(&tag).to_owned()).filter(|tag| !tag.is_empty());
         let sha256 = tag.as_deref().and_then(Hash::parse);
-        Ok(Resolved { location, bytes, sha256, tag, commit: self.commit })
+        Ok(ResolvedFile { location, bytes, sha256, tag, commit: self.commit })
     }
 }
 
@@ -107,92 +104,16 @@ fn bare(tag: &str) -> &str {
     tag.trim().strip_prefix("W/").unwrap_or(tag.trim()).trim_matches('"')
 }
 
-/// Where a redirect leads. Errors: to no web address, out of encryption, or into this computer's neighbourhood.
-pub(crate) fn redirected(client: &Client, from: &Url, headers: &HeaderMap) -> Result<Url, HubError> {
-    let location = text(headers, LOCATION.as_str());
-    let next = location.as_deref().and_then(|location| from.join(location).ok());
-    let Some(next) = next else { return Err(HubError::answer(&host(from), "it redirects to nowhere")) };
-    let is_web = matches!(next.scheme(), "http" | "https") && next.host_str().is_some();
-    let is_weaker = from.scheme() == "https" && next.scheme() != "https";
-    let is_inward = is_near(&next) && !is_near(&client.url(&[]));
-    if !is_web || is_weaker || is_inward {
-        return Err(HubError::new(
-            "hub.redirect",
-            format!("{} sends us to {}, where no model should be.", host(from), host(&next)),
-            "Check the network that you are in: it may want you to log in first.",
-        ));
-    }
-    Ok(next)
-}
-
-/// This computer or its local network, by its number.
-fn is_near(url: &Url) -> bool {
-    let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    if name == "localhost" || name.ends_with(".localhost") {
-        return true;
-    }
-    match name.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(ip)) => {
-            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
-        }
-        Ok(std::net::IpAddr::V6(ip)) => {
-            let first = ip.segments()[0];
-            ip.is_loopback() || ip.is_unspecified() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80
-        }
-        Err(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use reqwest::header::HeaderValue;
 
     use super::*;
-    use crate::client::Options;
-    use crate::gate::{Gate, Passage};
-
-    #[test]
-    fn redirects_stay_where_models_are() {
-        let check = |endpoint: &str, from: &str, to: &str, expected: Option<&str>| {
-            let options = Options {
-                endpoint: Some(endpoint.into()),
-                token: None,
-                user_agent: "test".into(),
-                stall: Duration::from_secs(1),
-                gate: Gate::new(|_, _| Ok(Passage::new(|_| {}))),
-            };
-            let client = Client::new(options).unwrap();
-            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(to).unwrap())]);
-            let got =
-                redirected(&client, &Url::parse(from).unwrap(), &headers).ok().map(|url| url.to_string());
-            assert_eq!(got.as_deref(), expected, "{from} → {to}");
-        };
-        let hub = "https://hub.example";
-        check(hub, "https://hub.example/a", "/b", Some("https://hub.example/b"));
-        check(hub, "https://hub.example/a", "https://cdn.example/b", Some("https://cdn.example/b"));
-        for to in [
-            "http://cdn.example/b",
-            "file:///etc/passwd",
-            "https://127.0.0.1/b",
-            "https://[::1]/b",
-            "https://10.0.0.1/",
-        ] {
-            check(hub, "https://hub.example/a", to, None);
-        }
-        check(
-            "http://127.0.0.1:9",
-            "http://127.0.0.1:9/a",
-            "http://localhost:8/b",
-            Some("http://localhost:8/b"),
-        );
-    }
 
     #[test]
     fn what_the_hub_says_of_a_file_is_read() {
         let hash = "ab".repeat(32);
-        let mut said = Said::default();
+        let mut said = HeadFacts::default();
         let mut headers = HeaderMap::new();
         headers.insert("x-linked-etag", HeaderValue::from_str(&format!("\"{hash}\"")).unwrap());
         headers.insert("x-linked-size", HeaderValue::from_static("77"));
@@ -202,6 +123,6 @@ mod tests {
         assert_eq!((resolved.bytes, resolved.tag.as_deref()), (77, Some(hash.as_str())));
         assert_eq!((resolved.sha256, resolved.commit), (Hash::parse(&hash), None));
         assert_eq!(bare("W/\"x\""), "x");
-        assert!(Said::default().at(Url::parse("https://cdn.example/b").unwrap()).is_err());
+        assert!(HeadFacts::default().at(Url::parse("https://cdn.example/b").unwrap()).is_err());
     }
 }

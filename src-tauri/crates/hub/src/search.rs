@@ -3,7 +3,7 @@
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::address::{Address, Repository};
+use crate::address::{ModelAddress, Repository, is_commit};
 use crate::client::Client;
 use crate::error::{HubError, Result};
 
@@ -29,14 +29,14 @@ const FACTS: [&str; 11] = [
 const BETWEEN: char = '\n';
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum SearchSort {
     Trending,
     Downloads,
     Likes,
     Updated,
 }
 
-impl Sort {
+impl SearchSort {
     fn key(self) -> &'static str {
         match self {
             Self::Trending => "trendingScore",
@@ -48,10 +48,10 @@ impl Sort {
 }
 
 #[derive(Debug, Clone)]
-pub struct Query {
+pub struct SearchQuery {
     /// Words, or an address.
     pub text: String,
-    pub sort: Sort,
+    pub sort: SearchSort,
     /// `next` of the page before.
     pub after: Option<String>,
     /// Beside GGUF, models in safetensors.
@@ -59,14 +59,14 @@ pub struct Query {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Page {
-    pub models: Vec<Found>,
+pub struct SearchPage {
+    pub models: Vec<RepositoryInfo>,
     pub next: Option<String>,
 }
 
 /// A repository, as the hub describes it. What it leaves out is None.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct RepositoryInfo {
     pub repository: Repository,
     /// The newest commit.
     pub commit: Option<String>,
@@ -92,15 +92,15 @@ pub struct Found {
     pub trending: u32,
 }
 
-impl Found {
+impl RepositoryInfo {
     /// Where it stands in a list: larger is earlier.
-    fn rank(&self, sort: Sort) -> (u64, &str) {
+    fn rank(&self, sort: SearchSort) -> (u64, &str) {
         match sort {
-            Sort::Trending => (self.trending.into(), ""),
-            Sort::Downloads => (self.downloads.unwrap_or(0), ""),
-            Sort::Likes => (self.likes.unwrap_or(0), ""),
+            SearchSort::Trending => (self.trending.into(), ""),
+            SearchSort::Downloads => (self.downloads.unwrap_or(0), ""),
+            SearchSort::Likes => (self.likes.unwrap_or(0), ""),
             // ISO dates sort as they stand
-            Sort::Updated => (0, self.updated.as_deref().unwrap_or_default()),
+            SearchSort::Updated => (0, self.updated.as_deref().unwrap_or_default()),
         }
     }
 }
@@ -108,16 +108,16 @@ impl Found {
 impl Client {
     /// A page of models with GGUF files, and where they are wanted of those in safetensors alone. An address finds its
     /// repository, whatever it holds.
-    pub async fn search(&self, query: &Query) -> Result<Page> {
+    pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage> {
         if let Some(after) = &query.after {
-            let own = |text: &str| Url::parse(text).ok().filter(|url| self.is_own(url));
+            let own = |text: &str| Url::parse(text).ok().filter(|url| self.hub.is_own(url));
             let urls: Option<Vec<Url>> = after.split(BETWEEN).map(own).collect();
-            let urls = urls.ok_or_else(|| HubError::answer("the page", "no such page"))?;
+            let urls = urls.ok_or_else(|| HubError::bad_response("the page", "no such page"))?;
             return self.pages_of(&urls, query.sort).await;
         }
-        if let Some(address) = Address::parse(&query.text) {
+        if let Some(address) = ModelAddress::parse(&query.text) {
             match self.found(&address.repository, None).await {
-                Ok(found) => return Ok(Page { models: vec![found], next: None }),
+                Ok(found) => return Ok(SearchPage { models: vec![found], next: None }),
                 // `owner/name` may be half remembered: then they are words.
                 Err(error) if error.code() == "hub.not_found" => {}
                 Err(error) => return Err(error),
@@ -129,8 +129,8 @@ impl Client {
     }
 
     /// The first page of models that have files of a format.
-    fn list_url(&self, query: &Query, format: &str) -> Url {
-        let mut url = self.url(&["api", "models"]);
+    fn list_url(&self, query: &SearchQuery, format: &str) -> Url {
+        let mut url = self.hub.join(&["api", "models"]);
         {
             let mut pairs = url.query_pairs_mut();
             let words = query.text.replace('/', " ");
@@ -147,8 +147,8 @@ impl Client {
     }
 
     /// Pages of several lists as one, in order.
-    async fn pages_of(&self, urls: &[Url], sort: Sort) -> Result<Page> {
-        let mut whole = Page::default();
+    async fn pages_of(&self, urls: &[Url], sort: SearchSort) -> Result<SearchPage> {
+        let mut whole = SearchPage::default();
         let mut next = Vec::new();
         for url in urls {
             let page = self.page_of(url).await?;
@@ -166,35 +166,35 @@ impl Client {
     }
 
     /// One repository. `revision`: None is the newest.
-    pub async fn found(&self, repository: &Repository, revision: Option<&str>) -> Result<Found> {
+    pub async fn found(&self, repository: &Repository, revision: Option<&str>) -> Result<RepositoryInfo> {
         let mut segments = vec!["api", "models", &repository.owner, &repository.name];
         if let Some(revision) = revision {
             segments.extend(["revision", revision]);
         }
-        let mut url = self.url(&segments);
+        let mut url = self.hub.join(&segments);
         url.query_pairs_mut().extend_pairs(FACTS.iter().map(|fact| ("expand[]", fact)));
         let (value, _) = self.json(&url, Some(repository)).await?;
         found(&value)
-            .ok_or_else(|| HubError::answer(&self.host(), format!("it doesn't describe {repository}")))
+            .ok_or_else(|| HubError::bad_response(&self.host(), format!("it doesn't describe {repository}")))
     }
 
-    async fn page_of(&self, url: &Url) -> Result<Page> {
+    async fn page_of(&self, url: &Url) -> Result<SearchPage> {
         let (value, next) = self.json(url, None).await?;
         let Value::Array(rows) = value else {
-            return Err(HubError::answer(&self.host(), "no list of models"));
+            return Err(HubError::bad_response(&self.host(), "no list of models"));
         };
         // One that can't be read is left out, the others stay.
-        Ok(Page { models: rows.iter().filter_map(found).collect(), next: next.map(Into::into) })
+        Ok(SearchPage { models: rows.iter().filter_map(found).collect(), next: next.map(Into::into) })
     }
 }
 
-fn found(row: &Value) -> Option<Found> {
+fn found(row: &Value) -> Option<RepositoryInfo> {
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let id = row.get("id").or_else(|| row.get("modelId"))?.as_str()?;
     let tags = || row["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let gguf = &row["gguf"];
     let licence = tags().find_map(|tag| tag.strip_prefix("license:")).map(str::to_owned);
-    Some(Found {
+    Some(RepositoryInfo {
         repository: Repository::parse(id)?,
         commit: text(&row["sha"]).filter(|sha| is_commit(sha)),
         is_gguf: gguf.is_object() || tags().any(|tag| tag == "gguf"),
@@ -211,11 +211,6 @@ fn found(row: &Value) -> Option<Found> {
         is_gated: !matches!(row["gated"], Value::Bool(false) | Value::Null),
         trending: row["trendingScore"].as_f64().map_or(0, |score| score.max(0.0) as u32),
     })
-}
-
-/// A git commit by its full name: what it holds never changes.
-pub(crate) fn is_commit(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ use std::collections::HashMap;
 use minisign_verify::{Error as Minisign, PublicKey, Signature};
 use serde::Deserialize;
 
+use crate::address::Repository;
+use crate::client::Client;
 use crate::error::{HubError, Result};
 use crate::sha::Hash;
-use crate::tree::RemoteFile;
+use crate::tree::{RemoteFile, RepositoryTree};
 
 /// The manifest's name in a repository; its signature has this ending beside it.
 pub const MANIFEST: &str = "inglenook.manifest.json";
@@ -78,12 +80,12 @@ impl std::fmt::Debug for TrustedKeys {
 #[derive(Debug, Clone)]
 pub struct Manifest {
     pub repository: String,
-    files: HashMap<String, Listed>,
+    files: HashMap<String, ManifestFile>,
 }
 
 /// Of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ManifestFile {
     pub bytes: u64,
     pub sha256: Hash,
     pub chunk_bytes: u64,
@@ -92,15 +94,15 @@ pub struct Listed {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ManifestJson {
     format: String,
     repository: String,
-    files: Vec<WrittenFile>,
+    files: Vec<ManifestFileJson>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenFile {
+struct ManifestFileJson {
     path: String,
     bytes: u64,
     sha256: String,
@@ -118,7 +120,8 @@ impl Manifest {
                 "Tell its publisher.",
             )
         };
-        let written: Written = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+        let written: ManifestJson =
+            serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
         if written.format != FORMAT {
             return Err(wrong(format!("its format is {:?}, not {FORMAT:?}", written.format)));
         }
@@ -134,7 +137,7 @@ impl Manifest {
                     file.path, file.bytes
                 )));
             }
-            let listed = Listed {
+            let listed = ManifestFile {
                 bytes: file.bytes,
                 sha256: hash(&file.sha256)?,
                 chunk_bytes: file.chunk_bytes,
@@ -146,7 +149,7 @@ impl Manifest {
     }
 
     /// What it says of a file of a repository. None: nothing. Errors: it says something else than the hub.
-    pub fn of(&self, repository: &str, file: &RemoteFile) -> Result<Option<&Listed>> {
+    pub fn of(&self, repository: &str, file: &RemoteFile) -> Result<Option<&ManifestFile>> {
         let refuse = |cause: String| {
             HubError::new(
                 "hub.signed_mismatch",
@@ -163,6 +166,30 @@ impl Manifest {
             true => Ok(Some(listed)),
             false => Err(refuse(format!("{} is not the file that its signed list names", file.path))),
         }
+    }
+}
+
+impl Client {
+    /// The signed list of a repository's files, and who signed it. None: there is none, or nobody trusted signed it.
+    /// Errors: a signature that doesn't hold, a list that can't be read.
+    pub async fn manifest(
+        &self,
+        repository: &Repository,
+        tree: &RepositoryTree,
+        keys: &TrustedKeys,
+    ) -> Result<Option<(Manifest, String)>> {
+        let signature = format!("{MANIFEST}{SIGNATURE_ENDING}");
+        let has = |path: &str| tree.files.iter().any(|file| file.path == path);
+        if keys.is_empty() || !has(MANIFEST) || !has(&signature) {
+            return Ok(None);
+        }
+        let bytes = self.raw(repository, &tree.revision, MANIFEST).await?;
+        let signature = self.raw(repository, &tree.revision, &signature).await?;
+        let signature = String::from_utf8_lossy(&signature);
+        let Some(signer) = keys.signer(&bytes, &signature, &format!("the list of {repository}"))? else {
+            return Ok(None);
+        };
+        Ok(Some((Manifest::parse(&bytes)?, signer)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use io::Io;
 
 /// Longer files hold something else.
-const MOST_TOKEN_BYTES: usize = 4096;
+const MAX_TOKEN_BYTES: usize = 4096;
 
 /// In the environment, which `variable` looks into. None: there is none.
 pub fn token_variable(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
@@ -21,7 +21,7 @@ pub fn token_file(
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(home?.join(".cache")));
     let hub = variable("HF_HOME").map(PathBuf::from).or_else(|| Some(cache?.join("huggingface")));
     let file = variable("HF_TOKEN_PATH").map(PathBuf::from).or_else(|| Some(hub?.join("token")))?;
-    clean(String::from_utf8(io.read_start(&file, MOST_TOKEN_BYTES).ok()?).ok()?)
+    clean(String::from_utf8(io.read_start(&file, MAX_TOKEN_BYTES).ok()?).ok()?)
 }
 
 /// What can't stand in a header is no token.

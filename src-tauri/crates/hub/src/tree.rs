@@ -2,16 +2,15 @@
 
 use serde_json::Value;
 
-use crate::address::Repository;
-use crate::answer::Refused;
+use crate::address::{Repository, is_commit};
 use crate::client::Client;
 use crate::error::{HubError, Result};
-use crate::search::{Found, is_commit};
+use crate::http_error::RequestError;
+use crate::search::RepositoryInfo;
 use crate::sha::Hash;
-use crate::signature::{MANIFEST, Manifest, SIGNATURE_ENDING, TrustedKeys};
 
 /// Pages of a list that are read: no repository of a model has more files than on so many.
-const MOST_PAGES: usize = 50;
+const MAX_PAGES: usize = 50;
 
 /// A file on the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +22,8 @@ pub struct RemoteFile {
 }
 
 #[derive(Debug, Clone)]
-pub struct Tree {
-    pub found: Found,
+pub struct RepositoryTree {
+    pub found: RepositoryInfo,
     /// The commit, or what was asked for where the hub doesn't name it.
     pub revision: String,
     pub files: Vec<RemoteFile>,
@@ -32,55 +31,36 @@ pub struct Tree {
 
 impl Client {
     /// All files. `revision`: None is the newest.
-    pub async fn tree(&self, repository: &Repository, revision: Option<&str>) -> Result<Tree> {
+    pub async fn tree(&self, repository: &Repository, revision: Option<&str>) -> Result<RepositoryTree> {
         let found = self.found(repository, revision).await?;
         let revision = found.commit.clone().unwrap_or_else(|| revision.unwrap_or("main").to_owned());
         let Repository { owner, name } = repository;
-        let mut url = self.url(&["api", "models", owner, name, "tree", &revision]);
+        let mut url = self.hub.join(&["api", "models", owner, name, "tree", &revision]);
         url.query_pairs_mut().append_pair("recursive", "true");
         let (mut files, mut next) = (Vec::new(), Some(url));
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(url) = next.take() else { break };
             let (value, following) = self.json(&url, Some(repository)).await?;
             let Value::Array(rows) = value else {
-                return Err(HubError::answer(&self.host(), format!("no list of the files of {repository}")));
+                return Err(HubError::bad_response(
+                    &self.host(),
+                    format!("no list of the files of {repository}"),
+                ));
             };
             files.extend(rows.iter().filter_map(file));
             next = following;
         }
         debug_assert!(is_commit(&revision) || found.commit.is_none());
-        Ok(Tree { found, revision, files })
+        Ok(RepositoryTree { found, revision, files })
     }
 }
 
 impl Client {
-    /// The signed list of a repository's files, and who signed it. None: there is none, or nobody trusted signed it.
-    /// Errors: a signature that doesn't hold, a list that can't be read.
-    pub async fn manifest(
-        &self,
-        repository: &Repository,
-        tree: &Tree,
-        keys: &TrustedKeys,
-    ) -> Result<Option<(Manifest, String)>> {
-        let signature = format!("{MANIFEST}{SIGNATURE_ENDING}");
-        let has = |path: &str| tree.files.iter().any(|file| file.path == path);
-        if keys.is_empty() || !has(MANIFEST) || !has(&signature) {
-            return Ok(None);
-        }
-        let bytes = self.raw(repository, &tree.revision, MANIFEST).await?;
-        let signature = self.raw(repository, &tree.revision, &signature).await?;
-        let signature = String::from_utf8_lossy(&signature);
-        let Some(signer) = keys.signer(&bytes, &signature, &format!("the list of {repository}"))? else {
-            return Ok(None);
-        };
-        Ok(Some((Manifest::parse(&bytes)?, signer)))
-    }
-
     /// A small file of a repository.
-    async fn raw(&self, repository: &Repository, revision: &str, path: &str) -> Result<Vec<u8>> {
+    pub(crate) async fn raw(&self, repository: &Repository, revision: &str, path: &str) -> Result<Vec<u8>> {
         let Repository { owner, name } = repository;
-        let url = self.url(&[owner, name, "resolve", revision, path]);
-        let (bytes, _) = self.bytes(&url, Some(repository)).await.map_err(Refused::into_error)?;
+        let url = self.hub.join(&[owner, name, "resolve", revision, path]);
+        let (bytes, _) = self.bytes(&url, Some(repository)).await.map_err(RequestError::into_error)?;
         Ok(bytes)
     }
 }

@@ -1,23 +1,24 @@
-//! Time as it is handed to those who need it.
+//! Clocks, injected so that tests control the time.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The two questions one can ask a clock.
+/// Source of wall-clock and monotonic time.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970 in UTC; may jump when the system's clock is set.
+    /// Milliseconds since the Unix epoch (UTC). May jump when the system clock is set.
     fn now_utc_ms(&self) -> i64;
 
-    /// Time since some fixed moment; never goes back.
+    /// Time since a fixed moment. Never goes backwards.
     fn monotonic(&self) -> Duration;
 }
 
-/// The clock of the machine.
+/// The machine's clock.
 pub struct RealClock {
     start: Instant,
 }
 
 impl RealClock {
+    /// A clock whose monotonic time starts now.
     pub fn new() -> Self {
         Self { start: Instant::now() }
     }
@@ -40,16 +41,18 @@ impl Clock for RealClock {
     }
 }
 
-/// A clock that stands still until it is told to go on.
+/// A clock that moves only by [`ManualClock::advance`]; for tests.
 pub struct ManualClock {
     now: Mutex<(i64, Duration)>,
 }
 
 impl ManualClock {
+    /// A clock at `utc_ms` with monotonic time 0.
     pub fn new(utc_ms: i64) -> Self {
         Self { now: Mutex::new((utc_ms, Duration::ZERO)) }
     }
 
+    /// Moves both times forward.
     pub fn advance(&self, by: Duration) {
         let mut now = self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         now.0 = now.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manual_clock_moves_only_when_told() {
+    fn a_manual_clock_moves_only_by_advance() {
         let clock = ManualClock::new(1_000);
         assert_eq!((clock.now_utc_ms(), clock.monotonic()), (1_000, Duration::ZERO));
         clock.advance(Duration::from_millis(250));
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn real_clock_never_goes_back() {
+    fn a_real_clock_never_goes_back() {
         let clock = RealClock::new();
         let first = clock.monotonic();
         assert!(clock.monotonic() >= first);

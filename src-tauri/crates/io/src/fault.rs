@@ -1,219 +1,172 @@
-//! A disk that fails when it is told to: the N-th operation, once or from then on.
+//! What every crate's error says of itself, so that one conversion carries all of them over an edge.
+//!
+//! Errors cross a process boundary as code, message and remedy: the kind always follows from the code alone.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
 
-use crate::{Fill, Io, IoError, RandomFile, Space};
+/// An error that a person may read: a stable code, a sentence that names cause and place, and the next step.
+pub trait Fault: std::error::Error {
+    /// Stable identifier such as `hub.not_found`. Never translated, never changed.
+    fn code(&self) -> &str;
 
-/// How long the fault lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// Only the chosen operation fails.
-    Once,
-    /// The chosen operation and all after it fail.
-    Sticky,
-}
+    /// Cause and place, as a sentence. By default what `Display` writes.
+    fn message(&self) -> String {
+        self.to_string()
+    }
 
-struct Plan {
-    /// Operations seen so far.
-    count: u64,
-    /// Index (from 0) of the operation that fails, with the kind of error it fails with.
-    fails: Option<(u64, Fault, std::io::ErrorKind)>,
-}
+    /// What a person can do about it; may be empty.
+    fn remedy(&self) -> String;
 
-impl Plan {
-    /// Counts an operation; its failure, where it is its turn.
-    fn step(plan: &Mutex<Self>, operation: &'static str, path: &Path) -> Result<(), IoError> {
-        let mut plan = lock(plan);
-        let index = plan.count;
-        plan.count += 1;
-        let kind = match plan.fails {
-            Some((at, Fault::Once, kind)) if index == at => kind,
-            Some((at, Fault::Sticky, kind)) if index >= at => kind,
-            _ => return Ok(()),
-        };
-        Err(IoError::new(operation, path, std::io::Error::new(kind, "fault injected by a test")))
+    /// Who can do something about it.
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::of_code(self.code())
     }
 }
 
-fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
-    plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Who can do something about an error. Frontends map it to exit codes and HTTP statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The call itself is wrong: an unknown use case, an option that is not built.
+    Usage,
+    /// A file, prompt or request that cannot be used.
+    Input,
+    /// No such conversation, turn, model or setting.
+    NotFound,
+    /// It exists, but its state does not allow this.
+    Conflict,
+    /// Memory, disk, context or another limit.
+    Limit,
+    /// A device fault that no fallback could mend.
+    Device,
+    /// A defect of Inglenook.
+    Bug,
 }
 
-/// Passes every operation to another [`Io`] until its turn to fail has come. An operation that fails here does
-/// not reach the other: nothing of it happens.
-pub struct FaultIo<I> {
-    inner: I,
-    plan: Arc<Mutex<Plan>>,
-}
-
-impl<I: Io> FaultIo<I> {
-    /// Fails nothing until [`FaultIo::fail_at`].
-    pub fn new(inner: I) -> Self {
-        Self { inner, plan: Arc::new(Mutex::new(Plan { count: 0, fails: None })) }
+impl ErrorKind {
+    /// Kind of the errors with this code; [`ErrorKind::Input`] for codes that are not listed.
+    pub fn of_code(code: &str) -> Self {
+        let row = KINDS.iter().find(|(key, _)| *key == code || (key.ends_with('.') && code.starts_with(key)));
+        row.map_or(Self::Input, |(_, kind)| *kind)
     }
 
-    /// Counting starts anew: the operation with this index (from 0) fails.
-    pub fn fail_at(&self, index: u64, fault: Fault, kind: std::io::ErrorKind) {
-        *self.plan() = Plan { count: 0, fails: Some((index, fault, kind)) };
+    /// Exit status of a terminal command that ends with this.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::Input | Self::NotFound | Self::Conflict => 3,
+            Self::Limit => 4,
+            Self::Device => 5,
+            Self::Bug => 1,
+        }
     }
 
-    /// No more failures; counting goes on.
-    pub fn heal(&self) {
-        self.plan().fails = None;
-    }
-
-    /// Operations seen since the start or the last `fail_at`.
-    pub fn count(&self) -> u64 {
-        self.plan().count
-    }
-
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        lock(&self.plan)
-    }
-
-    fn step(&self, operation: &'static str, path: &Path) -> Result<&I, IoError> {
-        Plan::step(&self.plan, operation, path).map(|()| &self.inner)
-    }
-}
-
-/// A file of such a disk: its operations count with all others.
-struct FaultFile {
-    inner: Box<dyn RandomFile>,
-    plan: Arc<Mutex<Plan>>,
-    path: PathBuf,
-}
-
-impl FaultFile {
-    fn step(&self, operation: &'static str) -> Result<&dyn RandomFile, IoError> {
-        Plan::step(&self.plan, operation, &self.path).map(|()| &*self.inner)
+    /// Status of an HTTP response that reports this.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::Usage | Self::Input => 400,
+            Self::NotFound => 404,
+            Self::Conflict => 409,
+            Self::Limit => 507,
+            Self::Device | Self::Bug => 500,
+        }
     }
 }
 
-impl RandomFile for FaultFile {
-    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), IoError> {
-        self.step("write")?.write_at(at, bytes)
-    }
-
-    fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize, IoError> {
-        self.step("read")?.read_at(at, into)
-    }
-
-    fn reserve(&self, bytes: u64) -> Result<(), IoError> {
-        self.step("reserve room for")?.reserve(bytes)
-    }
-
-    fn truncate(&self, bytes: u64) -> Result<(), IoError> {
-        self.step("shorten")?.truncate(bytes)
-    }
-
-    fn len(&self) -> Result<u64, IoError> {
-        self.step("measure")?.len()
-    }
-
-    fn sync(&self) -> Result<(), IoError> {
-        self.step("flush")?.sync()
-    }
-}
-
-impl<I: Io> Io for FaultIo<I> {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
-        self.step("read", path)?.read(path)
-    }
-
-    fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
-        self.step("read", path)?.read_start(path, n)
-    }
-
-    fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
-        self.step("write", path)?.write_atomic(path, bytes)
-    }
-
-    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError> {
-        self.step("write", path)?.write_stream(path, fill)
-    }
-
-    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
-        self.step("append to", path)?.append(path, bytes)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
-        self.step("create the folder", path)?.create_dir_all(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> Result<(), IoError> {
-        self.step("remove", path)?.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
-        self.step("rename", from)?.rename(from, to)
-    }
-
-    fn remove_folder(&self, path: &Path) -> Result<(), IoError> {
-        self.step("remove", path)?.remove_folder(path)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
-        self.step("link", from)?.link(from, to)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool, IoError> {
-        self.step("look for", path)?.exists(path)
-    }
-
-    fn len(&self, path: &Path) -> Result<u64, IoError> {
-        self.step("measure", path)?.len(path)
-    }
-
-    fn list(&self, path: &Path) -> Result<Vec<PathBuf>, IoError> {
-        self.step("list", path)?.list(path)
-    }
-
-    fn open_random(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
-        let inner = self.step("open", path)?.open_random(path)?;
-        Ok(Box::new(FaultFile { inner, plan: Arc::clone(&self.plan), path: path.to_owned() }))
-    }
-
-    fn open_to_read(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError> {
-        let inner = self.step("open", path)?.open_to_read(path)?;
-        Ok(Box::new(FaultFile { inner, plan: Arc::clone(&self.plan), path: path.to_owned() }))
-    }
-
-    fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError> {
-        self.step("link", link)?.symlink(target, link)
-    }
-
-    fn space(&self, folder: &Path) -> Result<Space, IoError> {
-        self.step("measure the disk of", folder)?.space(folder)
-    }
-}
+/// Kinds by code; the first match counts. A key that ends with a dot stands for every code that begins with it.
+const KINDS: &[(&str, ErrorKind)] = &[
+    ("bug", ErrorKind::Bug),
+    ("app.thread", ErrorKind::Limit),
+    ("app.closed", ErrorKind::Conflict),
+    ("app.open_already", ErrorKind::Conflict),
+    ("worker.start", ErrorKind::Limit),
+    ("worker.killed", ErrorKind::Limit),
+    ("worker.file_gone", ErrorKind::Input),
+    ("worker.", ErrorKind::Device),
+    ("call.unknown", ErrorKind::NotFound),
+    ("call.arguments", ErrorKind::Usage),
+    ("model.unknown", ErrorKind::NotFound),
+    ("model.memory", ErrorKind::Limit),
+    ("network.offline", ErrorKind::Conflict),
+    ("remote.not_here", ErrorKind::Usage),
+    ("remote.only_chat", ErrorKind::Usage),
+    ("remote.unreachable", ErrorKind::Device),
+    ("remote.silent", ErrorKind::Device),
+    ("remote.broken", ErrorKind::Device),
+    ("remote.failing", ErrorKind::Device),
+    ("remote.busy", ErrorKind::Limit),
+    ("remote.too_large", ErrorKind::Limit),
+    ("remote.unknown", ErrorKind::NotFound),
+    ("remote.model_gone", ErrorKind::NotFound),
+    ("remote.no_route", ErrorKind::NotFound),
+    ("remote.disabled", ErrorKind::Conflict),
+    ("remote.no_attention", ErrorKind::Conflict),
+    ("endpoint.unknown", ErrorKind::NotFound),
+    ("endpoint.there", ErrorKind::Conflict),
+    ("plugin.unknown", ErrorKind::NotFound),
+    ("tools.unknown", ErrorKind::NotFound),
+    ("tools.there", ErrorKind::Conflict),
+    ("tools.off", ErrorKind::Conflict),
+    ("tools.stopped", ErrorKind::Conflict),
+    ("tools.nothing_asked", ErrorKind::Conflict),
+    ("tools.too_large", ErrorKind::Limit),
+    ("tools.silent", ErrorKind::Device),
+    ("tools.gone", ErrorKind::Device),
+    ("tools.deaf", ErrorKind::Device),
+    ("tools.unreachable", ErrorKind::Device),
+    ("keys.random", ErrorKind::Device),
+    ("setting.unknown", ErrorKind::NotFound),
+    ("turn.unknown", ErrorKind::NotFound),
+    ("request.context_full", ErrorKind::Limit),
+    ("request.queue_full", ErrorKind::Limit),
+    ("limit.", ErrorKind::Limit),
+    ("compress.nothing", ErrorKind::Conflict),
+    ("compress.no_place", ErrorKind::Limit),
+    ("kv.too_many_sequences", ErrorKind::Limit),
+    ("kv.memory_full", ErrorKind::Limit),
+    ("kv.", ErrorKind::Bug),
+    ("kernels.memory", ErrorKind::Limit),
+    ("kernels.threads", ErrorKind::Limit),
+    ("kernels.isa", ErrorKind::Usage),
+    ("kernels.panicked", ErrorKind::Bug),
+    ("kernels.", ErrorKind::Device),
+    ("io.no_space", ErrorKind::Limit),
+    ("hub.unreachable", ErrorKind::Limit),
+    ("hub.silent", ErrorKind::Limit),
+    ("hub.busy", ErrorKind::Limit),
+    ("hub.broken", ErrorKind::Limit),
+    ("hub.cut", ErrorKind::Limit),
+    ("hub.not_found", ErrorKind::NotFound),
+    ("download.no_space", ErrorKind::Limit),
+    ("convert.dtype", ErrorKind::Usage),
+    ("convert.too_small", ErrorKind::Limit),
+    ("session.disk_full", ErrorKind::Limit),
+    ("session.not_found", ErrorKind::NotFound),
+    ("session.answering", ErrorKind::Conflict),
+    ("session.nothing_to_retry", ErrorKind::Conflict),
+    ("session.busy", ErrorKind::Conflict),
+    ("session.not_the_end", ErrorKind::Conflict),
+    ("session.traces", ErrorKind::Limit),
+    ("chat.cannot_continue", ErrorKind::Conflict),
+    ("session.disk_error", ErrorKind::Device),
+];
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
-
     use super::*;
-    use crate::RealIo;
-
-    fn outcomes(fault: Fault) -> Vec<bool> {
-        let io = FaultIo::new(RealIo);
-        io.fail_at(1, fault, ErrorKind::StorageFull);
-        (0..4).map(|_| io.exists(Path::new("/")).is_ok()).collect()
-    }
 
     #[test]
-    fn once_fails_one_operation_and_sticky_all_that_follow() {
-        assert_eq!(outcomes(Fault::Once), [true, false, true, true]);
-        assert_eq!(outcomes(Fault::Sticky), [true, false, false, false]);
-    }
-
-    #[test]
-    fn a_full_disk_has_its_own_code_and_heals() {
-        let io = FaultIo::new(RealIo);
-        io.fail_at(0, Fault::Sticky, ErrorKind::StorageFull);
-        assert_eq!(io.read(Path::new("/x")).unwrap_err().code(), "io.no_space");
-        io.heal();
-        assert!(io.exists(Path::new("/")).unwrap());
-        assert_eq!(io.count(), 2);
+    fn kinds_follow_from_codes() {
+        let cases = [
+            ("kv.memory_full", ErrorKind::Limit),
+            ("kv.page", ErrorKind::Bug),
+            ("worker.file_gone", ErrorKind::Input),
+            ("worker.died", ErrorKind::Device),
+            ("weights.truncated", ErrorKind::Input),
+            ("", ErrorKind::Input),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(ErrorKind::of_code(code), expected, "{code}");
+        }
     }
 }

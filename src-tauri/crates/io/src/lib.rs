@@ -1,13 +1,17 @@
-//! The seam to the outside: every file that is written and every clock that is read passes here, so that tests
-//! can take the disk away at any operation and set the time. Knows nothing of what the bytes mean.
+//! The seam to the outside world: every file that is written and every clock that is read passes through here.
+//!
+//! Tests replace it to make the disk fail at any operation, to cut the power, and to set the time. Knows nothing of what
+//! the bytes mean.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod clock;
 mod error;
 mod fault;
+mod fault_injection;
 mod lock;
-mod power;
+mod power_loss;
 mod random;
 mod real;
 
@@ -15,76 +19,78 @@ use std::path::{Path, PathBuf};
 
 pub use clock::{Clock, ManualClock, RealClock};
 pub use error::IoError;
-pub use fault::{Fault, FaultIo};
+pub use fault::{ErrorKind, Fault};
+pub use fault_injection::{FaultDuration, FaultIo};
 pub use lock::FileLock;
-pub use power::{PowerIo, Torn};
+pub use power_loss::{PowerCut, PowerLossIo};
 pub use random::RandomFile;
 pub use real::RealIo;
 
-/// Writes the contents of a file.
-pub type Fill<'a> = dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()> + 'a;
+/// Callback that writes the contents of a file; see [`Io::write_stream`].
+pub type FillFn<'a> = dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()> + 'a;
 
-/// Of a disk, in bytes.
+/// Space on a disk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
-    /// What this user may still write.
+pub struct DiskSpace {
+    /// Bytes that this user may still write.
     pub free: u64,
+    /// Capacity of the disk.
     pub total: u64,
 }
 
 /// The file operations that the application needs. All paths are absolute or relative to the working directory.
 pub trait Io: Send + Sync {
-    /// The whole file.
+    /// Reads the whole file.
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
 
-    /// The first `n` bytes of a file; all of it where there are fewer.
+    /// Reads the first `n` bytes, or the whole file if it is shorter.
     fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError>;
 
-    /// Replaces the file: after success the new content survives a power cut, after an error (or a crash in the
-    /// middle) the old content is there unharmed. The folder must exist.
+    /// Replaces the file. After success the new content survives a power cut; after an error or a crash the old
+    /// content is unharmed. The folder must exist.
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;
 
-    /// As `write_atomic`, for contents that do not fit into memory: `fill` writes them bit by bit. What it returns
-    /// as an error is the error, and nothing is left behind.
-    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError>;
+    /// As `write_atomic`, for contents that do not fit into memory: `fill` writes them piece by piece. If `fill`
+    /// returns an error, that is the error, and nothing is left behind.
+    fn write_stream(&self, path: &Path, fill: &mut FillFn<'_>) -> Result<(), IoError>;
 
-    /// Adds to the end of the file, making it where there is none; on disk when it returns.
+    /// Appends to the file, which is made if it is missing. The bytes are on disk on return.
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError>;
 
-    /// Makes a folder and those above it; no error if it is there.
+    /// Makes a folder and its parents. No error if it exists.
     fn create_dir_all(&self, path: &Path) -> Result<(), IoError>;
 
-    /// Removes a file. Errors if there is none.
+    /// Removes a file. Errors if it does not exist.
     fn remove_file(&self, path: &Path) -> Result<(), IoError>;
 
     /// Moves a file within one file system, replacing the target.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError>;
 
-    /// Removes a folder. Errors if something is in it.
+    /// Removes a folder. Errors if it is not empty.
     fn remove_folder(&self, path: &Path) -> Result<(), IoError>;
 
-    /// A second name for a file on the same disk. Errors where the system knows no such names, or something has the name.
+    /// Makes a hard link. Errors if the file system has no hard links or `to` exists.
     fn link(&self, from: &Path, to: &Path) -> Result<(), IoError>;
 
-    /// True if something lies at the path.
+    /// Whether something exists at the path.
     fn exists(&self, path: &Path) -> Result<bool, IoError>;
 
     /// Length of a file in bytes.
     fn len(&self, path: &Path) -> Result<u64, IoError>;
 
-    /// Paths of the entries of a folder, sorted.
+    /// Paths of a folder's entries, sorted.
     fn list(&self, path: &Path) -> Result<Vec<PathBuf>, IoError>;
 
-    /// Opens a file to be written and read anywhere in it, making it where there is none.
+    /// Opens a file for reading and writing at any offset; makes it if it is missing.
     fn open_random(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError>;
 
-    /// Opens a file that is only read; its writing operations fail.
+    /// Opens a file for reading only; its write operations fail.
     fn open_to_read(&self, path: &Path) -> Result<Box<dyn RandomFile>, IoError>;
 
-    /// Makes `link` stand for `target`, which may be relative to the link's folder. What lay at `link` is replaced.
-    /// Errors where the system knows no such links.
+    /// Makes `link` a symbolic link to `target`, which may be relative to the link's folder. Replaces what lies at
+    /// `link`. Errors if the system has no symbolic links.
     fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError>;
 
-    /// Bytes that may still be written to the disk that holds the folder, and the bytes it has in all.
-    fn space(&self, folder: &Path) -> Result<Space, IoError>;
+    /// Free and total space of the disk that holds the folder.
+    fn disk_space(&self, folder: &Path) -> Result<DiskSpace, IoError>;
 }

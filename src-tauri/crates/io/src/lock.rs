@@ -1,14 +1,14 @@
-//! A file that says "this process lives": locked for as long as it runs, released by the system however it ends.
+//! Lock files that show which processes are alive: locked while a process runs, released by the system however it ends.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::IoError;
 
-/// How often a file that was taken away under our hands is made anew. Each time somebody else let it go just then.
-const MOST_TRIES: usize = 64;
+/// Attempts to lock a file that another holder removes at that moment; each attempt opens a new file.
+const MAX_ATTEMPTS: usize = 64;
 
-/// The lock lies on the open file; dropping this removes the file.
+/// An exclusive lock on an open file. Dropping it removes the file and releases the lock.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
@@ -16,7 +16,7 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Makes the file, locked from the moment it can be seen under its name.
+    /// Makes the file. It is locked from the moment it appears under its name.
     pub fn create(path: &Path) -> Result<Self, IoError> {
         let hidden = path.with_extension("new");
         let create = || {
@@ -29,14 +29,14 @@ impl FileLock {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Takes the lock unless another holder (of this process or another one) has it.
-    pub fn try_take(path: &Path) -> Result<Option<Self>, IoError> {
+    /// Takes the lock; None if another holder, in this process or another one, has it.
+    pub fn try_acquire(path: &Path) -> Result<Option<Self>, IoError> {
         let failed = |e| IoError::new("lock", path, e);
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let open = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             let file = open.map_err(failed)?;
             match file.try_lock() {
-                // Whoever had it removes the file before it lets go: then this is the lock of a file that no one finds.
+                // The previous holder removes the file before unlocking: this is a lock on a nameless file.
                 Ok(()) if !is_named(&file, path) => {}
                 Ok(()) => return Ok(Some(Self { file, path: path.to_owned() })),
                 Err(TryLockError::WouldBlock) => return Ok(None),
@@ -46,7 +46,7 @@ impl FileLock {
         Ok(None)
     }
 
-    /// Whether another holder (of this process or another one) has it. False where there is no file.
+    /// Whether a holder, in this process or another one, has the lock. False if the file does not exist.
     pub fn is_held(path: &Path) -> Result<bool, IoError> {
         match OpenOptions::new().write(true).open(path) {
             Ok(file) => match file.try_lock() {
@@ -60,7 +60,7 @@ impl FileLock {
     }
 }
 
-/// Whether the open file is the one that lies under that name.
+/// Whether the open file is the one at `path`.
 #[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -69,7 +69,7 @@ fn is_named(file: &File, path: &Path) -> bool {
     file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(|(open, under)| named(open, under))
 }
 
-/// A file that somebody has open keeps its name there.
+/// Windows does not unlink open files, so the name still refers to this one.
 #[cfg(not(unix))]
 fn is_named(_file: &File, _path: &Path) -> bool {
     true
@@ -77,8 +77,8 @@ fn is_named(_file: &File, _path: &Path) -> bool {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // In this order: once it is unlocked the next holder's file may lie there. One that stays behind is unlocked and
-        // so says the right thing.
+        // Remove before unlocking: afterwards the next holder's file may be there. If removal fails, the file that stays is
+        // unlocked, which still reports the truth.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
@@ -99,10 +99,10 @@ mod tests {
         drop(lock);
         assert!(!FileLock::is_held(&path).unwrap());
         assert!(!path.exists());
-        let taken = FileLock::try_take(&path).unwrap();
-        assert!(taken.is_some() && FileLock::try_take(&path).unwrap().is_none());
+        let taken = FileLock::try_acquire(&path).unwrap();
+        assert!(taken.is_some() && FileLock::try_acquire(&path).unwrap().is_none());
         drop(taken);
-        assert!(FileLock::try_take(&path).unwrap().is_some());
+        assert!(FileLock::try_acquire(&path).unwrap().is_some());
         fs::write(&path, b"").unwrap();
         assert!(!FileLock::is_held(&path).unwrap(), "a file left behind is not a lock");
         fs::remove_dir_all(&folder).unwrap();
@@ -114,15 +114,15 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("inglenook-lock-named-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.lock");
-        let first = FileLock::try_take(&path).unwrap().unwrap();
-        // Somebody who opened it before it was let go locks what has no name any more.
+        let first = FileLock::try_acquire(&path).unwrap().unwrap();
+        // A process that opened the file before its removal locks a file without a name.
         let late = OpenOptions::new().write(true).open(&path).unwrap();
         assert!(is_named(&late, &path));
         drop(first);
         late.try_lock().unwrap();
         assert!(!is_named(&late, &path));
-        let next = FileLock::try_take(&path).unwrap().unwrap();
-        assert!(is_named(&next.file, &path) && FileLock::try_take(&path).unwrap().is_none());
+        let next = FileLock::try_acquire(&path).unwrap().unwrap();
+        assert!(is_named(&next.file, &path) && FileLock::try_acquire(&path).unwrap().is_none());
         drop(next);
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -137,7 +137,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let Some(lock) = FileLock::try_take(&path).unwrap() else { continue };
+                        let Some(lock) = FileLock::try_acquire(&path).unwrap() else { continue };
                         assert_eq!(n_inside.fetch_add(1, Ordering::SeqCst), 0);
                         n_inside.fetch_sub(1, Ordering::SeqCst);
                         drop(lock);

@@ -1,35 +1,39 @@
-//! A file that is written and read at any place of it, by several threads.
+//! Files that several threads read and write at any offset.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::IoError;
 
-/// Places are bytes from the start. Dropping it writes nothing more: what must last is synced before.
+/// An open file with positioned reads and writes. Offsets are bytes from the start. Dropping it flushes nothing: call
+/// [`RandomFile::sync`] for data that must last.
 pub trait RandomFile: Send + Sync {
-    /// All of `bytes` or an error; the file grows where it has to.
+    /// Writes all of `bytes` at offset `at`; the file grows as needed.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), IoError>;
 
-    /// How many bytes were read: fewer than `into` holds only at the end of the file.
+    /// Fills `into` from offset `at` and returns the number of bytes read. It is less than the length of `into` only at
+    /// the end of the file.
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize, IoError>;
 
-    /// Makes the file `bytes` long and takes their room on the disk, where the disk can do that.
+    /// Sets the file's length to `bytes` and allocates them on disk if the file system can.
     fn reserve(&self, bytes: u64) -> Result<(), IoError>;
 
-    /// Cuts the file off.
+    /// Sets the length to `bytes`, discarding what lies beyond.
     fn truncate(&self, bytes: u64) -> Result<(), IoError>;
 
+    /// Length in bytes.
     fn len(&self) -> Result<u64, IoError>;
 
+    /// Whether the length is 0.
     fn is_empty(&self) -> Result<bool, IoError> {
         Ok(self.len()? == 0)
     }
 
-    /// What was written survives a power cut once this returns.
+    /// Flushes: what was written before survives a power cut.
     fn sync(&self) -> Result<(), IoError>;
 }
 
-/// Of the machine's file system.
+/// [`RandomFile`] of the machine's file system.
 pub(crate) struct RealFile {
     file: File,
     path: PathBuf,
@@ -103,12 +107,12 @@ impl RandomFile for RealFile {
         match fs4::FileExt::allocate(&self.file, bytes) {
             Ok(()) => {}
             Err(e) if matches!(e.kind(), K::StorageFull | K::QuotaExceeded | K::FileTooLarge) => {
-                return Err(self.failed("reserve room for")(e));
+                return Err(self.failed("reserve space for")(e));
             }
-            // Not every file system can reserve; then a full disk shows when it is written to.
+            // Not every file system can allocate ahead; a full disk then shows when the file is written.
             Err(_) => {}
         }
-        self.file.set_len(bytes).map_err(self.failed("reserve room for"))
+        self.file.set_len(bytes).map_err(self.failed("reserve space for"))
     }
 
     fn truncate(&self, bytes: u64) -> Result<(), IoError> {
@@ -129,7 +133,7 @@ mod tests {
     use crate::{Io, RealIo};
 
     #[test]
-    fn places_are_written_and_read_in_any_order() {
+    fn offsets_are_written_and_read_in_any_order() {
         let path = std::env::temp_dir().join(format!("inglenook-random-{}", std::process::id()));
         let file = RealIo.open_random(&path).unwrap();
         file.reserve(10).unwrap();
@@ -144,7 +148,7 @@ mod tests {
         file.truncate(5).unwrap();
         assert_eq!(RealIo.open_random(&path).unwrap().len().unwrap(), 5, "opening empties nothing");
         RealIo.remove_file(&path).unwrap();
-        let space = RealIo.space(&std::env::temp_dir()).unwrap();
+        let space = RealIo.disk_space(&std::env::temp_dir()).unwrap();
         assert!(space.free <= space.total && space.total > 0);
     }
 }

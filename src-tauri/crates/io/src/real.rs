@@ -1,4 +1,4 @@
-//! The file system of the machine.
+//! The machine's file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::random::RealFile;
-use crate::{Fill, Io, IoError, RandomFile, Space};
+use crate::{DiskSpace, FillFn, Io, IoError, RandomFile};
 
-/// Stateless.
+/// [`Io`] on the machine's file system. Stateless.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealIo;
 
-/// Distinguishes temporary files of one process that are written at the same moment.
+/// Distinguishes temporary files that one process writes at the same moment.
 static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
 
 impl Io for RealIo {
@@ -33,11 +33,11 @@ impl Io for RealIo {
         self.write_stream(path, &mut |out| out.write_all(bytes))
     }
 
-    fn write_stream(&self, path: &Path, fill: &mut Fill<'_>) -> Result<(), IoError> {
+    fn write_stream(&self, path: &Path, fill: &mut FillFn<'_>) -> Result<(), IoError> {
         let temp = temp_path(path);
         let written = write_new(&temp, fill).and_then(|()| fs::rename(&temp, path));
         if let Err(e) = written {
-            // The write has failed already; a temporary file left behind is the lesser evil and is ignored.
+            // The write error is the one to report; a temporary file that stays behind does no harm.
             let _ = fs::remove_file(&temp);
             return Err(IoError::new("write", path, e));
         }
@@ -99,7 +99,7 @@ impl Io for RealIo {
     }
 
     fn symlink(&self, target: &Path, link: &Path) -> Result<(), IoError> {
-        // Renamed into place: there is no moment without a link.
+        // Renamed into place, so that a link exists at every moment.
         let temp = temp_path(link);
         let made = symlink(target, &temp).and_then(|()| fs::rename(&temp, link));
         if made.is_err() {
@@ -108,10 +108,10 @@ impl Io for RealIo {
         made.map_err(|e| IoError::new("link", link, e))
     }
 
-    fn space(&self, folder: &Path) -> Result<Space, IoError> {
+    fn disk_space(&self, folder: &Path) -> Result<DiskSpace, IoError> {
         let failed = |e| IoError::new("measure the disk of", folder, e);
         let stats = fs4::statvfs(folder).map_err(failed)?;
-        Ok(Space { free: stats.available_space(), total: stats.total_space() })
+        Ok(DiskSpace { free: stats.available_space(), total: stats.total_space() })
     }
 }
 
@@ -120,13 +120,13 @@ fn symlink(target: &Path, link: &Path) -> std::io::Result<()> {
     std::os::unix::fs::symlink(target, link)
 }
 
-/// Needs a right there that few users have: callers do without.
+/// Windows requires a privilege that few users have: callers work without links.
 #[cfg(not(unix))]
 fn symlink(_: &Path, _: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// In the same folder, so that the rename stays within one file system.
+/// A hidden name in the same folder, so that the rename stays within one file system.
 fn temp_path(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -134,16 +134,16 @@ fn temp_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn write_new(path: &Path, fill: &mut Fill<'_>) -> std::io::Result<()> {
+fn write_new(path: &Path, fill: &mut FillFn<'_>) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     fill(&mut file)?;
     file.sync_all()
 }
 
-/// A rename is on disk only when its folder is.
+/// Flushes the folder of `path`: a rename is durable only when its folder is.
 fn sync_folder_of(path: &Path) -> Result<(), IoError> {
     if !cfg!(unix) {
-        return Ok(()); // Windows opens no folders; its rename is journalled
+        return Ok(()); // Windows cannot open folders; NTFS journals the rename
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -156,10 +156,10 @@ fn sync_folder_of(path: &Path) -> Result<(), IoError> {
 mod tests {
     use super::*;
 
-    /// A folder of its own, removed at the end.
-    struct Folder(PathBuf);
+    /// Temporary folder of one test, removed at its end.
+    struct TempFolder(PathBuf);
 
-    impl Folder {
+    impl TempFolder {
         fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("inglenook-io-{}-{name}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for TempFolder {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn write_replaces_and_leaves_nothing_behind() {
-        let folder = Folder::new("write");
+        let folder = TempFolder::new("write");
         let path = folder.0.join("a.txt");
         RealIo.write_atomic(&path, b"one").unwrap();
         RealIo.write_atomic(&path, b"two").unwrap();
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_fails_leaves_the_old_file_and_nothing_else() {
-        let folder = Folder::new("stream");
+        let folder = TempFolder::new("stream");
         let path = folder.0.join("a.bin");
         RealIo.write_stream(&path, &mut |out| (0..3u8).try_for_each(|i| out.write_all(&[i]))).unwrap();
         let failed = RealIo.write_stream(&path, &mut |out| {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn append_makes_and_extends() {
-        let folder = Folder::new("append");
+        let folder = TempFolder::new("append");
         let path = folder.0.join("log");
         RealIo.append(&path, b"a").unwrap();
         RealIo.append(&path, b"b").unwrap();
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn rename_moves_and_remove_removes() {
-        let folder = Folder::new("rename");
+        let folder = TempFolder::new("rename");
         let (a, b) = (folder.0.join("a"), folder.0.join("b"));
         RealIo.write_atomic(&a, b"x").unwrap();
         RealIo.rename(&a, &b).unwrap();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_link_is_the_same_file_and_only_empty_folders_go() {
-        let folder = Folder::new("link");
+        let folder = TempFolder::new("link");
         let (a, b) = (folder.0.join("a"), folder.0.join("inner").join("b"));
         RealIo.write_atomic(&a, b"x").unwrap();
         RealIo.create_dir_all(b.parent().unwrap()).unwrap();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_failed_write_names_its_target_and_leaves_no_temporary_file() {
-        let folder = Folder::new("fail");
+        let folder = TempFolder::new("fail");
         let target = folder.0.join("is-a-folder");
         fs::create_dir(&target).unwrap();
         let error = RealIo.write_atomic(&target, b"x").unwrap_err();

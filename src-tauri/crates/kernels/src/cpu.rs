@@ -1,5 +1,6 @@
-//! The CPU backend: a worker pool, kernels of one instruction-set level, quantised activations. Steps are the fused
-//! ones of `plan::fuse`; small ones run on the caller alone, as waking the pool costs more than they do.
+//! The CPU backend: a thread pool, kernels of one instruction-set level, quantized activations.
+//! Runs the fused steps of `plan::fuse`. Small steps run on the calling thread, as waking the pool would cost
+//! more.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,7 +31,7 @@ use isa::IsaLevel;
 use matmul_jobs::MatMulJobs;
 use memory::HostMemory;
 use pager::Pager;
-pub use pager::Resident;
+pub use pager::WeightBudget;
 use thread_pool::ThreadPool;
 
 use crate::backend::{Backend, BackendKind, Retain};
@@ -43,43 +44,44 @@ use crate::plan::{Batch, Capacity};
 use crate::profile::{Observer, Ran};
 use crate::tensor::Tensor;
 
-/// Choices for a CPU backend; the default takes what the machine has.
+/// Options of a CPU backend. The default uses the whole machine.
 #[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
-    /// threads in all, the caller included; None: as many as the process may use
+    /// Threads in all, including the caller's. `None`: as many as the process may use.
     pub threads: Option<usize>,
-    /// threads for batches of a few tokens, which wait for memory: more than it keeps busy only take power. None: all
+    /// Threads for batches of a few tokens. These wait for memory, so that more threads than saturate it only
+    /// use power. `None`: all.
     pub few_threads: Option<usize>,
-    /// processors that threads are bound to, in order, where the system can; the first is the caller's, who isn't
-    /// bound but finds it free. Empty: the system places them
+    /// Processors to bind threads to, in order, if the system supports it. The first is left free for the
+    /// caller, which is not bound. Empty: the system places threads.
     pub cpus: Vec<usize>,
-    /// None: `INGLENOOK_ISA`, else the highest level present
+    /// Instruction-set level. `None`: `INGLENOOK_ISA`, otherwise the highest level present.
     pub level: Option<IsaLevel>,
-    /// weights that may be in memory at once; the rest is read from disk as it is needed. None: all
-    pub resident: Option<Resident>,
+    /// Memory budget for weights; the rest is read from disk when needed. `None`: unlimited.
+    pub resident: Option<WeightBudget>,
 }
 
-/// All cores of this machine, or as many as asked for.
+/// Backend on all cores of this machine, or on as many as the options say.
 pub struct Cpu {
     kernels: Kernels,
     pool: ThreadPool,
     few_threads: usize,
-    resident: Option<Resident>,
+    resident: Option<WeightBudget>,
     interrupt: Option<Interrupt>,
     state: Option<PreparedGraph>,
 }
 
-/// What `prepare` makes for one graph.
+/// What `prepare` builds for one graph.
 struct PreparedGraph {
     memory: HostMemory,
     products: MatMulJobs,
     experts: ExpertMatMulJobs,
     attend: CpuAttention,
-    /// where not all weights may stay in memory
+    /// Present if not all weights may stay in memory.
     pager: Option<Pager>,
 }
 
-/// What a step needs beside its own operands.
+/// What a step needs besides its operands.
 struct StepContext<'a> {
     kernels: &'a Kernels,
     pool: &'a mut ThreadPool,
@@ -108,7 +110,7 @@ impl Cpu {
         })
     }
 
-    /// Kernels of anybody's choice: for tests that need wrong ones.
+    /// Takes arbitrary kernels, for tests that need wrong ones.
     #[cfg(test)]
     pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
         Ok(Self {
@@ -121,10 +123,12 @@ impl Cpu {
         })
     }
 
+    /// Returns the instruction-set level.
     pub fn level(&self) -> IsaLevel {
         self.kernels.level
     }
 
+    /// Returns the number of threads, including the caller's.
     pub fn n_threads(&self) -> usize {
         self.pool.n_threads()
     }
@@ -182,7 +186,7 @@ impl Backend for Cpu {
         mut observer: Option<Observer>,
     ) -> Result<(), KernelError> {
         let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
-        let few = batch.n_rows() <= quantized_activations::MEMORY_BOUND_MAX_TOKENS;
+        let few = batch.n_rows() <= quantized_activations::MAX_MEMORY_BOUND_TOKENS;
         self.pool.set_max_threads(if few { self.few_threads } else { self.pool.n_threads() });
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
@@ -192,13 +196,13 @@ impl Backend for Cpu {
             }
             let last = step.last();
             if let Some(pager) = &mut state.pager {
-                pager.before(step);
+                pager.before_step(step);
             }
             run_step(&self.kernels, &mut self.pool, state, batch, &graph, step).map_err(|message| {
                 KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
             })?;
             if let Some(pager) = &mut state.pager {
-                pager.after(step, &graph, &state.memory.values);
+                pager.after_step(step, &graph, &state.memory.values);
             }
             if let Some(observe) = &mut observer {
                 observe(&Ran { graph: &graph, batch, step, values: &state.memory.values, span: None });
@@ -252,7 +256,7 @@ impl Backend for Cpu {
     }
 }
 
-/// One step over all rows of the batch. Errors: the message of a panic inside a kernel.
+/// Runs one step over all rows of the batch. Errors: the message of a panic inside a kernel.
 fn run_step(
     kernels: &Kernels,
     pool: &mut ThreadPool,
@@ -266,7 +270,7 @@ fn run_step(
     let i = match step {
         Step::Node(i) => *i,
         Step::AddNorm { before: None, add, norm } => return rows::add_norm(cx, graph, *add, *norm),
-        // of cards
+        // fused on GPUs only
         Step::AddNorm { before: Some(_), .. } | Step::Rotate { .. } => {
             let mut nodes = step.nodes().into_iter();
             return nodes.try_for_each(|i| run_step(kernels, pool, state, batch, graph, &Step::Node(i)));
@@ -277,7 +281,7 @@ fn run_step(
     let node = &graph.nodes()[i];
     let Some(out) = node.output else {
         let Op::KvWrite { k, v, layer } = &node.op else {
-            unreachable!("all operations but the writing of keys and values have a value");
+            unreachable!("every operation except KvWrite has an output");
         };
         return rows::write_kv(cx, *k, *v, *layer);
     };
@@ -304,6 +308,8 @@ fn run_step(
         Op::ShortConv { x, conv } => recurrent::convolve(cx, i, *x, conv, out),
         Op::DeltaNet { qkv, beta, alpha, delta } => recurrent::advance(cx, [*qkv, *beta, *alpha], delta, out),
         Op::OutputRows { x } => rows::output_rows(cx, *x, out),
-        Op::KvWrite { .. } | Op::Copy { .. } => unreachable!("no value; the executor copies"),
+        Op::KvWrite { .. } | Op::Copy { .. } => {
+            unreachable!("KvWrite has no output, and the executor does copies")
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong between a graph and its numbers, each with a stable code and a way out.
 
+use io::Fault;
 use thiserror::Error;
 
 use crate::fault::GpuFault;
@@ -93,5 +94,15 @@ impl KernelError {
             }
             .into(),
         }
+    }
+}
+
+impl Fault for KernelError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }

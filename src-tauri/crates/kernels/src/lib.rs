@@ -37,7 +37,7 @@ mod twins;
 
 pub use backend::{Backend, BackendKind, Retain, Told};
 pub use compare::{Difference, compare};
-pub use cpu::{Cpu, CpuOptions, Resident};
+pub use cpu::{Cpu, CpuOptions, WeightBudget};
 pub use effort::{Effort, Now};
 pub use error::KernelError;
 pub use fault::{FaultPlan, GpuFault};

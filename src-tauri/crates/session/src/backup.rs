@@ -24,12 +24,12 @@ const EXTENSION: &str = ".db";
 
 /// A backup file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backup {
+pub struct BackupFile {
     pub path: PathBuf,
     pub made_ms: i64,
 }
 
-impl Backup {
+impl BackupFile {
     /// Its name, for people.
     pub(crate) fn said(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -38,19 +38,19 @@ impl Backup {
 
 /// A backup that is due: everything that making it needs, so that another thread can.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackUp {
+pub struct BackupJob {
     folder: PathBuf,
     now_ms: i64,
 }
 
 impl Session {
     /// Whether it is time for another one. A clock that went back makes none too many: the newest file counts.
-    pub fn backup_due(&self, io: &dyn Io) -> Result<Option<BackUp>> {
+    pub fn backup_due(&self, io: &dyn Io) -> Result<Option<BackupJob>> {
         let now_ms = self.clock.now_utc_ms();
         let newest = rolling(&self.folder, io)?.into_iter().map(|backup| backup.made_ms).max();
         let is_due = newest.is_none_or(|newest| (now_ms - newest).abs() >= EVERY_MS);
         let has_something = !self.conversations()?.is_empty();
-        let due = BackUp { folder: self.folder.clone(), now_ms };
+        let due = BackupJob { folder: self.folder.clone(), now_ms };
         Ok((is_due && has_something).then_some(due))
     }
 }
@@ -58,7 +58,7 @@ impl Session {
 impl Session {
     /// For tests: from now on the database can't grow, as on a full disk; or it can again.
     #[doc(hidden)]
-    pub fn fill_the_disk(&self, is_full: bool) -> Result<()> {
+    pub fn set_disk_full(&self, is_full: bool) -> Result<()> {
         let n_pages: i64 = self.db.pragma_query_value(None, "page_count", |row| row.get(0))?;
         let most = if is_full { n_pages } else { i64::from(u32::MAX - 1) };
         let _: i64 = self.db.query_row(&format!("PRAGMA max_page_count = {most}"), [], |row| row.get(0))?;
@@ -66,7 +66,7 @@ impl Session {
     }
 }
 
-impl BackUp {
+impl BackupJob {
     /// Due or not.
     pub(crate) fn now(folder: &Path, now_ms: i64) -> Self {
         Self { folder: folder.to_owned(), now_ms }
@@ -88,7 +88,7 @@ impl BackUp {
 }
 
 /// Removes what a program that was killed has left half done. Call it while no other one is alive.
-pub(crate) fn tidy(data: &Path, io: &dyn Io) -> Result<()> {
+pub(crate) fn remove_leftovers(data: &Path, io: &dyn Io) -> Result<()> {
     for place in [data.to_owned(), folder(data)] {
         if !io.exists(&place)? {
             continue;
@@ -156,7 +156,7 @@ fn check_and_flush(path: &Path) -> Result<()> {
 }
 
 /// Those made day by day.
-fn rolling(data: &Path, io: &dyn Io) -> Result<Vec<Backup>> {
+fn rolling(data: &Path, io: &dyn Io) -> Result<Vec<BackupFile>> {
     all(data, io).map(|all| all.into_iter().filter(|backup| !is_of_migration(&backup.path)).collect())
 }
 
@@ -164,7 +164,7 @@ fn is_of_migration(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(MIGRATION))
 }
 
-fn all(data: &Path, io: &dyn Io) -> Result<Vec<Backup>> {
+fn all(data: &Path, io: &dyn Io) -> Result<Vec<BackupFile>> {
     let folder = folder(data);
     if !io.exists(&folder)? {
         return Ok(Vec::new());
@@ -174,11 +174,11 @@ fn all(data: &Path, io: &dyn Io) -> Result<Vec<Backup>> {
         name.strip_prefix(ROLLING)?.strip_suffix(EXTENSION)?.rsplit('-').next()?.parse().ok()
     };
     let files = io.list(&folder)?.into_iter();
-    Ok(files.filter_map(|path| Some(Backup { made_ms: made_ms(&path)?, path })).collect())
+    Ok(files.filter_map(|path| Some(BackupFile { made_ms: made_ms(&path)?, path })).collect())
 }
 
 /// The newest backup that can be read wholly.
-pub(crate) fn newest_whole(data: &Path, io: &dyn Io) -> Option<Backup> {
+pub(crate) fn newest_readable(data: &Path, io: &dyn Io) -> Option<BackupFile> {
     let mut all = all(data, io).ok()?;
     all.sort_by_key(|backup| std::cmp::Reverse(backup.made_ms));
     all.into_iter().find(|backup| {

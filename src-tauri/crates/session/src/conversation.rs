@@ -14,11 +14,11 @@ use crate::backup;
 use crate::db::{self, LastExit, Notice};
 use crate::error::{Result, SessionError};
 use crate::owner::Owner;
-use crate::table::attachment::{self, Attached};
+use crate::table::attachment::{self, MessageAttachments};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
 use crate::table::folder;
 use crate::table::message::{self, MessageRow, MessageState};
-use crate::table::search::{self, Hit};
+use crate::table::search::{self, SearchHit};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, setting, turn};
 
@@ -49,7 +49,7 @@ pub struct BranchMessage {
     /// Ids that models generated for it.
     pub logs: Vec<TokenLog>,
     /// Files of it, and what of files was given to the model with it.
-    pub attached: Attached,
+    pub attachments: MessageAttachments,
 }
 
 impl Session {
@@ -60,7 +60,7 @@ impl Session {
         let others = owner.others(io)?;
         let last = if others.died && !others.alive { LastExit::Unclean } else { LastExit::Clean };
         if !others.alive {
-            backup::tidy(folder, io)?;
+            backup::remove_leftovers(folder, io)?;
         }
         let (db, mut notices) = db::open(&folder.join(db::FILE), last, io, &*clock)?;
         let mut session = Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.alive };
@@ -81,14 +81,14 @@ impl Session {
             }
         }
         for id in message::orphans(&transaction)? {
-            let folded = chunk::fold(&transaction, &id)?;
+            let answer = chunk::assemble(&transaction, &id)?;
             let row = message::get(&transaction, &id)?;
-            let (text, reasoning) = (folded.text.clone(), folded.reasoning.clone());
+            let (text, reasoning) = (answer.text.clone(), answer.reasoning.clone());
             message::finish(
                 &transaction,
                 &MessageRow { text, reasoning, state: MessageState::Interrupted, ..row },
             )?;
-            if let Some(log) = folded.log() {
+            if let Some(log) = answer.log() {
                 token_log::put(&transaction, &id, &log)?;
             }
             chunk::clear(&transaction, &id)?;
@@ -131,17 +131,17 @@ impl Session {
             Some(leaf) => message::branch(&self.db, leaf)?,
             None => Vec::new(),
         };
-        let mut attached = attachment::of_conversation(&self.db, id)?;
+        let mut attachments = attachment::of_conversation(&self.db, id)?;
         let mut messages = Vec::with_capacity(rows.len());
         for mut row in rows {
             if row.state == MessageState::Streaming {
-                let folded = chunk::fold(&self.db, &row.id)?;
-                (row.text, row.reasoning) = (folded.text, folded.reasoning);
+                let answer = chunk::assemble(&self.db, &row.id)?;
+                (row.text, row.reasoning) = (answer.text, answer.reasoning);
             }
             let (version, versions) = message::version(&self.db, &row)?;
             let logs = token_log::of(&self.db, &row.id)?;
-            let attached = attached.remove(&row.id).unwrap_or_default();
-            messages.push(BranchMessage { row, version, versions, logs, attached });
+            let attachments = attachments.remove(&row.id).unwrap_or_default();
+            messages.push(BranchMessage { row, version, versions, logs, attachments });
         }
         Ok(Branch { conversation, messages })
     }
@@ -154,7 +154,7 @@ impl Session {
     }
 
     /// By a model; None: the title has become the user's meanwhile.
-    pub fn entitle(&mut self, id: &str, title: &str) -> Result<Option<ConversationRow>> {
+    pub fn set_generated_title(&mut self, id: &str, title: &str) -> Result<Option<ConversationRow>> {
         if self.conversation(id)?.titled_by == TitledBy::User {
             return Ok(None);
         }
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// Messages that have all of a question's words, newest first.
-    pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
+    pub fn search(&self, query: &str, limit: u32) -> Result<Vec<SearchHit>> {
         search::find(&self.db, query, limit)
     }
 

@@ -8,13 +8,13 @@ use io::{Clock, Io};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Result, SessionError};
-use crate::{backup, salvage, table};
+use crate::{backup, recover, table};
 
 /// The database's name in the data folder.
 pub(crate) const FILE: &str = "inglenook.db";
 
 /// SQLite before this could corrupt a database in WAL mode.
-const LEAST_SQLITE: i32 = 3_051_003;
+const MIN_SQLITE_VERSION: i32 = 3_051_003;
 
 /// How long a write waits for another process (a second window, a backup program).
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ const MIGRATIONS: &[&[&str]] = &[
         table::model::CREATE,
     ],
     &[table::message::ADD_TOOL_CALLS],
-    &[table::fold::CREATE, table::compression::CREATE],
+    &[table::compaction::CREATE, table::compaction_strategy::CREATE],
     &[
         table::folder::CREATE,
         table::conversation::ADD_TREE,
@@ -70,7 +70,7 @@ pub(crate) fn open(
     io: &dyn Io,
     clock: &dyn Clock,
 ) -> Result<(Connection, Vec<Notice>)> {
-    if rusqlite::version_number() < LEAST_SQLITE {
+    if rusqlite::version_number() < MIN_SQLITE_VERSION {
         return Err(SessionError::new(
             "session.sqlite_too_old",
             format!(
@@ -95,11 +95,11 @@ pub(crate) fn open(
 /// Brings what can be had of the damaged file, and what only the newest backup has, into the new one. Whatever was
 /// deleted for good is in no backup: what a backup has beside the file was lost by the damage.
 fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice {
-    let from_file = salvage::carry_over(aside, db);
+    let from_file = recover::copy_readable_rows(aside, db);
     let folder = path.parent().unwrap_or(Path::new(""));
-    let backup = backup::newest_whole(folder, io);
-    let all = backup.as_ref().map_or(from_file, |backup| salvage::carry_over(&backup.path, db));
-    salvage::mend(db);
+    let backup = backup::newest_readable(folder, io);
+    let all = backup.as_ref().map_or(from_file, |backup| recover::copy_readable_rows(&backup.path, db));
+    recover::repair_references(db);
     let all: u32 = db.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(all);
     let from_backup = match &backup {
         Some(backup) if all > from_file => {

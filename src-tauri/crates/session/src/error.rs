@@ -1,5 +1,7 @@
 //! The session's error: what went wrong with the kept conversations, and what a person can do.
 
+use io::Fault;
+
 pub type Result<T, E = SessionError> = std::result::Result<T, E>;
 
 /// `Display` is the message: cause and place.
@@ -35,6 +37,16 @@ impl SessionError {
     /// The database file itself is unreadable, not just this request.
     pub(crate) fn is_damage(&self) -> bool {
         self.code == "session.damaged"
+    }
+}
+
+impl Fault for SessionError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
     }
 }
 

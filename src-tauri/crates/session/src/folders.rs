@@ -11,11 +11,11 @@ use crate::table::conversation::ConversationRow;
 use crate::table::folder::{self, FolderRow};
 
 /// Folders that lie in one another. Deeper ones leave no room for a name in a column beside the chat.
-pub const MOST_FOLDER_LEVELS: usize = 5;
+pub const MAX_FOLDER_LEVELS: usize = 5;
 
 /// What a removed folder held, where it lies now.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Emptied {
+pub struct RemovedFolder {
     pub folders: Vec<FolderRow>,
     pub conversations: Vec<ConversationRow>,
 }
@@ -59,7 +59,7 @@ impl Session {
     }
 
     /// What lies in it stays, and lies where it lay.
-    pub fn remove_folder(&mut self, id: &str) -> Result<Emptied> {
+    pub fn remove_folder(&mut self, id: &str) -> Result<RemovedFolder> {
         let row = folder::get(&self.db, id)?;
         let inside = self.conversations()?.into_iter().filter(|row| row.folder.as_deref() == Some(id));
         let inside: Vec<_> = inside.map(|row| row.id).collect();
@@ -68,7 +68,7 @@ impl Session {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         folder::remove(&transaction, &row)?;
         transaction.commit()?;
-        Ok(Emptied {
+        Ok(RemovedFolder {
             folders: below.iter().map(|id| folder::get(&self.db, id)).collect::<Result<_>>()?,
             conversations: inside.iter().map(|id| self.conversation(id)).collect::<Result<_>>()?,
         })
@@ -91,9 +91,9 @@ fn place_of(rows: &[FolderRow], row: &FolderRow, parent: Option<&str>) -> Result
         return Err(SessionError::new("session.folder_in_itself", message, remedy));
     }
     let levels = above.len() + height(rows, &row.id, rows.len());
-    if levels > MOST_FOLDER_LEVELS {
+    if levels > MAX_FOLDER_LEVELS {
         let message =
-            format!("There would be {levels} folders in one another; the most is {MOST_FOLDER_LEVELS}.");
+            format!("There would be {levels} folders in one another; the most is {MAX_FOLDER_LEVELS}.");
         return Err(SessionError::new("session.folder_too_deep", message, "Choose a folder further out."));
     }
     Ok(Some(parent.to_owned()))

@@ -16,7 +16,7 @@ pub struct Owner {
 
 /// Files of other processes that were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Others {
+pub struct OtherProcesses {
     pub alive: bool,
     /// One ended without tidying up: by a crash, a kill, a power cut.
     pub died: bool,
@@ -35,8 +35,8 @@ impl Owner {
     }
 
     /// Looks at all of them and removes the files of the dead.
-    pub fn others(&self, io: &dyn Io) -> Result<Others> {
-        let mut others = Others::default();
+    pub fn others(&self, io: &dyn Io) -> Result<OtherProcesses> {
+        let mut others = OtherProcesses::default();
         let mine = file(&self.folder, &self.id);
         let locks = io.list(&self.folder)?;
         // One that was killed while it made its lock.

@@ -22,7 +22,7 @@ pub struct PassageIndex {
 }
 
 /// Index of a passage, and how well it matches; more is better.
-pub type Ranked = (usize, f64);
+pub type RankedPassage = (usize, f64);
 
 impl PassageIndex {
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self> {
@@ -42,7 +42,7 @@ impl PassageIndex {
     }
 
     /// Those with any of the question's words that tell passages apart, the best first; of equals the first.
-    pub fn rank(&self, question: &str, most: usize) -> Result<Vec<Ranked>> {
+    pub fn rank(&self, question: &str, most: usize) -> Result<Vec<RankedPassage>> {
         let Some(words) = any_of(question) else { return Ok(Vec::new()) };
         let sql = "SELECT rowid, -bm25(passage) FROM passage WHERE passage MATCH ?1
                    ORDER BY bm25(passage), rowid LIMIT ?2";
@@ -51,7 +51,7 @@ impl PassageIndex {
             let n: i64 = row.get(0)?;
             Ok((usize::try_from(n).unwrap_or(usize::MAX), row.get(1)?))
         })?;
-        let mut ranked: Vec<Ranked> = rows.collect::<rusqlite::Result<_>>()?;
+        let mut ranked: Vec<RankedPassage> = rows.collect::<rusqlite::Result<_>>()?;
         let best = ranked.first().map_or(0.0, |(_, score)| *score);
         ranked.retain(|(_, score)| best > LEAST && *score >= best * WORTH);
         Ok(ranked)

@@ -15,8 +15,8 @@ use crate::backup;
 use crate::conversation::Session;
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
-use crate::table::{attachment, chunk, document, fold, message, search, setting, token_log, turn};
-use crate::turns::free;
+use crate::table::{attachment, chunk, compaction, document, message, search, setting, token_log, turn};
+use crate::turns::idle_conversation;
 
 /// How long what was deleted can be had back.
 pub(crate) const TRASH_MS: i64 = 30 * 24 * 3600 * 1000;
@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// Conversations for good, in the trash or not. A notice: traces could not be wiped yet.
-    pub fn forget(&mut self, ids: &[String], io: &dyn Io) -> Result<Option<SessionError>> {
+    pub fn purge(&mut self, ids: &[String], io: &dyn Io) -> Result<Option<SessionError>> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for id in ids {
             conversation::get(&transaction, id)?;
@@ -74,7 +74,7 @@ impl Session {
     /// A message for good. Where nothing hangs on it its place goes too; else that stays, so that what was said after it
     /// is where it was, and says that it is deleted. Summaries that know it go with it, and a title that was made of it
     /// becomes `title`. The conversation. A notice: traces could not be wiped yet.
-    pub fn forget_message(
+    pub fn purge_message(
         &mut self,
         id: &str,
         title: &str,
@@ -82,9 +82,9 @@ impl Session {
     ) -> Result<(ConversationRow, Option<SessionError>)> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = message::get(&transaction, id)?;
-        let conversation = free(&transaction, &row.conversation)?;
+        let conversation = idle_conversation(&transaction, &row.conversation)?;
         let is_opening = message::branch(&transaction, id)?.len() <= MADE_OF;
-        fold::remove_from(&transaction, id)?;
+        compaction::remove_from(&transaction, id)?;
         search::remove(&transaction, id)?;
         if message::is_leaf(&transaction, id)? {
             if conversation.leaf.as_deref() == Some(id) {
@@ -112,7 +112,7 @@ impl Session {
     /// Removed branches and conversations whose time in the trash is over go for good.
     pub(crate) fn empty_trash(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
         let before_ms = self.clock.now_utc_ms() - TRASH_MS;
-        let messages = message::gone_before(&self.db, before_ms)?;
+        let messages = message::deleted_before(&self.db, before_ms)?;
         let ids = conversation::deleted_before(&self.db, before_ms)?;
         if !messages.is_empty() {
             let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -129,7 +129,7 @@ impl Session {
             transaction.commit()?;
         }
         if !ids.is_empty() {
-            return self.forget(&ids, io);
+            return self.purge(&ids, io);
         }
         self.wipe(io)
     }

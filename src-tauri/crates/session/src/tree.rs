@@ -5,31 +5,31 @@
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use crate::attached;
+use crate::attachments;
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow};
 use crate::table::message::{self, MessageRow, Role};
 use crate::table::{attachment, search, token_log};
-use crate::turns::free;
+use crate::turns::idle_conversation;
 
 impl Session {
     /// A message that has not been removed.
     pub fn message(&self, id: &str) -> Result<MessageRow> {
-        there(&self.db, id)
+        live_message(&self.db, id)
     }
 
     /// The conversation of a message, removed or not.
-    pub fn message_place(&self, id: &str) -> Result<String> {
+    pub fn conversation_of_message(&self, id: &str) -> Result<String> {
         Ok(message::get(&self.db, id)?.conversation)
     }
 
     /// Makes the branch through this message the active one: down to where it was looked at last, else to its
     /// newest end.
-    pub fn choose(&mut self, id: &str) -> Result<ConversationRow> {
+    pub fn activate_branch(&mut self, id: &str) -> Result<ConversationRow> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let row = there(&transaction, id)?;
-        free(&transaction, &row.conversation)?;
+        let row = live_message(&transaction, id)?;
+        idle_conversation(&transaction, &row.conversation)?;
         let leaf = end_of(&transaction, id)?;
         move_leaf(&transaction, &row.conversation, Some(&leaf))?;
         conversation::changed(&transaction, &row.conversation)?;
@@ -38,8 +38,8 @@ impl Session {
     }
 
     /// The `version`th (from 1) of the messages beside this one becomes the active one.
-    pub fn choose_version(&mut self, id: &str, version: u32) -> Result<ConversationRow> {
-        let row = there(&self.db, id)?;
+    pub fn activate_version(&mut self, id: &str, version: u32) -> Result<ConversationRow> {
+        let row = live_message(&self.db, id)?;
         let siblings = message::siblings(&self.db, &row)?;
         let chosen = (version as usize).checked_sub(1).and_then(|at| siblings.get(at));
         let Some(chosen) = chosen.cloned() else {
@@ -49,15 +49,15 @@ impl Session {
                 "Look at the conversation again.",
             ));
         };
-        self.choose(&chosen)
+        self.activate_branch(&chosen)
     }
 
     /// Another version of an answer, in the user's own words; it is looked at from now on, and the old one stays.
     pub fn rewrite_answer(&mut self, id: &str, text: &str) -> Result<ConversationRow> {
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let row = there(&transaction, id)?;
-        free(&transaction, &row.conversation)?;
+        let row = live_message(&transaction, id)?;
+        idle_conversation(&transaction, &row.conversation)?;
         if row.role != Role::Assistant {
             return Err(SessionError::new(
                 "session.not_an_answer",
@@ -87,14 +87,14 @@ impl Session {
     pub fn remove_message(&mut self, id: &str) -> Result<ConversationRow> {
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let row = there(&transaction, id)?;
-        let conversation = free(&transaction, &row.conversation)?;
+        let row = live_message(&transaction, id)?;
+        let conversation = idle_conversation(&transaction, &row.conversation)?;
         let branch = match &conversation.leaf {
             Some(leaf) => message::branch(&transaction, leaf)?,
             None => Vec::new(),
         };
         let siblings = message::siblings(&transaction, &row)?;
-        message::mark_gone(&transaction, id, now_ms)?;
+        message::mark_deleted(&transaction, id, now_ms)?;
         if branch.iter().any(|message| message.id == id) {
             let at = siblings.iter().position(|sibling| sibling == id).unwrap_or(0);
             let beside = if at > 0 { siblings.get(at - 1) } else { siblings.get(1) };
@@ -113,11 +113,11 @@ impl Session {
     pub fn restore_message(&mut self, id: &str) -> Result<ConversationRow> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = message::get(&transaction, id)?;
-        free(&transaction, &row.conversation)?;
+        idle_conversation(&transaction, &row.conversation)?;
         // What it hangs on comes back with it.
-        let removals = message::branch(&transaction, id)?.into_iter().filter_map(|row| row.gone);
+        let removals = message::branch(&transaction, id)?.into_iter().filter_map(|row| row.deleted_by);
         for removal in removals {
-            message::unmark_gone(&transaction, &removal)?;
+            message::unmark_deleted(&transaction, &removal)?;
         }
         let leaf = end_of(&transaction, id)?;
         move_leaf(&transaction, &row.conversation, Some(&leaf))?;
@@ -130,10 +130,10 @@ impl Session {
     pub fn fork(&mut self, id: &str, title: &str) -> Result<ConversationRow> {
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let row = there(&transaction, id)?;
+        let row = live_message(&transaction, id)?;
         let from = conversation::get(&transaction, &row.conversation)?;
         if row.state == message::MessageState::Streaming {
-            free(&transaction, &from.id)?;
+            idle_conversation(&transaction, &from.id)?;
         }
         let copy = ConversationRow {
             title: title.into(),
@@ -149,7 +149,7 @@ impl Session {
         let mut parent = None;
         let name = |_: &str| new_id(&*self.clock);
         let mut files =
-            attached::Twins::new(attachment::of_conversation(&transaction, &row.conversation)?, &name);
+            attachments::IdRemap::new(attachment::of_conversation(&transaction, &row.conversation)?, &name);
         for row in message::branch(&transaction, id)? {
             let attached = files.of(&row.id);
             let logs = token_log::of(&transaction, &row.id)?;
@@ -162,7 +162,7 @@ impl Session {
             };
             message::insert(&transaction, &twin)?;
             attachment::insert(&transaction, &twin.id, &attached)?;
-            search::put(&transaction, &twin.id, &attached::indexed(&twin.text, &attached))?;
+            search::put(&transaction, &twin.id, &attachments::indexed(&twin.text, &attached))?;
             for log in &logs {
                 token_log::put(&transaction, &twin.id, log)?;
             }
@@ -175,9 +175,9 @@ impl Session {
 }
 
 /// A message that has not been removed, in a conversation that is not in the trash.
-pub(crate) fn there(db: &Connection, id: &str) -> Result<MessageRow> {
+pub(crate) fn live_message(db: &Connection, id: &str) -> Result<MessageRow> {
     let row = message::get(db, id)?;
-    if row.gone.is_some() || conversation::get(db, &row.conversation)?.deleted_ms.is_some() {
+    if row.deleted_by.is_some() || conversation::get(db, &row.conversation)?.deleted_ms.is_some() {
         return Err(SessionError::missing("message", id));
     }
     Ok(row)

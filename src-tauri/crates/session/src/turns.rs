@@ -5,55 +5,50 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::attached::{self, Given};
+use crate::attachments::{self, NewAttachments};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
+use crate::table::chunk::{self, AnswerChunk};
 use crate::table::conversation::{self, ConversationRow};
 use crate::table::message::{self, MessageRow, MessageState, Role};
+use crate::table::search;
 use crate::table::token_log::{self, TokenLog};
 use crate::table::turn::{self, TurnRow};
-use crate::table::{chunk, search};
 use crate::tree;
 
 /// What is to be answered.
 #[derive(Debug, Clone, Copy)]
 pub enum NewTurn<'a> {
     /// A new message at the end of the active branch; without a conversation, in a new one.
-    Message { conversation: Option<&'a str>, title: &'a str, text: &'a str, given: Option<&'a Given> },
+    Message {
+        conversation: Option<&'a str>,
+        title: &'a str,
+        text: &'a str,
+        attachments: Option<&'a NewAttachments>,
+    },
     /// Another version of a user message: a branch begins there.
-    Edit { message: &'a str, text: &'a str, given: Option<&'a Given> },
+    Edit { message: &'a str, text: &'a str, attachments: Option<&'a NewAttachments> },
     /// The last user message of the active branch again: a new version of its answer.
     Retry { conversation: &'a str },
     /// A new version of this answer, or of the answer to this question.
-    Again { message: &'a str },
+    Regenerate { message: &'a str },
     /// This answer goes on where it ended.
     Continue { message: &'a str },
     /// What the tools said that this answer called is answered: the next answer hangs on it.
-    Results { message: &'a str },
+    ToolResults { message: &'a str },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedTurn {
     pub turn: String,
     pub conversation: String,
     pub user_message: String,
     pub assistant_message: String,
 }
 
-/// A piece of an answer that is being written.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Piece<'a> {
-    pub text: &'a str,
-    pub reasoning: &'a str,
-    /// Every id that was generated for it, markup included.
-    pub ids: &'a [u32],
-    /// Of the model whose vocabulary they are; empty where it isn't known.
-    pub fingerprint: &'a str,
-}
-
 /// How an answer ended.
 #[derive(Debug, Clone)]
-pub struct Ending<'a> {
+pub struct TurnEnding<'a> {
     pub state: MessageState,
     pub text: &'a str,
     pub reasoning: &'a str,
@@ -76,7 +71,7 @@ struct Target {
 
 impl Session {
     /// Saves the question and an empty answer that is being written. Refused while another one is.
-    pub fn start(&mut self, new: NewTurn, model: &str) -> Result<Started> {
+    pub fn start(&mut self, new: NewTurn, model: &str) -> Result<StartedTurn> {
         self.recover()?;
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -84,7 +79,7 @@ impl Session {
         let target = target(&transaction, new, model, now_ms, &make)?;
         let Target { conversation, question, answer } = target;
         let assistant_message = answer.as_ref().map_or_else(make, |row| row.id.clone());
-        let started = Started { turn: make(), conversation, user_message: question, assistant_message };
+        let started = StartedTurn { turn: make(), conversation, user_message: question, assistant_message };
         match &answer {
             Some(row) => go_on(&transaction, row)?,
             None => message::insert(
@@ -116,21 +111,21 @@ impl Session {
     }
 
     /// More of the answer that is being written.
-    pub fn append(&mut self, message: &str, piece: &Piece) -> Result<()> {
-        chunk::append(&self.db, message, piece)
+    pub fn append(&mut self, message: &str, chunk: &AnswerChunk) -> Result<()> {
+        chunk::append(&self.db, message, chunk)
     }
 
     /// The pieces of an answer that is being written are this one from now on.
-    pub fn begin_anew(&mut self, message: &str, piece: &Piece) -> Result<()> {
+    pub fn replace_chunks(&mut self, message: &str, chunk: &AnswerChunk) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         chunk::clear(&transaction, message)?;
-        chunk::append(&transaction, message, piece)?;
+        chunk::append(&transaction, message, chunk)?;
         transaction.commit()?;
         Ok(())
     }
 
     /// The end of an answer: its pieces are folded into it.
-    pub fn finish(&mut self, id: &str, ending: &Ending) -> Result<()> {
+    pub fn finish(&mut self, id: &str, ending: &TurnEnding) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = message::get(&transaction, id)?;
         let ended = MessageRow {
@@ -144,7 +139,7 @@ impl Session {
         };
         message::finish(&transaction, &ended)?;
         // An end without ids (a failure) keeps those of its pieces.
-        let log = ending.log.clone().or(chunk::fold(&transaction, id)?.log());
+        let log = ending.log.clone().or(chunk::assemble(&transaction, id)?.log());
         if let Some(log) = &log {
             token_log::put(&transaction, id, log)?;
         }
@@ -156,7 +151,7 @@ impl Session {
     }
 
     /// The ids that were generated for an answer, markup included: what going on with it begins with.
-    pub fn generated(&self, message: &str) -> Result<Vec<TokenLog>> {
+    pub fn token_logs(&self, message: &str) -> Result<Vec<TokenLog>> {
         token_log::of(&self.db, message)
     }
 }
@@ -169,7 +164,7 @@ fn target(
     make: &dyn Fn() -> String,
 ) -> Result<Target> {
     let (conversation, question) = match new {
-        NewTurn::Message { conversation: None, title, text, given } => {
+        NewTurn::Message { conversation: None, title, text, attachments } => {
             let row = ConversationRow {
                 title: title.into(),
                 model: model.into(),
@@ -178,16 +173,16 @@ fn target(
                 ..ConversationRow::new(make())
             };
             conversation::insert(db, &row)?;
-            let question = say(db, &row.id, None, make(), (text, given), now_ms)?;
+            let question = say(db, &row.id, None, make(), (text, attachments), now_ms)?;
             (row.id, question)
         }
-        NewTurn::Message { conversation: Some(id), text, given, .. } => {
-            let row = free(db, id)?;
-            let question = say(db, id, row.leaf, make(), (text, given), now_ms)?;
+        NewTurn::Message { conversation: Some(id), text, attachments, .. } => {
+            let row = idle_conversation(db, id)?;
+            let question = say(db, id, row.leaf, make(), (text, attachments), now_ms)?;
             (row.id, question)
         }
-        NewTurn::Edit { message, text, given } => {
-            let old = tree::there(db, message)?;
+        NewTurn::Edit { message, text, attachments } => {
+            let old = tree::live_message(db, message)?;
             if old.role != Role::User {
                 return Err(SessionError::new(
                     "session.not_a_question",
@@ -195,27 +190,27 @@ fn target(
                     "Ask for another version of the answer instead.",
                 ));
             }
-            free(db, &old.conversation)?;
-            let question = say(db, &old.conversation, old.parent, make(), (text, given), now_ms)?;
+            idle_conversation(db, &old.conversation)?;
+            let question = say(db, &old.conversation, old.parent, make(), (text, attachments), now_ms)?;
             (old.conversation, question)
         }
         NewTurn::Retry { conversation: id } => {
-            let row = free(db, id)?;
+            let row = idle_conversation(db, id)?;
             let question = last_question(db, &row)?;
             (row.id, question)
         }
-        NewTurn::Again { message } => asked_again(db, message)?,
+        NewTurn::Regenerate { message } => asked_again(db, message)?,
         NewTurn::Continue { message } => {
-            let row = tree::there(db, message)?;
-            free(db, &row.conversation)?;
+            let row = tree::live_message(db, message)?;
+            idle_conversation(db, &row.conversation)?;
             let Some(question) = row.parent.clone().filter(|_| row.role == Role::Assistant) else {
                 return Err(no_question());
             };
             return Ok(Target { conversation: row.conversation.clone(), question, answer: Some(row) });
         }
-        NewTurn::Results { message } => {
-            let row = tree::there(db, message)?;
-            free(db, &row.conversation)?;
+        NewTurn::ToolResults { message } => {
+            let row = tree::live_message(db, message)?;
+            idle_conversation(db, &row.conversation)?;
             let Some(_) = row.tool_calls.filter(|_| row.role == Role::Assistant) else {
                 return Err(no_question());
             };
@@ -227,8 +222,8 @@ fn target(
 
 /// Conversation and question of another version of an answer.
 fn asked_again(db: &Connection, message: &str) -> Result<(String, String)> {
-    let row = tree::there(db, message)?;
-    free(db, &row.conversation)?;
+    let row = tree::live_message(db, message)?;
+    idle_conversation(db, &row.conversation)?;
     let question = match (row.role, row.parent) {
         (Role::User, _) => row.id,
         (Role::Assistant, Some(parent)) => parent,
@@ -248,14 +243,14 @@ fn go_on(db: &Connection, row: &MessageRow) -> Result<()> {
     }
     chunk::clear(db, &row.id)?;
     let logs = token_log::of(db, &row.id)?;
-    let log = logs.iter().find(|log| !log.whole.is_empty());
+    let log = logs.iter().find(|log| !log.all_ids.is_empty());
     chunk::append(
         db,
         &row.id,
-        &Piece {
+        &AnswerChunk {
             text: &row.text,
             reasoning: &row.reasoning,
-            ids: log.map_or(&[], |log| &log.whole),
+            ids: log.map_or(&[], |log| &log.all_ids),
             fingerprint: log.map_or("", |log| &log.fingerprint),
         },
     )?;
@@ -263,7 +258,7 @@ fn go_on(db: &Connection, row: &MessageRow) -> Result<()> {
 }
 
 /// The conversation, if nothing is being written in it.
-pub(crate) fn free(db: &Connection, id: &str) -> Result<ConversationRow> {
+pub(crate) fn idle_conversation(db: &Connection, id: &str) -> Result<ConversationRow> {
     let row = conversation::get(db, id)?;
     if row.deleted_ms.is_some() {
         return Err(SessionError::missing("conversation", id));
@@ -283,7 +278,7 @@ fn say(
     conversation: &str,
     parent: Option<String>,
     id: String,
-    (text, given): (&str, Option<&Given>),
+    (text, attachments): (&str, Option<&NewAttachments>),
     now_ms: i64,
 ) -> Result<String> {
     let message = MessageRow {
@@ -294,10 +289,10 @@ fn say(
         ..MessageRow::new(id)
     };
     message::insert(db, &message)?;
-    match given {
-        Some(given) => {
-            attached::give(db, &message.id, given)?;
-            search::put(db, &message.id, &attached::indexed(text, &given.attached))?;
+    match attachments {
+        Some(attachments) => {
+            attachments::insert_new(db, &message.id, attachments)?;
+            search::put(db, &message.id, &attachments::indexed(text, &attachments.attachments))?;
         }
         None => search::put(db, &message.id, text)?,
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use common::{Folder, ask, branch, clock, piece, say};
-use io::{Fault, FaultIo, ManualClock, RealIo};
+use io::{FaultDuration, FaultIo, ManualClock, RealIo};
 use rusqlite::Connection;
 use session::{MessageState, NewTurn, Session};
 
@@ -62,7 +62,7 @@ fn a_backup_that_fails_half_way_leaves_nothing() {
     let due = session.backup_due(&RealIo).unwrap().unwrap();
     let io = FaultIo::new(RealIo);
     for index in 0.. {
-        io.fail_at(index, Fault::Once, std::io::ErrorKind::StorageFull);
+        io.fail_at(index, FaultDuration::Once, std::io::ErrorKind::StorageFull);
         match due.make(&io) {
             Err(error) => assert_eq!(error.code(), "io.no_space"),
             Ok(_) if io.count() <= index => break,
@@ -200,20 +200,24 @@ fn a_full_disk_says_so_and_loses_nothing_that_was_saved() {
     let folder = Folder::new("full");
     let mut session = folder.session();
     let first = say(&mut session, None, "Q", "A");
-    session.fill_the_disk(true).unwrap();
+    session.set_disk_full(true).unwrap();
     let long = "too much ".repeat(5000);
-    let new =
-        NewTurn::Message { conversation: Some(&first.conversation), title: "", text: &long, given: None };
+    let new = NewTurn::Message {
+        conversation: Some(&first.conversation),
+        title: "",
+        text: &long,
+        attachments: None,
+    };
     assert_eq!(session.start(new, "m").unwrap_err().code(), "session.disk_full");
     assert_eq!(branch(&session, &first.conversation), ["Q", "A"], "half a turn is none");
-    session.fill_the_disk(false).unwrap();
+    session.set_disk_full(false).unwrap();
     let started = ask(&mut session, Some(&first.conversation), "again");
-    session.fill_the_disk(true).unwrap();
+    session.set_disk_full(true).unwrap();
     assert_eq!(
         session.append(&started.assistant_message, &piece(&long, "")).unwrap_err().code(),
         "session.disk_full"
     );
-    session.fill_the_disk(false).unwrap();
+    session.set_disk_full(false).unwrap();
     session.append(&started.assistant_message, &piece("there is room", "")).unwrap();
     assert_eq!(branch(&session, &first.conversation)[3], "there is room");
 }

@@ -8,7 +8,7 @@ use session::{NewTurn, Session};
 mod common;
 
 /// A question with one file, of which a passage was given too.
-fn given(id: &str, text: &str, is_whole: bool) -> session::Given {
+fn new_attachments(id: &str, text: &str, is_whole: bool) -> session::NewAttachments {
     let file = session::AttachmentRow {
         id: id.into(),
         message: String::new(),
@@ -31,14 +31,19 @@ fn given(id: &str, text: &str, is_whole: bool) -> session::Given {
         page: None,
     };
     let passages = if is_whole { Vec::new() } else { vec![passage] };
-    session::Given {
+    session::NewAttachments {
         documents: vec![(file.document.clone(), text.into())],
-        attached: session::Attached { files: vec![file], passages },
+        attachments: session::MessageAttachments { files: vec![file], passages },
     }
 }
 
-fn ask_with(session: &mut Session, conversation: Option<&str>, given: &session::Given) -> session::Started {
-    let new = NewTurn::Message { conversation, title: "t", text: "What does it say?", given: Some(given) };
+fn ask_with(
+    session: &mut Session,
+    conversation: Option<&str>,
+    new: &session::NewAttachments,
+) -> session::StartedTurn {
+    let new =
+        NewTurn::Message { conversation, title: "t", text: "What does it say?", attachments: Some(new) };
     let started = session.start(new, "m").unwrap();
     answer(session, &started, "This.");
     started
@@ -48,15 +53,15 @@ fn ask_with(session: &mut Session, conversation: Option<&str>, given: &session::
 fn files_stay_with_their_message_through_copies() {
     let folder = Folder::new("files");
     let mut session = folder.session();
-    let searched = given("notes", "a long text", false);
+    let searched = new_attachments("notes", "a long text", false);
     let first = ask_with(&mut session, None, &searched);
     let id = first.conversation.clone();
-    let mut later = given("unused", "", false);
-    (later.attached.files, later.documents) = (Vec::new(), Vec::new());
-    later.attached.passages[0].attachment = "notes".into();
+    let mut later = new_attachments("unused", "", false);
+    (later.attachments.files, later.documents) = (Vec::new(), Vec::new());
+    later.attachments.passages[0].attachment = "notes".into();
     ask_with(&mut session, Some(&id), &later);
-    let attached = |session: &Session, id: &str| -> Vec<session::Attached> {
-        session.branch(id).unwrap().messages.into_iter().map(|it| it.attached).collect()
+    let attached = |session: &Session, id: &str| -> Vec<session::MessageAttachments> {
+        session.branch(id).unwrap().messages.into_iter().map(|it| it.attachments).collect()
     };
     let before = attached(&session, &id);
     assert_eq!((before[0].files.len(), before[0].passages.len(), before[2].passages.len()), (1, 1, 1));
@@ -69,12 +74,12 @@ fn files_stay_with_their_message_through_copies() {
     assert_ne!(copy[0].files[0].id, "notes");
     assert_eq!(copy[2].passages[0].attachment, copy[0].files[0].id);
 
-    let whole = session.whole(&id).unwrap();
+    let archive = session.archive(&id).unwrap();
     let other = Folder::new("files-other");
     let mut there = other.session();
-    there.adopt(whole.clone()).unwrap();
+    there.import_archive(archive.clone()).unwrap();
     assert_eq!(attached(&there, &id), before, "taken in as it was taken out");
-    let again = there.adopt(whole).unwrap();
+    let again = there.import_archive(archive).unwrap();
     assert_eq!(attached(&there, &again.id)[2].passages.len(), 1, "and once more under other ids");
 }
 
@@ -83,18 +88,18 @@ fn texts_of_files_go_with_their_last_message() {
     let folder = Folder::new("forget-files");
     let mut session = folder.session();
     let text = format!("{MARKER} ").repeat(5000);
-    let first = ask_with(&mut session, None, &given("one", &text, true));
-    let second = ask_with(&mut session, None, &given("two", &text, false));
+    let first = ask_with(&mut session, None, &new_attachments("one", &text, true));
+    let second = ask_with(&mut session, None, &new_attachments("two", &text, false));
     say(&mut session, Some(&second.conversation), "and?", "so");
     session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
     assert!(found_in(&folder.0, MARKER.as_bytes()).len() >= 2, "the test looks where it is");
 
-    session.forget(&[first.conversation], &RealIo).unwrap();
+    session.purge(&[first.conversation], &RealIo).unwrap();
     assert!(!found_in(&folder.0, MARKER.as_bytes()).is_empty(), "another message has the same text");
-    session.forget_message(&second.user_message, "New", &RealIo).unwrap();
+    session.purge_message(&second.user_message, "New", &RealIo).unwrap();
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     let branch = session.branch(&second.conversation).unwrap();
-    assert!(branch.messages.iter().all(|it| it.attached == session::Attached::default()));
+    assert!(branch.messages.iter().all(|it| it.attachments == session::MessageAttachments::default()));
     drop(session);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     folder.session();

@@ -3,7 +3,7 @@
 
 use common::{Folder, branch, say};
 use rusqlite::Connection;
-use session::{FolderRow, MOST_FOLDER_LEVELS, Session, table};
+use session::{FolderRow, MAX_FOLDER_LEVELS, Session, table};
 
 mod common;
 
@@ -52,7 +52,7 @@ fn folders_lie_in_folders_and_come_out_again() {
 fn nothing_lies_in_itself_and_nothing_too_deep() {
     let folder = Folder::new("ring");
     let mut session = folder.session();
-    let rows = chain(&mut session, "a", MOST_FOLDER_LEVELS);
+    let rows = chain(&mut session, "a", MAX_FOLDER_LEVELS);
     let before = lying(&session);
     for inside in &rows {
         let error = session.move_folder(&rows[0].id, Some(&inside.id)).unwrap_err();
@@ -64,9 +64,9 @@ fn nothing_lies_in_itself_and_nothing_too_deep() {
     // what a folder holds comes along, and counts
     let pair = chain(&mut session, "b", 2);
     let at = |levels: usize| rows[levels - 1].id.clone();
-    let error = session.move_folder(&pair[0].id, Some(&at(MOST_FOLDER_LEVELS - 1))).unwrap_err();
+    let error = session.move_folder(&pair[0].id, Some(&at(MAX_FOLDER_LEVELS - 1))).unwrap_err();
     assert_eq!(error.code(), "session.folder_too_deep", "{error}");
-    session.move_folder(&pair[0].id, Some(&at(MOST_FOLDER_LEVELS - 2))).unwrap();
+    session.move_folder(&pair[0].id, Some(&at(MAX_FOLDER_LEVELS - 2))).unwrap();
 }
 
 #[test]
@@ -101,8 +101,8 @@ const BEFORE: &[&str] = &[
     table::setting::CREATE,
     table::model::CREATE,
     table::message::ADD_TOOL_CALLS,
-    table::fold::CREATE,
-    table::compression::CREATE,
+    table::compaction::CREATE,
+    table::compaction_strategy::CREATE,
     table::folder::CREATE,
     table::conversation::ADD_TREE,
     table::message::ADD_TREE,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{Folder, answer, ask, branch, piece, say};
-use io::{PowerIo, RealIo, Torn};
+use io::{PowerCut, PowerLossIo, RealIo};
 use rusqlite::Connection;
 use session::{CheckpointFolder, KvFile, Session};
 
@@ -48,13 +48,13 @@ fn keep_contexts(
 #[test]
 fn stored_contexts_survive_a_power_cut_at_any_change() {
     let folder = Folder::new("power-contexts");
-    for torn in [Torn::Before, Torn::After] {
+    for cut in [PowerCut::Before, PowerCut::After] {
         for at in 0.. {
             let _ = std::fs::remove_dir_all(&folder.0);
             let mut session = folder.session();
             let id = say(&mut session, None, "Q", "A").conversation;
-            let io = Arc::new(PowerIo::new(RealIo));
-            io.fail_at(at, torn);
+            let io = Arc::new(PowerLossIo::new(RealIo));
+            io.fail_at(at, cut);
             let place = folder.0.join("contexts");
             let (mut written, mut going) = (Vec::new(), Vec::new());
             let outcome = keep_contexts(&CheckpointFolder::new(&place, io.clone()), &mut written, &mut going);
@@ -63,15 +63,15 @@ fn stored_contexts_survive_a_power_cut_at_any_change() {
             let files = written.iter().map(|name| KvFile { name: (*name).into(), bytes: 3000, position: 1 });
             session.contexts_used(&id, &files.collect::<Vec<_>>(), &[]).unwrap();
             drop(session);
-            io.come_back().unwrap();
+            io.restore_power().unwrap();
 
             let mut session = folder.session();
             let contexts = CheckpointFolder::new(&place, Arc::new(RealIo));
             for name in contexts.names().unwrap() {
-                assert!(contexts.read(&name).unwrap() == contents(&name), "{torn:?} at {at}: half of {name}");
+                assert!(contexts.read(&name).unwrap() == contents(&name), "{cut:?} at {at}: half of {name}");
             }
             for name in written.iter().filter(|name| !going.contains(name)) {
-                assert!(contexts.has(name), "{torn:?} at {at}: {name} was there");
+                assert!(contexts.has(name), "{cut:?} at {at}: {name} was there");
             }
             session.sweep_contexts(&contexts).unwrap();
             let n_left = std::fs::read_dir(&place).map_or(0, Iterator::count);
@@ -89,13 +89,13 @@ fn backups_survive_a_power_cut_at_any_change() {
     let folder = Folder::new("power-backups");
     let mut session = folder.session();
     say(&mut session, None, "Q", "A");
-    for torn in [Torn::Before, Torn::After] {
+    for cut in [PowerCut::Before, PowerCut::After] {
         for at in 0.. {
             let _ = std::fs::remove_dir_all(folder.0.join("backups"));
-            let io = PowerIo::new(RealIo);
-            io.fail_at(at, torn);
+            let io = PowerLossIo::new(RealIo);
+            io.fail_at(at, cut);
             let made = session.backup_due(&RealIo).unwrap().unwrap().make(&io);
-            io.come_back().unwrap();
+            io.restore_power().unwrap();
             drop(session);
             session = folder.session();
             let backups = std::fs::read_dir(folder.0.join("backups"));
@@ -103,7 +103,7 @@ fn backups_survive_a_power_cut_at_any_change() {
             for backup in &backups {
                 let copy = Connection::open(backup.path()).unwrap();
                 let n: i64 = copy.query_row("SELECT COUNT(*) FROM message", [], |row| row.get(0)).unwrap();
-                assert_eq!(n, 2, "{torn:?} at {at}: {:?}", backup.path());
+                assert_eq!(n, 2, "{cut:?} at {at}: {:?}", backup.path());
             }
             if let Ok(made) = made {
                 assert!(backups.iter().any(|backup| backup.path() == made));
@@ -136,14 +136,14 @@ fn come_up(folder: &Path, [db, wal]: [&[u8]; 2], id: &str, expected: &[String], 
 /// Sectors of what was written since the last flush reach the disk in any order, or don't.
 fn torn_tail(flushed: &[u8], written: &[u8], r: &mut u64) -> Vec<u8> {
     const SECTOR: usize = 512;
-    let mut torn =
+    let mut cut =
         written[..flushed.len() + random(r) as usize % (written.len() - flushed.len() + 1)].to_vec();
-    for sector in torn[flushed.len()..].chunks_mut(SECTOR) {
+    for sector in cut[flushed.len()..].chunks_mut(SECTOR) {
         if random(r).is_multiple_of(2) {
             sector.fill(0);
         }
     }
-    torn
+    cut
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn what_was_acknowledged_survives_whatever_the_log_lost_after_it() {
         // a log that begins anew was flushed into the database before
         if written.starts_with(&flushed) && written.len() > flushed.len() {
             for _ in 0..3 {
-                let torn = torn_tail(&flushed, &written, r);
-                come_up(&other.0, [&db, &torn], &id, &expected, &format!("change {n}"));
+                let cut = torn_tail(&flushed, &written, r);
+                come_up(&other.0, [&db, &cut], &id, &expected, &format!("change {n}"));
                 n_torn += 1;
             }
         }

@@ -40,8 +40,8 @@ fn a_conversation_is_found_again() {
     let branch = session.branch(&first.conversation).unwrap();
     let texts: Vec<_> = branch.messages.iter().map(|message| message.row.text.as_str()).collect();
     assert_eq!(texts, ["Hello\0 — 🦊", "Good day!", "And?", "Nothing."]);
-    assert_eq!(branch.messages[1].logs[0].ids, [1, 2, u32::MAX]);
-    assert_eq!(branch.messages[1].logs[0].whole, [0, 1, 2, u32::MAX]);
+    assert_eq!(branch.messages[1].logs[0].text_ids, [1, 2, u32::MAX]);
+    assert_eq!(branch.messages[1].logs[0].all_ids, [0, 1, 2, u32::MAX]);
     assert_eq!(branch.messages[2].row.parent.as_deref(), Some(first.assistant_message.as_str()));
 }
 
@@ -64,8 +64,8 @@ fn the_answer_of_a_dead_writer_is_interrupted_and_a_living_one_is_left_alone() {
     assert_eq!(other.recover().unwrap(), std::slice::from_ref(&started.conversation));
     let expected = (Role::Assistant, "Once upon".to_owned(), MessageState::Interrupted);
     assert_eq!(texts(&other, &started.conversation)[1], expected);
-    let logs = other.generated(&started.assistant_message).unwrap();
-    assert_eq!((logs[0].fingerprint.as_str(), logs[0].whole.as_slice()), ("f", &[7, 8][..]));
+    let logs = other.token_logs(&started.assistant_message).unwrap();
+    assert_eq!((logs[0].fingerprint.as_str(), logs[0].all_ids.as_slice()), ("f", &[7, 8][..]));
     let again = other.start(NewTurn::Retry { conversation: &started.conversation }, "starter").unwrap();
     assert_eq!(again.user_message, started.user_message);
 }

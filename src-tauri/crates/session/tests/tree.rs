@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use common::{Folder, MARKER, answer, ask, branch, clock, found_in, piece, say};
 use io::{Clock, RealIo};
-use session::{FoldRow, MessageState, NewTurn, Session};
+use session::{CompactionRow, MessageState, NewTurn, Session};
 
 mod common;
 
@@ -24,26 +24,26 @@ fn an_edit_begins_a_branch_and_both_stay() {
     let second = say(&mut session, Some(&id), "Q2", "A2");
     say(&mut session, Some(&id), "Q3", "A3");
     let edited = session
-        .start(NewTurn::Edit { message: &second.user_message, text: "Q2b", given: None }, "starter")
+        .start(NewTurn::Edit { message: &second.user_message, text: "Q2b", attachments: None }, "starter")
         .unwrap();
     answer(&mut session, &edited, "A2b");
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2b", "A2b"]);
     assert_eq!(version(&session, &id, 2), (2, 2));
 
-    session.choose_version(&edited.user_message, 1).unwrap();
+    session.activate_version(&edited.user_message, 1).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2", "A2", "Q3", "A3"], "to where it was left");
-    session.choose(&second.assistant_message).unwrap();
+    session.activate_branch(&second.assistant_message).unwrap();
     assert_eq!(branch(&session, &id).len(), 6, "choosing what is there changes nothing");
-    session.choose(&edited.assistant_message).unwrap();
+    session.activate_branch(&edited.assistant_message).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2b", "A2b"]);
-    assert_eq!(session.choose_version(&edited.user_message, 3).unwrap_err().code(), "session.no_version");
+    assert_eq!(session.activate_version(&edited.user_message, 3).unwrap_err().code(), "session.no_version");
     let refused = session
-        .start(NewTurn::Edit { message: &second.assistant_message, text: "x", given: None }, "starter");
+        .start(NewTurn::Edit { message: &second.assistant_message, text: "x", attachments: None }, "starter");
     assert_eq!(refused.unwrap_err().code(), "session.not_a_question");
 
     // The very first message has versions too.
     let root = session
-        .start(NewTurn::Edit { message: &first.user_message, text: "Q1b", given: None }, "starter")
+        .start(NewTurn::Edit { message: &first.user_message, text: "Q1b", attachments: None }, "starter")
         .unwrap();
     answer(&mut session, &root, "A1b");
     assert_eq!(branch(&session, &id), ["Q1b", "A1b"]);
@@ -57,15 +57,15 @@ fn any_answer_has_versions_and_each_remembers_its_way() {
     let first = say(&mut session, None, "Q1", "A1");
     let id = first.conversation.clone();
     say(&mut session, Some(&id), "Q2", "A2");
-    let again = session.start(NewTurn::Again { message: &first.assistant_message }, "other").unwrap();
+    let again = session.start(NewTurn::Regenerate { message: &first.assistant_message }, "other").unwrap();
     assert_eq!(again.user_message, first.user_message);
     answer(&mut session, &again, "A1b");
     assert_eq!(branch(&session, &id), ["Q1", "A1b"]);
     say(&mut session, Some(&id), "Q2 of b", "A2 of b");
     for _ in 0..2 {
-        session.choose_version(&again.assistant_message, 1).unwrap();
+        session.activate_version(&again.assistant_message, 1).unwrap();
         assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2", "A2"]);
-        session.choose_version(&again.assistant_message, 2).unwrap();
+        session.activate_version(&again.assistant_message, 2).unwrap();
         assert_eq!(branch(&session, &id), ["Q1", "A1b", "Q2 of b", "A2 of b"]);
     }
 }
@@ -81,15 +81,15 @@ fn an_answer_is_rewritten_as_another_version() {
     assert_eq!(branch(&session, &id), ["Q1", "A1 by hand"]);
     assert_eq!(version(&session, &id, 1), (2, 2));
     let rewritten = session.branch(&id).unwrap().messages.pop().unwrap();
-    assert!(rewritten.row.stats.is_none() && session.generated(&rewritten.row.id).unwrap().is_empty());
+    assert!(rewritten.row.stats.is_none() && session.token_logs(&rewritten.row.id).unwrap().is_empty());
     assert_eq!(session.search("hand", 9).unwrap().len(), 1);
     say(&mut session, Some(&id), "Q2 of it", "A2 of it");
-    session.choose_version(&first.assistant_message, 1).unwrap();
+    session.activate_version(&first.assistant_message, 1).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2", "A2"], "the old one stays, with what followed it");
 
     let refused = session.rewrite_answer(&first.user_message, "x");
     assert_eq!(refused.unwrap_err().code(), "session.not_an_answer");
-    session.start(NewTurn::Again { message: &first.assistant_message }, "m").unwrap();
+    session.start(NewTurn::Regenerate { message: &first.assistant_message }, "m").unwrap();
     let refused = session.rewrite_answer(&first.assistant_message, "x");
     assert_eq!(refused.unwrap_err().code(), "session.answering");
 }
@@ -102,7 +102,7 @@ fn what_is_removed_comes_back_as_it_was() {
     let id = first.conversation.clone();
     let second = say(&mut session, Some(&id), "Q2", "A2");
     let third = say(&mut session, Some(&id), "Q3", "A3");
-    let again = session.start(NewTurn::Again { message: &second.assistant_message }, "m").unwrap();
+    let again = session.start(NewTurn::Regenerate { message: &second.assistant_message }, "m").unwrap();
     answer(&mut session, &again, "A2b");
 
     session.remove_message(&again.assistant_message).unwrap();
@@ -117,7 +117,7 @@ fn what_is_removed_comes_back_as_it_was() {
     session.remove_message(&second.user_message).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1"]);
     assert!(session.search("Q2", 9).unwrap().is_empty());
-    assert_eq!(session.choose(&third.user_message).unwrap_err().code(), "session.not_found");
+    assert_eq!(session.activate_branch(&third.user_message).unwrap_err().code(), "session.not_found");
 
     session.restore_message(&second.user_message).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2", "A2"], "an earlier removal stays one");
@@ -145,8 +145,8 @@ fn an_answer_goes_on_and_loses_nothing_on_the_way() {
     session.recover().unwrap();
     assert_eq!(branch(&session, &first.conversation), ["Tell me", "Once upon a time"]);
     assert_eq!(session.branch(&first.conversation).unwrap().messages[1].row.state, MessageState::Interrupted);
-    let log = session.generated(&first.assistant_message).unwrap().swap_remove(0);
-    assert_eq!(log.whole, [0, 1, 2, u32::MAX, 7, 8]);
+    let log = session.token_logs(&first.assistant_message).unwrap().swap_remove(0);
+    assert_eq!(log.all_ids, [0, 1, 2, u32::MAX, 7, 8]);
     assert_eq!(session.search("time", 9).unwrap().len(), 1);
     say(&mut session, Some(&first.conversation), "And?", "No more.");
     let refused = session.start(NewTurn::Continue { message: &first.assistant_message }, "starter");
@@ -197,9 +197,9 @@ fn titles_of_models_never_replace_a_persons() {
     let folder = Folder::new("titles");
     let mut session = folder.session();
     let id = say(&mut session, None, "first words", "A").conversation;
-    assert_eq!(session.entitle(&id, "A title").unwrap().unwrap().title, "A title");
+    assert_eq!(session.set_generated_title(&id, "A title").unwrap().unwrap().title, "A title");
     session.rename(&id, "Mine").unwrap();
-    assert_eq!(session.entitle(&id, "Another").unwrap(), None);
+    assert_eq!(session.set_generated_title(&id, "Another").unwrap(), None);
     assert_eq!(session.conversation(&id).unwrap().title, "Mine");
 }
 
@@ -285,17 +285,17 @@ fn deleted_for_good_is_found_nowhere_on_the_disk() {
         say(&mut session, Some(&kept.conversation), "more", &"of it ".repeat(n * 7));
     }
     let edited = session
-        .start(NewTurn::Edit { message: &first.user_message, text: MARKER, given: None }, "m")
+        .start(NewTurn::Edit { message: &first.user_message, text: MARKER, attachments: None }, "m")
         .unwrap();
     session.append(&edited.assistant_message, &piece(MARKER, MARKER)).unwrap();
     let backup = session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
     std::fs::write(folder.0.join("inglenook.db.damaged-1"), std::fs::read(&backup).unwrap()).unwrap();
     assert!(found_in(&folder.0, MARKER.as_bytes()).len() >= 3, "the test looks where it is");
-    let refused = session.forget(std::slice::from_ref(&id), &RealIo).unwrap_err();
+    let refused = session.purge(std::slice::from_ref(&id), &RealIo).unwrap_err();
     assert_eq!(refused.code(), "session.answering");
     answer(&mut session, &edited, MARKER);
 
-    assert_eq!(session.forget(std::slice::from_ref(&id), &RealIo).unwrap(), None);
+    assert_eq!(session.purge(std::slice::from_ref(&id), &RealIo).unwrap(), None);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     assert_eq!(session.restore(&id).unwrap_err().code(), "session.not_found");
     assert!(session.search(MARKER, 9).unwrap().is_empty());
@@ -316,7 +316,7 @@ fn a_message_that_is_deleted_for_good_leaves_its_place_and_nothing_else() {
         say(&mut session, Some(&id), &format!("question {n}"), &format!("answer {n} ").repeat(n * 30));
     }
     let last = say(&mut session, Some(&id), "last", &format!("{MARKER} ").repeat(2000));
-    let fold = FoldRow {
+    let fold = CompactionRow {
         id: "fold".into(),
         first: first.user_message.clone(),
         message: last.user_message.clone(),
@@ -328,21 +328,21 @@ fn a_message_that_is_deleted_for_good_leaves_its_place_and_nothing_else() {
         tokens_after: 3,
         created_ms: 1,
     };
-    session.add_fold(&fold).unwrap();
+    session.add_compaction(&fold).unwrap();
     session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
     assert!(found_in(&folder.0, MARKER.as_bytes()).len() >= 2, "the test looks where it is");
     let n_before = branch(&session, &id).len();
 
     let running = ask(&mut session, Some(&id), "one more");
-    let refused = session.forget_message(&first.user_message, "New", &RealIo).unwrap_err();
+    let refused = session.purge_message(&first.user_message, "New", &RealIo).unwrap_err();
     assert_eq!(refused.code(), "session.answering");
     answer(&mut session, &running, "done");
-    session.forget_message(&running.assistant_message, "New", &RealIo).unwrap();
-    session.forget_message(&running.user_message, "New", &RealIo).unwrap();
+    session.purge_message(&running.assistant_message, "New", &RealIo).unwrap();
+    session.purge_message(&running.user_message, "New", &RealIo).unwrap();
     assert_eq!(branch(&session, &id).len(), n_before, "what nothing hangs on goes with its place");
 
     for message in [&last.assistant_message, &first.user_message] {
-        let (_, notice) = session.forget_message(message, "New", &RealIo).unwrap();
+        let (_, notice) = session.purge_message(message, "New", &RealIo).unwrap();
         assert_eq!(notice, None);
     }
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
@@ -352,7 +352,7 @@ fn a_message_that_is_deleted_for_good_leaves_its_place_and_nothing_else() {
     assert_eq!(session.conversation(&id).unwrap().title, "New", "it was made of the message");
     assert!(session.search(MARKER, 9).unwrap().is_empty());
     assert_eq!(session.search("first answer", 9).unwrap().len(), 1);
-    assert!(session.folds(&id, &[&last.user_message]).unwrap().is_empty());
+    assert!(session.compactions(&id, &[&last.user_message]).unwrap().is_empty());
     drop(session);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     folder.session();
@@ -365,7 +365,7 @@ fn a_reader_delays_the_wiping_and_the_next_start_does_it() {
     let id = say(&mut session, None, MARKER, MARKER).conversation;
     let reader = rusqlite::Connection::open(folder.0.join("inglenook.db")).unwrap();
     reader.execute_batch("BEGIN; SELECT COUNT(*) FROM message;").unwrap();
-    let notice = session.forget(&[id], &RealIo).unwrap().unwrap();
+    let notice = session.purge(&[id], &RealIo).unwrap().unwrap();
     assert_eq!(notice.code(), "session.traces");
     drop(reader);
     drop(session);

@@ -1,10 +1,10 @@
 //! The table of block formats: a row per format with its identifiers, its size and, where we can compute with it,
 //! its codec. Whoever needs to know something of a format asks its row.
 
-use crate::quant::{self, Codec, Encode};
+use crate::quant::{self, Codec, EncodeFn};
 
 /// One format. Sizes hold for all rows; only rows with a codec can be computed with.
-pub struct Row {
+pub struct DTypeRow {
     pub dtype: DType,
     /// As people write it: "Q8_0".
     pub name: &'static str,
@@ -27,7 +27,7 @@ macro_rules! dtypes {
         pub enum DType { $($variant),* }
 
         /// In the order of the enum.
-        pub static TABLE: &[Row] = &[$(Row {
+        pub static TABLE: &[DTypeRow] = &[$(DTypeRow {
             dtype: DType::$variant,
             name: $name,
             gguf_id: $gguf,
@@ -88,7 +88,7 @@ dtypes! {
 }
 
 impl DType {
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static DTypeRow {
         &TABLE[self as usize]
     }
 
@@ -133,7 +133,7 @@ impl DType {
     }
 
     /// How values are brought into this format, where we can.
-    pub fn encoder(self) -> Option<Encode> {
+    pub fn encoder(self) -> Option<EncodeFn> {
         self.codec().and_then(|codec| codec.encode)
     }
 

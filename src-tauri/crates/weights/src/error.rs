@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use io::Fault;
 use thiserror::Error;
 
 /// Where in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FaultLocation {
     /// The file as a whole, or its header.
     File,
     Tensor(String),
@@ -16,7 +17,7 @@ pub enum Place {
 
 /// The kinds of failure; each has a code and a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FaultKind {
     /// The file system refused.
     Io,
     /// Something else than a model.
@@ -44,8 +45,8 @@ pub enum Kind {
 pub struct WeightsError {
     /// Name of the file as it was opened.
     pub file: String,
-    pub place: Place,
-    pub kind: Kind,
+    pub place: FaultLocation,
+    pub kind: FaultKind,
     /// Plain words, without file and place.
     pub cause: String,
     /// What to do here, where the kind's own advice is too general.
@@ -53,8 +54,8 @@ pub struct WeightsError {
 }
 
 impl WeightsError {
-    pub fn new(file: impl Into<String>, kind: Kind, cause: impl Into<String>) -> Self {
-        Self { file: file.into(), place: Place::File, kind, cause: cause.into(), advice: None }
+    pub fn new(file: impl Into<String>, kind: FaultKind, cause: impl Into<String>) -> Self {
+        Self { file: file.into(), place: FaultLocation::File, kind, cause: cause.into(), advice: None }
     }
 
     /// With advice for this very case.
@@ -63,7 +64,7 @@ impl WeightsError {
         self
     }
 
-    pub fn at(mut self, place: Place) -> Self {
+    pub fn at(mut self, place: FaultLocation) -> Self {
         self.place = place;
         self
     }
@@ -71,16 +72,16 @@ impl WeightsError {
     /// Stable identifier, never translated.
     pub fn code(&self) -> &'static str {
         match self.kind {
-            Kind::Io => "weights.io",
-            Kind::NotAModel => "weights.not_a_model",
-            Kind::Unsupported => "weights.unsupported",
-            Kind::Truncated => "weights.truncated",
-            Kind::Malformed => "weights.malformed",
-            Kind::Part => "weights.part",
-            Kind::Limit => "weights.limit",
-            Kind::DType => "weights.dtype",
-            Kind::KeyMissing => "weights.key_missing",
-            Kind::KeyInvalid => "weights.key_invalid",
+            FaultKind::Io => "weights.io",
+            FaultKind::NotAModel => "weights.not_a_model",
+            FaultKind::Unsupported => "weights.unsupported",
+            FaultKind::Truncated => "weights.truncated",
+            FaultKind::Malformed => "weights.malformed",
+            FaultKind::Part => "weights.part",
+            FaultKind::Limit => "weights.limit",
+            FaultKind::DType => "weights.dtype",
+            FaultKind::KeyMissing => "weights.key_missing",
+            FaultKind::KeyInvalid => "weights.key_invalid",
         }
     }
 
@@ -90,16 +91,20 @@ impl WeightsError {
             return advice.clone();
         }
         match self.kind {
-            Kind::Io => "Check that the file exists and may be read.",
-            Kind::NotAModel => "Choose a .gguf file, or a folder with model.safetensors and config.json.",
-            Kind::Unsupported => "Get the model as a GGUF file of version 2 or 3, or as safetensors.",
-            Kind::Part => "Download all files of the model into one folder, under the names they came with.",
-            Kind::Truncated => "The download is probably incomplete: download the file again.",
-            Kind::Malformed | Kind::Limit => {
+            FaultKind::Io => "Check that the file exists and may be read.",
+            FaultKind::NotAModel => {
+                "Choose a .gguf file, or a folder with model.safetensors and config.json."
+            }
+            FaultKind::Unsupported => "Get the model as a GGUF file of version 2 or 3, or as safetensors.",
+            FaultKind::Part => {
+                "Download all files of the model into one folder, under the names they came with."
+            }
+            FaultKind::Truncated => "The download is probably incomplete: download the file again.",
+            FaultKind::Malformed | FaultKind::Limit => {
                 "The file is damaged: download it again, or take it from another source."
             }
-            Kind::DType => "Choose another quantisation of this model, such as Q4_K_M or Q8_0.",
-            Kind::KeyMissing | Kind::KeyInvalid => {
+            FaultKind::DType => "Choose another quantisation of this model, such as Q4_K_M or Q8_0.",
+            FaultKind::KeyMissing | FaultKind::KeyInvalid => {
                 "The file was not made for a language model of a known kind: take it from another source."
             }
         }
@@ -107,13 +112,23 @@ impl WeightsError {
     }
 }
 
+impl Fault for WeightsError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn remedy(&self) -> String {
+        self.remedy()
+    }
+}
+
 impl fmt::Display for WeightsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file)?;
         match &self.place {
-            Place::File => {}
-            Place::Tensor(name) => write!(f, "tensor \"{}\": ", shown(name))?,
-            Place::Key(name) => write!(f, "key \"{}\": ", shown(name))?,
+            FaultLocation::File => {}
+            FaultLocation::Tensor(name) => write!(f, "tensor \"{}\": ", shown(name))?,
+            FaultLocation::Key(name) => write!(f, "key \"{}\": ", shown(name))?,
         }
         f.write_str(&self.cause)
     }
@@ -136,10 +151,11 @@ mod tests {
 
     #[test]
     fn names_file_place_and_cause_in_one_line() {
-        let error = WeightsError::new("m.gguf", Kind::Malformed, "overlaps").at(Place::Tensor("a\nb".into()));
+        let error = WeightsError::new("m.gguf", FaultKind::Malformed, "overlaps")
+            .at(FaultLocation::Tensor("a\nb".into()));
         assert_eq!(error.to_string(), "m.gguf: tensor \"a\\nb\": overlaps");
         let long = "x".repeat(5000);
-        let error = WeightsError::new("m.gguf", Kind::Limit, "too long").at(Place::Key(long));
+        let error = WeightsError::new("m.gguf", FaultKind::Limit, "too long").at(FaultLocation::Key(long));
         assert!(error.to_string().len() < 200);
     }
 }

@@ -8,11 +8,13 @@ use std::path::Path;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use crate::error::{Kind, Place, WeightsError, shown};
-use crate::file::{self, Container, Part, TensorInfo, WeightFile};
+use crate::error::{FaultKind, FaultLocation, WeightsError, shown};
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
 use crate::safetensors;
+use crate::source_file::{file_name, map};
+use crate::tensor::{Container, FilePart, TensorInfo};
+use crate::weight_file::WeightFile;
 
 /// Files beside the weights that others may ask for.
 const SIDE_FILES: [&str; 6] = [
@@ -37,21 +39,23 @@ const MAX_TENSORS: usize = 1 << 18;
 
 /// Whether the folder holds weights by one of the names that models are published under.
 pub fn is_model_folder(folder: &Path) -> bool {
-    folder.join(MODEL_FILE).is_file() || folder.join(INDEX_FILE).is_file() || the_only_one(folder).is_some()
+    folder.join(MODEL_FILE).is_file()
+        || folder.join(INDEX_FILE).is_file()
+        || only_safetensors_file(folder).is_some()
 }
 
 /// Errors: no weights in it, or weights that are not as they must be.
 pub fn open(folder: &Path) -> Result<WeightFile, WeightsError> {
-    let name = file::file_name(folder);
+    let name = file_name(folder);
     let single = Some(folder.join(MODEL_FILE)).filter(|path| path.is_file());
     let (parts, tensors) = match single {
         Some(path) => one(&path, &format!("{name}/{MODEL_FILE}"))?,
         None if folder.join(INDEX_FILE).is_file() => sharded(folder)?,
-        None => match the_only_one(folder) {
-            Some(path) => one(&path, &format!("{name}/{}", file::file_name(&path)))?,
+        None => match only_safetensors_file(folder) {
+            Some(path) => one(&path, &format!("{name}/{}", file_name(&path)))?,
             None => {
                 let cause = format!("a folder without {MODEL_FILE} or {INDEX_FILE}");
-                return Err(WeightsError::new(name, Kind::NotAModel, cause));
+                return Err(WeightsError::new(name, FaultKind::NotAModel, cause));
             }
         },
     };
@@ -68,7 +72,7 @@ pub fn open_file(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFi
 fn assemble(
     path: &Path,
     folder: Option<&Path>,
-    parts: Vec<Part>,
+    parts: Vec<FilePart>,
     tensors: Vec<TensorInfo>,
 ) -> Result<WeightFile, WeightsError> {
     let config = folder.map_or(Ok(serde_json::Value::Null), read_config)?;
@@ -77,13 +81,13 @@ fn assemble(
     let mut side_files = Vec::new();
     for side in SIDE_FILES {
         let Some(path) = folder.map(|f| f.join(side)).filter(|p| p.is_file()) else { continue };
-        side_files.push((side, file::map(&path, side)?));
+        side_files.push((side, map(&path, side)?));
     }
     Ok(file.with_side_files(side_files))
 }
 
 /// The only `.safetensors` file of a folder with a config.json.
-fn the_only_one(folder: &Path) -> Option<std::path::PathBuf> {
+fn only_safetensors_file(folder: &Path) -> Option<std::path::PathBuf> {
     if !folder.join(CONFIG_FILE).is_file() {
         return None;
     }
@@ -93,25 +97,25 @@ fn the_only_one(folder: &Path) -> Option<std::path::PathBuf> {
     found.next().filter(|_| found.next().is_none())
 }
 
-fn one(path: &Path, name: &str) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
-    parsed(name, file::map(path, name)?)
+fn one(path: &Path, name: &str) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsError> {
+    parsed(name, map(path, name)?)
 }
 
-fn parsed(name: &str, bytes: SharedBytes) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
-    let safetensors::Parsed { tensors, data_start } = safetensors::parse(name, &bytes)?;
-    Ok((vec![Part { name: name.to_owned(), bytes, data_start }], tensors))
+fn parsed(name: &str, bytes: SharedBytes) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsError> {
+    let safetensors::ParsedSafetensors { tensors, data_start } = safetensors::parse(name, &bytes)?;
+    Ok((vec![FilePart { name: name.to_owned(), bytes, data_start }], tensors))
 }
 
 /// All files of the index, which must hold exactly the tensors that it says, where it says.
-fn sharded(folder: &Path) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> {
-    let Index { mut shard_of, shards } = read_index(folder)?;
+fn sharded(folder: &Path) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsError> {
+    let ShardIndex { mut shard_of, shards } = read_index(folder)?;
     let (mut parts, mut tensors) = (Vec::with_capacity(shards.len()), Vec::with_capacity(shard_of.len()));
     for (number, name) in shards.iter().enumerate() {
         let path = folder.join(name);
         if !path.is_file() {
             let cause = format!("is missing: one of the {} files that {INDEX_FILE} names", shards.len());
             let advice = format!("Download {name} into the folder of the others.");
-            return Err(WeightsError::new(name.clone(), Kind::Part, cause).advise(advice));
+            return Err(WeightsError::new(name.clone(), FaultKind::Part, cause).advise(advice));
         }
         let (part, found) = one(&path, name)?;
         for tensor in found {
@@ -121,8 +125,8 @@ fn sharded(folder: &Path) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> 
                 None => Some(format!("is unknown to {INDEX_FILE}, or stands in several files")),
             };
             if let Some(cause) = misplaced {
-                let error = WeightsError::new(name.clone(), Kind::Part, cause);
-                return Err(error.at(Place::Tensor(tensor.name)));
+                let error = WeightsError::new(name.clone(), FaultKind::Part, cause);
+                return Err(error.at(FaultLocation::Tensor(tensor.name)));
             }
             shard_of.remove(&tensor.name);
             tensors.push(TensorInfo { part: number, ..tensor });
@@ -131,8 +135,8 @@ fn sharded(folder: &Path) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> 
     }
     if let Some((tensor, &shard)) = shard_of.iter().min() {
         let cause = format!("is not in {}, where it must be", shards[shard]);
-        let error = WeightsError::new(INDEX_FILE, Kind::Part, cause);
-        return Err(error.at(Place::Tensor(tensor.clone())));
+        let error = WeightsError::new(INDEX_FILE, FaultKind::Part, cause);
+        return Err(error.at(FaultLocation::Tensor(tensor.clone())));
     }
     Ok((parts, tensors))
 }
@@ -140,35 +144,35 @@ fn sharded(folder: &Path) -> Result<(Vec<Part>, Vec<TensorInfo>), WeightsError> 
 /// What model.safetensors.index.json says. Its `metadata` is left aside: published ones count bytes differently,
 /// and each file's own header says how long it must be.
 #[derive(Default)]
-struct Index {
-    /// Index of `shards` by tensor.
+struct ShardIndex {
+    /// ShardIndex of `shards` by tensor.
     shard_of: HashMap<String, usize>,
     /// File names in alphabetical order: as they are numbered.
     shards: Vec<String>,
 }
 
-fn read_index(folder: &Path) -> Result<Index, WeightsError> {
-    let bytes = file::map(&folder.join(INDEX_FILE), INDEX_FILE)?;
+fn read_index(folder: &Path) -> Result<ShardIndex, WeightsError> {
+    let bytes = map(&folder.join(INDEX_FILE), INDEX_FILE)?;
     let error = |kind, cause: String| WeightsError::new(INDEX_FILE, kind, cause);
     if bytes.len() > MAX_INDEX_BYTES {
         let cause = format!("has {} bytes; the limit is {MAX_INDEX_BYTES}", bytes.len());
-        return Err(error(Kind::Limit, cause));
+        return Err(error(FaultKind::Limit, cause));
     }
     let mut index = None;
     let mut json = serde_json::Deserializer::from_slice(&bytes);
-    Document { index: &mut index }
+    IndexSeed { index: &mut index }
         .deserialize(&mut json)
         .and_then(|()| json.end())
-        .map_err(|e| error(Kind::Malformed, format!("is wrong: {e}")))?;
-    let mut index = index.ok_or_else(|| error(Kind::Malformed, "weight_map is missing".into()))?;
+        .map_err(|e| error(FaultKind::Malformed, format!("is wrong: {e}")))?;
+    let mut index = index.ok_or_else(|| error(FaultKind::Malformed, "weight_map is missing".into()))?;
     if index.shard_of.is_empty() {
-        return Err(error(Kind::Malformed, "weight_map names no tensor".into()));
+        return Err(error(FaultKind::Malformed, "weight_map names no tensor".into()));
     }
     sort(&mut index);
     Ok(index)
 }
 
-fn sort(index: &mut Index) {
+fn sort(index: &mut ShardIndex) {
     let mut order: Vec<usize> = (0..index.shards.len()).collect();
     order.sort_by(|&a, &b| index.shards[a].cmp(&index.shards[b]));
     let mut place = vec![0; order.len()];
@@ -178,7 +182,7 @@ fn sort(index: &mut Index) {
 }
 
 /// Why a name from the index is refused: nothing but a plain file name of the folder is followed.
-fn outside(name: &str) -> Option<&'static str> {
+fn refusal_of_name(name: &str) -> Option<&'static str> {
     /// The longest that file systems have.
     const MAX_NAME_BYTES: usize = 255;
     let is_plain = !name.contains(['/', '\\', ':', '\0']) && !name.starts_with('.');
@@ -191,11 +195,11 @@ fn outside(name: &str) -> Option<&'static str> {
 }
 
 /// The whole index file: `weight_map`, exactly once, beside what is ignored.
-struct Document<'i> {
-    index: &'i mut Option<Index>,
+struct IndexSeed<'i> {
+    index: &'i mut Option<ShardIndex>,
 }
 
-impl<'de> DeserializeSeed<'de> for Document<'_> {
+impl<'de> DeserializeSeed<'de> for IndexSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -203,7 +207,7 @@ impl<'de> DeserializeSeed<'de> for Document<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Document<'_> {
+impl<'de> Visitor<'de> for IndexSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -214,7 +218,7 @@ impl<'de> Visitor<'de> for Document<'_> {
         while let Some(field) = map.next_key::<String>()? {
             if field != "weight_map" {
                 map.next_value::<IgnoredAny>()?;
-            } else if self.index.replace(map.next_value_seed(WeightMap)?).is_some() {
+            } else if self.index.replace(map.next_value_seed(WeightMapSeed)?).is_some() {
                 return Err(A::Error::custom("weight_map stands twice"));
             }
         }
@@ -223,31 +227,31 @@ impl<'de> Visitor<'de> for Document<'_> {
 }
 
 /// Tensor names to file names, each tensor once.
-struct WeightMap;
+struct WeightMapSeed;
 
-impl<'de> DeserializeSeed<'de> for WeightMap {
-    type Value = Index;
+impl<'de> DeserializeSeed<'de> for WeightMapSeed {
+    type Value = ShardIndex;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Index, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ShardIndex, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for WeightMap {
-    type Value = Index;
+impl<'de> Visitor<'de> for WeightMapSeed {
+    type Value = ShardIndex;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("a map of tensor names to file names as weight_map")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Index, A::Error> {
-        let mut index = Index::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ShardIndex, A::Error> {
+        let mut index = ShardIndex::default();
         let mut known: HashMap<String, usize> = HashMap::new();
         while let Some((tensor, file)) = map.next_entry::<String, String>()? {
             let shard = match known.get(&file) {
                 Some(&shard) => shard,
                 None => {
-                    if let Some(why) = outside(&file) {
+                    if let Some(why) = refusal_of_name(&file) {
                         return Err(A::Error::custom(format!("\"{}\" {why}", shown(&file))));
                     }
                     if known.len() == MAX_SHARDS {
@@ -274,17 +278,17 @@ fn read_config(folder: &Path) -> Result<serde_json::Value, WeightsError> {
     let path = folder.join(CONFIG_FILE);
     let error = |kind, cause: String| WeightsError::new(CONFIG_FILE, kind, cause);
     if !path.is_file() {
-        return Err(error(Kind::NotAModel, "is missing beside the weights".into()));
+        return Err(error(FaultKind::NotAModel, "is missing beside the weights".into()));
     }
-    let bytes = file::map(&path, CONFIG_FILE)?;
+    let bytes = map(&path, CONFIG_FILE)?;
     if bytes.len() > MAX_CONFIG_BYTES {
         let cause = format!("has {} bytes; the limit is {MAX_CONFIG_BYTES}", bytes.len());
-        return Err(error(Kind::Limit, cause));
+        return Err(error(FaultKind::Limit, cause));
     }
     let config: serde_json::Value = serde_json::from_slice(&bytes)
-        .map_err(|e| error(Kind::Malformed, format!("is not valid JSON: {e}")))?;
+        .map_err(|e| error(FaultKind::Malformed, format!("is not valid JSON: {e}")))?;
     if !config.is_object() {
-        return Err(error(Kind::Malformed, "is not a JSON object".into()));
+        return Err(error(FaultKind::Malformed, "is not a JSON object".into()));
     }
     Ok(config)
 }

@@ -5,12 +5,14 @@
 //! Layout: "GGUF", version, number of tensors, number of pairs; pairs; tensor table; padding; data.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use crate::dtype::DType;
-use crate::error::{Kind, Place, WeightsError, shown};
-use crate::file::TensorInfo;
-use crate::metadata::{Entry, Metadata, ValueType};
+use crate::error::{FaultKind, FaultLocation, WeightsError, shown};
+use crate::metadata::{Metadata, PairLocation, ValueType};
 use crate::mmap::SharedBytes;
+use crate::tensor::{Container, FilePart, TensorInfo};
+use crate::weight_file::WeightFile;
 
 pub const MAGIC: &[u8; 4] = b"GGUF";
 const VERSIONS: std::ops::RangeInclusive<u32> = 2..=3;
@@ -30,7 +32,7 @@ const MIN_PAIR_BYTES: u64 = 8 + 1 + 4 + 1;
 const MIN_TENSOR_BYTES: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
 /// What a GGUF file holds.
-pub struct Parsed {
+pub struct ParsedGguf {
     pub version: u32,
     pub metadata: Metadata,
     /// In the order of the table; data ranges are of the whole file.
@@ -39,13 +41,28 @@ pub struct Parsed {
     pub data_start: usize,
 }
 
-pub fn parse(file: &str, bytes: &SharedBytes) -> Result<Parsed, WeightsError> {
+impl ParsedGguf {
+    /// The model of a GGUF that is one file.
+    pub fn into_file(
+        self,
+        path: PathBuf,
+        name: &str,
+        bytes: SharedBytes,
+    ) -> Result<WeightFile, WeightsError> {
+        let container = Container::Gguf { version: self.version };
+        let parts = vec![FilePart { name: name.to_owned(), bytes, data_start: self.data_start }];
+        WeightFile::assemble(path, container, self.metadata, parts, self.tensors)
+    }
+}
+
+/// Reads and checks a whole file.
+pub fn parse(file: &str, bytes: &SharedBytes) -> Result<ParsedGguf, WeightsError> {
     parse_within(file, bytes, bytes.len())
 }
 
 /// As `parse`, where `bytes` is only the header of a file of `file_len` bytes.
-pub fn parse_within(file: &str, bytes: &SharedBytes, file_len: usize) -> Result<Parsed, WeightsError> {
-    let mut cursor = Cursor { file, bytes, at: MAGIC.len() };
+pub fn parse_within(file: &str, bytes: &SharedBytes, file_len: usize) -> Result<ParsedGguf, WeightsError> {
+    let mut cursor = GgufCursor { file, bytes, at: MAGIC.len() };
     let version = cursor.u32()?;
     check_version(file, version)?;
     let (n_tensors, n_pairs) = (cursor.u64()?, cursor.u64()?);
@@ -62,8 +79,8 @@ pub fn parse_within(file: &str, bytes: &SharedBytes, file_len: usize) -> Result<
         tensors.push(cursor.tensor()?);
     }
     let data_start = cursor.at.next_multiple_of(alignment);
-    place(file, file_len, data_start, alignment, &mut tensors)?;
-    Ok(Parsed { version, metadata, tensors, data_start: data_start.min(bytes.len()) })
+    place_tensors(file, file_len, data_start, alignment, &mut tensors)?;
+    Ok(ParsedGguf { version, metadata, tensors, data_start: data_start.min(bytes.len()) })
 }
 
 fn check_version(file: &str, version: u32) -> Result<(), WeightsError> {
@@ -75,7 +92,7 @@ fn check_version(file: &str, version: u32) -> Result<(), WeightsError> {
     } else {
         format!("GGUF version {version}; versions 2 and 3 are read")
     };
-    Err(WeightsError::new(file, Kind::Unsupported, cause))
+    Err(WeightsError::new(file, FaultKind::Unsupported, cause))
 }
 
 /// What `general.alignment` says.
@@ -86,17 +103,17 @@ fn alignment(metadata: &Metadata) -> Result<usize, WeightsError> {
         return Ok(alignment as usize);
     }
     let cause = format!("is {alignment}; must be a power of two from 8 to 1048576");
-    Err(metadata.error(KEY, Kind::KeyInvalid, &cause))
+    Err(metadata.error(KEY, FaultKind::KeyInvalid, &cause))
 }
 
-struct Cursor<'a> {
+struct GgufCursor<'a> {
     file: &'a str,
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Cursor<'_> {
-    fn error(&self, kind: Kind, cause: impl Into<String>) -> WeightsError {
+impl GgufCursor<'_> {
+    fn error(&self, kind: FaultKind, cause: impl Into<String>) -> WeightsError {
         WeightsError::new(self.file, kind, cause)
     }
 
@@ -107,7 +124,7 @@ impl Cursor<'_> {
     fn take(&mut self, n: u64) -> Result<Range<usize>, WeightsError> {
         if n > self.left() {
             let cause = format!("ends after {} bytes, in the middle of its tables", self.bytes.len());
-            return Err(self.error(Kind::Truncated, cause));
+            return Err(self.error(FaultKind::Truncated, cause));
         }
         let start = self.at;
         self.at += n as usize; // no larger than what is left
@@ -128,13 +145,13 @@ impl Cursor<'_> {
     }
 
     /// A number of things that must lie in what is left of the file.
-    fn check_count(&self, what: &str, n: u64, min_bytes: u64, most: u64) -> Result<(), WeightsError> {
+    fn check_count(&self, what: &str, n: u64, min_bytes: u64, max: u64) -> Result<(), WeightsError> {
         if n > self.left() / min_bytes {
             let cause = format!("claims {n} {what}, more than the file has room for");
-            return Err(self.error(Kind::Truncated, cause));
+            return Err(self.error(FaultKind::Truncated, cause));
         }
-        if n > most {
-            return Err(self.error(Kind::Limit, format!("claims {n} {what}; the limit is {most}")));
+        if n > max {
+            return Err(self.error(FaultKind::Limit, format!("claims {n} {what}; the limit is {max}")));
         }
         Ok(())
     }
@@ -145,23 +162,23 @@ impl Cursor<'_> {
         self.take(n)
     }
 
-    fn pair(&mut self) -> Result<Entry, WeightsError> {
+    fn pair(&mut self) -> Result<PairLocation, WeightsError> {
         let n = self.u64()?;
         if n == 0 || n > MAX_KEY_BYTES {
-            return Err(self.error(Kind::Malformed, format!("a metadata key of {n} bytes")));
+            return Err(self.error(FaultKind::Malformed, format!("a metadata key of {n} bytes")));
         }
         let key = self.take(n)?;
         let Ok(name) = std::str::from_utf8(&self.bytes[key.clone()]) else {
-            return Err(self.error(Kind::Malformed, "a metadata key that is not UTF-8"));
+            return Err(self.error(FaultKind::Malformed, "a metadata key that is not UTF-8"));
         };
         let name = name.to_owned();
-        let at_key = |e: WeightsError| e.at(Place::Key(name.clone()));
+        let at_key = |e: WeightsError| e.at(FaultLocation::Key(name.clone()));
         self.value(key).map_err(at_key)
     }
 
-    fn value(&mut self, key: Range<usize>) -> Result<Entry, WeightsError> {
+    fn value(&mut self, key: Range<usize>) -> Result<PairLocation, WeightsError> {
         let kind = self.value_type()?;
-        let mut entry = Entry { key, kind, array: None, bytes: 0..0, utf8: true };
+        let mut entry = PairLocation { key, kind, array: None, bytes: 0..0, utf8: true };
         match kind {
             ValueType::Str => {
                 entry.bytes = self.string()?;
@@ -170,7 +187,7 @@ impl Cursor<'_> {
             ValueType::Array => {
                 let (element, len) = (self.value_type()?, self.u64()?);
                 if element == ValueType::Array {
-                    return Err(self.error(Kind::KeyInvalid, "an array of arrays"));
+                    return Err(self.error(FaultKind::KeyInvalid, "an array of arrays"));
                 }
                 self.check_count("elements", len, element.min_bytes() as u64, u64::MAX)?;
                 entry.array = Some((element, len as usize)); // fits: compared with the file's length
@@ -194,7 +211,7 @@ impl Cursor<'_> {
     fn value_type(&mut self) -> Result<ValueType, WeightsError> {
         let id = self.u32()?;
         ValueType::from_id(id)
-            .ok_or_else(|| self.error(Kind::KeyInvalid, format!("has the unknown value type {id}")))
+            .ok_or_else(|| self.error(FaultKind::KeyInvalid, format!("has the unknown value type {id}")))
     }
 
     /// The bytes of an array's elements, and whether they are UTF-8 where they are strings.
@@ -210,22 +227,22 @@ impl Cursor<'_> {
         Ok((start..self.at, utf8))
     }
 
-    /// A row of the tensor table; its range is relative to the data until [`place`] has seen it.
+    /// A row of the tensor table; its range is relative to the data until [`place_tensors`] has seen it.
     fn tensor(&mut self) -> Result<TensorInfo, WeightsError> {
         let n = self.u64()?;
         if n == 0 || n > MAX_NAME_BYTES {
             let cause = format!("a tensor name of {n} bytes; 1 to {MAX_NAME_BYTES} are allowed");
-            return Err(self.error(Kind::Malformed, cause));
+            return Err(self.error(FaultKind::Malformed, cause));
         }
         let range = self.take(n)?;
         let name = match std::str::from_utf8(&self.bytes[range]) {
             Ok(name) => name.to_owned(),
-            Err(_) => return Err(self.error(Kind::Malformed, "a tensor name that is not UTF-8")),
+            Err(_) => return Err(self.error(FaultKind::Malformed, "a tensor name that is not UTF-8")),
         };
-        let at_tensor = |e: WeightsError| e.at(Place::Tensor(name.clone()));
+        let at_tensor = |e: WeightsError| e.at(FaultLocation::Tensor(name.clone()));
         let (dtype, shape, n_bytes, offset) = self.tensor_row().map_err(at_tensor)?;
         let overflow =
-            || at_tensor(self.error(Kind::Malformed, format!("offset {offset} lies outside the file")));
+            || at_tensor(self.error(FaultKind::Malformed, format!("offset {offset} lies outside the file")));
         let end = offset.checked_add(n_bytes).ok_or_else(overflow)?;
         let (Ok(start), Ok(end)) = (usize::try_from(offset), usize::try_from(end)) else {
             return Err(overflow());
@@ -237,9 +254,10 @@ impl Cursor<'_> {
     fn tensor_row(&mut self) -> Result<(DType, Vec<usize>, u64, u64), WeightsError> {
         let n_dims = self.u32()?;
         if n_dims == 0 || n_dims > MAX_DIMS {
-            return Err(
-                self.error(Kind::Malformed, format!("has {n_dims} dimensions; 1 to {MAX_DIMS} are allowed"))
-            );
+            return Err(self.error(
+                FaultKind::Malformed,
+                format!("has {n_dims} dimensions; 1 to {MAX_DIMS} are allowed"),
+            ));
         }
         let mut dims = [1u64; MAX_DIMS as usize];
         let dims = &mut dims[..n_dims as usize];
@@ -248,16 +266,17 @@ impl Cursor<'_> {
         }
         let id = self.u32()?;
         let offset = self.u64()?;
-        let dtype = DType::from_gguf_id(id)
-            .ok_or_else(|| self.error(Kind::DType, format!("is stored in the unknown block format {id}")))?;
+        let dtype = DType::from_gguf_id(id).ok_or_else(|| {
+            self.error(FaultKind::DType, format!("is stored in the unknown block format {id}"))
+        })?;
         let shape_text = || dims.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
         if dims.contains(&0) {
-            return Err(self.error(Kind::Malformed, format!("has an empty shape ({})", shape_text())));
+            return Err(self.error(FaultKind::Malformed, format!("has an empty shape ({})", shape_text())));
         }
         if dims[0] % dtype.block_len() as u64 != 0 {
             let (name, len) = (dtype.name(), dtype.block_len());
             let cause = format!("rows of {} elements are no whole number of {name} blocks of {len}", dims[0]);
-            return Err(self.error(Kind::Malformed, cause));
+            return Err(self.error(FaultKind::Malformed, cause));
         }
         let rows = dims[1..].iter().try_fold(1u64, |product, &dim| product.checked_mul(dim));
         let n_bytes = rows.and_then(|rows| dtype.checked_row_bytes(dims[0])?.checked_mul(rows));
@@ -265,14 +284,14 @@ impl Cursor<'_> {
         let shape: Option<Vec<usize>> = dims.iter().rev().map(|&dim| usize::try_from(dim).ok()).collect();
         match (n_bytes, elements, shape) {
             (Some(n_bytes), Some(_), Some(shape)) => Ok((dtype, shape, n_bytes, offset)),
-            _ => Err(self.error(Kind::Malformed, format!("has an impossible shape ({})", shape_text()))),
+            _ => Err(self.error(FaultKind::Malformed, format!("has an impossible shape ({})", shape_text()))),
         }
     }
 }
 
 /// Moves the tensors' ranges from the data to the whole file. They must follow one another without overlap and
 /// without holes other than the padding to `alignment`, as every writer lays them out, and end inside the file.
-fn place(
+fn place_tensors(
     file: &str,
     file_len: usize,
     data_start: usize,
@@ -285,23 +304,27 @@ fn place(
     let mut previous: Option<u32> = None;
     for &i in &order {
         let TensorInfo { name, range, .. } = &tensors[i as usize];
-        let error =
-            |kind, cause: String| WeightsError::new(file, kind, cause).at(Place::Tensor(name.clone()));
+        let error = |kind, cause: String| {
+            WeightsError::new(file, kind, cause).at(FaultLocation::Tensor(name.clone()))
+        };
         let start = range.start;
         if start % alignment != 0 {
             let cause = format!("offset {start} is no multiple of the alignment {alignment}");
-            return Err(error(Kind::Malformed, cause));
+            return Err(error(FaultKind::Malformed, cause));
         }
         if expected.is_none_or(|expected| start < expected) {
             let other = previous.map_or("", |p| &tensors[p as usize].name);
-            return Err(error(Kind::Malformed, format!("shares bytes with tensor \"{}\"", shown(other))));
+            return Err(error(
+                FaultKind::Malformed,
+                format!("shares bytes with tensor \"{}\"", shown(other)),
+            ));
         }
         if expected != Some(start) {
-            return Err(error(Kind::Malformed, format!("offset {start} leaves a hole before it")));
+            return Err(error(FaultKind::Malformed, format!("offset {start} leaves a hole before it")));
         }
         if data_start.checked_add(range.end).is_none_or(|end| end > file_len) {
             let cause = format!("ends beyond the file, which has {file_len} bytes");
-            return Err(error(Kind::Truncated, cause));
+            return Err(error(FaultKind::Truncated, cause));
         }
         expected = range.end.checked_next_multiple_of(alignment);
         previous = Some(i);

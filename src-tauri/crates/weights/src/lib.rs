@@ -5,21 +5,25 @@
 
 pub mod dtype;
 pub mod error;
-mod file;
 mod fingerprint;
 mod folder;
 mod gguf;
 pub mod metadata;
 mod mmap;
+mod open;
 pub mod quant;
 mod safetensors;
+mod source_file;
 mod split;
+mod tensor;
+mod weight_file;
 pub mod write;
 
 pub use dtype::DType;
 pub use error::WeightsError;
-pub use file::{Container, PartInfo, TensorView, WeightFile};
 pub use folder::is_model_folder;
 pub use metadata::{Array, Metadata, Value};
 pub use mmap::{Advice, SharedBytes};
-pub use quant::{Codec, Decode, Encode};
+pub use quant::{Codec, DecodeFn, EncodeFn};
+pub use tensor::{Container, FilePartInfo, TensorView};
+pub use weight_file::WeightFile;

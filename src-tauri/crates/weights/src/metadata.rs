@@ -3,9 +3,8 @@
 
 use std::ops::Range;
 
-use crate::error::{Kind, Place, WeightsError};
+use crate::error::{FaultKind, FaultLocation, WeightsError};
 use crate::mmap::SharedBytes;
-use crate::write::RawValue;
 
 /// The type of a GGUF value, by its number in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,7 +232,7 @@ impl<'a> Array<'a> {
     }
 
     fn error(&self, cause: String) -> WeightsError {
-        WeightsError::new(self.file, Kind::KeyInvalid, cause).at(Place::Key(self.key.into()))
+        WeightsError::new(self.file, FaultKind::KeyInvalid, cause).at(FaultLocation::Key(self.key.into()))
     }
 }
 
@@ -283,9 +282,19 @@ pub(crate) fn scalar(kind: ValueType, raw: &[u8]) -> Value<'static> {
     }
 }
 
+/// A value of any type, byte for byte as a GGUF file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RawValue {
+    pub(crate) kind: ValueType,
+    /// For arrays: element type, number of elements.
+    pub(crate) array: Option<(ValueType, usize)>,
+    /// The scalar, the string without its length, or the array's elements.
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// Where a value lies in the file; all bounds checked.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct PairLocation {
     pub key: Range<usize>,
     pub kind: ValueType,
     /// For arrays: element type, number of elements.
@@ -301,7 +310,7 @@ pub struct Metadata {
     pub(crate) file: String,
     bytes: SharedBytes,
     /// In the order of the file.
-    entries: Vec<Entry>,
+    entries: Vec<PairLocation>,
     /// Indices of `entries`, sorted by key.
     sorted: Vec<u32>,
     config: serde_json::Value,
@@ -309,7 +318,11 @@ pub struct Metadata {
 
 impl Metadata {
     /// Pairs of a GGUF file; keys are UTF-8. Errors: a key twice.
-    pub(crate) fn gguf(file: &str, bytes: SharedBytes, entries: Vec<Entry>) -> Result<Self, WeightsError> {
+    pub(crate) fn gguf(
+        file: &str,
+        bytes: SharedBytes,
+        entries: Vec<PairLocation>,
+    ) -> Result<Self, WeightsError> {
         let mut sorted: Vec<u32> = (0..entries.len() as u32).collect();
         sorted.sort_by(|&a, &b| {
             let key = |i: u32| &bytes[entries[i as usize].key.clone()];
@@ -319,8 +332,8 @@ impl Metadata {
         for pair in metadata.sorted.windows(2) {
             let (a, b) = (metadata.key_at(pair[0] as usize), metadata.key_at(pair[1] as usize));
             if a == b {
-                let error = WeightsError::new(file, Kind::Malformed, "stands twice in the file");
-                return Err(error.at(Place::Key(a.into())));
+                let error = WeightsError::new(file, FaultKind::Malformed, "stands twice in the file");
+                return Err(error.at(FaultLocation::Key(a.into())));
             }
         }
         Ok(metadata)
@@ -442,17 +455,19 @@ impl Metadata {
         let Some(value) = self.get(key) else { return Ok(None) };
         convert(value).map(Some).ok_or_else(|| {
             let cause = format!("expected {expected}, found {} {}", value.type_name(), brief(&value));
-            self.error(key, Kind::KeyInvalid, cause.trim_end())
+            self.error(key, FaultKind::KeyInvalid, cause.trim_end())
         })
     }
 
     fn required<T>(&self, key: &str, expected: &str, value: Option<T>) -> Result<T, WeightsError> {
-        value.ok_or_else(|| self.error(key, Kind::KeyMissing, &format!("is missing ({expected} expected)")))
+        value.ok_or_else(|| {
+            self.error(key, FaultKind::KeyMissing, &format!("is missing ({expected} expected)"))
+        })
     }
 
     /// An error that names this file and a key, for those who know what its value must be.
-    pub fn error(&self, key: &str, kind: Kind, cause: &str) -> WeightsError {
-        WeightsError::new(self.file.clone(), kind, cause).at(Place::Key(key.into()))
+    pub fn error(&self, key: &str, kind: FaultKind, cause: &str) -> WeightsError {
+        WeightsError::new(self.file.clone(), kind, cause).at(FaultLocation::Key(key.into()))
     }
 }
 

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::dtype::DType;
-use crate::error::{Kind, Place, WeightsError, shown};
-use crate::file::TensorInfo;
+use crate::error::{FaultKind, FaultLocation, WeightsError, shown};
+use crate::tensor::TensorInfo;
 
 /// Limit of the format.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -20,7 +20,7 @@ const MAX_DIMS: usize = 16;
 const MAX_STRING_BYTES: usize = 1 << 20;
 
 /// What a safetensors file holds.
-pub struct Parsed {
+pub struct ParsedSafetensors {
     /// In the order of the data; ranges are of the whole file.
     pub tensors: Vec<TensorInfo>,
     pub data_start: usize,
@@ -32,36 +32,36 @@ pub fn sniff(bytes: &[u8]) -> bool {
     u64::from_le_bytes(*len) <= MAX_HEADER_BYTES && matches!(rest.first(), Some(b'{'))
 }
 
-pub fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, WeightsError> {
+pub fn parse(file: &str, bytes: &[u8]) -> Result<ParsedSafetensors, WeightsError> {
     let error = |kind, cause: String| WeightsError::new(file, kind, cause);
     let Some((len, rest)) = bytes.split_first_chunk::<8>() else {
         return Err(error(
-            Kind::Truncated,
+            FaultKind::Truncated,
             format!("has only {} bytes: too short for a header", bytes.len()),
         ));
     };
     let len = u64::from_le_bytes(*len);
     if len > MAX_HEADER_BYTES {
         let cause = format!("claims a header of {len} bytes; the limit is {MAX_HEADER_BYTES}");
-        return Err(error(Kind::Limit, cause));
+        return Err(error(FaultKind::Limit, cause));
     }
     let len = len as usize; // at most 100 MB
     let Some(header) = rest.get(..len) else {
         let cause = format!("ends inside its header of {len} bytes");
-        return Err(error(Kind::Truncated, cause));
+        return Err(error(FaultKind::Truncated, cause));
     };
-    check_strings(header).map_err(|cause| error(Kind::Limit, cause))?;
+    check_strings(header).map_err(|cause| error(FaultKind::Limit, cause))?;
     let header = std::str::from_utf8(header).map_err(|e| {
-        error(Kind::Malformed, format!("the header is not UTF-8 at byte {}", e.valid_up_to()))
+        error(FaultKind::Malformed, format!("the header is not UTF-8 at byte {}", e.valid_up_to()))
     })?;
     let mut tensors = Vec::new();
     let mut json = serde_json::Deserializer::from_str(header);
-    Header { tensors: &mut tensors }
+    HeaderSeed { tensors: &mut tensors }
         .deserialize(&mut json)
         .and_then(|()| json.end())
-        .map_err(|e| error(Kind::Malformed, format!("the header is wrong: {e}")))?;
+        .map_err(|e| error(FaultKind::Malformed, format!("the header is wrong: {e}")))?;
     tile(file, 8 + len, bytes.len(), &mut tensors)?;
-    Ok(Parsed { tensors, data_start: 8 + len })
+    Ok(ParsedSafetensors { tensors, data_start: 8 + len })
 }
 
 /// Strings of absurd length are refused before anything decodes them.
@@ -93,40 +93,40 @@ fn tile(
     for pair in tensors.windows(2) {
         if pair[1].range.start < pair[0].range.end {
             let cause = format!("shares bytes with tensor \"{}\"", shown(&pair[0].name));
-            return Err(
-                WeightsError::new(file, Kind::Malformed, cause).at(Place::Tensor(pair[1].name.clone()))
-            );
+            return Err(WeightsError::new(file, FaultKind::Malformed, cause)
+                .at(FaultLocation::Tensor(pair[1].name.clone())));
         }
     }
     let data_len = file_len - data_start;
     let mut end = 0;
     for tensor in tensors {
-        let error =
-            |kind, cause: String| WeightsError::new(file, kind, cause).at(Place::Tensor(tensor.name.clone()));
+        let error = |kind, cause: String| {
+            WeightsError::new(file, kind, cause).at(FaultLocation::Tensor(tensor.name.clone()))
+        };
         if tensor.range.start != end {
             let cause = format!("begins at {} and leaves a hole after {end}", tensor.range.start);
-            return Err(error(Kind::Malformed, cause));
+            return Err(error(FaultKind::Malformed, cause));
         }
         end = tensor.range.end;
         if end > data_len {
             let cause = format!("ends at {end}, but the file has only {data_len} bytes of data");
-            return Err(error(Kind::Truncated, cause));
+            return Err(error(FaultKind::Truncated, cause));
         }
         tensor.range = data_start + tensor.range.start..data_start + end;
     }
     if end != data_len {
         let cause = format!("{} bytes after the last tensor belong to none", data_len - end);
-        return Err(WeightsError::new(file, Kind::Malformed, cause));
+        return Err(WeightsError::new(file, FaultKind::Malformed, cause));
     }
     Ok(())
 }
 
 /// The whole header.
-struct Header<'t> {
+struct HeaderSeed<'t> {
     tensors: &'t mut Vec<TensorInfo>,
 }
 
-impl<'de> DeserializeSeed<'de> for Header<'_> {
+impl<'de> DeserializeSeed<'de> for HeaderSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -134,7 +134,7 @@ impl<'de> DeserializeSeed<'de> for Header<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Header<'_> {
+impl<'de> Visitor<'de> for HeaderSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -148,9 +148,9 @@ impl<'de> Visitor<'de> for Header<'_> {
                 return Err(A::Error::custom(format!("more than {MAX_TENSORS} tensors")));
             }
             if name == "__metadata__" {
-                map.next_value_seed(StringMap)?;
+                map.next_value_seed(StringMapSeed)?;
             } else {
-                let info = map.next_value_seed(Info { name: &name })?;
+                let info = map.next_value_seed(TensorInfoSeed { name: &name })?;
                 self.tensors.push(info);
             }
             if !names.insert(name.clone()) {
@@ -162,9 +162,9 @@ impl<'de> Visitor<'de> for Header<'_> {
 }
 
 /// `__metadata__`: strings to strings, checked and dropped.
-struct StringMap;
+struct StringMapSeed;
 
-impl<'de> DeserializeSeed<'de> for StringMap {
+impl<'de> DeserializeSeed<'de> for StringMapSeed {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -172,7 +172,7 @@ impl<'de> DeserializeSeed<'de> for StringMap {
     }
 }
 
-impl<'de> Visitor<'de> for StringMap {
+impl<'de> Visitor<'de> for StringMapSeed {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -186,11 +186,11 @@ impl<'de> Visitor<'de> for StringMap {
 }
 
 /// One tensor: dtype, shape, data_offsets, each exactly once; other fields are ignored.
-struct Info<'n> {
+struct TensorInfoSeed<'n> {
     name: &'n str,
 }
 
-impl<'de> DeserializeSeed<'de> for Info<'_> {
+impl<'de> DeserializeSeed<'de> for TensorInfoSeed<'_> {
     type Value = TensorInfo;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TensorInfo, D::Error> {
@@ -198,7 +198,7 @@ impl<'de> DeserializeSeed<'de> for Info<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Info<'_> {
+impl<'de> Visitor<'de> for TensorInfoSeed<'_> {
     type Value = TensorInfo;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -221,12 +221,12 @@ impl<'de> Visitor<'de> for Info<'_> {
                     }
                 }
                 "shape" => {
-                    if shape.replace(map.next_value_seed(Numbers { most: MAX_DIMS })?).is_some() {
+                    if shape.replace(map.next_value_seed(NumberListSeed { max_len: MAX_DIMS })?).is_some() {
                         return Err(twice("shape"));
                     }
                 }
                 "data_offsets" => {
-                    if offsets.replace(map.next_value_seed(Numbers { most: 2 })?).is_some() {
+                    if offsets.replace(map.next_value_seed(NumberListSeed { max_len: 2 })?).is_some() {
                         return Err(twice("data_offsets"));
                     }
                 }
@@ -268,11 +268,11 @@ fn tensor(name: &str, dtype: DType, shape: Vec<usize>, offsets: &[usize]) -> Res
 }
 
 /// A list of at most `most` numbers that fit `usize`.
-struct Numbers {
-    most: usize,
+struct NumberListSeed {
+    max_len: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Numbers {
+impl<'de> DeserializeSeed<'de> for NumberListSeed {
     type Value = Vec<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<usize>, D::Error> {
@@ -280,18 +280,18 @@ impl<'de> DeserializeSeed<'de> for Numbers {
     }
 }
 
-impl<'de> Visitor<'de> for Numbers {
+impl<'de> Visitor<'de> for NumberListSeed {
     type Value = Vec<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "a list of at most {} whole numbers", self.most)
+        write!(f, "a list of at most {} whole numbers", self.max_len)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<usize>, A::Error> {
         let mut numbers = Vec::new();
         while let Some(number) = seq.next_element::<usize>()? {
-            if numbers.len() == self.most {
-                return Err(A::Error::custom(format!("a list of more than {} numbers", self.most)));
+            if numbers.len() == self.max_len {
+                return Err(A::Error::custom(format!("a list of more than {} numbers", self.max_len)));
             }
             numbers.push(number);
         }

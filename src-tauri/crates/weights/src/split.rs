@@ -4,46 +4,56 @@
 
 use std::path::Path;
 
-use crate::error::{Kind, WeightsError};
-use crate::file::{self, Container, Part, WeightFile};
+use crate::error::{FaultKind, WeightsError};
 use crate::gguf;
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
+use crate::source_file::{foreign, map};
+use crate::tensor::{Container, FilePart, TensorInfo};
+use crate::weight_file::WeightFile;
 
-const NO: &str = "split.no";
-const COUNT: &str = "split.count";
-const N_TENSORS: &str = "split.tensors.count";
+const INDEX_KEY: &str = "split.no";
+const COUNT_KEY: &str = "split.count";
+const N_TENSORS_KEY: &str = "split.tensors.count";
 
 /// The largest published models have below 200 parts.
 const MAX_PARTS: u64 = 4096;
 
 /// Which part of how many a file says it is.
-struct Split {
+struct SplitPart {
     /// From 1.
     number: u64,
     count: u64,
 }
 
 /// None: the file is a whole model.
-fn of(metadata: &Metadata) -> Result<Option<Split>, WeightsError> {
-    let Some(count) = metadata.opt_u64(COUNT)?.filter(|&count| count > 1) else { return Ok(None) };
+fn split_of(metadata: &Metadata) -> Result<Option<SplitPart>, WeightsError> {
+    let Some(count) = metadata.opt_u64(COUNT_KEY)?.filter(|&count| count > 1) else { return Ok(None) };
     if count > MAX_PARTS {
-        return Err(metadata.error(COUNT, Kind::Limit, &format!("{count} parts; the limit is {MAX_PARTS}")));
+        return Err(metadata.error(
+            COUNT_KEY,
+            FaultKind::Limit,
+            &format!("{count} parts; the limit is {MAX_PARTS}"),
+        ));
     }
-    let index = metadata.u64(NO)?;
+    let index = metadata.u64(INDEX_KEY)?;
     if index >= count {
-        return Err(metadata.error(NO, Kind::Malformed, &format!("{index} is no part of {count}, from 0")));
+        return Err(metadata.error(
+            INDEX_KEY,
+            FaultKind::Malformed,
+            &format!("{index} is no part of {count}, from 0"),
+        ));
     }
-    Ok(Some(Split { number: index + 1, count }))
+    Ok(Some(SplitPart { number: index + 1, count }))
 }
 
 /// For bytes that have no folder where the other parts could be. Error: they are one part of several.
 pub fn refuse(metadata: &Metadata) -> Result<(), WeightsError> {
-    match of(metadata)? {
+    match split_of(metadata)? {
         None => Ok(()),
-        Some(Split { number, count }) => {
+        Some(SplitPart { number, count }) => {
             let cause = format!("is part {number} of {count}; the others are not here");
-            Err(WeightsError::new(metadata.file.clone(), Kind::Part, cause))
+            Err(WeightsError::new(metadata.file.clone(), FaultKind::Part, cause))
         }
     }
 }
@@ -51,52 +61,52 @@ pub fn refuse(metadata: &Metadata) -> Result<(), WeightsError> {
 /// Opens a GGUF file and, where it is the first of several, the others beside it.
 pub fn open(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, WeightsError> {
     let first = gguf::parse(name, &bytes)?;
-    let Some(Split { number, count }) = of(&first.metadata)? else {
-        return WeightFile::whole_gguf(path.to_owned(), name, bytes, first);
+    let Some(SplitPart { number, count }) = split_of(&first.metadata)? else {
+        return first.into_file(path.to_owned(), name, bytes);
     };
     let stem = stem(name, number, count)?;
     if number != 1 {
         let cause = format!("is part {number} of {count}; a model in several files is opened by its first");
         let advice = format!("Open {} in the same folder.", part_name(stem, 1, count));
-        return Err(WeightsError::new(name, Kind::Part, cause).advise(advice));
+        return Err(WeightsError::new(name, FaultKind::Part, cause).advise(advice));
     }
-    let n_tensors = first.metadata.u64(N_TENSORS)?;
+    let n_tensors = first.metadata.u64(N_TENSORS_KEY)?;
     let container = Container::Gguf { version: first.version };
     let (metadata, mut tensors) = (first.metadata, first.tensors);
-    let mut parts = vec![Part { name: name.to_owned(), bytes, data_start: first.data_start }];
+    let mut parts = vec![FilePart { name: name.to_owned(), bytes, data_start: first.data_start }];
     for number in 2..=count {
-        let (part, found) = other(path, stem, number, count, n_tensors)?;
-        tensors.extend(found.into_iter().map(|tensor| file::TensorInfo { part: parts.len(), ..tensor }));
+        let (part, found) = open_part(path, stem, number, count, n_tensors)?;
+        tensors.extend(found.into_iter().map(|tensor| TensorInfo { part: parts.len(), ..tensor }));
         parts.push(part);
     }
     if tensors.len() as u64 != n_tensors {
         let cause = format!("{n_tensors} tensors in all, but the {count} parts hold {}", tensors.len());
-        return Err(metadata.error(N_TENSORS, Kind::Part, &cause));
+        return Err(metadata.error(N_TENSORS_KEY, FaultKind::Part, &cause));
     }
     WeightFile::assemble(path.to_owned(), container, metadata, parts, tensors)
 }
 
 /// A later part: checked by itself, and that it is the one its name says.
-fn other(
+fn open_part(
     first: &Path,
     stem: &str,
     number: u64,
     count: u64,
     n_tensors: u64,
-) -> Result<(Part, Vec<file::TensorInfo>), WeightsError> {
+) -> Result<(FilePart, Vec<TensorInfo>), WeightsError> {
     let name = part_name(stem, number, count);
     let path = first.with_file_name(&name);
-    let error = |cause: String| WeightsError::new(name.clone(), Kind::Part, cause);
+    let error = |cause: String| WeightsError::new(name.clone(), FaultKind::Part, cause);
     if !path.is_file() {
         let advice = format!("Download {name} into the folder of the others.");
         return Err(error(format!("is missing: part {number} of {count} of this model")).advise(advice));
     }
-    let bytes = file::map(&path, &name)?;
+    let bytes = map(&path, &name)?;
     if !bytes.starts_with(gguf::MAGIC) {
-        return Err(file::foreign(&name, &bytes));
+        return Err(foreign(&name, &bytes));
     }
     let parsed = gguf::parse(&name, &bytes)?;
-    match of(&parsed.metadata)? {
+    match split_of(&parsed.metadata)? {
         Some(split) if split.count != count => {
             let cause =
                 format!("belongs to a model of {} parts, the first part to one of {count}", split.count);
@@ -106,17 +116,17 @@ fn other(
         Some(_) => {}
         None => return Err(error("does not say that it is part of a model in several files".into())),
     }
-    if let Some(n) = parsed.metadata.opt_u64(N_TENSORS)?.filter(|&n| n != n_tensors) {
+    if let Some(n) = parsed.metadata.opt_u64(N_TENSORS_KEY)?.filter(|&n| n != n_tensors) {
         let cause = format!("belongs to a model of {n} tensors, the first part to one of {n_tensors}");
         return Err(error(cause));
     }
-    Ok((Part { name, bytes, data_start: parsed.data_start }, parsed.tensors))
+    Ok((FilePart { name, bytes, data_start: parsed.data_start }, parsed.tensors))
 }
 
 fn mixed_up(name: &str, inside: u64, outside: u64) -> WeightsError {
     let cause = format!("is part {inside} by its contents, but part {outside} by its name");
     let advice = "Give the parts the names back that they came with, or download them again.";
-    WeightsError::new(name, Kind::Part, cause).advise(advice)
+    WeightsError::new(name, FaultKind::Part, cause).advise(advice)
 }
 
 fn part_name(stem: &str, number: u64, count: u64) -> String {
@@ -132,7 +142,7 @@ fn stem(name: &str, number: u64, count: u64) -> Result<&str, WeightsError> {
         Some((outside, total)) if total == count => Err(mixed_up(name, number, outside)),
         Some((_, total)) => {
             let cause = format!("is one of {count} parts by its contents, but of {total} by its name");
-            Err(WeightsError::new(name, Kind::Part, cause))
+            Err(WeightsError::new(name, FaultKind::Part, cause))
         }
         None => {
             let cause = format!("is part {number} of {count}, but its name does not say so");
@@ -140,7 +150,7 @@ fn stem(name: &str, number: u64, count: u64) -> Result<&str, WeightsError> {
                 "Give the parts the names back that they came with, such as {}.",
                 part_name("NAME", number, count)
             );
-            Err(WeightsError::new(name, Kind::Part, cause).advise(advice))
+            Err(WeightsError::new(name, FaultKind::Part, cause).advise(advice))
         }
     }
 }

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 
 use crate::dtype::DType;
 use crate::error::WeightsError;
-use crate::file::{Container, Part, WeightFile};
 use crate::gguf;
-use crate::metadata::ValueType;
+use crate::metadata::{RawValue, ValueType};
 use crate::mmap::SharedBytes;
+use crate::tensor::{Container, FilePart};
+use crate::weight_file::WeightFile;
 
 const ALIGNMENT: usize = 32;
 
@@ -32,37 +33,27 @@ pub enum OwnedValue {
     Raw(RawValue),
 }
 
-/// A value of any type, byte for byte as a GGUF file has it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RawValue {
-    pub(crate) kind: ValueType,
-    /// For arrays: element type, number of elements.
-    pub(crate) array: Option<(ValueType, usize)>,
-    /// The scalar, the string without its length, or the array's elements.
-    pub(crate) bytes: Vec<u8>,
-}
-
 /// Writes the blocks of one tensor: exactly as many bytes as its shape has.
-pub type Fill = Box<dyn Fn(&mut dyn Write) -> io::Result<()>>;
+pub type TensorFillFn = Box<dyn Fn(&mut dyn Write) -> io::Result<()>>;
 
 /// Tensors of at most so many bytes have their data in an outline: norms, rotary factors.
 const OUTLINED_BYTES: u64 = 1 << 16;
 
 /// A tensor to be written.
-struct Pending {
+struct PendingTensor {
     name: String,
     dtype: DType,
     /// Outermost first.
     shape: Vec<usize>,
     n_bytes: u64,
-    fill: Fill,
+    fill: TensorFillFn,
 }
 
 /// Collects pairs and tensors, then writes them in that order.
 #[derive(Default)]
 pub struct GgufWriter {
     pairs: Vec<(String, OwnedValue)>,
-    tensors: Vec<Pending>,
+    tensors: Vec<PendingTensor>,
 }
 
 impl GgufWriter {
@@ -86,10 +77,22 @@ impl GgufWriter {
 
     /// Adds a tensor whose blocks are made while the file is written: for models larger than memory. Panics if the
     /// format has no GGUF number; `write` errs if `fill` writes another number of bytes.
-    pub fn tensor_from(&mut self, name: &str, dtype: DType, shape: &[usize], fill: Fill) -> &mut Self {
+    pub fn tensor_from(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+        fill: TensorFillFn,
+    ) -> &mut Self {
         assert!(dtype.gguf_id().is_some(), "{name}: {dtype} has no GGUF number");
         let n_bytes = n_bytes(dtype, shape);
-        self.tensors.push(Pending { name: name.to_owned(), dtype, shape: shape.to_vec(), n_bytes, fill });
+        self.tensors.push(PendingTensor {
+            name: name.to_owned(),
+            dtype,
+            shape: shape.to_vec(),
+            n_bytes,
+            fill,
+        });
         self
     }
 
@@ -109,7 +112,7 @@ impl GgufWriter {
         out.write_all(&header)?;
         out.write_all(&[0; ALIGNMENT][..padding])?;
         for tensor in &self.tensors {
-            let mut counted = Counted { out: &mut *out, n_bytes: 0 };
+            let mut counted = CountingWriter { out: &mut *out, n_bytes: 0 };
             (tensor.fill)(&mut counted)?;
             if counted.n_bytes != tensor.n_bytes {
                 return Err(io::Error::other(format!(
@@ -153,7 +156,7 @@ impl GgufWriter {
                 false => 0..0,
             };
         }
-        let part = |bytes: SharedBytes| Part { name: name.to_owned(), data_start: bytes.len(), bytes };
+        let part = |bytes: SharedBytes| FilePart { name: name.to_owned(), data_start: bytes.len(), bytes };
         let parts = vec![part(header), part(SharedBytes::from_vec(small))];
         let container = Container::Gguf { version: parsed.version };
         WeightFile::assemble(PathBuf::from(name), container, parsed.metadata, parts, parsed.tensors)
@@ -185,7 +188,7 @@ impl GgufWriter {
 }
 
 /// What a tensor holds, at the end of `bytes`; nothing if it cannot be made.
-fn append(bytes: &mut Vec<u8>, fill: &Fill) -> Range<usize> {
+fn append(bytes: &mut Vec<u8>, fill: &TensorFillFn) -> Range<usize> {
     let start = bytes.len();
     match fill(bytes) {
         Ok(()) => start..bytes.len(),
@@ -200,12 +203,12 @@ fn n_bytes(dtype: DType, shape: &[usize]) -> u64 {
 }
 
 /// Counts what goes through.
-struct Counted<'a> {
+struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     n_bytes: u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.out.write(bytes)?;
         self.n_bytes += n as u64;

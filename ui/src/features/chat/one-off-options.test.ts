@@ -1,22 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelEntry, ModelSkills, SettingRow } from '../../backend/bindings';
+import type { ModelSkills } from '../../backend/bindings';
+import { NUMBER_AND_CHOICE_ROWS as ROWS } from '../../test/fixtures';
 import { choicesFor, NOTHING, onceOf, onceSaid } from './one-off-options';
-import { skillsOf } from '../models/model-summary';
-import { numberRows } from '../options/number-rows';
-import { serverSaid } from '../server/server-status';
 
-const row = (key: string, label: string, kind: SettingRow['kind'], value: unknown) =>
-  ({ key, label, help: '', section: '', group: '', kind, value, default: value }) as SettingRow;
-const ROWS = [
-  row('temperature', 'Temperature', { kind: 'number', min: 0, max: 2, step: 0.05 }, 0.7),
-  row('seed', 'Seed', { kind: 'integer', min: 0, max: 99, absent: 'a new one' }, null),
-  row(
-    'reasoning_effort',
-    'Effort',
-    { kind: 'choice', options: [{ value: 'high', label: 'High' }] },
-    'high',
-  ),
-];
 const find = (key: string) => ROWS.find((it) => it.key === key);
 
 const form = (values: Record<string, string>): FormData => {
@@ -55,31 +41,4 @@ describe('settings for one answer', () => {
     const counted = { can_think_or_not: either, has_efforts: efforts };
     expect(choicesFor(skills, counted).map((it) => it.key)).toEqual(expected);
   });
-
-  it('are fields that may stay empty', () => {
-    const rows = numberRows(['temperature', 'seed', 'top_p', 'reasoning_effort'], find);
-    expect(rows.map((it) => [it.key, it.step, it.otherwise])).toEqual([
-      ['temperature', 0.05, '0.7'],
-      ['seed', 1, 'a new one'],
-    ]);
-  });
-});
-
-describe('what a model can do', () => {
-  const names = (skills: ModelEntry['skills']) => skillsOf({ skills }).map((it) => it.name);
-
-  it('is said in a word each', () => {
-    expect(names({ tools: true, thinking: 'switched' })).toEqual(['Tools', 'Thinking']);
-    expect(names({ tools: false, thinking: 'always' })).toEqual(['Thinking']);
-    expect(names({ tools: false, thinking: 'never' })).toEqual([]);
-    expect([names(null), names(undefined)]).toEqual([[], []]);
-  });
-});
-
-it('the local server is said with its ports as they are typed', () => {
-  expect(serverSaid({ state: 'off' })).toBe('Local server: off');
-  expect(serverSaid({ state: 'running', ports: [8642, 9000] })).toBe(
-    'Local server: running on port 8642, 9000',
-  );
-  expect(serverSaid({ state: 'failed', port: 8642 })).toContain('8642');
 });

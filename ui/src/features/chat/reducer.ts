@@ -4,7 +4,7 @@
  */
 import type {
   ErrorInfo,
-  FoldInfo,
+  CompactionInfo,
   ToolCall,
   TurnEvent,
   TurnEventKind,
@@ -34,7 +34,7 @@ export interface LiveTurn {
   readonly done: number;
   readonly total: number;
   /** Older messages were folded for this turn. */
-  readonly fold: FoldInfo | null;
+  readonly compaction: CompactionInfo | null;
   /** Tokens that were generated so far. */
   readonly generated: number;
   readonly text: string;
@@ -57,7 +57,7 @@ export function newTurn(turn: string, message: string): LiveTurn {
     fraction: 0,
     done: 0,
     total: 0,
-    fold: null,
+    compaction: null,
     generated: 0,
     text: '',
     reasoning: '',
@@ -99,7 +99,7 @@ function step(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveT
     case 'compacting':
       return { phase: 'compacting', total: kind.messages };
     case 'compacted':
-      return { fold: kind.fold };
+      return { compaction: kind.compaction };
     case 'reasoning':
       return {
         phase: 'reasoning',

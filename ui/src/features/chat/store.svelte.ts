@@ -19,7 +19,7 @@ export class ChatState {
   /** What the conversation has of its own: system prompt, sampling. */
   options = $state.raw<api.ConversationOptions | null>(null);
   /** What becomes of it when it is longer than the context; null: as the setting says. */
-  compression = $state.raw<api.FoldStrategy | null>(null);
+  compression = $state.raw<api.CompactionStrategy | null>(null);
   live = $state.raw<LiveTurn | null>(null);
   /** Kept nowhere: its messages are this page's alone, and go with it. */
   temporary = $state(false);
@@ -32,10 +32,10 @@ export class ChatState {
 
   /** Older messages are being folded because the user asked for it. */
   folding = $state(false);
-  #fold = $state.raw<api.FoldInfo | null>(null);
+  #compaction = $state.raw<api.CompactionInfo | null>(null);
 
   /** Up to where the model is not shown the messages any more. */
-  readonly fold = $derived(this.live?.fold ?? this.#fold);
+  readonly compaction = $derived(this.live?.compaction ?? this.#compaction);
   readonly shown = $derived(withLive(this.messages, this.live));
   readonly #writing = $derived(this.live !== null && !isOver(this.live));
   /** The first call that waits for leave. */
@@ -66,7 +66,7 @@ export class ChatState {
     this.temporary = false;
     this.messages = [];
     this.owns(null, null);
-    this.#fold = null;
+    this.#compaction = null;
     this.opening = false;
     this.error = null;
     this.#told.clear();
@@ -89,7 +89,7 @@ export class ChatState {
   }
 
   /** It was given these of its own. */
-  owns(options: api.ConversationOptions | null, compression: api.FoldStrategy | null): void {
+  owns(options: api.ConversationOptions | null, compression: api.CompactionStrategy | null): void {
     this.options = options;
     this.compression = compression;
   }
@@ -145,9 +145,9 @@ export class ChatState {
   readonly compact = (): Promise<void> => this.#refold('conversation_compact');
 
   /** Has the model shown everything again. */
-  readonly unfold = (): Promise<void> => this.#refold('conversation_unfold');
+  readonly unfold = (): Promise<void> => this.#refold('conversation_undo_compaction');
 
-  async #refold(name: 'conversation_compact' | 'conversation_unfold'): Promise<void> {
+  async #refold(name: 'conversation_compact' | 'conversation_undo_compaction'): Promise<void> {
     const { id } = this;
     if (id === null || this.folding || this.answering) return;
     const { signal } = this.#watch;
@@ -236,7 +236,7 @@ export class ChatState {
   #show(conversation: api.Conversation): void {
     this.messages = conversation.messages;
     this.owns(conversation.options, conversation.compression);
-    this.#fold = conversation.fold;
+    this.#compaction = conversation.compaction;
     this.#revision = conversation.summary.revision;
     const turn = conversation.summary.active_turn;
     const writing = conversation.messages.at(-1);

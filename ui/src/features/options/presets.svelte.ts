@@ -1,11 +1,16 @@
 /** The presets, by name, as the application said last. */
 import type { Backend } from '../../backend/backend';
-import type { AppEvent, ConversationOptions, FoldStrategy, Preset } from '../../backend/bindings';
+import type {
+  AppEvent,
+  ConversationOptions,
+  CompactionStrategy,
+  Preset,
+} from '../../backend/bindings';
 
 /** What a conversation has of its own. */
 export interface Own {
   readonly options: ConversationOptions;
-  readonly compression: FoldStrategy | null;
+  readonly compression: CompactionStrategy | null;
 }
 
 export const NOTHING: Own = {

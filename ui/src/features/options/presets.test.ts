@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Preset } from '../../backend/bindings';
 import { NOTHING, PresetsState, same } from './presets.svelte';
-import { OwnOptions } from '../../app/conversation-options.svelte';
-import { ChatState } from '../chat/store.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
 const preset = (id: string, name: string, temperature: number | null = null): Preset => ({
@@ -36,25 +34,7 @@ describe('PresetsState', () => {
   });
 });
 
-describe('OwnOptions', () => {
-  it('keeps what a chat without a message is given until its first one', async () => {
-    const backend = new FakeBackend();
-    backend.on('presets_list', () => [preset('1', 'Cool', 0.1)]);
-    const presets = new PresetsState(backend);
-    await presets.load();
-    const own = new OwnOptions(backend, new ChatState(backend), presets);
-    expect(own.says).toBe(false);
-    await own.begin(presets.list[0] ?? null);
-    expect(own.preset?.name).toBe('Cool');
-    expect(own.changed).toBe(false);
-    await own.set('temperature', 0.5);
-    expect(own.changed).toBe(true);
-    expect(own.fresh.options.temperature).toBe(0.5);
-    expect(backend.called).toEqual(['presets_list']);
-    await own.begin(null);
-    expect(own.says).toBe(false);
-  });
-
+describe('options', () => {
   it('compares what is said, not what it began as', () => {
     const other = { ...NOTHING, options: { ...NOTHING.options, preset: 'x' } };
     expect(same(NOTHING, other)).toBe(true);

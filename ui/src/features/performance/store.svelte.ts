@@ -5,7 +5,6 @@
  */
 import type { Backend } from '../../backend/backend';
 import type { AppEvent, KvInfo, MemoryInfo, TurnStats } from '../../backend/bindings';
-import { isOver, type LiveTurn } from '../chat/reducer';
 
 /** A point of a curve stands for at least so much time. */
 const POINT_MS = 250;
@@ -13,6 +12,16 @@ const MOST_POINTS = 160;
 const ASK_EVERY_MS = 1_000;
 
 type Curve = readonly number[];
+
+/** What this store reads of a running turn. */
+export interface TurnProgress {
+  readonly turn: string;
+  /** Tokens written so far. */
+  readonly generated: number;
+  /** Prompt tokens read so far. */
+  readonly done: number;
+  readonly isOver: boolean;
+}
 
 export class InstrumentsState {
   /** The panel is open. */
@@ -45,7 +54,7 @@ export class InstrumentsState {
     if (this.open) void this.ask();
   }
 
-  see(turn: LiveTurn, nowMs: number): void {
+  see(turn: TurnProgress, nowMs: number): void {
     const { generated, done } = turn;
     const before = this.#before;
     if (before?.turn !== turn.turn) {
@@ -53,7 +62,7 @@ export class InstrumentsState {
       return;
     }
     const ms = nowMs - before.atMs;
-    if (ms < POINT_MS || isOver(turn)) return;
+    if (ms < POINT_MS || turn.isOver) return;
     this.#before = { turn: turn.turn, atMs: nowMs, generated, done };
     const rate = (from: number, to: number) => ((to - from) * 1000) / ms;
     if (generated > before.generated) {
@@ -66,10 +75,10 @@ export class InstrumentsState {
     }
   }
 
-  ended(turn: LiveTurn): void {
-    this.last = turn.stats ?? this.last;
+  ended(stats: TurnStats | null): void {
+    this.last = stats ?? this.last;
     this.#before = null;
-    const { prompt_tokens: all = 0, reused_tokens: again = 0 } = turn.stats ?? {};
+    const { prompt_tokens: all = 0, reused_tokens: again = 0 } = stats ?? {};
     if (all > 0) this.hits = grown(this.hits, again / all);
     void (this.open ? this.ask() : this.weigh());
   }

@@ -1,5 +1,6 @@
 /** Rows of settings: the finding of one, and whether it is as it came. */
 import type { SettingRow } from '../../backend/bindings';
+import { isDefault } from '../../shared/setting-value';
 import { groupName, sectionName } from './sections';
 
 /** The rows that hold every word of `query`, in the page's language or by the names of places. */
@@ -12,10 +13,6 @@ export function findRows(rows: readonly SettingRow[], query: string): SettingRow
     return words.every((word) => text.includes(word));
   });
 }
-
-/** JSON values as the rows carry them. */
-export const isDefault = (row: SettingRow): boolean =>
-  JSON.stringify(row.value) === JSON.stringify(row.default);
 
 /** Those that a person has made differ. */
 export const changedOf = (rows: readonly SettingRow[]): SettingRow[] =>

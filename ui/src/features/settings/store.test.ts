@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { BackendError } from '../../backend/backend';
 import type { SettingRow } from '../../backend/bindings';
-import { changedOf, findRows, isDefault } from './setting-rows';
+import { isDefault } from '../../shared/setting-value';
+import { changedOf, findRows } from './setting-rows';
 import { groupsOf, sectionsOf } from './sections';
 import { SettingsState } from './store.svelte';
 import { FakeBackend } from '../../test/fake-backend';

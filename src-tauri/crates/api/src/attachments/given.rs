@@ -96,7 +96,7 @@ impl State {
     pub(crate) fn with_files(&self, mut branch: Vec<BranchMessage>) -> Result<Vec<BranchMessage>> {
         let rows: HashMap<String, AttachmentRow> = branch
             .iter()
-            .flat_map(|it| &it.attached.files)
+            .flat_map(|it| &it.attachments.files)
             .map(|row| (row.id.clone(), row.clone()))
             .collect();
         if rows.is_empty() {
@@ -104,7 +104,7 @@ impl State {
         }
         let mut texts: HashMap<String, Arc<str>> = HashMap::new();
         for message in &mut branch {
-            if message.attached.files.is_empty() && message.attached.passages.is_empty() {
+            if message.attachments.files.is_empty() && message.attachments.passages.is_empty() {
                 continue;
             }
             for sha256 in needed(message, &rows) {
@@ -121,8 +121,8 @@ impl State {
 }
 
 fn needed(message: &BranchMessage, rows: &HashMap<String, AttachmentRow>) -> Vec<String> {
-    let wholes = message.attached.files.iter().filter(|row| row.is_whole);
-    let searched = message.attached.passages.iter().filter_map(|passage| rows.get(&passage.attachment));
+    let wholes = message.attachments.files.iter().filter(|row| row.is_whole);
+    let searched = message.attachments.passages.iter().filter_map(|passage| rows.get(&passage.attachment));
     wholes.chain(searched).map(|row| row.document.clone()).collect()
 }
 
@@ -131,12 +131,12 @@ fn blocks_of(
     rows: &HashMap<String, AttachmentRow>,
     texts: &HashMap<String, Arc<str>>,
 ) -> Vec<String> {
-    let files = &message.attached.files;
+    let files = &message.attachments.files;
     let kind = |row: &AttachmentRow| AttachmentKind::of_name(&row.kind);
     let wholes = files.iter().filter(|row| row.is_whole);
     let wholes = wholes.filter_map(|row| Some(whole(&row.name, kind(row), texts.get(&row.document)?)));
     let searched: Vec<&str> = files.iter().filter(|row| !row.is_whole).map(|row| row.name.as_str()).collect();
-    let passages = message.attached.passages.iter().filter_map(|place| {
+    let passages = message.attachments.passages.iter().filter_map(|place| {
         let row = rows.get(&place.attachment)?;
         Some((row.name.clone(), passage(&row.name, kind(row), texts.get(&row.document)?, place)?))
     });

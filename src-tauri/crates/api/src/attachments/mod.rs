@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use session::{Attached, AttachmentRow, Given};
+use session::{AttachmentRow, MessageAttachments, NewAttachments};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exchange::base64;
@@ -263,7 +263,7 @@ impl App {
     /// What the files of a new message become.
     pub(crate) fn plan_message(&self, args: &SendArgs, files: &[Arc<Document>]) -> Result<Planned> {
         let conversation = args.conversation.as_deref();
-        let has_files = |id| self.shared().state().session.has_files(id);
+        let has_files = |id| self.shared().state().session.has_attachments(id);
         if files.is_empty() && !conversation.map(has_files).transpose()?.unwrap_or(false) {
             return Ok(Planned::default());
         }
@@ -276,15 +276,16 @@ impl App {
         let mut ground = self.ground(Some(conversation), None, None)?;
         let before = ground.branch.iter().position(|it| it.row.id == message);
         let rows = match before {
-            Some(at) => ground.branch.drain(at..).next().map(|it| it.attached.files).unwrap_or_default(),
+            Some(at) => ground.branch.drain(at..).next().map(|it| it.attachments.files).unwrap_or_default(),
             // On another branch: what comes before it is not at hand, and nothing of it is searched.
-            None => self.shared().state().session.attached(message)?.files,
+            None => self.shared().state().session.attachments_of(message)?.files,
         };
         if before.is_none() {
             ground.branch.clear();
         }
         let files = self.shared().state().copies(&rows)?;
-        Ok(Some(self.plan(&ground, text, &files)?).filter(|planned| planned.given != Given::default()))
+        Ok(Some(self.plan(&ground, text, &files)?)
+            .filter(|planned| planned.given != NewAttachments::default()))
     }
 
     /// A question with its files, for prompts that are kept nowhere: the same each time for the same files.
@@ -297,7 +298,7 @@ impl App {
         let ground = self.ground(None, model, None)?;
         let planned = self.plan(&ground, question, &self.pending(ids)?)?;
         let text = given::message(&planned.blocks, question);
-        let Attached { files, passages } = planned.given.attached;
+        let MessageAttachments { files, passages } = planned.given.attachments;
         Ok(AttachedPrompt { text, sources: sources::of_question(&files, &passages), costs: planned.costs })
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use session::compress::Room;
-use session::{Attached, BranchMessage, Given, PassageRow};
+use session::{BranchMessage, MessageAttachments, NewAttachments, PassageRow};
 
 use super::search::{Found, Searched};
 use super::{Document, MOST_COUNTS, given};
@@ -56,7 +56,7 @@ pub(crate) struct Ground {
 #[derive(Default)]
 pub(crate) struct Planned {
     /// To be kept with the message.
-    pub given: Given,
+    pub given: NewAttachments,
     /// Of its files, in order.
     pub costs: Vec<AttachmentCost>,
     /// What stands before the question.
@@ -150,7 +150,7 @@ impl App {
     /// Files of earlier messages that were too long to be given whole.
     fn kept(&self, ground: &Ground) -> Result<Vec<Searched>> {
         let rows =
-            ground.branch.iter().flat_map(|message| &message.attached.files).filter(|row| !row.is_whole);
+            ground.branch.iter().flat_map(|message| &message.attachments.files).filter(|row| !row.is_whole);
         let state = self.shared().state();
         let mut kept = Vec::new();
         for row in rows {
@@ -294,7 +294,7 @@ impl Ground {
         let folded = self.compression.as_ref().and_then(|it| it.folded.as_ref());
         let first = folded.and_then(|id| self.branch.iter().position(|message| message.row.id == *id));
         let left = self.branch.iter().skip(first.map_or(0, |at| at + 1));
-        let passages = left.flat_map(|message| &message.attached.passages);
+        let passages = left.flat_map(|message| &message.attachments.passages);
         passages.map(|passage| (passage.attachment.as_str(), passage.start as usize)).collect()
     }
 }
@@ -360,7 +360,7 @@ fn planned(
         });
     let costs = costs.collect();
     let rows = files.iter().zip(tokens).zip(is_whole);
-    let attached = Attached {
+    let attachments = MessageAttachments {
         files: rows.map(|((file, &n), &whole)| file.row(whole, n, is_about)).collect(),
         passages: chosen.iter().map(|(found, ..)| row(&searched[found.file], found)).collect(),
     };
@@ -370,7 +370,7 @@ fn planned(
         searched.iter().filter(|file| file.is_new).map(|file| file.name.as_str()).collect();
     let passages = chosen.into_iter().map(|(found, block, _)| (searched[found.file].name.clone(), block));
     let blocks = given::blocks(wholes.collect(), &names, passages.collect());
-    Planned { given: Given { attached, documents }, costs, blocks }
+    Planned { given: NewAttachments { attachments, documents }, costs, blocks }
 }
 
 fn no_room(files: &[Searched], tokens: &[u32], free: usize) -> Error {

@@ -9,7 +9,7 @@ use crate::types::{Attachment, AttachmentKind, Passage, Source};
 
 /// A message's files.
 pub fn files(message: &BranchMessage) -> Vec<Attachment> {
-    message.attached.files.iter().cloned().map(info).collect()
+    message.attachments.files.iter().cloned().map(info).collect()
 }
 
 pub fn info(row: AttachmentRow) -> Attachment {
@@ -35,12 +35,12 @@ pub fn findings(row: &AttachmentRow) -> Vec<Finding> {
 /// What each answer of a branch could know of files: what its question gave to the model. By the answer's id.
 pub fn sources(branch: &[BranchMessage]) -> HashMap<String, Vec<Source>> {
     let rows: HashMap<&str, &AttachmentRow> =
-        branch.iter().flat_map(|it| &it.attached.files).map(|row| (row.id.as_str(), row)).collect();
+        branch.iter().flat_map(|it| &it.attachments.files).map(|row| (row.id.as_str(), row)).collect();
     let mut sources = HashMap::new();
     for turn in branch.chunk_by(|_, next| next.row.role == Role::Assistant) {
         // An answer may come in several messages: the last of them is the one that says what was found.
         let [question, .., answer] = turn else { continue };
-        let of_question = of(&question.attached.files, &question.attached.passages, &rows);
+        let of_question = of(&question.attachments.files, &question.attachments.passages, &rows);
         if !of_question.is_empty() {
             sources.insert(answer.row.id.clone(), of_question);
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::convert::{self, Choice, Formats};
+use engine::convert::{self, FormatChoice, Formats};
 use engine::tokenizer::Special;
 use engine::{LoadOptions, Model, perplexity};
 use io::Io;
@@ -26,7 +26,7 @@ pub fn formats(
     args: &ConvertArgs,
     progress: &mut Progress<'_>,
 ) -> Result<(Formats, Option<f64>)> {
-    let choice = || Choice::measure(file, args.threads);
+    let choice = || FormatChoice::measure(file, args.threads);
     match wanted {
         Wanted::Named(formats) => Ok((formats.clone(), None)),
         Wanted::MaxBytes(max_bytes) => Ok((choice()?.within(*max_bytes)?, None)),
@@ -81,7 +81,7 @@ fn probe_path(out: &Path) -> PathBuf {
 struct Search<'a> {
     io: &'a dyn Io,
     file: &'a WeightFile,
-    choice: Choice,
+    choice: FormatChoice,
     source: Model,
     ids: Vec<u32>,
     probe: PathBuf,
@@ -92,7 +92,7 @@ impl<'a> Search<'a> {
     fn new(
         io: &'a dyn Io,
         file: &'a Arc<WeightFile>,
-        choice: Choice,
+        choice: FormatChoice,
         probe: PathBuf,
         threads: Option<usize>,
     ) -> Result<Self> {

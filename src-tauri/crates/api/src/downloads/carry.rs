@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hub::{Ended, Layout, Meter, Placed};
+use hub::{DownloadEnd, DownloadProgress, Layout, PlacedFile};
 use session::{DownloadRow, DownloadStage, FileHashRow};
 use tokio::sync::watch;
 
@@ -30,7 +30,7 @@ const NEWEST: f64 = 0.2;
 
 /// How a run ended.
 enum Outcome {
-    Placed(Vec<Placed>),
+    Placed(Vec<PlacedFile>),
     /// By the user, or because the program ends. The row says which.
     Stopped,
     /// By another process, in the row.
@@ -53,7 +53,7 @@ impl App {
     pub(super) fn carry(
         &self,
         row: DownloadRow,
-        meter: Arc<Meter>,
+        meter: Arc<DownloadProgress>,
         stop: watch::Receiver<bool>,
     ) -> Result<()> {
         let repository = repository(&row.repository)?;
@@ -73,9 +73,9 @@ impl App {
             is_signed: row.trust.contains("signed"),
             expected: expected.collect(),
             files: files.iter().map(StoredFile::remote).collect(),
-            place: place(&row),
+            dir: place(&row),
             tuning: self.tuning()?,
-            meter,
+            progress: meter,
             stop: stop.clone(),
         };
         let (shared, app) = (Arc::clone(&self.running.shared), Arc::downgrade(&self.running));
@@ -106,14 +106,14 @@ async fn run(
         halt.send_replace(false);
         let mut watched = Watched::new(shared, id);
         let (ended, order) = attempt(&download, &mut watched, &halt, &mut stop).await;
-        watched.note(&download.meter);
+        watched.note(&download.progress);
         let reason = match ended {
             Ok(placed) => return Outcome::Placed(placed),
             Err(_) if *stop.borrow() => return Outcome::Stopped,
-            Err(Ended::Stopped) if order == Order::Rest => offline(&download.client.host()).info,
-            Err(Ended::Stopped) => return Outcome::StoppedElsewhere,
-            Err(Ended::Failed(error)) => return Outcome::Failed(error.into()),
-            Err(Ended::NoSpace(error) | Ended::Offline(error)) => Error::from(error).info,
+            Err(DownloadEnd::Stopped) if order == Order::Rest => offline(&download.client.host()).info,
+            Err(DownloadEnd::Stopped) => return Outcome::StoppedElsewhere,
+            Err(DownloadEnd::Failed(error)) => return Outcome::Failed(error.into()),
+            Err(DownloadEnd::NoSpace(error) | DownloadEnd::Offline(error)) => Error::from(error).info,
         };
         tracing::warn!(code = reason.code, "{}", reason.message);
         watched.waits_for(Some(reason));
@@ -130,7 +130,7 @@ async fn attempt(
     watched: &mut Watched<'_>,
     halt: &watch::Sender<bool>,
     stop: &mut watch::Receiver<bool>,
-) -> (Result<Vec<Placed>, Ended>, Order) {
+) -> (Result<Vec<PlacedFile>, DownloadEnd>, Order) {
     let work = download.run();
     tokio::pin!(work);
     let mut order = Order::GoOn;
@@ -141,7 +141,7 @@ async fn attempt(
                 halt.send_replace(true);
             }
             () = tokio::time::sleep(TELL_EVERY) => {
-                watched.tell(&download.meter);
+                watched.tell(&download.progress);
                 if order == Order::GoOn {
                     order = watched.order();
                 }
@@ -186,7 +186,7 @@ impl<'a> Watched<'a> {
         Self { shared, id, fetched: 0, have: 0, at: shared.clock.monotonic(), n_told: 0 }
     }
 
-    fn tell(&mut self, meter: &Meter) {
+    fn tell(&mut self, meter: &DownloadProgress) {
         let (now, fetched) = (self.shared.clock.monotonic(), meter.fetched());
         let passed = now.saturating_sub(self.at).as_secs_f64().max(1e-3);
         let have = meter.have();
@@ -230,7 +230,7 @@ impl<'a> Watched<'a> {
     }
 
     /// For those who come after a crash. The journal beside the part is what counts.
-    fn note(&self, meter: &Meter) {
+    fn note(&self, meter: &DownloadProgress) {
         let before = self.shared.downloads.lock().live.get(self.id).map_or(0, |live| live.fetched_before);
         let mut state = self.shared.state();
         let Ok(mut row) = state.session.download(self.id) else { return };
@@ -286,7 +286,7 @@ fn end(shared: &Shared, app: &Weak<crate::Running>, id: &str, outcome: Outcome) 
 
 impl App {
     /// Records what arrived and enters it into the library; its id there. What the library refuses is removed again.
-    fn take_in(&self, id: &str, placed: &[Placed]) -> Result<String> {
+    fn take_in(&self, id: &str, placed: &[PlacedFile]) -> Result<String> {
         let row = self.shared().state().session.download(id)?;
         for file in placed {
             self.shared().state().session.put_file_hash(&FileHashRow {

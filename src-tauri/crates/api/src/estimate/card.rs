@@ -1,7 +1,7 @@
 //! How much of a model a graphics card would hold. What its driver doesn't say of its memory is said to be unknown, never
 //! guessed.
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 
 use super::{Asked, Here, gigabytes};
 use crate::types::FitCard;
@@ -28,7 +28,7 @@ pub enum OnCard {
 }
 
 /// The card's share of a model that takes `total` bytes in all. None: no card is asked, or there is none.
-pub fn share(sizes: &Sizes, total: u64, n_ctx: usize, here: &Here, asked: Asked) -> Option<FitCard> {
+pub fn share(sizes: &MemoryEstimate, total: u64, n_ctx: usize, here: &Here, asked: Asked) -> Option<FitCard> {
     let card = here.card.as_ref()?;
     let all = Some(sizes.layer_weights.len()).filter(|n| *n > 0);
     let kv = asked.kv.dtype();
@@ -92,10 +92,10 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
-    fn sizes() -> Sizes {
+    fn sizes() -> MemoryEstimate {
         let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
         let outline: WeightFile = shape::outline(shape, mix).unwrap();
-        Sizes::of(&outline).unwrap()
+        MemoryEstimate::of(&outline).unwrap()
     }
 
     /// With so much free memory, and a card of so much.

@@ -1,7 +1,7 @@
 //! Sizes of a model that is not here, from what is published of it. What isn't published is as in models of its size:
 //! weights are most of the memory and all of the speed, so that the rest may be off by half.
 
-use engine::sizes::{KeptLayers, Sizes};
+use engine::memory_estimate::{KvLayerGroup, MemoryEstimate};
 
 use crate::types::FitFacts;
 
@@ -18,7 +18,7 @@ const KEYS: (f64, f64) = (20_000.0, 0.5);
 const WIDTH: (f64, f64) = (2560.0, 0.36);
 
 /// About. Zero bytes give a model that takes nothing.
-pub fn sizes(facts: &FitFacts) -> Sizes {
+pub fn sizes(facts: &FitFacts) -> MemoryEstimate {
     let bits = USUAL_BITS / 8.0;
     let parameters = facts.parameters.map_or(facts.bytes as f64 / bits, |n| n as f64).max(1.0);
     let active = facts.active_parameters.map_or(parameters, |n| n as f64).clamp(1.0, parameters);
@@ -27,13 +27,13 @@ pub fn sizes(facts: &FitFacts) -> Sizes {
     let width = WIDTH.0 * of_three.powf(WIDTH.1);
     let read = (facts.bytes as f64 * (active / parameters)) as u64;
     let context_length = facts.context_length.unwrap_or(USUAL_CONTEXT).max(1) as usize;
-    Sizes {
+    MemoryEstimate {
         weights: facts.bytes,
         read: [(facts.dtype.clone().unwrap_or_else(|| "Q4_K".into()), read)].into(),
         layer_weights: Vec::new(),
         before_layers: 0,
         behind_layers: 0,
-        layers: vec![KeptLayers {
+        layers: vec![KvLayerGroup {
             n: (keys / USUAL_HEAD as f64).round().max(1.0) as usize,
             n_kv_heads: 1,
             head_dim: USUAL_HEAD,

@@ -1,8 +1,8 @@
 //! The catalogue's sizes against the arithmetic of the models' published configurations.
 
 use engine::arch;
+use engine::memory_estimate::MemoryEstimate;
 use engine::shape::{self, Shape};
-use engine::sizes::Sizes;
 
 use super::offers;
 
@@ -60,8 +60,8 @@ const OWN_OUTPUT: [&str; 3] = ["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "qwen
 fn computed(shape: &Shape, mix: &str) -> engine::Result<(u64, u64)> {
     let outline = shape::outline(shape, shape::mix(mix)?)?;
     let family = arch::find(&outline)?;
-    let stored = arch::stored(&outline, family, &arch::spec(&outline, family)?)?;
-    Ok((stored.iter().map(|part| part.n_values).sum(), Sizes::of(&outline)?.weights))
+    let stored = arch::stored_tensors(&outline, family, &arch::spec(&outline, family)?)?;
+    Ok((stored.iter().map(|part| part.n_values).sum(), MemoryEstimate::of(&outline)?.weights))
 }
 
 fn shape_of(row: &Row) -> Shape {

@@ -8,9 +8,9 @@ use crate::types::FitFacts;
 
 const GB: u64 = 1_000_000_000;
 
-fn sizes(name: &str, mix: &str) -> Sizes {
+fn sizes(name: &str, mix: &str) -> MemoryEstimate {
     let outline: WeightFile = shape::outline(shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap();
-    Sizes::of(&outline).unwrap()
+    MemoryEstimate::of(&outline).unwrap()
 }
 
 fn here(free: u64, gb_s: f64) -> Here {
@@ -67,7 +67,8 @@ fn what_caches_hold_is_read_as_caches_are() {
     let mut here = here(16 * GB, 10.0);
     here.speeds.cached = [("Q8_0".to_owned(), 80e9)].into();
     let of = |n_bytes: u64| {
-        let sizes = Sizes { read: [("Q8_0".to_owned(), n_bytes)].into(), ..Sizes::default() };
+        let sizes =
+            MemoryEstimate { read: [("Q8_0".to_owned(), n_bytes)].into(), ..MemoryEstimate::default() };
         (tok_s(&sizes, &here.speeds, Kv::F16, 0).unwrap() * n_bytes as f64 / 1e9).round()
     };
     assert_eq!((of(4 << 20), of(64 << 20)), (80.0, 10.0));
@@ -144,7 +145,8 @@ fn published_facts_come_near_the_file() {
             dtype: Some(dtype.into()),
             context_length: Some(65_536),
         };
-        let of = |sizes: &Sizes| estimate(sizes, Known::About, &here(64 * GB, 40.0), asked(8192), None);
+        let of =
+            |sizes: &MemoryEstimate| estimate(sizes, Known::About, &here(64 * GB, 40.0), asked(8192), None);
         let (about, exact) = (of(&published(&facts)), of(&exact));
         let off = |a: f64, b: f64| (a / b - 1.0).abs();
         let memory = off(about.needs.total as f64, exact.needs.total as f64);

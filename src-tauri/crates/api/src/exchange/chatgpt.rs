@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
-use session::{ConversationRow, MessageRow, Role, Whole};
+use session::{ConversationArchive, ConversationRow, MessageRow, Role};
 
 /// A node's own words, before it is known whose they are.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ struct Words {
 }
 
 /// Error: why this conversation can't be used.
-pub fn read(value: &Value) -> Result<Whole, String> {
+pub fn read(value: &Value) -> Result<ConversationArchive, String> {
     let nodes = value["mapping"].as_object().ok_or("its messages are missing.")?;
     let order = order(nodes)?;
     let n_children = count_children(nodes);
@@ -63,7 +63,7 @@ pub fn read(value: &Value) -> Result<Whole, String> {
         leaf: leaf.map(|at| messages[at].0.id.clone()),
         ..ConversationRow::new(String::new())
     };
-    Ok(Whole { conversation, folder: None, messages, files: session::Files::default() })
+    Ok(ConversationArchive { conversation, folder: None, messages, files: session::ArchivedFiles::default() })
 }
 
 /// Parents before children; children in their order. Error: nodes hang on each other.

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use session::{ConversationRow, MessageRow, Role, Whole};
+use session::{ConversationArchive, ConversationRow, MessageRow, Role};
 
 /// Error: why this conversation can't be used.
-pub fn read(value: &Value) -> Result<Whole, String> {
+pub fn read(value: &Value) -> Result<ConversationArchive, String> {
     let from = value["chat_messages"].as_array().ok_or("its messages are missing.")?;
     let mut messages = Vec::with_capacity(from.len());
     // The place of each message that came, by its id.
@@ -57,7 +57,7 @@ pub fn read(value: &Value) -> Result<Whole, String> {
         leaf: leaf.map(|&at| messages[at].0.id.clone()),
         ..ConversationRow::new(String::new())
     };
-    Ok(Whole { conversation, folder: None, messages, files: session::Files::default() })
+    Ok(ConversationArchive { conversation, folder: None, messages, files: session::ArchivedFiles::default() })
 }
 
 /// Text and reasoning. The blocks where there are some; `text` says the same more coarsely.

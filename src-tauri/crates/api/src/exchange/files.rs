@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use session::{Attached, AttachmentRow, PassageRow};
+use session::{AttachmentRow, MessageAttachments, PassageRow};
 
 use crate::attachments::sha256;
 
@@ -47,7 +47,7 @@ pub struct Place {
     page: Option<u32>,
 }
 
-pub fn write(attached: &Attached) -> (Vec<File>, Vec<Place>) {
+pub fn write(attached: &MessageAttachments) -> (Vec<File>, Vec<Place>) {
     let file = |row: &AttachmentRow| File {
         id: row.id.clone(),
         document: row.document.clone(),
@@ -71,7 +71,11 @@ pub fn write(attached: &Attached) -> (Vec<File>, Vec<Place>) {
 }
 
 /// Error: a file without a text.
-pub fn read(files: Vec<File>, places: Vec<Place>, documents: &Documents) -> Result<Attached, String> {
+pub fn read(
+    files: Vec<File>,
+    places: Vec<Place>,
+    documents: &Documents,
+) -> Result<MessageAttachments, String> {
     let row = |file: File| {
         let text = documents.get(&file.document);
         let text = text.ok_or_else(|| format!("the text of \"{}\" is missing.", file.name))?;
@@ -98,5 +102,5 @@ pub fn read(files: Vec<File>, places: Vec<Place>, documents: &Documents) -> Resu
         page: place.page,
     };
     let files: Result<Vec<_>, String> = files.into_iter().map(row).collect();
-    Ok(Attached { files: files?, passages: places.into_iter().map(passage).collect() })
+    Ok(MessageAttachments { files: files?, passages: places.into_iter().map(passage).collect() })
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use session::{ConversationRow, Files, MessageRow, MessageState, Role, TitledBy, TokenLog, Whole};
+use session::{
+    ArchivedFiles, ConversationArchive, ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog,
+};
 
 use super::Found;
 use super::files::{self, Documents, Place};
@@ -128,9 +130,9 @@ words!(titled_word, titled_of, TitledBy {
     TitledBy::User = "user",
 });
 
-pub fn write(wholes: &[Whole], now_ms: i64) -> Result<String> {
+pub fn write(archives: &[ConversationArchive], now_ms: i64) -> Result<String> {
     let conversations: serde_json::Result<Vec<_>> =
-        wholes.iter().map(|whole| serde_json::to_value(conversation(whole))).collect();
+        archives.iter().map(|archive| serde_json::to_value(conversation(archive))).collect();
     let file = conversations.map(|conversations| File {
         format: FORMAT.into(),
         version: VERSION,
@@ -146,10 +148,10 @@ fn parsed(json: &Option<String>) -> Option<Value> {
     serde_json::from_str(json.as_ref()?).ok()
 }
 
-fn conversation(whole: &Whole) -> Conversation {
-    let row = &whole.conversation;
-    let attached = |id: &String| whole.files.attached.get(id).map(files::write).unwrap_or_default();
-    let messages = whole.messages.iter().map(|(row, logs)| (row, logs, attached(&row.id)));
+fn conversation(archive: &ConversationArchive) -> Conversation {
+    let row = &archive.conversation;
+    let attached = |id: &String| archive.files.by_message.get(id).map(files::write).unwrap_or_default();
+    let messages = archive.messages.iter().map(|(row, logs)| (row, logs, attached(&row.id)));
     let messages = messages.map(|(row, logs, (files, passages))| Message {
         id: row.id.clone(),
         parent: row.parent.clone(),
@@ -174,17 +176,22 @@ fn conversation(whole: &Whole) -> Conversation {
         model: row.model.clone(),
         created_ms: row.created_ms,
         updated_ms: row.updated_ms,
-        folder: whole.folder.clone(),
+        folder: archive.folder.clone(),
         pinned: row.pinned,
         options: parsed(&row.options),
         leaf: row.leaf.clone(),
         messages: messages.collect(),
-        documents: whole.files.documents.iter().map(|(key, text)| (key.clone(), text.to_string())).collect(),
+        documents: archive
+            .files
+            .documents
+            .iter()
+            .map(|(key, text)| (key.clone(), text.to_string()))
+            .collect(),
     }
 }
 
 fn tokens(log: &TokenLog) -> Tokens {
-    Tokens { fingerprint: log.fingerprint.clone(), ids: log.ids.clone(), whole: log.whole.clone() }
+    Tokens { fingerprint: log.fingerprint.clone(), ids: log.text_ids.clone(), whole: log.all_ids.clone() }
 }
 
 pub fn read(value: &Value) -> Result<Found> {
@@ -211,14 +218,14 @@ pub fn read(value: &Value) -> Result<Found> {
     Ok(file.conversations.into_iter().map(whole).collect())
 }
 
-fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
+fn read_one(from: Conversation) -> std::result::Result<ConversationArchive, String> {
     let json = |value: Option<Value>| value.filter(|value| !value.is_null()).map(|value| value.to_string());
     let mut messages = Vec::with_capacity(from.messages.len());
-    let mut files = Files::default();
+    let mut files = ArchivedFiles::default();
     for message in from.messages {
         if !message.files.is_empty() || !message.passages.is_empty() {
             let attached = files::read(message.files, message.passages, &from.documents)?;
-            files.attached.insert(message.id.clone(), attached);
+            files.by_message.insert(message.id.clone(), attached);
         }
         let role = role_of(&message.role).ok_or_else(|| format!("\"{}\" is no role.", message.role))?;
         let state = state_of(&message.state).ok_or_else(|| format!("\"{}\" is no state.", message.state))?;
@@ -237,7 +244,8 @@ fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
             chosen: message.chosen,
             ..MessageRow::new(message.id)
         };
-        let log = |Tokens { fingerprint, ids, whole }| TokenLog { fingerprint, ids, whole };
+        let log =
+            |Tokens { fingerprint, ids, whole }| TokenLog { fingerprint, text_ids: ids, all_ids: whole };
         messages.push((row, message.tokens.into_iter().map(log).collect()));
     }
     files.documents = from.documents.into_values().map(|text| (sha256(&text), text.into())).collect();
@@ -252,5 +260,5 @@ fn read_one(from: Conversation) -> std::result::Result<Whole, String> {
         leaf: from.leaf,
         ..ConversationRow::new(from.id)
     };
-    Ok(Whole { conversation, folder: from.folder, messages, files })
+    Ok(ConversationArchive { conversation, folder: from.folder, messages, files })
 }

@@ -1,15 +1,15 @@
 //! A conversation to read: the branch that is looked at, as Markdown.
 
-use session::{MessageRow, MessageState, Role, Whole};
+use session::{ConversationArchive, MessageRow, MessageState, Role};
 
 use crate::attachments::given::place;
 use crate::civil;
 
-pub fn write(whole: &Whole) -> String {
-    let row = &whole.conversation;
+pub fn write(archive: &ConversationArchive) -> String {
+    let row = &archive.conversation;
     let date = civil::date_time(row.created_ms);
     let mut text = format!("# {}\n\n*{}*\n", row.title, date.replace('T', " "));
-    for message in branch(whole) {
+    for message in branch(archive) {
         let who = match message.role {
             Role::System => "System".to_owned(),
             Role::User => "You".to_owned(),
@@ -22,7 +22,7 @@ pub fn write(whole: &Whole) -> String {
         }
         text.push_str(message.text.trim_end());
         text.push('\n');
-        text.push_str(&files(whole, message));
+        text.push_str(&files(archive, message));
         match message.state {
             MessageState::Complete => {}
             MessageState::Stopped => text.push_str("\n*(stopped)*\n"),
@@ -34,9 +34,9 @@ pub fn write(whole: &Whole) -> String {
 }
 
 /// Which files a question came with; of those that were searched, what was given of them.
-fn files(whole: &Whole, message: &MessageRow) -> String {
-    let Some(attached) = whole.files.attached.get(&message.id) else { return String::new() };
-    let all = whole.files.attached.values().flat_map(|it| &it.files);
+fn files(archive: &ConversationArchive, message: &MessageRow) -> String {
+    let Some(attached) = archive.files.by_message.get(&message.id) else { return String::new() };
+    let all = archive.files.by_message.values().flat_map(|it| &it.files);
     let name = |id: &str| all.clone().find(|file| file.id == id).map(|file| file.name.as_str());
     let files =
         attached.files.iter().map(|file| format!("- Attached: {} ({} bytes)\n", file.name, file.bytes));
@@ -48,10 +48,10 @@ fn files(whole: &Whole, message: &MessageRow) -> String {
 }
 
 /// Root first.
-fn branch(whole: &Whole) -> Vec<&MessageRow> {
+fn branch(archive: &ConversationArchive) -> Vec<&MessageRow> {
     let mut branch = Vec::new();
-    let mut at = whole.conversation.leaf.as_deref();
-    while let Some((row, _)) = at.and_then(|id| whole.messages.iter().find(|(row, _)| row.id == id)) {
+    let mut at = archive.conversation.leaf.as_deref();
+    while let Some((row, _)) = at.and_then(|id| archive.messages.iter().find(|(row, _)| row.id == id)) {
         branch.push(row);
         at = row.parent.as_deref();
     }

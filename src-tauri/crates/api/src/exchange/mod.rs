@@ -15,7 +15,7 @@ mod zip;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use session::{TitledBy, Whole};
+use session::{ConversationArchive, TitledBy};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 1 << 31;
 const MOST_TOLD: usize = 20;
 
 /// What was found in a file: each conversation, or why it can't be used.
-type Found = Vec<std::result::Result<Whole, String>>;
+type Found = Vec<std::result::Result<ConversationArchive, String>>;
 
 impl App {
     /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
@@ -39,13 +39,13 @@ impl App {
             Some(id) => vec![id.to_owned()],
             None => state.session.conversations()?.into_iter().map(|row| row.id).collect(),
         };
-        let wholes: session::Result<Vec<_>> = ids.iter().map(|id| state.session.whole(id)).collect();
+        let archives: session::Result<Vec<_>> = ids.iter().map(|id| state.session.archive(id)).collect();
         drop(state);
-        let wholes = wholes?;
+        let archives = archives?;
         let name = self.export_name(id, format)?.name;
         let text = match format {
-            ExportFormat::Md => wholes.iter().map(markdown::write).collect::<Vec<_>>().join("\n---\n\n"),
-            ExportFormat::Json => json::write(&wholes, self.now())?,
+            ExportFormat::Md => archives.iter().map(markdown::write).collect::<Vec<_>>().join("\n---\n\n"),
+            ExportFormat::Json => json::write(&archives, self.now())?,
         };
         Ok(Exported { name, text })
     }
@@ -107,7 +107,10 @@ impl App {
                 complete(&mut whole, &model, now_ms);
                 let title = whole.conversation.title.clone();
                 let mut state = self.shared().state();
-                let row = state.session.adopt(whole).map_err(|error| (title.clone(), error.to_string()))?;
+                let row = state
+                    .session
+                    .import_archive(whole)
+                    .map_err(|error| (title.clone(), error.to_string()))?;
                 state.summary(row).map_err(|error| (title, error.to_string()))
             });
             match adopted {
@@ -145,8 +148,8 @@ impl App {
             self.told(conversation);
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let session::Restored { added, beside, same } = restored;
-        Ok(Restored { added: count(added), beside: count(beside), same: count(same) })
+        let session::RestoreCounts { added, duplicated, unchanged } = restored;
+        Ok(Restored { added: count(added), beside: count(duplicated), same: count(unchanged) })
     }
 
     fn now(&self) -> i64 {
@@ -164,8 +167,8 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
 }
 
 /// What an export of elsewhere doesn't say.
-fn complete(whole: &mut Whole, model: &str, now_ms: i64) {
-    let row = &mut whole.conversation;
+fn complete(archive: &mut ConversationArchive, model: &str, now_ms: i64) {
+    let row = &mut archive.conversation;
     row.title = match title::clean(&row.title) {
         title if title.is_empty() => "Imported conversation".into(),
         title => title,
@@ -243,7 +246,7 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
 }
 
 /// None: of no kind that is known.
-fn read_foreign(value: &Value) -> Option<std::result::Result<Whole, String>> {
+fn read_foreign(value: &Value) -> Option<std::result::Result<ConversationArchive, String>> {
     match value {
         _ if value.get("mapping").is_some() => Some(chatgpt::read(value)),
         _ if value.get("chat_messages").is_some() => Some(claude::read(value)),

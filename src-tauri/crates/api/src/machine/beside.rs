@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::memory_estimate::MemoryEstimate;
 use engine::shape::{self, Shape};
-use engine::sizes::Sizes;
-use engine::{Chunk, LoadOptions, Model, SequenceId, TokenId, Wanted};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, TokenId};
 use io::Clock;
 use weights::{SharedBytes, WeightFile};
 
@@ -23,13 +23,13 @@ const ROUNDS: usize = 4;
 /// Errors: no memory.
 pub fn measure(options: &LoadOptions, clock: &dyn Clock) -> Result<Beside> {
     let file = layers()?;
-    let sizes = Sizes::of(&file)?;
+    let sizes = MemoryEstimate::of(&file)?;
     let options = LoadOptions { max_sequences: 1, ctx: Some(DEEP + 2 * TOKENS), ..options.clone() };
     let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
     let seq = model.new_sequence()?;
     let at_once = of_token(&mut model, seq, clock)?;
     let prompt: Vec<TokenId> = (0..DEEP).map(|at| (at % sizes.n_vocab) as TokenId).collect();
-    model.forward(&[Chunk { seq, tokens: &prompt, logits: Wanted::None }])?;
+    model.forward(&[Chunk { seq, tokens: &prompt, logits: LogitsSelection::None }])?;
     let deep = of_token(&mut model, seq, clock)?;
     let attended = sizes.attended(DEEP + TOKENS / 2) - sizes.attended(TOKENS / 2);
     Ok(Beside {
@@ -45,7 +45,7 @@ fn of_token(model: &mut Model, seq: SequenceId, clock: &dyn Clock) -> Result<f64
     for _ in 0..=ROUNDS {
         let start = clock.monotonic();
         for token in 0..TOKENS {
-            model.forward(&[Chunk { seq, tokens: &[token as TokenId], logits: Wanted::Last }])?;
+            model.forward(&[Chunk { seq, tokens: &[token as TokenId], logits: LogitsSelection::Last }])?;
         }
         best = best.min(clock.monotonic().saturating_sub(start));
         model.truncate(seq, n_held)?;
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_layers_have_hardly_a_weight() {
-        let sizes = Sizes::of(&layers().unwrap()).unwrap();
+        let sizes = MemoryEstimate::of(&layers().unwrap()).unwrap();
         assert!(sizes.read.values().sum::<u64>() < 1 << 20, "{:?}", sizes.read);
         assert_eq!((sizes.n_layers(), sizes.attended(1)), (8, 8 * 8 * 64));
     }

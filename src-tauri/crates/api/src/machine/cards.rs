@@ -13,7 +13,7 @@ mod record;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 use engine::{Devices, LoadOptions};
 use io::{Clock, Io, RealIo};
 use kernels::backends::{Card, Check};
@@ -112,7 +112,7 @@ impl Cards<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
     pub fn place(&self, backend: Backend, file: &WeightFile, options: &mut LoadOptions) -> Result<Placed> {
-        options.card_precision = self.asked.precision.of_products();
+        options.gpu_precision = self.asked.precision.of_products();
         let is_small = file.len_bytes() < LEAST_BYTES && !self.finder.software;
         let choice = match backend {
             Backend::Cpu | Backend::Scalar => Choice::default(),
@@ -128,26 +128,26 @@ impl Cards<'_> {
                 Backend::Gpu => Devices::Gpu { layers: self.asked.layers },
                 Backend::Scalar => Devices::Scalar,
             };
-            options.cards = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
+            options.gpus = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
             return Ok(Placed { notice: choice.notice, why: choice.why, ..Placed::default() });
         }
         let (record, keys) = (self.record(), choice.keys());
-        options.known = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
+        options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
         options.check = self.check();
-        let parts = self.parts(&choice, &Sizes::of(file)?, options);
+        let parts = self.parts(&choice, &MemoryEstimate::of(file)?, options);
         let notice = choice.notice.clone().or_else(|| parts.notice(&choice));
         parts.apply(options);
         let is_marked = self.folder.is_some() && !keys.iter().all(|key| record.is_proven(key));
         if is_marked {
             self.begin();
         }
-        let (known, before) = (options.known.clone(), options.known.all());
+        let (known, before) = (options.gpu_cache.clone(), options.gpu_cache.all());
         Ok(Placed { notice, known, before, keys, is_marked, why: choice.why })
     }
 
     /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
     /// not enough.
-    fn parts(&self, choice: &Choice, sizes: &Sizes, options: &LoadOptions) -> parts::Parts {
+    fn parts(&self, choice: &Choice, sizes: &MemoryEstimate, options: &LoadOptions) -> parts::Parts {
         let chosen: Vec<&Chosen> = choice.cards.iter().collect();
         if let Some(copies) = parts::copies(&chosen, sizes, self.asked, options) {
             return copies;
@@ -244,8 +244,8 @@ impl Cards<'_> {
         let known = self.record().notebook(self.io, cache, vec![key.clone()]);
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
-            cards: vec![Card::Nth(card.at)],
-            known: known.clone(),
+            gpus: vec![Card::Nth(card.at)],
+            gpu_cache: known.clone(),
             check: self.check(),
             ..cpu.clone()
         };

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::shape::{self, Fact, Shape};
-use engine::sizes::Sizes;
-use engine::{Chunk, LoadOptions, Model, Wanted};
+use engine::memory_estimate::MemoryEstimate;
+use engine::shape::{self, Shape, ShapeFact};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model};
 use io::{Clock, Io};
 use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
@@ -153,7 +153,7 @@ fn measure(
     options: &LoadOptions,
     clock: &dyn Clock,
 ) -> Result<f64> {
-    let sizes = Sizes::of(&file)?;
+    let sizes = MemoryEstimate::of(&file)?;
     let ctx = (TOKENS as usize) * 2;
     let options = LoadOptions { max_sequences: 1, ctx: Some(ctx), ..options.clone() };
     let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
@@ -162,7 +162,7 @@ fn measure(
     for _ in 0..=ROUNDS {
         let start = clock.monotonic();
         for token in 0..TOKENS {
-            model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+            model.forward(&[Chunk { seq, tokens: &[token], logits: LogitsSelection::Last }])?;
         }
         best = best.min(clock.monotonic().saturating_sub(start));
         model.truncate(seq, 0)?;
@@ -175,7 +175,7 @@ fn measure(
 }
 
 /// The speed of one format where a token of several took so long: others count by what is known of them.
-fn share(format: &str, sizes: &Sizes, known: &BTreeMap<String, f64>, seconds: f64) -> f64 {
+fn share(format: &str, sizes: &MemoryEstimate, known: &BTreeMap<String, f64>, seconds: f64) -> f64 {
     let (mut n_bytes, mut others) = (0, 0.0);
     for (name, n) in &sizes.read {
         match known.get(name).filter(|_| name != format) {
@@ -190,7 +190,7 @@ fn share(format: &str, sizes: &Sizes, known: &BTreeMap<String, f64>, seconds: f6
 
 /// A few layers of a published shape.
 pub(super) fn layers(mix: &str) -> Result<WeightFile> {
-    let of_two = Sizes::of(&shape::outline(&slice(mix, 2)?, shape::mix(mix)?)?)?.weights;
+    let of_two = MemoryEstimate::of(&shape::outline(&slice(mix, 2)?, shape::mix(mix)?)?)?.weights;
     let n_layers = if of_two >= LEAST_BYTES { 2 } else { MOST_LAYERS };
     let mut bytes = Vec::new();
     shape::write(&slice(mix, n_layers)?, shape::mix(mix)?, 1, &mut bytes)?;
@@ -215,11 +215,11 @@ fn slice(mix: &str, n_layers: u32) -> Result<Shape> {
 }
 
 /// Of the published 32, enough for caches to hold none.
-static FEW_EXPERTS: &[(&str, Fact)] = &[
-    ("expert_count", Fact::Count(8)),
-    ("expert_used_count", Fact::Count(4)),
-    ("expert_feed_forward_length", Fact::Count(2880)),
-    ("attention.sliding_window", Fact::Count(128)),
+static FEW_EXPERTS: &[(&str, ShapeFact)] = &[
+    ("expert_count", ShapeFact::Count(8)),
+    ("expert_used_count", ShapeFact::Count(4)),
+    ("expert_feed_forward_length", ShapeFact::Count(2880)),
+    ("attention.sliding_window", ShapeFact::Count(128)),
 ];
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
     fn every_format_has_layers_that_consist_of_it() {
         for (format, mix) in MEASURABLE {
             let outline = shape::outline(&slice(mix, 2).unwrap(), shape::mix(mix).unwrap()).unwrap();
-            let sizes = Sizes::of(&outline).unwrap();
+            let sizes = MemoryEstimate::of(&outline).unwrap();
             let of_it = sizes.read.get(format).copied().unwrap_or(0);
             assert!(of_it * 2 > sizes.read.values().sum(), "{format}: {:?}", sizes.read);
         }
@@ -242,7 +242,10 @@ mod tests {
 
     #[test]
     fn a_speed_is_the_part_that_others_leave() {
-        let sizes = Sizes { read: [("A".to_owned(), 300), ("B".to_owned(), 100)].into(), ..Sizes::default() };
+        let sizes = MemoryEstimate {
+            read: [("A".to_owned(), 300), ("B".to_owned(), 100)].into(),
+            ..MemoryEstimate::default()
+        };
         let known = |speed: f64| [("B".to_owned(), speed)].into();
         assert_eq!(share("A", &sizes, &BTreeMap::new(), 4.0), 100.0);
         assert_eq!(share("A", &sizes, &known(100.0), 4.0), 100.0);

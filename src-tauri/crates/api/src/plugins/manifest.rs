@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::catalog::Offer;
 use crate::error::{Error, Result};
-use crate::types::{ConversationOptions, FoldStrategy, ToolServerSpec};
+use crate::types::{CompactionStrategy, ConversationOptions, ToolServerSpec};
 
 /// The name of the file in a plugin's folder.
 pub const FILE: &str = "plugin.toml";
@@ -54,7 +54,7 @@ pub struct PresetPart {
     #[serde(default)]
     pub options: ConversationOptions,
     #[serde(default)]
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionStrategy>,
 }
 
 /// A chat template for a model of the library.

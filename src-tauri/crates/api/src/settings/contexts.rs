@@ -1,6 +1,6 @@
 //! The settings of what becomes of contexts after their turn.
 
-use engine::kv::aging::{DEFAULT_AFTER, LEAST_EXACT};
+use engine::kv::requantize::{DEFAULT_REQUANTIZE_AFTER_TOKENS, MIN_EXACT_TOKENS};
 use serde_json::json;
 
 use super::{Setting, choice, integer};
@@ -27,8 +27,8 @@ pub static ROWS: &[Setting] = &[
         section: CONTEXTS,
         label: "Newest tokens that stay exact",
         help: "Where old parts age by their distance from the end: so many tokens before it.",
-        kind: || integer(LEAST_EXACT as i64, 1_048_576, None),
-        default: || json!(DEFAULT_AFTER),
+        kind: || integer(MIN_EXACT_TOKENS as i64, 1_048_576, None),
+        default: || json!(DEFAULT_REQUANTIZE_AFTER_TOKENS),
     },
     Setting {
         key: "context_store_every",

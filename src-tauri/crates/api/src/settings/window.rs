@@ -15,7 +15,7 @@ pub static ROWS: &[Setting] = &[
         section: GENERAL,
         label: "Language",
         help: "Of the words on this page. Models answer in the language that you write to them in.",
-        // Each in its own words; `ui/src/lib/i18n` has a catalogue for each.
+        // Each in its own words; `ui/src/i18n` has a catalogue for each.
         kind: || {
             choice(&[
                 ("system", "As the system has it"),

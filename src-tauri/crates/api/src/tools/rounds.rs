@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mcp::{Stop, was_stopped};
 use crate::summaries::Setup;
-use crate::types::{AppEvent, FoldStrategy, Once, ToolCall, ToolRun, ToolRunState};
+use crate::types::{AppEvent, CompactionStrategy, Once, ToolCall, ToolRun, ToolRunState};
 use crate::worker::protocol::{GenerateRequest, WorkerRequest};
 use crate::{Place, Shared, State, chat};
 
@@ -38,7 +38,7 @@ pub(crate) struct Next {
     pub request: GenerateRequest,
     pub system: Option<String>,
     /// Where the conversation chooses none.
-    pub default: FoldStrategy,
+    pub default: CompactionStrategy,
     /// Rounds since the user said something.
     pub round: u32,
     /// What these answers alone are asked for otherwise.
@@ -318,7 +318,7 @@ impl Shared {
     fn ask_results(&self, message: &str, next: Next) -> Result<String> {
         let mut state = self.state();
         let model = next.request.model.id.clone();
-        let started = state.session.start(NewTurn::Results { message }, &model)?;
+        let started = state.session.start(NewTurn::ToolResults { message }, &model)?;
         let branch = state.session.branch(&started.conversation)?.messages;
         let compression = state.compression_of(&started.conversation, &branch, next.default)?;
         let branch = state.with_files(branch)?;

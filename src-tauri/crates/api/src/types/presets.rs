@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{ConversationOptions, FoldStrategy};
+use super::{CompactionStrategy, ConversationOptions};
 
 /// What a conversation can be given of its own, under a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -12,7 +12,7 @@ pub struct Preset {
     pub name: String,
     pub options: ConversationOptions,
     /// What becomes of conversations that are longer than the context. Absent: as the setting says.
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionStrategy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -26,7 +26,7 @@ pub struct PresetArgs {
     pub options: ConversationOptions,
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionStrategy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{ConversationOptions, FoldStrategy};
+use super::{CompactionStrategy, ConversationOptions};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
@@ -28,5 +28,5 @@ pub struct SendArgs {
     /// As `options`.
     #[serde(default)]
     #[ts(optional = nullable)]
-    pub compression: Option<FoldStrategy>,
+    pub compression: Option<CompactionStrategy>,
 }

@@ -5,7 +5,7 @@
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
-use engine::sizes::Sizes;
+use engine::memory_estimate::MemoryEstimate;
 
 use super::model::LoadedModel;
 use super::protocol::{GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
@@ -140,7 +140,7 @@ impl Worker<'_> {
         let (send, heard) = mpsc::channel();
         let (reference, load) = (waiting.request.model.clone(), waiting.request.load.clone());
         let (clock, interrupt) = (self.clock.clone(), self.requests.interrupt().clone());
-        let health = self.card_health.clone();
+        let health = self.gpu_health.clone();
         let work = move || {
             let loaded = guarded(|| {
                 LoadedModel::load(reference, load, (&*clock, health), interrupt, &mut |fraction| {
@@ -263,7 +263,7 @@ impl Worker<'_> {
 
 /// Bytes that a model takes with one context. What can't be opened takes none: loading says why.
 fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
-    let sizes = guarded(|| Ok(Sizes::of(&super::open(&model.location)?)?));
+    let sizes = guarded(|| Ok(MemoryEstimate::of(&super::open(&model.location)?)?));
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
     let needs =
         sizes.map_or(0, |sizes| sizes.needs(context.min(sizes.context_length), load.kv.dtype()).total());

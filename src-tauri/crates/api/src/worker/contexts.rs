@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::kv::snapshot::Piece;
-use engine::{Done, Model, Scheduler, SequenceId, TokenId};
+use engine::kv::snapshot::CheckpointPiece;
+use engine::{GenerationStats, Model, Scheduler, SequenceId, TokenId};
 use io::RealIo;
 use session::CheckpointFolder;
 
@@ -225,7 +225,7 @@ impl Contexts {
     /// Where pages are bounded: until so many are free, or nothing is left to age or give up.
     fn free_pages(&mut self, model: &mut Model, n: usize) {
         let lacks = |model: &Model| model.is_kv_bounded() && model.n_free_pages() < n;
-        while lacks(model) && (model.age_some() || self.give_up_oldest(model)) {}
+        while lacks(model) && (model.requantize_some() || self.give_up_oldest(model)) {}
     }
 
     /// Room for turns that are being answered: gives up what was used longest ago, else what a turn has that only
@@ -235,9 +235,9 @@ impl Contexts {
             return true;
         }
         let waits = |kept: &&Kept| {
-            let is_waiting = scheduler.waiting().any(|number| kept.turn == Some(number));
+            let is_waiting = scheduler.pending_ids().any(|number| kept.turn == Some(number));
             // what was forgotten can't be read again from the prompt
-            let can_go = !model.has_forgotten(kept.sequence);
+            let can_go = !model.has_evicted(kept.sequence);
             is_waiting && can_go && model.len(kept.sequence).is_ok_and(|n| n > 0)
         };
         let found = self.kept.iter().find(waits).map(|kept| kept.sequence);
@@ -260,7 +260,7 @@ impl Contexts {
     }
 
     /// A turn has ended. `done` is None where it failed.
-    pub fn ended(&mut self, model: &mut Model, turn: u64, done: Option<&Done>) {
+    pub fn ended(&mut self, model: &mut Model, turn: u64, done: Option<&GenerationStats>) {
         let Some(at) = self.kept.iter().position(|kept| kept.turn == Some(turn)) else { return };
         let mut kept = self.kept.remove(at);
         (kept.turn, kept.since) = (None, self.now);
@@ -288,7 +288,7 @@ impl Contexts {
     /// within its bytes. The last one stays.
     fn trim(&mut self, model: &mut Model) {
         while model.kv_used_bytes() > self.keeping.memory_bytes {
-            if model.age_some() {
+            if model.requantize_some() {
                 continue;
             }
             let n_others = self.kept.len().saturating_sub(1);
@@ -355,7 +355,8 @@ impl Contexts {
         let error = self.told.last().and_then(|told| told.error.clone());
         let n_held = model.len(sequence)?;
         let has = |name: &String| self.folder().is_some_and(|folder| folder.has(name));
-        let name = |piece: Piece| piece.instead.filter(|_| !has(&piece.name)).unwrap_or(piece.name);
+        let name =
+            |piece: CheckpointPiece| piece.fallback.filter(|_| !has(&piece.name)).unwrap_or(piece.name);
         let names = model.pieces(sequence, &[n_held])?.into_iter().map(name).collect();
         error.map_or(Ok(Some(names)), Err)
     }
@@ -393,7 +394,7 @@ impl Contexts {
 /// The same for another's prompt: what has aged sooner than that one's length would have it is nothing to begin with.
 fn shared_reach(model: &Model, sequence: SequenceId, prompt: &[TokenId], most: usize) -> usize {
     let n = reach(model, sequence, prompt, most);
-    if model.is_on_time(sequence, n) { n } else { 0 }
+    if model.is_requantized_by_length(sequence, n) { n } else { 0 }
 }
 
 /// Tokens of a prompt that a sequence could go on from.

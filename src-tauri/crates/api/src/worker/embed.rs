@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use engine::{CardHealth, LoadOptions, Model};
+use engine::{GpuHealth, LoadOptions, Model};
 use io::{Clock, RealIo};
 
 use super::model::{card, devices};
@@ -33,11 +33,11 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    fn begin(clock: Arc<dyn Clock>, card_health: CardHealth) -> Result<Self> {
+    fn begin(clock: Arc<dyn Clock>, gpu_health: GpuHealth) -> Result<Self> {
         let (jobs, asked) = mpsc::channel();
         let (tell, heard) = mpsc::channel();
         let thread = std::thread::Builder::new().name("inglenook-embed".into());
-        let begun = thread.spawn(move || work(&asked, &tell, (&*clock, &card_health)));
+        let begun = thread.spawn(move || work(&asked, &tell, (&*clock, &gpu_health)));
         begun.map_err(|error| bring::no_thread(&error))?;
         Ok(Self { jobs, heard, model: String::new(), open: Vec::new() })
     }
@@ -47,7 +47,7 @@ impl Worker<'_> {
     pub fn embed(&mut self, request: u64, embed: EmbedRequest) {
         let embedding = match self.embedding.take() {
             Some(embedding) => Ok(embedding),
-            None => Embedding::begin(self.clock.clone(), self.card_health.clone()),
+            None => Embedding::begin(self.clock.clone(), self.gpu_health.clone()),
         };
         let sent = embedding.and_then(|mut embedding| {
             embedding.model.clone_from(&embed.model.id);
@@ -115,7 +115,7 @@ struct Embedder {
 fn work(
     asked: &Receiver<(u64, EmbedRequest)>,
     tell: &Sender<(u64, Result<Embedded>)>,
-    session: (&dyn Clock, &CardHealth),
+    session: (&dyn Clock, &GpuHealth),
 ) {
     let mut kept: Option<Embedder> = None;
     loop {
@@ -156,7 +156,7 @@ impl Embedder {
     fn load(
         reference: ModelRef,
         load: LoadSpec,
-        (clock, card_health): (&dyn Clock, &CardHealth),
+        (clock, gpu_health): (&dyn Clock, &GpuHealth),
     ) -> Result<Self> {
         let file = super::open(&reference.location)?;
         let mut options = LoadOptions {
@@ -166,9 +166,9 @@ impl Embedder {
             // what chats may hold says nothing of texts
             ctx: Some(MOST_TOKENS),
             max_sequences: 1,
-            kept_bytes: 0,
+            rewind_bytes: 0,
             memory: load.memory.or_else(resident::free_bytes),
-            card_health: card_health.clone(),
+            gpu_health: gpu_health.clone(),
             ..LoadOptions::default()
         };
         match load.backend {
@@ -184,7 +184,7 @@ impl Embedder {
         let loaded = Model::load(Arc::new(file), &options, &mut |_| {});
         cards.keep(&placed, loaded.is_ok());
         let mut model = loaded?;
-        model.can_embed()?;
+        model.check_embeds()?;
         let notices = placed.notice.into_iter().chain(card::loaded(&mut model)).collect();
         Ok(Self { reference, load, model, notices })
     }
@@ -193,8 +193,8 @@ impl Embedder {
         let mut embedded = Embedded::default();
         let before = match kind {
             EmbedAs::Text => "",
-            EmbedAs::Question => self.model.before_texts().question,
-            EmbedAs::Passage => self.model.before_texts().passage,
+            EmbedAs::Question => self.model.embedding_prefixes().question,
+            EmbedAs::Passage => self.model.embedding_prefixes().passage,
         };
         for text in texts {
             let ids = self.model.embedding_tokens(&format!("{before}{text}"))?;
@@ -202,7 +202,7 @@ impl Embedder {
             embedded.vectors.push(self.model.embed(&ids)?);
         }
         embedded.notices = std::mem::take(&mut self.notices);
-        let troubles = std::iter::from_fn(|| self.model.take_trouble());
+        let troubles = std::iter::from_fn(|| self.model.take_gpu_incident());
         embedded.notices.extend(troubles.map(|trouble| card::told(&trouble)));
         Ok(embedded)
     }

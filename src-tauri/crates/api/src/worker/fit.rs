@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use engine::Forget;
-use engine::model::N_ASKING;
+use engine::AttentionEviction;
+use engine::model::OBSERVATION_TOKENS;
 use session::compress::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
 
 use super::prompt::Vocabulary;
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub enum Fit {
     /// It is shown so.
-    Ready { messages: Vec<PromptMessage>, folded: Option<Folded>, forget: Option<Forget> },
+    Ready { messages: Vec<PromptMessage>, folded: Option<Folded>, forget: Option<AttentionEviction> },
     /// First a summary has to be made.
     Wanting(Wanted),
 }
@@ -115,13 +115,13 @@ impl<'a> Fitting<'a> {
             Next::Wish(wish) => Ok(Fit::Wanting(self.wanted(&wish))),
             Next::Forget { n_most, n_keep, n_protected } => {
                 let n_first = self.n_first()?;
-                let n_newest = n_protected.max(N_ASKING);
+                let n_newest = n_protected.max(OBSERVATION_TOKENS);
                 // A long system prompt leaves less to be chosen from, but something.
                 let n_keep = n_keep.max(n_first + n_newest + n_most / 16);
-                if n_keep + N_ASKING >= n_most {
+                if n_keep + OBSERVATION_TOKENS >= n_most {
                     return Err(too_long(n_now, n_keep, self.room.limit));
                 }
-                let forget = Forget { n_most, n_keep, n_first, n_newest };
+                let forget = AttentionEviction { n_most, n_keep, n_first, n_newest };
                 Ok(self.ready(&shown, Some(self.forgotten(n_now, n_keep)), Some(forget)))
             }
             // A prompt that fits, if only just, is not refused for want of room for a long answer.
@@ -164,7 +164,7 @@ impl<'a> Fitting<'a> {
         Fold { n_turns, digests: shown }
     }
 
-    fn ready(&self, fold: &Fold, folded: Option<Folded>, forget: Option<Forget>) -> Fit {
+    fn ready(&self, fold: &Fold, folded: Option<Folded>, forget: Option<AttentionEviction>) -> Fit {
         Fit::Ready { messages: self.show(fold), folded, forget }
     }
 

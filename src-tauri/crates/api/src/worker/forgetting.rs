@@ -1,14 +1,14 @@
 //! Prompts whose conversation is forgotten in part, as the attention strategy does: they are read a run or a layer at a
 //! time between the steps of other turns, and handed to the scheduler when what is left of them fits.
 
-use engine::{Done, Finish, Forget, Forgetting, GenEvent, Request, TokenId};
+use engine::{AttentionEviction, EvictingPrefill, Finish, GenEvent, GenerationStats, Request, TokenId};
 
 use super::model::LoadedModel;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A turn whose prompt is being read.
 pub struct Reading {
-    forgetting: Forgetting,
+    forgetting: EvictingPrefill,
     /// Its prompt comes when it has been read.
     request: Request,
     n_prompt: usize,
@@ -21,10 +21,10 @@ impl LoadedModel {
         &mut self,
         prompt: Vec<TokenId>,
         conversation: Option<&str>,
-        forget: Forget,
+        forget: AttentionEviction,
         mut request: Request,
     ) -> Result<()> {
-        let shown = self.model.as_forgotten(&prompt);
+        let shown = self.model.as_evicted(&prompt);
         request.sequence = self.contexts.take(&mut self.model, conversation, &shown, Some(request.id));
         let Some(seq) = request.sequence else {
             return Err(Error::new(
@@ -35,7 +35,7 @@ impl LoadedModel {
             ));
         };
         let (number, n_prompt) = (request.id, prompt.len());
-        match self.model.begin_forgetting(seq, prompt, forget) {
+        match self.model.begin_evicting_prefill(seq, prompt, forget) {
             Ok(forgetting) => {
                 self.reading.push_back(Reading { forgetting, request, n_prompt, is_cancelled: false });
                 Ok(())
@@ -60,16 +60,17 @@ impl LoadedModel {
         let cancelled = self.reading.iter().position(|reading| reading.is_cancelled);
         if let Some(Reading { request, n_prompt, .. }) = cancelled.and_then(|at| self.reading.remove(at)) {
             let (finish, n_generated, n_reused) = (Finish::Cancelled, 0, 0);
-            let done = Done { finish, n_prompt, n_generated, n_reused, n_drafted: 0, n_accepted: 0 };
+            let done =
+                GenerationStats { finish, n_prompt, n_generated, n_reused, n_drafted: 0, n_accepted: 0 };
             return Some((request.id, GenEvent::Done(done)));
         }
         let mut reading = self.reading.pop_front()?;
-        let n_rows = self.scheduler.rows_beside(self.model.max_rows());
+        let n_rows = self.scheduler.prefill_rows(self.model.max_rows());
         if self.must_wait(&reading, n_rows) {
             self.reading.push_front(reading);
             return None;
         }
-        match self.model.forget_some(&mut reading.forgetting, n_rows) {
+        match self.model.step_evicting_prefill(&mut reading.forgetting, n_rows) {
             Ok(true) => {
                 self.reading.push_front(reading);
                 None
@@ -77,7 +78,7 @@ impl LoadedModel {
             Ok(false) => {
                 let Reading { forgetting, mut request, .. } = reading;
                 let number = request.id;
-                request.prompt = self.model.end_forgetting(forgetting);
+                request.prompt = self.model.finish_evicting_prefill(forgetting);
                 let submitted = self.scheduler.submit(request);
                 submitted.err().map(|error| (number, GenEvent::Failed(error)))
             }
@@ -102,6 +103,6 @@ impl LoadedModel {
         let mut holding =
             reading.iter_mut().rev().filter(|it| model.len(it.forgetting.seq()).is_ok_and(|n| n > 0));
         let Some(last) = holding.next() else { return false };
-        model.restart_forgetting(&mut last.forgetting).is_ok()
+        model.restart_evicting_prefill(&mut last.forgetting).is_ok()
     }
 }

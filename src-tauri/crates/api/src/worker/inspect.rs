@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use engine::arch;
-use engine::sizes::Sizes;
-use engine::skills::Skills;
+use engine::capabilities::ModelCapabilities;
+use engine::memory_estimate::MemoryEstimate;
 use engine::tokenizer::Tokenizer;
 use weights::{Container, WeightFile};
 
@@ -48,13 +48,13 @@ pub fn glance(location: &Location) -> Result<Facts> {
 fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
     let family = arch::find(file)?;
     let spec = arch::spec(file, family)?;
-    let stored = arch::stored(file, family, &spec)?;
+    let stored = arch::stored_tensors(file, family, &spec)?;
     let mut bytes_of = BTreeMap::new();
     for part in &stored {
         *bytes_of.entry(part.dtype.name()).or_insert(0) += part.n_bytes;
     }
     let dtype = bytes_of.iter().max_by_key(|(_, n_bytes)| **n_bytes).map_or("", |(name, _)| name);
-    let sizes = Sizes::new(&spec, &stored);
+    let sizes = MemoryEstimate::new(&spec, &stored);
     Ok(Facts {
         name: name(file, location),
         bytes: sizes.weights,
@@ -67,7 +67,7 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         fingerprint: file.fingerprint(),
         sizes,
         // A template that can't be read is told of when the model is loaded: the file is no worse for a list.
-        skills: Skills::of(file).unwrap_or_default(),
+        skills: ModelCapabilities::of(file).unwrap_or_default(),
     })
 }
 

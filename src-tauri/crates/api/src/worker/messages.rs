@@ -3,7 +3,7 @@
 //! Some want a call's arguments as an object, some as its JSON; some want an answer that only calls to have no
 //! content, some an empty one. Each way is tried until one renders well; without calls there is only one.
 
-use engine::template::Rendered;
+use engine::template::RenderedPrompt;
 use serde_json::{Value, json};
 
 use super::protocol::PromptMessage;
@@ -28,8 +28,8 @@ const WAYS: [Way; 4] = [
 pub fn render(
     messages: &[PromptMessage],
     source: &str,
-    render: &dyn Fn(&[Value]) -> engine::Result<Rendered>,
-) -> engine::Result<Rendered> {
+    render: &dyn Fn(&[Value]) -> engine::Result<RenderedPrompt>,
+) -> engine::Result<RenderedPrompt> {
     let values = |way: Way| messages.iter().map(|message| value(message, way, source)).collect::<Vec<_>>();
     let mut first = None;
     for way in WAYS {

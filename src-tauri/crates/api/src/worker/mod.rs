@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use engine::{CardHealth, Finish};
+use engine::{Finish, GpuHealth};
 use io::Clock;
 
 use crate::error::{Error, Result};
@@ -72,11 +72,11 @@ pub fn run_within(
     let (models, waiting, bringing) = (Vec::new(), VecDeque::new(), None);
     let (gone, may_store, hits) = (false, false, Hits::default());
     let now = clock.clone();
-    let card_health = CardHealth::by(move || now.monotonic());
+    let gpu_health = GpuHealth::by(move || now.monotonic());
     let mut worker = Worker {
         requests,
         clock,
-        card_health,
+        gpu_health,
         free,
         emit,
         gone,
@@ -108,7 +108,7 @@ struct Worker<'a> {
     requests: &'a Inbox,
     clock: Arc<dyn Clock>,
     /// Of graphics cards, whatever model they computed.
-    card_health: CardHealth,
+    gpu_health: GpuHealth,
     /// Bytes of memory that a further model may have. None: the system doesn't say.
     free: &'a dyn Fn() -> Option<u64>,
     emit: &'a mut dyn FnMut(WorkerEvent) -> bool,

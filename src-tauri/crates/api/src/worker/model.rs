@@ -11,7 +11,7 @@ use std::time::Duration;
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
 use engine::tokenizer::Tokenizer;
-use engine::{CardHealth, Devices, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
+use engine::{Devices, GpuHealth, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
 use session::compress::Room;
@@ -80,9 +80,9 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
         resident: resident::budget(load.resident, file_bytes),
         // large ones would take more than is asked for
         small_pages: load.small_pages || load.memory.is_some(),
-        settle: !load.small_pages && load.memory.is_none() && resident::may_settle(file_bytes),
+        promote_large_pages: !load.small_pages && load.memory.is_none() && resident::may_settle(file_bytes),
         kv: load.kv.dtype(),
-        kv_aging: load.kv_aging,
+        kv_requantize: load.kv_aging,
         kv_window: load.kv_window,
         rope_scaling: load.rope_scaling,
         ctx: load.context,
@@ -97,7 +97,7 @@ impl LoadedModel {
     pub fn load(
         reference: ModelRef,
         load: LoadSpec,
-        (clock, card_health): (&dyn Clock, CardHealth),
+        (clock, gpu_health): (&dyn Clock, GpuHealth),
         interrupt: Interrupt,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self> {
@@ -111,7 +111,7 @@ impl LoadedModel {
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
         let file = quantized::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
-        let mut options = LoadOptions { card_health, ..options(&load, file.len_bytes()) };
+        let mut options = LoadOptions { gpu_health, ..options(&load, file.len_bytes()) };
         let machine = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
@@ -132,7 +132,7 @@ impl LoadedModel {
         let mut model = loaded?;
         model.answers()?;
         model.adapt(&load.lora)?;
-        model.interrupt_by(interrupt);
+        model.set_interrupt(interrupt);
         let mut scheduler = Scheduler::new();
         if let Some(draft) = &load.draft {
             let file = super::open(&draft.location)?;
@@ -221,7 +221,7 @@ impl LoadedModel {
             max_tokens: request.max_tokens,
             stop: request.stop,
             ignore_eos: request.ignore_eos,
-            marks: prepared.format.marks().to_vec(),
+            markup_tokens: prepared.format.markup_tokens().to_vec(),
             budget: prepared.budget,
             // Guesses come from the text, and what stands in for forgotten tokens is none.
             speculation: request.speculation.filter(|_| forget.is_none()),
@@ -399,8 +399,8 @@ impl LoadedModel {
     pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
         let mut events = Vec::new();
         // contexts age where they do so under pressure; then those that nobody uses make room for those in use
-        while self.scheduler.lacks_room(&self.model)
-            && (self.model.age_some()
+        while self.scheduler.is_short_of_pages(&self.model)
+            && (self.model.requantize_some()
                 || self.contexts.yield_to(&mut self.model, &self.scheduler)
                 || self.restart_reading())
         {}
@@ -412,8 +412,10 @@ impl LoadedModel {
         let start = clock.monotonic();
         self.run_batch(clock, &mut |number, event| events.push((number, event, clock.monotonic())));
         self.used = clock.monotonic();
-        self.scheduler.took(self.used.saturating_sub(start).as_secs_f32());
-        while let Some(trouble) = self.model.take_trouble().or_else(|| self.scheduler.take_trouble()) {
+        self.scheduler.record_step(self.used.saturating_sub(start).as_secs_f32());
+        while let Some(trouble) =
+            self.model.take_gpu_incident().or_else(|| self.scheduler.take_gpu_incident())
+        {
             let error = card::told(&trouble);
             let turns = self.running.iter().map(|running| &running.turn);
             turns.for_each(|turn| emit(turn, Step::Notice { error: error.clone() }));
@@ -454,7 +456,7 @@ impl LoadedModel {
             self.contexts.ended(&mut self.model, number, done.as_ref());
             self.profiled(number);
         }
-        for (index, number) in self.scheduler.waiting().enumerate() {
+        for (index, number) in self.scheduler.pending_ids().enumerate() {
             if let Ok(at) = self.running.binary_search_by_key(&number, |running| running.number) {
                 self.running[at].waits(index + 1, emit);
             }

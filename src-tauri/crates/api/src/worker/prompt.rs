@@ -4,7 +4,7 @@ use engine::TokenId;
 use engine::arch::built_in_template;
 use engine::budget::ReasoningBudget;
 use engine::reply::ReplyFormat;
-use engine::template::{ChatTemplate, RenderInput, Rendered};
+use engine::template::{ChatTemplate, RenderInput, RenderedPrompt};
 use engine::tokenizer::{IncrementalEncoder, KnownIds, Special, Tokenizer};
 use serde_json::{Map, Value, json};
 
@@ -54,9 +54,9 @@ impl Chosen<'_> {
 }
 
 /// A rendering and the template that made it.
-struct Shown<'a> {
+struct ReplyPiece<'a> {
     chosen: Chosen<'a>,
-    rendered: Rendered,
+    rendered: RenderedPrompt,
     notices: Vec<Error>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Vocabulary<'a> {
     pub fn prepare(&self, prompt: &Prompt, options: &ChatOptions) -> Result<Prepared> {
         let (ids, text, template, notices) = match prompt {
             Prompt::Chat(messages) => {
-                let Shown { chosen, rendered, notices } = self.render(messages, options)?;
+                let ReplyPiece { chosen, rendered, notices } = self.render(messages, options)?;
                 let ids = self.encode(messages, &rendered);
                 // A template says itself whether the text begins with BOS; ours leave it to the vocabulary.
                 let ids = if matches!(chosen, Chosen::Family(_)) { self.with_bos(ids) } else { ids };
@@ -90,7 +90,7 @@ impl<'a> Vocabulary<'a> {
         options: &ChatOptions,
         encoder: &mut IncrementalEncoder,
     ) -> Result<(usize, String)> {
-        let Shown { chosen, rendered, .. } = self.render(messages, options)?;
+        let ReplyPiece { chosen, rendered, .. } = self.render(messages, options)?;
         let ids = encoder.encode_rendered(self.tokenizer, &rendered, &self.known(messages, &rendered));
         let n = ids.len();
         let adds_bos = match (ids.first(), &chosen) {
@@ -125,10 +125,10 @@ impl<'a> Vocabulary<'a> {
     }
 
     /// By the template in use; where that fails and a fallback is allowed, by the family's, with a notice.
-    fn render(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<Shown<'a>> {
+    fn render(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<ReplyPiece<'a>> {
         let shown = self.choose(options).and_then(|chosen| {
             let rendered = self.by(chosen.template(), messages, options)?;
-            Ok(Shown { chosen, rendered, notices: Vec::new() })
+            Ok(ReplyPiece { chosen, rendered, notices: Vec::new() })
         });
         let mut shown = match shown {
             Err(error) if options.template_fallback && is_template_failure(&error) => {
@@ -136,7 +136,7 @@ impl<'a> Vocabulary<'a> {
                 let rendered = self.by(&template, messages, options)?;
                 let message = format!("{} The family's own template was used.", sentence(error.message()));
                 let notice = Error::input("template.fallback", message, error.remedy());
-                Shown { chosen: Chosen::Family(template), rendered, notices: vec![notice] }
+                ReplyPiece { chosen: Chosen::Family(template), rendered, notices: vec![notice] }
             }
             shown => shown?,
         };
@@ -156,7 +156,7 @@ impl<'a> Vocabulary<'a> {
         template: &ChatTemplate,
         messages: &[PromptMessage],
         options: &ChatOptions,
-    ) -> Result<Rendered> {
+    ) -> Result<RenderedPrompt> {
         let mut kwargs = Map::from_iter([("add_generation_prompt".to_owned(), json!(true))]);
         // SmolLM3's own name for the tools.
         if template.source().contains("xml_tools") && !options.tools.is_null() {
@@ -180,12 +180,12 @@ impl<'a> Vocabulary<'a> {
         })
     }
 
-    fn encode(&self, messages: &[PromptMessage], rendered: &Rendered) -> Vec<TokenId> {
+    fn encode(&self, messages: &[PromptMessage], rendered: &RenderedPrompt) -> Vec<TokenId> {
         self.tokenizer.encode_rendered(rendered, &self.known(messages, rendered))
     }
 
     /// Stretches whose ids this model generated.
-    fn known<'r>(&self, messages: &'r [PromptMessage], rendered: &'r Rendered) -> Vec<KnownIds<'r>> {
+    fn known<'r>(&self, messages: &'r [PromptMessage], rendered: &'r RenderedPrompt) -> Vec<KnownIds<'r>> {
         rendered
             .content_spans
             .iter()

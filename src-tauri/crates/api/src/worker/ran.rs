@@ -1,6 +1,6 @@
 //! What a turn took, told once it has ended, where it had the model and the machine to itself.
 
-use engine::kv::aging::Aging;
+use engine::kv::requantize::KvRequantize;
 
 use super::model::LoadedModel;
 use super::protocol::{Finished, Ran, Step};
@@ -24,7 +24,7 @@ pub fn of(model: &LoadedModel, steps: &[(String, Step)], is_alone: bool) -> Opti
     })?;
     let Finished { accepted_tokens, generated_tokens, prompt_tokens, decode_tok_s, .. } = **finished;
     // tokens that were guessed come several at once: they say nothing about one; contexts that age take less than theirs
-    if model.is_busy() || accepted_tokens > 0 || model.load.kv_aging != Aging::Off {
+    if model.is_busy() || accepted_tokens > 0 || model.load.kv_aging != KvRequantize::Off {
         return None;
     }
     let grown = || Some(resident::used_bytes()?.saturating_sub(model.used_before?));

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use engine::reply::{ReplyFormat, ReplySplitter, Show, Shown, ToolCall};
+use engine::reply::{ReplyFormat, ReplyPiece, ReplySink, ReplySplitter, ToolCall};
 use engine::tokenizer::Tokenizer;
-use engine::{Done, Finish, GenEvent, TokenId};
+use engine::{Finish, GenEvent, GenerationStats, TokenId};
 
 use super::protocol::{Finished, Ids, Step};
 use crate::error::Error;
@@ -90,7 +90,7 @@ impl Running {
         times: Times,
         bounds: Bounds,
     ) -> Self {
-        let (marks, log, whole) = (format.marks().to_vec(), Log::default(), Vec::new());
+        let (marks, log, whole) = (format.markup_tokens().to_vec(), Log::default(), Vec::new());
         let (is_late, position) = (false, 0);
         Self { number, turn, splitter, marks, n_calls: 0, log, whole, times, bounds, is_late, position }
     }
@@ -135,7 +135,7 @@ impl Running {
             }
             GenEvent::Done(done) => {
                 let finish = if self.is_late { Finish::TimeUp } else { done.finish };
-                let done = Done { finish, ..done };
+                let done = GenerationStats { finish, ..done };
                 let brought = self.split(|splitter, show| splitter.finish(show));
                 if !brought.text.is_empty() || !brought.reasoning.is_empty() {
                     let Brought { text, reasoning, .. } = &brought;
@@ -160,7 +160,7 @@ impl Running {
         let mark = context.tokenizer.and_then(|tokenizer| tokenizer.token_text(id)).unwrap_or_default();
         let brought = self.split(|splitter, show| {
             splitter.text(text, show);
-            splitter.mark(mark, is_control, show);
+            splitter.markup(mark, is_control, show);
         });
         // Markup is no part of the text, nor is what waited before it; the end of the answer is no markup.
         if !context.tokenizer.is_some_and(|tokenizer| tokenizer.is_eog(id)) {
@@ -169,13 +169,13 @@ impl Running {
         brought
     }
 
-    fn split(&mut self, push: impl FnOnce(&mut ReplySplitter, &mut Show)) -> Brought {
+    fn split(&mut self, push: impl FnOnce(&mut ReplySplitter, &mut ReplySink)) -> Brought {
         let mut brought = Brought::default();
         push(&mut self.splitter, &mut |shown| match shown {
-            Shown::Text(piece) => brought.text.push_str(piece),
-            Shown::Reasoning(piece) => brought.reasoning.push_str(piece),
-            Shown::Call(call) => brought.calls.push(call),
-            Shown::Malformed(why) => brought.notices.push(why.into()),
+            ReplyPiece::Text(piece) => brought.text.push_str(piece),
+            ReplyPiece::Reasoning(piece) => brought.reasoning.push_str(piece),
+            ReplyPiece::Call(call) => brought.calls.push(call),
+            ReplyPiece::Malformed(why) => brought.notices.push(why.into()),
         });
         if let Some(first) = brought.text.chars().next() {
             self.log.begins_blank.get_or_insert(first.is_whitespace());
@@ -199,7 +199,7 @@ impl Running {
         }
     }
 
-    fn finished(&mut self, done: Done, context: &Context) -> Finished {
+    fn finished(&mut self, done: GenerationStats, context: &Context) -> Finished {
         let mut ids = std::mem::take(&mut self.log.ids);
         ids.append(&mut self.log.undecided);
         if let (Some(false), Some(tokenizer)) = (self.log.begins_blank, context.tokenizer) {

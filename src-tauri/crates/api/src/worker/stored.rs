@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use engine::kv::CHECKPOINT_CHUNK_TOKENS;
 use engine::kv::size::Rewind;
-use engine::kv::snapshot::{FOREIGN, GLIMPSE_LEN, Leads, Piece, STRETCH};
+use engine::kv::snapshot::{CheckpointPiece, ChunkMatch, HEAD_PREVIEW_BYTES, PREFIX_MISMATCH};
 use engine::{EngineError, Model, SequenceId, TokenId};
 pub use session::CheckpointFolder;
 
@@ -22,7 +23,7 @@ const MAX_TRIES: usize = 8;
 /// What is still to be written of a sequence, and what has been.
 #[derive(Default)]
 pub struct Due {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<CheckpointPiece>,
     pub told: Checkpoints,
 }
 
@@ -31,10 +32,10 @@ impl Due {
     /// that drops old reasoning, or a new version of the answer, goes back to.
     pub fn of(model: &Model, sequence: SequenceId, (n_reused, n_prompt): (usize, usize)) -> Self {
         let n_held = model.len(sequence).unwrap_or(0);
-        let kept = model.kept(sequence).unwrap_or_default();
+        let kept = model.rewind_positions(sequence).unwrap_or_default();
         let since = kept.into_iter().rev().filter(|&at| at > n_reused && at < n_held).take(MAX_BEFORE);
         let mut positions: Vec<usize> = since.collect();
-        let is_tail = n_prompt / STRETCH == n_held / STRETCH;
+        let is_tail = n_prompt / CHECKPOINT_CHUNK_TOKENS == n_held / CHECKPOINT_CHUNK_TOKENS;
         if model.rewind() == Rewind::Anywhere && n_prompt < n_held && !is_tail {
             positions.push(n_prompt);
         }
@@ -51,14 +52,14 @@ impl Due {
     pub fn store_one(&mut self, model: &Model, sequence: SequenceId, folder: &CheckpointFolder) -> bool {
         let Some(piece) = self.pieces.pop_front() else { return false };
         // one that the sequence has left is not missed
-        let Some(piece) = model.renewed(sequence, &piece) else { return true };
+        let Some(piece) = model.refresh_piece(sequence, &piece) else { return true };
         let is_there = |name: &&String| folder.has(name);
-        let stored = Some(&piece.name).filter(is_there).or(piece.instead.as_ref().filter(is_there));
+        let stored = Some(&piece.name).filter(is_there).or(piece.fallback.as_ref().filter(is_there));
         if let Some(name) = stored {
             self.told.read.push(name.clone());
             return true;
         }
-        let Ok(bytes) = model.piece(sequence, &piece) else { return true };
+        let Ok(bytes) = model.piece_bytes(sequence, &piece) else { return true };
         match folder.write(&piece.name, &bytes) {
             Ok(()) => self.told.written.push(StoredFile {
                 path: folder.path().join(format!("{}.kv", piece.name)),
@@ -95,33 +96,33 @@ pub fn find(
 ) -> Option<Found> {
     let names = folder.names().ok().filter(|names| !names.is_empty())?;
     let most = prompt.len().saturating_sub(1);
-    let way = model.way(prompt);
+    let keys = model.chunk_keys(prompt);
     let has_all =
-        |leads: &Leads| leads.stretches.iter().all(|any| any.iter().any(|name| names.contains(name)));
+        |leads: &ChunkMatch| leads.chunks.iter().all(|any| any.iter().any(|name| names.contains(name)));
     let mut heads = |n: usize| {
-        let start = way.heads_after(n);
+        let start = keys.head_prefix(n);
         let mut best = None;
         for name in starting_with(&names, &start) {
-            let Ok(bytes) = folder.read_start(name, GLIMPSE_LEN) else { continue };
-            match model.head_reach(prompt, most, &bytes) {
+            let Ok(bytes) = folder.read_start(name, HEAD_PREVIEW_BYTES) else { continue };
+            match model.match_head(prompt, most, &bytes) {
                 Ok(leads) if has_all(&leads) => {
-                    best = best.max(Some((leads.n_tokens, name.clone(), leads.stretches)))
+                    best = best.max(Some((leads.n_tokens, name.clone(), leads.chunks)))
                 }
                 Ok(_) => {}
-                Err(error) if error.code() == FOREIGN => {}
+                Err(error) if error.code() == PREFIX_MISMATCH => {}
                 Err(error) => drop_file(folder, name, error, told),
             }
         }
         best
     };
-    (0..=way.n_stretches()).rev().find_map(|n| {
+    (0..=keys.n_chunks()).rev().find_map(|n| {
         if let Some((n_tokens, head, stretches)) = heads(n) {
             return Some(Found { n_tokens, head: Some(head), stretches });
         }
-        let bare = way.bare(n);
-        let Leads { n_tokens, .. } = bare;
-        let is_enough = model.is_whole_in_stretches() && n_tokens <= most && n_tokens > 0 && has_all(&bare);
-        is_enough.then_some(Found { n_tokens, head: None, stretches: bare.stretches })
+        let bare = keys.match_without_head(n);
+        let ChunkMatch { n_tokens, .. } = bare;
+        let is_enough = model.has_complete_chunks() && n_tokens <= most && n_tokens > 0 && has_all(&bare);
+        is_enough.then_some(Found { n_tokens, head: None, stretches: bare.chunks })
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use api::types::{
-    CheckpointArgs, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish, FoldStrategy,
+    CheckpointArgs, CompactionStrategy, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish,
     SendArgs,
 };
 use api::worker::protocol::{ChatOptions, Prompt};
@@ -111,7 +111,7 @@ fn long_conversations_are_folded_and_counted() {
     let draft = draft.unwrap();
     assert!(draft.is_about && draft.context_limit == 120 && draft.tokens > 0);
     assert!(!fake.has_heard("a draft that nobody else reads"));
-    let refused = home.app.conversation_set_compression(&id, Some(FoldStrategy::Attention));
+    let refused = home.app.conversation_set_compression(&id, Some(CompactionStrategy::Attention));
     assert_eq!(refused.unwrap_err().code(), "remote.no_attention");
     let named = CheckpointArgs { conversation: id, name: "here".into() };
     assert_eq!(home.app.checkpoint_save(&named).unwrap_err().code(), "remote.not_here");

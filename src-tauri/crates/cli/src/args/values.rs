@@ -7,7 +7,7 @@ use api::machine::Numa;
 use api::machine::cards::Spread;
 use api::worker::protocol::{CardPrecision, Kv, Speculate};
 use clap::ValueEnum;
-use engine::kv::aging::Aging;
+use engine::kv::requantize::KvRequantize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetArg {
@@ -141,6 +141,6 @@ impl From<KvArg> for Kv {
 }
 
 /// What `--kv-aging` says.
-pub fn aging(text: &str) -> Result<Aging, String> {
-    Aging::from_str(text).map_err(|error| format!("{error}. {}", error.remedy()))
+pub fn aging(text: &str) -> Result<KvRequantize, String> {
+    KvRequantize::from_str(text).map_err(|error| format!("{error}. {}", error.remedy()))
 }

@@ -8,9 +8,9 @@
 
 use api::strategies::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
 use api::{Error, ErrorKind, Result};
-use engine::model::N_ASKING;
+use engine::model::OBSERVATION_TOKENS;
 use engine::template::RenderInput;
-use engine::{Chunk, Forget, Model, SequenceId, TokenId, Wanted};
+use engine::{AttentionEviction, Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -256,7 +256,7 @@ impl Subject<'_> {
         let seq = self.model.new_sequence()?;
         let (mut ids, mut text) = (prompt, Vec::new());
         for _ in 0..n_tokens {
-            let logits = self.model.forward(&[Chunk { seq, tokens: &ids, logits: Wanted::Last }])?;
+            let logits = self.model.forward(&[Chunk { seq, tokens: &ids, logits: LogitsSelection::Last }])?;
             let row = logits.row(0)?;
             let best = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap_or(0) as TokenId;
             if self.model.tokenizer().is_some_and(|tokenizer| tokenizer.is_eog(best)) {
@@ -274,19 +274,19 @@ impl Subject<'_> {
     fn read(&mut self, seq: SequenceId, prompt: &[TokenId], how: How) -> Result<(Vec<TokenId>, usize)> {
         let prompt = match how.strategy {
             Some(Strategy::Attention) => {
-                let n_most = prompt.len() - N_ASKING;
+                let n_most = prompt.len() - OBSERVATION_TOKENS;
                 let n_keep = prompt.len() / how.ratio;
-                let n_newest = (n_keep / 4).max(N_ASKING);
-                let forget = Forget { n_most, n_keep, n_first: 4, n_newest };
+                let n_newest = (n_keep / 4).max(OBSERVATION_TOKENS);
+                let forget = AttentionEviction { n_most, n_keep, n_first: 4, n_newest };
                 self.model.truncate(seq, 0)?;
-                self.model.read_forgetting(seq, prompt, forget, &mut |_| true)?
+                self.model.prefill_evicting(seq, prompt, forget, &mut |_| true)?
             }
             Some(Strategy::Window | Strategy::Summary) | None => prompt.to_vec(),
         };
         let n_held = self.model.tokens(seq)?.iter().zip(&prompt).take_while(|(a, b)| a == b).count();
         let n_held = self.model.truncate(seq, n_held.min(prompt.len() - 1))?;
         let rest = &prompt[n_held..prompt.len() - 1];
-        self.model.forward(&[Chunk { seq, tokens: rest, logits: Wanted::None }])?;
+        self.model.forward(&[Chunk { seq, tokens: rest, logits: LogitsSelection::None }])?;
         let n = prompt.len();
         Ok((prompt, n))
     }
@@ -303,7 +303,7 @@ impl Subject<'_> {
         let tokens: Vec<TokenId> = std::iter::once(last).chain(ids.iter().copied()).collect();
         let mut sum = 0.0;
         for (at, token) in ids.iter().enumerate() {
-            let chunk = Chunk { seq, tokens: &tokens[at..at + 1], logits: Wanted::Last };
+            let chunk = Chunk { seq, tokens: &tokens[at..at + 1], logits: LogitsSelection::Last };
             let logits = self.model.forward(&[chunk])?;
             let row = logits.row(0)?;
             let max = row.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));

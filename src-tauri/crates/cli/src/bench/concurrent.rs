@@ -140,7 +140,7 @@ fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<Row>
             GenEvent::Failed(_) => ended.push((id, 0, 1)),
         });
         let now = bench.clock.monotonic();
-        scheduler.took((now - before).as_secs_f32());
+        scheduler.record_step((now - before).as_secs_f32());
         counts.tokens += sampled;
         if !reads && sampled == n_together as u64 {
             counts.decoded += sampled;
@@ -190,7 +190,7 @@ fn request(bench: &Bench, id: u64) -> Request {
         max_tokens: Some(ANSWER),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),

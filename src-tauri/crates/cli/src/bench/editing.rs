@@ -6,8 +6,8 @@
 //! and the sampler runs.
 
 use api::{Error, Result};
-use engine::speculate::{DraftLength, Guesses, Speculation};
-use engine::{Done, GenEvent, Request, Sampling, Scheduler, SequenceId, TokenId};
+use engine::speculate::{DraftLength, DraftSource, Speculation};
+use engine::{GenEvent, GenerationStats, Request, Sampling, Scheduler, SequenceId, TokenId};
 use io::Clock;
 use serde::Serialize;
 
@@ -46,14 +46,14 @@ struct Row {
 /// One answer.
 struct Answered {
     seconds: f64,
-    done: Done,
+    done: GenerationStats,
     n_steps: usize,
 }
 
 pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
     let text = text(bench.model.info().n_vocab);
     let answer = edited(&text);
-    let guessing = Speculation { guesses: Guesses::Lookup, length: DraftLength::Paying(longest) };
+    let guessing = Speculation { source: DraftSource::Lookup, length: DraftLength::Paying(longest) };
     let seq = bench.model.new_sequence()?;
     let mut scheduler = Scheduler::new();
     let (mut plain, mut guessed, mut last) = (Vec::new(), Vec::new(), None);
@@ -120,7 +120,7 @@ fn request(
         max_tokens: Some(script.len()),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation,
         script: script.to_vec(),
@@ -146,7 +146,7 @@ fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result
             GenEvent::Done(done) => ended = Some(Ok(done)),
             GenEvent::Failed(error) => ended = Some(Err(error)),
         });
-        scheduler.took((clock.monotonic() - start).as_secs_f32());
+        scheduler.record_step((clock.monotonic() - start).as_secs_f32());
         n_steps += usize::from(has_begun);
     }
     let done = ended.transpose()?.ok_or_else(|| Error::bug("an answer without an end"))?;

@@ -7,8 +7,8 @@ use api::machine::Recall;
 use api::machine::speeds::Speeds as Measured;
 use api::worker::protocol::Kv;
 use api::{Dirs, Result, resident};
-use engine::sizes::Sizes;
-use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
+use engine::memory_estimate::MemoryEstimate;
+use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use io::{Clock, RealClock, RealIo};
 use serde::Serialize;
 use weights::WeightFile;
@@ -65,7 +65,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     let clock = RealClock::new();
     let options = place::load_options(global, Kv::F16, tokens + 1)?;
     let kv = global.kv.map_or(Kv::F16, Kv::from);
-    let sizes = Sizes::of(&file)?;
+    let sizes = MemoryEstimate::of(&file)?;
     let folder = Dirs::resolve(global.app_config()?.data_dir)?.data;
     let machine = place::machine(global, Recall::Remember)?;
     let before = resident::used_bytes();
@@ -81,7 +81,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
             Row::new("memory_bytes", foretold as f64, after.saturating_sub(before) as f64).show(global.json);
         }
         model.free(seq);
-        model.settle();
+        model.promote_to_large_pages();
     }
     // Behind the model: what this frees again would hide what loading takes.
     let known = Measured::of(&RealIo, &folder, &machine);
@@ -103,10 +103,10 @@ fn run(model: &mut Model, seq: SequenceId, prompt: usize, generate: usize, clock
     let ids: Vec<TokenId> =
         (0..prompt + generate).map(|at| ((at as u64 * 7919 + 17) % n_vocab) as TokenId).collect();
     let (first, rest) = ids.split_at(prompt);
-    model.forward(&[Chunk { seq, tokens: first, logits: Wanted::Last }])?;
+    model.forward(&[Chunk { seq, tokens: first, logits: LogitsSelection::Last }])?;
     let start = clock.monotonic();
     for token in rest {
-        model.forward(&[Chunk { seq, tokens: &[*token], logits: Wanted::Last }])?;
+        model.forward(&[Chunk { seq, tokens: &[*token], logits: LogitsSelection::Last }])?;
     }
     Ok(generate as f64 / clock.monotonic().saturating_sub(start).as_secs_f64().max(1e-9))
 }

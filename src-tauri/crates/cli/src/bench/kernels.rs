@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::Result;
-use engine::{Chunk, LoadOptions, Model, SequenceId, Wanted, shape};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, shape};
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::ThreadPool;
@@ -362,7 +362,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
 fn tokens_per_second(model: &mut Model, seq: SequenceId, clock: &dyn Clock) -> Result<f64> {
     let start = clock.monotonic();
     for token in 0..TOKENS as u32 {
-        model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+        model.forward(&[Chunk { seq, tokens: &[token], logits: LogitsSelection::Last }])?;
     }
     let seconds = (clock.monotonic() - start).as_secs_f64();
     model.truncate(seq, 0)?;

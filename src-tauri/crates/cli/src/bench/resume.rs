@@ -8,7 +8,7 @@ use std::sync::Arc;
 use api::worker::protocol::Checkpoints;
 use api::worker::stored::{self, CheckpointFolder, Due};
 use api::{Error, Result};
-use engine::{Chunk, Model, SequenceId, TokenId, Wanted};
+use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use io::{Clock, RealClock, RealIo};
 use serde::Serialize;
 
@@ -113,7 +113,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
 
 /// Bits of the logits after the last of `tokens`, which continue `seq`.
 fn last_logits(model: &mut Model, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<u32>> {
-    let logits = model.forward(&[Chunk { seq, tokens, logits: Wanted::Last }])?;
+    let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::Last }])?;
     Ok(logits.row(0)?.iter().map(|logit| logit.to_bits()).collect())
 }
 

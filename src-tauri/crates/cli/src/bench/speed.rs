@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::profile::{Phase, Profile, Trace};
 use api::{Result, resident};
-use engine::{Chunk, Effort, Model, Now, SequenceId, TokenId, Wanted};
+use engine::{Chunk, Effort, LogitsSelection, Model, Now, SequenceId, TokenId};
 use io::{Clock, RealClock};
 use serde::Serialize;
 
@@ -177,7 +177,7 @@ impl Bench {
         mut profile: Option<(&RealClock, &mut Profile)>,
     ) -> Result<()> {
         for tokens in test.tokens.chunks(test.at_once) {
-            let chunk = [Chunk { seq, tokens, logits: Wanted::Last }];
+            let chunk = [Chunk { seq, tokens, logits: LogitsSelection::Last }];
             match &mut profile {
                 None => self.model.forward(&chunk)?,
                 Some((clock, profile)) => {
@@ -224,11 +224,11 @@ impl Bench {
     fn deepen(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
         let n_computed = if self.copied_depth { depth.min(COMPUTED) } else { depth };
         let before = self.tokens(0, n_computed);
-        self.model.forward(&[Chunk { seq, tokens: &before, logits: Wanted::None }])?;
+        self.model.forward(&[Chunk { seq, tokens: &before, logits: LogitsSelection::None }])?;
         if n_computed < depth {
             self.model.fill_with_copies(seq, depth)?;
         }
-        Ok(self.model.keep(seq)?)
+        Ok(self.model.save_rewind_point(seq)?)
     }
 
     /// `n` ids that look like nothing, the same each time.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::Result;
-use engine::{Chunk, SequenceId, Wanted};
+use engine::{Chunk, LogitsSelection, SequenceId};
 use io::Clock;
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ pub fn sustained(bench: &mut Bench, seconds: u32) -> Result<()> {
 fn answer(bench: &mut Bench, seq: SequenceId, end: Duration) -> Result<u64> {
     let mut n_done = 0;
     for token in bench.tokens(0, TURN) {
-        bench.model.forward(&[Chunk { seq, tokens: &[token], logits: Wanted::Last }])?;
+        bench.model.forward(&[Chunk { seq, tokens: &[token], logits: LogitsSelection::Last }])?;
         n_done += 1;
         if bench.clock.monotonic() >= end {
             break;

@@ -6,25 +6,25 @@ use std::path::Path;
 use serde_json::Value;
 use weights::{Container, TensorView, WeightFile};
 
-use super::{Base, refused};
+use super::{AdapterBase, refused};
 use crate::error::{DAMAGED, EngineError, Result};
 
 /// An opened adapter.
 pub struct Adapter {
     file: WeightFile,
-    form: Form,
+    form: AdapterFormat,
 }
 
-enum Form {
+enum AdapterFormat {
     /// `alpha` of 0 stands for none.
     Gguf {
         alpha: f32,
     },
-    Peft(Peft),
+    PeftConfig(PeftConfig),
 }
 
 /// What adapter_config.json says of the scale.
-struct Peft {
+struct PeftConfig {
     alpha: f64,
     /// Modules with an alpha of their own.
     alpha_of: Vec<(String, f64)>,
@@ -46,7 +46,7 @@ impl Adapter {
         let file = WeightFile::open(&weights)?;
         let form = match file.container() {
             Container::Gguf { .. } => gguf(&file)?,
-            Container::Safetensors => Form::Peft(peft(&weights.with_file_name(PEFT_CONFIG))?),
+            Container::Safetensors => AdapterFormat::PeftConfig(peft(&weights.with_file_name(PEFT_CONFIG))?),
         };
         Ok(Self { file, form })
     }
@@ -70,8 +70,8 @@ impl Adapter {
     /// Which weights these are.
     pub fn fingerprint(&self) -> String {
         match &self.form {
-            Form::Gguf { .. } => self.file.fingerprint(),
-            Form::Peft(Peft { alpha, alpha_of, by_root }) => {
+            AdapterFormat::Gguf { .. } => self.file.fingerprint(),
+            AdapterFormat::PeftConfig(PeftConfig { alpha, alpha_of, by_root }) => {
                 format!("{}-{alpha}-{alpha_of:?}-{by_root}", self.file.fingerprint())
             }
         }
@@ -82,14 +82,14 @@ impl Adapter {
     }
 
     /// Error: another architecture, or a GGUF for a model in safetensors: their rows may stand in another order.
-    pub(super) fn check_family(&self, base: Base<'_>) -> Result<()> {
+    pub(super) fn check_family(&self, base: AdapterBase<'_>) -> Result<()> {
         match (&self.form, base.container) {
-            (Form::Peft(_), _) => Ok(()),
-            (Form::Gguf { .. }, Container::Safetensors) => Err(refused(
+            (AdapterFormat::PeftConfig(_), _) => Ok(()),
+            (AdapterFormat::Gguf { .. }, Container::Safetensors) => Err(refused(
                 self,
                 "it is a GGUF, and the model is not: rows may stand in another order".into(),
             )),
-            (Form::Gguf { .. }, Container::Gguf { .. }) => {
+            (AdapterFormat::Gguf { .. }, Container::Gguf { .. }) => {
                 let (own, wanted) =
                     (self.file.metadata().str("general.architecture")?, base.family.gguf_name());
                 if own == wanted {
@@ -107,8 +107,8 @@ impl Adapter {
     /// Names of the pair that adds to the model's tensor `name`.
     fn names(&self, name: &str) -> [String; 2] {
         match &self.form {
-            Form::Gguf { .. } => [format!("{name}.lora_a"), format!("{name}.lora_b")],
-            Form::Peft(_) => {
+            AdapterFormat::Gguf { .. } => [format!("{name}.lora_a"), format!("{name}.lora_b")],
+            AdapterFormat::PeftConfig(_) => {
                 let module = name.strip_suffix(".weight").unwrap_or(name);
                 ["A", "B"].map(|which| format!("{PEFT_ROOT}{module}.lora_{which}.weight"))
             }
@@ -133,9 +133,9 @@ impl Adapter {
     /// Factor on what is added to the model's tensor `name`.
     pub(super) fn scale(&self, name: &str, rank: usize) -> f32 {
         match &self.form {
-            Form::Gguf { alpha } if *alpha == 0.0 => 1.0,
-            Form::Gguf { alpha } => alpha / rank as f32,
-            Form::Peft(Peft { alpha, alpha_of, by_root }) => {
+            AdapterFormat::Gguf { alpha } if *alpha == 0.0 => 1.0,
+            AdapterFormat::Gguf { alpha } => alpha / rank as f32,
+            AdapterFormat::PeftConfig(PeftConfig { alpha, alpha_of, by_root }) => {
                 let module = name.strip_suffix(".weight").unwrap_or(name);
                 let own = alpha_of.iter().find(|(key, _)| {
                     module
@@ -149,7 +149,7 @@ impl Adapter {
     }
 }
 
-fn gguf(file: &WeightFile) -> Result<Form> {
+fn gguf(file: &WeightFile) -> Result<AdapterFormat> {
     let metadata = file.metadata();
     let kind = metadata.opt_str("general.type")?.unwrap_or("model");
     if kind != "adapter" {
@@ -157,14 +157,14 @@ fn gguf(file: &WeightFile) -> Result<Form> {
         return Err(EngineError::new("adapter.kind", message, "Give the file of a LoRA adapter."));
     }
     match metadata.opt_str("adapter.type")?.unwrap_or("lora") {
-        "lora" => Ok(Form::Gguf {
+        "lora" => Ok(AdapterFormat::Gguf {
             alpha: finite("adapter.lora.alpha", metadata.opt_f32("adapter.lora.alpha")?.unwrap_or(0.0))?,
         }),
         other => Err(unsupported(&format!("its kind is \"{other}\""))),
     }
 }
 
-fn peft(path: &Path) -> Result<Peft> {
+fn peft(path: &Path) -> Result<PeftConfig> {
     let config = read(path)?;
     let flag = |key: &str| config[key].as_bool().unwrap_or(false);
     if config["peft_type"].as_str().is_some_and(|kind| kind != "LORA") {
@@ -189,7 +189,7 @@ fn peft(path: &Path) -> Result<Peft> {
             false => Ok((key.clone(), number(value, "alpha_pattern")?)),
         }
     });
-    Ok(Peft {
+    Ok(PeftConfig {
         alpha: number(&config["lora_alpha"], "lora_alpha")?,
         alpha_of: own.collect::<Result<_>>()?,
         by_root: flag("use_rslora"),

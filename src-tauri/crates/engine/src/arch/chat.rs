@@ -26,7 +26,7 @@ const BY_VOCABULARY: &[(&[&str], (&str, &str))] = &[
 const INST_IN_WORDS: &[&str] = &["llama", "mistral"];
 
 /// The vocabulary that those families were released with, and everything smaller that only tells stories.
-const LEAST_INST_VOCABULARY: usize = 32_000;
+const MIN_INST_VOCABULARY: usize = 32_000;
 
 /// For models that were never taught to chat: they go on with the text.
 const PLAIN: (&str, &str) = built_in!("plain");
@@ -36,7 +36,7 @@ pub fn built_in_template(architecture: &str, tokenizer: &Tokenizer) -> (&'static
     let fits = |tokens: &[&str]| tokens.iter().all(|token| tokenizer.mark(token).is_some());
     let by_vocabulary = BY_VOCABULARY.iter().find(|(tokens, _)| fits(tokens)).map(|(_, template)| *template);
     let has_words = INST_IN_WORDS.contains(&architecture)
-        && tokenizer.n_vocab() >= LEAST_INST_VOCABULARY
+        && tokenizer.n_vocab() >= MIN_INST_VOCABULARY
         && tokenizer.is_sentencepiece();
     let by_words = has_words.then_some(built_in!("llama2"));
     let (name, source) = by_vocabulary.or(by_words).unwrap_or(PLAIN);

@@ -4,8 +4,8 @@
 use kernels::Activation;
 use weights::Container;
 
-use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_LAYERS, MAX_POSITIONS};
-use super::place::Place;
+use super::hparams::{HParams, HParamKey, MAX_FACTOR, MAX_LAYERS, MAX_POSITIONS};
+use super::tensor_names::TensorName;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{Attention, Ffn, ModelSpec, Norm, Role, Rope};
@@ -14,10 +14,10 @@ pub(super) struct Gemma;
 pub(super) struct Gemma2;
 pub(super) struct Gemma3;
 
-const ATTENTION_SOFTCAP: Key = Key { gguf: "attn_logit_softcapping", hf: "attn_logit_softcapping" };
-const OUTPUT_SOFTCAP: Key = Key { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
+const ATTENTION_SOFTCAP: HParamKey = HParamKey { gguf: "attn_logit_softcapping", hf: "attn_logit_softcapping" };
+const OUTPUT_SOFTCAP: HParamKey = HParamKey { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
 /// The head size that queries are scaled by; the larger models' isn't their own.
-const QUERY_SCALAR: Key = Key { gguf: "", hf: "query_pre_attn_scalar" };
+const QUERY_SCALAR: HParamKey = HParamKey { gguf: "", hf: "query_pre_attn_scalar" };
 
 impl Architecture for Gemma {
     fn gguf_name(&self) -> &'static str {
@@ -28,8 +28,8 @@ impl Architecture for Gemma {
         &["gemma"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        plain(hyper, self.gguf_name())
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        plain(hparams, self.gguf_name())
     }
 }
 
@@ -42,26 +42,26 @@ impl Architecture for Gemma2 {
         &["gemma2"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = plain(hyper, self.gguf_name())?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = plain(hparams, self.gguf_name())?;
         post_norms(&mut spec);
-        let cap = |key| hyper.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
+        let cap = |key| hparams.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
         spec.output_softcap = cap(OUTPUT_SOFTCAP)?;
         let softcap = cap(ATTENTION_SOFTCAP)?;
-        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+        let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
         let is_27b = spec.layers.len() == 46;
-        let slides = slides(hyper, spec.layers.len(), 2)?;
+        let slides = slides(hparams, spec.layers.len(), 2)?;
         let d_model = spec.d_model;
         for (attention, slides) in spec.attentions_mut().zip(slides) {
             attention.softcap = softcap;
             attention.window = window.filter(|_| slides);
-            attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
+            attention.scale = scale(hparams, attention, is_27b.then_some(d_model))?;
         }
         Ok(spec)
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
-        places(container, role)
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
+        tensor_names(container, role)
     }
 }
 
@@ -88,48 +88,48 @@ impl Architecture for Gemma3 {
         ]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        gemma3(hyper, self.gguf_name())
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        gemma3(hparams, self.gguf_name())
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
-        places(container, role)
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
+        tensor_names(container, role)
     }
 }
 
 /// Gemma 3 and what is built like it.
-pub(super) fn gemma3(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
-    let mut spec = plain(hyper, architecture)?;
+pub(super) fn gemma3(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSpec> {
+    let mut spec = plain(hparams, architecture)?;
     post_norms(&mut spec);
-    let cap = |key| hyper.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
+    let cap = |key| hparams.optional_real(key, f64::MIN_POSITIVE, MAX_FACTOR).map(|x| x.map(|x| x as f32));
     spec.output_softcap = cap(OUTPUT_SOFTCAP)?;
     let softcap = cap(ATTENTION_SOFTCAP)?;
-    let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
-    let slides = slides(hyper, spec.layers.len(), 6)?;
+    let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+    let slides = slides(hparams, spec.layers.len(), 6)?;
     let is_27b = spec.layers.len() == 62;
     let (d_model, norm) = (spec.d_model, spec.output_norm);
     for (attention, slides) in spec.attentions_mut().zip(slides) {
-        let kind = if slides { rope::SLIDING } else { rope::Kind { default_base: 1e6, ..rope::FULL } };
-        attention.rope = Rope::Rotary(rope::of_kind(hyper, attention.head_dim, &kind)?);
-        attention.turn_halves();
+        let kind = if slides { rope::SLIDING } else { rope::RopeKind { default_base: 1e6, ..rope::FULL } };
+        attention.rope = Rope::Rotary(rope::of_kind(hparams, attention.head_dim, &kind)?);
+        attention.set_rope_half();
         attention.window = window.filter(|_| slides);
         attention.softcap = softcap;
         attention.qk_norm = Some(norm);
-        attention.scale = scale(hyper, attention, is_27b.then_some(d_model))?;
+        attention.scale = scale(hparams, attention, is_27b.then_some(d_model))?;
     }
     Ok(spec)
 }
 
 /// What all of them share.
-fn plain(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
-    let mut spec = llama::spec(hyper, architecture, true)?;
-    let is_centred = !hyper.is_gguf(); // a GGUF stores weight + 1
+fn plain(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSpec> {
+    let mut spec = llama::spec(hparams, architecture, true)?;
+    let is_centred = !hparams.is_gguf(); // a GGUF stores weight + 1
     spec.embedding.scale = (spec.d_model as f32).sqrt();
     let centred = |norm: Norm| if is_centred { norm.centred() } else { norm };
     spec.output_norm = centred(spec.output_norm);
     // older configs name an exact GELU that the models were not trained with
-    let activation = match hyper.value("hidden_activation") {
-        Some(_) => hyper.activation("hidden_activation", Activation::GeluTanh)?,
+    let activation = match hparams.value("hidden_activation") {
+        Some(_) => hparams.activation("hidden_activation", Activation::GeluTanh)?,
         None => Activation::GeluTanh,
     };
     for layer in &mut spec.layers {
@@ -139,7 +139,7 @@ fn plain(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
             dense.activation = activation;
         }
     }
-    spec.attentions_mut().for_each(Attention::turn_halves);
+    spec.attentions_mut().for_each(Attention::set_rope_half);
     Ok(spec)
 }
 
@@ -152,21 +152,21 @@ fn post_norms(spec: &mut ModelSpec) {
 }
 
 /// Layers with a window: as a config lists them, else all but every `interval`-th.
-fn slides(hyper: &Hyper<'_>, n_layers: usize, interval: usize) -> Result<Vec<bool>> {
-    if let Some(types) = hyper.layer_types(n_layers)? {
+fn slides(hparams: &HParams<'_>, n_layers: usize, interval: usize) -> Result<Vec<bool>> {
+    if let Some(types) = hparams.layer_types(n_layers)? {
         return Ok(types.iter().map(|kind| *kind == "sliding_attention").collect());
     }
-    let listed = hyper.optional_count(Key { gguf: "", hf: "sliding_window_pattern" }, MAX_LAYERS)?;
+    let listed = hparams.optional_count(HParamKey { gguf: "", hf: "sliding_window_pattern" }, MAX_LAYERS)?;
     let interval = listed.unwrap_or(interval);
     Ok((1..=n_layers).map(|n| n % interval != 0).collect())
 }
 
 /// Factor on q·k. Of the two largest models queries are scaled by the width over the heads, which GGUF doesn't say;
 /// `by_width` is that width.
-fn scale(hyper: &Hyper<'_>, attention: &Attention, by_width: Option<usize>) -> Result<f32> {
-    let scalar = match hyper.optional_real(QUERY_SCALAR, f64::MIN_POSITIVE, MAX_FACTOR)? {
+fn scale(hparams: &HParams<'_>, attention: &Attention, by_width: Option<usize>) -> Result<f32> {
+    let scalar = match hparams.optional_real(QUERY_SCALAR, f64::MIN_POSITIVE, MAX_FACTOR)? {
         Some(scalar) => scalar,
-        None => match by_width.filter(|_| hyper.is_gguf()) {
+        None => match by_width.filter(|_| hparams.is_gguf()) {
             Some(width) => width as f64 / attention.n_heads as f64,
             None => attention.head_dim as f64,
         },
@@ -175,7 +175,7 @@ fn scale(hyper: &Hyper<'_>, attention: &Attention, by_width: Option<usize>) -> R
 }
 
 /// Llama's name for the norm before the feed-forward part is here that of the norm after attention.
-pub(super) fn places(container: Container, role: Role) -> Vec<Place> {
+pub(super) fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
     match (container, role) {
         (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
         _ => names::plain(container, role),

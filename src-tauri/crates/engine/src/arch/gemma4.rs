@@ -4,30 +4,30 @@
 use kernels::{Activation, RopeStyle};
 use weights::Container;
 
-use super::hyper::{
-    Hyper, Key, MAX_EXPERTS, MAX_FACTOR, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH,
+use super::hparams::{
+    HParams, HParamKey, MAX_EXPERTS, MAX_FACTOR, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH,
 };
-use super::place::Place;
+use super::tensor_names::TensorName;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{
-    Attention, Dense, Embedding, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, PerLayerEmbedding,
+    Attention, Dense, Embedding, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding,
     PerLayerInput, Role, Rope, Rotary, RouterInput,
 };
 
 pub(super) struct Gemma4;
 
-const FULL_HEAD_DIM: Key = Key { gguf: "attention.key_length", hf: "global_head_dim" };
-const SLIDING_HEAD_DIM: Key = Key { gguf: "attention.key_length_swa", hf: "head_dim" };
-const FULL_VALUE_DIM: Key = Key { gguf: "attention.value_length", hf: "" };
-const SLIDING_VALUE_DIM: Key = Key { gguf: "attention.value_length_swa", hf: "" };
+const FULL_HEAD_DIM: HParamKey = HParamKey { gguf: "attention.key_length", hf: "global_head_dim" };
+const SLIDING_HEAD_DIM: HParamKey = HParamKey { gguf: "attention.key_length_swa", hf: "head_dim" };
+const FULL_VALUE_DIM: HParamKey = HParamKey { gguf: "attention.value_length", hf: "" };
+const SLIDING_VALUE_DIM: HParamKey = HParamKey { gguf: "attention.value_length_swa", hf: "" };
 const SLIDING_PATTERN: &str = "attention.sliding_window_pattern";
-const FULL_N_KV_HEADS: Key = Key { gguf: "", hf: "num_global_key_value_heads" };
-const N_SHARED_KV: Key = Key { gguf: "attention.shared_kv_layers", hf: "num_kv_shared_layers" };
-const LAYER_INPUT_WIDTH: Key =
-    Key { gguf: "embedding_length_per_layer_input", hf: "hidden_size_per_layer_input" };
-const OUTPUT_SOFTCAP: Key = Key { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
-const N_EXPERTS_USED: Key = Key { gguf: keys::N_EXPERTS_USED.gguf, hf: "top_k_experts" };
+const FULL_N_KV_HEADS: HParamKey = HParamKey { gguf: "", hf: "num_global_key_value_heads" };
+const N_SHARED_KV: HParamKey = HParamKey { gguf: "attention.shared_kv_layers", hf: "num_kv_shared_layers" };
+const LAYER_INPUT_WIDTH: HParamKey =
+    HParamKey { gguf: "embedding_length_per_layer_input", hf: "hidden_size_per_layer_input" };
+const OUTPUT_SOFTCAP: HParamKey = HParamKey { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
+const N_EXPERTS_USED: HParamKey = HParamKey { gguf: keys::N_EXPERTS_USED.gguf, hf: "top_k_experts" };
 /// Where a config lists no types, every so many layers one sees everything.
 const FULL_INTERVAL: usize = 6;
 
@@ -40,25 +40,25 @@ impl Architecture for Gemma4 {
         &["gemma4_text", "gemma4"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let n_layers = hyper.count(keys::N_LAYERS, MAX_LAYERS)?;
-        let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
-        let eps = hyper.real(keys::RMS_EPS, 0.0, 1.0)? as f32;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
+        let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
+        let eps = hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32;
         let norm = Norm::rms(eps);
-        let per_layer = per_layer_embedding(hyper, d_model, norm)?;
+        let per_layer = per_layer_embedding(hparams, d_model, norm)?;
         let per_layer_input = per_layer.as_ref().map(|embedding| PerLayerInput {
             width: embedding.width,
             activation: Activation::GeluTanh,
             norm,
         });
-        let mixers = attentions(hyper, n_layers, eps)?;
-        let widths = widths(hyper, n_layers)?;
-        let experts = experts(hyper, d_model, eps)?;
-        let activation = hyper.activation("hidden_activation", Activation::GeluTanh)?;
+        let mixers = attentions(hparams, n_layers, eps)?;
+        let widths = widths(hparams, n_layers)?;
+        let experts = experts(hparams, d_model, eps)?;
+        let activation = hparams.activation("hidden_activation", Activation::GeluTanh)?;
         let layer = |(attention, d_ff): (Attention, usize)| {
             let dense = Dense { d_ff, activation, bias: false };
             LayerSpec {
-                norms: NormPlace::Before,
+                norms: NormPosition::Before,
                 mixer_norm: norm,
                 mixer: Mixer::Attention(attention),
                 mixer_post_norm: Some(norm),
@@ -72,28 +72,28 @@ impl Architecture for Gemma4 {
                 output_scale: true,
             }
         };
-        let softcap = hyper.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
+        let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
         Ok(ModelSpec {
             architecture: self.gguf_name(),
-            n_vocab: hyper.n_vocab()?,
+            n_vocab: hparams.n_vocab()?,
             d_model,
-            context_length: hyper.count(keys::CONTEXT, MAX_POSITIONS)?,
+            context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
             embedding: Embedding { scale: (d_model as f32).sqrt(), per_layer, ..Embedding::PLAIN },
             layers: mixers.into_iter().zip(widths).map(layer).collect(),
             output_norm: norm,
-            tied_embeddings: hyper.tied_embeddings(true)?,
+            tied_embeddings: hparams.tied_embeddings(true)?,
             output_softcap: softcap.map(|cap| cap as f32),
             embeds: None,
         })
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         match (container, role) {
             (Container::Gguf { .. }, _) => names::plain(container, role),
             (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
             (Container::Safetensors, Role::Router) => vec!["router.proj.weight".into()],
             (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
-                vec![Place::rows("experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp])]
+                vec![TensorName::rows("experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp])]
             }
             (Container::Safetensors, Role::ExpertDown) => vec!["experts.down_proj".into()],
             (Container::Safetensors, _) => names::plain(container, role),
@@ -101,10 +101,10 @@ impl Architecture for Gemma4 {
     }
 }
 
-fn per_layer_embedding(hyper: &Hyper<'_>, d_model: usize, norm: Norm) -> Result<Option<PerLayerEmbedding>> {
+fn per_layer_embedding(hparams: &HParams<'_>, d_model: usize, norm: Norm) -> Result<Option<PerLayerEmbedding>> {
     // 0 stands for none
-    let Some(_) = hyper.optional_unbounded(LAYER_INPUT_WIDTH)?.filter(|n| *n != 0) else { return Ok(None) };
-    let width = hyper.count(LAYER_INPUT_WIDTH, MAX_WIDTH / MAX_LAYERS)?;
+    let Some(_) = hparams.optional_unbounded(LAYER_INPUT_WIDTH)?.filter(|n| *n != 0) else { return Ok(None) };
+    let width = hparams.count(LAYER_INPUT_WIDTH, MAX_WIDTH / MAX_LAYERS)?;
     Ok(Some(PerLayerEmbedding {
         width,
         table_scale: (width as f32).sqrt(),
@@ -116,30 +116,30 @@ fn per_layer_embedding(hyper: &Hyper<'_>, d_model: usize, norm: Norm) -> Result<
 
 /// Every layer's attention: windowed and full ones differ in heads and rotation, and the last of them may take keys and
 /// values from the last layer of their kind that makes its own.
-fn attentions(hyper: &Hyper<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attention>> {
-    let n_heads = hyper.count(keys::N_HEADS, MAX_HEADS)?;
-    let slides = slides(hyper, n_layers)?;
-    let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
-    let n_shared = hyper.optional_unbounded(N_SHARED_KV)?.unwrap_or(0);
+fn attentions(hparams: &HParams<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attention>> {
+    let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
+    let slides = slides(hparams, n_layers)?;
+    let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+    let n_shared = hparams.optional_unbounded(N_SHARED_KV)?.unwrap_or(0);
     if n_shared >= n_layers as u64 {
-        return Err(hyper.wrong(&hyper.name(N_SHARED_KV), format!("{n_shared} of {n_layers} layers")));
+        return Err(hparams.wrong(&hparams.name(N_SHARED_KV), format!("{n_shared} of {n_layers} layers")));
     }
     let first_shared = n_layers - n_shared as usize;
-    let heads = heads(hyper, n_layers, n_heads, &slides)?;
+    let heads = heads(hparams, n_layers, n_heads, &slides)?;
     let mut all = Vec::with_capacity(n_layers);
     for (index, (&slides_here, heads)) in slides.iter().zip(heads).enumerate() {
-        let kind = if slides_here { rope::SLIDING } else { rope::Kind { default_base: 1e6, ..rope::FULL } };
+        let kind = if slides_here { rope::SLIDING } else { rope::RopeKind { default_base: 1e6, ..rope::FULL } };
         let own = slides[..first_shared].iter().rposition(|other| *other == slides_here);
         let keys = match own {
-            Some(layer) if index >= first_shared => Keys::OfLayer(layer),
+            Some(layer) if index >= first_shared => KvSource::OfLayer(layer),
             None if index >= first_shared => {
                 let message = format!("layer {index} has no earlier layer of its kind to share with");
-                return Err(hyper.wrong(&hyper.name(N_SHARED_KV), message));
+                return Err(hparams.wrong(&hparams.name(N_SHARED_KV), message));
             }
-            _ if !hyper.has_tensor(Role::Value, Some(index)) => Keys::SharedByValues,
-            _ => Keys::Projected,
+            _ if !hparams.has_tensor(Role::Value, Some(index)) => KvSource::SharedByValues,
+            _ => KvSource::Projected,
         };
-        let rotary = rope::of_kind(hyper, heads.head_dim, &kind)?;
+        let rotary = rope::of_kind(hparams, heads.head_dim, &kind)?;
         all.push(Attention {
             scale: 1.0,
             window: window.filter(|_| slides_here),
@@ -152,88 +152,88 @@ fn attentions(hyper: &Hyper<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attent
     Ok(all)
 }
 
-fn slides(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
-    if let Some(flags) = hyper.flags_by_layer(SLIDING_PATTERN, n_layers)? {
+fn slides(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
+    if let Some(flags) = hparams.flags_by_layer(SLIDING_PATTERN, n_layers)? {
         return Ok(flags);
     }
-    let mut slides: Vec<bool> = match hyper.layer_types(n_layers)? {
+    let mut slides: Vec<bool> = match hparams.layer_types(n_layers)? {
         Some(types) => types.iter().map(|kind| *kind == "sliding_attention").collect(),
         None => (1..=n_layers).map(|n| n % FULL_INTERVAL != 0).collect(),
     };
     if let Some(last) = slides.last_mut() {
         *last = false;
     }
-    hyper.note_flags(SLIDING_PATTERN, &slides);
+    hparams.note_flags(SLIDING_PATTERN, &slides);
     Ok(slides)
 }
 
-/// Heads of every layer: newer configs list exceptions by layer, older ones and GGUF have keys for full layers.
-fn heads(hyper: &Hyper<'_>, n_layers: usize, n_heads: usize, slides: &[bool]) -> Result<Vec<llama::Heads>> {
-    let counts = hyper.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
+/// AttentionHeads of every layer: newer configs list exceptions by layer, older ones and GGUF have keys for full layers.
+fn heads(hparams: &HParams<'_>, n_layers: usize, n_heads: usize, slides: &[bool]) -> Result<Vec<llama::AttentionHeads>> {
+    let counts = hparams.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
     let counts = counts.unwrap_or_else(|| vec![n_heads; n_layers]);
-    let sliding_dim = hyper.optional_count(SLIDING_HEAD_DIM, MAX_HEAD_DIM)?;
-    let full_dim = hyper.optional_count(FULL_HEAD_DIM, MAX_HEAD_DIM)?.or(sliding_dim);
-    let Some(full_dim) = full_dim else { return Err(hyper.missing(&hyper.name(FULL_HEAD_DIM))) };
+    let sliding_dim = hparams.optional_count(SLIDING_HEAD_DIM, MAX_HEAD_DIM)?;
+    let full_dim = hparams.optional_count(FULL_HEAD_DIM, MAX_HEAD_DIM)?.or(sliding_dim);
+    let Some(full_dim) = full_dim else { return Err(hparams.missing(&hparams.name(FULL_HEAD_DIM))) };
     let sliding_dim = sliding_dim.unwrap_or(full_dim);
-    let values_are_keys = hyper.flag("attention_k_eq_v", false)?;
-    let full_kv = hyper.optional_count(FULL_N_KV_HEADS, MAX_HEADS)?.filter(|_| values_are_keys);
+    let values_are_keys = hparams.flag("attention_k_eq_v", false)?;
+    let full_kv = hparams.optional_count(FULL_N_KV_HEADS, MAX_HEADS)?.filter(|_| values_are_keys);
     let mut all = Vec::with_capacity(n_layers);
     for (index, (&slides, n_kv_heads)) in slides.iter().zip(counts).enumerate() {
-        let mut heads = llama::Heads {
+        let mut heads = llama::AttentionHeads {
             n_heads,
             n_kv_heads: if slides { n_kv_heads } else { full_kv.unwrap_or(n_kv_heads) },
             head_dim: if slides { sliding_dim } else { full_dim },
         };
-        if let Some(own) = hyper.value("per_layer_config").and_then(|layers| layers.get(index.to_string())) {
+        if let Some(own) = hparams.value("per_layer_config").and_then(|layers| layers.get(index.to_string())) {
             let count =
-                |key, max| super::hyper::Numbers::new(own, "per_layer_config.").optional_count(key, max);
+                |key, max| super::hparams::JsonNumbers::new(own, "per_layer_config.").optional_count(key, max);
             heads.head_dim = count("head_dim", MAX_HEAD_DIM)?.unwrap_or(heads.head_dim);
             heads.n_kv_heads = count("num_key_value_heads", MAX_HEADS)?.unwrap_or(heads.n_kv_heads);
         }
-        all.push(heads.checked(hyper)?);
+        all.push(heads.checked(hparams)?);
     }
-    note_heads(hyper, slides, &all);
+    note_heads(hparams, slides, &all);
     Ok(all)
 }
 
 /// As a GGUF says it: head sizes by kind, key heads by layer.
-fn note_heads(hyper: &Hyper<'_>, slides: &[bool], heads: &[llama::Heads]) {
+fn note_heads(hparams: &HParams<'_>, slides: &[bool], heads: &[llama::AttentionHeads]) {
     for (&slides, heads) in slides.iter().zip(heads) {
         let keys =
             if slides { [SLIDING_HEAD_DIM, SLIDING_VALUE_DIM] } else { [FULL_HEAD_DIM, FULL_VALUE_DIM] };
-        keys.into_iter().for_each(|key| hyper.note_count(key, heads.head_dim));
+        keys.into_iter().for_each(|key| hparams.note_count(key, heads.head_dim));
     }
     let counts: Vec<usize> = heads.iter().map(|heads| heads.n_kv_heads).collect();
-    hyper.note_counts(keys::N_KV_HEADS, &counts);
+    hparams.note_counts(keys::N_KV_HEADS, &counts);
 }
 
 /// Widths of the dense parts: of layers that share keys they may be twice as large.
-fn widths(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<usize>> {
-    let widths = hyper.counts_by_layer(keys::D_FF, n_layers, MAX_WIDTH)?;
-    let Some(mut widths) = widths else { return Err(hyper.missing(&hyper.name(keys::D_FF))) };
-    if hyper.flag("use_double_wide_mlp", false)? {
-        let n_shared = hyper.optional_unbounded(N_SHARED_KV)?.unwrap_or(0) as usize;
+fn widths(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<usize>> {
+    let widths = hparams.counts_by_layer(keys::D_FF, n_layers, MAX_WIDTH)?;
+    let Some(mut widths) = widths else { return Err(hparams.missing(&hparams.name(keys::D_FF))) };
+    if hparams.flag("use_double_wide_mlp", false)? {
+        let n_shared = hparams.optional_unbounded(N_SHARED_KV)?.unwrap_or(0) as usize;
         let first_shared = n_layers.saturating_sub(n_shared);
         widths[first_shared..].iter_mut().for_each(|width| *width *= 2);
     }
-    hyper.note_counts(keys::D_FF, &widths);
+    hparams.note_counts(keys::D_FF, &widths);
     for &width in &widths {
-        hyper.bounded(&hyper.name(keys::D_FF), width, MAX_WIDTH)?;
+        hparams.bounded(&hparams.name(keys::D_FF), width, MAX_WIDTH)?;
     }
     Ok(widths)
 }
 
-fn experts(hyper: &Hyper<'_>, d_model: usize, eps: f32) -> Result<Option<Experts>> {
-    let n_experts = hyper.optional_unbounded(keys::N_EXPERTS)?.filter(|n| *n != 0);
-    let is_mixture = hyper.is_gguf() || hyper.flag("enable_moe_block", false)?;
+fn experts(hparams: &HParams<'_>, d_model: usize, eps: f32) -> Result<Option<Experts>> {
+    let n_experts = hparams.optional_unbounded(keys::N_EXPERTS)?.filter(|n| *n != 0);
+    let is_mixture = hparams.is_gguf() || hparams.flag("enable_moe_block", false)?;
     if n_experts.is_none() || !is_mixture {
         return Ok(None);
     }
-    let n_experts = hyper.count(keys::N_EXPERTS, MAX_EXPERTS)?;
+    let n_experts = hparams.count(keys::N_EXPERTS, MAX_EXPERTS)?;
     Ok(Some(Experts {
         n_experts,
-        n_used: hyper.count(N_EXPERTS_USED, n_experts)?,
-        d_ff: hyper.count(keys::EXPERT_D_FF, MAX_WIDTH)?,
+        n_used: hparams.count(N_EXPERTS_USED, n_experts)?,
+        d_ff: hparams.count(keys::EXPERT_D_FF, MAX_WIDTH)?,
         activation: Activation::GeluTanh,
         renormalize: true,
         expert_scale: true,

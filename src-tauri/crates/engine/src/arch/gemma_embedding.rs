@@ -4,11 +4,11 @@ use kernels::Mask;
 use serde_json::Value;
 use weights::Container;
 
-use super::hyper::Hyper;
-use super::place::Place;
+use super::hparams::HParams;
+use super::tensor_names::TensorName;
 use super::{Architecture, gemma};
 use crate::error::Result;
-use crate::spec::{Before, Embeds, ModelSpec, Pooling, Role};
+use crate::spec::{EmbeddingPrefixes, EmbeddingHead, ModelSpec, Pooling, Role};
 
 pub(super) struct GemmaEmbedding;
 
@@ -21,31 +21,31 @@ impl Architecture for GemmaEmbedding {
         &["gemma3_text"]
     }
 
-    fn hf_fits(&self, config: &Value) -> bool {
+    fn matches_hf_config(&self, config: &Value) -> bool {
         config.get("use_bidirectional_attention") == Some(&Value::Bool(true))
     }
 
     /// As its card says for search.
-    fn before_texts(&self) -> Before {
-        Before { question: "task: search result | query: ", passage: "title: none | text: " }
+    fn embedding_prefixes(&self) -> EmbeddingPrefixes {
+        EmbeddingPrefixes { question: "task: search result | query: ", passage: "title: none | text: " }
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        if !hyper.is_gguf() {
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        if !hparams.is_gguf() {
             // without them its vectors would be others than those it was trained for
-            return Err(hyper.unsupported("dense layers in folders beside it, which its GGUF files have in them,"));
+            return Err(hparams.unsupported("dense layers in folders beside it, which its GGUF files have in them,"));
         }
-        let mut spec = gemma::gemma3(hyper, self.gguf_name())?;
+        let mut spec = gemma::gemma3(hparams, self.gguf_name())?;
         for attention in spec.attentions_mut() {
             attention.mask = Mask::Bidirectional;
             // files give the width of both sides together
             attention.window = attention.window.map(|window| window / 2 + 1);
         }
-        spec.embeds = Some(Embeds { pooling: Pooling::Mean, dense: Vec::new(), before: self.before_texts() });
+        spec.embeds = Some(EmbeddingHead { pooling: Pooling::Mean, dense: Vec::new(), before: self.embedding_prefixes() });
         Ok(spec)
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
-        gemma::places(container, role)
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
+        gemma::tensor_names(container, role)
     }
 }

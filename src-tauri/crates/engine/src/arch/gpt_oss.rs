@@ -3,18 +3,18 @@
 use kernels::Activation;
 use weights::Container;
 
-use super::hyper::{Hyper, Key, MAX_EXPERTS, MAX_FACTOR, MAX_POSITIONS, MAX_WIDTH};
-use super::place::{Form, Place};
+use super::hparams::{HParams, HParamKey, MAX_EXPERTS, MAX_FACTOR, MAX_POSITIONS, MAX_WIDTH};
+use super::tensor_names::{TensorForm, TensorName};
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
 use crate::spec::{Experts, Ffn, ModelSpec, Role, RouterInput};
 
 pub(super) struct GptOss;
 
-const N_EXPERTS: Key = Key { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
+const N_EXPERTS: HParamKey = HParamKey { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
 /// Of each expert: config.json has no key of its own for it.
-const D_FF: Key = Key { gguf: keys::EXPERT_D_FF.gguf, hf: keys::D_FF.hf };
-const LIMIT: Key = Key { gguf: "", hf: "swiglu_limit" };
+const D_FF: HParamKey = HParamKey { gguf: keys::EXPERT_D_FF.gguf, hf: keys::D_FF.hf };
+const LIMIT: HParamKey = HParamKey { gguf: "", hf: "swiglu_limit" };
 /// Of every model published; GGUF has no key for it.
 const DEFAULT_LIMIT: f64 = 7.0;
 
@@ -31,10 +31,10 @@ impl Architecture for GptOss {
         Some("mxfp4")
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = llama::spec_with(hyper, self.gguf_name(), false, Ffn::Experts(experts(hyper)?))?;
-        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
-        let slides: Vec<bool> = match hyper.layer_types(spec.layers.len())? {
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec_with(hparams, self.gguf_name(), false, Ffn::Experts(experts(hparams)?))?;
+        let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+        let slides: Vec<bool> = match hparams.layer_types(spec.layers.len())? {
             Some(types) => types.iter().map(|kind| *kind == "sliding_attention").collect(),
             None => (0..spec.layers.len()).map(|layer| layer % 2 == 0).collect(),
         };
@@ -43,12 +43,12 @@ impl Architecture for GptOss {
             attention.sinks = true;
             attention.qkv_bias = true;
             attention.out_bias = true;
-            attention.turn_halves();
+            attention.set_rope_half();
         }
         Ok(spec)
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         match container {
             Container::Gguf { .. } => match role {
                 Role::FfnNorm => vec!["post_attention_norm.weight".into(), "ffn_norm.weight".into()],
@@ -60,37 +60,37 @@ impl Architecture for GptOss {
 }
 
 /// Rows of gates and of what they gate take turns. Experts are MXFP4 as published, or matrices of [in, out].
-fn hugging_face(role: Role) -> Vec<Place> {
+fn hugging_face(role: Role) -> Vec<TensorName> {
     const GATE_UP: &[Role] = &[Role::ExpertGate, Role::ExpertUp];
     const GATE_UP_BIAS: &[Role] = &[Role::ExpertGateBias, Role::ExpertUpBias];
     const DOWN: &[Role] = &[Role::ExpertDown];
-    let place = |name, form| Place { name, form };
+    let place = |name, form| TensorName { name, form };
     match role {
         Role::Router => vec!["mlp.router.weight".into()],
         Role::RouterBias => vec!["mlp.router.bias".into()],
         Role::ExpertGate | Role::ExpertUp => {
             let name = "mlp.experts.gate_up_proj";
-            vec![place(name, Form::Mxfp4(GATE_UP)), place(name, Form::TransposedInterleaved(GATE_UP))]
+            vec![place(name, TensorForm::Mxfp4(GATE_UP)), place(name, TensorForm::TransposedInterleaved(GATE_UP))]
         }
         Role::ExpertDown => {
             let name = "mlp.experts.down_proj";
-            vec![place(name, Form::Mxfp4(DOWN)), place(name, Form::Transposed(DOWN))]
+            vec![place(name, TensorForm::Mxfp4(DOWN)), place(name, TensorForm::Transposed(DOWN))]
         }
         Role::ExpertGateBias | Role::ExpertUpBias => {
-            vec![place("mlp.experts.gate_up_proj_bias", Form::Interleaved(GATE_UP_BIAS))]
+            vec![place("mlp.experts.gate_up_proj_bias", TensorForm::Interleaved(GATE_UP_BIAS))]
         }
         Role::ExpertDownBias => vec!["mlp.experts.down_proj_bias".into()],
         other => names::plain(Container::Safetensors, other),
     }
 }
 
-fn experts(hyper: &Hyper<'_>) -> Result<Experts> {
-    let n_experts = hyper.count(N_EXPERTS, MAX_EXPERTS)?;
-    let limit = hyper.optional_real(LIMIT, f64::MIN_POSITIVE, MAX_FACTOR)?.unwrap_or(DEFAULT_LIMIT);
+fn experts(hparams: &HParams<'_>) -> Result<Experts> {
+    let n_experts = hparams.count(N_EXPERTS, MAX_EXPERTS)?;
+    let limit = hparams.optional_real(LIMIT, f64::MIN_POSITIVE, MAX_FACTOR)?.unwrap_or(DEFAULT_LIMIT);
     Ok(Experts {
         n_experts,
-        n_used: hyper.count(keys::N_EXPERTS_USED, n_experts)?,
-        d_ff: hyper.count(D_FF, MAX_WIDTH)?,
+        n_used: hparams.count(keys::N_EXPERTS_USED, n_experts)?,
+        d_ff: hparams.count(D_FF, MAX_WIDTH)?,
         activation: Activation::ClampedSwish { limit: limit as f32 },
         renormalize: true,
         expert_scale: false,

@@ -3,18 +3,18 @@
 use kernels::{Activation, RopeStyle};
 use weights::Container;
 
-use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
-use super::place::Place;
+use super::hparams::{HParams, HParamKey, MAX_FACTOR, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::tensor_names::TensorName;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{
-    Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, Role, Rope, Rotary, ShortConv,
+    Attention, Dense, Embedding, Ffn, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, Role, Rope, Rotary, ShortConv,
 };
 
 pub(super) struct Lfm2;
 
-const EPS: Key = Key { gguf: keys::RMS_EPS.gguf, hf: "norm_eps" };
-const KERNEL: Key = Key { gguf: "shortconv.l_cache", hf: "conv_L_cache" };
+const EPS: HParamKey = HParamKey { gguf: keys::RMS_EPS.gguf, hf: "norm_eps" };
+const KERNEL: HParamKey = HParamKey { gguf: "shortconv.l_cache", hf: "conv_L_cache" };
 /// A convolution with more taps would be a mistake.
 const MAX_KERNEL: usize = 64;
 
@@ -27,29 +27,29 @@ impl Architecture for Lfm2 {
         &["lfm2"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let n_layers = hyper.count(keys::N_LAYERS, MAX_LAYERS)?;
-        let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
-        let norm = Norm::rms(hyper.real(EPS, 0.0, 1.0)? as f32);
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
+        let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
+        let norm = Norm::rms(hparams.real(EPS, 0.0, 1.0)? as f32);
         let conv =
-            ShortConv { kernel: hyper.count(KERNEL, MAX_KERNEL)?, bias: hyper.flag("conv_bias", false)? };
-        let n_heads = hyper.count(keys::N_HEADS, MAX_HEADS)?;
-        let head_dim = llama::head_dim(hyper, d_model, n_heads)?;
-        let attends = attends(hyper, n_layers)?;
-        let dense = Dense { d_ff: d_ff(hyper)?, activation: Activation::Silu, bias: false };
+            ShortConv { kernel: hparams.count(KERNEL, MAX_KERNEL)?, bias: hparams.flag("conv_bias", false)? };
+        let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
+        let head_dim = llama::head_dim(hparams, d_model, n_heads)?;
+        let attends = attends(hparams, n_layers)?;
+        let dense = Dense { d_ff: d_ff(hparams)?, activation: Activation::Silu, bias: false };
         let mut layers = Vec::with_capacity(n_layers);
         for n_kv_heads in attends {
             let mixer = match n_kv_heads {
                 None => Mixer::ShortConv(conv.clone()),
                 Some(n_kv_heads) => {
-                    let heads = llama::Heads { n_heads, n_kv_heads, head_dim }.checked(hyper)?;
-                    let rotary = rope::rotary(hyper, head_dim)?;
+                    let heads = llama::AttentionHeads { n_heads, n_kv_heads, head_dim }.checked(hparams)?;
+                    let rotary = rope::rotary(hparams, head_dim)?;
                     let rope = Rope::Rotary(Rotary { style: RopeStyle::Half, ..rotary });
                     Mixer::Attention(Attention { qk_norm: Some(norm), ..llama::plain_attention(heads, rope) })
                 }
             };
             layers.push(LayerSpec {
-                norms: NormPlace::Before,
+                norms: NormPosition::Before,
                 mixer_norm: norm,
                 mixer,
                 mixer_post_norm: None,
@@ -62,19 +62,19 @@ impl Architecture for Lfm2 {
         }
         Ok(ModelSpec {
             architecture: self.gguf_name(),
-            n_vocab: hyper.n_vocab()?,
+            n_vocab: hparams.n_vocab()?,
             d_model,
-            context_length: hyper.count(keys::CONTEXT, MAX_POSITIONS)?,
+            context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
             embedding: Embedding::PLAIN,
             layers,
             output_norm: norm,
-            tied_embeddings: hyper.tied_embeddings(true)?,
+            tied_embeddings: hparams.tied_embeddings(true)?,
             output_softcap: None,
             embeds: None,
         })
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         let name = match (container, role) {
             // named for the embedding, it norms the output
             (Container::Gguf { .. }, Role::OutputNorm) => "token_embd_norm.weight",
@@ -95,11 +95,11 @@ impl Architecture for Lfm2 {
 }
 
 /// For each layer its key heads; None for one that convolves.
-fn attends(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<Option<usize>>> {
-    let counts = hyper.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
-    let Some(counts) = counts else { return Err(hyper.missing(&hyper.name(keys::N_KV_HEADS))) };
-    let listed = hyper.value("full_attn_idxs").and_then(|list| list.as_array());
-    let is_attention: Vec<bool> = match (hyper.layer_types(n_layers)?, listed) {
+fn attends(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<Option<usize>>> {
+    let counts = hparams.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
+    let Some(counts) = counts else { return Err(hparams.missing(&hparams.name(keys::N_KV_HEADS))) };
+    let listed = hparams.value("full_attn_idxs").and_then(|list| list.as_array());
+    let is_attention: Vec<bool> = match (hparams.layer_types(n_layers)?, listed) {
         (Some(types), _) => types.iter().map(|kind| *kind == "full_attention").collect(),
         (None, Some(listed)) => {
             (0..n_layers as u64).map(|layer| listed.iter().any(|l| l.as_u64() == Some(layer))).collect()
@@ -109,28 +109,28 @@ fn attends(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<Option<usize>>> {
     let counts: Vec<Option<usize>> =
         counts.into_iter().zip(is_attention).map(|(n, attends)| attends.then_some(n)).collect();
     // 0 stands for a layer that convolves
-    hyper.note_counts(keys::N_KV_HEADS, &counts.iter().map(|n| n.unwrap_or(0)).collect::<Vec<_>>());
+    hparams.note_counts(keys::N_KV_HEADS, &counts.iter().map(|n| n.unwrap_or(0)).collect::<Vec<_>>());
     Ok(counts)
 }
 
 /// Width of the feed-forward part. A config may give the width before it is cut to two thirds and rounded up.
-fn d_ff(hyper: &Hyper<'_>) -> Result<usize> {
-    if hyper.is_gguf() {
-        return hyper.count(keys::D_FF, MAX_WIDTH);
+fn d_ff(hparams: &HParams<'_>) -> Result<usize> {
+    if hparams.is_gguf() {
+        return hparams.count(keys::D_FF, MAX_WIDTH);
     }
-    let key = |hf| Key { gguf: "", hf };
-    let d_ff = match hyper.optional_count(key("block_ff_dim"), MAX_WIDTH)? {
+    let key = |hf| HParamKey { gguf: "", hf };
+    let d_ff = match hparams.optional_count(key("block_ff_dim"), MAX_WIDTH)? {
         Some(d_ff) => d_ff,
-        None => hyper.count(keys::D_FF, MAX_WIDTH)?,
+        None => hparams.count(keys::D_FF, MAX_WIDTH)?,
     };
-    let d_ff = if hyper.flag("block_auto_adjust_ff_dim", true)? {
-        let multiplier = hyper.optional_real(key("block_ffn_dim_multiplier"), 0.0, MAX_FACTOR)?;
-        let multiple = hyper.optional_count(key("block_multiple_of"), MAX_WIDTH)?.unwrap_or(256);
+    let d_ff = if hparams.flag("block_auto_adjust_ff_dim", true)? {
+        let multiplier = hparams.optional_real(key("block_ffn_dim_multiplier"), 0.0, MAX_FACTOR)?;
+        let multiple = hparams.optional_count(key("block_multiple_of"), MAX_WIDTH)?.unwrap_or(256);
         let cut = (multiplier.unwrap_or(1.0) * (2 * d_ff / 3) as f64) as usize;
         cut.next_multiple_of(multiple)
     } else {
         d_ff
     };
-    hyper.note_count(keys::D_FF, d_ff);
-    hyper.bounded("block_ff_dim", d_ff, MAX_WIDTH)
+    hparams.note_count(keys::D_FF, d_ff);
+    hparams.bounded("block_ff_dim", d_ff, MAX_WIDTH)
 }

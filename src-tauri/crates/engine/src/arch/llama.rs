@@ -2,10 +2,10 @@
 
 use kernels::{Activation, Mask};
 
-use super::hyper::{Hyper, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::hparams::{HParams, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::{Architecture, keys, rope};
 use crate::error::Result;
-use crate::spec::{Attention, Dense, Embedding, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, NormPlace, Role, Rope};
+use crate::spec::{Attention, Dense, Embedding, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, Role, Rope};
 
 pub(super) struct Llama;
 
@@ -18,39 +18,39 @@ impl Architecture for Llama {
         &["llama"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        if hyper.optional_unbounded(keys::N_EXPERTS)?.is_some_and(|n| n > 0) {
-            return Err(hyper.unsupported("a mixture of experts"));
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        if hparams.optional_unbounded(keys::N_EXPERTS)?.is_some_and(|n| n > 0) {
+            return Err(hparams.unsupported("a mixture of experts"));
         }
-        spec(hyper, self.gguf_name(), false)
+        spec(hparams, self.gguf_name(), false)
     }
 }
 
 /// The structure that llama's hyperparameters describe: the same in every layer. `tied` is the family's habit
 /// where a config doesn't say whether the output matrix is the embedding table.
-pub(super) fn spec(hyper: &Hyper<'_>, architecture: &'static str, tied: bool) -> Result<ModelSpec> {
+pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, tied: bool) -> Result<ModelSpec> {
     let ffn = Ffn::Gated(Dense {
-        d_ff: hyper.count(keys::D_FF, MAX_WIDTH)?,
-        activation: hyper.activation("hidden_act", Activation::Silu)?,
-        bias: hyper.has_bias("mlp_bias", Role::GateBias)?,
+        d_ff: hparams.count(keys::D_FF, MAX_WIDTH)?,
+        activation: hparams.activation("hidden_act", Activation::Silu)?,
+        bias: hparams.has_bias("mlp_bias", Role::GateBias)?,
     });
-    spec_with(hyper, architecture, tied, ffn)
+    spec_with(hparams, architecture, tied, ffn)
 }
 
 /// As `spec`, with another feed-forward part.
 pub(super) fn spec_with(
-    hyper: &Hyper<'_>,
+    hparams: &HParams<'_>,
     architecture: &'static str,
     tied: bool,
     ffn: Ffn,
 ) -> Result<ModelSpec> {
-    let n_layers = hyper.count(keys::N_LAYERS, MAX_LAYERS)?;
-    let d_model = hyper.count(keys::D_MODEL, MAX_WIDTH)?;
-    let norm = Norm::rms(hyper.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
+    let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
+    let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
+    let norm = Norm::rms(hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
     let layer = LayerSpec {
-        norms: NormPlace::Before,
+        norms: NormPosition::Before,
         mixer_norm: norm,
-        mixer: Mixer::Attention(attention(hyper, d_model)?),
+        mixer: Mixer::Attention(attention(hparams, d_model)?),
         mixer_post_norm: None,
         ffn_norm: norm,
         ffn,
@@ -60,29 +60,29 @@ pub(super) fn spec_with(
     };
     Ok(ModelSpec {
         architecture,
-        n_vocab: hyper.n_vocab()?,
+        n_vocab: hparams.n_vocab()?,
         d_model,
-        context_length: hyper.count(keys::CONTEXT, MAX_POSITIONS)?,
+        context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
         embedding: Embedding::PLAIN,
         layers: vec![layer; n_layers],
         output_norm: norm,
-        tied_embeddings: hyper.tied_embeddings(tied)?,
+        tied_embeddings: hparams.tied_embeddings(tied)?,
         output_softcap: None,
         embeds: None,
     })
 }
 
-fn attention(hyper: &Hyper<'_>, d_model: usize) -> Result<Attention> {
-    let heads = Heads::read(hyper, d_model)?;
+fn attention(hparams: &HParams<'_>, d_model: usize) -> Result<Attention> {
+    let heads = AttentionHeads::read(hparams, d_model)?;
     Ok(Attention {
-        qkv_bias: hyper.has_bias("attention_bias", Role::QueryBias)?,
-        out_bias: hyper.has_bias("attention_bias", Role::AttentionOutBias)?,
-        ..plain_attention(heads, Rope::Rotary(rope::rotary(hyper, heads.head_dim)?))
+        qkv_bias: hparams.has_bias("attention_bias", Role::QueryBias)?,
+        out_bias: hparams.has_bias("attention_bias", Role::AttentionOutBias)?,
+        ..plain_attention(heads, Rope::Rotary(rope::rotary(hparams, heads.head_dim)?))
     })
 }
 
-/// Heads and nothing besides.
-pub(super) fn plain_attention(heads: Heads, rope: Rope) -> Attention {
+/// AttentionHeads and nothing besides.
+pub(super) fn plain_attention(heads: AttentionHeads, rope: Rope) -> Attention {
     Attention {
         n_heads: heads.n_heads,
         n_kv_heads: heads.n_kv_heads,
@@ -96,7 +96,7 @@ pub(super) fn plain_attention(heads: Heads, rope: Rope) -> Attention {
         qk_norm: None,
         value_norm: None,
         position_scale: None,
-        keys: Keys::Projected,
+        keys: KvSource::Projected,
         output_gate: false,
         qkv_bias: false,
         out_bias: false,
@@ -105,42 +105,42 @@ pub(super) fn plain_attention(heads: Heads, rope: Rope) -> Attention {
 
 /// How a layer's width is shared by heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Heads {
+pub(super) struct AttentionHeads {
     pub n_heads: usize,
     pub n_kv_heads: usize,
     pub head_dim: usize,
 }
 
-impl Heads {
-    pub(super) fn read(hyper: &Hyper<'_>, d_model: usize) -> Result<Self> {
-        let n_heads = hyper.count(keys::N_HEADS, MAX_HEADS)?;
-        let n_kv_heads = hyper.optional_count(keys::N_KV_HEADS, n_heads)?.unwrap_or(n_heads);
-        Self { n_heads, n_kv_heads, head_dim: head_dim(hyper, d_model, n_heads)? }.checked(hyper)
+impl AttentionHeads {
+    pub(super) fn read(hparams: &HParams<'_>, d_model: usize) -> Result<Self> {
+        let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
+        let n_kv_heads = hparams.optional_count(keys::N_KV_HEADS, n_heads)?.unwrap_or(n_heads);
+        Self { n_heads, n_kv_heads, head_dim: head_dim(hparams, d_model, n_heads)? }.checked(hparams)
     }
 
     /// Error: key heads that don't divide the query heads.
-    pub(super) fn checked(self, hyper: &Hyper<'_>) -> Result<Self> {
+    pub(super) fn checked(self, hparams: &HParams<'_>) -> Result<Self> {
         let Self { n_heads, n_kv_heads, .. } = self;
         if n_kv_heads == 0 || n_heads % n_kv_heads != 0 {
             let message = format!("{n_kv_heads} does not divide the {n_heads} attention heads");
-            return Err(hyper.wrong(&hyper.name(keys::N_KV_HEADS), message));
+            return Err(hparams.wrong(&hparams.name(keys::N_KV_HEADS), message));
         }
         Ok(self)
     }
 }
 
 /// What a file says, else an equal share of the width.
-pub(super) fn head_dim(hyper: &Hyper<'_>, d_model: usize, n_heads: usize) -> Result<usize> {
-    let head_dim = match hyper.optional_count(keys::HEAD_DIM, MAX_HEAD_DIM)? {
+pub(super) fn head_dim(hparams: &HParams<'_>, d_model: usize, n_heads: usize) -> Result<usize> {
+    let head_dim = match hparams.optional_count(keys::HEAD_DIM, MAX_HEAD_DIM)? {
         Some(head_dim) => head_dim,
         None if d_model.is_multiple_of(n_heads) && d_model / n_heads <= MAX_HEAD_DIM => d_model / n_heads,
         None => {
             let message = format!("{n_heads} heads do not share a width of {d_model}");
-            return Err(hyper.wrong(&hyper.name(keys::N_HEADS), message));
+            return Err(hparams.wrong(&hparams.name(keys::N_HEADS), message));
         }
     };
-    if hyper.optional_count(keys::VALUE_DIM, MAX_HEAD_DIM)?.is_some_and(|n| n != head_dim) {
-        return Err(hyper.unsupported("values of another width than keys"));
+    if hparams.optional_count(keys::VALUE_DIM, MAX_HEAD_DIM)?.is_some_and(|n| n != head_dim) {
+        return Err(hparams.unsupported("values of another width than keys"));
     }
     Ok(head_dim)
 }

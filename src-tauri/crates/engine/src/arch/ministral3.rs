@@ -1,15 +1,15 @@
 //! Ministral 3: llama with YaRN whose values keep their size, and queries that grow with their position.
 
-use super::hyper::{Hyper, Key, MAX_FACTOR, MAX_POSITIONS, Numbers};
+use super::hparams::{HParams, HParamKey, MAX_FACTOR, MAX_POSITIONS, JsonNumbers};
 use super::{Architecture, llama};
 use crate::error::Result;
 use crate::spec::{ModelSpec, PositionScale};
 
 pub(super) struct Ministral3;
 
-const BETA: Key = Key { gguf: "attention.temperature_scale", hf: "llama_4_scaling_beta" };
-const ORIGINAL_CONTEXT: Key =
-    Key { gguf: "rope.scaling.original_context_length", hf: "original_max_position_embeddings" };
+const BETA: HParamKey = HParamKey { gguf: "attention.temperature_scale", hf: "llama_4_scaling_beta" };
+const ORIGINAL_CONTEXT: HParamKey =
+    HParamKey { gguf: "rope.scaling.original_context_length", hf: "original_max_position_embeddings" };
 
 impl Architecture for Ministral3 {
     fn gguf_name(&self) -> &'static str {
@@ -20,10 +20,10 @@ impl Architecture for Ministral3 {
         &["ministral3"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
-        let window = hyper.window()?;
-        let position_scale = position_scale(hyper)?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec(hparams, self.gguf_name(), false)?;
+        let window = hparams.window()?;
+        let position_scale = position_scale(hparams)?;
         for attention in spec.attentions_mut() {
             attention.window = window;
             attention.position_scale = position_scale;
@@ -32,17 +32,17 @@ impl Architecture for Ministral3 {
     }
 }
 
-fn position_scale(hyper: &Hyper<'_>) -> Result<Option<PositionScale>> {
-    let (beta, original) = match hyper.value("rope_parameters") {
+fn position_scale(hparams: &HParams<'_>) -> Result<Option<PositionScale>> {
+    let (beta, original) = match hparams.value("rope_parameters") {
         Some(parameters) => {
-            let numbers = Numbers::new(parameters, "rope_parameters.");
+            let numbers = JsonNumbers::new(parameters, "rope_parameters.");
             let beta = numbers.optional_real(BETA.hf, 0.0, MAX_FACTOR)?;
-            beta.into_iter().for_each(|beta| hyper.note_real(BETA, beta));
+            beta.into_iter().for_each(|beta| hparams.note_real(BETA, beta));
             (beta, numbers.optional_real(ORIGINAL_CONTEXT.hf, 1.0, MAX_POSITIONS as f64)?)
         }
         None => (
-            hyper.optional_real(BETA, 0.0, MAX_FACTOR)?,
-            hyper.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?.map(|n| n as f64),
+            hparams.optional_real(BETA, 0.0, MAX_FACTOR)?,
+            hparams.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?.map(|n| n as f64),
         ),
     };
     let scale = beta.zip(original).filter(|(beta, _)| *beta != 0.0);

@@ -1,6 +1,6 @@
 //! Mistral: llama with a window. Its GGUF files call themselves llama and know no window.
 
-use super::hyper::{Hyper, MAX_POSITIONS};
+use super::hparams::{HParams, MAX_POSITIONS};
 use super::{Architecture, keys, llama};
 use crate::error::Result;
 use crate::spec::ModelSpec;
@@ -16,9 +16,9 @@ impl Architecture for Mistral {
         &["mistral"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
-        let window = hyper.optional_count(keys::WINDOW, MAX_POSITIONS)?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec(hparams, self.gguf_name(), false)?;
+        let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
         spec.attentions_mut().for_each(|attention| attention.window = window);
         Ok(spec)
     }

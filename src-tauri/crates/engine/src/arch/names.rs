@@ -2,12 +2,12 @@
 
 use weights::Container;
 
-use super::place::Place;
+use super::tensor_names::TensorName;
 use crate::spec::Role;
 
 /// Where a role's tensor lies in a file of a plain family. Names of layers' tensors are without the layer before
 /// them, Hugging Face's besides without the model's root.
-pub(super) fn plain(container: Container, role: Role) -> Vec<Place> {
+pub(super) fn plain(container: Container, role: Role) -> Vec<TensorName> {
     match container {
         Container::Gguf { .. } => gguf(role),
         Container::Safetensors => vec![hugging_face(role).into()],
@@ -15,12 +15,14 @@ pub(super) fn plain(container: Container, role: Role) -> Vec<Place> {
 }
 
 /// GGUF names are the same in every family; fused tensors are tried after separate ones.
-fn gguf(role: Role) -> Vec<Place> {
+fn gguf(role: Role) -> Vec<TensorName> {
     let fused = match role {
-        Role::Query | Role::Key | Role::Value => Some(Place::rows("attn_qkv.weight", QKV)),
-        Role::QueryBias | Role::KeyBias | Role::ValueBias => Some(Place::rows("attn_qkv.bias", QKV_BIAS)),
+        Role::Query | Role::Key | Role::Value => Some(TensorName::rows("attn_qkv.weight", QKV)),
+        Role::QueryBias | Role::KeyBias | Role::ValueBias => {
+            Some(TensorName::rows("attn_qkv.bias", QKV_BIAS))
+        }
         Role::ExpertGate | Role::ExpertUp => {
-            Some(Place::rows("ffn_gate_up_exps.weight", &[Role::ExpertGate, Role::ExpertUp]))
+            Some(TensorName::rows("ffn_gate_up_exps.weight", &[Role::ExpertGate, Role::ExpertUp]))
         }
         _ => None,
     };
@@ -49,7 +51,7 @@ macro_rules! names {
 names! {
     TokenEmbedding:         "token_embd.weight",           "embed_tokens.weight";
     PositionEmbedding:      "position_embd.weight",        "wpe.weight";
-    TextKinds:              "token_types.weight",          "token_type_embeddings.weight";
+    TokenTypes:              "token_types.weight",          "token_type_embeddings.weight";
     EmbeddingNorm:          "token_embd_norm.weight",      "LayerNorm.weight";
     EmbeddingNormBias:      "token_embd_norm.bias",        "LayerNorm.bias";
     OutputNorm:             "output_norm.weight",          "norm.weight";

@@ -2,8 +2,8 @@
 
 use weights::Container;
 
-use super::hyper::Hyper;
-use super::place::Place;
+use super::hparams::HParams;
+use super::tensor_names::TensorName;
 use super::{Architecture, llama, names};
 use crate::error::Result;
 use crate::spec::{ModelSpec, Role};
@@ -19,26 +19,26 @@ impl Architecture for Phi3 {
         &["phi3"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = llama::spec(hyper, self.gguf_name(), false)?;
-        let window = hyper.window()?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec(hparams, self.gguf_name(), false)?;
+        let window = hparams.window()?;
         for attention in spec.attentions_mut() {
             attention.window = window;
-            attention.turn_halves();
+            attention.set_rope_half();
         }
         Ok(spec)
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         let is_gguf = matches!(container, Container::Gguf { .. });
         match role {
             Role::Query | Role::Key | Role::Value => {
                 let name = if is_gguf { "attn_qkv.weight" } else { "self_attn.qkv_proj.weight" };
-                vec![Place::rows(name, names::QKV)]
+                vec![TensorName::rows(name, names::QKV)]
             }
             Role::Gate | Role::Up => {
                 let name = if is_gguf { "ffn_up.weight" } else { "mlp.gate_up_proj.weight" };
-                vec![Place::rows(name, names::GATE_UP)]
+                vec![TensorName::rows(name, names::GATE_UP)]
             }
             _ => names::plain(container, role),
         }

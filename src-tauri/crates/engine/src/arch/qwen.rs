@@ -4,11 +4,11 @@
 use kernels::Activation;
 use weights::Container;
 
-use super::hyper::{Hyper, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
-use super::place::Place;
+use super::hparams::{HParams, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
+use super::tensor_names::TensorName;
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Before, Experts, Ffn, ModelSpec, Role, RouterInput};
+use crate::spec::{EmbeddingPrefixes, Experts, Ffn, ModelSpec, Role, RouterInput};
 
 pub(super) struct Qwen2;
 pub(super) struct Qwen3;
@@ -23,8 +23,8 @@ impl Architecture for Qwen2 {
         &["qwen2"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = dense(hyper, self.gguf_name())?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hparams, self.gguf_name())?;
         for attention in spec.attentions_mut() {
             attention.qkv_bias = true;
             attention.out_bias = false;
@@ -43,13 +43,13 @@ impl Architecture for Qwen3 {
     }
 
     /// As the card of Qwen3-Embedding says.
-    fn before_texts(&self) -> Before {
+    fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         let question = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
-        Before { question, passage: "" }
+        EmbeddingPrefixes { question, passage: "" }
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = dense(hyper, self.gguf_name())?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hparams, self.gguf_name())?;
         norm_heads(&mut spec);
         Ok(spec)
     }
@@ -64,31 +64,31 @@ impl Architecture for Qwen3Moe {
         &["qwen3_moe"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = dense(hyper, self.gguf_name())?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hparams, self.gguf_name())?;
         norm_heads(&mut spec);
         let experts = Experts {
-            renormalize: hyper.is_gguf() || hyper.flag("norm_topk_prob", false)?,
-            ..experts(hyper)?
+            renormalize: hparams.is_gguf() || hparams.flag("norm_topk_prob", false)?,
+            ..experts(hparams)?
         };
-        let is_sparse = sparse_layers(hyper, spec.layers.len())?;
+        let is_sparse = sparse_layers(hparams, spec.layers.len())?;
         for (layer, _) in spec.layers.iter_mut().zip(is_sparse).filter(|(_, is_sparse)| *is_sparse) {
             layer.ffn = Ffn::Experts(experts.clone());
         }
         Ok(spec)
     }
 
-    fn places(&self, container: Container, role: Role) -> Vec<Place> {
-        places(container, role)
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
+        tensor_names(container, role)
     }
 }
 
 /// Experts have a tensor each, or all have one together.
-pub(super) fn places(container: Container, role: Role) -> Vec<Place> {
+pub(super) fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
     let mut all = names::plain(container, role);
     match (container, role) {
         (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
-            all.push(Place::rows("mlp.experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp]));
+            all.push(TensorName::rows("mlp.experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp]));
         }
         (Container::Safetensors, Role::ExpertDown) => all.push("mlp.experts.down_proj".into()),
         _ => {}
@@ -97,30 +97,30 @@ pub(super) fn places(container: Container, role: Role) -> Vec<Place> {
 }
 
 /// Llama's structure with Qwen's rotation and windows.
-pub(super) fn dense(hyper: &Hyper<'_>, architecture: &'static str) -> Result<ModelSpec> {
-    let mut spec = llama::spec(hyper, architecture, false)?;
-    let window = window(hyper)?;
-    let from_layer = hyper.optional_unbounded(MAX_WINDOW_LAYERS)?.unwrap_or(0);
-    let types = hyper
+pub(super) fn dense(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSpec> {
+    let mut spec = llama::spec(hparams, architecture, false)?;
+    let window = window(hparams)?;
+    let from_layer = hparams.optional_unbounded(MAX_WINDOW_LAYERS)?.unwrap_or(0);
+    let types = hparams
         .layer_types(spec.layers.len())?
         .map(|types| types.iter().map(|kind| *kind == "sliding_attention").collect::<Vec<_>>());
     for (index, layer) in spec.layers.iter_mut().enumerate() {
         let Some(attention) = layer.mixer.attention_mut() else { continue };
         let slides = types.as_ref().map_or(index as u64 >= from_layer, |types| types[index]);
         attention.window = window.filter(|_| slides);
-        attention.turn_halves();
+        attention.set_rope_half();
     }
     Ok(spec)
 }
 
 /// Layers below it see everything where there is a window.
-const MAX_WINDOW_LAYERS: super::hyper::Key = super::hyper::Key { gguf: "", hf: "max_window_layers" };
+const MAX_WINDOW_LAYERS: super::hparams::HParamKey = super::hparams::HParamKey { gguf: "", hf: "max_window_layers" };
 
-fn window(hyper: &Hyper<'_>) -> Result<Option<usize>> {
-    if !hyper.flag("use_sliding_window", false)? {
+fn window(hparams: &HParams<'_>) -> Result<Option<usize>> {
+    if !hparams.flag("use_sliding_window", false)? {
         return Ok(None);
     }
-    hyper.optional_count(keys::WINDOW, MAX_POSITIONS)
+    hparams.optional_count(keys::WINDOW, MAX_POSITIONS)
 }
 
 /// Query and key heads are normed with the layers' own epsilon.
@@ -134,20 +134,20 @@ fn norm_heads(spec: &mut ModelSpec) {
 }
 
 /// What newer configs call the number of experts.
-const N_LOCAL_EXPERTS: super::hyper::Key =
-    super::hyper::Key { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
+const N_LOCAL_EXPERTS: super::hparams::HParamKey =
+    super::hparams::HParamKey { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
 
 /// Experts whose weights are a softmax over all of them, made to sum to 1.
-pub(super) fn experts(hyper: &Hyper<'_>) -> Result<Experts> {
-    let n_experts = match hyper.optional_count(N_LOCAL_EXPERTS, MAX_EXPERTS)? {
+pub(super) fn experts(hparams: &HParams<'_>) -> Result<Experts> {
+    let n_experts = match hparams.optional_count(N_LOCAL_EXPERTS, MAX_EXPERTS)? {
         Some(n_experts) => n_experts,
-        None => hyper.count(keys::N_EXPERTS, MAX_EXPERTS)?,
+        None => hparams.count(keys::N_EXPERTS, MAX_EXPERTS)?,
     };
     Ok(Experts {
         n_experts,
-        n_used: hyper.count(keys::N_EXPERTS_USED, n_experts)?,
-        d_ff: hyper.count(keys::EXPERT_D_FF, MAX_WIDTH)?,
-        activation: hyper.activation("hidden_act", Activation::Silu)?,
+        n_used: hparams.count(keys::N_EXPERTS_USED, n_experts)?,
+        d_ff: hparams.count(keys::EXPERT_D_FF, MAX_WIDTH)?,
+        activation: hparams.activation("hidden_act", Activation::Silu)?,
         renormalize: true,
         expert_scale: false,
         router_bias: false,
@@ -158,10 +158,10 @@ pub(super) fn experts(hyper: &Hyper<'_>) -> Result<Experts> {
 }
 
 /// Which layers have experts: every one of published models, or as the config says.
-fn sparse_layers(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
-    let step = super::hyper::Key { gguf: "", hf: "decoder_sparse_step" };
-    let step = hyper.optional_count(step, MAX_LAYERS)?.unwrap_or(1);
-    let dense: Vec<u64> = hyper
+fn sparse_layers(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
+    let step = super::hparams::HParamKey { gguf: "", hf: "decoder_sparse_step" };
+    let step = hparams.optional_count(step, MAX_LAYERS)?.unwrap_or(1);
+    let dense: Vec<u64> = hparams
         .value("mlp_only_layers")
         .and_then(|list| list.as_array())
         .map_or(Vec::new(), |list| list.iter().filter_map(|layer| layer.as_u64()).collect());

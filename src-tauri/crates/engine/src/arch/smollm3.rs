@@ -1,6 +1,6 @@
 //! SmolLM3: llama with every fourth layer without positions, and sometimes a window in those.
 
-use super::hyper::{Hyper, Key, MAX_LAYERS, MAX_POSITIONS};
+use super::hparams::{HParams, HParamKey, MAX_LAYERS, MAX_POSITIONS};
 use super::{Architecture, llama};
 use crate::error::Result;
 use crate::spec::{ModelSpec, Rope};
@@ -20,16 +20,16 @@ impl Architecture for SmolLm3 {
         &["smollm3"]
     }
 
-    fn spec(&self, hyper: &Hyper<'_>) -> Result<ModelSpec> {
-        let mut spec = llama::spec(hyper, self.gguf_name(), true)?;
-        let has_rope = has_rope(hyper, spec.layers.len())?;
-        let window = window(hyper)?;
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = llama::spec(hparams, self.gguf_name(), true)?;
+        let has_rope = has_rope(hparams, spec.layers.len())?;
+        let window = window(hparams)?;
         for (index, layer) in spec.layers.iter_mut().enumerate() {
             let Some(attention) = layer.mixer.attention_mut() else { continue };
             if !has_rope[index] {
                 attention.rope = Rope::None;
             }
-            if slides(hyper, index, has_rope[index])? {
+            if slides(hparams, index, has_rope[index])? {
                 attention.window = window;
             }
         }
@@ -38,15 +38,15 @@ impl Architecture for SmolLm3 {
 }
 
 /// Which layers turn their queries and keys. GGUF has no key for it.
-fn has_rope(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
-    let Some(config) = hyper.config() else {
+fn has_rope(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
+    let Some(config) = hparams.config() else {
         return Ok(by_interval(n_layers, NO_ROPE_INTERVAL));
     };
     let key = "no_rope_layers";
     match config.get(key) {
         None | Some(Value::Null) => {
             let interval =
-                hyper.optional_count(Key { gguf: "", hf: "no_rope_layer_interval" }, MAX_LAYERS)?;
+                hparams.optional_count(HParamKey { gguf: "", hf: "no_rope_layer_interval" }, MAX_LAYERS)?;
             Ok(by_interval(n_layers, interval.unwrap_or(NO_ROPE_INTERVAL)))
         }
         Some(Value::Array(flags)) if flags.len() == n_layers => flags
@@ -54,10 +54,10 @@ fn has_rope(hyper: &Hyper<'_>, n_layers: usize) -> Result<Vec<bool>> {
             .map(|flag| match flag.as_u64() {
                 Some(0) => Ok(false),
                 Some(1) => Ok(true),
-                _ => Err(hyper.wrong(key, format!("{flag} is neither 0 nor 1"))),
+                _ => Err(hparams.wrong(key, format!("{flag} is neither 0 nor 1"))),
             })
             .collect(),
-        Some(_) => Err(hyper.wrong(key, format!("it is not a list of {n_layers} flags"))),
+        Some(_) => Err(hparams.wrong(key, format!("it is not a list of {n_layers} flags"))),
     }
 }
 
@@ -65,22 +65,22 @@ fn by_interval(n_layers: usize, interval: usize) -> Vec<bool> {
     (1..=n_layers).map(|n| n % interval != 0).collect()
 }
 
-fn window(hyper: &Hyper<'_>) -> Result<Option<usize>> {
-    if !hyper.flag("use_sliding_window", false)? {
+fn window(hparams: &HParams<'_>) -> Result<Option<usize>> {
+    if !hparams.flag("use_sliding_window", false)? {
         return Ok(None);
     }
-    hyper.optional_count(Key { gguf: "", hf: "sliding_window" }, MAX_POSITIONS)
+    hparams.optional_count(HParamKey { gguf: "", hf: "sliding_window" }, MAX_POSITIONS)
 }
 
 /// Whether a layer has the window, if there is one: as `layer_types` says, else where there is no rotation.
-fn slides(hyper: &Hyper<'_>, layer: usize, has_rope: bool) -> Result<bool> {
-    let types = hyper.config().and_then(|config| config.get("layer_types"));
+fn slides(hparams: &HParams<'_>, layer: usize, has_rope: bool) -> Result<bool> {
+    let types = hparams.config().and_then(|config| config.get("layer_types"));
     match types.and_then(Value::as_array) {
         None => Ok(!has_rope),
         Some(types) => match types.get(layer).and_then(Value::as_str) {
             Some("full_attention") => Ok(false),
             Some("sliding_attention") => Ok(true),
-            other => Err(hyper.wrong("layer_types", format!("layer {layer} is {other:?}"))),
+            other => Err(hparams.wrong("layer_types", format!("layer {layer} is {other:?}"))),
         },
     }
 }

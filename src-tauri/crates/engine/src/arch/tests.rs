@@ -1,7 +1,7 @@
 //! Files that are sound containers but no sound models: each is refused with a code and a message that names
 //! the key or the tensor.
 
-use weights::quant::mix::Mix;
+use weights::quant::presets::QuantPreset;
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, SharedBytes, WeightFile};
 
@@ -23,7 +23,7 @@ fn attention(spec: &ModelSpec, layer: usize) -> &Attention {
 }
 
 fn llama() -> GgufWriter {
-    writer(&tiny("llama", false), Mix::F32, 1).unwrap()
+    writer(&tiny("llama", false), QuantPreset::F32, 1).unwrap()
 }
 
 fn check_key(key: &str, value: OwnedValue, code: &str) {
@@ -97,7 +97,7 @@ fn numbers_at_their_bounds_are_taken() {
     assert_eq!(halved.inv_freq[5], plain.inv_freq[5] / 2.0);
     let half_turned = rotary(&{
         let shape = crate::shape::Shape { rope_stretch: None, ..tiny("llama", false) };
-        let mut writer = writer(&shape, Mix::F32, 1).unwrap();
+        let mut writer = writer(&shape, QuantPreset::F32, 1).unwrap();
         read(writer.set("llama.rope.dimension_count", OwnedValue::U32(32))).unwrap()
     });
     assert_eq!((half_turned.n_rot, half_turned.inv_freq.len()), (32, 16));
@@ -206,7 +206,7 @@ fn rotary_divisors_are_positive_numbers() {
 
 #[test]
 fn smollm3_leaves_every_fourth_layer_unturned() {
-    let spec = read(&writer(&tiny("smollm3", true), Mix::F32, 1).unwrap()).unwrap();
+    let spec = read(&writer(&tiny("smollm3", true), QuantPreset::F32, 1).unwrap()).unwrap();
     let turned: Vec<bool> = (0..spec.layers.len()).map(|l| attention(&spec, l).rope != Rope::None).collect();
     assert_eq!(turned, [true, true, true, false, true, true, true, false, true]);
 }

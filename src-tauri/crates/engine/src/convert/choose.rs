@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use weights::quant::mix::{Mix, fitting};
+use weights::quant::presets::{QuantPreset, fitting_dtype};
 use weights::{DType, WeightFile};
 
-use super::{Formats, Source, Target, n_cores, quantize};
+use super::{ConversionSource, ConversionTarget, Formats, n_cores, quantize};
 use crate::error::{EngineError, Result};
 
 /// Offered, from the smallest.
@@ -24,7 +24,7 @@ const PADDING: u64 = 32;
 
 /// What one format costs a tensor.
 #[derive(Debug, Clone, Copy)]
-struct Level {
+struct FormatLevel {
     dtype: DType,
     bytes: u64,
     /// Noise by signal, of squares.
@@ -33,43 +33,44 @@ struct Level {
 
 /// One tensor becomes finer.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct RefinementStep {
     tensor: usize,
-    level: Level,
+    level: FormatLevel,
     extra_bytes: u64,
     /// Error less per byte more.
     gain: f64,
 }
 
 /// The sequence of choices for one model.
-pub struct Choice {
+pub struct FormatChoice {
     /// Names and coarsest levels of the tensors that there is a choice for.
-    tensors: Vec<(String, Level)>,
-    steps: Vec<Step>,
+    tensors: Vec<(String, FormatLevel)>,
+    steps: Vec<RefinementStep>,
     /// Bytes of the file with all tensors at their coarsest.
-    least_bytes: u64,
+    min_bytes: u64,
 }
 
-impl Choice {
+impl FormatChoice {
     /// Measures a model. Errors: those of opening it.
     pub fn measure(file: &WeightFile, threads: Option<usize>) -> Result<Self> {
-        let source = Source::read(file)?;
+        let source = ConversionSource::read(file)?;
         let mut targets = source.targets()?;
         // what stays in floats in a mix of block formats has no choice; nor has what the source has coarser
-        Formats::Mix(Mix::Q8_0).assign(&mut targets, &source.spec)?;
-        let has_choice = |target: &Target| target.dtype == Mix::Q8_0.base();
-        let chosen: Vec<&Target> = targets.iter().filter(|target| has_choice(target)).collect();
-        let levels =
-            in_parallel(&chosen, threads.unwrap_or_else(n_cores), &|target: &&Target| levels(target));
-        let tensors: Vec<(String, Level)> =
+        Formats::Mix(QuantPreset::Q8_0).assign(&mut targets, &source.spec)?;
+        let has_choice = |target: &ConversionTarget| target.dtype == QuantPreset::Q8_0.base();
+        let chosen: Vec<&ConversionTarget> = targets.iter().filter(|target| has_choice(target)).collect();
+        let levels = in_parallel(&chosen, threads.unwrap_or_else(n_cores), &|target: &&ConversionTarget| {
+            levels(target)
+        });
+        let tensors: Vec<(String, FormatLevel)> =
             chosen.iter().zip(&levels).map(|(target, levels)| (target.name.clone(), levels[0])).collect();
         let coarsest = tensors.iter().map(|(name, level)| (name.clone(), level.dtype)).collect();
-        let least_bytes = super::plan(file, &Formats::Each(coarsest), threads)?.n_bytes();
-        let mut steps: Vec<Step> =
+        let min_bytes = super::plan(file, &Formats::Each(coarsest), threads)?.n_bytes();
+        let mut steps: Vec<RefinementStep> =
             levels.iter().enumerate().flat_map(|(tensor, levels)| steps(tensor, levels)).collect();
         // within a tensor gains fall from step to step: the sort keeps their order
         steps.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        Ok(Self { tensors, steps, least_bytes })
+        Ok(Self { tensors, steps, min_bytes })
     }
 
     /// How many steps there are from the smallest model to the finest.
@@ -86,14 +87,14 @@ impl Choice {
 
     /// The finest formats with which the file has at most so many bytes. Error `convert.too_small`.
     pub fn within(&self, max_bytes: u64) -> Result<Formats> {
-        if self.least_bytes > max_bytes {
+        if self.min_bytes > max_bytes {
             return Err(EngineError::new(
                 "convert.too_small",
-                format!("the model takes at least {} bytes, {max_bytes} are allowed", self.least_bytes),
+                format!("the model takes at least {} bytes, {max_bytes} are allowed", self.min_bytes),
                 "Allow more bytes, or choose a smaller model.",
             ));
         }
-        let mut left = max_bytes - self.least_bytes;
+        let mut left = max_bytes - self.min_bytes;
         let mut dtypes: Vec<DType> = self.tensors.iter().map(|(_, level)| level.dtype).collect();
         let mut stopped = vec![false; dtypes.len()];
         for step in &self.steps {
@@ -116,16 +117,16 @@ impl Choice {
 
 /// What the offered formats cost a tensor, smallest first; only those that none beats in both bytes and error, and
 /// that lie on the hull: gains per byte fall from each to the next.
-fn levels(target: &Target) -> Vec<Level> {
+fn levels(target: &ConversionTarget) -> Vec<FormatLevel> {
     let (n_rows, n_cols) = (target.n_rows(), target.n_cols());
     let step = n_rows.div_ceil(SAMPLE_ROWS).max(1);
     let sample: Vec<f32> =
         (0..n_rows).step_by(step).flat_map(|row| target.job.decode(row..row + 1, n_cols)).collect();
-    let mut found: Vec<Level> = Vec::new();
+    let mut found: Vec<FormatLevel> = Vec::new();
     for offered in OFFERED {
-        let dtype = fitting(offered, n_cols);
+        let dtype = fitting_dtype(offered, n_cols);
         let (_, error) = quantize::encoded(&sample, n_cols, dtype);
-        let level = Level { dtype, bytes: target.n_bytes(dtype), error: error.relative_square() };
+        let level = FormatLevel { dtype, bytes: target.n_bytes(dtype), error: error.relative_square() };
         if found.last().is_some_and(|last| last.bytes >= level.bytes || last.error <= level.error) {
             continue;
         }
@@ -140,12 +141,12 @@ fn levels(target: &Target) -> Vec<Level> {
     found
 }
 
-fn gain(from: &Level, to: &Level) -> f64 {
+fn gain(from: &FormatLevel, to: &FormatLevel) -> f64 {
     (from.error - to.error) / (to.bytes - from.bytes).max(1) as f64
 }
 
-fn steps(tensor: usize, levels: &[Level]) -> Vec<Step> {
-    let step = |pair: &[Level]| Step {
+fn steps(tensor: usize, levels: &[FormatLevel]) -> Vec<RefinementStep> {
+    let step = |pair: &[FormatLevel]| RefinementStep {
         tensor,
         level: pair[1],
         extra_bytes: pair[1].bytes - pair[0].bytes,
@@ -180,14 +181,14 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], threads: usize, work: &(impl Fn(&T
 mod tests {
     use super::*;
 
-    fn choice() -> Choice {
-        let level = |dtype, bytes, error| Level { dtype, bytes, error };
+    fn choice() -> FormatChoice {
+        let level = |dtype, bytes, error| FormatLevel { dtype, bytes, error };
         let fine = [level(DType::Q2_K, 100, 0.5), level(DType::Q4_K, 200, 0.1), level(DType::Q8_0, 400, 0.0)];
         let easy = [level(DType::Q2_K, 100, 0.01), level(DType::Q8_0, 400, 0.0)];
         let mut all = [steps(0, &fine), steps(1, &easy)].concat();
         all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let tensors = vec![("a".to_owned(), fine[0]), ("b".to_owned(), easy[0])];
-        Choice { tensors, steps: all, least_bytes: 1000 }
+        FormatChoice { tensors, steps: all, min_bytes: 1000 }
     }
 
     fn dtypes(formats: &Formats) -> [DType; 2] {

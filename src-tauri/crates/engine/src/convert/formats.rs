@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weights::DType;
-use weights::quant::mix::{Facts, Mix, Tensor, fitting};
+use weights::quant::presets::{ModelDims, QuantPreset, TensorDesc, fitting_dtype};
 
-use super::Target;
+use super::ConversionTarget;
 use crate::error::{EngineError, Result};
 use crate::spec::ModelSpec;
 
@@ -14,7 +14,7 @@ use crate::spec::ModelSpec;
 #[derive(Debug, Clone)]
 pub enum Formats {
     /// By a mix as published files have them, such as `q4_k_m`.
-    Mix(Mix),
+    Mix(QuantPreset),
     /// For each tensor by its name in the new file; tensors that are not named stay as the mix of `f16` has them.
     Each(HashMap<String, DType>),
 }
@@ -22,17 +22,17 @@ pub enum Formats {
 impl Formats {
     /// `q4_k_m`, `q8_0`, `f16` … Error `convert.dtype`.
     pub fn parse(name: &str) -> Result<Self> {
-        Mix::from_name(name).map(Self::Mix).ok_or_else(|| {
+        QuantPreset::from_name(name).map(Self::Mix).ok_or_else(|| {
             EngineError::new(
                 "convert.dtype",
                 format!("no weights can be made as \"{name}\""),
-                format!("These can: {}.", Mix::names().collect::<Vec<_>>().join(", ")),
+                format!("These can: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
             )
         })
     }
 
     /// Sets every target's format. Returns how many stay as they are because the source has them more coarsely.
-    pub(super) fn assign(&self, targets: &mut [Target], spec: &ModelSpec) -> Result<usize> {
+    pub(super) fn assign(&self, targets: &mut [ConversionTarget], spec: &ModelSpec) -> Result<usize> {
         let mut n_coarser = 0;
         let wanted = self.wanted(targets, spec);
         for (target, wanted) in targets.iter_mut().zip(wanted) {
@@ -49,24 +49,25 @@ impl Formats {
         Ok(n_coarser)
     }
 
-    fn wanted(&self, targets: &[Target], spec: &ModelSpec) -> Vec<DType> {
-        let tensors: Vec<Tensor> = targets.iter().map(|t| Tensor { name: &t.name, dims: &t.shape }).collect();
-        let of_mix = |mix: Mix| mix.dtypes(&tensors, &facts(spec));
+    fn wanted(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
+        let tensors: Vec<TensorDesc> =
+            targets.iter().map(|t| TensorDesc { name: &t.name, dims: &t.shape }).collect();
+        let of_mix = |mix: QuantPreset| mix.dtypes(&tensors, &facts(spec));
         match self {
             Self::Mix(mix) => of_mix(*mix),
             Self::Each(by_name) => {
                 let named =
                     targets.iter().map(|target| by_name.get(&target.name).map(|d| (d, target.n_cols())));
                 let or = |(named, other): (Option<(&DType, usize)>, DType)| {
-                    named.map_or(other, |(&dtype, n_cols)| fitting(dtype, n_cols))
+                    named.map_or(other, |(&dtype, n_cols)| fitting_dtype(dtype, n_cols))
                 };
-                named.zip(of_mix(Mix::F16)).map(or).collect()
+                named.zip(of_mix(QuantPreset::F16)).map(or).collect()
             }
         }
     }
 
     /// The number that `general.file_type` has for most of the tensors' bytes.
-    pub(super) fn file_type(&self, targets: &[Arc<Target>]) -> u32 {
+    pub(super) fn file_type(&self, targets: &[Arc<ConversionTarget>]) -> u32 {
         let mut bytes_of: HashMap<DType, u64> = HashMap::new();
         for target in targets {
             *bytes_of.entry(target.dtype).or_default() += target.n_bytes(target.dtype);
@@ -103,9 +104,9 @@ const FILE_TYPES: &[(&str, u32)] = &[
     ("MXFP4", 38),
 ];
 
-fn facts(spec: &ModelSpec) -> Facts {
+fn facts(spec: &ModelSpec) -> ModelDims {
     let attention = spec.layers.iter().find_map(|layer| layer.mixer.attention());
-    Facts {
+    ModelDims {
         n_layers: spec.layers.len(),
         n_queries_per_kv: attention.map_or(1, |attention| attention.n_heads / attention.n_kv_heads),
     }

@@ -3,24 +3,29 @@
 use weights::WeightFile;
 use weights::write::OwnedValue;
 
-use crate::arch::{Family, Notes};
+use crate::arch::{Family, GgufNotes};
 use crate::error::Result;
 use crate::spec::ModelSpec;
 use crate::{template, tokenizer};
 
-type Pairs = Vec<(String, OwnedValue)>;
+type MetadataPairs = Vec<(String, OwnedValue)>;
 
 /// Keys of a GGUF that are about its own bytes: which part of a split model it was, how its data are aligned.
 const OWN: [&str; 4] = ["split.no", "split.count", "split.tensors.count", "general.alignment"];
 
 /// All pairs of another GGUF, byte for byte.
-pub(super) fn carried(file: &WeightFile) -> Pairs {
+pub(super) fn carried(file: &WeightFile) -> MetadataPairs {
     let pairs = file.metadata().raw_pairs().filter(|(key, _)| !OWN.contains(key));
     pairs.map(|(key, value)| (key.to_owned(), OwnedValue::Raw(value))).collect()
 }
 
 /// What a folder says, under the keys of its family. Errors: a tokenizer that a GGUF cannot say.
-pub(super) fn written(file: &WeightFile, family: Family, spec: &ModelSpec, notes: &Notes) -> Result<Pairs> {
+pub(super) fn written(
+    file: &WeightFile,
+    family: Family,
+    spec: &ModelSpec,
+    notes: &GgufNotes,
+) -> Result<MetadataPairs> {
     let arch = family.gguf_name();
     let text = |text: &str| OwnedValue::Str(text.to_owned());
     let mut pairs = vec![

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use weights::{DType, SharedBytes, TensorView};
 
-use super::{Target, TensorReport};
+use super::{ConversionTarget, TensorReport};
 
 /// Values that one thread holds at a time: 4 MiB of float32.
 const CHUNK_VALUES: usize = 1 << 20;
@@ -39,7 +39,7 @@ impl RowOrder {
 }
 
 /// Where a tensor's values come from, and how.
-pub(crate) struct Job {
+pub(crate) struct EncodeJob {
     pub dtype: DType,
     /// Whole rows, one piece after another.
     pieces: Vec<SharedBytes>,
@@ -48,7 +48,7 @@ pub(crate) struct Job {
     pub(super) offset: f32,
 }
 
-impl Job {
+impl EncodeJob {
     pub fn of(view: &TensorView<'_>) -> Self {
         Self::new(view.dtype, vec![view.data.clone()])
     }
@@ -120,13 +120,13 @@ impl Job {
 
 /// Sums over values: of squared differences, of squares of what they were, and how many.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Error {
+pub(super) struct QuantizationError {
     pub differences: f64,
     pub squares: f64,
     pub n: usize,
 }
 
-impl Error {
+impl QuantizationError {
     pub fn between(before: &[f32], after: &[f32]) -> Self {
         let mut sum = Self { n: before.len(), ..Self::default() };
         for (a, b) in before.iter().zip(after) {
@@ -153,26 +153,30 @@ impl Error {
 }
 
 /// Encoded rows, and what that cost.
-pub(super) fn encoded(values: &[f32], n_cols: usize, dtype: DType) -> (Vec<u8>, Error) {
+pub(super) fn encoded(values: &[f32], n_cols: usize, dtype: DType) -> (Vec<u8>, QuantizationError) {
     let encode = dtype.encoder().expect("formats without an encoder are not chosen");
     let codec = dtype.codec().expect("what can be encoded can be decoded");
     let mut bytes = vec![0; values.len() / n_cols * dtype.row_bytes(n_cols)];
     encode(values, &mut bytes);
     let mut back = vec![0.0; values.len()];
     (codec.decode)(&bytes, &mut back);
-    let error = Error::between(values, &back);
+    let error = QuantizationError::between(values, &back);
     (bytes, error)
 }
 
 /// Writes the tensor's blocks. Errors: the sink's; a value that the new format cannot hold.
-pub(super) fn write(target: &Target, threads: usize, out: &mut dyn Write) -> io::Result<TensorReport> {
+pub(super) fn write(
+    target: &ConversionTarget,
+    threads: usize,
+    out: &mut dyn Write,
+) -> io::Result<TensorReport> {
     // a vector's rows are its elements
     let is_permuted_vector = target.job.order != RowOrder::AsStored && target.shape.len() == 1;
     let (n_rows, n_cols) = match is_permuted_vector {
         true => (target.n_cols(), 1),
         false => (target.n_rows(), target.n_cols()),
     };
-    let mut error = Error::default();
+    let mut error = QuantizationError::default();
     if target.job.is_copied(target.dtype) {
         target.job.pieces.iter().try_for_each(|piece| out.write_all(piece))?;
     } else {
@@ -213,7 +217,7 @@ fn in_parallel<T: Send>(items: &[usize], work: &(impl Fn(usize) -> T + Sync)) ->
     })
 }
 
-fn check_finite(target: &Target, error: Error) -> io::Result<()> {
+fn check_finite(target: &ConversionTarget, error: QuantizationError) -> io::Result<()> {
     if error.differences.is_finite() && error.squares.is_finite() {
         return Ok(());
     }
@@ -230,9 +234,10 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_group_by_group() {
-        let piece = |values: &[f32]| Job::values(values).pieces.remove(0);
-        let mut gate = Job::new(DType::F32, vec![piece(&[1.0, 2.0]), piece(&[3.0, 4.0])]);
-        let up = Job::new(DType::F32, vec![piece(&[5.0, 6.0, 7.0, 8.0]), piece(&[9.0, 10.0, 11.0, 12.0])]);
+        let piece = |values: &[f32]| EncodeJob::values(values).pieces.remove(0);
+        let mut gate = EncodeJob::new(DType::F32, vec![piece(&[1.0, 2.0]), piece(&[3.0, 4.0])]);
+        let up =
+            EncodeJob::new(DType::F32, vec![piece(&[5.0, 6.0, 7.0, 8.0]), piece(&[9.0, 10.0, 11.0, 12.0])]);
         assert!(gate.join(up, 2));
         assert_eq!(gate.decode(0..6, 2), [1.0, 2.0, 5.0, 6.0, 7.0, 8.0, 3.0, 4.0, 9.0, 10.0, 11.0, 12.0]);
         assert_eq!(gate.decode(2..4, 2), [7.0, 8.0, 3.0, 4.0]);

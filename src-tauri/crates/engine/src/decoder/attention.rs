@@ -4,18 +4,18 @@ use kernels::{Activation, AttentionShape, Columns, RopeShape, ValueId};
 
 use super::Decoder;
 use crate::error::Result;
-use crate::spec::{Attention, Keys, Role, Rope};
+use crate::spec::{Attention, KvSource, Role, Rope};
 
 impl Decoder<'_> {
     /// x (tokens, d_model) → same shape
     pub(super) fn attention(&mut self, x: ValueId, spec: &Attention) -> Result<ValueId> {
         let (q, gate) = self.queries(x, spec)?; // both (tokens, n_heads · head_dim)
         let kv_layer = match spec.keys {
-            Keys::OfLayer(layer) => {
+            KvSource::OfLayer(layer) => {
                 self.kv_layers.push(None);
                 self.kv_layers[layer].expect("keys are shared by a layer that makes its own")
             }
-            Keys::Projected | Keys::SharedByValues => self.keys_and_values(x, spec)?,
+            KvSource::Projected | KvSource::SharedByValues => self.keys_and_values(x, spec)?,
         };
         let sinks = spec.sinks.then(|| self.vector(Role::Sinks)).transpose()?;
         let shape = AttentionShape {
@@ -59,14 +59,14 @@ impl Decoder<'_> {
         Ok((q, gate))
     }
 
-    /// Keys and values into the store; returns the layer's place in it.
+    /// KvSource and values into the store; returns the layer's place in it.
     fn keys_and_values(&mut self, x: ValueId, spec: &Attention) -> Result<usize> {
         let bias = |role| spec.qkv_bias.then_some(role);
         let head_dim = spec.head_dim;
         let projected = self.matmul("attention.k", x, Role::Key, bias(Role::KeyBias))?; // (tokens, n_kv_heads · head_dim)
         let mut v = match spec.keys {
-            Keys::SharedByValues => projected,
-            Keys::Projected | Keys::OfLayer(_) => {
+            KvSource::SharedByValues => projected,
+            KvSource::Projected | KvSource::OfLayer(_) => {
                 self.matmul("attention.v", x, Role::Value, bias(Role::ValueBias))?
             }
         };

@@ -7,35 +7,30 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::{Deserialize, Serialize};
-
-use super::aging::Aged;
-use super::kept::Kept;
-use super::pool::{Pages, Pool, PoolUse};
+use super::CHECKPOINT_CHUNK_TOKENS;
+use super::evicted::EvictedHistory;
+use super::pool::{PageTable, PoolUsage, SlotPool};
+use super::requantize::Requantized;
+use super::rewind_point::RewindPoint;
+use super::sequence_id::SequenceId;
 use super::size::Geometry;
-use super::snapshot::STRETCH;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::model::forget::Forgotten;
 
-mod age;
-mod home;
-mod lost;
+mod kv_budget;
 mod mark;
-mod room;
+mod replay;
+mod replica;
+mod requantize;
 
-pub use age::Turning;
-use lost::Lost;
-pub use lost::{Again, Next};
-use mark::Mark;
-
-/// Names a live sequence of one model. Never reused while the model is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct SequenceId(pub u64);
+use mark::StateMark;
+use replay::LostPositions;
+pub use replay::{Replay, ReplayStep};
+pub use requantize::PageRequantization;
 
 /// What must be copied before the next write, each as (from, to).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Copies {
+pub struct CopyOnWrite {
     /// page of the layers that keep everything
     pub page: Option<(u32, u32)>,
     /// page of the layers with a window
@@ -44,82 +39,82 @@ pub struct Copies {
     pub state: Option<(u32, u32)>,
 }
 
-/// Pages and slots in use.
+/// PageTable and slots in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct KvUsage {
     pub n_pages: usize,
-    pub n_aged_pages: usize,
+    pub n_requantized_pages: usize,
     pub n_window_pages: usize,
     pub n_states: usize,
     /// positions kept to go back to, of all sequences
-    pub n_kept: usize,
+    pub n_rewind_points: usize,
 }
 
 #[derive(Debug)]
 struct Sequence {
     tokens: Vec<TokenId>,
     /// the replica of the model that has its pages and slots
-    home: usize,
+    replica: usize,
     /// of the layers that keep everything
-    pages: Pages,
-    aged: Aged,
+    pages: PageTable,
+    aged: Requantized,
     /// of the layers with a window
-    window: Pages,
+    window: PageTable,
     /// pages of the window that it doesn't let go of yet: from this one on
-    held_from: Option<usize>,
+    pinned_from: Option<usize>,
     /// slot of the recurrent state after the last token; None: no tokens, or no such layers
     state: Option<u32>,
     /// in order of position
-    kept: Vec<Kept>,
-    mark: Option<Mark>,
+    rewind_points: Vec<RewindPoint>,
+    mark: Option<StateMark>,
     /// nothing stands in its pages
-    lost: Option<Lost>,
+    lost: Option<LostPositions>,
 }
 
 /// Where a sequence goes back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum From {
+enum RewindSource {
     /// a position of itself
     Live,
     /// one that was kept, by its index
-    Kept(usize),
-    Mark,
+    RewindPoint(usize),
+    StateMark,
 }
 
 /// All sequences of a model over its pools.
 #[derive(Debug)]
 pub struct KvCache {
     /// What sequences that have forgotten stand for.
-    pub(crate) past: VecDeque<Forgotten>,
+    pub(crate) evicted: VecDeque<EvictedHistory>,
     geometry: Geometry,
     sequences: BTreeMap<SequenceId, Sequence>,
     next_id: u64,
-    n_homes: usize,
+    n_replicas: usize,
     /// Counts what is kept, so that the oldest can be told.
-    n_ever_kept: u64,
-    pages: Pool,
-    window_pages: Pool,
-    states: Pool,
+    n_rewind_points_ever: u64,
+    pages: SlotPool,
+    window_pages: SlotPool,
+    states: SlotPool,
 }
 
 impl KvCache {
     pub fn new(geometry: Geometry) -> Self {
         Self {
-            past: VecDeque::new(),
+            evicted: VecDeque::new(),
             geometry,
             sequences: BTreeMap::new(),
             next_id: 1,
-            n_homes: 1,
-            n_ever_kept: 0,
-            pages: Pool::with_aged(geometry.n_pages(), geometry.n_aged_pages()),
-            window_pages: Pool::new(geometry.n_window_pages()),
-            states: Pool::new(geometry.n_states()),
+            n_replicas: 1,
+            n_rewind_points_ever: 0,
+            pages: SlotPool::with_requantized(geometry.n_pages(), geometry.n_requantized_pages()),
+            window_pages: SlotPool::new(geometry.n_window_pages()),
+            states: SlotPool::new(geometry.n_states()),
         }
     }
 
     /// Forgets every sequence. No id is given twice.
     pub fn clear(&mut self) {
-        *self = Self { next_id: self.next_id, n_homes: self.n_homes, ..Self::new(self.geometry) };
+        *self = Self { next_id: self.next_id, n_replicas: self.n_replicas, ..Self::new(self.geometry) };
     }
 
     pub fn geometry(&self) -> &Geometry {
@@ -135,20 +130,20 @@ impl KvCache {
         self.sequences.len() < self.geometry.max_sequences
     }
 
-    pub fn usage(&self) -> Usage {
-        Usage {
+    pub fn usage(&self) -> KvUsage {
+        KvUsage {
             n_pages: self.pages.n_held(),
-            n_aged_pages: self.pages.n_aged_held(),
+            n_requantized_pages: self.pages.n_requantized_held(),
             n_window_pages: self.window_pages.n_held(),
             n_states: self.states.n_held(),
-            n_kept: self.n_kept(),
+            n_rewind_points: self.n_rewind_points(),
         }
     }
 
     /// Of pages, of pages of windows, of states, of aged pages.
-    pub fn pools(&self) -> [PoolUse; 4] {
+    pub fn pools(&self) -> [PoolUsage; 4] {
         let Self { pages, window_pages, states, .. } = self;
-        [pages.usage(), window_pages.usage(), states.usage(), pages.aged_usage()]
+        [pages.usage(), window_pages.usage(), states.usage(), pages.requantized_usage()]
     }
 
     /// An empty sequence. Error: as many sequences live as the cache was made for.
@@ -167,13 +162,13 @@ impl KvCache {
         let n_window_pages = self.geometry.window.map_or(0, |_| n_pages);
         let sequence = Sequence {
             tokens: Vec::with_capacity(self.geometry.n_ctx),
-            home: self.next_home(),
-            pages: Pages::with_capacity(n_pages),
-            aged: Aged::default(),
-            window: Pages::with_capacity(n_window_pages),
-            held_from: None,
+            replica: self.next_replica(),
+            pages: PageTable::with_capacity(n_pages),
+            aged: Requantized::default(),
+            window: PageTable::with_capacity(n_window_pages),
+            pinned_from: None,
             state: None,
-            kept: Vec::new(),
+            rewind_points: Vec::new(),
             mark: None,
             lost: None,
         };
@@ -190,14 +185,15 @@ impl KvCache {
         let Self { sequences, pages, window_pages, states, .. } = self;
         if let Some(sequence) = sequences.get(&id) {
             twin.tokens.extend_from_slice(&sequence.tokens);
-            twin.home = sequence.home;
+            twin.replica = sequence.replica;
             twin.aged.clone_from(&sequence.aged);
             twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
             let window = &sequence.window;
             twin.window.share_from(window, window.first(), window.end(), window_pages);
             twin.state = sequence.state.inspect(|&slot| states.share(slot));
-            twin.kept = sequence.kept.iter().map(|kept| kept.share(window_pages, states)).collect();
-            twin.lost = sequence.lost.as_ref().map(Lost::of_twin);
+            twin.rewind_points =
+                sequence.rewind_points.iter().map(|kept| kept.share(window_pages, states)).collect();
+            twin.lost = sequence.lost.as_ref().map(LostPositions::for_fork);
         }
         sequences.insert(copy, twin);
         Ok(copy)
@@ -206,7 +202,7 @@ impl KvCache {
     /// Forgets a sequence. One that doesn't live is ignored.
     pub fn free(&mut self, id: SequenceId) {
         if let Some(mut sequence) = self.sequences.remove(&id) {
-            self.let_go(&mut sequence);
+            self.release(&mut sequence);
         }
     }
 
@@ -221,7 +217,7 @@ impl KvCache {
     }
 
     /// The pages of layers with a window; `kernels::NO_PAGE` where it has passed.
-    pub fn window_pages(&self, id: SequenceId) -> Result<&Pages> {
+    pub fn window_pages(&self, id: SequenceId) -> Result<&PageTable> {
         Ok(&self.get(id)?.window)
     }
 
@@ -231,8 +227,8 @@ impl KvCache {
     }
 
     /// What is kept of a sequence, in order of position.
-    pub fn kept(&self, id: SequenceId) -> Result<&[Kept]> {
-        Ok(&self.get(id)?.kept)
+    pub fn rewind_points(&self, id: SequenceId) -> Result<&[RewindPoint]> {
+        Ok(&self.get(id)?.rewind_points)
     }
 
     /// Goes back to the greatest position ≤ `n` that the sequence holds, and returns it: `n` itself where nothing
@@ -259,15 +255,15 @@ impl KvCache {
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.truncate(to);
-        sequence.held_from = None;
+        sequence.pinned_from = None;
         sequence.pages.truncate(n_pages, pages);
         sequence.aged.truncate(to);
         sequence.window.truncate(n_pages, window_pages);
         let state = match from {
-            From::Live => sequence.state,
-            From::Mark => sequence.mark.map(|mark| mark.slot),
-            From::Kept(at) => {
-                let kept = &sequence.kept[at];
+            RewindSource::Live => sequence.state,
+            RewindSource::StateMark => sequence.mark.map(|mark| mark.slot),
+            RewindSource::RewindPoint(at) => {
+                let kept = &sequence.rewind_points[at];
                 if geometry.window.is_some() {
                     sequence.window.share_from(&kept.window, kept.window.first(), n_pages, window_pages);
                 }
@@ -281,8 +277,8 @@ impl KvCache {
             sequence.window.clear(window_pages);
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
         }
-        let n_left = sequence.kept.partition_point(|kept| kept.position <= to);
-        sequence.kept.drain(n_left..).for_each(|mut kept| kept.let_go(window_pages, states));
+        let n_left = sequence.rewind_points.partition_point(|kept| kept.position <= to);
+        sequence.rewind_points.drain(n_left..).for_each(|mut kept| kept.release(window_pages, states));
         let mark = sequence.mark.take_if(|mark| mark.position > to);
         mark.into_iter().for_each(|mark| states.release(mark.slot));
         sequence.lost = sequence.lost.take().filter(|_| to > 0);
@@ -291,7 +287,7 @@ impl KvCache {
     }
 
     /// The greatest position ≤ `n` that the sequence can go on from, and what leads there.
-    fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, From) {
+    fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, RewindSource) {
         let (n_held, g) = (sequence.tokens.len(), &self.geometry);
         let live = match g.recurrent {
             true => (state_is_sound && n >= n_held).then_some(n_held),
@@ -301,71 +297,71 @@ impl KvCache {
         let whole = |to: usize| sequence.aged.reach(to);
         if sequence.lost.is_some() {
             // it is read again from the beginning, to wherever
-            return (whole(n.min(n_held)), From::Live);
+            return (whole(n.min(n_held)), RewindSource::Live);
         }
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
         let live = live.map(whole).filter(of_itself).unwrap_or(0);
         let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
-        let kept = sequence.kept.iter().enumerate().filter_map(|(at, kept)| {
+        let kept = sequence.rewind_points.iter().enumerate().filter_map(|(at, kept)| {
             let to = if g.recurrent { kept.position } else { whole(kept.position.min(n)) };
             (to <= n && whole(to) == to && g.is_covered(kept.window.first(), to))
-                .then_some((to, From::Kept(at)))
+                .then_some((to, RewindSource::RewindPoint(at)))
         });
-        match kept.chain(mark.map(|to| (to, From::Mark))).max() {
+        match kept.chain(mark.map(|to| (to, RewindSource::StateMark))).max() {
             Some((to, from)) if to > live => (to, from),
-            Some(_) | None => (live, From::Live),
+            Some(_) | None => (live, RewindSource::Live),
         }
     }
 
     /// Remembers the current position, so that `truncate` can return to it. Costs nothing until the sequence goes on.
-    pub fn keep(&mut self, id: SequenceId) -> Result<()> {
+    pub fn save_rewind_point(&mut self, id: SequenceId) -> Result<()> {
         let sequence = self.get(id)?;
         let position = sequence.tokens.len();
-        let known = sequence.kept.last().is_some_and(|kept| kept.position == position);
+        let known = sequence.rewind_points.last().is_some_and(|kept| kept.position == position);
         let is_there = position > 0 && sequence.lost.is_none();
-        if !is_there || known || !self.geometry.can_lose() || self.geometry.max_kept == 0 {
+        if !is_there || known || !self.geometry.can_lose_positions() || self.geometry.max_rewind_points == 0 {
             return Ok(());
         }
-        while self.n_kept() >= self.geometry.max_kept {
-            assert!(self.thin(), "what is counted can be dropped");
+        while self.n_rewind_points() >= self.geometry.max_rewind_points {
+            assert!(self.drop_rewind_point(), "what is counted can be dropped");
         }
-        self.n_ever_kept += 1;
-        let stamp = self.n_ever_kept;
+        self.n_rewind_points_ever += 1;
+        let stamp = self.n_rewind_points_ever;
         let Self { sequences, window_pages, states, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let window = sequence.window.share(sequence.window.first(), sequence.window.end(), window_pages);
         let state = sequence.state.inspect(|&slot| states.share(slot));
-        sequence.kept.push(Kept { position, window, state, stamp });
-        if sequence.held_from.is_some() {
-            self.hold(id)?;
+        sequence.rewind_points.push(RewindPoint { position, window, state, stamp });
+        if sequence.pinned_from.is_some() {
+            self.pin_window(id)?;
         }
         Ok(())
     }
 
-    /// From here on windows let go of nothing, so that the next position that is kept leads back to any since here;
+    /// RewindSource here on windows let go of nothing, so that the next position that is kept leads back to any since here;
     /// then from there on. Given up where the pages are needed.
-    pub fn hold(&mut self, id: SequenceId) -> Result<()> {
-        self.let_pass(id)?;
+    pub fn pin_window(&mut self, id: SequenceId) -> Result<()> {
+        self.unpin_window(id)?;
         let sequence = self.sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         match &mut sequence.lost {
-            Some(lost) => lost.set_held(true),
-            None => sequence.held_from = self.geometry.window.map(|_| sequence.window.first()),
+            Some(lost) => lost.set_pinned(true),
+            None => sequence.pinned_from = self.geometry.window.map(|_| sequence.window.first()),
         }
         Ok(())
     }
 
     /// Windows let go again of what they have passed.
-    pub fn let_pass(&mut self, id: SequenceId) -> Result<()> {
+    pub fn unpin_window(&mut self, id: SequenceId) -> Result<()> {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
-        sequence.held_from = None;
-        sequence.lost.iter_mut().for_each(|lost| lost.set_held(false));
-        sequence.window.forget_before(geometry.first_window_page(sequence.tokens.len()), window_pages);
+        sequence.pinned_from = None;
+        sequence.lost.iter_mut().for_each(|lost| lost.set_pinned(false));
+        sequence.window.release_before(geometry.first_window_page(sequence.tokens.len()), window_pages);
         Ok(())
     }
 
     /// Error `request.context_full`: the sequence can't take `n` more tokens.
-    pub fn check_room(&self, id: SequenceId, n: usize) -> Result<()> {
+    pub fn check_fits(&self, id: SequenceId, n: usize) -> Result<()> {
         let n_held = self.get(id)?.tokens.len();
         match n <= self.geometry.n_ctx - n_held {
             true => Ok(()),
@@ -375,26 +371,26 @@ impl KvCache {
 
     /// Makes room for `n` more tokens, at most the rows of one run. Where the first of them would be written into
     /// something that others hold too, that is replaced and the copy to make returned. On error nothing has changed.
-    pub fn reserve(&mut self, id: SequenceId, n: usize) -> Result<Copies> {
-        self.check_room(id, n)?;
+    pub fn reserve(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
+        self.check_fits(id, n)?;
         assert!(n <= self.geometry.max_rows, "a run has at most {} rows", self.geometry.max_rows);
         if n == 0 {
-            return Ok(Copies::default());
+            return Ok(CopyOnWrite::default());
         }
         if self.n_pages_to_grow(id, n) > self.n_free_pages() {
-            return Err(room::memory_full());
+            return Err(kv_budget::memory_full());
         }
         let Self { sequences, geometry, pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let n_held = sequence.tokens.len();
         let (write_from, end) = (n_held / geometry.page_len, geometry.pages_for(n_held + n));
         let page = sequence.pages.grow(write_from, end, pages);
-        Ok(Copies { page, ..self.reserve_forgetful(id, n)? })
+        Ok(CopyOnWrite { page, ..self.reserve_forgetful(id, n)? })
     }
 
     /// The same of layers that forget: windows and states.
-    fn reserve_forgetful(&mut self, id: SequenceId, n: usize) -> Result<Copies> {
-        self.make_room(id, n)?;
+    fn reserve_forgetful(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
+        self.free_for(id, n)?;
         let Self { sequences, geometry, window_pages, states, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         let n_held = sequence.tokens.len();
@@ -416,7 +412,7 @@ impl KvCache {
             }
             None | Some(_) => None,
         };
-        Ok(Copies { page: None, window_page, state })
+        Ok(CopyOnWrite { page: None, window_page, state })
     }
 
     /// Records tokens whose keys and values now stand in the reserved pages, and lets go of what their windows have
@@ -429,24 +425,31 @@ impl KvCache {
             sequence.tokens.len() + tokens.len() <= room,
             "tokens are reserved before they are committed"
         );
-        sequence.aged.saw(sequence.tokens.len());
+        sequence.aged.record_view(sequence.tokens.len());
         sequence.tokens.extend_from_slice(tokens);
         let passed = geometry.first_window_page(sequence.tokens.len());
         sequence
             .window
-            .forget_before(sequence.held_from.map_or(passed, |held| held.min(passed)), window_pages);
+            .release_before(sequence.pinned_from.map_or(passed, |held| held.min(passed)), window_pages);
         Ok(())
     }
 
     /// A sequence that holds `tokens`, as far aged as that, and window pages from `first` on, at most as many as a live
     /// one may. The caller fills pages and slots. Errors: `kv.too_many_sequences`, `kv.memory_full`.
-    pub fn create_held(&mut self, tokens: &[TokenId], first: usize, aged: Aged) -> Result<SequenceId> {
-        let (n, n_aged) = (self.geometry.pages_for(tokens.len()), self.geometry.pages_for(aged.n * STRETCH));
-        let aged_bytes = n_aged as u64 * self.geometry.ages.aged_page_bytes;
-        let is_within = n_aged == 0
-            || (n - n_aged) as u64 * self.geometry.ages.page_bytes + aged_bytes <= self.free_bytes();
-        if n - n_aged > self.n_free_pages() || n_aged > self.pages.n_aged_free() || !is_within {
-            return Err(room::memory_full());
+    pub fn create_held(&mut self, tokens: &[TokenId], first: usize, aged: Requantized) -> Result<SequenceId> {
+        let (n, n_requantized) = (
+            self.geometry.pages_for(tokens.len()),
+            self.geometry.pages_for(aged.n_chunks * CHECKPOINT_CHUNK_TOKENS),
+        );
+        let requantized_bytes = n_requantized as u64 * self.geometry.requantize.requantized_page_bytes;
+        let is_within = n_requantized == 0
+            || (n - n_requantized) as u64 * self.geometry.requantize.page_bytes + requantized_bytes
+                <= self.free_bytes();
+        if n - n_requantized > self.n_free_pages()
+            || n_requantized > self.pages.n_requantized_free()
+            || !is_within
+        {
+            return Err(kv_budget::memory_full());
         }
         let id = self.create()?;
         let (end, n_states) = (self.geometry.pages_for(tokens.len()), usize::from(self.geometry.recurrent));
@@ -455,19 +458,22 @@ impl KvCache {
         let Self { sequences, pages, window_pages, states, .. } = &mut *self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.extend_from_slice(tokens);
-        sequence.pages.take_mixed(n_aged, end, pages);
+        sequence.pages.take_mixed(n_requantized, end, pages);
         sequence.aged = aged;
-        sequence.window = Pages::take(first, first + n_live_pages, window_pages);
+        sequence.window = PageTable::take(first, first + n_live_pages, window_pages);
         sequence.state = (n_states > 0 && !tokens.is_empty()).then(|| states.take());
         Ok(id)
     }
 
-    fn let_go(&mut self, sequence: &mut Sequence) {
+    fn release(&mut self, sequence: &mut Sequence) {
         sequence.pages.clear(&mut self.pages);
         sequence.window.clear(&mut self.window_pages);
         sequence.state.take().into_iter().for_each(|slot| self.states.release(slot));
         sequence.mark.take().into_iter().for_each(|mark| self.states.release(mark.slot));
-        sequence.kept.drain(..).for_each(|mut kept| kept.let_go(&mut self.window_pages, &mut self.states));
+        sequence
+            .rewind_points
+            .drain(..)
+            .for_each(|mut kept| kept.release(&mut self.window_pages, &mut self.states));
     }
 
     fn get(&self, id: SequenceId) -> Result<&Sequence> {

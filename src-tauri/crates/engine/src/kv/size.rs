@@ -3,25 +3,27 @@
 
 use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Retention};
 
-use super::aging::Aging;
-use super::snapshot::STRETCH;
+use super::CHECKPOINT_CHUNK_TOKENS;
+use super::requantize::KvRequantize;
 use crate::decoder::kv_layout;
 use crate::error::{EngineError, Result};
-use crate::model::DEFAULT_MAX_ROWS;
 use crate::spec::ModelSpec;
+
+/// Rows of one run: enough that weights are read seldom, few enough that a cancellation waits only briefly.
+pub const DEFAULT_MAX_ROWS: usize = 256;
 
 /// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
 /// that a prompt ends with and its continuation doesn't repeat.
-pub const REWIND: usize = 64;
+pub const WINDOW_REWIND_TOKENS: usize = 64;
 
 /// Positions kept to go back to, of all sequences together; far more than anyone edits.
-pub const MAX_KEPT: usize = 64;
+pub const MAX_REWIND_POINTS: usize = 64;
 
 /// How far a sequence can go back without a kept position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rewind {
     Anywhere,
-    /// `REWIND` positions: windows forget
+    /// `WINDOW_REWIND_TOKENS` positions: windows forget
     Near,
     /// a recurrent state can't be undone
     Nowhere,
@@ -42,36 +44,36 @@ pub struct Geometry {
     /// layers carry a recurrent state
     pub recurrent: bool,
     /// positions to go back to
-    pub max_kept: usize,
+    pub max_rewind_points: usize,
     /// pages for them beyond those of live sequences
-    pub n_kept_window_pages: usize,
+    pub n_rewind_window_pages: usize,
     /// slots for them beyond those of live sequences
-    pub n_kept_states: usize,
+    pub n_rewind_states: usize,
     /// slots for states to come back to when guesses were wrong
     pub n_mark_states: usize,
     /// pages of layers that keep everything, of all sequences together; None: as many as they take when all are full
     pub max_pages: Option<usize>,
-    pub ages: Ages,
+    pub requantize: RequantizePolicy,
 }
 
 /// When positions age, and what that saves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ages {
-    pub when: Aging,
+pub struct RequantizePolicy {
+    pub when: KvRequantize,
     /// of a page of the layers that keep everything
     pub page_bytes: u64,
     /// of one that has aged
-    pub aged_page_bytes: u64,
+    pub requantized_page_bytes: u64,
 }
 
 impl Geometry {
-    /// For the layers of `layout`. What is kept to go back to takes `kept_bytes` at most.
+    /// For the layers of `layout`. What is kept to go back to takes `rewind_bytes` at most.
     pub fn new(
         layout: &KvLayout,
         n_ctx: usize,
         max_sequences: usize,
         max_rows: usize,
-        kept_bytes: u64,
+        rewind_bytes: u64,
     ) -> Self {
         assert!(n_ctx > 0 && max_sequences > 0 && max_rows > 0, "a cache holds something");
         let window = layout.layers.iter().filter_map(|layer| layer.window).max();
@@ -82,74 +84,81 @@ impl Geometry {
             max_rows,
             window,
             recurrent: !layout.states.is_empty(),
-            max_kept: 0,
-            n_kept_window_pages: 0,
-            n_kept_states: 0,
+            max_rewind_points: 0,
+            n_rewind_window_pages: 0,
+            n_rewind_states: 0,
             n_mark_states: 0,
             max_pages: None,
-            ages: Ages::default(),
+            requantize: RequantizePolicy::default(),
         };
-        if !live.can_lose() {
+        if !live.can_lose_positions() {
             return live;
         }
-        let bytes = PieceBytes::of(layout);
+        let bytes = KvUnitBytes::of(layout);
         let n_mark_states = match live.recurrent {
-            true => max_sequences.min((kept_bytes / 2 / bytes.state.max(1)) as usize),
+            true => max_sequences.min((rewind_bytes / 2 / bytes.state.max(1)) as usize),
             false => 0,
         };
-        let kept_bytes = kept_bytes - n_mark_states as u64 * bytes.state;
+        let rewind_bytes = rewind_bytes - n_mark_states as u64 * bytes.state;
         // a position costs at most so much: its window's pages, and a state
         let n_pages = if live.loses_pages() { live.live_window_pages() } else { 0 };
         let of_one = (n_pages as u64 * bytes.window_page + bytes.state).max(1);
-        let max_kept = MAX_KEPT.min(usize::try_from(kept_bytes / of_one).unwrap_or(MAX_KEPT));
+        let max_rewind_points =
+            MAX_REWIND_POINTS.min(usize::try_from(rewind_bytes / of_one).unwrap_or(MAX_REWIND_POINTS));
         Self {
-            max_kept,
-            n_kept_window_pages: max_kept * n_pages,
-            n_kept_states: if live.recurrent { max_kept } else { 0 },
+            max_rewind_points,
+            n_rewind_window_pages: max_rewind_points * n_pages,
+            n_rewind_states: if live.recurrent { max_rewind_points } else { 0 },
             n_mark_states,
             ..live
         }
     }
 
     /// The same with positions that age, where that saves something in `layout`.
-    pub fn aging(self, when: Aging, layout: &KvLayout) -> Self {
-        if !layout.can_age() || when == Aging::Off {
+    pub fn with_requantize(self, when: KvRequantize, layout: &KvLayout) -> Self {
+        if !layout.can_age() || when == KvRequantize::Off {
             return self;
         }
-        let PieceBytes { page, aged_page, .. } = PieceBytes::of(layout);
-        Self { ages: Ages { when, page_bytes: page, aged_page_bytes: aged_page }, ..self }
+        let KvUnitBytes { page, requantized_page, .. } = KvUnitBytes::of(layout);
+        Self {
+            requantize: RequantizePolicy { when, page_bytes: page, requantized_page_bytes: requantized_page },
+            ..self
+        }
     }
 
     /// Pages for what has aged. What both kinds take together is bounded by the bytes of `n_pages`.
-    pub fn n_aged_pages(&self) -> usize {
+    pub fn n_requantized_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
-        let within = |ages: Ages| self.n_pages() as u64 * ages.page_bytes / ages.aged_page_bytes.max(1);
-        match self.ages.when {
-            Aging::Off => 0,
-            Aging::Pressure | Aging::After(_) => full.min(within(self.ages) as usize),
+        let within = |policy: RequantizePolicy| {
+            self.n_pages() as u64 * policy.page_bytes / policy.requantized_page_bytes.max(1)
+        };
+        match self.requantize.when {
+            KvRequantize::Off => 0,
+            KvRequantize::Pressure | KvRequantize::After(_) => full.min(within(self.requantize) as usize),
         }
     }
 
-    /// Pages that `n` tokens of a sequence take, those that have aged by their bytes.
+    /// PageTable that `n` tokens of a sequence take, those that have aged by their bytes.
     pub fn pages_to_hold(&self, n: usize) -> usize {
-        let n_aged = self.pages_for(self.ages.when.due(n) * STRETCH);
-        let aged_bytes = n_aged as u64 * self.ages.aged_page_bytes;
-        self.pages_for(n) - n_aged + aged_bytes.div_ceil(self.ages.page_bytes.max(1)) as usize
+        let n_requantized = self.pages_for(self.requantize.when.due(n) * CHECKPOINT_CHUNK_TOKENS);
+        let requantized_bytes = n_requantized as u64 * self.requantize.requantized_page_bytes;
+        self.pages_for(n) - n_requantized
+            + requantized_bytes.div_ceil(self.requantize.page_bytes.max(1)) as usize
     }
 
     /// Bytes that the pages of one whole context take, of layers that keep everything.
     fn context_bytes(&self, page_bytes: u64) -> u64 {
-        let n_exact = self.pages_for(self.ages.when.n_exact(self.n_ctx));
-        let n_aged = self.pages_for(self.n_ctx) - n_exact;
-        n_exact as u64 * page_bytes + n_aged as u64 * self.ages.aged_page_bytes
+        let n_exact = self.pages_for(self.requantize.when.n_exact(self.n_ctx));
+        let n_requantized = self.pages_for(self.n_ctx) - n_exact;
+        n_exact as u64 * page_bytes + n_requantized as u64 * self.requantize.requantized_page_bytes
     }
 
-    /// Pages that hold `n` positions.
+    /// PageTable that hold `n` positions.
     pub fn pages_for(&self, n: usize) -> usize {
         n.div_ceil(self.page_len)
     }
 
-    /// Pages of layers that keep everything, for all sequences.
+    /// PageTable of layers that keep everything, for all sequences.
     pub fn n_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
         self.max_pages.map_or(full, |most| most.min(full))
@@ -159,7 +168,7 @@ impl Geometry {
     /// always enough for one whole context.
     pub fn within(self, bytes: Option<u64>, layout: &KvLayout) -> Self {
         let Some(bytes) = bytes else { return self };
-        let piece = PieceBytes::of(layout);
+        let piece = KvUnitBytes::of(layout);
         let one = self.context_bytes(piece.page);
         let fixed = self.live_window_pages() as u64 * piece.window_page
             + if self.recurrent { piece.state } else { 0 };
@@ -173,10 +182,10 @@ impl Geometry {
         Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(least)), ..self }
     }
 
-    /// Pages of layers with a window, for all sequences and what is kept.
+    /// PageTable of layers with a window, for all sequences and what is kept.
     pub fn n_window_pages(&self) -> usize {
         match self.window {
-            Some(_) => self.live_window_pages() * self.max_sequences + self.n_kept_window_pages,
+            Some(_) => self.live_window_pages() * self.max_sequences + self.n_rewind_window_pages,
             None => 0,
         }
     }
@@ -184,7 +193,7 @@ impl Geometry {
     /// Slots of recurrent states, for all sequences and what is kept.
     pub fn n_states(&self) -> usize {
         match self.recurrent {
-            true => self.max_sequences + self.n_kept_states + self.n_mark_states,
+            true => self.max_sequences + self.n_rewind_states + self.n_mark_states,
             false => 0,
         }
     }
@@ -192,7 +201,7 @@ impl Geometry {
     /// Window pages that one live sequence holds at most, in the middle of a run.
     pub fn live_window_pages(&self) -> usize {
         let Some(window) = self.window else { return 0 };
-        let n_positions = window.saturating_add(REWIND).saturating_add(self.max_rows);
+        let n_positions = window.saturating_add(WINDOW_REWIND_TOKENS).saturating_add(self.max_rows);
         // both ends may lie anywhere in a page
         self.pages_for(self.n_ctx).min(n_positions.div_ceil(self.page_len).saturating_add(1))
     }
@@ -212,14 +221,16 @@ impl Geometry {
     }
 
     /// A sequence can't go back everywhere by itself.
-    pub fn can_lose(&self) -> bool {
+    pub fn can_lose_positions(&self) -> bool {
         self.rewind() != Rewind::Anywhere
     }
 
     /// Index of the first window page that a sequence of `n_held` tokens keeps.
     pub fn first_window_page(&self, n_held: usize) -> usize {
         match self.window {
-            Some(window) => (n_held + 1).saturating_sub(window.saturating_add(REWIND)) / self.page_len,
+            Some(window) => {
+                (n_held + 1).saturating_sub(window.saturating_add(WINDOW_REWIND_TOKENS)) / self.page_len
+            }
             None => 0,
         }
     }
@@ -235,18 +246,18 @@ impl Geometry {
 
 /// Bytes of one piece of each kind, all layers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PieceBytes {
+pub struct KvUnitBytes {
     /// page of the layers that keep everything
     pub page: u64,
     /// the same once it has aged; 0: it can't
-    pub aged_page: u64,
+    pub requantized_page: u64,
     /// page of the layers with a window
     pub window_page: u64,
     /// recurrent state
     pub state: u64,
 }
 
-impl PieceBytes {
+impl KvUnitBytes {
     pub fn of(layout: &KvLayout) -> Self {
         let of = |retention| {
             let layers = layout.layers.iter().filter(|layer| layer.retention() == retention);
@@ -256,7 +267,11 @@ impl PieceBytes {
         let aged = layout.layers.iter().filter_map(KvLayerLayout::aged);
         Self {
             page: of(Retention::All),
-            aged_page: if layout.can_age() { aged.map(|layer| layer.page_bytes() as u64).sum() } else { 0 },
+            requantized_page: if layout.can_age() {
+                aged.map(|layer| layer.page_bytes() as u64).sum()
+            } else {
+                0
+            },
             window_page: of(Retention::Window),
             state: (n_floats * size_of::<f32>()) as u64,
         }
@@ -316,7 +331,7 @@ pub struct KvBytes {
 
 impl KvBytes {
     pub fn of(layout: &KvLayout, geometry: &Geometry) -> Self {
-        let bytes = PieceBytes::of(layout);
+        let bytes = KvUnitBytes::of(layout);
         let n = geometry.max_sequences as u64;
         let n_states = if geometry.recurrent { n } else { 0 };
         Self {
@@ -324,8 +339,8 @@ impl KvBytes {
                 .min(n.saturating_mul(geometry.context_bytes(bytes.page))),
             windowed: n * geometry.live_window_pages() as u64 * bytes.window_page,
             states: n_states * bytes.state,
-            kept: geometry.n_kept_window_pages as u64 * bytes.window_page
-                + (geometry.n_kept_states + geometry.n_mark_states) as u64 * bytes.state,
+            kept: geometry.n_rewind_window_pages as u64 * bytes.window_page
+                + (geometry.n_rewind_states + geometry.n_mark_states) as u64 * bytes.state,
         }
     }
 
@@ -372,12 +387,12 @@ mod tests {
     #[test]
     fn what_is_kept_stays_within_its_bytes() {
         let layout = layout(&[Some(512), None], &[250_000]);
-        for kept_bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
-            let geometry = Geometry::new(&layout, 32_768, 4, 64, kept_bytes);
-            assert!(KvBytes::of(&layout, &geometry).kept <= kept_bytes, "{geometry:?}");
-            assert!(geometry.max_kept <= MAX_KEPT);
+        for rewind_bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
+            let geometry = Geometry::new(&layout, 32_768, 4, 64, rewind_bytes);
+            assert!(KvBytes::of(&layout, &geometry).kept <= rewind_bytes, "{geometry:?}");
+            assert!(geometry.max_rewind_points <= MAX_REWIND_POINTS);
         }
-        assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_kept, MAX_KEPT);
+        assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_rewind_points, MAX_REWIND_POINTS);
     }
 
     #[test]
@@ -405,35 +420,44 @@ mod tests {
     fn contexts_that_age_take_less_and_one_always_fits() {
         let plain = layout(&[None, None], &[]);
         let of = |when, bytes| {
-            let geometry = Geometry::new(&plain, 8192, 4, 256, 0).aging(when, &plain).within(bytes, &plain);
-            (KvBytes::of(&plain, &geometry).total(), geometry.n_pages(), geometry.n_aged_pages())
+            let geometry =
+                Geometry::new(&plain, 8192, 4, 256, 0).with_requantize(when, &plain).within(bytes, &plain);
+            (KvBytes::of(&plain, &geometry).total(), geometry.n_pages(), geometry.n_requantized_pages())
         };
-        let page = PieceBytes::of(&plain);
-        assert_eq!(page.aged_page * 64, page.page * 34, "a byte and a share of a scale for two bytes");
-        let (exact, n_pages, n_aged) = of(Aging::Off, None);
-        assert_eq!((n_pages, n_aged), (4 * 256, 0));
-        let (aged, n_pages, n_aged) = of(Aging::After(1024), None);
-        assert_eq!((n_pages, n_aged), (4 * 256, 4 * 256), "of either kind there may be many");
-        assert_eq!(aged, 4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.aged_page));
+        let page = KvUnitBytes::of(&plain);
+        assert_eq!(page.requantized_page * 64, page.page * 34, "a byte and a share of a scale for two bytes");
+        let (exact, n_pages, n_requantized) = of(KvRequantize::Off, None);
+        assert_eq!((n_pages, n_requantized), (4 * 256, 0));
+        let (aged, n_pages, n_requantized) = of(KvRequantize::After(1024), None);
+        assert_eq!((n_pages, n_requantized), (4 * 256, 4 * 256), "of either kind there may be many");
+        assert_eq!(aged, 4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.requantized_page));
         assert!(aged * 100 < exact * 63, "{aged} of {exact}");
-        let geometry = Geometry::new(&plain, 8192, 4, 256, 0).aging(Aging::After(1024), &plain);
+        let geometry =
+            Geometry::new(&plain, 8192, 4, 256, 0).with_requantize(KvRequantize::After(1024), &plain);
         assert_eq!([0, 1000, 1280].map(|n| geometry.pages_to_hold(n)), [0, 32, 32 + 8 * 34 / 64 + 1]);
         assert!(
             geometry.pages_to_hold(8192) < 160
                 && Geometry::new(&plain, 8192, 4, 256, 0).pages_to_hold(8192) == 256
         );
-        let (bytes, n_pages, n_aged) = of(Aging::After(1024), Some(0));
+        let (bytes, n_pages, n_requantized) = of(KvRequantize::After(1024), Some(0));
         assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= aged / 4, "one context");
-        assert!(n_aged as u64 * page.aged_page <= n_pages as u64 * page.page);
-        assert_eq!(of(Aging::Pressure, Some(0)).0, exact / 4);
+        assert!(n_requantized as u64 * page.requantized_page <= n_pages as u64 * page.page);
+        assert_eq!(of(KvRequantize::Pressure, Some(0)).0, exact / 4);
         // where it saves nothing it is off
         let mut short = layout(&[None], &[]);
         short.layers[0].dtype = KvDType::Q8_0;
-        assert_eq!(Geometry::new(&short, 8192, 4, 256, 0).aging(Aging::Pressure, &short).n_aged_pages(), 0);
+        assert_eq!(
+            Geometry::new(&short, 8192, 4, 256, 0)
+                .with_requantize(KvRequantize::Pressure, &short)
+                .n_requantized_pages(),
+            0
+        );
         let windowed = layout(&[Some(512)], &[]);
         assert_eq!(
-            Geometry::new(&windowed, 8192, 4, 256, 0).aging(Aging::Pressure, &windowed).ages,
-            Ages::default()
+            Geometry::new(&windowed, 8192, 4, 256, 0)
+                .with_requantize(KvRequantize::Pressure, &windowed)
+                .requantize,
+            RequantizePolicy::default()
         );
     }
 

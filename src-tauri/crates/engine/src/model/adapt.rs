@@ -3,7 +3,7 @@
 use weights::WeightFile;
 
 use super::Model;
-use crate::adapter::{Adapter, Base, fit};
+use crate::adapter::{Adapter, AdapterBase, fit};
 use crate::error::{EngineError, Result};
 use crate::kv::checksum::xxh64;
 
@@ -24,21 +24,24 @@ impl Model {
     ///
     /// Errors `adapter.*`: one of them doesn't fit this model; nothing has changed.
     pub fn set_adapters(&mut self, adapters: &[(&Adapter, f32)]) -> Result<()> {
-        let base =
-            Base { family: self.source.family, container: self.source.file.container(), spec: &self.spec };
-        let mut additions = Vec::new();
+        let base = AdapterBase {
+            family: self.source.family,
+            container: self.source.file.container(),
+            spec: &self.spec,
+        };
+        let mut adapter_updates = Vec::new();
         for (adapter, scale) in adapters {
             if !scale.is_finite() {
                 let message = format!("{} is to be scaled by {scale}", adapter.name());
                 return Err(EngineError::new("adapter.scale", message, "Give a number, such as 1 or 0.5."));
             }
-            for mut addition in fit(adapter, base)? {
-                addition.scale *= scale;
-                additions.push(addition);
+            for mut update in fit(adapter, base)? {
+                update.scale *= scale;
+                adapter_updates.push(update);
             }
         }
         let fingerprint = fingerprint(&self.source.file, adapters);
-        self.rebuild(&additions, fingerprint)
+        self.rebuild(&adapter_updates, fingerprint)
     }
 }
 

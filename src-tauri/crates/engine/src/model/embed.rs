@@ -2,10 +2,10 @@
 
 use kernels::Returned;
 
-use super::{Chunk, Logits, Model, Wanted};
+use super::{Chunk, Logits, LogitsSelection, Model};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::spec::{Before, Pooling};
+use crate::spec::{EmbeddingPrefixes, Pooling};
 use crate::tokenizer::Special;
 
 impl Model {
@@ -31,13 +31,13 @@ impl Model {
     }
 
     /// Error `model.no_embeddings`: it has logits.
-    pub fn can_embed(&self) -> Result<()> {
+    pub fn check_embeds(&self) -> Result<()> {
         if self.embeds() { Ok(()) } else { Err(no_embeddings(self.spec.architecture)) }
     }
 
     /// What goes before questions and passages, where one is looked for among the others.
-    pub fn before_texts(&self) -> Before {
-        self.spec.embeds.as_ref().map_or(Before::default(), |embeds| embeds.before)
+    pub fn embedding_prefixes(&self) -> EmbeddingPrefixes {
+        self.spec.embeds.as_ref().map_or(EmbeddingPrefixes::default(), |embeds| embeds.before)
     }
 
     /// The ids that a text is embedded as: its own, and those that the file says go around it.
@@ -64,8 +64,8 @@ impl Model {
             return Err(EngineError::new("request.empty", "an empty text has no vector", remedy));
         }
         let logits = match pooling {
-            Pooling::Mean | Pooling::First => Wanted::All,
-            Pooling::Last => Wanted::Last,
+            Pooling::Mean | Pooling::First => LogitsSelection::All,
+            Pooling::Last => LogitsSelection::Last,
         };
         let seq = self.new_sequence()?;
         let vector = match self.forward_all(&[Chunk { seq, tokens, logits }], Returned::Rows, None) {

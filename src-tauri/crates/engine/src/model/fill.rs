@@ -6,7 +6,7 @@ use super::Model;
 use super::forward::turn;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
-use crate::kv::cache::SequenceId;
+use crate::kv::sequence_id::SequenceId;
 
 impl Model {
     /// Continues a sequence to `n` tokens with copies of the pages that it holds: as many bytes to read, and as like
@@ -27,15 +27,15 @@ impl Model {
                 format!("Compute a multiple of {PAGE_LEN} tokens first."),
             ));
         }
-        cache.check_room(seq, n.saturating_sub(n_held))?;
+        cache.check_fits(seq, n.saturating_sub(n_held))?;
         let tokens: Vec<TokenId> = cache.tokens(seq)?.to_vec();
         let n_pages = n_held / PAGE_LEN;
         let mut at = n_held;
         while at < n {
             let step = (n - at).min(n_runs_pages * PAGE_LEN);
-            let aged = cache.age_due(seq)?;
+            let aged = cache.requantize_due(seq)?;
             turn(replicas, &aged).map_err(|fault| fault.error)?;
-            let executor = &mut replicas[cache.home(seq)?].executor;
+            let executor = &mut replicas[cache.replica_of(seq)?].executor;
             cache.reserve(seq, step)?;
             for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {
                 let pages = cache.pages(seq)?;

@@ -2,11 +2,11 @@
 
 use kernels::{Executor, Likely, Observer, Retention, Returned};
 
-use super::pass::Pass;
-use super::replica::{self, Fault, Replica};
+use super::batch_progress::BatchProgress;
+use super::replica::{self, Replica, ReplicaFault};
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model};
 use crate::error::{EngineError, Result, guarded};
-use crate::kv::cache::{Copies, Turning};
+use crate::kv::cache::{CopyOnWrite, PageRequantization};
 use crate::tokenizer::Tokenizer;
 
 impl Model {
@@ -30,16 +30,16 @@ impl Model {
         Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.time_steps(wanted))?)
     }
 
-    /// As `forward`, to draw tokens from: of each wanted row only the `n_likeliest` come back, or all. With the
+    /// As `forward`, to draw tokens from: of each wanted row only the `n_top` come back, or all. With the
     /// tokenizer beside the borrowed logits.
     pub(crate) fn forward_to_draw(
         &mut self,
         batch: &[Chunk<'_>],
-        n_likeliest: Option<usize>,
+        n_top: Option<usize>,
         observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.answers()?;
-        self.forward_all(batch, n_likeliest.map_or(Returned::Rows, Returned::Likeliest), observer)
+        self.forward_all(batch, n_top.map_or(Returned::Rows, Returned::Likeliest), observer)
     }
 
     /// As `forward`, whatever the model's output is.
@@ -50,14 +50,14 @@ impl Model {
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
-        let mut pass = Pass::of(batch, &self.cache)?;
+        let mut pass = BatchProgress::of(batch, &self.cache)?;
         self.gathered.clear();
         let ran = loop {
             self.replicas.iter_mut().for_each(|replica| replica.executor.bring_back(returned));
             let fault = match guarded(|| Ok(self.run_all(&mut pass, &mut observer))) {
                 Ok(Ok(ran)) => break ran,
                 Ok(Err(fault)) => fault,
-                Err(error) => Fault { at: 0, error },
+                Err(error) => ReplicaFault { at: 0, error },
             };
             if fault.error.is_of_gpu() {
                 let back_to = pass.at(fault.at, &self.cache);
@@ -73,23 +73,23 @@ impl Model {
             }
             return Err(fault.error);
         };
-        if let Some(settling) = &mut self.settling {
-            settling.begin();
+        if let Some(large_page_promotion) = &mut self.large_page_promotion {
+            large_page_promotion.begin();
         }
         let (data, likeliest): (&[f32], &[Likely]) = match ran {
-            Ran::Nothing => (&[], &[]),
-            Ran::Once(at) => {
+            OutputLocation::Nothing => (&[], &[]),
+            OutputLocation::Once(at) => {
                 let executor = &self.replicas[at].executor;
                 (executor.output(), executor.likeliest())
             }
-            Ran::Often => (&self.gathered.rows, &self.gathered.likeliest),
+            OutputLocation::Often => (&self.gathered.rows, &self.gathered.likeliest),
         };
         let width = self.spec.output_width();
-        let n_likeliest = match returned {
+        let n_top = match returned {
             Returned::Rows => None,
             Returned::Likeliest(n) => Some(n.min(width)),
         };
-        Ok((Logits { data, width, likeliest, n_likeliest }, self.tokenizer.as_ref()))
+        Ok((Logits { data, width, likeliest, n_top }, self.tokenizer.as_ref()))
     }
 
     fn check(&self, batch: &[Chunk<'_>]) -> Result<()> {
@@ -101,7 +101,7 @@ impl Model {
             ));
         }
         for (i, chunk) in batch.iter().enumerate() {
-            self.cache.check_room(chunk.seq, chunk.tokens.len())?;
+            self.cache.check_fits(chunk.seq, chunk.tokens.len())?;
             self.check_tokens(chunk.tokens)?;
             if batch[..i].iter().any(|other| other.seq == chunk.seq) {
                 return Err(EngineError::new(
@@ -117,15 +117,15 @@ impl Model {
     /// Cuts what is left of the batch into runs, of each replica those of its sequences; replicas run at the same time.
     fn run_all(
         &mut self,
-        pass: &mut Pass<'_>,
+        pass: &mut BatchProgress<'_>,
         observer: &mut Option<Observer>,
-    ) -> std::result::Result<Ran, Fault> {
+    ) -> std::result::Result<OutputLocation, ReplicaFault> {
         self.replicas.iter_mut().for_each(|replica| replica.rows.clear());
-        pass.begin(&self.cache).map_err(|error| Fault { at: 0, error })?;
+        pass.begin(&self.cache).map_err(|error| ReplicaFault { at: 0, error })?;
         for (_, chunk) in pass.batch.iter().enumerate().filter(|(index, _)| !pass.is_taken(*index)) {
-            self.read_again(chunk.seq)?;
+            self.replay_lost(chunk.seq)?;
         }
-        let mut ran = Ran::Nothing;
+        let mut ran = OutputLocation::Nothing;
         loop {
             let (mut n_runs, mut last) = (0, 0);
             for at in 0..self.replicas.len() {
@@ -134,43 +134,43 @@ impl Model {
                 }
             }
             if n_runs == 0 {
-                return Ok(if pass.is_gathered { Ran::Often } else { ran });
+                return Ok(if pass.is_gathered { OutputLocation::Often } else { ran });
             }
             pass.is_gathered |= n_runs > 1 || !pass.is_all_taken();
             replica::run(&mut self.replicas, (n_runs, &self.cache), pass.batch, observer);
             self.commit(pass)?;
-            ran = Ran::Once(last);
+            ran = OutputLocation::Once(last);
         }
     }
 
     /// Rows for the next run of a replica, and room for them. False: it has nothing to do.
-    fn fill(&mut self, pass: &mut Pass<'_>, at: usize) -> std::result::Result<bool, Fault> {
-        self.take_rows(pass, at).map_err(|error| Fault { at, error })?;
+    fn fill(&mut self, pass: &mut BatchProgress<'_>, at: usize) -> std::result::Result<bool, ReplicaFault> {
+        self.take_rows(pass, at).map_err(|error| ReplicaFault { at, error })?;
         let Self { cache, replicas, .. } = self;
         for place in 0.. {
             let Some((index, n)) = replicas[at].rows.members().nth(place) else { break };
             let seq = pass.batch[index].seq;
-            let aged = cache.age_due(seq).map_err(|error| Fault { at, error })?;
+            let aged = cache.requantize_due(seq).map_err(|error| ReplicaFault { at, error })?;
             turn(replicas, &aged)?;
             let copies = cache.reserve(seq, n);
             let copied = copies.and_then(|copies| make_copies(&mut replicas[at].executor, &copies));
-            copied.map_err(|error| Fault { at, error })?;
+            copied.map_err(|error| ReplicaFault { at, error })?;
         }
         Ok(!replicas[at].rows.tokens.is_empty())
     }
 
     /// Tokens of its sequences, until its run is full or one has to wait for what ages before it.
-    fn take_rows(&mut self, pass: &mut Pass<'_>, at: usize) -> Result<()> {
+    fn take_rows(&mut self, pass: &mut BatchProgress<'_>, at: usize) -> Result<()> {
         let Self { cache, replicas, .. } = self;
         let Replica { executor, rows, .. } = &mut replicas[at];
         for (index, chunk) in pass.batch.iter().enumerate() {
-            if cache.home(chunk.seq)? != at {
+            if cache.replica_of(chunk.seq)? != at {
                 continue;
             }
             while let Some(&token) = chunk.tokens.get(pass.n_taken[index]) {
                 let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.wanted(index));
                 // what ages does so between runs: rows on either side see other pages
-                let ages = rows.has(index) && cache.ages_at(position);
+                let ages = rows.has(index) && cache.requantizes_at(position);
                 if ages || rows.is_full(executor.capacity(), row.is_some()) {
                     return Ok(());
                 }
@@ -182,7 +182,7 @@ impl Model {
     }
 
     /// What ran belongs to its sequences from here on. The first fault of a replica.
-    fn commit(&mut self, pass: &Pass<'_>) -> std::result::Result<(), Fault> {
+    fn commit(&mut self, pass: &BatchProgress<'_>) -> std::result::Result<(), ReplicaFault> {
         let Self { cache, replicas, gathered, .. } = self;
         let mut first = None;
         for (at, replica) in replicas.iter_mut().enumerate() {
@@ -202,26 +202,29 @@ impl Model {
                 }
                 replica.rows.clear();
             }
-            first = first.or(failed.map(|error| Fault { at, error }));
+            first = first.or(failed.map(|error| ReplicaFault { at, error }));
         }
         first.map_or(Ok(()), Err)
     }
 }
 
 /// Fills the pages that have aged: on every replica, since sequences on several may hold them.
-pub(super) fn turn(replicas: &mut [Replica], aged: &Turning) -> std::result::Result<(), Fault> {
-    for &(from, to) in &aged.to_fill {
+pub(super) fn turn(
+    replicas: &mut [Replica],
+    aged: &PageRequantization,
+) -> std::result::Result<(), ReplicaFault> {
+    for &(from, to) in &aged.to_requantize {
         for (at, replica) in replicas.iter_mut().enumerate() {
             let filled = replica.executor.kv_age_page(from, to);
-            filled.map_err(|error| Fault { at, error: error.into() })?;
+            filled.map_err(|error| ReplicaFault { at, error: error.into() })?;
         }
     }
     Ok(())
 }
 
 /// Before tokens are written: what others hold too is copied.
-pub(super) fn make_copies(executor: &mut Executor, copies: &Copies) -> Result<()> {
-    let Copies { page, window_page, state } = *copies;
+pub(super) fn make_copies(executor: &mut Executor, copies: &CopyOnWrite) -> Result<()> {
+    let CopyOnWrite { page, window_page, state } = *copies;
     if let Some((from, to)) = page {
         executor.kv_copy_page(Retention::All, from, to)?;
     }
@@ -236,7 +239,7 @@ pub(super) fn make_copies(executor: &mut Executor, copies: &Copies) -> Result<()
 
 /// How a batch went through, and with that where its logits are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ran {
+enum OutputLocation {
     /// There were no tokens.
     Nothing,
     /// The logits are the output of a replica's executor.

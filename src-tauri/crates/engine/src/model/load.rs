@@ -12,21 +12,21 @@ use kernels::{
 use weights::{Advice, Container, WeightFile};
 
 use super::context::{RopeScaling, longest, narrow};
-use super::health::CardHealth;
-use super::relief::{self, CardTrouble, Relief};
-use super::replica::{Gathered, Replica};
-use super::room::{Asked, Room};
-use super::settle::Settling;
-use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, several};
-use crate::adapter::Addition;
-use crate::arch::{self, Family, Fit, Placed};
-use crate::decoder::{self, LowRank, Placement, Weights};
+use super::gpu_fallback::{self, GpuFallback, GpuIncident};
+use super::gpu_health::GpuHealth;
+use super::large_pages::LargePagePromotion;
+use super::memory_plan::{MemoryPlan, MemoryPlanInput};
+use super::replica::{GatheredLogits, Replica};
+use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, multi_gpu};
+use crate::adapter::AdapterUpdate;
+use crate::arch::{self, ContextFit, Family, LocatedTensor};
+use crate::decoder::{self, LowRankUpdate, Placement, WeightSource};
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::kv::aging::Aging;
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
-use crate::kv::size::{KvBytes, PieceBytes, check_precision};
-use crate::kv::snapshot::Identity;
+use crate::kv::requantize::KvRequantize;
+use crate::kv::size::{KvBytes, KvUnitBytes, check_precision};
+use crate::kv::snapshot::CheckpointIdentity;
 use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
@@ -44,33 +44,33 @@ pub(super) fn load(
     asked: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Model> {
-    let health = asked.card_health.or_own();
-    let (mut options, mut instead, mut troubles) = (asked.clone(), None, VecDeque::new());
-    let wants_card = !matches!(asked.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
-    if let Some(error) = health.given_up().filter(|_| wants_card) {
+    let health = asked.gpu_health.or_own();
+    let (mut options, mut instead, mut gpu_incidents) = (asked.clone(), None, VecDeque::new());
+    let wants_gpu = !matches!(asked.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
+    if let Some(error) = health.given_up().filter(|_| wants_gpu) {
         (options.devices, instead) = (Devices::Cpu, Some(error));
     }
     let mut model = loop {
         match load_on(file.clone(), &options, progress) {
             Err(error) if error.is_of_gpu() => {
                 let spec = arch::spec(&file, arch::find(&file)?)?;
-                if let Some(relief) = several::without(&mut options, 0, spec.layers.len()) {
-                    troubles.push_back(CardTrouble { error, relief });
+                if let Some(fallback) = multi_gpu::without(&mut options, 0, spec.layers.len()) {
+                    gpu_incidents.push_back(GpuIncident { error, fallback });
                     continue;
                 }
-                let relief = relief::next(&error, &mut options, asked, &health, &spec);
-                if matches!(relief, Relief::Cpu | Relief::CpuForSession) {
+                let fallback = gpu_fallback::next(&error, &mut options, asked, &health, &spec);
+                if matches!(fallback, GpuFallback::Cpu | GpuFallback::CpuForSession) {
                     instead = Some(error);
-                } else if relief != Relief::Anew {
-                    troubles.push_back(CardTrouble { error, relief });
+                } else if fallback != GpuFallback::Reopened {
+                    gpu_incidents.push_back(GpuIncident { error, fallback });
                 }
             }
             loaded => break loaded?,
         }
     };
-    model.info.instead = instead;
-    (model.source.asked, model.source.health) = (asked.clone(), health);
-    model.source.troubles = troubles;
+    model.info.fallback_error = instead;
+    (model.source.requested, model.source.health) = (asked.clone(), health);
+    model.source.gpu_incidents = gpu_incidents;
     model.add_replicas()?;
     Ok(model)
 }
@@ -79,7 +79,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     progress(0.0);
     let family = arch::find(&file)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
-    let fit = Fit { n_ctx, stretch: options.rope_scaling.map(RopeScaling::factor) };
+    let fit = ContextFit { n_ctx, stretch: options.rope_scaling.map(RopeScaling::factor) };
     let mut spec = arch::spec_for(&file, family, fit)?;
     if let Some(window) = options.kv_window {
         narrow(&mut spec, window)?;
@@ -93,19 +93,20 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
     let devices = backends(&kinds, options)?;
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
-    let mut upload = Upload::new(&placed, &devices, (n_weight_bytes, until), progress);
-    upload.reading = Reading::of(&file, options);
+    let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
+    upload.reading = PageInPolicy::of(&file, options);
     let (words, graph) = meanwhile(
-        || Words::read(&file, &spec),
+        || TextAssets::read(&file, &spec),
         || decoder::build(&spec, &placement, options.kv, &mut upload),
     );
-    let (Words { tokenizer, template }, graph) = (words?, graph?);
+    let (TextAssets { tokenizer, template }, graph) = (words?, graph?);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = n_ctx.clamp(1, longest);
-    let aging = if spec.looks_ahead() { Aging::Off } else { options.kv_aging };
+    let requantize = if spec.is_bidirectional() { KvRequantize::Off } else { options.kv_requantize };
     let n_devices = devices.len();
-    let asked = Asked { graph: &graph, n_devices, spec: &spec, options, aging, n_ctx, n_weight_bytes };
-    let Room { geometry, capacity } = asked.room()?;
+    let asked =
+        MemoryPlanInput { graph: &graph, n_devices, spec: &spec, options, requantize, n_ctx, n_weight_bytes };
+    let MemoryPlan { geometry, capacity } = asked.room()?;
     let told = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
     let executor = Executor::telling(graph, devices, capacity, told)?;
     let fingerprint = file.fingerprint();
@@ -124,12 +125,12 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         kv_bytes_per_token: identity.bytes.page / kernels::PAGE_LEN as u64,
         kv_fixed_bytes: kv_bytes.fixed() / geometry.max_sequences as u64,
         kv_bytes,
-        kv_aging: geometry.ages.when,
+        kv_requantize: geometry.requantize.when,
         devices: executor.describe(),
-        instead: None,
+        fallback_error: None,
     };
-    let settling = may_move(options, &kinds).then(|| Settling::of(file.clone()));
-    let source = Source::new(file, family, options.clone(), placed);
+    let large_page_promotion = may_move(options, &kinds).then(|| LargePagePromotion::of(file.clone()));
+    let source = LoadSource::new(file, family, options.clone(), placed);
     progress(1.0);
     Ok(Model {
         spec,
@@ -140,45 +141,45 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         cache: KvCache::new(geometry),
         identity,
         source,
-        settling,
+        large_page_promotion,
         interrupt: Interrupt::default(),
-        gathered: Gathered::default(),
+        gathered: GatheredLogits::default(),
     })
 }
 
 /// Whether weights may go to large pages: only the CPU reads them there.
 fn may_move(options: &LoadOptions, kinds: &[BackendKind]) -> bool {
-    let is_wanted = options.settle && options.resident.is_none() && !options.small_pages;
+    let is_wanted = options.promote_large_pages && options.resident.is_none() && !options.small_pages;
     is_wanted && kinds.contains(&BackendKind::Cpu)
 }
 
 /// What the weights of a loaded model came from.
-pub(super) struct Source {
+pub(super) struct LoadSource {
     pub file: Arc<WeightFile>,
     pub family: Family,
     pub options: LoadOptions,
-    pub placed: Vec<Placed>,
+    pub placed: Vec<LocatedTensor>,
     /// of adapters
-    pub additions: Vec<Addition>,
+    pub adapter_updates: Vec<AdapterUpdate>,
     /// as the user wanted it; `options` ask less of a card that failed
-    pub asked: LoadOptions,
-    pub health: CardHealth,
+    pub requested: LoadOptions,
+    pub health: GpuHealth,
     /// what nobody has asked for yet
-    pub troubles: VecDeque<CardTrouble>,
+    pub gpu_incidents: VecDeque<GpuIncident>,
 }
 
 /// A model's weights on devices of their own, with what its checkpoints are known by there.
-pub(super) struct Moved {
+pub(super) struct RebuiltReplicas {
     /// of each replica
     pub executors: Vec<Executor>,
-    pub identity: Identity,
+    pub identity: CheckpointIdentity,
 }
 
-impl Source {
-    fn new(file: Arc<WeightFile>, family: Family, options: LoadOptions, placed: Vec<Placed>) -> Self {
-        let (additions, asked) = (Vec::new(), options.clone());
-        let (health, troubles) = (CardHealth::default(), VecDeque::new());
-        Self { file, family, options, placed, additions, asked, health, troubles }
+impl LoadSource {
+    fn new(file: Arc<WeightFile>, family: Family, options: LoadOptions, placed: Vec<LocatedTensor>) -> Self {
+        let (adapter_updates, requested) = (Vec::new(), options.clone());
+        let (health, gpu_incidents) = (GpuHealth::default(), VecDeque::new());
+        Self { file, family, options, placed, adapter_updates, requested, health, gpu_incidents }
     }
 
     /// The weights on the devices that the options name.
@@ -188,17 +189,17 @@ impl Source {
         capacity: Capacity,
         n_weight_bytes: u64,
         fingerprint: &str,
-    ) -> Result<Moved> {
+    ) -> Result<RebuiltReplicas> {
         let n_layers = spec.layers.len();
         let (mut executors, mut identity) = (Vec::new(), None);
-        for at in 0..several::n_replicas(&self.options) {
-            let options = several::alone(&self.options, at, n_layers);
+        for at in 0..multi_gpu::n_replicas(&self.options) {
+            let options = multi_gpu::alone(&self.options, at, n_layers);
             let (executor, own) = self.executor(&options, spec, (capacity, n_weight_bytes), fingerprint)?;
             executors.push(executor);
             identity.get_or_insert(own);
         }
         let identity = identity.expect("a model has at least one replica");
-        Ok(Moved { executors, identity })
+        Ok(RebuiltReplicas { executors, identity })
     }
 
     /// The same on those of one replica, which `options` name.
@@ -208,13 +209,13 @@ impl Source {
         spec: &ModelSpec,
         (capacity, n_weight_bytes): (Capacity, u64),
         fingerprint: &str,
-    ) -> Result<(Executor, Identity)> {
-        let Self { placed, additions, .. } = self;
+    ) -> Result<(Executor, CheckpointIdentity)> {
+        let Self { placed, adapter_updates, .. } = self;
         let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
         let devices = backends(&kinds, options)?;
         let progress = &mut |_| {};
-        let mut upload = Upload::new(placed, &devices, (n_weight_bytes, UPLOADED), progress);
-        upload.additions = additions;
+        let mut upload = WeightUpload::new(placed, &devices, (n_weight_bytes, UPLOADED), progress);
+        upload.adapter_updates = adapter_updates;
         let graph = decoder::build(spec, &placement, options.kv, &mut upload)?;
         let executor = Executor::new(graph, devices, capacity)?;
         let identity = identity(fingerprint, spec, &of_layers(&placement, &kinds), options, &executor)?;
@@ -223,32 +224,32 @@ impl Source {
 }
 
 impl Model {
-    /// The same weights with other additions: graph, plans and cache are made anew, no sequence survives. Error:
+    /// The same weights with other adapter_updates: graph, plans and cache are made anew, no sequence survives. Error:
     /// nothing has changed.
-    pub(super) fn rebuild(&mut self, additions: &[Addition], fingerprint: String) -> Result<()> {
-        let before = std::mem::replace(&mut self.source.additions, additions.to_vec());
+    pub(super) fn rebuild(&mut self, adapter_updates: &[AdapterUpdate], fingerprint: String) -> Result<()> {
+        let before = std::mem::replace(&mut self.source.adapter_updates, adapter_updates.to_vec());
         let (capacity, n_weight_bytes) = (self.replicas[0].executor.capacity(), self.info.n_weight_bytes);
         let moved = self.source.executors(&self.spec, capacity, n_weight_bytes, &fingerprint);
         if moved.is_err() {
-            self.source.additions = before;
+            self.source.adapter_updates = before;
         }
-        let Moved { executors, identity } = moved?;
+        let RebuiltReplicas { executors, identity } = moved?;
         self.identity = identity;
         self.info.fingerprint = fingerprint;
         self.replicas = executors.into_iter().map(Replica::new).collect();
         self.cache.clear();
-        self.gathered = Gathered::default();
+        self.gathered = GatheredLogits::default();
         Ok(())
     }
 }
 
 /// What is read of a file beside its weights.
-struct Words {
+struct TextAssets {
     tokenizer: Option<Tokenizer>,
     template: Result<Option<ChatTemplate>>,
 }
 
-impl Words {
+impl TextAssets {
     fn read(file: &WeightFile, spec: &ModelSpec) -> Result<Self> {
         Ok(Self { tokenizer: tokenizer(file, spec)?, template: ChatTemplate::from_weights(file) })
     }
@@ -299,8 +300,8 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
         Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
         Devices::Auto | Devices::Cpu => Ok((Placement::single(n_layers), vec![BackendKind::Cpu])),
         Devices::Gpu { layers } => {
-            let on_card = layers.unwrap_or(n_layers).min(n_layers);
-            let parts = [(BackendKind::Gpu, on_card), (BackendKind::Cpu, n_layers - on_card)];
+            let on_gpu = layers.unwrap_or(n_layers).min(n_layers);
+            let parts = [(BackendKind::Gpu, on_gpu), (BackendKind::Cpu, n_layers - on_gpu)];
             let parts = parts.into_iter().filter(|(_, n)| *n > 0).collect();
             placement(&Devices::Split(parts), n_layers)
         }
@@ -326,17 +327,18 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
 
 /// A device of each kind; cards in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
-    let LoadOptions { threads, few_threads, isa, cpus, resident, cards, faults, known, check, .. } = options;
-    let (precision, sharing) = (options.card_precision, options.card_sharing);
+    let LoadOptions { threads, few_threads, isa, cpus, resident, gpus, faults, gpu_cache, check, .. } =
+        options;
+    let (precision, sharing) = (options.gpu_precision, options.gpu_sharing);
     let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
     let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
-    let mut cards = cards.iter();
+    let mut gpus = gpus.iter();
     let mut card = Card::Any;
     let open = |&kind: &BackendKind| {
         if kind == BackendKind::Gpu {
-            card = cards.next().unwrap_or(&card).clone();
+            card = gpus.next().unwrap_or(&card).clone();
         }
-        let (cpu, faults, known) = (cpu.clone(), faults.clone(), known.clone());
+        let (cpu, faults, known) = (cpu.clone(), faults.clone(), gpu_cache.clone());
         let card = card.clone();
         let options = BackendOptions { cpu, card, precision, sharing, faults, known, check: *check };
         Ok(kernels::backends::open(kind, &options)?)
@@ -355,7 +357,7 @@ fn identity(
     layer_kinds: &[BackendKind],
     options: &LoadOptions,
     executor: &Executor,
-) -> Result<Identity> {
+) -> Result<CheckpointIdentity> {
     // roundings are those of an instruction set
     let level = match options.isa {
         _ if !layer_kinds.contains(&BackendKind::Cpu) => None,
@@ -363,12 +365,12 @@ fn identity(
         None => Some(IsaLevel::from_env()?),
     };
     let mut backends = format!("{layer_kinds:?} {level:?}");
-    let precision = options.card_precision.in_use();
+    let precision = options.gpu_precision.in_use();
     if precision != Precision::F32 && layer_kinds.contains(&BackendKind::Gpu) {
         backends += precision.name();
     }
     let layers = &executor.graph().kv().layers;
-    let mut bytes = PieceBytes { page: 0, window_page: 0, ..PieceBytes::of(executor.graph().kv()) };
+    let mut bytes = KvUnitBytes { page: 0, window_page: 0, ..KvUnitBytes::of(executor.graph().kv()) };
     for layout in layers {
         let n_bytes = layout.page_bytes() as u64;
         match layout.retention() {
@@ -377,7 +379,7 @@ fn identity(
         }
     }
     let precisions: Vec<KvDType> = layers.iter().map(|layout| layout.dtype).collect();
-    Ok(Identity {
+    Ok(CheckpointIdentity {
         model: xxh64(fingerprint.as_bytes()),
         spec: xxh64(format!("{spec:?}").as_bytes()),
         backends: xxh64(backends.as_bytes()),
@@ -391,11 +393,11 @@ fn share(n_done: u64, n_all: u64) -> f32 {
 }
 
 /// Brings tensors to their devices as the decoder asks for them, and says how far it is.
-struct Upload<'a> {
-    placed: &'a [Placed],
-    additions: &'a [Addition],
+struct WeightUpload<'a> {
+    placed: &'a [LocatedTensor],
+    adapter_updates: &'a [AdapterUpdate],
     devices: &'a [Box<dyn Backend>],
-    reading: Reading,
+    reading: PageInPolicy,
     n_weight_bytes: u64,
     n_done: u64,
     /// the share of the progress that is done at the end
@@ -405,7 +407,7 @@ struct Upload<'a> {
 
 /// When weights are read from the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum PageInPolicy {
     /// They don't all fit into memory, or are there.
     WhenNeeded,
     /// The system was asked for large pages: it reads as much at once by itself.
@@ -413,7 +415,7 @@ enum Reading {
     NowAndAhead,
 }
 
-impl Reading {
+impl PageInPolicy {
     fn of(file: &WeightFile, options: &LoadOptions) -> Self {
         match options.resident {
             Some(_) => {
@@ -427,19 +429,19 @@ impl Reading {
     }
 }
 
-impl<'a> Upload<'a> {
+impl<'a> WeightUpload<'a> {
     fn new(
-        placed: &'a [Placed],
+        placed: &'a [LocatedTensor],
         devices: &'a [Box<dyn Backend>],
         (n_weight_bytes, until): (u64, f32),
         progress: &'a mut dyn FnMut(f32),
     ) -> Self {
-        let (additions, reading) = (&[][..], Reading::WhenNeeded);
-        Self { placed, additions, devices, reading, n_weight_bytes, n_done: 0, until, progress }
+        let (adapter_updates, reading) = (&[][..], PageInPolicy::WhenNeeded);
+        Self { placed, adapter_updates, devices, reading, n_weight_bytes, n_done: 0, until, progress }
     }
 }
 
-impl Weights for Upload<'_> {
+impl WeightSource for WeightUpload<'_> {
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor> {
         let [tensor] = <[Tensor; 1]>::try_from(self.experts(role, layer, device)?)
             .expect("only matrices of experts have several parts");
@@ -448,13 +450,14 @@ impl Weights for Upload<'_> {
 
     fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>> {
         let found = self.placed.iter().find(|p| p.role == role && p.layer == layer);
-        let Placed { parts, .. } = found.expect("the spec lists every tensor that the decoder asks for");
+        let LocatedTensor { parts, .. } =
+            found.expect("the spec lists every tensor that the decoder asks for");
         let mut tensors = Vec::with_capacity(parts.len());
         for part in parts {
             match self.reading {
-                Reading::WhenNeeded => {}
-                Reading::Now => fault_in(&part.data),
-                Reading::NowAndAhead => {
+                PageInPolicy::WhenNeeded => {}
+                PageInPolicy::Now => fault_in(&part.data),
+                PageInPolicy::NowAndAhead => {
                     part.data.advise(Advice::Soon);
                     fault_in(&part.data);
                 }
@@ -467,11 +470,11 @@ impl Weights for Upload<'_> {
         Ok(tensors)
     }
 
-    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRank>> {
+    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRankUpdate>> {
         let device = &self.devices[device.0];
-        let mine = self.additions.iter().filter(|added| added.role == role && added.layer == layer);
-        let upload = |Addition { a, b, scale, .. }: &Addition| {
-            Ok(LowRank { a: device.upload(&a.view())?, b: device.upload(&b.view())?, scale: *scale })
+        let mine = self.adapter_updates.iter().filter(|added| added.role == role && added.layer == layer);
+        let upload = |AdapterUpdate { a, b, scale, .. }: &AdapterUpdate| {
+            Ok(LowRankUpdate { a: device.upload(&a.view())?, b: device.upload(&b.view())?, scale: *scale })
         };
         mine.map(upload).collect()
     }

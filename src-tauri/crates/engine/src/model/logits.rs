@@ -4,19 +4,19 @@ use kernels::Likely;
 
 use crate::error::{EngineError, Result};
 
-/// Wanted logits, in the order of the chunks and of their tokens.
+/// LogitsSelection logits, in the order of the chunks and of their tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Logits<'a> {
     pub(super) data: &'a [f32], // (rows, width)
     pub(super) width: usize,
-    /// in place of rows, where so many were asked for: (rows, n_likeliest)
+    /// in place of rows, where so many were asked for: (rows, n_top)
     pub(super) likeliest: &'a [Likely],
-    pub(super) n_likeliest: Option<usize>,
+    pub(super) n_top: Option<usize>,
 }
 
 /// What the next token is drawn from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Row<'a> {
+pub(crate) enum LogitsRow<'a> {
     /// (n_vocab)
     Whole(&'a [f32]),
     /// likeliest first
@@ -38,12 +38,12 @@ impl<'a> Logits<'a> {
     }
 
     /// One wanted row, or what was asked for in its place. Error as of `row`.
-    pub(crate) fn candidates(&self, row: usize) -> Result<Row<'a>> {
-        let Some(n) = self.n_likeliest else { return self.row(row).map(Row::Whole) };
+    pub(crate) fn candidates(&self, row: usize) -> Result<LogitsRow<'a>> {
+        let Some(n) = self.n_top else { return self.row(row).map(LogitsRow::Whole) };
         let likeliest = &self.likeliest[row * n..(row + 1) * n];
         // what is no finite number comes first
         match likeliest.first().is_some_and(|likely| likely.logit.is_finite()) {
-            true => Ok(Row::Likeliest(likeliest)),
+            true => Ok(LogitsRow::Likeliest(likeliest)),
             false => Err(nan_logits()),
         }
     }

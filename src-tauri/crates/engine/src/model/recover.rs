@@ -3,14 +3,15 @@
 
 use kernels::{Batch, Executor};
 
-use super::forget::STAND_IN;
 use super::forward::{make_copies, turn};
-use super::load::Moved;
-use super::relief::{self, CardTrouble, Relief};
-use super::replica::{Fault, Replica};
+use super::gpu_fallback::{self, GpuFallback, GpuIncident};
+use super::load::RebuiltReplicas;
+use super::replica::{Replica, ReplicaFault};
 use super::{LoadOptions, Model};
 use crate::error::{EngineError, Result};
-use crate::kv::cache::{Again, KvCache, Next, SequenceId};
+use crate::kv::cache::{KvCache, Replay, ReplayStep};
+use crate::kv::evicted::EVICTED_TOKEN;
+use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::KvBytes;
 
 impl Model {
@@ -25,50 +26,51 @@ impl Model {
         at: usize,
         back_to: &[(SequenceId, usize)],
     ) -> Result<()> {
-        self.cache.lose(at, back_to);
+        self.cache.mark_lost(at, back_to);
         if self.replicas.len() > 1 {
-            self.leave_out(at, error);
+            self.drop_replica(at, error);
             return Ok(());
         }
         // A full card has no room for two. What it held of sequences is lost anyway.
         self.replicas[0].executor.let_go();
-        let (mut error, mut told) = (error, Vec::<CardTrouble>::new());
-        let (n_rows, kv_aging) = (self.max_rows(), self.info.kv_aging);
+        let (mut error, mut told) = (error, Vec::<GpuIncident>::new());
+        let (n_rows, kv_requantize) = (self.max_rows(), self.info.kv_requantize);
         let moved = loop {
             let source = &mut self.source;
-            let mut options = LoadOptions { kv_aging, ..source.options.clone() };
+            let mut options = LoadOptions { kv_requantize, ..source.options.clone() };
             // or fewer, where that was tried already
             options.max_rows = Some(options.max_rows.unwrap_or(n_rows).min(n_rows));
-            let relief = relief::next(&error, &mut options, &source.asked, &source.health, &self.spec);
+            let fallback =
+                gpu_fallback::next(&error, &mut options, &source.requested, &source.health, &self.spec);
             // What was tried in vain needs no telling; the processor has all that a card was spared.
-            let is_left = matches!(relief, Relief::Cpu | Relief::CpuForSession);
-            told.retain(|it| it.relief != Relief::Anew && !is_left);
-            told.push(CardTrouble { error: error.clone(), relief });
+            let is_left = matches!(fallback, GpuFallback::Cpu | GpuFallback::CpuForSession);
+            told.retain(|it| it.fallback != GpuFallback::Reopened && !is_left);
+            told.push(GpuIncident { error: error.clone(), fallback });
             match self.move_to(options) {
                 Err(again) if again.is_of_gpu() => error = again,
                 moved => break moved,
             }
         };
-        self.source.troubles.extend(told);
+        self.source.gpu_incidents.extend(told);
         moved
     }
 
     /// What went wrong with the card and wasn't asked for yet, though answers go on: the oldest first.
-    pub fn take_trouble(&mut self) -> Option<CardTrouble> {
-        self.source.troubles.pop_front()
+    pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
+        self.source.gpu_incidents.pop_front()
     }
 
     /// The same weights by other options. Sequences keep their places, in which nothing stands.
     fn move_to(&mut self, options: LoadOptions) -> Result<()> {
         let mut capacity = self.replicas[0].executor.capacity();
         let rows = options.max_rows.unwrap_or(self.cache.geometry().max_rows);
-        if !self.spec.looks_ahead() {
+        if !self.spec.is_bidirectional() {
             capacity.max_rows = rows.min(self.cache.geometry().max_rows);
             capacity.max_outputs = capacity.max_outputs.min(capacity.max_rows);
         }
         self.source.options = options;
         let n_weight_bytes = self.info.n_weight_bytes;
-        let Moved { executors, identity } =
+        let RebuiltReplicas { executors, identity } =
             self.source.executors(&self.spec, capacity, n_weight_bytes, &self.info.fingerprint)?;
         self.replicas = executors.into_iter().map(Replica::new).collect();
         self.info.devices = self.describe();
@@ -84,18 +86,18 @@ impl Model {
     /// Errors: it has forgotten a part of its text, which can't be read again (`kv.forgotten`), or there is no room for
     /// what had aged (`kv.memory_full`): the sequence is empty then. Others, those of devices among them: it is lost as
     /// before.
-    pub(super) fn read_again(&mut self, id: SequenceId) -> std::result::Result<(), Fault> {
-        let at = self.cache.home(id).unwrap_or(0);
-        let own = |error| Fault { at, error };
-        let Some(again) = self.cache.begin_again(id).map_err(own)? else { return Ok(()) };
-        let read = match again.tokens.iter().any(|token| *token >= STAND_IN) {
+    pub(super) fn replay_lost(&mut self, id: SequenceId) -> std::result::Result<(), ReplicaFault> {
+        let at = self.cache.replica_of(id).unwrap_or(0);
+        let own = |error| ReplicaFault { at, error };
+        let Some(again) = self.cache.begin_replay(id).map_err(own)? else { return Ok(()) };
+        let read = match again.tokens.iter().any(|token| *token >= EVICTED_TOKEN) {
             true => Err(own(forgotten())),
-            false => self.read_all(id, &again, at),
+            false => self.replay_all(id, &again, at),
         };
         match read {
-            Ok(()) => self.cache.end_again(id, &again).map_err(own),
+            Ok(()) => self.cache.finish_replay(id, &again).map_err(own),
             Err(fault) => {
-                self.cache.give_back(id, again);
+                self.cache.abort_replay(id, again);
                 if matches!(fault.error.code(), "kv.forgotten" | "kv.memory_full") {
                     self.cache.truncate(id, 0).map_err(own)?;
                 }
@@ -104,11 +106,16 @@ impl Model {
         }
     }
 
-    fn read_all(&mut self, id: SequenceId, again: &Again, at: usize) -> std::result::Result<(), Fault> {
-        let own = |error| Fault { at, error };
+    fn replay_all(
+        &mut self,
+        id: SequenceId,
+        again: &Replay,
+        at: usize,
+    ) -> std::result::Result<(), ReplicaFault> {
+        let own = |error| ReplicaFault { at, error };
         let Self { cache, replicas, .. } = self;
         let most = replicas[at].executor.capacity().max_rows;
-        while let Some(next) = cache.next_again(id, again, most).map_err(own)? {
+        while let Some(next) = cache.next_replay_step(id, again, most).map_err(own)? {
             turn(replicas, &next.turning)?;
             read_next(cache, &mut replicas[at].executor, (id, again), &next).map_err(own)?;
         }
@@ -120,8 +127,8 @@ impl Model {
 fn read_next(
     cache: &mut KvCache,
     executor: &mut Executor,
-    (id, again): (SequenceId, &Again),
-    next: &Next,
+    (id, again): (SequenceId, &Replay),
+    next: &ReplayStep,
 ) -> Result<()> {
     make_copies(executor, &next.copies)?;
     if next.n == 0 {
@@ -140,7 +147,7 @@ fn read_next(
         states: state.as_slice(),
         outputs: &[],
     })?;
-    cache.commit_again(id, again, next.n)
+    cache.commit_replay(id, again, next.n)
 }
 
 fn forgotten() -> EngineError {

@@ -10,7 +10,7 @@ use crate::kv::cache::KvCache;
 /// See the module.
 pub(crate) struct Replica {
     pub executor: Executor,
-    pub(super) rows: Rows,
+    pub(super) rows: RowBatch,
     /// its rows have yet to run
     is_due: bool,
     /// why they didn't
@@ -30,7 +30,7 @@ pub(crate) enum Poison {
 
 /// What went wrong, and on which replica.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ReplicaFault {
     pub at: usize,
     pub error: EngineError,
 }
@@ -39,7 +39,7 @@ impl Replica {
     pub fn new(executor: Executor) -> Self {
         Self {
             executor,
-            rows: Rows::default(),
+            rows: RowBatch::default(),
             is_due: false,
             failed: None,
             #[cfg(test)]
@@ -128,7 +128,7 @@ pub(super) fn run(
 
 /// The rows of one run, in arrays that are filled again and again.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowBatch {
     pub tokens: Vec<u32>,
     positions: Vec<u32>,
     /// index into `members`
@@ -140,7 +140,7 @@ pub(super) struct Rows {
     members: Vec<(usize, usize)>,
 }
 
-impl Rows {
+impl RowBatch {
     pub fn clear(&mut self) {
         let Self { tokens, positions, sequence, outputs, places, members } = self;
         for rows in [tokens, positions, sequence, outputs] {
@@ -162,7 +162,7 @@ impl Rows {
         self.members.iter().any(|(member, _)| *member == index)
     }
 
-    /// Rows of a chunk come together. `place`: of its logits, where they are wanted.
+    /// RowBatch of a chunk come together. `place`: of its logits, where they are wanted.
     pub fn push(&mut self, token: u32, position: usize, index: usize, place: Option<usize>) {
         match self.members.last_mut() {
             Some((last, n)) if *last == index => *n += 1,
@@ -180,14 +180,14 @@ impl Rows {
 
 /// Logits of several runs, or the likeliest of them.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct GatheredLogits {
     /// (rows, width)
     pub rows: Vec<f32>,
     /// (rows, as many as were asked for)
     pub likeliest: Vec<Likely>,
 }
 
-impl Gathered {
+impl GatheredLogits {
     pub fn clear(&mut self) {
         self.rows.clear();
         self.likeliest.clear();
@@ -200,7 +200,7 @@ impl Gathered {
     }
 }
 
-/// Rows (places, width) into all of them (n_rows, width).
+/// RowBatch (places, width) into all of them (n_rows, width).
 fn place<T: Copy>(all: &mut Vec<T>, rows: &[T], places: &[usize], n_rows: usize) {
     let Some(&first) = rows.first() else { return };
     let width = rows.len() / places.len();

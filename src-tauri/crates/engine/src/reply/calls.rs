@@ -5,95 +5,14 @@
 
 use serde_json::{Map, Value};
 
-use super::literal::Reader;
+use super::literal::LiteralReader;
 use super::styles;
-
-/// A function that the model wants called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCall {
-    /// As the model named this call, where its way of writing has such a name.
-    pub id: Option<String>,
-    pub name: String,
-    /// A JSON object.
-    pub arguments: String,
-}
-
-impl ToolCall {
-    pub(super) fn new(name: &str, arguments: Map<String, Value>) -> Option<Self> {
-        let name = name.trim().trim_start_matches("functions.").trim();
-        let is_name =
-            !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>{}[]()\"'".contains(c));
-        is_name.then(|| Self { id: None, name: name.into(), arguments: Value::Object(arguments).to_string() })
-    }
-}
-
-/// The tools of a request: they tell which arguments are texts, where the way of writing does not.
-#[derive(Debug, Clone, Default)]
-pub struct Tools(Value);
-
-impl Tools {
-    /// As in a request: a list of `{"type": "function", "function": {…}}`, or null.
-    pub fn new(tools: &Value) -> Self {
-        Self(tools.clone())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.as_array().is_none_or(Vec::is_empty)
-    }
-
-    fn functions(&self) -> impl Iterator<Item = &Value> {
-        self.0.as_array().into_iter().flatten().map(|tool| tool.get("function").unwrap_or(tool))
-    }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.functions().filter_map(|function| function["name"].as_str())
-    }
-
-    /// Of a function's arguments.
-    pub(super) fn schema(&self, function: &str) -> Schema<'_> {
-        let found = self.functions().find(|it| it["name"] == function);
-        Schema(found.and_then(|it| it.get("parameters")))
-    }
-
-    /// A bare text as the value it stands for.
-    pub(super) fn value(&self, function: &str, parameter: &str, text: &str) -> Value {
-        self.schema(function).property(parameter).value(text)
-    }
-}
-
-/// What is known of a value before it is read.
-#[derive(Debug, Clone, Copy)]
-pub struct Schema<'a>(Option<&'a Value>);
-
-impl Schema<'_> {
-    pub(super) fn property(self, name: &str) -> Self {
-        Self(self.0.and_then(|schema| schema.get("properties")?.get(name)))
-    }
-
-    pub(super) fn has_property(self, name: &str) -> bool {
-        self.property(name).0.is_some()
-    }
-
-    pub(super) fn items(self) -> Self {
-        Self(self.0.and_then(|schema| schema.get("items")))
-    }
-
-    /// A bare text as the value it stands for.
-    pub(super) fn value(self, text: &str) -> Value {
-        if self.0.is_some_and(|schema| schema["type"] == "string") {
-            return Value::String(text.into());
-        }
-        let mut reader = Reader::new(text);
-        // A quoted text keeps its quotes: they are its own.
-        let value = reader.value().filter(|value| reader.is_done() && !value.is_string());
-        value.unwrap_or_else(|| Value::String(text.into()))
-    }
-}
+use super::tool_call::{self, ToolCall, ToolSchemas, object};
 
 pub const DEEPSEEK_PREFIX: &str = "｜DSML｜";
 
 /// The calls of a body; None where it is not wholly made of them.
-pub fn parse(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+pub fn parse(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     // DeepSeek writes XML whose every tag has a prefix.
     let body = body.replace(DEEPSEEK_PREFIX, "");
     let body = body.trim();
@@ -107,44 +26,12 @@ pub fn parse(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// The arguments of one call, where its name is known from elsewhere.
-pub fn call(name: &str, arguments: &str) -> Option<ToolCall> {
-    let arguments = arguments.trim();
-    let value = match arguments {
-        "" => Value::Object(Map::new()),
-        text => value(text)?,
-    };
-    ToolCall::new(name, object(value)?)
-}
-
-/// All of `text` as one value.
-fn value(text: &str) -> Option<Value> {
-    if let Ok(value) = serde_json::from_str(text) {
-        return Some(value);
-    }
-    let mut reader = Reader::new(text);
-    reader.value().filter(|_| reader.is_done())
-}
-
-/// Arguments are an object, or a text that holds one; nothing is an empty one.
-fn object(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(map) => Some(map),
-        Value::Null => Some(Map::new()),
-        Value::String(text) => match self::value(text.trim())? {
-            Value::Object(map) => Some(map),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// Objects one after another, or in a list.
 fn json(body: &str) -> Option<Vec<ToolCall>> {
     if !body.starts_with(['{', '[']) {
         return None;
     }
-    let mut reader = Reader::new(body);
+    let mut reader = LiteralReader::new(body);
     let mut calls = Vec::new();
     while !reader.is_done() {
         match strict(&mut reader).or_else(|| reader.value())? {
@@ -160,7 +47,7 @@ fn json(body: &str) -> Option<Vec<ToolCall>> {
     Some(calls)
 }
 
-fn strict(reader: &mut Reader<'_>) -> Option<Value> {
+fn strict(reader: &mut LiteralReader<'_>) -> Option<Value> {
     let mut values = serde_json::Deserializer::from_str(reader.rest).into_iter::<Value>();
     let value = values.next()?.ok()?;
     reader.rest = reader.rest[values.byte_offset()..].trim_start();
@@ -188,13 +75,13 @@ fn described(value: Value) -> Option<ToolCall> {
 
 /// `<function=f><parameter=x>1</parameter></function>`, `<invoke name="f"><parameter name="x">1</parameter></invoke>`,
 /// and `<function=f>{"x": 1}</function>`.
-fn xml(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+fn xml(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body;
     let mut calls = Vec::new();
     while !rest.is_empty() {
         let call_of = element(rest, "function").or_else(|| element(rest, "invoke"))?;
         let call = match call_of.inner.trim() {
-            inner if inner.starts_with('{') => call(call_of.name, inner)?,
+            inner if inner.starts_with('{') => tool_call::parse_arguments(call_of.name, inner)?,
             inner => ToolCall::new(call_of.name, parameters(call_of.name, inner, tools)?)?,
         };
         calls.push(call);
@@ -203,10 +90,10 @@ fn xml(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
     Some(calls)
 }
 
-fn parameters(function: &str, mut inner: &str, tools: &Tools) -> Option<Map<String, Value>> {
+fn parameters(function: &str, mut inner: &str, tools: &ToolSchemas) -> Option<Map<String, Value>> {
     let mut map = Map::new();
     while !inner.is_empty() {
-        let Element { name, attributes, inner: text, after } =
+        let XmlElement { name, attributes, inner: text, after } =
             element(inner, "parameter").or_else(|| element(inner, "param"))?;
         // A line end after the tag and one before the next are the way of writing, not the text.
         let text = text.strip_prefix('\n').unwrap_or(text);
@@ -224,7 +111,7 @@ fn parameters(function: &str, mut inner: &str, tools: &Tools) -> Option<Map<Stri
 }
 
 /// `<tag=name>inner</tag>after` or `<tag name="name" attributes>inner</tag>after`.
-struct Element<'a> {
+struct XmlElement<'a> {
     name: &'a str,
     attributes: &'a str,
     inner: &'a str,
@@ -232,7 +119,7 @@ struct Element<'a> {
 }
 
 /// The element that a text begins with; the last end tag may be missing.
-fn element<'a>(text: &'a str, tag: &str) -> Option<Element<'a>> {
+fn element<'a>(text: &'a str, tag: &str) -> Option<XmlElement<'a>> {
     let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
     let (head, rest) = rest.split_once('>')?;
     let head = head.strip_prefix('=').or_else(|| head.trim_start().strip_prefix("name="))?.trim();
@@ -240,7 +127,7 @@ fn element<'a>(text: &'a str, tag: &str) -> Option<Element<'a>> {
     let (name, attributes) = quoted.unwrap_or((head.trim_matches('\''), ""));
     let close = format!("</{tag}>");
     let (inner, after) = rest.split_once(close.as_str()).unwrap_or((rest, ""));
-    Some(Element { name, attributes, inner, after })
+    Some(XmlElement { name, attributes, inner, after })
 }
 
 /// Calls between tags of their own, with a name, a separator and JSON: DeepSeek, Kimi, Mistral, Gemma.
@@ -254,9 +141,9 @@ fn vendor(body: &str) -> Option<Vec<ToolCall>> {
     if let Some((head, arguments)) = body.split_once("[ARGS]") {
         let (name, id) = head.split_once("[CALL_ID]").map_or((head, None), |(name, id)| (name, Some(id)));
         let id = id.map(|id| id.trim().to_string());
-        return Some(vec![ToolCall { id, ..call(name, arguments)? }]);
+        return Some(vec![ToolCall { id, ..tool_call::parse_arguments(name, arguments)? }]);
     }
-    let mut reader = Reader::new(body);
+    let mut reader = LiteralReader::new(body);
     let mut calls = Vec::new();
     while reader.take("call:") {
         let name = reader.name()?;
@@ -274,19 +161,21 @@ fn each(body: &str, open: &str, close: &str, read: fn(&str) -> Option<ToolCall>)
 /// `name<sep>{…}`, or `function<sep>name` and the JSON in a block of code.
 fn deepseek(part: &str) -> Option<ToolCall> {
     let (head, tail) = part.split_once("<｜tool▁sep｜>")?;
-    let Some((name, block)) = tail.split_once("```json") else { return call(head, tail) };
-    call(name, block.trim().trim_end_matches("```"))
+    let Some((name, block)) = tail.split_once("```json") else {
+        return tool_call::parse_arguments(head, tail);
+    };
+    tool_call::parse_arguments(name, block.trim().trim_end_matches("```"))
 }
 
 /// `functions.name:0<argument>{…}`.
 fn kimi(part: &str) -> Option<ToolCall> {
     let (id, arguments) = part.split_once("<|tool_call_argument_begin|>")?;
     let name = id.trim().rsplit_once(':').map_or(id.trim(), |(name, _)| name);
-    Some(ToolCall { id: Some(id.trim().to_string()), ..call(name, arguments)? })
+    Some(ToolCall { id: Some(id.trim().to_string()), ..tool_call::parse_arguments(name, arguments)? })
 }
 
 /// `name`, then `<arg_key>x</arg_key><arg_value>1</arg_value>` as often as there are arguments: GLM.
-fn keyed(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+fn keyed(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let (name, mut rest) = body.split_at(body.find("<arg_key>")?);
     let mut map = Map::new();
     let between = |text: &mut &str, tag: &str| -> Option<String> {
@@ -306,17 +195,17 @@ fn keyed(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
 
 /// `name` and the JSON of its arguments.
 fn named(body: &str) -> Option<Vec<ToolCall>> {
-    let mut reader = Reader::new(body);
+    let mut reader = LiteralReader::new(body);
     let name = reader.name()?;
     if !reader.rest.starts_with('{') {
         return None;
     }
-    Some(vec![call(name, reader.rest)?])
+    Some(vec![tool_call::parse_arguments(name, reader.rest)?])
 }
 
 /// `[f(x=1), g(y="a")]`, or such calls line by line, also inside `print(…)`.
 fn python(body: &str) -> Option<Vec<ToolCall>> {
-    let mut reader = Reader::new(body);
+    let mut reader = LiteralReader::new(body);
     let is_list = reader.take("[");
     let mut calls = Vec::new();
     while !(reader.is_done() || is_list && reader.take("]")) {
@@ -340,9 +229,9 @@ mod tests {
 
     use super::*;
 
-    fn tools() -> Tools {
+    fn tools() -> ToolSchemas {
         let properties = json!({"x": {"type": "string"}, "n": {"type": "integer"}});
-        Tools::new(
+        ToolSchemas::new(
             &json!([{"type": "function", "function": {"name": "f", "parameters": {"properties": properties}}}]),
         )
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::calls::DEEPSEEK_PREFIX;
-use super::styles::{STYLES, Style};
+use super::styles::{CallStyle, STYLES};
 use super::{marked, recipients};
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
@@ -11,7 +11,7 @@ use crate::tokenizer::{Special, Tokenizer};
 
 /// A beginning and an end, as they stand in the marked text of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag {
+pub struct TagPair {
     pub open: String,
     /// Empty: the end of the reply, or the next beginning.
     pub close: String,
@@ -27,17 +27,17 @@ pub struct Tag {
 /// How a model writes its replies.
 #[derive(Debug, Clone, Default)]
 pub struct ReplyFormat {
-    messages: Option<Messages>,
+    messages: Option<MessageDialect>,
     /// Parts of it are for recipients, under lines that name them.
     pub(super) has_recipients: bool,
-    pub(super) reasoning: Vec<Tag>,
-    pub(super) calls: Vec<Tag>,
+    pub(super) reasoning: Vec<TagPair>,
+    pub(super) calls: Vec<TagPair>,
     /// What parts a reply and says nothing.
     pub(super) fences: Vec<String>,
     /// A whole reply that is a JSON object with a name and parameters is a call.
     pub(super) bare_calls: bool,
     /// Sorted.
-    marks: Vec<TokenId>,
+    markup_tokens: Vec<TokenId>,
     /// Their texts: other control tokens mean nothing here.
     pub(super) mark_texts: Vec<String>,
 }
@@ -98,12 +98,12 @@ const INNER: &[&str] = &[
 
 /// Replies that are messages of their own, one after another.
 #[derive(Debug, Clone, Copy)]
-enum Messages {
+enum MessageDialect {
     Harmony,
     Muse,
 }
 
-impl Messages {
+impl MessageDialect {
     /// The tokens that make a vocabulary one for it.
     fn tokens(self) -> &'static [&'static str] {
         match self {
@@ -142,16 +142,17 @@ const GEMMA_TURN: &str = "<start_of_turn>";
 impl ReplyFormat {
     /// `template` is the source of the chat template in use; empty where there is none.
     pub fn of(template: &str, tokenizer: &Tokenizer) -> Self {
-        let vocabulary = Vocabulary { tokenizer };
-        let is_it = |it: &Messages| {
+        let vocabulary = MarkupVocabulary { tokenizer };
+        let is_it = |it: &MessageDialect| {
             template.contains(it.sign()) && it.tokens().iter().all(|text| vocabulary.is_token(text))
         };
-        if let Some(messages) = [Messages::Harmony, Messages::Muse].into_iter().find(is_it) {
-            let marks = vocabulary.marks(messages.tokens().iter().copied());
-            return Self { messages: Some(messages), marks, ..Self::default() };
+        if let Some(messages) = [MessageDialect::Harmony, MessageDialect::Muse].into_iter().find(is_it) {
+            let markup_tokens = vocabulary.tokens(messages.tokens().iter().copied());
+            return Self { messages: Some(messages), markup_tokens, ..Self::default() };
         }
-        let is_own = |style: &&Style| template.contains(style.sign) || vocabulary.has_token(style.calls.0);
-        let styles: Vec<&Style> = STYLES.iter().copied().filter(is_own).collect();
+        let is_own =
+            |style: &&CallStyle| template.contains(style.sign) || vocabulary.has_token(style.calls.0);
+        let styles: Vec<&CallStyle> = STYLES.iter().copied().filter(is_own).collect();
         let own = styles.iter().filter_map(|style| style.reasoning);
         let reasoning = REASONING
             .iter()
@@ -181,9 +182,9 @@ impl ReplyFormat {
             .collect();
         let literals = REASONING.iter().chain(CALLS).flat_map(|(open, close, _)| [*open, *close]);
         let own = styles.iter().flat_map(|style| style.literals());
-        let marks = vocabulary.marks(literals.chain(INNER.iter().copied()).chain(own));
+        let markup_tokens = vocabulary.tokens(literals.chain(INNER.iter().copied()).chain(own));
         let text = |id: &TokenId| tokenizer.token_text(*id).unwrap_or_default().to_owned();
-        let mark_texts = marks.iter().map(text).collect();
+        let mark_texts = markup_tokens.iter().map(text).collect();
         Self {
             messages: None,
             has_recipients: template.contains(recipients::SIGN),
@@ -191,7 +192,7 @@ impl ReplyFormat {
             calls,
             fences: styles.iter().flat_map(|style| style.fences).map(|it| vocabulary.marked(it)).collect(),
             bare_calls: template.contains(BARE),
-            marks,
+            markup_tokens,
             mark_texts,
         }
     }
@@ -208,8 +209,8 @@ impl ReplyFormat {
     }
 
     /// Tokens of the vocabulary that are markup of a reply, whatever their kind; sorted.
-    pub fn marks(&self) -> &[TokenId] {
-        &self.marks
+    pub fn markup_tokens(&self) -> &[TokenId] {
+        &self.markup_tokens
     }
 
     /// What holds a reply to `max_tokens` of reasoning; None for a model that is not known to reason.
@@ -221,7 +222,7 @@ impl ReplyFormat {
         tokenizer: &Tokenizer,
     ) -> Option<ReasoningBudget> {
         let encode = |text: &str| tokenizer.encode(text, Special::Parse);
-        if let Some((open, close, ending)) = self.messages.map(Messages::thinking) {
+        if let Some((open, close, ending)) = self.messages.map(MessageDialect::thinking) {
             return Some(ReasoningBudget {
                 max_tokens,
                 open: open.into(),
@@ -245,15 +246,15 @@ impl ReplyFormat {
 }
 
 /// Whether the prompt ends inside this block.
-pub fn opens(prompt: &str, tag: &Tag) -> bool {
+pub fn opens(prompt: &str, tag: &TagPair) -> bool {
     prompt.trim_end().ends_with(tag.open_text.trim_end())
 }
 
-struct Vocabulary<'a> {
+struct MarkupVocabulary<'a> {
     tokenizer: &'a Tokenizer,
 }
 
-impl Vocabulary<'_> {
+impl MarkupVocabulary<'_> {
     fn is_token(&self, text: &str) -> bool {
         self.tokenizer.mark(text).is_some()
     }
@@ -263,9 +264,9 @@ impl Vocabulary<'_> {
         !literal.is_empty() && marked::has_mark(&self.marked(literal))
     }
 
-    fn tag(&self, open: &str, close: &str, keeps_open: bool) -> Tag {
+    fn tag(&self, open: &str, close: &str, keeps_open: bool) -> TagPair {
         let marked = self.marked(open);
-        Tag {
+        TagPair {
             is_token: marked::has_mark(&marked),
             open: marked,
             close: self.marked(close),
@@ -275,7 +276,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// The literal with its tokens as marks.
+    /// The literal with its tokens marked.
     fn marked(&self, literal: &str) -> String {
         let mut marked = String::new();
         let mut from = 0;
@@ -295,7 +296,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    fn marks<'t>(&self, literals: impl Iterator<Item = &'t str>) -> Vec<TokenId> {
+    fn tokens<'t>(&self, literals: impl Iterator<Item = &'t str>) -> Vec<TokenId> {
         let mut ids: Vec<TokenId> =
             literals.flat_map(|literal| self.tokens_in(literal)).map(|(_, id)| id).collect();
         ids.sort_unstable();

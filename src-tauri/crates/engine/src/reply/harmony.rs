@@ -4,25 +4,25 @@
 //! analysed is reasoning; what is for a function is a call; the rest is text. Tags are tokens, never text. Muse writes the
 //! same without channels: reasoning is for `self`, and `<|eom|>` and `<|eot|>` end messages.
 
-use super::calls::{self, Tools};
-use super::{Show, Shown, marked, styles};
+use super::tool_call::{self, ToolSchemas};
+use super::{ReplyPiece, ReplySink, marked, styles};
 
 /// A header longer than this is none.
-const MOST_HEADER_BYTES: usize = 256;
+const MAX_HEADER_BYTES: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum HarmonyState {
     /// Between messages: a header begins with `<|start|>` or `<|channel|>`.
     Between,
     /// Until `<|message|>`; `is_first`: the prompt has begun it, and a reply may also just be text.
     Header {
         is_first: bool,
     },
-    Body(Body),
+    HarmonyBody(HarmonyBody),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Body {
+enum HarmonyBody {
     Text,
     Reasoning,
     /// For this function.
@@ -30,9 +30,9 @@ enum Body {
 }
 
 #[derive(Debug, Clone)]
-pub struct Harmony {
-    tools: Tools,
-    state: State,
+pub struct HarmonyParser {
+    tools: ToolSchemas,
+    state: HarmonyState,
     /// The header, or the body of a call, so far.
     held: String,
     /// Text (reasoning) was shown: another message of it begins a paragraph.
@@ -41,12 +41,12 @@ pub struct Harmony {
     begins_message: bool,
 }
 
-impl Harmony {
+impl HarmonyParser {
     /// The prompt may end in the middle of a header, or after it.
-    pub fn new(prompt: &str, tools: Tools) -> Self {
+    pub fn new(prompt: &str, tools: ToolSchemas) -> Self {
         let mut this = Self {
             tools,
-            state: State::Header { is_first: true },
+            state: HarmonyState::Header { is_first: true },
             held: String::new(),
             said: false,
             reasoned: false,
@@ -54,7 +54,7 @@ impl Harmony {
         };
         let begun = prompt.rsplit_once("<|start|>assistant").map_or("", |(_, begun)| begun);
         for (tag, text) in pieces(begun) {
-            let shows_nothing: &mut Show<'_> = &mut |_| {};
+            let shows_nothing: &mut ReplySink<'_> = &mut |_| {};
             this.push(&marked::plain(text), shows_nothing);
             if !tag.is_empty() {
                 this.push(&marked::mark(tag, true), shows_nothing);
@@ -63,7 +63,7 @@ impl Harmony {
         this
     }
 
-    pub fn push(&mut self, piece: &str, show: &mut Show<'_>) {
+    pub fn push(&mut self, piece: &str, show: &mut ReplySink<'_>) {
         if piece.is_empty() {
             return;
         }
@@ -71,62 +71,62 @@ impl Harmony {
         match tag.as_deref() {
             Some("<|start|>") => {
                 self.end(show);
-                self.state = State::Header { is_first: false };
+                self.state = HarmonyState::Header { is_first: false };
             }
             Some("<|channel|>") => {
-                if matches!(self.state, State::Body(_) | State::Between) {
+                if matches!(self.state, HarmonyState::HarmonyBody(_) | HarmonyState::Between) {
                     self.end(show);
-                    self.state = State::Header { is_first: false };
+                    self.state = HarmonyState::Header { is_first: false };
                 }
                 self.held.push_str(piece);
             }
             Some("<|message|>") => self.open(show),
             Some("<|end|>" | "<|return|>" | "<|call|>" | "<|eom|>" | "<|eot|>") => self.end(show),
-            Some("<|constrain|>") if matches!(self.state, State::Header { .. }) => self.held.push(' '),
+            Some("<|constrain|>") if matches!(self.state, HarmonyState::Header { .. }) => self.held.push(' '),
             Some(_) => {}
             None => self.take(piece, show),
         }
     }
 
-    pub fn finish(&mut self, show: &mut Show<'_>) {
+    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
         self.end(show);
     }
 
-    fn take(&mut self, text: &str, show: &mut Show<'_>) {
+    fn take(&mut self, text: &str, show: &mut ReplySink<'_>) {
         match &self.state {
-            State::Between => {
+            HarmonyState::Between => {
                 // A model that forgets its header still means what it says.
                 if !text.trim().is_empty() {
-                    self.state = State::Body(Body::Text);
+                    self.state = HarmonyState::HarmonyBody(HarmonyBody::Text);
                     self.begins_message = true;
                     self.show(text, show);
                 }
             }
-            State::Header { is_first } => {
+            HarmonyState::Header { is_first } => {
                 let is_first = *is_first;
                 self.held.push_str(text);
                 let begins_well = marked::has_mark(&self.held)
                     || " to=".starts_with(self.held.as_str())
                     || self.held.starts_with(" to=");
-                if is_first && !begins_well || self.held.len() > MOST_HEADER_BYTES {
+                if is_first && !begins_well || self.held.len() > MAX_HEADER_BYTES {
                     self.give_up_header(show);
                 }
             }
-            State::Body(Body::Call(_)) => self.held.push_str(text),
-            State::Body(Body::Text | Body::Reasoning) => self.show(text, show),
+            HarmonyState::HarmonyBody(HarmonyBody::Call(_)) => self.held.push_str(text),
+            HarmonyState::HarmonyBody(HarmonyBody::Text | HarmonyBody::Reasoning) => self.show(text, show),
         }
     }
 
     /// What was taken for a header is text.
-    fn give_up_header(&mut self, show: &mut Show<'_>) {
+    fn give_up_header(&mut self, show: &mut ReplySink<'_>) {
         let text = marked::shown(&std::mem::take(&mut self.held));
-        self.state = State::Body(Body::Text);
+        self.state = HarmonyState::HarmonyBody(HarmonyBody::Text);
         self.show(&text, show);
     }
 
     /// The header is whole.
-    fn open(&mut self, show: &mut Show<'_>) {
-        if !matches!(self.state, State::Header { .. }) {
+    fn open(&mut self, show: &mut ReplySink<'_>) {
+        if !matches!(self.state, HarmonyState::Header { .. }) {
             self.end(show);
         }
         let header = marked::written(&std::mem::take(&mut self.held));
@@ -136,62 +136,62 @@ impl Harmony {
             header.split_once("to=").map(|(_, rest)| rest.split("<|").next().map(words).unwrap_or_default());
         let recipient = recipient.filter(|name| !name.is_empty() && name != "user" && name != "assistant");
         self.begins_message = true;
-        self.state = State::Body(match (recipient, channel.as_str()) {
-            (Some(name), _) if name == "self" => Body::Reasoning,
-            (Some(name), _) => Body::Call(name),
-            (None, "analysis") => Body::Reasoning,
-            (None, _) => Body::Text,
+        self.state = HarmonyState::HarmonyBody(match (recipient, channel.as_str()) {
+            (Some(name), _) if name == "self" => HarmonyBody::Reasoning,
+            (Some(name), _) => HarmonyBody::Call(name),
+            (None, "analysis") => HarmonyBody::Reasoning,
+            (None, _) => HarmonyBody::Text,
         });
     }
 
     /// The message is over.
-    fn end(&mut self, show: &mut Show<'_>) {
-        let state = std::mem::replace(&mut self.state, State::Between);
+    fn end(&mut self, show: &mut ReplySink<'_>) {
+        let state = std::mem::replace(&mut self.state, HarmonyState::Between);
         let held = std::mem::take(&mut self.held);
         match state {
-            State::Body(Body::Call(name)) => self.call(&name, &held, show),
+            HarmonyState::HarmonyBody(HarmonyBody::Call(name)) => self.call(&name, &held, show),
             // The prompt's own header was never finished: all there is of the reply.
-            State::Header { is_first: true } => {
+            HarmonyState::Header { is_first: true } => {
                 let text = marked::shown(&held);
-                self.show_as(&Body::Text, &text, show);
+                self.show_as(&HarmonyBody::Text, &text, show);
             }
-            State::Header { is_first: false }
-            | State::Between
-            | State::Body(Body::Text | Body::Reasoning) => {}
+            HarmonyState::Header { is_first: false }
+            | HarmonyState::Between
+            | HarmonyState::HarmonyBody(HarmonyBody::Text | HarmonyBody::Reasoning) => {}
         }
     }
 
-    fn call(&mut self, name: &str, arguments: &str, show: &mut Show<'_>) {
-        let calls = calls::call(name, arguments).map(|call| vec![call]);
+    fn call(&mut self, name: &str, arguments: &str, show: &mut ReplySink<'_>) {
+        let calls = tool_call::parse_arguments(name, arguments).map(|call| vec![call]);
         match calls.or_else(|| styles::read(arguments, &self.tools)) {
-            Some(calls) => calls.into_iter().for_each(|call| show(Shown::Call(call))),
+            Some(calls) => calls.into_iter().for_each(|call| show(ReplyPiece::Call(call))),
             None => {
-                show(Shown::Malformed(
+                show(ReplyPiece::Malformed(
                     "The model wanted to call a tool, but its arguments are no JSON object.",
                 ));
                 self.begins_message = true;
-                self.show_as(&Body::Text, &format!("to={name} {arguments}"), show);
+                self.show_as(&HarmonyBody::Text, &format!("to={name} {arguments}"), show);
             }
         }
     }
 
-    fn show(&mut self, text: &str, show: &mut Show<'_>) {
-        let is_reasoning = self.state == State::Body(Body::Reasoning);
-        let body = if is_reasoning { Body::Reasoning } else { Body::Text };
+    fn show(&mut self, text: &str, show: &mut ReplySink<'_>) {
+        let is_reasoning = self.state == HarmonyState::HarmonyBody(HarmonyBody::Reasoning);
+        let body = if is_reasoning { HarmonyBody::Reasoning } else { HarmonyBody::Text };
         self.show_as(&body, text, show);
     }
 
-    fn show_as(&mut self, body: &Body, text: &str, show: &mut Show<'_>) {
+    fn show_as(&mut self, body: &HarmonyBody, text: &str, show: &mut ReplySink<'_>) {
         if text.is_empty() {
             return;
         }
         let begins = std::mem::replace(&mut self.begins_message, false);
-        let is_reasoning = *body == Body::Reasoning;
+        let is_reasoning = *body == HarmonyBody::Reasoning;
         let before = if is_reasoning { &mut self.reasoned } else { &mut self.said };
         let gap = if begins && *before { "\n\n" } else { "" };
         *before = true;
         let text = [gap, text].concat();
-        show(if is_reasoning { Shown::Reasoning(&text) } else { Shown::Text(&text) });
+        show(if is_reasoning { ReplyPiece::Reasoning(&text) } else { ReplyPiece::Text(&text) });
     }
 }
 

@@ -6,17 +6,17 @@
 use serde_json::{Map, Number, Value};
 
 /// Deeper than any argument a person would write.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Gemma writes strings between two of these.
 const GEMMA_QUOTE: &str = "<|\"|>";
 
 /// Reads values from the front of a text.
-pub struct Reader<'a> {
+pub struct LiteralReader<'a> {
     pub rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LiteralReader<'a> {
     pub fn new(text: &'a str) -> Self {
         Self { rest: text.trim_start() }
     }
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
     }
 
     fn nested(&mut self, depth: usize) -> Option<Value> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return None;
         }
         if let Some(text) = self.string() {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<Value>) {
-        let mut reader = Reader::new(text);
+        let mut reader = LiteralReader::new(text);
         let value = reader.value().filter(|_| reader.is_done());
         assert_eq!(value, expected, "{text}");
     }

@@ -3,9 +3,10 @@
 //! Tags of reasoning that are text count at the beginning of a reply only; tokens count wherever they stand. Tags
 //! of calls that are text count only where the request brought tools.
 
-use super::calls::{self, Tools};
-use super::format::{ReplyFormat, Tag, opens};
-use super::{Show, Shown, marked};
+use super::calls;
+use super::format::{ReplyFormat, TagPair, opens};
+use super::tool_call::ToolSchemas;
+use super::{ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
 
 /// A reply that is one JSON object of this kind is a call, for models that call so.
@@ -13,7 +14,7 @@ const BARE_BEGINNINGS: &[&str] =
     &["{\"name\":", "{\"type\":\"function\"", "{\"function\":", "{\"parameters\":", "[{\"name\":"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TagState {
     /// Nothing but white space so far: an opening tag may follow.
     Start,
     Reasoning(usize),
@@ -26,16 +27,16 @@ enum State {
 }
 
 #[derive(Debug, Clone)]
-pub struct Tagged {
-    reasoning: Vec<Tag>,
-    calls: Vec<Tag>,
+pub struct TagParser {
+    reasoning: Vec<TagPair>,
+    calls: Vec<TagPair>,
     /// Say nothing.
     fences: Vec<String>,
     bare_calls: bool,
     /// Control tokens that mean something.
     known: Vec<String>,
-    tools: Tools,
-    state: State,
+    tools: ToolSchemas,
+    state: TagState,
     held: String,
     /// Bytes of `held` that hold no end of the call.
     n_searched: usize,
@@ -45,8 +46,8 @@ pub struct Tagged {
     gap: String,
 }
 
-impl Tagged {
-    pub fn new(format: &ReplyFormat, prompt: &str, tools: Tools) -> Self {
+impl TagParser {
+    pub fn new(format: &ReplyFormat, prompt: &str, tools: ToolSchemas) -> Self {
         let opened = format.reasoning.iter().position(|tag| opens(prompt, tag));
         let calls = format.calls.iter().filter(|tag| tag.is_token || !tools.is_empty()).cloned().collect();
         Self {
@@ -56,7 +57,7 @@ impl Tagged {
             bare_calls: format.bare_calls && !tools.is_empty(),
             known: format.mark_texts.clone(),
             tools,
-            state: opened.map_or(State::Start, State::Reasoning),
+            state: opened.map_or(TagState::Start, TagState::Reasoning),
             held: String::new(),
             n_searched: 0,
             reasoning_begun: false,
@@ -69,44 +70,44 @@ impl Tagged {
         self.known.iter().any(|known| known == text)
     }
 
-    pub fn push(&mut self, piece: &str, show: &mut Show<'_>) {
+    pub fn push(&mut self, piece: &str, show: &mut ReplySink<'_>) {
         self.held.push_str(piece);
         while self.step(show) {}
     }
 
-    pub fn finish(&mut self, show: &mut Show<'_>) {
+    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
         let held = std::mem::take(&mut self.held);
         match self.state {
-            State::Reasoning(_) => reason(&held, show),
-            State::After if held.trim().is_empty() => {}
-            State::Start | State::Text | State::After => say(&held, show),
-            State::Call(tag) => _ = self.call(tag, &held, false, show),
-            State::Bare => match calls::parse(&marked::shown(&held), &self.tools) {
-                Some(calls) => calls.into_iter().for_each(|call| show(Shown::Call(call))),
+            TagState::Reasoning(_) => reason(&held, show),
+            TagState::After if held.trim().is_empty() => {}
+            TagState::Start | TagState::Text | TagState::After => say(&held, show),
+            TagState::Call(tag) => _ = self.call(tag, &held, false, show),
+            TagState::Bare => match calls::parse(&marked::shown(&held), &self.tools) {
+                Some(calls) => calls.into_iter().for_each(|call| show(ReplyPiece::Call(call))),
                 None => say(&held, show),
             },
         }
-        self.state = State::Start;
+        self.state = TagState::Start;
     }
 
     /// One transition; true if there may be another.
-    fn step(&mut self, show: &mut Show<'_>) -> bool {
+    fn step(&mut self, show: &mut ReplySink<'_>) -> bool {
         match self.state {
-            State::Start => self.step_start(),
-            State::Reasoning(tag) => self.step_reasoning(tag, show),
-            State::After => {
+            TagState::Start => self.step_start(),
+            TagState::Reasoning(tag) => self.step_reasoning(tag, show),
+            TagState::After => {
                 let text = self.held.trim_start().len();
                 self.held.drain(..self.held.len() - text);
-                self.state = if text > 0 { State::Text } else { State::After };
+                self.state = if text > 0 { TagState::Text } else { TagState::After };
                 text > 0
             }
-            State::Text => self.step_text(show),
-            State::Call(tag) => self.step_call(tag, show),
-            State::Bare => {
+            TagState::Text => self.step_text(show),
+            TagState::Call(tag) => self.step_call(tag, show),
+            TagState::Bare => {
                 if may_be_bare(&self.held) {
                     return false;
                 }
-                self.state = State::Text;
+                self.state = TagState::Text;
                 true
             }
         }
@@ -120,23 +121,23 @@ impl Tagged {
         let n_blank = self.held.len() - text.len();
         if let Some(tag) = self.reasoning.iter().position(|tag| text.starts_with(&tag.open)) {
             self.held.drain(..n_blank + self.reasoning[tag].open.len());
-            self.state = State::Reasoning(tag);
+            self.state = TagState::Reasoning(tag);
             return true;
         }
         // A model that need not think may close what nobody opened.
         if let Some(tag) = self.reasoning.iter().find(|tag| text.starts_with(&tag.close)) {
             self.held.drain(..n_blank + tag.close.len());
-            self.state = State::After;
+            self.state = TagState::After;
             return true;
         }
         if self.reasoning.iter().any(|tag| tag.open.starts_with(text) || tag.close.starts_with(text)) {
             return false;
         }
-        self.state = if self.bare_calls && may_be_bare(text) { State::Bare } else { State::Text };
+        self.state = if self.bare_calls && may_be_bare(text) { TagState::Bare } else { TagState::Text };
         true
     }
 
-    fn step_reasoning(&mut self, tag: usize, show: &mut Show<'_>) -> bool {
+    fn step_reasoning(&mut self, tag: usize, show: &mut ReplySink<'_>) -> bool {
         if !self.reasoning_begun {
             let blank = self.held.len() - self.held.trim_start().len();
             self.held.drain(..blank);
@@ -146,7 +147,7 @@ impl Tagged {
         if let Some(at) = self.held.find(close.as_str()) {
             reason(self.held[..at].trim_end(), show);
             self.held.drain(..at + close.len());
-            self.state = State::After;
+            self.state = TagState::After;
             self.reasoning_begun = false;
             return true;
         }
@@ -161,17 +162,18 @@ impl Tagged {
     }
 
     /// What may open something in the middle of the text, how much of it is taken away, and what it opens.
-    fn openings(&self) -> impl Iterator<Item = (&str, usize, State)> {
-        let n_taken = |tag: &Tag| if tag.keeps_open { 0 } else { tag.open.len() };
+    fn openings(&self) -> impl Iterator<Item = (&str, usize, TagState)> {
+        let n_taken = |tag: &TagPair| if tag.keeps_open { 0 } else { tag.open.len() };
         let calls = self.calls.iter().enumerate();
-        let calls = calls.map(move |(at, tag)| (tag.open.as_str(), n_taken(tag), State::Call(at)));
+        let calls = calls.map(move |(at, tag)| (tag.open.as_str(), n_taken(tag), TagState::Call(at)));
         let reasoning = self.reasoning.iter().enumerate().filter(|(_, tag)| tag.is_token);
-        let reasoning = reasoning.map(|(at, tag)| (tag.open.as_str(), tag.open.len(), State::Reasoning(at)));
-        let fences = self.fences.iter().map(|fence| (fence.as_str(), fence.len(), State::After));
+        let reasoning =
+            reasoning.map(|(at, tag)| (tag.open.as_str(), tag.open.len(), TagState::Reasoning(at)));
+        let fences = self.fences.iter().map(|fence| (fence.as_str(), fence.len(), TagState::After));
         calls.chain(reasoning).chain(fences)
     }
 
-    fn step_text(&mut self, show: &mut Show<'_>) -> bool {
+    fn step_text(&mut self, show: &mut ReplySink<'_>) -> bool {
         let found = self.openings().filter_map(|(open, n_taken, state)| {
             self.held.find(open).map(|at| (at, open.len(), n_taken, state))
         });
@@ -199,7 +201,7 @@ impl Tagged {
         false
     }
 
-    fn step_call(&mut self, at: usize, show: &mut Show<'_>) -> bool {
+    fn step_call(&mut self, at: usize, show: &mut ReplySink<'_>) -> bool {
         let tag = &self.calls[at];
         // Without an end of its own a call goes on to the next beginning.
         let end = if tag.close.is_empty() { &tag.open } else { &tag.close };
@@ -219,43 +221,43 @@ impl Tagged {
         self.n_searched = 0;
         let is_call = self.call(at, &text, is_closed, show);
         self.state = match (is_closed, is_call) {
-            (false, _) => State::Call(at),
-            (true, true) => State::After,
-            (true, false) => State::Text,
+            (false, _) => TagState::Call(at),
+            (true, true) => TagState::After,
+            (true, false) => TagState::Text,
         };
         true
     }
 
     /// The calls of a body; or the body as text, tags and all. True if it was calls.
-    fn call(&mut self, at: usize, body: &str, is_closed: bool, show: &mut Show<'_>) -> bool {
+    fn call(&mut self, at: usize, body: &str, is_closed: bool, show: &mut ReplySink<'_>) -> bool {
         let gap = std::mem::take(&mut self.gap);
         let written = marked::written(body);
         if let Some(calls) = calls::parse(&written, &self.tools) {
-            calls.into_iter().for_each(|call| show(Shown::Call(call)));
+            calls.into_iter().for_each(|call| show(ReplyPiece::Call(call)));
             return true;
         }
         let tag = &self.calls[at];
         let open = if tag.keeps_open { "" } else { tag.open_text.as_str() };
         let close = if is_closed && !tag.keeps_open { tag.close_text.as_str() } else { "" };
-        show(Shown::Malformed(
+        show(ReplyPiece::Malformed(
             "The model wanted to call a tool, but what it wrote is no call that can be read.",
         ));
-        show(Shown::Text(&format!("{gap}{open}{written}{close}")));
+        show(ReplyPiece::Text(&format!("{gap}{open}{written}{close}")));
         false
     }
 }
 
-fn say(text: &str, show: &mut Show<'_>) {
+fn say(text: &str, show: &mut ReplySink<'_>) {
     let text = marked::shown(text);
     if !text.is_empty() {
-        show(Shown::Text(&text));
+        show(ReplyPiece::Text(&text));
     }
 }
 
-fn reason(text: &str, show: &mut Show<'_>) {
+fn reason(text: &str, show: &mut ReplySink<'_>) {
     let text = marked::shown(text);
     if !text.is_empty() {
-        show(Shown::Reasoning(&text));
+        show(ReplyPiece::Reasoning(&text));
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::tokenizer::{Special, Tokenizer};
 
 /// Text, reasoning, calls as `name(arguments)`, number of notices.
-type Parts = (String, String, Vec<String>, usize);
+type ReplyParts = (String, String, Vec<String>, usize);
 
 fn tokenizer(control: &[&str], user: &[&str]) -> Tokenizer {
     const NORMAL: i32 = 1;
@@ -34,7 +34,7 @@ fn tokenizer(control: &[&str], user: &[&str]) -> Tokenizer {
 }
 
 /// A model: its template and the tokens of its own.
-struct Style {
+struct TestModel {
     template: &'static str,
     prompt: &'static str,
     control: &'static [&'static str],
@@ -42,30 +42,30 @@ struct Style {
     has_tools: bool,
 }
 
-const PLAIN: Style = Style { template: "", prompt: "", control: &[], user: &[], has_tools: false };
+const PLAIN: TestModel = TestModel { template: "", prompt: "", control: &[], user: &[], has_tools: false };
 
-impl Style {
-    fn split(&self, reply: &str, n_chars: usize) -> Parts {
+impl TestModel {
+    fn split(&self, reply: &str, n_chars: usize) -> ReplyParts {
         let tokenizer = tokenizer(self.control, self.user);
         let format = ReplyFormat::of(self.template, &tokenizer);
         let tools = json!([{"type": "function", "function": {"name": "f"}}]);
         let none = Value::Null;
         let mut splitter =
             ReplySplitter::new(&format, self.prompt, if self.has_tools { &tools } else { &none });
-        let mut parts = Parts::default();
-        let mut show = |shown: Shown<'_>| match shown {
-            Shown::Text(text) => parts.0.push_str(text),
-            Shown::Reasoning(text) => parts.1.push_str(text),
-            Shown::Call(call) => parts.2.push(format!("{}({})", call.name, call.arguments)),
-            Shown::Malformed(_) => parts.3 += 1,
+        let mut parts = ReplyParts::default();
+        let mut show = |shown: ReplyPiece<'_>| match shown {
+            ReplyPiece::Text(text) => parts.0.push_str(text),
+            ReplyPiece::Reasoning(text) => parts.1.push_str(text),
+            ReplyPiece::Call(call) => parts.2.push(format!("{}({})", call.name, call.arguments)),
+            ReplyPiece::Malformed(_) => parts.3 += 1,
         };
         let mut text = String::new();
         let mut stream = tokenizer.stream();
         for id in tokenizer.encode(reply, Special::Parse) {
             let is_control = tokenizer.is_control(id);
-            if is_control || format.marks().contains(&id) {
+            if is_control || format.markup_tokens().contains(&id) {
                 splitter.text(&std::mem::take(&mut text), &mut show);
-                splitter.mark(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
+                splitter.markup(tokenizer.token_text(id).expect("UTF-8"), is_control, &mut show);
                 continue;
             }
             text.push_str(stream.push(id));
@@ -84,7 +84,7 @@ impl Style {
 
     fn check_all(&self, reply: &str, text: &str, reasoning: &str, calls: &[&str], n_notices: usize) {
         let calls: Vec<String> = calls.iter().map(|call| call.to_string()).collect();
-        let expected: Parts = (text.into(), reasoning.into(), calls, n_notices);
+        let expected: ReplyParts = (text.into(), reasoning.into(), calls, n_notices);
         for n_chars in [1, 2, 3, 5, 8, 13, usize::MAX] {
             assert_eq!(self.split(reply, n_chars), expected, "by {n_chars}: {reply:?}");
         }
@@ -94,7 +94,7 @@ impl Style {
 #[test]
 fn thoughts_are_told_from_words() {
     let check = |prompt: &'static str, reply: &str, text: &str, reasoning: &str| {
-        Style { prompt, ..PLAIN }.check(reply, text, reasoning, &[]);
+        TestModel { prompt, ..PLAIN }.check(reply, text, reasoning, &[]);
     };
     check("", "Hello.", "Hello.", "");
     check("", "  Hello.", "  Hello.", "");
@@ -114,7 +114,7 @@ fn thoughts_are_told_from_words() {
 
 #[test]
 fn tokens_are_tags_and_letters_are_not() {
-    let qwen = Style { user: &["<think>", "</think>", "<tool_call>", "</tool_call>"], ..PLAIN };
+    let qwen = TestModel { user: &["<think>", "</think>", "<tool_call>", "</tool_call>"], ..PLAIN };
     qwen.check("<think>a</think>b", "b", "a", &[]);
     qwen.check("a<think>b</think>c", "ac", "b", &[]);
     qwen.check(
@@ -124,14 +124,14 @@ fn tokens_are_tags_and_letters_are_not() {
         &["f({\"x\":1})"],
     );
     // A control token that means nothing here has no text.
-    let other = Style { control: &["<|x|>"], ..PLAIN };
+    let other = TestModel { control: &["<|x|>"], ..PLAIN };
     other.check("a<|x|>b", "ab", "", &[]);
     let tokenizer = tokenizer(&[], &["<think>"]);
     let format = ReplyFormat::of("", &tokenizer);
     let mut splitter = ReplySplitter::new(&format, "", &Value::Null);
     let mut text = String::new();
-    let mut show = |shown: Shown<'_>| match shown {
-        Shown::Text(piece) => text.push_str(piece),
+    let mut show = |shown: ReplyPiece<'_>| match shown {
+        ReplyPiece::Text(piece) => text.push_str(piece),
         other => panic!("{other:?}"),
     };
     splitter.text("<think>spelled out\u{fdd0}<think>\u{fdd1}", &mut show);
@@ -141,7 +141,7 @@ fn tokens_are_tags_and_letters_are_not() {
 
 #[test]
 fn calls_of_every_style() {
-    let tools = |template| Style { template, has_tools: true, ..PLAIN };
+    let tools = |template| TestModel { template, has_tools: true, ..PLAIN };
     let f = ["f({\"x\":\"a\"})"];
     let json = "{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}";
     let hermes = tools("<tool_call></tool_call>");
@@ -160,7 +160,7 @@ fn calls_of_every_style() {
         "",
         &f,
     );
-    Style { has_tools: false, ..hermes }.check(
+    TestModel { has_tools: false, ..hermes }.check(
         "<tool_call>{}</tool_call>",
         "<tool_call>{}</tool_call>",
         "",
@@ -174,25 +174,25 @@ fn calls_of_every_style() {
     llama.check("<|python_tag|>{\"name\": \"f\", \"parameters\": {\"x\": \"a\"}}", "", "", &f);
     llama.check("{\"answer\": 1}", "{\"answer\": 1}", "", &[]);
     llama.check("{\"name\": \"Ann\", \"age\": 3} is it", "{\"name\": \"Ann\", \"age\": 3} is it", "", &[]);
-    let mistral = Style { control: &["[TOOL_CALLS]", "[ARGS]"], ..PLAIN };
+    let mistral = TestModel { control: &["[TOOL_CALLS]", "[ARGS]"], ..PLAIN };
     mistral.check("[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}]", "", "", &f);
     mistral.check("Hm.[TOOL_CALLS]f[ARGS]{\"x\": \"a\"}[TOOL_CALLS]g[ARGS]{}", "Hm.", "", &[f[0], "g({})"]);
-    let gemma = Style {
+    let gemma = TestModel {
         template: "<|channel>thought",
         control: &["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|\"|>"],
         ..PLAIN
     };
     gemma.check("<|channel>thought\nHm.\n<channel|>Yes.", "Yes.", "Hm.", &[]);
     gemma.check("<|tool_call>call:f{x:<|\"|>a<|\"|>}<tool_call|>", "", "", &f);
-    let lfm = Style { control: &["<|tool_call_start|>", "<|tool_call_end|>"], ..PLAIN };
+    let lfm = TestModel { control: &["<|tool_call_start|>", "<|tool_call_end|>"], ..PLAIN };
     lfm.check("<|tool_call_start|>[f(x=\"a\")]<|tool_call_end|>Looking.", "Looking.", "", &f);
-    let phi = Style { control: &["<|tool_call|>", "<|/tool_call|>"], ..PLAIN };
+    let phi = TestModel { control: &["<|tool_call|>", "<|/tool_call|>"], ..PLAIN };
     phi.check(&format!("<|tool_call|>[{json}]<|/tool_call|>"), "", "", &f);
 }
 
 #[test]
 fn a_call_that_cannot_be_read_is_text_with_a_notice() {
-    let hermes = Style { template: "<tool_call></tool_call>", has_tools: true, ..PLAIN };
+    let hermes = TestModel { template: "<tool_call></tool_call>", has_tools: true, ..PLAIN };
     hermes.check_all(
         "a <tool_call>{\"name\": </tool_call> b",
         "a <tool_call>{\"name\": </tool_call> b",
@@ -208,7 +208,7 @@ fn a_call_that_cannot_be_read_is_text_with_a_notice() {
 fn harmony_channels() {
     let control =
         &["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>"];
-    let harmony = Style { prompt: "<|end|><|start|>assistant", control, ..PLAIN };
+    let harmony = TestModel { prompt: "<|end|><|start|>assistant", control, ..PLAIN };
     let final_only = "<|channel|>final<|message|>Yes.<|return|>";
     harmony.check(final_only, "Yes.", "", &[]);
     let thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
@@ -233,7 +233,7 @@ fn harmony_channels() {
         &[],
         1,
     );
-    Style { prompt: "<|start|>assistant<|channel|>final<|message|>", ..harmony }.check(
+    TestModel { prompt: "<|start|>assistant<|channel|>final<|message|>", ..harmony }.check(
         "Yes.",
         "Yes.",
         "",
@@ -249,7 +249,7 @@ fn half_a_tag_is_never_shown() {
     let mut splitter = ReplySplitter::new(&format, "<think>", &tools);
     for c in "ab</think>cd<tool_call".chars() {
         splitter.text(c.encode_utf8(&mut [0; 4]), &mut |shown| {
-            if let Shown::Text(text) | Shown::Reasoning(text) = shown {
+            if let ReplyPiece::Text(text) | ReplyPiece::Reasoning(text) = shown {
                 assert!(!text.contains('<'), "{text}");
             }
         });
@@ -257,8 +257,8 @@ fn half_a_tag_is_never_shown() {
 }
 
 /// A way of one vendor's own: its template's sign, and the tokens of its vocabulary (none of them, too).
-fn own(template: &'static str, control: &'static [&'static str]) -> [Style; 2] {
-    [control, &[]].map(|control| Style { template, control, has_tools: true, ..PLAIN })
+fn own(template: &'static str, control: &'static [&'static str]) -> [TestModel; 2] {
+    [control, &[]].map(|control| TestModel { template, control, has_tools: true, ..PLAIN })
 }
 
 const F: [&str; 1] = ["f({\"x\":\"a\"})"];
@@ -299,7 +299,7 @@ fn solar_writes_messages_of_thoughts_words_and_calls() {
         "<|tool_call:end|>",
     ];
     let [solar, _] = own("<|tool_call:args|>", control);
-    let solar = Style { prompt: "<|begin|>assistant", ..solar };
+    let solar = TestModel { prompt: "<|begin|>assistant", ..solar };
     let call = |arguments: &str| {
         format!(
             "<|tool_calls|><|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{arguments}<|tool_call:end|><|calls|>"
@@ -318,7 +318,7 @@ fn solar_writes_messages_of_thoughts_words_and_calls() {
 #[test]
 fn kimi_k3_opens_and_closes_elements() {
     let [kimi, _] = own("open_tag('call'", &["<|open|>", "<|close|>", "<|sep|>"]);
-    let kimi = Style { prompt: "<|open|>message role=\"assistant\"<|sep|><|open|>think<|sep|>", ..kimi };
+    let kimi = TestModel { prompt: "<|open|>message role=\"assistant\"<|sep|><|open|>think<|sep|>", ..kimi };
     let argument = "<|open|>argument key=\"x\" type=\"string\"<|sep|>a<|close|>argument<|sep|>";
     let call = format!("<|open|>call tool=\"f\" index=\"1\"<|sep|>{argument}<|close|>call<|sep|>");
     let whole = |words: &str, calls: &str| {
@@ -388,7 +388,7 @@ fn gigachat_calls_in_a_message_of_its_own() {
 fn muse_writes_to_itself_to_tools_and_to_the_user() {
     let control = &["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"];
     let [muse, _] = own("<atem:function_calls>", control);
-    let muse = Style { prompt: "<|eot|><|start|>assistant", ..muse };
+    let muse = TestModel { prompt: "<|eot|><|start|>assistant", ..muse };
     let thought = " to=self<|message|>Hm.<|eom|><|start|>assistant";
     let call = "<atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"x\">a</atem:parameter>\n\
                 </atem:invoke>\n</atem:function_calls>";
@@ -407,7 +407,7 @@ fn muse_writes_to_itself_to_tools_and_to_the_user() {
 
 #[test]
 fn functionary_names_a_recipient_in_a_line() {
-    let functionary = Style {
+    let functionary = TestModel {
         template: "Respond:\n>>>${recipient}\n",
         prompt: "<|end_header_id|>\n\n>>>",
         control: &["<|eot_id|>"],
@@ -424,5 +424,5 @@ fn functionary_names_a_recipient_in_a_line() {
     functionary.check("al", "al", "", &[]);
     functionary.check_all("f\n{\"x\": ", "f\n{\"x\": ", "", &[], 1);
     functionary.check_all("all\na>>>f\nwords>>>all\nb", "af\nwordsb", "", &[], 1);
-    Style { prompt: "", ..functionary }.check("Hello.>>>f\n{\"x\": \"a\"}", "Hello.", "", &F);
+    TestModel { prompt: "", ..functionary }.check("Hello.>>>f\n{\"x\": \"a\"}", "Hello.", "", &F);
 }

@@ -5,34 +5,34 @@ use kernels::ops::likeliest::LARGEST_LOGIT;
 
 use super::exp::exp;
 use super::greedy::likeliest;
-use super::min_p::MinP;
-use super::penalty::RepeatPenalty;
-use super::temperature::Temperature;
-use super::top_k::TopK;
-use super::top_p::TopP;
-use super::{Candidate, Candidates, Rng, Sampler, Sampling};
+use super::min_p::MinPStage;
+use super::penalty::RepeatPenaltyStage;
+use super::temperature::TemperatureStage;
+use super::top_k::TopKStage;
+use super::top_p::TopPStage;
+use super::{Candidate, Candidates, Rng, SamplerStage, Sampling};
 use crate::tokenizer::TokenId;
 
 /// The sampler of one reply. Allocates when made, never per token.
 #[derive(Debug)]
-pub struct Chain {
-    stages: Vec<Box<dyn Sampler>>,
+pub struct SamplerChain {
+    stages: Vec<Box<dyn SamplerStage>>,
     candidates: Candidates,
     /// None draws nothing: the likeliest token is taken.
     rng: Option<Rng>,
-    needs: Needs,
+    needs: CandidateNeeds,
 }
 
 /// What decides the draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
+enum CandidateNeeds {
     /// Every token may count.
     All,
     /// So many of the likeliest, and one for each of the last `last_n` tokens, which may become less likely.
     Likeliest { n: usize, last_n: usize },
 }
 
-impl Needs {
+impl CandidateNeeds {
     /// A token that is likely enough yet was so before penalties too: only others can have lost by them.
     fn of(sampling: &Sampling, penalty: Option<f32>, draws: bool) -> Self {
         let last_n = penalty.map_or(0, |_| sampling.repeat_last_n as usize);
@@ -45,38 +45,38 @@ impl Needs {
     }
 }
 
-impl Chain {
+impl SamplerChain {
     /// A value that makes no sense (NaN, a negative temperature) turns its stage off.
     pub fn new(sampling: &Sampling, n_vocab: usize) -> Self {
-        let mut stages: Vec<Box<dyn Sampler>> = Vec::new();
+        let mut stages: Vec<Box<dyn SamplerStage>> = Vec::new();
         let is_penalty = |penalty: &f32| penalty.is_finite() && *penalty > 0.0 && *penalty != 1.0;
         let penalty = Some(sampling.repeat_penalty).filter(is_penalty).filter(|_| sampling.repeat_last_n > 0);
         if let Some(penalty) = penalty {
-            stages.push(Box::new(RepeatPenalty::new(penalty, sampling.repeat_last_n as usize, n_vocab)));
+            stages.push(Box::new(RepeatPenaltyStage::new(penalty, sampling.repeat_last_n as usize, n_vocab)));
         }
         let draws = sampling.temperature > 0.0;
         if draws {
             if sampling.top_k > 0 {
-                stages.push(Box::new(TopK { k: sampling.top_k as usize }));
+                stages.push(Box::new(TopKStage { k: sampling.top_k as usize }));
             }
             if sampling.top_p < 1.0 {
-                stages.push(Box::new(TopP { p: sampling.top_p }));
+                stages.push(Box::new(TopPStage { p: sampling.top_p }));
             }
             if sampling.min_p > 0.0 {
-                stages.push(Box::new(MinP { p: sampling.min_p }));
+                stages.push(Box::new(MinPStage { p: sampling.min_p }));
             }
-            stages.push(Box::new(Temperature { temperature: sampling.temperature }));
+            stages.push(Box::new(TemperatureStage { temperature: sampling.temperature }));
         }
         let rng = draws.then(|| sampling.seed.map_or_else(Rng::unseeded, Rng::new));
-        let needs = Needs::of(sampling, penalty, draws);
+        let needs = CandidateNeeds::of(sampling, penalty, draws);
         Self { stages, candidates: Candidates::with_capacity(n_vocab), rng, needs }
     }
 
     /// How many of the likeliest tokens decide what comes after a history of so many. None: every token may.
-    pub fn n_likeliest(&self, n_history: usize) -> Option<usize> {
+    pub fn n_top(&self, n_history: usize) -> Option<usize> {
         match self.needs {
-            Needs::All => None,
-            Needs::Likeliest { n, last_n } => Some(n.saturating_add(last_n.min(n_history))),
+            CandidateNeeds::All => None,
+            CandidateNeeds::Likeliest { n, last_n } => Some(n.saturating_add(last_n.min(n_history))),
         }
     }
 
@@ -97,7 +97,7 @@ impl Chain {
     }
 
     /// The same of at least `n_likeliest` tokens, likeliest first, of equals the lowest id, all with finite logits.
-    pub fn sample_likeliest(&mut self, likeliest: &[Likely], history: &[TokenId]) -> Option<TokenId> {
+    pub fn sample_top(&mut self, likeliest: &[Likely], history: &[TokenId]) -> Option<TokenId> {
         let candidates = &mut self.candidates;
         candidates.items.clear();
         let candidate = |likely: &Likely| Candidate { id: likely.id, logit: likely.logit };
@@ -162,7 +162,11 @@ mod tests {
     #[test]
     fn greedy_takes_the_likeliest() {
         let check = |logits: &[f32], expected: Option<TokenId>| {
-            assert_eq!(Chain::new(&greedy(), logits.len()).sample(logits, &[]), expected, "{logits:?}");
+            assert_eq!(
+                SamplerChain::new(&greedy(), logits.len()).sample(logits, &[]),
+                expected,
+                "{logits:?}"
+            );
         };
         check(&[0.0, 2.0, 1.0], Some(1));
         check(&[2.0, 2.0, 1.0], Some(0));
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn the_penalty_counts_a_token_once_and_only_in_its_window() {
         let sampling = Sampling { repeat_penalty: 2.0, repeat_last_n: 2, ..greedy() };
-        let mut chain = Chain::new(&sampling, 3);
+        let mut chain = SamplerChain::new(&sampling, 3);
         assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[]), Some(0));
         assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[0, 0]), Some(1));
         assert_eq!(chain.sample(&[4.5, 2.0, 1.0], &[0, 0]), Some(0));
@@ -188,7 +192,7 @@ mod tests {
 
     /// Which ids are ever drawn from these logits.
     fn support(sampling: &Sampling, logits: &[f32]) -> Vec<TokenId> {
-        let mut chain = Chain::new(sampling, logits.len());
+        let mut chain = SamplerChain::new(sampling, logits.len());
         let mut seen: Vec<TokenId> = (0..2000).filter_map(|_| chain.sample(logits, &[])).collect();
         seen.sort_unstable();
         seen.dedup();
@@ -221,7 +225,7 @@ mod tests {
     fn frequencies_follow_the_probabilities() {
         let p = [0.15f64, 0.5, 0.05, 0.3];
         let logits: Vec<f32> = p.iter().map(|p| p.ln() as f32).collect();
-        let mut chain = Chain::new(&open(), 4);
+        let mut chain = SamplerChain::new(&open(), 4);
         let mut count = [0usize; 4];
         for _ in 0..50_000 {
             count[chain.sample(&logits, &[]).expect("there are numbers") as usize] += 1;
@@ -235,7 +239,8 @@ mod tests {
     fn the_same_seed_draws_the_same() {
         let logits: Vec<f32> = (0..500).map(|i| ((i * 7919) % 101) as f32 / 20.0).collect();
         let draw = |seed| {
-            let mut chain = Chain::new(&Sampling { seed: Some(seed), ..Sampling::default() }, logits.len());
+            let mut chain =
+                SamplerChain::new(&Sampling { seed: Some(seed), ..Sampling::default() }, logits.len());
             (0..50).filter_map(|_| chain.sample(&logits, &[])).collect::<Vec<_>>()
         };
         assert_eq!(draw(3), draw(3));
@@ -257,14 +262,14 @@ mod tests {
                     let sampling =
                         Sampling { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed };
                     let (mut whole, mut few) =
-                        (Chain::new(&sampling, n_vocab), Chain::new(&sampling, n_vocab));
+                        (SamplerChain::new(&sampling, n_vocab), SamplerChain::new(&sampling, n_vocab));
                     let mut history = Vec::new();
                     for _ in 0..30 {
                         let logits = row();
-                        let n = few.n_likeliest(history.len()).expect("no setting here looks at all tokens");
+                        let n = few.n_top(history.len()).expect("no setting here looks at all tokens");
                         let expected = whole.sample(&logits, &history);
                         let likeliest = kernels::ops::likeliest::scalar(&logits, n);
-                        assert_eq!(few.sample_likeliest(&likeliest, &history), expected, "{sampling:?}");
+                        assert_eq!(few.sample_top(&likeliest, &history), expected, "{sampling:?}");
                         history.extend(expected);
                         // what was likely is among the last as well
                         history.push(likeliest[0].id);
@@ -273,7 +278,7 @@ mod tests {
             }
         }
         for sampling in [Sampling { top_k: 0, ..open() }, Sampling { repeat_penalty: 0.9, ..greedy() }] {
-            assert_eq!(Chain::new(&sampling, 9).n_likeliest(5), None, "{sampling:?}");
+            assert_eq!(SamplerChain::new(&sampling, 9).n_top(5), None, "{sampling:?}");
         }
     }
 
@@ -283,6 +288,6 @@ mod tests {
         (logits[7], logits[130]) = (1.0, 1.1);
         assert_eq!(support(&Sampling { seed: Some(1), ..Sampling::default() }, &logits), [7, 130]);
         assert_eq!(support(&open(), &logits), [7, 130]);
-        assert_eq!(Chain::new(&open(), 2).sample(&[f32::NAN; 2], &[]), None);
+        assert_eq!(SamplerChain::new(&open(), 2).sample(&[f32::NAN; 2], &[]), None);
     }
 }

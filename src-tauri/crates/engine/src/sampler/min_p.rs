@@ -1,16 +1,16 @@
 //! Keeps tokens that have at least the share `p` of the likeliest token's probability.
 
 use super::exp::exp;
-use super::{Candidates, Sampler};
+use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;
 
 #[derive(Debug)]
-pub struct MinP {
+pub struct MinPStage {
     /// Between 0 and 1; the likeliest token always stays.
     pub p: f32,
 }
 
-impl Sampler for MinP {
+impl SamplerStage for MinPStage {
     fn apply(&mut self, candidates: &mut Candidates, _history: &[TokenId]) {
         let Some(largest) = candidates.largest() else { return };
         let p = f64::from(self.p.min(1.0));

@@ -1,12 +1,12 @@
 //! Makes tokens of the last stretch of text less likely: repetition penalty.
 
-use super::{Candidates, Sampler};
+use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;
 
 /// A positive logit is divided by `penalty`, a negative one multiplied; once per token, however often it stands
 /// there.
 #[derive(Debug)]
-pub struct RepeatPenalty {
+pub struct RepeatPenaltyStage {
     penalty: f32,
     last_n: usize,
     /// Which call saw a token last: `(n_vocab)`.
@@ -14,13 +14,13 @@ pub struct RepeatPenalty {
     call: u32,
 }
 
-impl RepeatPenalty {
+impl RepeatPenaltyStage {
     pub fn new(penalty: f32, last_n: usize, n_vocab: usize) -> Self {
         Self { penalty, last_n, seen_at: vec![0; n_vocab], call: 0 }
     }
 }
 
-impl Sampler for RepeatPenalty {
+impl SamplerStage for RepeatPenaltyStage {
     fn apply(&mut self, candidates: &mut Candidates, history: &[TokenId]) {
         self.call = self.call.wrapping_add(1);
         if self.call == 0 {

@@ -1,14 +1,14 @@
 //! Divides the logits: below 1 the likely become likelier, above 1 all become alike.
 
-use super::{Candidates, Sampler};
+use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;
 
 #[derive(Debug)]
-pub struct Temperature {
+pub struct TemperatureStage {
     pub temperature: f32,
 }
 
-impl Sampler for Temperature {
+impl SamplerStage for TemperatureStage {
     fn apply(&mut self, candidates: &mut Candidates, _history: &[TokenId]) {
         // Relative to the largest, so that a tiny temperature overflows to -∞ at worst.
         let Some(largest) = candidates.largest() else { return };

@@ -1,15 +1,15 @@
 //! Keeps the `k` likeliest tokens.
 
-use super::{Candidates, Sampler};
+use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;
 
 #[derive(Debug)]
-pub struct TopK {
+pub struct TopKStage {
     /// At least 1.
     pub k: usize,
 }
 
-impl Sampler for TopK {
+impl SamplerStage for TopKStage {
     fn apply(&mut self, candidates: &mut Candidates, _history: &[TokenId]) {
         candidates.sort_first(self.k);
         candidates.truncate(self.k);

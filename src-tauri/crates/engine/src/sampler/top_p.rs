@@ -1,11 +1,11 @@
 //! Keeps the likeliest tokens that together reach the probability `p`.
 
 use super::exp::exp;
-use super::{Candidates, Sampler};
+use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;
 
 #[derive(Debug)]
-pub struct TopP {
+pub struct TopPStage {
     /// Between 0 and 1; at least one token always stays.
     pub p: f32,
 }
@@ -13,7 +13,7 @@ pub struct TopP {
 /// The order is made in growing steps: a whole vocabulary is rarely sorted.
 const FIRST_STEP: usize = 64;
 
-impl Sampler for TopP {
+impl SamplerStage for TopPStage {
     fn apply(&mut self, candidates: &mut Candidates, _history: &[TokenId]) {
         let Some(largest) = candidates.largest() else { return };
         let weight = |logit: f32| exp(f64::from(logit) - f64::from(largest));

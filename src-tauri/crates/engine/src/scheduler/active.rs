@@ -1,31 +1,32 @@
 //! A request in flight: what of it is computed, and how a token of it is drawn.
 
-use super::pace::LEAST_ROWS;
-use super::{Done, Finish, GenEvent, Request};
+use super::prefill_budget::MIN_PREFILL_ROWS;
+use super::{Finish, GenEvent, GenerationStats, Request};
 use crate::TokenId;
 use crate::budget::BudgetWatch;
 use crate::error::{EngineError, Result};
-use crate::kv::cache::{SequenceId, context_full};
-use crate::kv::size::{REWIND, Rewind};
-use crate::model::{Chunk, Logits, Model, Row, Wanted, nan_logits};
-use crate::sampler::Chain;
-use crate::speculate::{Costs, DraftModel, Guesser, Guesses};
+use crate::kv::cache::context_full;
+use crate::kv::sequence_id::SequenceId;
+use crate::kv::size::{Rewind, WINDOW_REWIND_TOKENS};
+use crate::model::{Chunk, Logits, LogitsRow, LogitsSelection, Model, nan_logits};
+use crate::sampler::SamplerChain;
+use crate::speculate::{DraftModel, DraftSource, Drafter, RunCosts};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DetokenizeStream, Tokenizer};
 
 /// Tokens of a prompt between positions that are kept to go back to.
-const KEEP_EVERY: usize = 1024;
+const REWIND_POINT_INTERVAL_TOKENS: usize = 1024;
 
 /// A position this far before the prompt's end is kept as well: the tokens that open an answer are often not those
 /// that the next prompt has in their place.
-const OPENING: usize = 16;
+const ANSWER_OPENING_TOKENS: usize = 16;
 
 /// Whoever has this stop text fails at its first token.
 #[cfg(test)]
 pub(super) const PANICS: &str = "panics";
 
 /// A request that has its sequence.
-pub(super) struct Active {
+pub(super) struct ActiveRequest {
     pub request: Request,
     pub sequence: SequenceId,
     /// The prompt, then every sampled token. The sequence holds the first `n_done` of them.
@@ -34,13 +35,13 @@ pub(super) struct Active {
     rewind: Rewind,
     n_reused: usize,
     n_generated: usize,
-    chain: Chain,
+    chain: SamplerChain,
     /// None for a model without tokenizer: then there are ids, but no text.
     stream: Option<DetokenizeStream>,
     stops: StopStrings,
     budget: Option<BudgetWatch>,
     /// None: nothing is guessed.
-    pub guesser: Option<Guesser>,
+    pub drafter: Option<Drafter>,
     /// What of the next batch is this request's: tokens of `history` from `n_done` on, then guesses.
     rows: Vec<TokenId>,
     pub n_drafted: usize,
@@ -55,22 +56,22 @@ fn common<'a>(held: &[TokenId], text: impl IntoIterator<Item = &'a TokenId>) -> 
 }
 
 /// The part that one active request has in a batch.
-pub(super) struct Share {
+pub(super) struct BatchSlot {
     pub index: usize,
     /// tokens of its text
     pub n_tokens: usize,
     /// guesses after them
     pub n_guesses: usize,
-    pub wanted: Wanted,
+    pub logits: LogitsSelection,
 }
 
 /// How a request leaves the active ones.
-pub(super) enum End {
+pub(super) enum RequestEnd {
     Finished(Finish),
     Failed(EngineError),
 }
 
-impl Active {
+impl ActiveRequest {
     /// Checks the request against the model, finds its sequence and what of the prompt that holds already.
     pub fn new(request: Request, model: &mut Model) -> Result<Self> {
         model.answers()?;
@@ -93,10 +94,10 @@ impl Active {
         model.check_tokens(&request.prompt[n_held..])?;
         model.check_tokens(&request.script)?;
         model.check_tokens(&request.resumed)?;
-        let chain = Chain::new(&request.sampling, model.spec().n_vocab);
+        let chain = SamplerChain::new(&request.sampling, model.spec().n_vocab);
         let stream = model.tokenizer().map(Tokenizer::stream);
         let (stops, budget) = (StopStrings::new(&request.stop), request.budget.clone().map(BudgetWatch::new));
-        let guesser = request.speculation.map(|how| Guesser::new(how, model.n_ctx(), &request.prompt));
+        let drafter = request.speculation.map(|how| Drafter::new(how, model.n_ctx(), &request.prompt));
         let history = request.prompt.clone();
         // last, so that nothing that fails leaves a sequence behind
         let (sequence, n_reused) = match request.sequence {
@@ -108,8 +109,8 @@ impl Active {
                 // The last token is always computed: its logits are wanted.
                 let n_text = n_prompt + request.resumed.len();
                 let n_reused = model.truncate(sequence, n_common.min(n_text - 1))?;
-                model.keep(sequence)?;
-                model.hold(sequence)?;
+                model.save_rewind_point(sequence)?;
+                model.pin_window(sequence)?;
                 (sequence, n_reused)
             }
         };
@@ -124,7 +125,7 @@ impl Active {
             stream,
             stops,
             budget,
-            guesser,
+            drafter,
             rows: Vec::new(),
             n_drafted: 0,
             n_accepted: 0,
@@ -134,12 +135,12 @@ impl Active {
     }
 
     /// Takes the tokens that were sampled before as if they were sampled now. Says whether they end the answer.
-    pub fn go_on(
+    pub fn replay_resumed(
         &mut self,
         tokenizer: Option<&Tokenizer>,
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
-    ) -> Option<End> {
+    ) -> Option<RequestEnd> {
         for token in std::mem::take(&mut self.request.resumed) {
             if self.budget.as_mut().and_then(BudgetWatch::forced).is_none() {
                 self.chain.skip();
@@ -153,31 +154,31 @@ impl Active {
     }
 
     /// The whole prompt is in the cache.
-    pub fn decodes(&self) -> bool {
+    pub fn is_decoding(&self) -> bool {
         self.n_done >= self.request.prompt.len()
     }
 
     /// There is much of its text to compute before its next token.
-    pub fn reads(&self) -> bool {
-        !self.decodes() || self.history.len() - self.n_done > LEAST_ROWS
+    pub fn is_prefilling(&self) -> bool {
+        !self.is_decoding() || self.history.len() - self.n_done > MIN_PREFILL_ROWS
     }
 
     /// Tokens until the next position that is kept: before the reply, and at intervals in a long prompt.
-    pub fn n_to_keep(&self) -> usize {
+    pub fn n_until_rewind_point(&self) -> usize {
         let (n_prompt, n_done) = (self.request.prompt.len(), self.n_done);
         let before_reply = match self.rewind {
             _ if self.request.sequence.is_none() => return usize::MAX,
             Rewind::Anywhere => return usize::MAX,
             Rewind::Near => [n_prompt, n_prompt],
             // the last token is computed again when the same prompt comes again
-            Rewind::Nowhere => [n_prompt.saturating_sub(OPENING), n_prompt - 1],
+            Rewind::Nowhere => [n_prompt.saturating_sub(ANSWER_OPENING_TOKENS), n_prompt - 1],
         };
-        let next = (n_done / KEEP_EVERY + 1) * KEEP_EVERY;
+        let next = (n_done / REWIND_POINT_INTERVAL_TOKENS + 1) * REWIND_POINT_INTERVAL_TOKENS;
         let stops = before_reply.into_iter().chain(Some(next).filter(|&next| next < n_prompt));
         stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
     }
 
-    /// Guesses what follows `n_tokens`, at most `n_most` and as far as it could be accepted; nothing where nothing is
+    /// DraftSource what follows `n_tokens`, at most `n_most` and as far as it could be accepted; nothing where nothing is
     /// guessed. Error: the draft model's.
     pub fn guess(
         &mut self,
@@ -187,68 +188,69 @@ impl Active {
     ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
         let n_room = n_ctx.saturating_sub(self.history.len());
-        let n = n_left.min(n_room).min(n_most).min(REWIND.saturating_sub(n_tokens));
-        let Some(guesser) = &mut self.guesser else { return Ok(&[]) };
-        if guesser.guess(&self.history, n)
+        let n = n_left.min(n_room).min(n_most).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
+        let Some(drafter) = &mut self.drafter else { return Ok(&[]) };
+        if drafter.guess(&self.history, n)
             && let Some(draft_model) = draft_model
         {
-            draft_model.guess(self.request.id, &self.history, n, guesser)?;
+            draft_model.guess(self.request.id, &self.history, n, drafter)?;
         }
-        Ok(guesser.chances())
+        Ok(drafter.chances())
     }
 
     /// Tokens that the draft model guessed ahead, checked or not.
-    pub fn n_guessed_by_model(&self) -> usize {
-        let by_model = self.guesser.as_ref().filter(|guesser| guesser.speculation.guesses == Guesses::Model);
-        by_model.map_or(0, |guesser| guesser.draft().len())
+    pub fn n_drafted_by_model(&self) -> usize {
+        let by_model =
+            self.drafter.as_ref().filter(|drafter| drafter.speculation.source == DraftSource::Model);
+        by_model.map_or(0, |drafter| drafter.draft().len())
     }
 
     /// Adds the first `n` guesses to its share of the next batch.
-    pub fn add_guesses(&mut self, share: &mut Share, n: usize) {
-        let draft = self.guesser.as_ref().map_or(&[][..], Guesser::draft);
+    pub fn add_guesses(&mut self, slot: &mut BatchSlot, n: usize) {
+        let draft = self.drafter.as_ref().map_or(&[][..], Drafter::draft);
         self.rows.clear();
-        self.rows.extend_from_slice(&self.history[self.n_done..self.n_done + share.n_tokens]);
+        self.rows.extend_from_slice(&self.history[self.n_done..self.n_done + slot.n_tokens]);
         self.rows.extend_from_slice(&draft[..n]);
-        share.n_guesses = n;
+        slot.n_guesses = n;
         self.n_drafted += n;
     }
 
-    pub fn chunk(&self, share: &Share) -> Chunk<'_> {
+    pub fn chunk(&self, slot: &BatchSlot) -> Chunk<'_> {
         let seq = self.sequence;
-        match share.n_guesses {
+        match slot.n_guesses {
             0 => {
-                let tokens = &self.history[self.n_done..self.n_done + share.n_tokens];
-                Chunk { seq, tokens, logits: share.wanted }
+                let tokens = &self.history[self.n_done..self.n_done + slot.n_tokens];
+                Chunk { seq, tokens, logits: slot.logits }
             }
-            n => Chunk { seq, tokens: &self.rows, logits: Wanted::Tail(n + 1) },
+            n => Chunk { seq, tokens: &self.rows, logits: LogitsSelection::Tail(n + 1) },
         }
     }
 
-    /// How many of the likeliest tokens its sampler does with at any of the rows of its share. None: it looks at all.
-    pub fn n_likeliest(&self, share: &Share) -> Option<usize> {
-        self.chain.n_likeliest(self.history.len() + share.n_guesses)
+    /// How many of the likeliest tokens its sampler does with at any of the rows of its slot. None: it looks at all.
+    pub fn n_top(&self, slot: &BatchSlot) -> Option<usize> {
+        self.chain.n_top(self.history.len() + slot.n_guesses)
     }
 
-    /// Draws as many tokens as there are guesses that come true, and one more; of the share's logits the first is
+    /// Draws as many tokens as there are guesses that come true, and one more; of the slot's logits the first is
     /// `row`. Afterwards `n_done` counts what the sequence holds of the text, guesses that were wrong left out.
     pub fn take(
         &mut self,
-        share: &Share,
+        slot: &BatchSlot,
         (logits, row): (&Logits, usize),
         tokenizer: Option<&Tokenizer>,
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
-    ) -> Option<End> {
+    ) -> Option<RequestEnd> {
         self.n_right = 0;
-        for at in 0..=share.n_guesses {
+        for at in 0..=slot.n_guesses {
             let end = match logits.candidates(row + at) {
                 Ok(row) => self.draw(row, tokenizer, n_ctx, sink),
-                Err(error) => Some(End::Failed(error)),
+                Err(error) => Some(RequestEnd::Failed(error)),
             };
             if end.is_some() {
                 return end;
             }
-            let guess = self.rows.get(share.n_tokens + at).filter(|_| at < share.n_guesses);
+            let guess = self.rows.get(slot.n_tokens + at).filter(|_| at < slot.n_guesses);
             if guess != self.history.last() {
                 return None;
             }
@@ -260,13 +262,19 @@ impl Active {
     }
 
     /// What was guessed wrong leaves the sequence again, and what the draft model's guesses brought is counted.
-    pub fn settle(&mut self, share: &Share, model: &mut Model, costs: &Costs, guess_cost: f32) {
-        let n_by_model = self.n_guessed_by_model();
-        if let Some(guesser) = self.guesser.as_mut().filter(|_| n_by_model > 0) {
-            let cost = costs.of(share.n_tokens + share.n_guesses) / costs.of(share.n_tokens);
-            guesser.paid(1 + self.n_right, cost + n_by_model as f32 * guess_cost);
+    pub fn drop_rejected_guesses(
+        &mut self,
+        slot: &BatchSlot,
+        model: &mut Model,
+        costs: &RunCosts,
+        guess_cost: f32,
+    ) {
+        let n_by_model = self.n_drafted_by_model();
+        if let Some(drafter) = self.drafter.as_mut().filter(|_| n_by_model > 0) {
+            let cost = costs.cost(slot.n_tokens + slot.n_guesses) / costs.cost(slot.n_tokens);
+            drafter.record_payoff(1 + self.n_right, cost + n_by_model as f32 * guess_cost);
         }
-        if share.n_guesses > 0 {
+        if slot.n_guesses > 0 {
             let held = model.truncate(self.sequence, self.n_done);
             self.n_done = held.expect("the sequence has just run");
         }
@@ -276,21 +284,21 @@ impl Active {
     /// Samples the next token and says whether it was the last.
     fn draw(
         &mut self,
-        row: Row,
+        row: LogitsRow,
         tokenizer: Option<&Tokenizer>,
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
-    ) -> Option<End> {
+    ) -> Option<RequestEnd> {
         if self.request.max_tokens == Some(0) {
-            return Some(End::Finished(Finish::Length));
+            return Some(RequestEnd::Finished(Finish::Length));
         }
         let forced = self.budget.as_mut().and_then(BudgetWatch::forced);
         let drawn = forced.or_else(|| match row {
-            Row::Whole(logits) => self.chain.sample(logits, &self.history),
-            Row::Likeliest(likeliest) => self.chain.sample_likeliest(likeliest, &self.history),
+            LogitsRow::Whole(logits) => self.chain.sample(logits, &self.history),
+            LogitsRow::Likeliest(likeliest) => self.chain.sample_top(likeliest, &self.history),
         });
         let Some(drawn) = drawn else {
-            return Some(End::Failed(nan_logits()));
+            return Some(RequestEnd::Failed(nan_logits()));
         };
         let token = self.request.script.get(self.n_generated).copied().unwrap_or(drawn);
         self.accept(token, tokenizer, n_ctx, sink)
@@ -303,20 +311,21 @@ impl Active {
         tokenizer: Option<&Tokenizer>,
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
-    ) -> Option<End> {
+    ) -> Option<RequestEnd> {
         #[cfg(test)]
         assert!(self.request.stop.iter().all(|stop| stop != PANICS), "a stop text that panics");
         self.history.push(token);
         self.n_generated += 1;
-        if let Some(guesser) = &mut self.guesser {
-            guesser.saw(&self.history);
+        if let Some(drafter) = &mut self.drafter {
+            drafter.observe(&self.history);
         }
         if let (Some(budget), Some(tokenizer)) = (&mut self.budget, tokenizer) {
             budget.saw(&tokenizer.decode(&[token]));
         }
         let mut text = String::new();
         let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));
-        let is_mark = self.request.marks.contains(&token) || tokenizer.is_some_and(|t| t.is_control(token));
+        let is_mark =
+            self.request.markup_tokens.contains(&token) || tokenizer.is_some_and(|t| t.is_control(token));
         if is_mark {
             self.flush(&mut text);
         }
@@ -336,7 +345,7 @@ impl Active {
             self.flush(&mut text);
         }
         sink(self.request.id, GenEvent::Token { id: token, text });
-        finish.map(End::Finished)
+        finish.map(RequestEnd::Finished)
     }
 
     /// What the detokeniser and the stop watch still hold back belongs to the answer.
@@ -355,7 +364,17 @@ impl Active {
         let n_prompt = self.request.prompt.len();
         let n_reused = n_reused.min(n_prompt);
         self.release(model);
-        sink(id, GenEvent::Done(Done { finish, n_prompt, n_generated, n_reused, n_drafted, n_accepted }));
+        sink(
+            id,
+            GenEvent::Done(GenerationStats {
+                finish,
+                n_prompt,
+                n_generated,
+                n_reused,
+                n_drafted,
+                n_accepted,
+            }),
+        );
     }
 
     /// A sequence that the caller gave stays the caller's.
@@ -365,7 +384,7 @@ impl Active {
             Some(sequence) => {
                 model.unmark(sequence);
                 // one that lives no more holds nothing
-                _ = model.let_pass(sequence);
+                _ = model.unpin_window(sequence);
             }
         }
     }

@@ -42,7 +42,7 @@ fn request(id: u64, prompt: Vec<TokenId>) -> Request {
         max_tokens: Some(12),
         stop: Vec::new(),
         ignore_eos: true,
-        marks: Vec::new(),
+        markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
         script: Vec::new(),
@@ -51,9 +51,9 @@ fn request(id: u64, prompt: Vec<TokenId>) -> Request {
 }
 
 /// The tokens of each request, and how it ended.
-type Outcomes = BTreeMap<u64, (Vec<TokenId>, GenEvent)>;
+type RequestOutcomes = BTreeMap<u64, (Vec<TokenId>, GenEvent)>;
 
-fn take(outcomes: &mut Outcomes, id: u64, event: GenEvent) {
+fn take(outcomes: &mut RequestOutcomes, id: u64, event: GenEvent) {
     let (ids, end) = outcomes.entry(id).or_insert((Vec::new(), GenEvent::Prefill { done: 0, total: 0 }));
     match event {
         GenEvent::Prefill { .. } => {}
@@ -65,10 +65,10 @@ fn take(outcomes: &mut Outcomes, id: u64, event: GenEvent) {
     }
 }
 
-fn run(model: &mut Model, requests: Vec<Request>) -> Outcomes {
+fn run(model: &mut Model, requests: Vec<Request>) -> RequestOutcomes {
     let mut scheduler = Scheduler::new();
     requests.into_iter().for_each(|request| scheduler.submit(request).unwrap());
-    let mut outcomes = Outcomes::new();
+    let mut outcomes = RequestOutcomes::new();
     while scheduler.step(model, &mut |id, event| take(&mut outcomes, id, event)) {}
     outcomes
 }
@@ -82,7 +82,7 @@ fn requests() -> Vec<Request> {
 }
 
 /// Request 2 has failed with this code, the others are as they are without it.
-fn only_the_third_fails(model: &mut Model, requests: Vec<Request>, expected: &Outcomes, code: &str) {
+fn only_the_third_fails(model: &mut Model, requests: Vec<Request>, expected: &RequestOutcomes, code: &str) {
     let outcomes = run(model, requests);
     for (id, outcome) in &outcomes {
         match id {
@@ -115,22 +115,22 @@ fn a_run_that_is_given_up_costs_nobody_a_token() {
     let mut model = model();
     let expected = run(&mut model, requests());
     let interrupt = Interrupt::default();
-    model.interrupt_by(interrupt.clone());
+    model.set_interrupt(interrupt.clone());
     interrupt.ask();
     let mut scheduler = Scheduler::new();
     requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
-    let (mut outcomes, mut n_steps) = (Outcomes::new(), 0);
+    let (mut outcomes, mut n_steps) = (RequestOutcomes::new(), 0);
     loop {
         // who asks all the time is not heard twice in a row
-        let is_given_up = n_steps % 2 == 0;
+        let is_interrupted = n_steps % 2 == 0;
         let mut n_events = 0;
-        let goes_on = scheduler.step(&mut model, &mut |id, event| {
+        let continues_in = scheduler.step(&mut model, &mut |id, event| {
             n_events += usize::from(!matches!(event, GenEvent::Prefill { .. }));
             take(&mut outcomes, id, event);
         });
-        assert_eq!(n_events == 0, is_given_up, "step {n_steps}: nothing comes of a run that is given up");
+        assert_eq!(n_events == 0, is_interrupted, "step {n_steps}: nothing comes of a run that is given up");
         n_steps += 1;
-        if !goes_on {
+        if !continues_in {
             break;
         }
         if n_steps == 9 {
@@ -156,7 +156,7 @@ fn requests_are_spread_over_replicas() {
     let held = model.new_sequence().unwrap();
     assert_eq!(model.replica_of(held), 0, "a context that nobody asks");
     requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
-    let mut outcomes = Outcomes::new();
+    let mut outcomes = RequestOutcomes::new();
     let mut sink = |id: u64, event: GenEvent| take(&mut outcomes, id, event);
     assert!(scheduler.step(&mut model, &mut sink));
     let at: Vec<usize> = scheduler.active.iter().map(|active| model.replica_of(active.sequence)).collect();

@@ -1,6 +1,6 @@
 //! The numbers of published models, by the names that benchmarks know them by.
 
-use super::{Fact, Shape};
+use super::{Shape, ShapeFact};
 
 /// Published shapes that the engine runs.
 pub static SHAPES: &[Shape] = &[
@@ -70,7 +70,10 @@ pub static SHAPES: &[Shape] = &[
         rope_stretch: None,
         eps: 1e-6,
         tied_embeddings: true,
-        more: &[("rope.freq_base_swa", Fact::Real(10_000.0)), ("attention.sliding_window", Fact::Count(512))],
+        more: &[
+            ("rope.freq_base_swa", ShapeFact::Real(10_000.0)),
+            ("attention.sliding_window", ShapeFact::Count(512)),
+        ],
     },
     Shape {
         name: "gemma-3-4b",
@@ -88,10 +91,10 @@ pub static SHAPES: &[Shape] = &[
         eps: 1e-6,
         tied_embeddings: true,
         more: &[
-            ("rope.freq_base_swa", Fact::Real(10_000.0)),
-            ("attention.sliding_window", Fact::Count(1024)),
-            ("rope.scaling.type", Fact::Text("linear")),
-            ("rope.scaling.factor", Fact::Real(8.0)),
+            ("rope.freq_base_swa", ShapeFact::Real(10_000.0)),
+            ("attention.sliding_window", ShapeFact::Count(1024)),
+            ("rope.scaling.type", ShapeFact::Text("linear")),
+            ("rope.scaling.factor", ShapeFact::Real(8.0)),
         ],
     },
     Shape {
@@ -127,15 +130,15 @@ pub static SHAPES: &[Shape] = &[
         eps: 1e-5,
         tied_embeddings: false,
         more: &[
-            ("expert_count", Fact::Count(32)),
-            ("expert_used_count", Fact::Count(4)),
-            ("expert_feed_forward_length", Fact::Count(2880)),
-            ("attention.sliding_window", Fact::Count(128)),
-            ("rope.scaling.type", Fact::Text("yarn")),
-            ("rope.scaling.factor", Fact::Real(32.0)),
-            ("rope.scaling.original_context_length", Fact::Count(4096)),
-            ("rope.scaling.yarn_beta_fast", Fact::Real(32.0)),
-            ("rope.scaling.yarn_beta_slow", Fact::Real(1.0)),
+            ("expert_count", ShapeFact::Count(32)),
+            ("expert_used_count", ShapeFact::Count(4)),
+            ("expert_feed_forward_length", ShapeFact::Count(2880)),
+            ("attention.sliding_window", ShapeFact::Count(128)),
+            ("rope.scaling.type", ShapeFact::Text("yarn")),
+            ("rope.scaling.factor", ShapeFact::Real(32.0)),
+            ("rope.scaling.original_context_length", ShapeFact::Count(4096)),
+            ("rope.scaling.yarn_beta_fast", ShapeFact::Real(32.0)),
+            ("rope.scaling.yarn_beta_slow", ShapeFact::Real(1.0)),
         ],
     },
 ];

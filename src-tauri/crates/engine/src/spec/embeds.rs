@@ -8,21 +8,21 @@ use super::{ModelSpec, Role};
 /// length 1. The layers have no bias and nothing between them, so that it is the same whether they come before a mean or
 /// after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Embeds {
+pub struct EmbeddingHead {
     pub pooling: Pooling,
     /// Widths that those layers make, in order.
     pub dense: Vec<usize>,
-    pub before: Before,
+    pub before: EmbeddingPrefixes,
 }
 
 /// What a family was trained to have before texts, where one is looked for among others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct EmbeddingPrefixes {
     pub question: &'static str,
     pub passage: &'static str,
 }
 
-impl Embeds {
+impl EmbeddingHead {
     /// The linear layers with the widths that they make.
     pub fn layers(&self) -> impl Iterator<Item = (Role, usize)> {
         [Role::Dense2, Role::Dense3].into_iter().zip(self.dense.iter().copied())
@@ -48,7 +48,7 @@ impl ModelSpec {
     }
 
     /// Some token sees what comes after it: a text has to be computed as a whole.
-    pub fn looks_ahead(&self) -> bool {
+    pub fn is_bidirectional(&self) -> bool {
         let attentions = self.layers.iter().filter_map(|layer| layer.mixer.attention());
         attentions.into_iter().any(|attention| attention.mask == Mask::Bidirectional)
     }

@@ -5,7 +5,7 @@
 pub enum Role {
     TokenEmbedding,
     PositionEmbedding,
-    TextKinds,
+    TokenTypes,
     EmbeddingNorm,
     EmbeddingNormBias,
     OutputNorm,

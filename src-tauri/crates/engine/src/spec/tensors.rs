@@ -1,12 +1,12 @@
 //! Every tensor that a spec asks for, with its shape.
 
 use super::{
-    Attention, DeltaNet, Dense, Experts, Ffn, Keys, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
+    Attention, DeltaNet, Dense, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
     ShortConv, TensorSpec,
 };
 
 /// Takes a role and its shape, row-major.
-type Add<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
+type AddTensor<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
 
 impl ModelSpec {
     /// Every tensor the model needs.
@@ -19,7 +19,7 @@ impl ModelSpec {
             own(Role::PositionEmbedding, vec![n_positions, d]);
         }
         if let Some(n_kinds) = self.embedding.n_kinds {
-            own(Role::TextKinds, vec![n_kinds, d]);
+            own(Role::TokenTypes, vec![n_kinds, d]);
         }
         if let Some(of_embedding) = self.embedding.norm {
             norm(of_embedding, d, [Role::EmbeddingNorm, Role::EmbeddingNormBias], &mut own);
@@ -50,7 +50,7 @@ impl ModelSpec {
 }
 
 impl LayerSpec {
-    fn tensors(&self, d: usize, add: &mut Add) {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
         norm(self.mixer_norm, d, [Role::MixerNorm, Role::MixerNormBias], add);
         match &self.mixer {
             Mixer::Attention(attention) => attention.tensors(d, add),
@@ -95,7 +95,7 @@ impl LayerSpec {
 }
 
 impl Attention {
-    fn tensors(&self, d: usize, add: &mut Add) {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
         let (q, kv) = (self.n_heads * self.head_dim, self.n_kv_heads * self.head_dim);
         let q_rows = if self.output_gate { 2 * q } else { q };
         add(Role::Query, vec![q_rows, d]);
@@ -106,9 +106,9 @@ impl Attention {
             norm(qk_norm, self.head_dim, [Role::QueryNorm; 2], add);
         }
         let (has_keys, has_values) = match self.keys {
-            Keys::Projected => (true, true),
-            Keys::SharedByValues => (true, false),
-            Keys::OfLayer(_) => (false, false),
+            KvSource::Projected => (true, true),
+            KvSource::SharedByValues => (true, false),
+            KvSource::OfLayer(_) => (false, false),
         };
         let projections = [(has_keys, Role::Key, Role::KeyBias), (has_values, Role::Value, Role::ValueBias)];
         for (_, role, bias) in projections.into_iter().filter(|(here, ..)| *here) {
@@ -131,7 +131,7 @@ impl Attention {
 }
 
 impl ShortConv {
-    fn tensors(&self, d: usize, add: &mut Add) {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
         add(Role::ConvIn, vec![3 * d, d]);
         add(Role::Conv, vec![d, self.kernel]);
         add(Role::ConvOut, vec![d, d]);
@@ -144,7 +144,7 @@ impl ShortConv {
 }
 
 impl DeltaNet {
-    fn tensors(&self, d: usize, add: &mut Add) {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
         let (qkv, v) = (self.qkv_width(), self.value_width());
         add(Role::DeltaQkv, vec![qkv, d]);
         add(Role::DeltaGate, vec![v, d]);
@@ -160,7 +160,7 @@ impl DeltaNet {
 
 impl Dense {
     /// Without the gate.
-    fn tensors(&self, d: usize, add: &mut Add) {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
         add(Role::Up, vec![self.d_ff, d]);
         add(Role::Down, vec![d, self.d_ff]);
         if self.bias {
@@ -171,7 +171,7 @@ impl Dense {
 }
 
 impl Experts {
-    fn tensors(&self, d: usize, add: &mut Add) {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
         let (n, d_ff) = (self.n_experts, self.d_ff);
         add(Role::Router, vec![n, d]);
         if self.router_bias {
@@ -202,7 +202,7 @@ impl Experts {
 }
 
 /// The tensors of a norm: weight and bias have a role each.
-fn norm(norm: Norm, width: usize, [weight, bias]: [Role; 2], add: &mut Add) {
+fn norm(norm: Norm, width: usize, [weight, bias]: [Role; 2], add: &mut AddTensor) {
     match norm {
         Norm::Rms { .. } => add(weight, vec![width]),
         Norm::None | Norm::PlainRms { .. } => {}

@@ -11,29 +11,29 @@ const MEASURED: [(usize, f32); 7] =
 const STEP: f32 = 0.25;
 
 /// One run doesn't say more than that it takes so many times as long as thought, or so much less.
-const MOST: f32 = 2.0;
+const MAX_STEP_FACTOR: f32 = 2.0;
 
 /// What is not seen again returns to the first figures by this share at every other run.
 const FADE: f32 = 1.0 / 512.0;
 
-/// Costs of runs of one model.
+/// RunCosts of runs of one model.
 #[derive(Debug, Clone)]
-pub struct Costs {
+pub struct RunCosts {
     /// Seconds of a run of one row; None: nothing is known of this machine.
     unit_s: Option<f32>,
     /// The first figures' corrections; that of one row stays 1. (MEASURED)
     corrections: [f32; MEASURED.len()],
 }
 
-impl Default for Costs {
+impl Default for RunCosts {
     fn default() -> Self {
         Self { unit_s: None, corrections: [1.0; MEASURED.len()] }
     }
 }
 
-impl Costs {
+impl RunCosts {
     /// Cost of a run of `n` rows; of one: 1. Never less, nor more than `n`.
-    pub fn of(&self, n: usize) -> f32 {
+    pub fn cost(&self, n: usize) -> f32 {
         let n = n.max(1);
         let at = MEASURED.partition_point(|(rows, _)| *rows <= n) - 1;
         let cost = |at: usize| MEASURED[at].1 * self.corrections[at];
@@ -46,12 +46,12 @@ impl Costs {
     }
 
     /// A run of `n` rows took so long.
-    pub fn took(&mut self, n: usize, seconds: f32) {
+    pub fn record_step(&mut self, n: usize, seconds: f32) {
         if n == 0 || !(seconds > 0.0 && seconds.is_finite()) {
             return;
         }
-        let unit_s = self.unit_s.unwrap_or(seconds / self.of(n));
-        let found = (seconds / unit_s / self.of(n)).clamp(1.0 / MOST, MOST);
+        let unit_s = self.unit_s.unwrap_or(seconds / self.cost(n));
+        let found = (seconds / unit_s / self.cost(n)).clamp(1.0 / MAX_STEP_FACTOR, MAX_STEP_FACTOR);
         let nearest = nearest(n);
         self.unit_s = Some(if nearest == 0 { unit_s * toward(found) } else { unit_s });
         for (at, correction) in self.corrections.iter_mut().enumerate().skip(1) {
@@ -79,48 +79,48 @@ mod tests {
 
     #[test]
     fn first_figures_are_met_and_joined() {
-        let costs = Costs::default();
+        let costs = RunCosts::default();
         for (rows, cost) in MEASURED {
-            assert_eq!(costs.of(rows), cost);
+            assert_eq!(costs.cost(rows), cost);
         }
-        assert_eq!(costs.of(0), 1.0);
-        assert!(costs.of(3) > costs.of(2) && costs.of(3) < costs.of(4));
-        assert_eq!(costs.of(128), 2.0 * costs.of(64));
-        assert!((1..300).all(|n| costs.of(n) <= costs.of(n + 1) && costs.of(n) <= n as f32));
+        assert_eq!(costs.cost(0), 1.0);
+        assert!(costs.cost(3) > costs.cost(2) && costs.cost(3) < costs.cost(4));
+        assert_eq!(costs.cost(128), 2.0 * costs.cost(64));
+        assert!((1..300).all(|n| costs.cost(n) <= costs.cost(n + 1) && costs.cost(n) <= n as f32));
         assert_eq!([1, 2, 3, 4, 5, 6, 11, 12, 64, 999].map(nearest), [0, 1, 2, 2, 2, 3, 3, 4, 6, 6]);
     }
 
     #[test]
     fn figures_follow_what_runs_take_and_return_when_they_are_not_seen() {
-        let mut costs = Costs::default();
+        let mut costs = RunCosts::default();
         // a machine on which a row costs a row, such as a mixture of experts
         for n in [1, 2, 4, 8, 16].repeat(40) {
-            costs.took(n, 0.03 * n as f32);
+            costs.record_step(n, 0.03 * n as f32);
         }
         for n in [2, 4, 8, 16] {
-            assert!((costs.of(n) / n as f32 - 1.0).abs() < 0.1, "{n}: {}", costs.of(n));
+            assert!((costs.cost(n) / n as f32 - 1.0).abs() < 0.1, "{n}: {}", costs.cost(n));
         }
-        assert_eq!(costs.of(64), MEASURED[6].1, "was never seen");
-        let before = costs.of(16);
-        (0..2000).for_each(|_| costs.took(1, 0.03));
-        assert!(costs.of(16) < before * 0.35, "{}", costs.of(16));
+        assert_eq!(costs.cost(64), MEASURED[6].1, "was never seen");
+        let before = costs.cost(16);
+        (0..2000).for_each(|_| costs.record_step(1, 0.03));
+        assert!(costs.cost(16) < before * 0.35, "{}", costs.cost(16));
         // a deeper context: everything takes longer, nothing costs more
-        (0..50).for_each(|_| costs.took(1, 0.06));
-        (0..50).for_each(|_| costs.took(4, 0.06 * 1.7));
-        assert!((costs.of(4) - 1.7).abs() < 0.2, "{}", costs.of(4));
+        (0..50).for_each(|_| costs.record_step(1, 0.06));
+        (0..50).for_each(|_| costs.record_step(4, 0.06 * 1.7));
+        assert!((costs.cost(4) - 1.7).abs() < 0.2, "{}", costs.cost(4));
     }
 
     #[test]
     fn one_slow_run_says_little_and_nonsense_nothing() {
-        let mut costs = Costs::default();
-        (0..20).for_each(|_| costs.took(1, 0.03));
-        costs.took(8, 30.0);
-        assert!(costs.of(8) <= MEASURED[3].1 * 1.25 + 1e-4);
-        let before = costs.of(8);
+        let mut costs = RunCosts::default();
+        (0..20).for_each(|_| costs.record_step(1, 0.03));
+        costs.record_step(8, 30.0);
+        assert!(costs.cost(8) <= MEASURED[3].1 * 1.25 + 1e-4);
+        let before = costs.cost(8);
         for seconds in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            costs.took(8, seconds);
+            costs.record_step(8, seconds);
         }
-        costs.took(0, 1.0);
-        assert_eq!(costs.of(8), before);
+        costs.record_step(0, 1.0);
+        assert_eq!(costs.cost(8), before);
     }
 }

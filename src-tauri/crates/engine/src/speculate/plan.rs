@@ -3,11 +3,11 @@
 //! Of all guesses the likeliest first, as many as make the most tokens for what the run costs: where guesses seldom
 //! come true, none.
 
-use super::costs::Costs;
+use super::costs::RunCosts;
 
 /// A guess that may be checked. Its text's earlier guesses are likelier, so that they are chosen before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Candidate {
+pub struct DraftCandidate {
     /// whose it is: index into the texts
     pub text: usize,
     /// that it and all before it come true
@@ -16,7 +16,7 @@ pub struct Candidate {
 
 /// The run without guesses.
 #[derive(Debug, Clone, Copy)]
-pub struct Base {
+pub struct UndraftedRun {
     /// rows of all texts
     pub n_rows: usize,
     /// texts that get a token in any case
@@ -29,7 +29,7 @@ pub struct Base {
 
 /// What one text's guesses amount to so far.
 #[derive(Debug, Clone, Copy)]
-struct Drafted {
+struct ExpectedDraft {
     /// that all of them come true
     chance: f32,
     /// expected tokens
@@ -38,14 +38,14 @@ struct Drafted {
 
 /// Buffers for choosing, used again and again.
 #[derive(Debug, Default)]
-pub struct Plan {
-    pub candidates: Vec<Candidate>,
-    drafted: Vec<Drafted>,
+pub struct DraftPlan {
+    pub candidates: Vec<DraftCandidate>,
+    drafted: Vec<ExpectedDraft>,
     /// guesses to check (texts)
     pub lengths: Vec<usize>,
 }
 
-impl Plan {
+impl DraftPlan {
     /// No candidates, of so many texts.
     pub fn clear(&mut self, n_texts: usize) {
         self.candidates.clear();
@@ -54,18 +54,18 @@ impl Plan {
     }
 
     /// Fills `lengths` with what is worth checking of `candidates`; those that are certain are checked in any case.
-    pub fn choose(&mut self, base: Base, costs: &Costs) {
+    pub fn choose(&mut self, base: UndraftedRun, costs: &RunCosts) {
         let Self { candidates, drafted, lengths } = self;
         drafted.clear();
-        drafted.resize(lengths.len(), Drafted { chance: 1.0, n_tokens: 1.0 });
+        drafted.resize(lengths.len(), ExpectedDraft { chance: 1.0, n_tokens: 1.0 });
         candidates.sort_unstable_by(|a, b| b.chance.total_cmp(&a.chance).then(a.text.cmp(&b.text)));
-        let row = costs.of(2) - costs.of(1);
-        let again = |text: &Drafted| match base.recomputes {
+        let row = costs.cost(2) - costs.cost(1);
+        let again = |text: &ExpectedDraft| match base.recomputes {
             true => (1.0 - text.chance) * text.n_tokens * row,
             false => 0.0,
         };
         let (mut n_tokens, mut n_again) = (base.n_texts as f32, 0.0);
-        let (mut best, mut n_chosen) = (n_tokens / costs.of(base.n_rows), 0);
+        let (mut best, mut n_chosen) = (n_tokens / costs.cost(base.n_rows), 0);
         for (n, candidate) in (1..=base.n_free).zip(candidates.iter()) {
             let text = &mut drafted[candidate.text];
             n_again -= again(text);
@@ -73,7 +73,7 @@ impl Plan {
             text.n_tokens += candidate.chance;
             n_tokens += candidate.chance;
             n_again += again(text);
-            let speed = n_tokens / (costs.of(base.n_rows + n) + n_again);
+            let speed = n_tokens / (costs.cost(base.n_rows + n) + n_again);
             if speed > best * WORTH || candidate.chance >= 1.0 {
                 (best, n_chosen) = (speed, n);
             }
@@ -93,15 +93,15 @@ mod tests {
 
     /// Lengths chosen for texts whose every guess comes true with the given odds.
     fn check(odds: &[f32], n_most: usize, recomputes: bool, expected: impl Fn(&[usize]) -> bool) {
-        let mut plan = Plan::default();
+        let mut plan = DraftPlan::default();
         plan.clear(odds.len());
         for (text, p) in odds.iter().enumerate() {
-            let chances = (1..=n_most as i32).map(|n| Candidate { text, chance: p.powi(n) });
+            let chances = (1..=n_most as i32).map(|n| DraftCandidate { text, chance: p.powi(n) });
             plan.candidates.extend(chances);
         }
         plan.choose(
-            Base { n_rows: odds.len(), n_texts: odds.len(), n_free: 60, recomputes },
-            &Costs::default(),
+            UndraftedRun { n_rows: odds.len(), n_texts: odds.len(), n_free: 60, recomputes },
+            &RunCosts::default(),
         );
         assert!(expected(&plan.lengths), "{odds:?}: {:?}", plan.lengths);
     }
@@ -122,10 +122,13 @@ mod tests {
             let mut found = 0;
             check(&[0.8], 16, recomputes, |_| true);
             for n in 0..=16 {
-                let mut plan = Plan::default();
+                let mut plan = DraftPlan::default();
                 plan.clear(1);
-                plan.candidates.extend((1..=n).map(|n| Candidate { text: 0, chance: 0.8f32.powi(n) }));
-                plan.choose(Base { n_rows: 1, n_texts: 1, n_free: 60, recomputes }, &Costs::default());
+                plan.candidates.extend((1..=n).map(|n| DraftCandidate { text: 0, chance: 0.8f32.powi(n) }));
+                plan.choose(
+                    UndraftedRun { n_rows: 1, n_texts: 1, n_free: 60, recomputes },
+                    &RunCosts::default(),
+                );
                 found = found.max(plan.lengths[0]);
             }
             found

@@ -6,21 +6,20 @@ use std::io::{self, Write};
 
 use minijinja::filters;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
-use serde_json::Map;
 
 use super::rewrite::{PLUS, WALKED};
 use super::{json, methods, python, strftime};
 use crate::error::{EngineError, Result};
 
 /// Instructions of one rendering: a conversation of thousands of messages needs some millions.
-const MOST_STEPS: u64 = 200_000_000;
+const MAX_STEPS: u64 = 200_000_000;
 
 /// The longest prompt: a million tokens of text.
-const MOST_OUTPUT_BYTES: usize = 64 << 20;
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
 
-const RECURSION: usize = 400;
+const MAX_RECURSION: usize = 400;
 
 pub fn new() -> Environment<'static> {
     let mut environment = Environment::new();
@@ -28,8 +27,8 @@ pub fn new() -> Environment<'static> {
     environment.set_syntax(syntax.expect("the default delimiters are valid"));
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_fuel(Some(MOST_STEPS));
-    environment.set_recursion_limit(RECURSION);
+    environment.set_fuel(Some(MAX_STEPS));
+    environment.set_recursion_limit(MAX_RECURSION);
     environment.set_unknown_method_callback(methods::call);
     environment.set_formatter(|out, _, value| Ok(out.write_str(&python::str(value))?));
     environment.add_filter("trim", trim);
@@ -44,46 +43,21 @@ pub fn new() -> Environment<'static> {
     environment
 }
 
-/// JSON as a template sees it.
-pub fn value(json: &serde_json::Value) -> Value {
-    use serde_json::Value as Json;
-    match json {
-        Json::Null => Value::from(()),
-        Json::Bool(flag) => Value::from(*flag),
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(integer), _) => Value::from(integer),
-            (None, Some(integer)) => Value::from(integer),
-            (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => list(items),
-        Json::Object(map) => Value::from_pairs(variables(map)),
-    }
-}
-
-pub fn list(items: &[serde_json::Value]) -> Value {
-    Value::from(items.iter().map(value).collect::<Vec<_>>())
-}
-
-pub fn variables(map: &Map<String, serde_json::Value>) -> Vec<(String, Value)> {
-    map.iter().map(|(key, json)| (key.clone(), value(json))).collect()
-}
-
 /// An error that the template itself asked for.
 #[derive(Debug)]
-struct Raised(String);
+struct TemplateException(String);
 
-impl fmt::Display for Raised {
+impl fmt::Display for TemplateException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Raised {}
+impl std::error::Error for TemplateException {}
 
 fn raise_exception(message: &Value) -> Result<Value, Error> {
     let message = message.to_string();
-    Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
+    Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(TemplateException(message)))
 }
 
 /// Of anything: a list is shown first, as Python shows it.
@@ -114,13 +88,13 @@ fn indent(
         None => " ".repeat(4),
         Some(width) => match width.as_str() {
             Some(text) => text.to_owned(),
-            None => " ".repeat(usize::try_from(width)?.min(MOST_INDENT)),
+            None => " ".repeat(usize::try_from(width)?.min(MAX_INDENT)),
         },
     };
     Ok(python::indent(&python::str(value), &by, first, blank))
 }
 
-const MOST_INDENT: usize = 1024;
+const MAX_INDENT: usize = 1024;
 
 /// What a loop walks over: Python refuses `none`.
 fn walked(value: &Value) -> Result<Value, Error> {
@@ -156,26 +130,32 @@ fn lazy_filters(environment: &mut Environment) {
     fn lazy(items: Vec<Value>) -> Value {
         Value::make_iterable(move || items.clone().into_iter())
     }
-    type Arguments = Rest<ValueOrKwargs>;
-    environment.add_filter("map", |state: &mut State, value: Value, arguments: Arguments| {
+    type FilterArguments = Rest<ValueOrKwargs>;
+    environment.add_filter("map", |state: &mut State, value: Value, arguments: FilterArguments| {
         filters::map(state, value, arguments).map(lazy)
     });
-    type Test<'a> = Option<Cow<'a, str>>;
-    environment.add_filter("select", |state: &mut State, value: Value, test: Test, arguments: Arguments| {
-        filters::select(state, value, test, arguments).map(lazy)
-    });
-    environment.add_filter("reject", |state: &mut State, value: Value, test: Test, arguments: Arguments| {
-        filters::reject(state, value, test, arguments).map(lazy)
-    });
+    type TestName<'a> = Option<Cow<'a, str>>;
+    environment.add_filter(
+        "select",
+        |state: &mut State, value: Value, test: TestName, arguments: FilterArguments| {
+            filters::select(state, value, test, arguments).map(lazy)
+        },
+    );
+    environment.add_filter(
+        "reject",
+        |state: &mut State, value: Value, test: TestName, arguments: FilterArguments| {
+            filters::reject(state, value, test, arguments).map(lazy)
+        },
+    );
     environment.add_filter(
         "selectattr",
-        |state: &mut State, value: Value, attr: Cow<'_, str>, test: Test, arguments: Arguments| {
+        |state: &mut State, value: Value, attr: Cow<'_, str>, test: TestName, arguments: FilterArguments| {
             filters::selectattr(state, value, attr, test, arguments).map(lazy)
         },
     );
     environment.add_filter(
         "rejectattr",
-        |state: &mut State, value: Value, attr: Cow<'_, str>, test: Test, arguments: Arguments| {
+        |state: &mut State, value: Value, attr: Cow<'_, str>, test: TestName, arguments: FilterArguments| {
             filters::rejectattr(state, value, attr, test, arguments).map(lazy)
         },
     );
@@ -192,7 +172,7 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
     let sort_keys: Option<bool> = options.get("sort_keys")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
     options.assert_all_used()?;
-    let style = json::Style {
+    let style = json::JsonStyle {
         indent,
         sort_keys: sort_keys.unwrap_or(false),
         separators,
@@ -203,16 +183,16 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
 
 /// `strftime_now(format)`; without a time it is not defined.
 pub fn strftime_now(now: Option<&str>) -> Value {
-    let Some(time) = now.and_then(strftime::Time::parse) else { return Value::UNDEFINED };
+    let Some(time) = now.and_then(strftime::LocalTime::parse) else { return Value::UNDEFINED };
     Value::from_function(move |format: &str| time.format(format))
 }
 
 /// Collects the output and refuses more than a prompt can hold.
-struct Bounded(Vec<u8>);
+struct BoundedOutput(Vec<u8>);
 
-impl Write for Bounded {
+impl Write for BoundedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MOST_OUTPUT_BYTES {
+        if self.0.len() + bytes.len() > MAX_OUTPUT_BYTES {
             return Err(io::Error::other("the rendered prompt is too long"));
         }
         self.0.extend_from_slice(bytes);
@@ -225,7 +205,7 @@ impl Write for Bounded {
 }
 
 pub fn render(template: &Template<'_, '_>, variables: Value) -> Result<String> {
-    let mut out = Bounded(Vec::new());
+    let mut out = BoundedOutput(Vec::new());
     template.render_captured_to(variables, &mut out).map_err(|error| failure(&error))?;
     Ok(String::from_utf8(out.0).expect("a template writes strings"))
 }
@@ -241,7 +221,7 @@ pub fn cause(error: &Error) -> String {
 pub fn failure(error: &Error) -> EngineError {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(at) = source {
-        if let Some(Raised(message)) = at.downcast_ref() {
+        if let Some(TemplateException(message)) = at.downcast_ref() {
             return EngineError::new(
                 "template.raised",
                 message.clone(),
@@ -258,7 +238,34 @@ pub fn failure(error: &Error) -> EngineError {
     )
 }
 
-/// Whether Python would call this a container of its own, not a value made while iterating.
-pub fn is_iterator(value: &Value) -> bool {
-    value.kind() == ValueKind::Iterable
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_answer_as_in_python() {
+        let cases = [
+            ("'abc'.removeprefix('a')", "bc"),
+            ("'abc'.removesuffix('c').removesuffix('x')", "ab"),
+            ("'a=b=c'.partition('=')[2]", "b=c"),
+            ("'a=b=c'.rpartition('=')[0]", "a=b"),
+            ("'a'.partition('=')[1]", ""),
+            ("'a b  c '.rsplit(none, 1)", "['a b', 'c']"),
+            ("'a.b.c'.rsplit('.', 1)", "['a.b', 'c']"),
+            ("'-7'.zfill(4)", "-007"),
+            ("'é'.ljust(3, '.')", "é.."),
+            ("'é'.rjust(3)", "  é"),
+            ("'aéb'.index('b')", "2"),
+            ("['a', 'b'].index('b')", "1"),
+            ("{'a': 1}.copy()", "{'a': 1}"),
+            ("'a-b'.split('-')", "['a', 'b']"),
+        ];
+        for (expression, expected) in cases {
+            let mut environment = new();
+            environment.add_template_owned("t", format!("{{{{ {expression} }}}}")).expect(expression);
+            let template = environment.get_template("t").expect("added");
+            let text = render(&template, Value::UNDEFINED).expect(expression);
+            assert_eq!(text, expected, "{expression}");
+        }
+    }
 }

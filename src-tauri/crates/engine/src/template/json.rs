@@ -5,10 +5,8 @@ use std::fmt::Write;
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
-use super::environment::is_iterator;
-
 #[derive(Debug, Default)]
-pub struct Style {
+pub struct JsonStyle {
     /// Spaces per level; absent: all on one line.
     pub indent: Option<usize>,
     pub sort_keys: bool,
@@ -18,7 +16,7 @@ pub struct Style {
     pub separators: Option<Vec<String>>,
 }
 
-impl Style {
+impl JsonStyle {
     fn between(&self) -> &str {
         let own = if self.indent.is_some() { "," } else { ", " };
         self.separators.as_ref().and_then(|s| s.first()).map_or(own, String::as_str)
@@ -31,22 +29,22 @@ impl Style {
     fn line(&self, depth: usize, out: &mut String) {
         if let Some(indent) = self.indent {
             out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent.min(MOST_INDENT) * depth));
+            out.extend(std::iter::repeat_n(' ', indent.min(MAX_INDENT) * depth));
         }
     }
 }
 
-const MOST_INDENT: usize = 32;
-const MOST_DEPTH: usize = 128;
+const MAX_INDENT: usize = 32;
+const MAX_DEPTH: usize = 128;
 
-pub fn dumps(value: &Value, style: &Style) -> Result<String, Error> {
+pub fn dumps(value: &Value, style: &JsonStyle) -> Result<String, Error> {
     let mut out = String::new();
     write(value, style, 0, &mut out)?;
     Ok(out)
 }
 
-fn write(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(), Error> {
-    if depth > MOST_DEPTH {
+fn write(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) -> Result<(), Error> {
+    if depth > MAX_DEPTH {
         return Err(not_json("nested too deeply"));
     }
     match value.kind() {
@@ -67,7 +65,7 @@ fn not_json(what: &str) -> Error {
     Error::new(ErrorKind::BadSerialization, format!("a value that is {what} cannot be written as JSON"))
 }
 
-fn list(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(), Error> {
+fn list(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) -> Result<(), Error> {
     out.push('[');
     let mut n = 0;
     for item in value.try_iter()? {
@@ -85,7 +83,7 @@ fn list(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<
     Ok(())
 }
 
-fn map(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(), Error> {
+fn map(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) -> Result<(), Error> {
     let mut keys: Vec<Value> = value.try_iter()?.collect();
     if style.sort_keys {
         keys.sort();
@@ -173,17 +171,22 @@ pub fn float(x: f64) -> String {
     if plain.contains('.') { plain } else { plain + ".0" }
 }
 
+/// Whether a value is an iterator, which Python does not serialize, rather than a container.
+fn is_iterator(value: &Value) -> bool {
+    value.kind() == ValueKind::Iterable
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(value: serde_json::Value, style: &Style, expected: &str) {
-        assert_eq!(dumps(&crate::template::environment::value(&value), style).expect("is JSON"), expected);
+    fn check(value: serde_json::Value, style: &JsonStyle, expected: &str) {
+        assert_eq!(dumps(&crate::template::values::value(&value), style).expect("is JSON"), expected);
     }
 
     #[test]
     fn writes_as_python_does() {
-        let plain = Style::default();
+        let plain = JsonStyle::default();
         check(
             serde_json::json!({"b": [1, 2.0, null, true], "a": {}}),
             &plain,
@@ -191,16 +194,19 @@ mod tests {
         );
         check(serde_json::json!("é<\"\\\n\u{1}\u{7f}"), &plain, "\"é<\\\"\\\\\\n\\u0001\u{7f}\"");
         check(serde_json::json!([]), &plain, "[]");
-        let ascii = Style { ascii: true, ..Style::default() };
+        let ascii = JsonStyle { ascii: true, ..JsonStyle::default() };
         check(serde_json::json!("é😀"), &ascii, r#""\u00e9\ud83d\ude00""#);
-        let indented = Style { indent: Some(2), ..Style::default() };
+        let indented = JsonStyle { indent: Some(2), ..JsonStyle::default() };
         check(
             serde_json::json!({"a": [1, {"b": []}]}),
             &indented,
             "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ]\n}",
         );
-        let tight =
-            Style { separators: Some(vec![",".into(), ":".into()]), sort_keys: true, ..Style::default() };
+        let tight = JsonStyle {
+            separators: Some(vec![",".into(), ":".into()]),
+            sort_keys: true,
+            ..JsonStyle::default()
+        };
         check(serde_json::json!({"b": 1, "a": [1, 2]}), &tight, r#"{"a":[1,2],"b":1}"#);
     }
 
@@ -224,6 +230,6 @@ mod tests {
 
     #[test]
     fn undefined_is_no_json() {
-        assert!(dumps(&Value::UNDEFINED, &Style::default()).is_err());
+        assert!(dumps(&Value::UNDEFINED, &JsonStyle::default()).is_err());
     }
 }

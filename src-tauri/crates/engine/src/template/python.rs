@@ -7,7 +7,7 @@ use minijinja::value::ValueKind;
 
 use super::json::float;
 
-const MOST_DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// What printing a value gives.
 pub fn str(value: &Value) -> String {
@@ -37,8 +37,8 @@ fn write(value: &Value, depth: usize, out: &mut String) {
             });
         }
         ValueKind::Undefined => out.push_str("Undefined"),
-        ValueKind::Seq if depth < MOST_DEPTH => sequence(value, depth, out),
-        ValueKind::Map if depth < MOST_DEPTH => map(value, depth, out),
+        ValueKind::Seq if depth < MAX_DEPTH => sequence(value, depth, out),
+        ValueKind::Map if depth < MAX_DEPTH => map(value, depth, out),
         _ => {
             // Writing to a string cannot fail.
             let _ = write!(out, "{value}");
@@ -175,7 +175,7 @@ pub fn indent(text: &str, by: &str, first: bool, blank: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::template::environment::value;
+    use crate::template::values::value;
 
     #[test]
     fn lines_split_and_indent_as_in_python() {

@@ -77,7 +77,7 @@ fn statement_name(tag: &str) -> &str {
     tag[inside(tag)].split_whitespace().next().unwrap_or("")
 }
 
-/// Copies up to and including `{% endraw %}`; gives what follows.
+/// CopyOnWrite up to and including `{% endraw %}`; gives what follows.
 fn copy_raw<'a>(tag: &str, rest: &'a str, out: &mut String) -> &'a str {
     out.push_str(tag);
     let mut from = 0;

@@ -8,17 +8,17 @@
 
 use serde_json::Value;
 
-use super::{ChatTemplate, ContentSpan, RenderInput, Rendered, json, python};
+use super::{ChatTemplate, ContentSpan, RenderInput, RenderedPrompt, json, python};
 use crate::error::Result;
 
 /// A mark is `open`, a number, `close`: characters that the prompt doesn't have, so that nobody can write a mark.
 #[derive(Debug, Clone, Copy)]
-struct Marks {
+struct MarkChars {
     open: char,
     close: char,
 }
 
-impl Marks {
+impl MarkChars {
     /// Rare letters (CJK extension B): shown as they are by JSON and by Python, without case, no space.
     fn absent_from(text: &str) -> Option<Self> {
         let mut absent = ('\u{20000}'..='\u{2a6df}').rev().filter(|c| !text.contains(*c));
@@ -27,47 +27,48 @@ impl Marks {
 }
 
 /// How many texts are tried alone: each costs a rendering.
-const MOST_ALONE: usize = 64;
+const MAX_RENDERED_ALONE: usize = 64;
 
 /// A text that a message or a tool brings along.
 #[derive(Debug, Clone)]
-struct Leaf {
+struct TextLeaf {
     text: String,
     message: Option<usize>,
     is_content: bool,
 }
 
-pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Rendered> {
+pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<RenderedPrompt> {
     let text = template.render_text(input, input.messages, input.tools)?;
     let mut leaves = Vec::new();
-    let Some(marks) = Marks::absent_from(&text) else {
+    let Some(marks) = MarkChars::absent_from(&text) else {
         // every one of 42,720 rare letters: no prompt but an attempt to get around this
         let whole = ContentSpan { message: None, range: 0..text.len(), is_content: false };
-        return Ok(Rendered { text, content_spans: vec![whole] });
+        return Ok(RenderedPrompt { text, content_spans: vec![whole] });
     };
     let (messages, tools) = marked(input, marks, &mut leaves, &|_| true);
     if leaves.is_empty() {
-        return Ok(Rendered { text, content_spans: Vec::new() });
+        return Ok(RenderedPrompt { text, content_spans: Vec::new() });
     }
     let with_marks = template.render_text(input, &messages, &tools).ok();
     let content_spans = with_marks
         .and_then(|marked| align(marks, &marked, &text, &leaves))
         .unwrap_or_else(|| one_by_one(template, input, marks, &text, &leaves));
-    Ok(Rendered { text, content_spans })
+    Ok(RenderedPrompt { text, content_spans })
 }
 
 /// Each text alone; then the rest by looking for it.
 fn one_by_one(
     template: &ChatTemplate,
     input: &RenderInput<'_>,
-    marks: Marks,
+    marks: MarkChars,
     text: &str,
-    leaves: &[Leaf],
+    leaves: &[TextLeaf],
 ) -> Vec<ContentSpan> {
     let mut spans = Vec::new();
     let mut from = 0;
     for (at, leaf) in leaves.iter().enumerate() {
-        let alone = (at < MOST_ALONE).then(|| marked(input, marks, &mut Vec::new(), &|leaf| leaf == at));
+        let alone =
+            (at < MAX_RENDERED_ALONE).then(|| marked(input, marks, &mut Vec::new(), &|leaf| leaf == at));
         let found = alone
             .and_then(|(messages, tools)| template.render_text(input, &messages, &tools).ok())
             .and_then(|marked| align(marks, &marked, text, leaves));
@@ -90,7 +91,7 @@ fn one_by_one(
     spans
 }
 
-fn search(text: &str, leaf: &Leaf, from: &mut usize) -> Option<ContentSpan> {
+fn search(text: &str, leaf: &TextLeaf, from: &mut usize) -> Option<ContentSpan> {
     let mut places = forms(&leaf.text).into_iter().filter_map(|form| {
         let at = text[*from..].find(&form).map(|at| *from + at).or_else(|| text.find(&form))?;
         Some(at..at + form.len())
@@ -101,7 +102,7 @@ fn search(text: &str, leaf: &Leaf, from: &mut usize) -> Option<ContentSpan> {
 }
 
 /// Where the marks of `marked` stand in `text`; None if the two differ in more than the marks.
-fn align(marks: Marks, marked: &str, text: &str, leaves: &[Leaf]) -> Option<Vec<ContentSpan>> {
+fn align(marks: MarkChars, marked: &str, text: &str, leaves: &[TextLeaf]) -> Option<Vec<ContentSpan>> {
     let mut spans = Vec::new();
     let mut parts = marked.split(marks.open);
     let first = parts.next()?;
@@ -152,11 +153,11 @@ fn forms(text: &str) -> Vec<String> {
 /// appended to `leaves`.
 fn marked(
     input: &RenderInput<'_>,
-    marks: Marks,
-    leaves: &mut Vec<Leaf>,
+    marks: MarkChars,
+    leaves: &mut Vec<TextLeaf>,
     wanted: &dyn Fn(usize) -> bool,
 ) -> (Vec<Value>, Value) {
-    let mut marker = Marker { marks, leaves, wanted, message: None };
+    let mut marker = MarkInserter { marks, leaves, wanted, message: None };
     let mut messages = input.messages.to_vec();
     for (at, message) in messages.iter_mut().enumerate() {
         marker.message = Some(at);
@@ -168,9 +169,9 @@ fn marked(
     (messages, tools)
 }
 
-struct Marker<'a> {
-    marks: Marks,
-    leaves: &'a mut Vec<Leaf>,
+struct MarkInserter<'a> {
+    marks: MarkChars,
+    leaves: &'a mut Vec<TextLeaf>,
     wanted: &'a dyn Fn(usize) -> bool,
     message: Option<usize>,
 }
@@ -178,7 +179,7 @@ struct Marker<'a> {
 /// Values in the description of a tool that are prose or data, not structure.
 const PROSE: &[&str] = &["description", "title", "default", "enum", "examples", "const", "pattern"];
 
-impl Marker<'_> {
+impl MarkInserter<'_> {
     fn leaf(&mut self, value: &mut Value, is_content: bool) {
         let Value::String(text) = value else { return };
         // Templates ask whether a text is empty.
@@ -186,10 +187,10 @@ impl Marker<'_> {
             return;
         }
         let number = self.leaves.len();
-        let leaf = Leaf { text: text.clone(), message: self.message, is_content };
+        let leaf = TextLeaf { text: text.clone(), message: self.message, is_content };
         self.leaves.push(leaf);
         if (self.wanted)(number) {
-            let Marks { open, close } = self.marks;
+            let MarkChars { open, close } = self.marks;
             *text = format!("{open}{number}{close}");
         }
     }

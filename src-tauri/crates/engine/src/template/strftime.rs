@@ -2,7 +2,7 @@
 
 /// A moment of local time, as it was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Time {
+pub struct LocalTime {
     year: i64,
     month: u32,
     day: u32,
@@ -27,7 +27,7 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-impl Time {
+impl LocalTime {
     /// `2026-01-15T12:00:00`; the time of day may be missing, fractions and zones are ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00:00"));
@@ -132,10 +132,14 @@ fn unpadded(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::Time;
+    use super::LocalTime;
 
     fn check(time: &str, format: &str, expected: &str) {
-        assert_eq!(Time::parse(time).map(|time| time.format(format)).as_deref(), Some(expected), "{time}");
+        assert_eq!(
+            LocalTime::parse(time).map(|time| time.format(format)).as_deref(),
+            Some(expected),
+            "{time}"
+        );
     }
 
     #[test]
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn refuses_what_is_no_time() {
         for text in ["", "now", "2026-13-01", "2026-01-00", "2026-01-01T25:00:00", "99999-01-01"] {
-            assert_eq!(Time::parse(text), None, "{text}");
+            assert_eq!(LocalTime::parse(text), None, "{text}");
         }
     }
 }

@@ -9,7 +9,7 @@ use super::pair_hash::PairHasher;
 
 /// A token with a text of its own.
 #[derive(Debug, Clone)]
-pub struct Added {
+pub struct AddedToken {
     pub text: String,
     pub id: TokenId,
     pub is_control: bool,
@@ -20,7 +20,7 @@ pub struct Added {
     pub single_word: bool,
 }
 
-impl Added {
+impl AddedToken {
     pub fn new(text: &str, id: TokenId, is_control: bool) -> Self {
         let text = text.to_string();
         Self { text, id, is_control, takes_left: false, takes_right: false, single_word: false }
@@ -43,16 +43,16 @@ const HTML_TAGS: &str = "a b blockquote br caption code del div em h1 h2 h3 h4 h
 
 /// Where one was found.
 #[derive(Debug)]
-pub struct Match<'a> {
+pub struct AddedTokenMatch<'a> {
     /// Bytes of the text, white space that it takes included.
     pub range: Range<usize>,
-    pub added: &'a Added,
+    pub added: &'a AddedToken,
 }
 
 /// All of a model's, as a trie over bytes.
 #[derive(Debug, Default)]
 pub struct AddedTokens {
-    all: Vec<Added>,
+    all: Vec<AddedToken>,
     /// Node and byte → node; node 0 is the root.
     children: HashMap<(u32, u8), u32, BuildHasherDefault<PairHasher>>,
     /// What ends at a node: an index into `all`.
@@ -63,7 +63,7 @@ pub struct AddedTokens {
 
 impl AddedTokens {
     /// Empty texts are left out; of two with the same text the first stays.
-    pub fn new(all: Vec<Added>) -> Self {
+    pub fn new(all: Vec<AddedToken>) -> Self {
         let mut tokens =
             Self { all, children: HashMap::default(), ends: vec![None], begins: vec![false; 256] };
         for index in 0..tokens.all.len() {
@@ -105,8 +105,8 @@ impl AddedTokens {
         &self,
         text: &str,
         from: usize,
-        accept: &dyn Fn(&Added, &Range<usize>) -> bool,
-    ) -> Option<Match<'_>> {
+        accept: &dyn Fn(&AddedToken, &Range<usize>) -> bool,
+    ) -> Option<AddedTokenMatch<'_>> {
         if self.all.is_empty() {
             return None;
         }
@@ -122,19 +122,19 @@ impl AddedTokens {
                     best = Some((added, range));
                 }
             }
-            best.map(|(added, range)| Match { range: widen(added, text, range, from), added })
+            best.map(|(added, range)| AddedTokenMatch { range: widen(added, text, range, from), added })
         })
     }
 }
 
-fn fits(added: &Added, text: &str, range: &Range<usize>) -> bool {
+fn fits(added: &AddedToken, text: &str, range: &Range<usize>) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     !added.single_word
         || !(text[..range.start].chars().next_back().is_some_and(is_word)
             || text[range.end..].chars().next().is_some_and(is_word))
 }
 
-fn widen(added: &Added, text: &str, range: Range<usize>, from: usize) -> Range<usize> {
+fn widen(added: &AddedToken, text: &str, range: Range<usize>, from: usize) -> Range<usize> {
     let start = if added.takes_left { from + text[from..range.start].trim_end().len() } else { range.start };
     let after = &text[range.end..];
     let taken = if added.takes_right { after.len() - after.trim_start().len() } else { 0 };
@@ -147,14 +147,14 @@ mod tests {
 
     fn tokens() -> AddedTokens {
         let mut all = vec![
-            Added::new("<a>", 1, true),
-            Added::new("<a><b>", 2, true),
-            Added::new("  ", 3, false),
-            Added::new("é", 4, false),
-            Added::new("", 5, true),
+            AddedToken::new("<a>", 1, true),
+            AddedToken::new("<a><b>", 2, true),
+            AddedToken::new("  ", 3, false),
+            AddedToken::new("é", 4, false),
+            AddedToken::new("", 5, true),
         ];
-        all.push(Added { takes_left: true, takes_right: true, ..Added::new("<m>", 6, true) });
-        all.push(Added { single_word: true, ..Added::new("word", 7, false) });
+        all.push(AddedToken { takes_left: true, takes_right: true, ..AddedToken::new("<m>", 6, true) });
+        all.push(AddedToken { single_word: true, ..AddedToken::new("word", 7, false) });
         AddedTokens::new(all)
     }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn web_markup_does_not_steer() {
-        let steers = |text: &str| Added::new(text, 0, false).may_steer();
+        let steers = |text: &str| AddedToken::new(text, 0, false).may_steer();
         assert!(steers("</think>") && steers("<tool_call>") && steers("<|x|>") && steers("[INST]"));
         assert!(!steers("<table>") && !steers("</h1>") && !steers("  ") && !steers("\n\n"));
     }

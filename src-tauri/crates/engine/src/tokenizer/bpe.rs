@@ -1,7 +1,7 @@
 //! Byte-pair encoding: pieces of text to tokens by ranked merges.
 
 use super::TokenId;
-use super::merge::{NONE, Scratch};
+use super::merge::{MergeScratch, NONE};
 use super::vocab::Vocab;
 
 /// The merges of a model and what happens to text that no token covers.
@@ -84,7 +84,7 @@ impl Bpe {
     }
 
     /// Appends the tokens of one piece.
-    pub fn encode(&self, vocab: &Vocab, piece: &str, scratch: &mut Scratch, out: &mut Vec<TokenId>) {
+    pub fn encode(&self, vocab: &Vocab, piece: &str, scratch: &mut MergeScratch, out: &mut Vec<TokenId>) {
         if self.options.ignore_merges
             && let Some(id) = vocab.find(piece.as_bytes())
         {

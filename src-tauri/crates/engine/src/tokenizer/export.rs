@@ -6,10 +6,10 @@ use weights::WeightFile;
 use weights::write::OwnedValue;
 
 use super::gguf::GgufVocab;
-use super::pre::{NamedPre, Splitter};
-use super::sentencepiece::Description;
-use super::vocab::{Decoding, Kind};
-use super::{Merging, Special, TokenId, Tokenizer};
+use super::pre::{NamedPreTokenizer, Splitter};
+use super::sentencepiece::SentencePieceModel;
+use super::vocab::{Decoding, TokenKind};
+use super::{MergeModel, Special, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 /// Texts that tell pre-tokenisers apart: contractions, digits, runs of spaces and lines, scripts, marks, code.
@@ -26,20 +26,20 @@ const PROBES: &[&str] = &[
 ];
 
 /// Numbers of GGUF token types.
-fn number(kind: Kind) -> i32 {
+fn number(kind: TokenKind) -> i32 {
     match kind {
-        Kind::Normal => 1,
-        Kind::Unknown => 2,
-        Kind::Control => 3,
-        Kind::UserDefined => 4,
-        Kind::Unused => 5,
-        Kind::Byte => 6,
+        TokenKind::Normal => 1,
+        TokenKind::Unknown => 2,
+        TokenKind::Control => 3,
+        TokenKind::UserDefined => 4,
+        TokenKind::Unused => 5,
+        TokenKind::Byte => 6,
     }
 }
 
 /// A vocabulary that owns its texts.
 #[derive(Default)]
-struct Owned {
+struct OwnedVocab {
     model: &'static str,
     pre: String,
     tokens: Vec<String>,
@@ -66,10 +66,10 @@ pub fn gguf_pairs(file: &WeightFile, n_vocab: usize) -> Result<Vec<(String, Owne
     }
     for id in owned.tokens.len()..n_vocab {
         owned.tokens.push(format!("[PAD{id}]"));
-        owned.kinds.push(number(Kind::Unused));
+        owned.kinds.push(number(TokenKind::Unused));
         owned.scores.extend(owned.scores.last().is_some().then_some(UNREACHED));
     }
-    let roles = Roles::of(&source);
+    let roles = ExportRoles::of(&source);
     let back = Tokenizer::from_gguf_vocab(&owned.borrowed(&roles))?;
     compare(&source, &back)?;
     Ok(owned.into_pairs(&roles))
@@ -87,7 +87,7 @@ fn refused(why: &str) -> EngineError {
 const UNREACHED: f32 = -1e6;
 
 /// What the keys say of single tokens.
-struct Roles {
+struct ExportRoles {
     bos: Option<TokenId>,
     eos: Option<TokenId>,
     /// End of turn, end of message.
@@ -96,7 +96,7 @@ struct Roles {
     add_eos: bool,
 }
 
-impl Roles {
+impl ExportRoles {
     fn of(source: &Tokenizer) -> Self {
         let mut others = source.eog.iter().copied().filter(|id| Some(*id) != source.eos);
         Self {
@@ -109,8 +109,8 @@ impl Roles {
     }
 }
 
-impl Owned {
-    fn borrowed<'a>(&'a self, roles: &Roles) -> GgufVocab<'a> {
+impl OwnedVocab {
+    fn borrowed<'a>(&'a self, roles: &ExportRoles) -> GgufVocab<'a> {
         GgufVocab {
             model: self.model,
             pre: Some(&self.pre),
@@ -132,7 +132,7 @@ impl Owned {
         }
     }
 
-    fn into_pairs(self, roles: &Roles) -> Vec<(String, OwnedValue)> {
+    fn into_pairs(self, roles: &ExportRoles) -> Vec<(String, OwnedValue)> {
         let mut pairs = Vec::new();
         let mut set = |key: &str, value| pairs.push((format!("tokenizer.ggml.{key}"), value));
         set("model", OwnedValue::Str(self.model.into()));
@@ -189,9 +189,9 @@ fn compare(source: &Tokenizer, back: &Tokenizer) -> Result<()> {
     }
 }
 
-fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<Owned> {
+fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<OwnedVocab> {
     let json: Value = serde_json::from_slice(json).map_err(|error| refused(&error.to_string()))?;
-    let Merging::Bpe { splitter, .. } = &source.merging else {
+    let MergeModel::Bpe { splitter, .. } = &source.merging else {
         return model.map_or_else(
             || Err(refused("a Unigram tokenizer needs its tokenizer.model beside it")),
             from_sentencepiece,
@@ -237,16 +237,16 @@ fn byte_level(
     splitter: &Splitter,
     merges: Vec<(String, String)>,
     json: &Value,
-) -> Result<Owned> {
+) -> Result<OwnedVocab> {
     let ignore_merges = json["model"]["ignore_merges"].as_bool().unwrap_or(false);
-    let named = NamedPre::names().find(|name| {
-        NamedPre::find(Some(name))
+    let named = NamedPreTokenizer::names().find(|name| {
+        NamedPreTokenizer::find(Some(name))
             .is_ok_and(|pre| pre.ignore_merges == ignore_merges && same_pieces(splitter, &pre.splitter))
     });
     let pre = named.ok_or_else(|| refused("no GGUF name stands for its pre-tokeniser"))?.to_owned();
     let (tokens, kinds) = tokens(source)?;
     let merges = merges.into_iter().map(|(left, right)| format!("{left} {right}")).collect();
-    Ok(Owned { model: "gpt2", pre, tokens, kinds, merges, ..Owned::default() })
+    Ok(OwnedVocab { model: "gpt2", pre, tokens, kinds, merges, ..OwnedVocab::default() })
 }
 
 fn same_pieces(a: &Splitter, b: &Splitter) -> bool {
@@ -259,7 +259,7 @@ fn same_pieces(a: &Splitter, b: &Splitter) -> bool {
 }
 
 /// Merges by rank as the scores that SentencePiece merges by: the earlier the merge, the higher.
-fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Result<Owned> {
+fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Result<OwnedVocab> {
     let (tokens, kinds) = tokens(source)?;
     let mut scores = vec![UNREACHED; tokens.len()];
     for (rank, (left, right)) in merges.iter().enumerate().rev() {
@@ -270,7 +270,16 @@ fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Resu
     let unknown = json["model"]["unk_token"].as_str().and_then(|text| source.vocab.find_any(text));
     let pre = "default".to_owned();
     let add_space_prefix = Some(first_has_mark(source));
-    Ok(Owned { model: "llama", pre, tokens, kinds, scores, unknown, add_space_prefix, ..Owned::default() })
+    Ok(OwnedVocab {
+        model: "llama",
+        pre,
+        tokens,
+        kinds,
+        scores,
+        unknown,
+        add_space_prefix,
+        ..OwnedVocab::default()
+    })
 }
 
 /// Whether a text begins with a space that nobody wrote.
@@ -279,24 +288,28 @@ fn first_has_mark(source: &Tokenizer) -> bool {
     first.is_some_and(|id| source.vocab.text(id).starts_with("▁".as_bytes()))
 }
 
-fn from_sentencepiece(model: &[u8]) -> Result<Owned> {
-    let description = Description::parse(model)?;
+fn from_sentencepiece(model: &[u8]) -> Result<OwnedVocab> {
+    let description = SentencePieceModel::parse(model)?;
     if !description.charsmap.is_empty() && description.is_unigram {
         return Err(refused("it normalises texts by a table of its own"));
     }
-    let mut owned = Owned {
+    let mut owned = OwnedVocab {
         model: if description.is_unigram { "t5" } else { "llama" },
         pre: "default".into(),
         unknown: description.unknown,
         add_space_prefix: Some(description.prefix),
         remove_extra_whitespaces: description.collapse,
-        ..Owned::default()
+        ..OwnedVocab::default()
     };
     for (text, score, kind) in &description.pieces {
         let text = std::str::from_utf8(text).map_err(|_| refused("a token is no UTF-8"))?;
         owned.tokens.push(match kind {
-            Kind::UserDefined => text.replace('▁', " "),
-            Kind::Normal | Kind::Unknown | Kind::Control | Kind::Unused | Kind::Byte => text.to_owned(),
+            TokenKind::UserDefined => text.replace('▁', " "),
+            TokenKind::Normal
+            | TokenKind::Unknown
+            | TokenKind::Control
+            | TokenKind::Unused
+            | TokenKind::Byte => text.to_owned(),
         });
         owned.kinds.push(number(*kind));
         owned.scores.push(*score);

@@ -2,12 +2,12 @@
 
 use super::bpe::{Bpe, BpeOptions};
 use super::json::split_merge;
-use super::pre::{NamedPre, Splitter, split};
-use super::sentencepiece::Description;
-use super::source::{Roles, added_by_kind, mend_kinds};
-use super::vocab::{Decoding, Kind, Vocab, broken};
+use super::pre::{NamedPreTokenizer, Splitter, split};
+use super::sentencepiece::SentencePieceModel;
+use super::source::{TokenRoles, added_by_kind, mend_kinds};
+use super::vocab::{Decoding, TokenKind, Vocab, broken};
 use super::wordpiece::WordPiece;
-use super::{Merging, Restarts, TokenId, Tokenizer};
+use super::{MergeModel, RestartPoints, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::normalizers::replace::Replace;
@@ -42,8 +42,8 @@ pub struct GgufVocab<'a> {
 }
 
 impl GgufVocab<'_> {
-    fn kind(&self, at: usize) -> Kind {
-        self.kinds.get(at).map_or(Kind::Normal, |number| Kind::from_number(*number))
+    fn kind(&self, at: usize) -> TokenKind {
+        self.kinds.get(at).map_or(TokenKind::Normal, |number| TokenKind::from_number(*number))
     }
 
     /// Each list must be as long as the list of tokens, or absent.
@@ -57,9 +57,9 @@ impl GgufVocab<'_> {
         Ok(())
     }
 
-    fn roles(&self, add_bos: bool) -> Roles {
+    fn roles(&self, add_bos: bool) -> TokenRoles {
         let around = |wanted: bool, id: Option<TokenId>| id.filter(|_| wanted).into_iter().collect();
-        Roles {
+        TokenRoles {
             bos: self.bos,
             eos: self.eos,
             ends: self.ends.clone(),
@@ -88,10 +88,10 @@ impl Tokenizer {
     }
 }
 
-/// Pre-tokenisers of vocabularies whose spaces are `▁`, whatever the file calls its kind.
+/// PreTokenizerRow-tokenisers of vocabularies whose spaces are `▁`, whatever the file calls its kind.
 const SPACED: &[&str] = &["gemma4", "sarvam-moe", "granite-embed-multi-311m"];
 
-fn vocabulary(source: &GgufVocab<'_>, decoding: Decoding, roles: &Roles) -> Result<Vocab> {
+fn vocabulary(source: &GgufVocab<'_>, decoding: Decoding, roles: &TokenRoles) -> Result<Vocab> {
     let tokens = source.tokens.iter().enumerate().map(|(at, text)| (*text, source.kind(at)));
     let mut vocab = Vocab::new(tokens, Vec::new(), decoding)?;
     mend_kinds(&mut vocab, roles);
@@ -103,14 +103,14 @@ fn merges<'a>(source: &GgufVocab<'a>) -> impl ExactSizeIterator<Item = (&'a [u8]
 }
 
 fn byte_level(source: &GgufVocab<'_>) -> Result<Tokenizer> {
-    let pre = NamedPre::find(source.pre)?;
+    let pre = NamedPreTokenizer::find(source.pre)?;
     let roles = source.roles(pre.add_bos);
     let vocab = vocabulary(source, Decoding::ByteLevel, &roles)?;
     let options = BpeOptions { ignore_merges: pre.ignore_merges, ..BpeOptions::default() };
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
     let mut tokenizer =
-        Tokenizer::assemble(vocab, Merging::Bpe { splitter: pre.splitter, bpe }, added, roles);
+        Tokenizer::assemble(vocab, MergeModel::Bpe { splitter: pre.splitter, bpe }, added, roles);
     if source.pre.is_none() {
         tokenizer.notice = Some(
             "The file does not say how its text is split (tokenizer.ggml.pre): the oldest rules are used, and \
@@ -130,13 +130,13 @@ fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
         normalizer: Some(NormalizerWrapper::Replace(spaces)),
         pre_tokenizer: Some(PreTokenizerWrapper::Split(split(r"\n+")?)),
         inner: None,
-        restarts: Restarts::BetweenStrangers,
+        restarts: RestartPoints::BetweenUnpairedChars,
     };
     let options =
         BpeOptions { ignore_merges: false, byte_fallback: true, unknown: source.unknown, fuse_unknown: true };
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
-    Ok(Tokenizer::assemble(vocab, Merging::Bpe { splitter, bpe }, added, roles))
+    Ok(Tokenizer::assemble(vocab, MergeModel::Bpe { splitter, bpe }, added, roles))
 }
 
 /// BERT's: letters without case and accents; every text between two marks.
@@ -150,11 +150,11 @@ fn wordpiece(source: &GgufVocab<'_>) -> Result<Tokenizer> {
         normalizer: Some(NormalizerWrapper::BertNormalizer(BertNormalizer::default())),
         pre_tokenizer: Some(PreTokenizerWrapper::BertPreTokenizer(BertPreTokenizer)),
         inner: None,
-        restarts: Restarts::Never,
+        restarts: RestartPoints::Never,
     };
     let wordpiece = WordPiece { unknown: source.unknown };
     let added = added_by_kind(&vocab);
-    Ok(Tokenizer::assemble(vocab, Merging::WordPiece { splitter, wordpiece }, added, roles))
+    Ok(Tokenizer::assemble(vocab, MergeModel::WordPiece { splitter, wordpiece }, added, roles))
 }
 
 fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> {
@@ -162,7 +162,7 @@ fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> 
         return Err(broken("tokenizer.ggml.scores is missing"));
     }
     let pieces = source.tokens.iter().zip(&source.scores).enumerate();
-    let description = Description {
+    let description = SentencePieceModel {
         pieces: pieces.map(|(at, (text, score))| (*text, *score, source.kind(at))).collect(),
         is_unigram,
         unknown: source.unknown.or(Some(0)),

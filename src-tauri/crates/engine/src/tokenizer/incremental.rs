@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use super::{Added, KnownIds, TokenId, Tokenizer};
-use crate::template::{ContentSpan, Rendered};
+use super::{AddedToken, KnownIds, TokenId, Tokenizer};
+use crate::template::{ContentSpan, RenderedPrompt};
 
 /// Bytes that a rule for pieces may look ahead beyond a run of like characters.
 const LOOKAHEAD: usize = 16;
@@ -18,7 +18,7 @@ const WINDOW: usize = if cfg!(test) { 256 } else { 4096 };
 
 /// A place from which encoding may begin again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct RestartMark {
     pub byte: usize,
     /// Ids before it.
     pub n_ids: usize,
@@ -32,15 +32,15 @@ pub struct IncrementalEncoder {
     known: Vec<Range<usize>>,
     is_rendered: bool,
     ids: Vec<TokenId>,
-    marks: Vec<Mark>,
+    marks: Vec<RestartMark>,
     n_encoded: usize,
 }
 
 /// What is encoded: a text alone, or a rendered prompt with stretches whose ids are known.
 #[derive(Clone, Copy)]
-struct Source<'a> {
+struct EncodeInput<'a> {
     text: &'a str,
-    rendered: Option<(&'a Rendered, &'a [KnownIds<'a>])>,
+    rendered: Option<(&'a RenderedPrompt, &'a [KnownIds<'a>])>,
 }
 
 impl IncrementalEncoder {
@@ -50,17 +50,17 @@ impl IncrementalEncoder {
 
     /// As [`Tokenizer::encode`] with control tokens as text.
     pub fn encode(&mut self, tokenizer: &Tokenizer, text: &str) -> &[TokenId] {
-        self.update(tokenizer, Source { text, rendered: None })
+        self.update(tokenizer, EncodeInput { text, rendered: None })
     }
 
     /// As [`Tokenizer::encode_rendered`].
     pub fn encode_rendered(
         &mut self,
         tokenizer: &Tokenizer,
-        rendered: &Rendered,
+        rendered: &RenderedPrompt,
         known: &[KnownIds<'_>],
     ) -> &[TokenId] {
-        self.update(tokenizer, Source { text: &rendered.text, rendered: Some((rendered, known)) })
+        self.update(tokenizer, EncodeInput { text: &rendered.text, rendered: Some((rendered, known)) })
     }
 
     /// The ids of the text as it is.
@@ -73,19 +73,19 @@ impl IncrementalEncoder {
         self.n_encoded
     }
 
-    fn update(&mut self, tokenizer: &Tokenizer, source: Source<'_>) -> &[TokenId] {
+    fn update(&mut self, tokenizer: &Tokenizer, source: EncodeInput<'_>) -> &[TokenId] {
         let changed = self.first_change(source);
         let (old_ids, old_marks) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.marks));
         let kept = old_marks.iter().rposition(|mark| counts(tokenizer, source.text, mark.byte, changed));
         self.marks.extend_from_slice(kept.map_or(&[], |at| &old_marks[..=at]));
-        let begin = kept.map_or(Mark { byte: 0, n_ids: 0 }, |at| old_marks[at]);
+        let begin = kept.map_or(RestartMark { byte: 0, n_ids: 0 }, |at| old_marks[at]);
         self.ids.extend_from_slice(&old_ids[..begin.n_ids]);
         // What follows the change is as it was, if the rest of both texts is the same.
         let same_end = match source.rendered {
             None => common_end(&self.text[changed..], &source.text[changed..]),
             Some(_) => 0,
         };
-        let tail = Tail {
+        let tail = OldTail {
             marks: &old_marks,
             ids: &old_ids,
             begins: self.text.len() - same_end,
@@ -102,7 +102,7 @@ impl IncrementalEncoder {
     }
 
     /// The first byte that is another, is somebody else's, or has other known ids than before.
-    fn first_change(&self, source: Source<'_>) -> usize {
+    fn first_change(&self, source: EncodeInput<'_>) -> usize {
         let text = source.text;
         let mut at = self.text.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
         let (spans, known) =
@@ -124,14 +124,14 @@ impl IncrementalEncoder {
     }
 
     /// Encodes from `from` on, window by window, until the end or until it meets what is known from before.
-    fn run(&mut self, tokenizer: &Tokenizer, source: Source<'_>, from: usize, tail: &Tail<'_>) {
+    fn run(&mut self, tokenizer: &Tokenizer, source: EncodeInput<'_>, from: usize, tail: &OldTail<'_>) {
         let (mut from, mut window) = (from, WINDOW);
         while from < source.text.len() {
             let (n_ids, n_marks) = (self.ids.len(), self.marks.len());
             let until = source.text.floor_char_boundary(from.saturating_add(window).min(source.text.len()));
             // A stretch with known ids is one whole.
             let until = source.stretch_at(until).map_or(until, |stretch| stretch.end);
-            let begins_mark = Mark { byte: from, n_ids };
+            let begins_mark = RestartMark { byte: from, n_ids };
             source.encode(tokenizer, from..until, &mut self.ids, &mut self.marks);
             self.n_encoded += until - from;
             if let Some((at, rest)) =
@@ -141,7 +141,7 @@ impl IncrementalEncoder {
                 let here = self.marks[n_marks + at];
                 self.ids.truncate(here.n_ids);
                 self.ids.extend_from_slice(&tail.ids[rest.n_ids..]);
-                self.marks.extend(tail.after(rest).map(|mark| Mark {
+                self.marks.extend(tail.after(rest).map(|mark| RestartMark {
                     byte: (mark.byte as isize + tail.moved) as usize,
                     n_ids: mark.n_ids - rest.n_ids + here.n_ids,
                 }));
@@ -171,24 +171,24 @@ impl IncrementalEncoder {
 }
 
 /// What was known of the text before the change and still holds after it.
-struct Tail<'a> {
-    marks: &'a [Mark],
+struct OldTail<'a> {
+    marks: &'a [RestartMark],
     ids: &'a [TokenId],
     /// From here on the old text is the end of the new one.
     begins: usize,
     moved: isize,
 }
 
-impl Tail<'_> {
+impl OldTail<'_> {
     /// The first of the new marks that stands where an old one did, and that old one.
     fn met(
         &self,
-        marks: &[Mark],
+        marks: &[RestartMark],
         until: usize,
         len: usize,
         tokenizer: &Tokenizer,
-        source: Source<'_>,
-    ) -> Option<(usize, Mark)> {
+        source: EncodeInput<'_>,
+    ) -> Option<(usize, RestartMark)> {
         marks.iter().enumerate().find_map(|(at, mark)| {
             let old =
                 (mark.byte as isize).checked_sub(self.moved).and_then(|byte| usize::try_from(byte).ok())?;
@@ -201,12 +201,12 @@ impl Tail<'_> {
         })
     }
 
-    fn after(&self, mark: Mark) -> impl Iterator<Item = &Mark> {
+    fn after(&self, mark: RestartMark) -> impl Iterator<Item = &RestartMark> {
         self.marks.iter().filter(move |it| it.byte > mark.byte)
     }
 }
 
-impl Source<'_> {
+impl EncodeInput<'_> {
     /// The known stretch that `at` lies inside.
     fn stretch_at(&self, at: usize) -> Option<Range<usize>> {
         let known = self.rendered.map_or(&[][..], |(_, known)| known);
@@ -218,12 +218,12 @@ impl Source<'_> {
         tokenizer: &Tokenizer,
         range: Range<usize>,
         ids: &mut Vec<TokenId>,
-        marks: &mut Vec<Mark>,
+        marks: &mut Vec<RestartMark>,
     ) {
         let Some((rendered, known)) = self.rendered else {
-            let accept = |added: &Added, _: &Range<usize>| !added.is_control;
+            let accept = |added: &AddedToken, _: &Range<usize>| !added.is_control;
             let begins = range.start == 0;
-            let mut marking = Marking { at: range.start, marks };
+            let mut marking = MarkRecorder { at: range.start, marks };
             return tokenizer.encode_marked(&self.text[range], begins, &accept, ids, Some(&mut marking));
         };
         let inside = known.iter().filter(|it| it.range.start >= range.start && it.range.end <= range.end);
@@ -260,16 +260,16 @@ fn common_end(old: &str, new: &str) -> usize {
 }
 
 /// Notes marks for a text that begins at byte `at` of the whole.
-pub struct Marking<'a> {
+pub struct MarkRecorder<'a> {
     pub at: usize,
-    pub marks: &'a mut Vec<Mark>,
+    pub marks: &'a mut Vec<RestartMark>,
 }
 
-impl Marking<'_> {
+impl MarkRecorder<'_> {
     /// Encoding may begin again `offset` bytes into this text, before which there are `n_ids`.
     pub fn note(&mut self, offset: usize, n_ids: usize) {
         // All of them: thinned out by distance, old and new ones might never meet again after a change.
-        self.marks.push(Mark { byte: self.at + offset, n_ids });
+        self.marks.push(RestartMark { byte: self.at + offset, n_ids });
     }
 }
 

@@ -7,28 +7,28 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
-use super::added::Added;
+use super::added::AddedToken;
 use super::bpe::{Bpe, BpeOptions};
 use super::pre::Splitter;
-use super::source::Roles;
+use super::source::TokenRoles;
 use super::unigram::Unigram;
-use super::vocab::{Decoding, Kind, Vocab, broken, parse_byte};
-use super::{Merging, Restarts, TokenId, Tokenizer};
+use super::vocab::{Decoding, TokenKind, Vocab, broken, parse_byte};
+use super::{MergeModel, RestartPoints, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 #[derive(Deserialize)]
-struct File {
+struct TokenizerJson {
     #[serde(default)]
-    added_tokens: Vec<AddedToken>,
+    added_tokens: Vec<AddedTokenEntry>,
     normalizer: Option<Value>,
     pre_tokenizer: Option<Value>,
     post_processor: Option<Value>,
     decoder: Option<Value>,
-    model: Model,
+    model: ModelJson,
 }
 
 #[derive(Deserialize)]
-struct AddedToken {
+struct AddedTokenEntry {
     id: TokenId,
     content: String,
     #[serde(default)]
@@ -42,12 +42,12 @@ struct AddedToken {
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct ModelJson {
     #[serde(rename = "type")]
     kind: Option<String>,
-    vocab: Tokens,
+    vocab: VocabJson,
     #[serde(default)]
-    merges: Vec<Merge>,
+    merges: Vec<MergeJson>,
     unk_token: Option<String>,
     unk_id: Option<usize>,
     #[serde(default)]
@@ -61,44 +61,44 @@ struct Model {
 /// A merge, in either of the two spellings.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Merge {
+enum MergeJson {
     Pair(String, String),
     Joined(String),
 }
 
 /// Text and id (BPE), or text and score by id (Unigram).
-enum Tokens {
+enum VocabJson {
     Ids(Vec<(String, TokenId)>),
     Scores(Vec<(String, f64)>),
 }
 
-impl<'de> Deserialize<'de> for Tokens {
+impl<'de> Deserialize<'de> for VocabJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Tokens;
+        struct VocabVisitor;
+        impl<'de> Visitor<'de> for VocabVisitor {
+            type Value = VocabJson;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("a map of ids or a list of scores")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tokens, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VocabJson, A::Error> {
                 let mut tokens = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     tokens.push(entry);
                 }
-                Ok(Tokens::Ids(tokens))
+                Ok(VocabJson::Ids(tokens))
             }
 
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Tokens, A::Error> {
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<VocabJson, A::Error> {
                 let mut tokens = Vec::new();
                 while let Some(entry) = seq.next_element()? {
                     tokens.push(entry);
                 }
-                Ok(Tokens::Scores(tokens))
+                Ok(VocabJson::Scores(tokens))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(VocabVisitor)
     }
 }
 
@@ -111,11 +111,12 @@ pub struct SideFiles<'a> {
 }
 
 /// Ids in files may leave holes; a hole this large is damage.
-const MOST_HOLES: usize = 1 << 16;
+const MAX_MISSING_IDS: usize = 1 << 16;
 
 impl Tokenizer {
     pub(super) fn from_json(bytes: &[u8], side: SideFiles<'_>) -> Result<Self> {
-        let file: File = serde_json::from_slice(bytes).map_err(|e| broken(format!("tokenizer.json: {e}")))?;
+        let file: TokenizerJson =
+            serde_json::from_slice(bytes).map_err(|e| broken(format!("tokenizer.json: {e}")))?;
         let decoding = decoding(file.decoder.as_ref(), file.pre_tokenizer.as_ref());
         let splitter = splitter(file.normalizer, file.pre_tokenizer, decoding)?;
         let (vocab, mut added) = vocabulary(&file.model, file.added_tokens, decoding)?;
@@ -123,7 +124,7 @@ impl Tokenizer {
             Some("Unigram") => unigram(&vocab, &file.model, splitter)?,
             Some("BPE") | None => {
                 let bpe = bpe(&vocab, &file.model);
-                Merging::Bpe { splitter, bpe }
+                MergeModel::Bpe { splitter, bpe }
             }
             Some(other) => return Err(unsupported(other)),
         };
@@ -144,30 +145,34 @@ fn unsupported(kind: &str) -> EngineError {
 }
 
 /// `[("a", 0), …]` → texts and kinds by id, added tokens included.
-fn vocabulary(model: &Model, added: Vec<AddedToken>, decoding: Decoding) -> Result<(Vocab, Vec<Added>)> {
+fn vocabulary(
+    model: &ModelJson,
+    added: Vec<AddedTokenEntry>,
+    decoding: Decoding,
+) -> Result<(Vocab, Vec<AddedToken>)> {
     let mut texts: Vec<(&str, TokenId)> = match &model.vocab {
-        Tokens::Ids(tokens) => tokens.iter().map(|(text, id)| (text.as_str(), *id)).collect(),
-        Tokens::Scores(tokens) => (0..).zip(tokens).map(|(id, (text, _))| (text.as_str(), id)).collect(),
+        VocabJson::Ids(tokens) => tokens.iter().map(|(text, id)| (text.as_str(), *id)).collect(),
+        VocabJson::Scores(tokens) => (0..).zip(tokens).map(|(id, (text, _))| (text.as_str(), id)).collect(),
     };
     let n_known = texts.len();
     texts.extend(added.iter().map(|token| (token.content.as_str(), token.id)));
     let n = texts.iter().map(|(_, id)| *id as usize + 1).max().unwrap_or(0);
-    if n > texts.len() + MOST_HOLES {
+    if n > texts.len() + MAX_MISSING_IDS {
         return Err(broken(format!("tokenizer.json: id {} but only {} tokens", n - 1, texts.len())));
     }
-    let mut tokens: Vec<(&str, Kind)> = vec![("", Kind::Unused); n];
+    let mut tokens: Vec<(&str, TokenKind)> = vec![("", TokenKind::Unused); n];
     for (index, (text, id)) in texts.iter().enumerate() {
         let kind = match added.get(index.wrapping_sub(n_known)) {
-            Some(token) if token.special => Kind::Control,
-            Some(_) => Kind::UserDefined,
-            None if model.byte_fallback && parse_byte(text.as_bytes()).is_some() => Kind::Byte,
-            None => Kind::Normal,
+            Some(token) if token.special => TokenKind::Control,
+            Some(_) => TokenKind::UserDefined,
+            None if model.byte_fallback && parse_byte(text.as_bytes()).is_some() => TokenKind::Byte,
+            None => TokenKind::Normal,
         };
         tokens[*id as usize] = (text, kind);
     }
     let scores = match &model.vocab {
-        Tokens::Ids(_) => Vec::new(),
-        Tokens::Scores(scored) => {
+        VocabJson::Ids(_) => Vec::new(),
+        VocabJson::Scores(scored) => {
             let score = |at: usize| scored.get(at).map_or(0.0, |(_, score)| *score as f32);
             (0..n).map(score).collect()
         }
@@ -175,17 +180,17 @@ fn vocabulary(model: &Model, added: Vec<AddedToken>, decoding: Decoding) -> Resu
     let vocab = Vocab::new(tokens.iter().map(|(text, kind)| (text.as_bytes(), *kind)), scores, decoding)?;
     let added = added
         .into_iter()
-        .map(|token| Added {
+        .map(|token| AddedToken {
             takes_left: token.lstrip,
             takes_right: token.rstrip,
             single_word: token.single_word,
-            ..Added::new(&token.content, token.id, token.special)
+            ..AddedToken::new(&token.content, token.id, token.special)
         })
         .collect();
     Ok((vocab, added))
 }
 
-fn bpe(vocab: &Vocab, model: &Model) -> Bpe {
+fn bpe(vocab: &Vocab, model: &ModelJson) -> Bpe {
     let options = BpeOptions {
         ignore_merges: model.ignore_merges,
         byte_fallback: model.byte_fallback,
@@ -193,8 +198,8 @@ fn bpe(vocab: &Vocab, model: &Model) -> Bpe {
         fuse_unknown: model.fuse_unk,
     };
     let merges = model.merges.iter().map(|merge| match merge {
-        Merge::Pair(left, right) => (left.as_bytes(), right.as_bytes()),
-        Merge::Joined(both) => split_merge(both.as_bytes()),
+        MergeJson::Pair(left, right) => (left.as_bytes(), right.as_bytes()),
+        MergeJson::Joined(both) => split_merge(both.as_bytes()),
     });
     Bpe::new(vocab, merges, options)
 }
@@ -205,15 +210,15 @@ pub(super) fn split_merge(both: &[u8]) -> (&[u8], &[u8]) {
     space.map_or((both, &[]), |at| (&both[..at], &both[at + 1..]))
 }
 
-fn unigram(vocab: &Vocab, model: &Model, splitter: Splitter) -> Result<Merging> {
-    let Tokens::Scores(tokens) = &model.vocab else {
+fn unigram(vocab: &Vocab, model: &ModelJson, splitter: Splitter) -> Result<MergeModel> {
+    let VocabJson::Scores(tokens) = &model.vocab else {
         return Err(broken("tokenizer.json: a Unigram vocabulary has scores"));
     };
     if model.unk_id.is_some_and(|id| id >= tokens.len()) {
         return Err(broken("tokenizer.json: the unknown token is outside the vocabulary"));
     }
     let unknown = model.unk_id.and_then(|id| TokenId::try_from(id).ok());
-    Ok(Merging::Unigram { splitter, unigram: Unigram::new(vocab, unknown) })
+    Ok(MergeModel::Unigram { splitter, unigram: Unigram::new(vocab, unknown) })
 }
 
 fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>, decoding: Decoding) -> Result<Splitter> {
@@ -229,7 +234,7 @@ fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>, decoding: D
 }
 
 /// Where this way of splitting may begin in the middle of a text; what is not known to allow it does not.
-fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding: Decoding) -> Restarts {
+fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding: Decoding) -> RestartPoints {
     let are_all = |value: Option<&Value>, names: &[&str]| value.is_none_or(|value| kinds(value, names));
     let adds_space =
         pre_tokenizer.is_some_and(|value| value.to_string().contains("\"add_prefix_space\":true"));
@@ -239,15 +244,15 @@ fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding:
                 && are_all(pre_tokenizer, &["Sequence", "Split", "ByteLevel", "Digits"])
                 && !adds_space =>
         {
-            Restarts::AtPieces
+            RestartPoints::AtPieces
         }
         Decoding::SentencePiece { .. }
             if are_all(normalizer, &["Sequence", "Replace"])
                 && are_all(pre_tokenizer, &["Sequence", "Split"]) =>
         {
-            Restarts::BetweenStrangers
+            RestartPoints::BetweenUnpairedChars
         }
-        Decoding::ByteLevel | Decoding::SentencePiece { .. } => Restarts::Never,
+        Decoding::ByteLevel | Decoding::SentencePiece { .. } => RestartPoints::Never,
     }
 }
 
@@ -309,7 +314,7 @@ fn mentions(value: &Value, name: &str) -> bool {
     }
 }
 
-fn roles(vocab: &Vocab, post_processor: Option<&Value>, side: SideFiles<'_>) -> Roles {
+fn roles(vocab: &Vocab, post_processor: Option<&Value>, side: SideFiles<'_>) -> TokenRoles {
     let parse = |bytes: Option<&[u8]>| bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     let config = parse(side.tokenizer_config).unwrap_or_default();
     let generation = parse(side.generation_config).unwrap_or_default();
@@ -338,7 +343,7 @@ fn roles(vocab: &Vocab, post_processor: Option<&Value>, side: SideFiles<'_>) -> 
     if post_processor.is_none() && wants("add_eos_token") == Some(true) {
         after.extend(eos);
     }
-    Roles { bos, eos, ends, before, after }
+    TokenRoles { bos, eos, ends, before, after }
 }
 
 /// The special tokens that a template post-processor puts around one text.

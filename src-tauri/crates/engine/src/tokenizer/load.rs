@@ -11,7 +11,7 @@ use super::{TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 /// The largest known tokenizer files are below 40 MB.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 impl Tokenizer {
     /// The tokenizer that a model file carries: in its GGUF metadata, or as `tokenizer.json` beside it.
@@ -79,7 +79,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         )
     };
     let n = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if n > MOST_BYTES {
+    if n > MAX_BYTES {
         return Err(unreadable(format!("{n} bytes are too many for a tokenizer")));
     }
     fs::read(path).map_err(|error| unreadable(error.to_string()))

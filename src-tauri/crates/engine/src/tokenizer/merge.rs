@@ -1,4 +1,4 @@
-//! Merging neighbours, the best pair first: what byte-pair encoding and SentencePiece have in common.
+//! MergeModel neighbours, the best pair first: what byte-pair encoding and SentencePiece have in common.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -21,7 +21,7 @@ pub struct Symbol {
 
 /// A merge that was possible when it was noted down.
 #[derive(Debug, PartialEq, Eq)]
-struct Offer {
+struct MergeCandidate {
     /// The smallest goes first; among equals the leftmost.
     rank: u32,
     left: u32,
@@ -31,13 +31,13 @@ struct Offer {
     id: TokenId,
 }
 
-impl Ord for Offer {
+impl Ord for MergeCandidate {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.rank, other.left).cmp(&(self.rank, self.left))
     }
 }
 
-impl PartialOrd for Offer {
+impl PartialOrd for MergeCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -45,12 +45,12 @@ impl PartialOrd for Offer {
 
 /// Room that is kept from piece to piece.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct MergeScratch {
     symbols: Vec<Symbol>,
-    offers: BinaryHeap<Offer>,
+    offers: BinaryHeap<MergeCandidate>,
 }
 
-impl Scratch {
+impl MergeScratch {
     pub fn clear(&mut self) {
         self.symbols.clear();
         self.offers.clear();
@@ -99,7 +99,7 @@ impl Scratch {
     fn offer(&mut self, left: u32, right: u32, pair: &impl Fn(&Symbol, &Symbol) -> Option<(u32, TokenId)>) {
         let (l, r) = (&self.symbols[left as usize], &self.symbols[right as usize]);
         if let Some((rank, id)) = pair(l, r) {
-            self.offers.push(Offer { rank, left, right, end: r.end, id });
+            self.offers.push(MergeCandidate { rank, left, right, end: r.end, id });
         }
     }
 }

@@ -13,12 +13,12 @@ use tokenizers::tokenizer::{
 };
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
-use super::Restarts;
+use super::RestartPoints;
 use super::vocab::broken;
 use crate::error::{EngineError, Result};
 
 /// A row of the table.
-struct Pre {
+struct PreTokenizerRow {
     /// What GGUF files call it.
     names: &'static [&'static str],
     /// Applied one after another; every match is a piece, and so is what lies between.
@@ -29,7 +29,8 @@ struct Pre {
     add_bos: bool,
 }
 
-const PLAIN: Pre = Pre { names: &[], patterns: &[], ignore_merges: false, nfc: false, add_bos: false };
+const PLAIN: PreTokenizerRow =
+    PreTokenizerRow { names: &[], patterns: &[], ignore_merges: false, nfc: false, add_bos: false };
 
 const GPT_2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA_3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -49,13 +50,13 @@ const ASIAN: &str = "[一-\u{9fff}㐀-\u{4dbf}\u{f900}-\u{faff}\u{3040}-ゟ゠-�
 const DEEPSEEK_LETTERS: &str = r"\s?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a}\x{38c}\x{38e}-\x{3a1}\x{3a3}-\x{3f5}\x{3f7}-\x{481}\x{48a}-\x{52f}\x{531}-\x{556}\x{10a0}-\x{10c5}\x{13a0}-\x{13f5}\x{13f8}-\x{13fd}\x{1c90}-\x{1cba}\x{1cbd}-\x{1cbf}\x{1d00}-\x{1d2b}\x{1d6b}-\x{1d77}\x{1d79}-\x{1d9a}\x{1e00}-\x{1f15}\x{1f18}-\x{1f1d}\x{1f20}-\x{1f45}\x{1f48}-\x{1f4d}\x{1f50}-\x{1f57}\x{1f59}\x{1f5b}\x{1f5d}\x{1f5f}-\x{1f7d}\x{1f80}-\x{1fb4}\x{1fb6}-\x{1fbc}\x{1fbe}\x{1fc2}-\x{1fc4}\x{1fc6}-\x{1fcc}\x{1fd0}-\x{1fd3}\x{1fd6}-\x{1fdb}\x{1fe0}-\x{1fec}\x{1ff2}-\x{1ff4}\x{1ff6}-\x{1ffc}\x{2102}\x{2107}\x{210a}-\x{2113}\x{2115}\x{2119}-\x{211d}\x{2124}\x{2126}\x{2128}\x{212a}-\x{212d}\x{212f}-\x{2134}\x{2139}\x{213c}-\x{213f}\x{2145}-\x{2149}\x{214e}\x{2183}\x{2184}\x{2c00}-\x{2c7b}\x{2c7e}-\x{2ce4}\x{2ceb}-\x{2cee}\x{2cf2}\x{2cf3}\x{a640}-\x{a66d}\x{a680}-\x{a69b}\x{a722}-\x{a76f}\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-\x{104d3}\x{104d8}-\x{104fb}\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+";
 const DIGIT: &str = r"\p{N}";
 
-const PRE_TOKENIZERS: &[Pre] = &[
-    Pre {
+const PRE_TOKENIZERS: &[PreTokenizerRow] = &[
+    PreTokenizerRow {
         names: &["default"],
         patterns: &[r"[\p{P}\$\+<=>\^\~\|]+", GPT_2, r"\p{N}+", "[0-9][0-9][0-9]"],
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &[
             "gpt-2",
             "gpt2",
@@ -80,7 +81,7 @@ const PRE_TOKENIZERS: &[Pre] = &[
         patterns: &[GPT_2],
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &[
             "llama-bpe",
             "llama3",
@@ -97,16 +98,20 @@ const PRE_TOKENIZERS: &[Pre] = &[
         add_bos: true,
         ..PLAIN
     },
-    Pre { names: &["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], patterns: &[LLAMA_3], ..PLAIN },
-    Pre {
+    PreTokenizerRow { names: &["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], patterns: &[LLAMA_3], ..PLAIN },
+    PreTokenizerRow {
         names: &["qwen2", "deepseek-r1-qwen", "megrez", "kormo", "f2llmv2"],
         patterns: &[QWEN_2],
         nfc: true,
         ..PLAIN
     },
-    Pre { names: &["stablelm2", "hunyuan", "solar-open", "grok-2"], patterns: &[QWEN_2], ..PLAIN },
-    Pre { names: &["qwen35"], patterns: &[QWEN_3_5], nfc: true, ..PLAIN },
-    Pre {
+    PreTokenizerRow {
+        names: &["stablelm2", "hunyuan", "solar-open", "grok-2"],
+        patterns: &[QWEN_2],
+        ..PLAIN
+    },
+    PreTokenizerRow { names: &["qwen35"], patterns: &[QWEN_3_5], nfc: true, ..PLAIN },
+    PreTokenizerRow {
         names: &[
             "smollm",
             "starcoder",
@@ -120,10 +125,10 @@ const PRE_TOKENIZERS: &[Pre] = &[
         patterns: &[DIGIT, GPT_2],
         ..PLAIN
     },
-    Pre { names: &["gpt-4o", "kanana2", "minimax-m2", "talkie"], patterns: &[GPT_4O], ..PLAIN },
-    Pre { names: &["llama4"], patterns: &[GPT_4O], add_bos: true, ..PLAIN },
-    Pre { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true, ..PLAIN },
-    Pre {
+    PreTokenizerRow { names: &["gpt-4o", "kanana2", "minimax-m2", "talkie"], patterns: &[GPT_4O], ..PLAIN },
+    PreTokenizerRow { names: &["llama4"], patterns: &[GPT_4O], add_bos: true, ..PLAIN },
+    PreTokenizerRow { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true, ..PLAIN },
+    PreTokenizerRow {
         names: &["deepseek-llm"],
         patterns: &[
             "[\r\n]",
@@ -135,72 +140,92 @@ const PRE_TOKENIZERS: &[Pre] = &[
         ],
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &["deepseek-coder"],
         patterns: &["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\u{d7ff}]+", DIGIT],
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
         patterns: &[r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK_3],
         ..PLAIN
     },
-    Pre { names: &["falcon"], patterns: &[r"[\p{P}\$\+<=>\^~\|`]+", GPT_2, "[0-9][0-9][0-9]"], ..PLAIN },
-    Pre {
+    PreTokenizerRow {
+        names: &["falcon"],
+        patterns: &[r"[\p{P}\$\+<=>\^~\|`]+", GPT_2, "[0-9][0-9][0-9]"],
+        ..PLAIN
+    },
+    PreTokenizerRow {
         names: &["seed-coder"],
         patterns: &[
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",
         ],
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &["bailingmoe", "bailingmoe2", "llada-moe"],
         patterns: &[
             r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
         ],
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &["bloom", "poro-chat", "gpt3-finnish"],
         patterns: &[r" ?[^(\s|.,!?…。，、।۔،)]+"],
         ..PLAIN
     },
-    Pre { names: &["viking"], patterns: &[r" ?[^(\s|.,!?…。，、।۔،)]+", DIGIT], ..PLAIN },
-    Pre {
+    PreTokenizerRow {
+        names: &["viking"], patterns: &[r" ?[^(\s|.,!?…。，、।۔،)]+", DIGIT], ..PLAIN
+    },
+    PreTokenizerRow {
         names: &["exaone4", "exaone-moe"],
         patterns: &[
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+",
         ],
         ..PLAIN
     },
-    Pre { names: &["minicpm5"], patterns: &[r"\p{N}{1,3}", LLAMA_3], ignore_merges: true, ..PLAIN },
-    Pre { names: &["kimi-k2"], patterns: &[KIMI_K2], ..PLAIN },
-    Pre { names: &["superbpe"], patterns: &[r"\p{N}+", r"\d{1,3}(?=(?:\d{3})*(?!\d))"], ..PLAIN },
-    Pre { names: &["tiny_aya", "cohere2moe"], patterns: &[r"\d{1,3}(?=(?:\d{3})*\b)", GPT_4O], ..PLAIN },
-    Pre {
+    PreTokenizerRow {
+        names: &["minicpm5"],
+        patterns: &[r"\p{N}{1,3}", LLAMA_3],
+        ignore_merges: true,
+        ..PLAIN
+    },
+    PreTokenizerRow { names: &["kimi-k2"], patterns: &[KIMI_K2], ..PLAIN },
+    PreTokenizerRow { names: &["superbpe"], patterns: &[r"\p{N}+", r"\d{1,3}(?=(?:\d{3})*(?!\d))"], ..PLAIN },
+    PreTokenizerRow {
+        names: &["tiny_aya", "cohere2moe"],
+        patterns: &[r"\d{1,3}(?=(?:\d{3})*\b)", GPT_4O],
+        ..PLAIN
+    },
+    PreTokenizerRow {
         names: &["afmoe"],
         patterns: &[r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))", ASIAN, DEEPSEEK_3],
         ..PLAIN
     },
-    Pre { names: &["laguna"], patterns: &[r"\n+", QWEN_2], ..PLAIN },
-    Pre {
+    PreTokenizerRow { names: &["laguna"], patterns: &[r"\n+", QWEN_2], ..PLAIN },
+    PreTokenizerRow {
         names: &["ufakzeka"],
         patterns: &[r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"],
         ..PLAIN
     },
-    Pre { names: &["granite-embed-multi-97m"], patterns: &[GPT_4O], ignore_merges: true, ..PLAIN },
-    Pre {
+    PreTokenizerRow {
+        names: &["granite-embed-multi-97m"],
+        patterns: &[GPT_4O],
+        ignore_merges: true,
+        ..PLAIN
+    },
+    PreTokenizerRow {
         names: &["youtu"],
         patterns: &["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\u{3040}-ゟ゠-ヿ]+", YOUTU],
         ignore_merges: true,
         ..PLAIN
     },
-    Pre {
+    PreTokenizerRow {
         names: &["spark2_5"],
         patterns: &[r"\p{N}{1,3}", "[一-龥\u{3040}-ゟ゠-ヿ]+", SPARK, DIGIT],
         ..PLAIN
     },
-    Pre { names: &["jais-2"], patterns: &[JAIS_2], ..PLAIN },
+    PreTokenizerRow { names: &["jais-2"], patterns: &[JAIS_2], ..PLAIN },
 ];
 
 /// A file says nothing of its pre-tokeniser, or it calls it so: the rules of GPT-2's first followers.
@@ -213,18 +238,18 @@ pub struct Splitter {
     pub pre_tokenizer: Option<PreTokenizerWrapper>,
     /// The same for what doesn't begin the text, where that differs.
     pub inner: Option<PreTokenizerWrapper>,
-    pub restarts: Restarts,
+    pub restarts: RestartPoints,
 }
 
 /// What a name in the table stands for.
 #[derive(Debug)]
-pub struct NamedPre {
+pub struct NamedPreTokenizer {
     pub splitter: Splitter,
     pub ignore_merges: bool,
     pub add_bos: bool,
 }
 
-impl NamedPre {
+impl NamedPreTokenizer {
     /// A name of every row.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PRE_TOKENIZERS.iter().filter_map(|row| row.names.first().copied())
@@ -249,7 +274,7 @@ impl NamedPre {
             normalizer: row.nfc.then_some(NormalizerWrapper::NFC(NFC)),
             pre_tokenizer: Some(PreTokenizerWrapper::Sequence(Sequence::new(steps))),
             inner: None,
-            restarts: Restarts::AtPieces,
+            restarts: RestartPoints::AtPieces,
         };
         Ok(Self { splitter, ignore_merges: row.ignore_merges, add_bos: row.add_bos })
     }
@@ -312,7 +337,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str, text: &str, expected: &[&str]) {
-        let pre = NamedPre::find(Some(name)).expect("known");
+        let pre = NamedPreTokenizer::find(Some(name)).expect("known");
         let mut pieces = Vec::new();
         pre.splitter.for_each(text, true, |_, piece| pieces.push(piece.replace('Ġ', " ").replace('Ċ', "\n")));
         assert_eq!(pieces, expected, "{name}");
@@ -322,7 +347,7 @@ mod tests {
     fn every_row_compiles_and_keeps_the_text() {
         let text = "It's 12345 tests, IT'S\n\n  done\t— über 你好 \n ";
         for name in PRE_TOKENIZERS.iter().flat_map(|row| row.names) {
-            let pre = NamedPre::find(Some(name)).expect("compiles");
+            let pre = NamedPreTokenizer::find(Some(name)).expect("compiles");
             let mut n_bytes = 0;
             pre.splitter.for_each(text, true, |_, piece| n_bytes += piece.chars().count());
             assert_eq!(n_bytes, text.len(), "{name}: every byte is one character of a piece");
@@ -342,8 +367,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_an_error() {
-        let error = NamedPre::find(Some("nonesuch")).expect_err("unknown");
+        let error = NamedPreTokenizer::find(Some("nonesuch")).expect_err("unknown");
         assert_eq!(error.code(), "tokenizer.unknown_pre");
-        assert!(NamedPre::find(None).is_ok());
+        assert!(NamedPreTokenizer::find(None).is_ok());
     }
 }

@@ -10,15 +10,15 @@ use tokenizers::normalizers::replace::{Replace, ReplacePattern};
 use tokenizers::normalizers::strip::Strip;
 
 use super::pre::Splitter;
-use super::source::{Roles, added_by_kind};
+use super::source::{TokenRoles, added_by_kind};
 use super::spm::Spm;
 use super::unigram::Unigram;
-use super::vocab::{Decoding, Kind, Vocab, broken};
-use super::{Merging, Restarts, Spaces, TokenId, Tokenizer};
+use super::vocab::{Decoding, TokenKind, Vocab, broken};
+use super::{MergeModel, RestartPoints, SpaceRules, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 /// A field of a message: its number and what it holds.
-enum Field<'a> {
+enum ProtoField<'a> {
     Number(u64, u64),
     Fixed32(u64, [u8; 4]),
     Bytes(u64, &'a [u8]),
@@ -26,11 +26,11 @@ enum Field<'a> {
 }
 
 /// The fields of one protocol buffer message.
-struct Fields<'a> {
+struct ProtoFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ProtoFields<'a> {
     fn varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -50,27 +50,27 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    fn field(&mut self) -> Option<Field<'a>> {
+    fn field(&mut self) -> Option<ProtoField<'a>> {
         let tag = self.varint()?;
         let number = tag >> 3;
         Some(match tag & 7 {
-            0 => Field::Number(number, self.varint()?),
+            0 => ProtoField::Number(number, self.varint()?),
             1 => {
                 self.take(8)?;
-                Field::Other
+                ProtoField::Other
             }
             2 => {
                 let n = usize::try_from(self.varint()?).ok()?;
-                Field::Bytes(number, self.take(n)?)
+                ProtoField::Bytes(number, self.take(n)?)
             }
-            5 => Field::Fixed32(number, self.take(4)?.try_into().ok()?),
+            5 => ProtoField::Fixed32(number, self.take(4)?.try_into().ok()?),
             _ => return None,
         })
     }
 
     /// Calls `each` with every field; an error if the message is damaged.
-    fn for_each(bytes: &'a [u8], mut each: impl FnMut(Field<'a>) -> Result<()>) -> Result<()> {
-        let mut fields = Fields { rest: bytes };
+    fn for_each(bytes: &'a [u8], mut each: impl FnMut(ProtoField<'a>) -> Result<()>) -> Result<()> {
+        let mut fields = ProtoFields { rest: bytes };
         while !fields.rest.is_empty() {
             let field = fields.field().ok_or_else(|| broken("the SentencePiece model is cut or damaged"))?;
             each(field)?;
@@ -80,8 +80,8 @@ impl<'a> Fields<'a> {
 }
 
 /// What a SentencePiece model says, wherever it is written down.
-pub struct Description<'a> {
-    pub pieces: Vec<(&'a [u8], f32, Kind)>,
+pub struct SentencePieceModel<'a> {
+    pub pieces: Vec<(&'a [u8], f32, TokenKind)>,
     pub is_unigram: bool,
     pub unknown: Option<TokenId>,
     pub bos: Option<TokenId>,
@@ -97,7 +97,7 @@ pub struct Description<'a> {
 const UNIGRAM: u64 = 1;
 const BPE: u64 = 2;
 
-impl<'a> Description<'a> {
+impl<'a> SentencePieceModel<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut this = Self {
             pieces: Vec::new(),
@@ -110,22 +110,24 @@ impl<'a> Description<'a> {
             charsmap: &[],
             marks_added_spaces: true,
         };
-        Fields::for_each(bytes, |field| match field {
-            Field::Bytes(1, piece) => this.piece(piece),
-            Field::Bytes(2, trainer) => this.trainer(trainer),
-            Field::Bytes(3, normalizer) => this.normalizer(normalizer),
+        ProtoFields::for_each(bytes, |field| match field {
+            ProtoField::Bytes(1, piece) => this.piece(piece),
+            ProtoField::Bytes(2, trainer) => this.trainer(trainer),
+            ProtoField::Bytes(3, normalizer) => this.normalizer(normalizer),
             _ => Ok(()),
         })?;
         Ok(this)
     }
 
     fn piece(&mut self, bytes: &'a [u8]) -> Result<()> {
-        let (mut text, mut score, mut kind) = (&[][..], 0.0, Kind::Normal);
-        Fields::for_each(bytes, |field| {
+        let (mut text, mut score, mut kind) = (&[][..], 0.0, TokenKind::Normal);
+        ProtoFields::for_each(bytes, |field| {
             match field {
-                Field::Bytes(1, bytes) => text = bytes,
-                Field::Fixed32(2, bytes) => score = f32::from_le_bytes(bytes),
-                Field::Number(3, number) => kind = Kind::from_number(i64::try_from(number).unwrap_or(0)),
+                ProtoField::Bytes(1, bytes) => text = bytes,
+                ProtoField::Fixed32(2, bytes) => score = f32::from_le_bytes(bytes),
+                ProtoField::Number(3, number) => {
+                    kind = TokenKind::from_number(i64::try_from(number).unwrap_or(0))
+                }
                 _ => {}
             }
             Ok(())
@@ -137,14 +139,14 @@ impl<'a> Description<'a> {
     fn trainer(&mut self, bytes: &'a [u8]) -> Result<()> {
         // A negative id is written as a huge number: there is no such token.
         let id = |number: u64| TokenId::try_from(number).ok();
-        Fields::for_each(bytes, |field| {
+        ProtoFields::for_each(bytes, |field| {
             match field {
-                Field::Number(3, UNIGRAM) => self.is_unigram = true,
-                Field::Number(3, BPE) => self.is_unigram = false,
-                Field::Number(3, _) => return Err(unsupported()),
-                Field::Number(40, number) => self.unknown = id(number),
-                Field::Number(41, number) => self.bos = id(number),
-                Field::Number(42, number) => self.eos = id(number),
+                ProtoField::Number(3, UNIGRAM) => self.is_unigram = true,
+                ProtoField::Number(3, BPE) => self.is_unigram = false,
+                ProtoField::Number(3, _) => return Err(unsupported()),
+                ProtoField::Number(40, number) => self.unknown = id(number),
+                ProtoField::Number(41, number) => self.bos = id(number),
+                ProtoField::Number(42, number) => self.eos = id(number),
                 _ => {}
             }
             Ok(())
@@ -152,11 +154,11 @@ impl<'a> Description<'a> {
     }
 
     fn normalizer(&mut self, bytes: &'a [u8]) -> Result<()> {
-        Fields::for_each(bytes, |field| {
+        ProtoFields::for_each(bytes, |field| {
             match field {
-                Field::Bytes(2, charsmap) => self.charsmap = charsmap,
-                Field::Number(3, flag) => self.prefix = flag != 0,
-                Field::Number(4, flag) => self.collapse = flag != 0,
+                ProtoField::Bytes(2, charsmap) => self.charsmap = charsmap,
+                ProtoField::Number(3, flag) => self.prefix = flag != 0,
+                ProtoField::Number(4, flag) => self.collapse = flag != 0,
                 _ => {}
             }
             Ok(())
@@ -174,17 +176,17 @@ fn unsupported() -> EngineError {
 
 impl Tokenizer {
     pub(super) fn from_sentencepiece(bytes: &[u8]) -> Result<Self> {
-        let description = Description::parse(bytes)?;
-        let roles = Roles {
+        let description = SentencePieceModel::parse(bytes)?;
+        let roles = TokenRoles {
             bos: description.bos,
             eos: description.eos,
             before: description.bos.into_iter().collect(),
-            ..Roles::default()
+            ..TokenRoles::default()
         };
         Self::from_description(&description, roles)
     }
 
-    pub(super) fn from_description(description: &Description<'_>, roles: Roles) -> Result<Self> {
+    pub(super) fn from_description(description: &SentencePieceModel<'_>, roles: TokenRoles) -> Result<Self> {
         let tokens = description.pieces.iter().map(|(text, _, kind)| (*text, *kind));
         let scores = description.pieces.iter().map(|(_, score, _)| *score).collect();
         let decoding = Decoding::SentencePiece { strips_space: description.prefix };
@@ -193,8 +195,8 @@ impl Tokenizer {
         let merging = if description.is_unigram {
             unigram(description, &vocab)?
         } else {
-            let spaces = Spaces { prefix: description.prefix, collapse: description.collapse };
-            Merging::Spm { spaces, spm: Spm { unknown: description.unknown } }
+            let spaces = SpaceRules { prefix: description.prefix, collapse: description.collapse };
+            MergeModel::Spm { spaces, spm: Spm { unknown: description.unknown } }
         };
         let mut added = added_by_kind(&vocab);
         for token in added.iter_mut().filter(|token| description.marks_added_spaces && !token.is_control) {
@@ -204,7 +206,7 @@ impl Tokenizer {
     }
 }
 
-fn unigram(description: &Description<'_>, vocab: &Vocab) -> Result<Merging> {
+fn unigram(description: &SentencePieceModel<'_>, vocab: &Vocab) -> Result<MergeModel> {
     let bad = |what: String| broken(format!("the SentencePiece model: {what}"));
     let mut steps = Vec::new();
     if !description.charsmap.is_empty() {
@@ -225,7 +227,7 @@ fn unigram(description: &Description<'_>, vocab: &Vocab) -> Result<Merging> {
     steps.push(replace(ReplacePattern::String(" ".into()), "▁")?);
     let is_plain = steps.len() == 1;
     let normalizer = Some(NormalizerWrapper::Sequence(Sequence::new(steps)));
-    let restarts = if is_plain { Restarts::BetweenStrangers } else { Restarts::Never };
+    let restarts = if is_plain { RestartPoints::BetweenUnpairedChars } else { RestartPoints::Never };
     let splitter = Splitter { normalizer, pre_tokenizer: None, inner: None, restarts };
-    Ok(Merging::Unigram { splitter, unigram: Unigram::new(vocab, description.unknown) })
+    Ok(MergeModel::Unigram { splitter, unigram: Unigram::new(vocab, description.unknown) })
 }

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::added::{Added, AddedTokens};
-use super::vocab::{Kind, Vocab};
-use super::{Merging, TokenId, Tokenizer};
+use super::added::{AddedToken, AddedTokens};
+use super::vocab::{TokenKind, Vocab};
+use super::{MergeModel, TokenId, Tokenizer};
 
 /// The roles that a file gives to tokens. Ids that don't exist are dropped.
 #[derive(Debug, Default)]
-pub struct Roles {
+pub struct TokenRoles {
     pub bos: Option<TokenId>,
     pub eos: Option<TokenId>,
     /// Others that end a reply.
@@ -41,7 +41,12 @@ const END_NAMES: &[&str] = &[
 const MESSAGES_ENDS: &[&str] = &["<|return|>", "<|flush|>"];
 
 impl Tokenizer {
-    pub(super) fn assemble(vocab: Vocab, merging: Merging, added: Vec<Added>, roles: Roles) -> Self {
+    pub(super) fn assemble(
+        vocab: Vocab,
+        merging: MergeModel,
+        added: Vec<AddedToken>,
+        roles: TokenRoles,
+    ) -> Self {
         let exists = |id: &TokenId| (*id as usize) < vocab.len();
         let names = |id: TokenId| std::str::from_utf8(vocab.text(id)).unwrap_or_default();
         let mut eog: Vec<TokenId> = roles.eos.iter().chain(&roles.ends).copied().filter(exists).collect();
@@ -64,11 +69,11 @@ impl Tokenizer {
 }
 
 /// Marks tokens that steer the model as control tokens where a careless conversion calls them normal ones.
-pub fn mend_kinds(vocab: &mut Vocab, roles: &Roles) {
+pub fn mend_kinds(vocab: &mut Vocab, roles: &TokenRoles) {
     let named: Vec<TokenId> = vocab
         .ids()
         .filter(|(_, text, kind)| {
-            matches!(kind, Kind::Normal | Kind::UserDefined)
+            matches!(kind, TokenKind::Normal | TokenKind::UserDefined)
                 && END_NAMES.iter().any(|name| name.as_bytes() == *text)
         })
         .map(|(id, _, _)| id)
@@ -77,8 +82,8 @@ pub fn mend_kinds(vocab: &mut Vocab, roles: &Roles) {
     let mut changed = false;
     for id in given.chain(named) {
         let is_markup = vocab.text(id).starts_with(b"<") || vocab.text(id).starts_with(b"[");
-        if matches!(vocab.kind(id), Some(Kind::Normal | Kind::UserDefined)) && is_markup {
-            vocab.set_kind(id, Kind::Control);
+        if matches!(vocab.kind(id), Some(TokenKind::Normal | TokenKind::UserDefined)) && is_markup {
+            vocab.set_kind(id, TokenKind::Control);
             changed = true;
         }
     }
@@ -88,16 +93,16 @@ pub fn mend_kinds(vocab: &mut Vocab, roles: &Roles) {
 }
 
 /// The tokens that are matched as a whole, by their kinds.
-pub fn added_by_kind(vocab: &Vocab) -> Vec<Added> {
+pub fn added_by_kind(vocab: &Vocab) -> Vec<AddedToken> {
     vocab
         .ids()
         .filter_map(|(id, text, kind)| {
             let is_control = match kind {
-                Kind::Control | Kind::Unknown => true,
-                Kind::UserDefined => false,
-                Kind::Normal | Kind::Unused | Kind::Byte => return None,
+                TokenKind::Control | TokenKind::Unknown => true,
+                TokenKind::UserDefined => false,
+                TokenKind::Normal | TokenKind::Unused | TokenKind::Byte => return None,
             };
-            Some(Added::new(std::str::from_utf8(text).ok()?, id, is_control))
+            Some(AddedToken::new(std::str::from_utf8(text).ok()?, id, is_control))
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! SentencePiece BPE: neighbours merge by the score of what they become; what has no token becomes bytes.
 
 use super::TokenId;
-use super::merge::{NONE, Scratch};
+use super::merge::{MergeScratch, NONE};
 use super::vocab::Vocab;
 
 /// What stands for a character that is neither in the vocabulary nor written as bytes.
@@ -12,7 +12,7 @@ pub struct Spm {
 
 impl Spm {
     /// Appends the tokens of `text`, whose spaces are `▁` already.
-    pub fn encode(&self, vocab: &Vocab, text: &str, scratch: &mut Scratch, out: &mut Vec<TokenId>) {
+    pub fn encode(&self, vocab: &Vocab, text: &str, scratch: &mut MergeScratch, out: &mut Vec<TokenId>) {
         scratch.clear();
         for (start, c) in text.char_indices() {
             let end = start + c.len_utf8();

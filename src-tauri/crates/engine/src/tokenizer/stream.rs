@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::TokenId;
-use super::vocab::{Kind, Vocab};
+use super::vocab::{TokenKind, Vocab};
 
 /// Decodes one reply; owns what it needs, so that it can outlive any borrow of the tokenizer.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl DetokenizeStream {
     /// tokens have no text. A space that begins a piece stays: the reply continues what stands before it.
     pub fn push(&mut self, id: TokenId) -> &str {
         self.text.clear();
-        if self.vocab.kind(id).is_some_and(|kind| kind != Kind::Control) {
+        if self.vocab.kind(id).is_some_and(|kind| kind != TokenKind::Control) {
             self.vocab.append_bytes(id, &mut self.pending);
             take_complete(&mut self.pending, &mut self.text);
         }
@@ -72,8 +72,11 @@ mod tests {
     use crate::tokenizer::vocab::Decoding;
 
     fn check(tokens: &[&[u8]], expected: &[&str], rest: &str) {
-        let vocab =
-            Vocab::new(tokens.iter().map(|text| (*text, Kind::UserDefined)), Vec::new(), Decoding::ByteLevel);
+        let vocab = Vocab::new(
+            tokens.iter().map(|text| (*text, TokenKind::UserDefined)),
+            Vec::new(),
+            Decoding::ByteLevel,
+        );
         let mut stream = DetokenizeStream::new(Arc::new(vocab.expect("well-formed")));
         let shown: Vec<String> = (0..tokens.len() as TokenId).map(|id| stream.push(id).to_string()).collect();
         assert_eq!(shown, expected);
@@ -94,7 +97,8 @@ mod tests {
 
     #[test]
     fn unknown_ids_have_no_text() {
-        let vocab = Vocab::new([(&b"a"[..], Kind::Control)].into_iter(), Vec::new(), Decoding::ByteLevel);
+        let vocab =
+            Vocab::new([(&b"a"[..], TokenKind::Control)].into_iter(), Vec::new(), Decoding::ByteLevel);
         let mut stream = DetokenizeStream::new(Arc::new(vocab.expect("well-formed")));
         assert_eq!((stream.push(0).to_string(), stream.push(7).to_string()), (String::new(), String::new()));
     }

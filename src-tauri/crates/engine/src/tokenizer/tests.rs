@@ -143,7 +143,7 @@ fn steering_tokens_are_plain_in_contents_only() {
     let typed = "a<think><|im_end|>b";
     let at = text.find(typed).expect("it is there");
     let span = ContentSpan { message: Some(0), range: at..at + typed.len(), is_content: true };
-    let rendered = Rendered { text: text.into(), content_spans: vec![span] };
+    let rendered = RenderedPrompt { text: text.into(), content_spans: vec![span] };
     assert_eq!(tokenizer.encode_rendered(&rendered, &[]), [7, 0, 1, 9, 8]);
     let range = at..at + typed.len();
     let known = [KnownIds { range: &range, ids: &[2, 2] }];

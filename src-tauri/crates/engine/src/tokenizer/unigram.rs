@@ -3,7 +3,7 @@
 //! What no token covers costs more than the rarest token; it becomes byte tokens where the vocabulary has them.
 
 use super::TokenId;
-use super::vocab::{Kind, Vocab};
+use super::vocab::{TokenKind, Vocab};
 
 /// How much worse than the rarest token a character without one is, as SentencePiece has it.
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -17,7 +17,7 @@ pub struct Unigram {
 
 /// The best way to reach a place in the text.
 #[derive(Clone, Copy)]
-struct Step {
+struct LatticeStep {
     score: f64,
     from: usize,
     /// None: one character that no token covers.
@@ -26,28 +26,29 @@ struct Step {
 
 impl Unigram {
     pub fn new(vocab: &Vocab, unknown: Option<TokenId>) -> Self {
-        let normal = vocab.ids().filter(|(_, _, kind)| *kind == Kind::Normal);
+        let normal = vocab.ids().filter(|(_, _, kind)| *kind == TokenKind::Normal);
         let least = normal.map(|(id, _, _)| f64::from(vocab.score(id))).filter(|score| score.is_finite());
         Self { unknown, unknown_score: least.fold(0.0, f64::min) - UNKNOWN_PENALTY }
     }
 
     /// Appends the tokens of `text`, whose spaces are `▁` already.
     pub fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<TokenId>) {
-        let mut best: Vec<Option<Step>> = vec![None; text.len() + 1]; // by byte at which a way ends
-        best[0] = Some(Step { score: 0.0, from: 0, id: None });
+        let mut best: Vec<Option<LatticeStep>> = vec![None; text.len() + 1]; // by byte at which a way ends
+        best[0] = Some(LatticeStep { score: 0.0, from: 0, id: None });
         for (start, c) in text.char_indices() {
-            let Some(Step { score, .. }) = best[start] else { continue };
+            let Some(LatticeStep { score, .. }) = best[start] else { continue };
             let mut has_single = false;
             let ends = text[start..].char_indices().map(|(at, c)| start + at + c.len_utf8());
             for end in ends.take_while(|end| end - start <= vocab.longest()) {
                 let Some(id) = vocab.find(&text.as_bytes()[start..end]) else { continue };
                 has_single |= end - start == c.len_utf8();
                 // A score that is no number never wins.
-                let way = Step { score: score + f64::from(vocab.score(id)), from: start, id: Some(id) };
+                let way =
+                    LatticeStep { score: score + f64::from(vocab.score(id)), from: start, id: Some(id) };
                 offer(&mut best[end], way);
             }
             if !has_single {
-                let way = Step { score: score + self.unknown_score, from: start, id: None };
+                let way = LatticeStep { score: score + self.unknown_score, from: start, id: None };
                 offer(&mut best[start + c.len_utf8()], way);
             }
         }
@@ -73,7 +74,7 @@ impl Unigram {
     }
 }
 
-fn offer(place: &mut Option<Step>, way: Step) {
+fn offer(place: &mut Option<LatticeStep>, way: LatticeStep) {
     if way.score.is_nan() {
         return;
     }
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use crate::tokenizer::vocab::Decoding;
 
-    fn check(tokens: &[(&str, f32, Kind)], text: &str, expected: &[TokenId]) {
+    fn check(tokens: &[(&str, f32, TokenKind)], text: &str, expected: &[TokenId]) {
         let scores = tokens.iter().map(|(_, score, _)| *score).collect();
         let kinds = tokens.iter().map(|(text, _, kind)| (text.as_bytes(), *kind));
         let decoding = Decoding::SentencePiece { strips_space: true };
@@ -100,14 +101,14 @@ mod tests {
     #[test]
     fn the_likeliest_way_wins() {
         let tokens = [
-            ("<unk>", 0.0, Kind::Unknown),
-            ("</s>", 0.0, Kind::Control),
-            ("a", -2.0, Kind::Normal),
-            ("b", -2.0, Kind::Normal),
-            ("ab", -3.0, Kind::Normal),
-            ("abc", -9.0, Kind::Normal),
-            ("c", -5.0, Kind::Normal),
-            ("odd", f32::NAN, Kind::Normal),
+            ("<unk>", 0.0, TokenKind::Unknown),
+            ("</s>", 0.0, TokenKind::Control),
+            ("a", -2.0, TokenKind::Normal),
+            ("b", -2.0, TokenKind::Normal),
+            ("ab", -3.0, TokenKind::Normal),
+            ("abc", -9.0, TokenKind::Normal),
+            ("c", -5.0, TokenKind::Normal),
+            ("odd", f32::NAN, TokenKind::Normal),
         ];
         check(&tokens, "ab", &[4]);
         check(&tokens, "abc", &[4, 6]);
@@ -141,8 +142,9 @@ mod tests {
             let theirs =
                 tokenizers::models::unigram::Unigram::from(pieces.clone(), Some(0), false).expect("sound");
             let kinds = pieces.iter().enumerate();
-            let kinds = kinds
-                .map(|(at, (text, _))| (text.as_bytes(), if at == 0 { Kind::Unknown } else { Kind::Normal }));
+            let kinds = kinds.map(|(at, (text, _))| {
+                (text.as_bytes(), if at == 0 { TokenKind::Unknown } else { TokenKind::Normal })
+            });
             let scores = pieces.iter().map(|(_, score)| *score as f32).collect();
             let vocab =
                 Vocab::new(kinds, scores, Decoding::SentencePiece { strips_space: true }).expect("sound");

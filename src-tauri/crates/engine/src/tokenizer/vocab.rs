@@ -7,7 +7,7 @@ use crate::error::{DAMAGED, EngineError, Result};
 
 /// What a token is for. The numbers are those of GGUF and SentencePiece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     Normal,
     Unknown,
     Control,
@@ -18,7 +18,7 @@ pub enum Kind {
     Byte,
 }
 
-impl Kind {
+impl TokenKind {
     /// A number that no format defines counts as a normal token: other programs load such files too.
     pub fn from_number(number: i64) -> Self {
         match number {
@@ -57,7 +57,7 @@ pub struct Vocab {
     texts: Vec<u8>,
     /// End of each token's text in `texts`: `(n_vocab)`.
     ends: Vec<u32>,
-    kinds: Vec<Kind>,
+    kinds: Vec<TokenKind>,
     scores: Vec<f32>,
     /// Open addressing, a power of two long; `EMPTY`, or an id and half of its text's hash: other texts in the way
     /// are told apart without being read.
@@ -73,7 +73,7 @@ pub struct Vocab {
 impl Vocab {
     /// `tokens`: text and kind by id. `scores` is empty or one per token.
     pub fn new<'a>(
-        tokens: impl Iterator<Item = (&'a [u8], Kind)>,
+        tokens: impl Iterator<Item = (&'a [u8], TokenKind)>,
         scores: Vec<f32>,
         decoding: Decoding,
     ) -> Result<Self> {
@@ -113,7 +113,7 @@ impl Vocab {
         &self.texts[start as usize..end as usize]
     }
 
-    pub fn kind(&self, id: TokenId) -> Option<Kind> {
+    pub fn kind(&self, id: TokenId) -> Option<TokenKind> {
         self.kinds.get(id as usize).copied()
     }
 
@@ -121,7 +121,7 @@ impl Vocab {
         self.scores.get(id as usize).copied().unwrap_or(0.0)
     }
 
-    pub fn ids(&self) -> impl Iterator<Item = (TokenId, &[u8], Kind)> {
+    pub fn ids(&self) -> impl Iterator<Item = (TokenId, &[u8], TokenKind)> {
         self.kinds.iter().zip(0..).map(|(kind, id)| (id, self.text(id), *kind))
     }
 
@@ -144,7 +144,9 @@ impl Vocab {
     /// As `find`, quick where the token is `near` or the one after it.
     pub fn find_near(&self, text: &[u8], near: TokenId) -> Option<TokenId> {
         let is_it = |id: &TokenId| {
-            self.kind(*id).is_some_and(Kind::is_found_by_text) && self.text(*id) == text && !text.is_empty()
+            self.kind(*id).is_some_and(TokenKind::is_found_by_text)
+                && self.text(*id) == text
+                && !text.is_empty()
         };
         let guess = [near, near.saturating_add(1)].into_iter().find(is_it).filter(|_| !self.has_twins);
         guess.or_else(|| self.find(text))
@@ -167,7 +169,7 @@ impl Vocab {
     }
 
     /// Changes what a token is for; before [`Vocab::reindex`] the old kind may still be found by text.
-    pub fn set_kind(&mut self, id: TokenId, kind: Kind) {
+    pub fn set_kind(&mut self, id: TokenId, kind: TokenKind) {
         if let Some(slot) = self.kinds.get_mut(id as usize) {
             *slot = kind;
         }
@@ -184,14 +186,16 @@ impl Vocab {
     /// Appends the bytes that a token stands for.
     pub fn append_bytes(&self, id: TokenId, out: &mut Vec<u8>) {
         let text = self.text(id);
-        let kind = self.kind(id).unwrap_or(Kind::Unused);
+        let kind = self.kind(id).unwrap_or(TokenKind::Unused);
         match (self.decoding, kind) {
-            (Decoding::ByteLevel, Kind::Normal) => append_byte_level(text, out),
-            (Decoding::SentencePiece { .. }, Kind::Byte) => match parse_byte(text) {
+            (Decoding::ByteLevel, TokenKind::Normal) => append_byte_level(text, out),
+            (Decoding::SentencePiece { .. }, TokenKind::Byte) => match parse_byte(text) {
                 Some(byte) => out.push(byte),
                 None => out.extend_from_slice(text),
             },
-            (Decoding::SentencePiece { .. }, Kind::Normal | Kind::UserDefined) => append_spaced(text, out),
+            (Decoding::SentencePiece { .. }, TokenKind::Normal | TokenKind::UserDefined) => {
+                append_spaced(text, out)
+            }
             _ => out.extend_from_slice(text),
         }
     }
@@ -219,7 +223,7 @@ impl Vocab {
 
     fn find_bytes(&self) -> Option<Box<[TokenId; 256]>> {
         let mut found = Box::new([EMPTY; 256]);
-        for (id, text, _) in self.ids().filter(|(_, _, kind)| *kind == Kind::Byte) {
+        for (id, text, _) in self.ids().filter(|(_, _, kind)| *kind == TokenKind::Byte) {
             if let Some(byte) = parse_byte(text) {
                 found[byte as usize] = id;
             }
@@ -304,7 +308,7 @@ fn append_byte_level(text: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn vocab(tokens: &[(&str, Kind)], decoding: Decoding) -> Vocab {
+    fn vocab(tokens: &[(&str, TokenKind)], decoding: Decoding) -> Vocab {
         let tokens = tokens.iter().map(|(text, kind)| (text.as_bytes(), *kind));
         Vocab::new(tokens, Vec::new(), decoding).expect("well-formed")
     }
@@ -312,7 +316,12 @@ mod tests {
     #[test]
     fn finds_what_may_be_found() {
         let v = vocab(
-            &[("a", Kind::Normal), ("<s>", Kind::Control), ("a", Kind::Normal), ("é", Kind::UserDefined)],
+            &[
+                ("a", TokenKind::Normal),
+                ("<s>", TokenKind::Control),
+                ("a", TokenKind::Normal),
+                ("é", TokenKind::UserDefined),
+            ],
             Decoding::ByteLevel,
         );
         let check = |text: &str, expected: Option<TokenId>| assert_eq!(v.find(text.as_bytes()), expected);
@@ -353,19 +362,19 @@ mod tests {
             assert_eq!(out, expected, "{text}");
         };
         let spm = Decoding::SentencePiece { strips_space: true };
-        check(Decoding::ByteLevel, "Ġhi", Kind::Normal, b" hi");
-        check(Decoding::ByteLevel, "Ġhi", Kind::Control, "Ġhi".as_bytes());
-        check(Decoding::ByteLevel, "Ã", Kind::Normal, &[0xc3]);
-        check(spm, "▁hi▁", Kind::Normal, b" hi ");
-        check(spm, "<0x0A>", Kind::Byte, b"\n");
-        check(spm, "<0x0A>", Kind::Normal, b"<0x0A>");
-        check(spm, "<0xZZ>", Kind::Byte, b"<0xZZ>");
+        check(Decoding::ByteLevel, "Ġhi", TokenKind::Normal, b" hi");
+        check(Decoding::ByteLevel, "Ġhi", TokenKind::Control, "Ġhi".as_bytes());
+        check(Decoding::ByteLevel, "Ã", TokenKind::Normal, &[0xc3]);
+        check(spm, "▁hi▁", TokenKind::Normal, b" hi ");
+        check(spm, "<0x0A>", TokenKind::Byte, b"\n");
+        check(spm, "<0x0A>", TokenKind::Normal, b"<0x0A>");
+        check(spm, "<0xZZ>", TokenKind::Byte, b"<0xZZ>");
     }
 
     #[test]
     fn hostile_vocabularies_are_errors_or_harmless() {
         assert!(Vocab::new(std::iter::empty(), Vec::new(), Decoding::ByteLevel).is_err());
-        let one = || [(&b"\xff\xfe"[..], Kind::from_number(99))].into_iter();
+        let one = || [(&b"\xff\xfe"[..], TokenKind::from_number(99))].into_iter();
         assert!(Vocab::new(one(), vec![0.0, 1.0], Decoding::ByteLevel).is_err());
         let odd = Vocab::new(one(), vec![f32::NAN], Decoding::ByteLevel).expect("tolerated");
         assert_eq!(odd.find(b"\xff\xfe"), Some(0));

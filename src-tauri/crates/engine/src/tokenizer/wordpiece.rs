@@ -8,7 +8,7 @@ use super::vocab::Vocab;
 const BEGINS: char = '▁';
 
 /// Longer words are unknown, as in BERT's own tokenizer. Characters.
-const MOST_CHARS: usize = 100;
+const MAX_CHARS: usize = 100;
 
 #[derive(Debug, Clone, Copy)]
 pub struct WordPiece {
@@ -25,7 +25,7 @@ impl WordPiece {
         let before = out.len();
         let text = format!("{BEGINS}{word}");
         let mut rest = text.as_str();
-        let fits = word.chars().count() <= MOST_CHARS;
+        let fits = word.chars().count() <= MAX_CHARS;
         while fits && !rest.is_empty() {
             // the mark alone is no part of a word
             let least = if rest.len() == text.len() { BEGINS.len_utf8() + 1 } else { 1 };
@@ -46,14 +46,15 @@ impl WordPiece {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokenizer::vocab::{Decoding, Kind};
+    use crate::tokenizer::vocab::{Decoding, TokenKind};
 
     #[test]
     fn words_are_cut_from_the_left() {
         let texts = ["[UNK]", "▁un", "▁a", "aff", "able", "a", "▁unaffab", "▁", "▁é"];
         let kinds = texts.iter().enumerate();
-        let kinds =
-            kinds.map(|(at, text)| (text.as_bytes(), if at == 0 { Kind::Unknown } else { Kind::Normal }));
+        let kinds = kinds.map(|(at, text)| {
+            (text.as_bytes(), if at == 0 { TokenKind::Unknown } else { TokenKind::Normal })
+        });
         let decoding = Decoding::SentencePiece { strips_space: true };
         let vocab = Vocab::new(kinds, Vec::new(), decoding).expect("sound");
         let check = |word: &str, expected: &[TokenId]| {

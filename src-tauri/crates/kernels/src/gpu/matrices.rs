@@ -77,7 +77,7 @@ fn upload(gpu: &Device, tensors: &[Tensor]) -> Result<Matrix, KernelError> {
     let mut packing = packing(tensors[0].dtype());
     // experts of several formats meet in the one that all can be brought to
     if tensors.iter().any(|tensor| tensor.dtype() != tensors[0].dtype()) {
-        packing = crate::matmul::gpu_packing::common();
+        packing = crate::matmul::gpu_packing::fallback();
     }
     let (per_tensor, k) = (tensors[0].n_rows(), tensors[0].n_cols());
     let row_words = packing.row_words(k);

@@ -1,17 +1,17 @@
-//! IQ2_XS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 512, a scale for each 16.
+//! IQ2_XS weights times Q8_K activations: codebook of 512 eights, a scale for each 16 elements.
 
 use weights::DType;
-use weights::quant::{grids, lattice::eight_signs};
+use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
 
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, nibble_scales, u16_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-static GRID: [u64; 512] = unpack_grid8(&grids::IQ2_XS, [8, 25, 43, 0]);
+static GRID: [u64; 512] = unpack_grid8(&iq_grid_tables::IQ2_XS, [8, 25, 43, 0]);
 
-/// Factor, indices with signs, scales.
+/// Block layout: d, indices with signs, scales.
 struct Iq2Xs;
 
 impl Codebook for Iq2Xs {
@@ -33,7 +33,7 @@ impl Codebook for Iq2Xs {
     fn group(block: &[u8], group: usize) -> [u64; 4] {
         std::array::from_fn(|l| {
             let code = u16_at(block, 2 + group * 8 + l * 2);
-            apply_signs(GRID[usize::from(code & 511)], eight_signs(u32::from(code >> 9)))
+            apply_signs(GRID[usize::from(code & 511)], signs_with_parity(u32::from(code >> 9)))
         })
     }
 }

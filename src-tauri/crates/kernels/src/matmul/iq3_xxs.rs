@@ -1,17 +1,17 @@
-//! IQ3_XXS weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 256, a scale for each 32.
+//! IQ3_XXS weights times Q8_K activations: codebook of 256 fours, a scale for each 32 elements.
 
 use weights::DType;
-use weights::quant::{grids, lattice::eight_signs};
+use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
 
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, u16_at, u32_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-static GRID: [u32; 256] = unpack_grid4(&grids::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
+static GRID: [u32; 256] = unpack_grid4(&iq_grid_tables::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
 
-/// Factor, indices, signs with scales.
+/// Block layout: d, indices, signs with scales.
 struct Iq3Xxs;
 
 const SIGNS: usize = 66;
@@ -36,7 +36,7 @@ impl Codebook for Iq3Xxs {
         let signs = u32_at(block, SIGNS + group * 4);
         std::array::from_fn(|l| {
             let at = |j: usize| u64::from(GRID[usize::from(block[2 + group * 8 + l * 2 + j])]);
-            apply_signs(at(0) | at(1) << 32, eight_signs(signs >> (7 * l)))
+            apply_signs(at(0) | at(1) << 32, signs_with_parity(signs >> (7 * l)))
         })
     }
 }

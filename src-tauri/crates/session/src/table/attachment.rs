@@ -81,7 +81,7 @@ pub struct PassageRow {
 
 /// What is attached to one message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Attached {
+pub struct MessageAttachments {
     pub files: Vec<AttachmentRow>,
     pub passages: Vec<PassageRow>,
 }
@@ -119,7 +119,7 @@ fn passage(row: &Row) -> rusqlite::Result<PassageRow> {
 }
 
 /// Everything of a message, in order.
-pub(crate) fn insert(db: &Connection, message: &str, attached: &Attached) -> Result<()> {
+pub(crate) fn insert(db: &Connection, message: &str, attached: &MessageAttachments) -> Result<()> {
     let file = "INSERT INTO attachment (id, message, n, document, name, kind, bytes, findings, is_whole, tokens, is_about)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     for (n, row) in attached.files.iter().enumerate() {
@@ -146,8 +146,11 @@ pub(crate) fn get(db: &Connection, id: &str) -> Result<AttachmentRow> {
 }
 
 /// Of all messages of a conversation, by message.
-pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<HashMap<String, Attached>> {
-    let mut attached = HashMap::<String, Attached>::new();
+pub(crate) fn of_conversation(
+    db: &Connection,
+    conversation: &str,
+) -> Result<HashMap<String, MessageAttachments>> {
+    let mut attached = HashMap::<String, MessageAttachments>::new();
     let sql = format!(
         "SELECT {COLUMNS} FROM attachment JOIN message ON message.id = attachment.message
          WHERE message.conversation = ?1 ORDER BY attachment.message, n"

@@ -5,7 +5,6 @@ use rusqlite::{Connection, params};
 
 use crate::error::Result;
 use crate::table::token_log::{self, TokenLog};
-use crate::turns::Piece;
 
 pub const CREATE: &str = "
 CREATE TABLE chunk (
@@ -23,57 +22,70 @@ ALTER TABLE chunk ADD COLUMN ids BLOB;
 ALTER TABLE chunk ADD COLUMN fingerprint TEXT;
 ";
 
-/// What the pieces of a message make together.
+/// A chunk of an answer that is being written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnswerChunk<'a> {
+    /// Text since the last chunk.
+    pub text: &'a str,
+    /// Reasoning since the last chunk.
+    pub reasoning: &'a str,
+    /// Every token id that was generated for the chunk, markup included.
+    pub ids: &'a [u32],
+    /// Fingerprint of the model whose vocabulary the ids belong to; empty if unknown.
+    pub fingerprint: &'a str,
+}
+
+/// All chunks of a message, joined.
 #[derive(Debug, Default)]
-pub(crate) struct Folded {
+pub(crate) struct AssembledAnswer {
     pub text: String,
     pub reasoning: String,
     ids: Vec<u32>,
     fingerprint: String,
 }
 
-impl Folded {
+impl AssembledAnswer {
     /// The ids, where it is known whose they are. Which of them made the text is not.
     pub fn log(self) -> Option<TokenLog> {
         let Self { ids, fingerprint, .. } = self;
         (!fingerprint.is_empty() && !ids.is_empty()).then(|| TokenLog {
             fingerprint,
-            ids: Vec::new(),
-            whole: ids,
+            text_ids: Vec::new(),
+            all_ids: ids,
         })
     }
 }
 
-pub(crate) fn append(db: &Connection, message: &str, piece: &Piece) -> Result<()> {
+pub(crate) fn append(db: &Connection, message: &str, chunk: &AnswerChunk) -> Result<()> {
     let sql = "INSERT INTO chunk (message, n, text, reasoning, ids, fingerprint)
                VALUES (?1, (SELECT COALESCE(MAX(n), 0) + 1 FROM chunk WHERE message = ?1), ?2, ?3, ?4, ?5)";
-    let ids = token_log::to_bytes(piece.ids);
-    db.prepare_cached(sql)?.execute(params![message, piece.text, piece.reasoning, ids, piece.fingerprint])?;
+    let ids = token_log::to_bytes(chunk.ids);
+    db.prepare_cached(sql)?.execute(params![message, chunk.text, chunk.reasoning, ids, chunk.fingerprint])?;
     Ok(())
 }
 
 /// All so far. A piece that can't be read costs itself.
-pub(crate) fn fold(db: &Connection, message: &str) -> Result<Folded> {
+pub(crate) fn assemble(db: &Connection, message: &str) -> Result<AssembledAnswer> {
     let sql = "SELECT text, reasoning, ids, fingerprint FROM chunk WHERE message = ?1 ORDER BY n";
     let mut statement = db.prepare_cached(sql)?;
     let mut rows = statement.query([message])?;
-    let mut folded = Folded::default();
+    let mut answer = AssembledAnswer::default();
     let mut is_whole = true;
     while let Some(row) = rows.next()? {
-        folded.text.push_str(&row.get::<_, String>(0).unwrap_or_default());
-        folded.reasoning.push_str(&row.get::<_, String>(1).unwrap_or_default());
+        answer.text.push_str(&row.get::<_, String>(0).unwrap_or_default());
+        answer.reasoning.push_str(&row.get::<_, String>(1).unwrap_or_default());
         match (row.get::<_, Option<Vec<u8>>>(2), row.get::<_, Option<String>>(3)) {
             (Ok(Some(ids)), Ok(Some(fingerprint))) => {
-                folded.ids.extend(token_log::from_bytes(&ids));
-                folded.fingerprint = fingerprint;
+                answer.ids.extend(token_log::from_bytes(&ids));
+                answer.fingerprint = fingerprint;
             }
             _ => is_whole = false,
         }
     }
     if !is_whole {
-        folded.ids.clear();
+        answer.ids.clear();
     }
-    Ok(folded)
+    Ok(answer)
 }
 
 pub(crate) fn clear(db: &Connection, message: &str) -> Result<()> {

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
-use crate::table::words::words;
+use crate::table::text_enum::text_enum;
 
 pub const CREATE: &str = "
 CREATE TABLE conversation (
@@ -30,7 +30,7 @@ ALTER TABLE conversation ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX conversation_folder ON conversation(folder);
 ";
 
-words! {
+text_enum! {
     /// Where a title comes from.
     TitledBy {
         /// The first words of the first message.

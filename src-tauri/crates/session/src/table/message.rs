@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
 use crate::table::search;
-use crate::table::words::words;
+use crate::table::text_enum::text_enum;
 
 pub const CREATE: &str = "
 CREATE TABLE message (
@@ -39,12 +39,12 @@ ALTER TABLE message ADD COLUMN gone_ms INTEGER;
 CREATE INDEX message_gone ON message(gone) WHERE gone IS NOT NULL;
 ";
 
-words! {
+text_enum! {
     /// Who speaks.
     Role { System = "system", User = "user", Assistant = "assistant" }
 }
 
-words! {
+text_enum! {
     /// How far a message has come.
     MessageState {
         Streaming = "streaming",
@@ -77,8 +77,8 @@ pub struct MessageRow {
     /// The child that the active branch went on with when it last came through here.
     pub chosen: Option<String>,
     /// The message whose removal took this one; None: it is there.
-    pub gone: Option<String>,
-    pub gone_ms: Option<i64>,
+    pub deleted_by: Option<String>,
+    pub deleted_ms: Option<i64>,
 }
 
 impl MessageRow {
@@ -98,8 +98,8 @@ impl MessageRow {
             stats: None,
             created_ms: 0,
             chosen: None,
-            gone: None,
-            gone_ms: None,
+            deleted_by: None,
+            deleted_ms: None,
         }
     }
 }
@@ -134,8 +134,8 @@ fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
         created_ms: row.get(10).unwrap_or_default(),
         tool_calls: row.get(11).unwrap_or_default(),
         chosen: row.get(12).unwrap_or_default(),
-        gone: row.get(13).unwrap_or_default(),
-        gone_ms: row.get(14).unwrap_or_default(),
+        deleted_by: row.get(13).unwrap_or_default(),
+        deleted_ms: row.get(14).unwrap_or_default(),
     })
 }
 
@@ -157,8 +157,8 @@ pub(crate) fn insert(db: &Connection, row: &MessageRow) -> Result<()> {
         row.created_ms,
         row.tool_calls,
         row.chosen,
-        row.gone,
-        row.gone_ms
+        row.deleted_by,
+        row.deleted_ms
     ])?;
     Ok(())
 }
@@ -221,7 +221,7 @@ pub(crate) fn chosen_child(db: &Connection, id: &str) -> Result<Option<String>> 
 }
 
 /// Marks a message and what is under it as removed; what an earlier removal took stays that one's.
-pub(crate) fn mark_gone(db: &Connection, id: &str, now_ms: i64) -> Result<()> {
+pub(crate) fn mark_deleted(db: &Connection, id: &str, now_ms: i64) -> Result<()> {
     let sql = "WITH RECURSIVE down(id) AS (
                    SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
                UPDATE message SET gone = ?1, gone_ms = ?2 WHERE gone IS NULL AND id IN (SELECT id FROM down)";
@@ -229,13 +229,13 @@ pub(crate) fn mark_gone(db: &Connection, id: &str, now_ms: i64) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn unmark_gone(db: &Connection, id: &str) -> Result<()> {
+pub(crate) fn unmark_deleted(db: &Connection, id: &str) -> Result<()> {
     db.execute("UPDATE message SET gone = NULL, gone_ms = NULL WHERE gone = ?1", [id])?;
     Ok(())
 }
 
 /// Removals older than this.
-pub(crate) fn gone_before(db: &Connection, before_ms: i64) -> Result<Vec<String>> {
+pub(crate) fn deleted_before(db: &Connection, before_ms: i64) -> Result<Vec<String>> {
     let mut statement = db.prepare("SELECT id FROM message WHERE gone IS NOT NULL AND gone_ms < ?1")?;
     let ids = statement.query_map([before_ms], |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)

@@ -28,7 +28,7 @@ const MOST_WORDS: usize = 16;
 
 /// A message that has what was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     pub conversation: String,
     pub title: String,
     pub message: String,
@@ -76,7 +76,7 @@ pub(crate) fn complete(db: &Connection) -> Result<()> {
 }
 
 /// Messages that have all of `query`'s words, newest first; not those that were removed or lie in the trash.
-pub(crate) fn find(db: &Connection, query: &str, limit: u32) -> Result<Vec<Hit>> {
+pub(crate) fn find(db: &Connection, query: &str, limit: u32) -> Result<Vec<SearchHit>> {
     match matching(query) {
         Some(words) => by_words(db, &words, &literals(query), limit),
         None => by_signs(db, query.trim(), limit),
@@ -86,7 +86,7 @@ pub(crate) fn find(db: &Connection, query: &str, limit: u32) -> Result<Vec<Hit>>
 const FOUND: &str = "JOIN conversation ON conversation.id = message.conversation
     WHERE message.gone IS NULL AND conversation.deleted_ms IS NULL";
 
-fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Result<Vec<Hit>> {
+fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Result<Vec<SearchHit>> {
     let sql = format!(
         "SELECT message.conversation, title, message.id, role, message.created_ms,
              snippet(search, 0, char(2), char(3), '…', {SNIPPET_WORDS}), message.text
@@ -110,7 +110,7 @@ fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Re
 }
 
 /// Signs are in no index: every text is looked through.
-fn by_signs(db: &Connection, signs: &str, limit: u32) -> Result<Vec<Hit>> {
+fn by_signs(db: &Connection, signs: &str, limit: u32) -> Result<Vec<SearchHit>> {
     if signs.is_empty() {
         return Ok(Vec::new());
     }
@@ -128,8 +128,8 @@ fn by_signs(db: &Connection, signs: &str, limit: u32) -> Result<Vec<Hit>> {
     Ok(hits)
 }
 
-fn hit(row: &rusqlite::Row, snippet: Vec<(String, bool)>) -> rusqlite::Result<Hit> {
-    Ok(Hit {
+fn hit(row: &rusqlite::Row, snippet: Vec<(String, bool)>) -> rusqlite::Result<SearchHit> {
+    Ok(SearchHit {
         conversation: row.get(0)?,
         title: row.get(1).unwrap_or_default(),
         message: row.get(2)?,

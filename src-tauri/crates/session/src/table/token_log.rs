@@ -22,9 +22,9 @@ pub struct TokenLog {
     /// Of the model whose vocabulary these are.
     pub fingerprint: String,
     /// Of the text alone.
-    pub ids: Vec<u32>,
+    pub text_ids: Vec<u32>,
     /// Of all that was generated, in order; empty where that was not kept.
-    pub whole: Vec<u32>,
+    pub all_ids: Vec<u32>,
 }
 
 /// Little-endian, as they are kept.
@@ -40,7 +40,7 @@ pub fn from_bytes(bytes: &[u8]) -> impl Iterator<Item = u32> {
 pub(crate) fn put(db: &Connection, message: &str, log: &TokenLog) -> Result<()> {
     db.execute(
         "INSERT OR REPLACE INTO token_log (message, fingerprint, ids, whole) VALUES (?1, ?2, ?3, ?4)",
-        params![message, log.fingerprint, to_bytes(&log.ids), to_bytes(&log.whole)],
+        params![message, log.fingerprint, to_bytes(&log.text_ids), to_bytes(&log.all_ids)],
     )?;
     Ok(())
 }
@@ -59,8 +59,8 @@ pub(crate) fn of(db: &Connection, message: &str) -> Result<Vec<TokenLog>> {
         let whole: Vec<u8> = row.get(2).unwrap_or_default();
         Ok(TokenLog {
             fingerprint: row.get(0)?,
-            ids: from_bytes(&bytes).collect(),
-            whole: from_bytes(&whole).collect(),
+            text_ids: from_bytes(&bytes).collect(),
+            all_ids: from_bytes(&whole).collect(),
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

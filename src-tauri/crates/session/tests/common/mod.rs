@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use io::{ManualClock, RealIo};
-use session::{Ending, MessageState, NewTurn, Notice, Piece, Session, Started, TokenLog};
+use session::{AnswerChunk, MessageState, NewTurn, Notice, Session, StartedTurn, TokenLog, TurnEnding};
 
 /// A folder that is removed at the end.
 pub struct Folder(pub PathBuf);
@@ -38,18 +38,21 @@ pub fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(1_760_000_000_000))
 }
 
-pub fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> Started {
-    session.start(NewTurn::Message { conversation, title: text, text, given: None }, "starter").unwrap()
+pub fn ask(session: &mut Session, conversation: Option<&str>, text: &str) -> StartedTurn {
+    session.start(NewTurn::Message { conversation, title: text, text, attachments: None }, "starter").unwrap()
 }
 
-pub fn piece<'a>(text: &'a str, reasoning: &'a str) -> Piece<'a> {
-    Piece { text, reasoning, ids: &[7, 8], fingerprint: "f" }
+pub fn piece<'a>(text: &'a str, reasoning: &'a str) -> AnswerChunk<'a> {
+    AnswerChunk { text, reasoning, ids: &[7, 8], fingerprint: "f" }
 }
 
-pub fn answer(session: &mut Session, started: &Started, text: &str) {
-    let log =
-        Some(TokenLog { fingerprint: "f".into(), ids: vec![1, 2, u32::MAX], whole: vec![0, 1, 2, u32::MAX] });
-    let ending = Ending {
+pub fn answer(session: &mut Session, started: &StartedTurn, text: &str) {
+    let log = Some(TokenLog {
+        fingerprint: "f".into(),
+        text_ids: vec![1, 2, u32::MAX],
+        all_ids: vec![0, 1, 2, u32::MAX],
+    });
+    let ending = TurnEnding {
         state: MessageState::Complete,
         text,
         reasoning: "",
@@ -62,7 +65,7 @@ pub fn answer(session: &mut Session, started: &Started, text: &str) {
 }
 
 /// Asked and answered.
-pub fn say(session: &mut Session, conversation: Option<&str>, question: &str, reply: &str) -> Started {
+pub fn say(session: &mut Session, conversation: Option<&str>, question: &str, reply: &str) -> StartedTurn {
     let started = ask(session, conversation, question);
     answer(session, &started, reply);
     started

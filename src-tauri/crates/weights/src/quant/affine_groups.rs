@@ -2,17 +2,17 @@
 //! half-precision factors: value ≈ (d · scale) · q − (dmin · min).
 
 use super::K_LEN;
-use super::search::{Affine, Offset, fit_affine, inverse_of, round, rounded, sums};
+use super::search::{AffineFit, OffsetRange, fit_affine, inverse_of, round, rounded, sums};
 
 /// The largest numbers that a format has room for.
 #[derive(Clone, Copy)]
-pub struct Limits {
+pub struct AffineLimits {
     pub q_max: f32,
     /// Of scales and of minima.
     pub scale_max: f32,
 }
 
-impl Limits {
+impl AffineLimits {
     /// The whole number that stands for `value` under `factor`.
     fn number(self, value: f32, factor: f32) -> f32 {
         if factor > 0.0 { (value / factor).round().clamp(0.0, self.scale_max) } else { 0.0 }
@@ -24,23 +24,23 @@ const ROUNDS: usize = 2;
 
 /// A choice of everything but the q, which follow from it.
 #[derive(Clone, Copy)]
-pub struct Choice<const GROUPS: usize> {
+pub struct AffineGroupFit<const GROUPS: usize> {
     pub d: f32,
     pub dmin: f32,
     /// Whole numbers within 0..=`scale_max`.
     pub scales: [f32; GROUPS],
     pub mins: [f32; GROUPS],
-    limits: Limits,
+    limits: AffineLimits,
 }
 
-impl<const GROUPS: usize> Choice<GROUPS> {
+impl<const GROUPS: usize> AffineGroupFit<GROUPS> {
     const GROUP_LEN: usize = K_LEN / GROUPS;
 
     /// The best found for `values`.
-    pub fn find(values: &[f32; K_LEN], limits: Limits) -> Self {
-        let mut fits = [Affine::default(); GROUPS];
+    pub fn find(values: &[f32; K_LEN], limits: AffineLimits) -> Self {
+        let mut fits = [AffineFit::default(); GROUPS];
         for (fit, values) in fits.iter_mut().zip(values.chunks_exact(Self::GROUP_LEN)) {
-            *fit = fit_affine(values, limits.q_max, Offset::NotNegative);
+            *fit = fit_affine(values, limits.q_max, OffsetRange::NonNegative);
         }
         let mut choice = Self::from_fits(&fits, limits);
         let mut best = (choice.squared_error(values), choice);
@@ -56,8 +56,8 @@ impl<const GROUPS: usize> Choice<GROUPS> {
     }
 
     /// Step and offset of a group.
-    pub fn group(&self, group: usize) -> Affine {
-        Affine { step: self.d * self.scales[group], offset: self.dmin * self.mins[group] }
+    pub fn group(&self, group: usize) -> AffineFit {
+        AffineFit { step: self.d * self.scales[group], offset: self.dmin * self.mins[group] }
     }
 
     fn squared_error(&self, values: &[f32; K_LEN]) -> f32 {
@@ -69,8 +69,8 @@ impl<const GROUPS: usize> Choice<GROUPS> {
     }
 
     /// Factors that hold the largest step and offset, and the small numbers nearest to the others.
-    fn from_fits(fits: &[Affine; GROUPS], limits: Limits) -> Self {
-        let largest = |f: fn(&Affine) -> f32| fits.iter().map(f).fold(0f32, f32::max);
+    fn from_fits(fits: &[AffineFit; GROUPS], limits: AffineLimits) -> Self {
+        let largest = |f: fn(&AffineFit) -> f32| fits.iter().map(f).fold(0f32, f32::max);
         let (d, dmin) = (
             rounded(largest(|a| a.step) / limits.scale_max),
             rounded(largest(|a| a.offset) / limits.scale_max),
@@ -94,7 +94,7 @@ impl<const GROUPS: usize> Choice<GROUPS> {
                     (scale + s).clamp(0.0, self.limits.scale_max),
                     (min + m).clamp(0.0, self.limits.scale_max),
                 );
-                let error = Affine { step: self.d * s, offset: self.dmin * m }
+                let error = AffineFit { step: self.d * s, offset: self.dmin * m }
                     .squared_error(values, self.limits.q_max);
                 if error < best.0 {
                     best = (error, s, m);

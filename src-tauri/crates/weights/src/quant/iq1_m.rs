@@ -8,8 +8,8 @@
 //! | 32..48 | a nibble for each eight elements, low one first: three upper bits, shift (set: down) |
 //! | 48..56 | four little-endian u16: scales of 64 elements in twelve bits, and four bits of d, f16 |
 
+use super::iq_grid::read_u16;
 use super::iq1_s::eight_values;
-use super::lattice::read_u16;
 use super::{Codec, K_LEN, decode_blocks};
 
 pub const CODEC: Codec = Codec { decode, encode: None };

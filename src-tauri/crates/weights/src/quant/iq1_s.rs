@@ -7,8 +7,8 @@
 //! | 2..34 | lower eight bits of the lattice indices, a byte for each eight elements |
 //! | 34..50 | for each 32 elements a little-endian u16: four times three upper bits, scale, shift (set: down) |
 
-use super::lattice::{read_u16, two_bits};
-use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+use super::iq_grid::{read_u16, two_bits};
+use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };
 
@@ -22,7 +22,7 @@ const SHIFT: f32 = 0.125;
 #[inline]
 pub fn eight_values(step: f32, index: usize, is_down: bool, out: &mut [f32]) {
     let shift = if is_down { -SHIFT } else { SHIFT };
-    let group = grids::IQ1_S[index];
+    let group = iq_grid_tables::IQ1_S[index];
     for (j, o) in out.iter_mut().enumerate() {
         *o = step * (two_bits(group, j) as f32 - 1.0 + shift);
     }

@@ -9,8 +9,8 @@
 //! | 66..74 | upper two bits of the indices, four to a byte |
 //! | 74..82 | scales: a byte for each 32 elements, low nibble its first half |
 
-use super::lattice::eight_values;
-use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+use super::iq_grid::eight_values;
+use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };
 
@@ -27,7 +27,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
             let scale = block[SCALES + i / 4] >> (i / 2 % 2 * 4) & 15;
             let step = d * (0.5 + f32::from(scale)) * 0.25;
             let upper = usize::from(block[UPPER + i / 4] >> (i % 4 * 2) & 3);
-            let group = grids::IQ2_S[usize::from(block[LOWER + i]) | upper << 8];
+            let group = iq_grid_tables::IQ2_S[usize::from(block[LOWER + i]) | upper << 8];
             eight_values(step, group, block[SIGNS + i], out);
         }
     });

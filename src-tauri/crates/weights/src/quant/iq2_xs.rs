@@ -7,8 +7,8 @@
 //! | 2..66 | for each eight elements a little-endian u16: lattice index in nine bits, seven signs |
 //! | 66..74 | scales: a byte for each 32 elements, low nibble its first half |
 
-use super::lattice::{eight_signs, eight_values, read_u16};
-use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+use super::iq_grid::{eight_values, read_u16, signs_with_parity};
+use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };
 
@@ -22,8 +22,8 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
             let scale = block[SCALES + i / 4] >> (i / 2 % 2 * 4) & 15;
             let step = d * (0.5 + f32::from(scale)) * 0.25;
             let code = read_u16(block, 2 + i * 2);
-            let group = grids::IQ2_XS[usize::from(code & 511)];
-            eight_values(step, group, eight_signs(u32::from(code >> 9)), out);
+            let group = iq_grid_tables::IQ2_XS[usize::from(code & 511)];
+            eight_values(step, group, signs_with_parity(u32::from(code >> 9)), out);
         }
     });
 }

@@ -6,8 +6,8 @@
 //! | 0..2 | d, f16 |
 //! | 2..66 | for each 32 elements four lattice indices of a byte, then a little-endian u32: four times seven signs, scale |
 
-use super::lattice::{eight_signs, eight_values, read_u32};
-use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+use super::iq_grid::{eight_values, read_u32, signs_with_parity};
+use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };
 
@@ -20,8 +20,8 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
             let signs_scale = read_u32(part, 4);
             let step = d * (0.5 + (signs_scale >> 28) as f32) * 0.25;
             for (l, out) in out.chunks_exact_mut(8).enumerate() {
-                let signs = eight_signs(signs_scale >> (7 * l));
-                eight_values(step, grids::IQ2_XXS[usize::from(part[l])], signs, out);
+                let signs = signs_with_parity(signs_scale >> (7 * l));
+                eight_values(step, iq_grid_tables::IQ2_XXS[usize::from(part[l])], signs, out);
             }
         }
     });

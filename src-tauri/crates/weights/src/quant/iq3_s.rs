@@ -9,8 +9,8 @@
 //! | 74..106 | signs, a byte for each eight elements |
 //! | 106..110 | scales: a byte for each 64 elements, low nibble its first half |
 
-use super::lattice::{signed, three_bits};
-use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+use super::iq_grid::{signed, three_bits};
+use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };
 
@@ -27,7 +27,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
             let scale = block[SCALES + i / 16] >> (i / 8 % 2 * 4) & 15;
             let step = d * f32::from(1 + 2 * scale);
             let ninth = usize::from(block[NINTH + i / 8] >> (i % 8) & 1);
-            let group = grids::IQ3_S[usize::from(block[LOWER + i]) | ninth << 8];
+            let group = iq_grid_tables::IQ3_S[usize::from(block[LOWER + i]) | ninth << 8];
             let signs = block[SIGNS + i / 2] >> (i % 2 * 4);
             for (j, o) in out.iter_mut().enumerate() {
                 let magnitude = (1 + 2 * three_bits(group, j)) as f32;

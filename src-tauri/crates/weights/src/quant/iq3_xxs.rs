@@ -7,8 +7,8 @@
 //! | 2..66 | lattice indices, a byte for each four elements |
 //! | 66..98 | for each 32 elements a little-endian u32: four times seven signs, scale |
 
-use super::lattice::{eight_signs, read_u32, signed, three_bits};
-use super::{Codec, K_LEN, decode_blocks, grids, read_f16};
+use super::iq_grid::{read_u32, signed, signs_with_parity, three_bits};
+use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: None };
 
@@ -22,9 +22,9 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
         for (i, out) in out.chunks_exact_mut(8).enumerate() {
             let signs_scale = read_u32(block, SIGNS + i / 4 * 4);
             let step = d * (0.5 + (signs_scale >> 28) as f32) * 0.5;
-            let signs = eight_signs(signs_scale >> (i % 4 * 7));
+            let signs = signs_with_parity(signs_scale >> (i % 4 * 7));
             for (j, o) in out.iter_mut().enumerate() {
-                let group = grids::IQ3_XXS[usize::from(block[2 + i * 2 + j / 4])];
+                let group = iq_grid_tables::IQ3_XXS[usize::from(block[2 + i * 2 + j / 4])];
                 *o = signed(step * MAGNITUDES[three_bits(group, j % 4)], signs, j);
             }
         }

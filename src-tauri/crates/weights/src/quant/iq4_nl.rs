@@ -6,7 +6,7 @@
 //! | 0..2 | scale, f16 |
 //! | 2..18 | q: low nibbles are elements 0..16, high nibbles 16..32 |
 
-use super::search::{Grid, fit_scale, inverse_of};
+use super::search::{QuantGrid, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -47,7 +47,7 @@ pub fn index(x: f32) -> u8 {
 #[derive(Clone, Copy)]
 pub struct Codes;
 
-impl Grid for Codes {
+impl QuantGrid for Codes {
     const END: f32 = 127.0;
     const SPACING: f32 = 3.0;
 

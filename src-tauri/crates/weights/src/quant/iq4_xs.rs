@@ -10,7 +10,7 @@
 
 use super::iq4_nl::{CODES, Codes, index};
 use super::search::inverse_of;
-use super::signed_groups::Choice;
+use super::signed_groups::SignedGroupFit;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -42,7 +42,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values, block: &mut [u8; BYTES]| {
-        let choice = Choice::<Codes, GROUPS>::find(values, SCALE_END as f32);
+        let choice = SignedGroupFit::<Codes, GROUPS>::find(values, SCALE_END as f32);
         block.fill(0);
         write_f16(block, 0, choice.d);
         let mut upper = 0u16;

@@ -8,7 +8,7 @@
 //! | 80..82 | d, f16 |
 //! | 82..84 | dmin, f16 |
 
-use super::affine_groups::{Choice, Limits};
+use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -19,7 +19,7 @@ const GROUP_LEN: usize = 16;
 const QUANTS: usize = 16;
 const FACTOR: usize = 80;
 const MIN_FACTOR: usize = 82;
-const LIMITS: Limits = Limits { q_max: 3.0, scale_max: 15.0 };
+const LIMITS: AffineLimits = AffineLimits { q_max: 3.0, scale_max: 15.0 };
 
 /// Byte (of 64) and shift of element `i` where two bits of each element are packed: in each half of 128 elements the
 /// four elements that are 32 apart share a byte. Q3_K has its lower bits so as well.
@@ -44,7 +44,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values, block: &mut [u8; BYTES]| {
-        let choice = Choice::<GROUPS>::find(values, LIMITS);
+        let choice = AffineGroupFit::<GROUPS>::find(values, LIMITS);
         block.fill(0);
         write_f16(block, FACTOR, choice.d);
         write_f16(block, MIN_FACTOR, choice.dmin);

@@ -9,8 +9,8 @@
 //! | 108..110 | d, f16 |
 
 use super::q2_k::place;
-use super::search::Whole;
-use super::signed_groups::Choice;
+use super::search::SignedRange;
+use super::signed_groups::SignedGroupFit;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -61,7 +61,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values, block: &mut [u8; BYTES]| {
-        let choice = Choice::<Whole<Q_HALF>, GROUPS>::find(values, SCALE_END as f32);
+        let choice = SignedGroupFit::<SignedRange<Q_HALF>, GROUPS>::find(values, SCALE_END as f32);
         block.fill(0);
         write_f16(block, FACTOR, choice.d);
         for (group, &scale) in choice.scales.iter().enumerate() {

@@ -6,7 +6,7 @@
 //! | 2..4 | min, f16 |
 //! | 4..20 | q: low nibbles are elements 0..16, high nibbles 16..32 |
 
-use super::search::{Offset, fit_affine};
+use super::search::{OffsetRange, fit_affine};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -28,7 +28,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values: &[f32; LEN], block: &mut [u8; BYTES]| {
-        let mut fit = fit_affine(values, Q_MAX, Offset::Any);
+        let mut fit = fit_affine(values, Q_MAX, OffsetRange::Any);
         fit.step = write_f16(block, 0, fit.step);
         fit.offset = -write_f16(block, 2, -fit.offset);
         let q = |v: f32| fit.quantise(v, Q_MAX) as u8;

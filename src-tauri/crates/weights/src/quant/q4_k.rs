@@ -8,7 +8,7 @@
 //! | 4..16 | eight scales and eight minima, six bits each, packed (see [`scale_min`]) |
 //! | 16..144 | q: 32 bytes for each pair of groups: low nibbles the first group, high nibbles the second |
 
-use super::affine_groups::{Choice, Limits};
+use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -16,7 +16,7 @@ pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 const BYTES: usize = 144;
 pub const GROUPS: usize = 8;
 pub const GROUP_LEN: usize = 32;
-const LIMITS: Limits = Limits { q_max: 15.0, scale_max: 63.0 };
+const LIMITS: AffineLimits = AffineLimits { q_max: 15.0, scale_max: 63.0 };
 
 /// Scale and minimum of a group, from the twelve packed bytes.
 #[inline]
@@ -58,7 +58,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values, block: &mut [u8; BYTES]| {
-        let choice = Choice::find(values, LIMITS);
+        let choice = AffineGroupFit::find(values, LIMITS);
         block.fill(0);
         write_header(&choice, block);
         for (group, values) in values.chunks_exact(GROUP_LEN).enumerate() {
@@ -72,7 +72,7 @@ fn encode(values: &[f32], out: &mut [u8]) {
 }
 
 /// Factors, scales and minima, into the first 16 bytes of a block of zeros.
-pub fn write_header(choice: &Choice<GROUPS>, block: &mut [u8]) {
+pub fn write_header(choice: &AffineGroupFit<GROUPS>, block: &mut [u8]) {
     write_f16(block, 0, choice.d);
     write_f16(block, 2, choice.dmin);
     for (group, (scale, min)) in choice.scales.iter().zip(&choice.mins).enumerate() {

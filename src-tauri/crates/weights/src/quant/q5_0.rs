@@ -7,7 +7,7 @@
 //! | 2..6 | fifth bits, little-endian: bit i is of element i |
 //! | 6..22 | q: low nibbles are elements 0..16, high nibbles 16..32 |
 
-use super::search::{Grid, Whole, fit_scale, inverse_of};
+use super::search::{QuantGrid, SignedRange, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -15,7 +15,7 @@ pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 const LEN: usize = 32;
 const BYTES: usize = 22;
 /// q, less the offset.
-type Q = Whole<16>;
+type Q = SignedRange<16>;
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; LEN]| {

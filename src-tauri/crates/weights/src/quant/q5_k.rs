@@ -9,7 +9,7 @@
 //! | 16..48 | fifth bits: bit g of byte l is of element l of group g |
 //! | 48..176 | lower bits: 32 bytes for each pair of groups, low nibbles the first group, high nibbles the second |
 
-use super::affine_groups::{Choice, Limits};
+use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::q4_k::{GROUP_LEN, scale_min, write_header};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16};
 
@@ -18,7 +18,7 @@ pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 const BYTES: usize = 176;
 const FIFTH: usize = 16;
 const LOWER: usize = 48;
-const LIMITS: Limits = Limits { q_max: 31.0, scale_max: 63.0 };
+const LIMITS: AffineLimits = AffineLimits { q_max: 31.0, scale_max: 63.0 };
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; K_LEN]| {
@@ -37,7 +37,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values, block: &mut [u8; BYTES]| {
-        let choice = Choice::find(values, LIMITS);
+        let choice = AffineGroupFit::find(values, LIMITS);
         block.fill(0);
         write_header(&choice, block);
         for (group, values) in values.chunks_exact(GROUP_LEN).enumerate() {

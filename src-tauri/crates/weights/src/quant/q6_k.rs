@@ -11,8 +11,8 @@
 //! In each half of 128 elements: element `l + 32·k` (l < 32, k < 4) has its lower bits in byte `l + 32·(k mod 2)`
 //! of the half's 64, low nibble for k < 2, high nibble else; its upper bits are bits 2k, 2k+1 of byte `l` of the 32.
 
-use super::search::Whole;
-use super::signed_groups::Choice;
+use super::search::SignedRange;
+use super::signed_groups::SignedGroupFit;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
@@ -49,7 +49,7 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values, block: &mut [u8; BYTES]| {
-        let choice = Choice::<Whole<Q_HALF>, GROUPS>::find(values, SCALE_END);
+        let choice = SignedGroupFit::<SignedRange<Q_HALF>, GROUPS>::find(values, SCALE_END);
         block.fill(0);
         write_f16(block, FACTOR, choice.d);
         for (group, scale) in choice.scales.iter().enumerate() {

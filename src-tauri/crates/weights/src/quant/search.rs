@@ -10,7 +10,7 @@ const ROUNDS: usize = 1;
 const LAST_ROUNDS: usize = 3;
 
 /// The numbers that a format can write under a scale.
-pub trait Grid: Copy {
+pub trait QuantGrid: Copy {
     /// The largest magnitude (of the negative side, which is the longer one), and the distance of candidates.
     const END: f32;
     const SPACING: f32;
@@ -19,11 +19,11 @@ pub trait Grid: Copy {
     fn nearest(x: f32) -> f32;
 }
 
-/// Whole numbers: −N..N.
+/// Whole numbers from −N to N − 1.
 #[derive(Clone, Copy)]
-pub struct Whole<const N: i32>;
+pub struct SignedRange<const N: i32>;
 
-impl<const N: i32> Grid for Whole<N> {
+impl<const N: i32> QuantGrid for SignedRange<N> {
     const END: f32 = N as f32;
     const SPACING: f32 = 0.2;
 
@@ -76,19 +76,19 @@ pub fn sums<const N: usize>(values: &[f32], f: impl Fn(f32) -> [f32; N]) -> [f32
 }
 
 /// Σ (value − scale · q)² with the best q.
-pub fn squared_error<G: Grid>(values: &[f32], scale: f32) -> f32 {
+pub fn squared_error<G: QuantGrid>(values: &[f32], scale: f32) -> f32 {
     let inverse = inverse_of(scale);
     sums(values, |v| [(v - scale * G::nearest(v * inverse)).powi(2)])[0]
 }
 
 /// The scale for values ≈ scale · q. It may be negative: grids are lopsided, and its sign decides which side of the
 /// values has the longer end.
-pub fn fit_scale<G: Grid>(values: &[f32]) -> f32 {
+pub fn fit_scale<G: QuantGrid>(values: &[f32]) -> f32 {
     let largest = values.iter().fold(0f32, |m, v| m.max(v.abs()));
     if !(largest > 0.0 && largest.is_finite()) {
         return 0.0;
     }
-    let mut best = Best { gain: 0.0, scale: 0.0 };
+    let mut best = BestScale { gain: 0.0, scale: 0.0 };
     for candidate in -CANDIDATES..=CANDIDATES {
         let scale = largest / (G::END + candidate as f32 * G::SPACING);
         best.refine::<G>(values, -scale, ROUNDS);
@@ -100,13 +100,13 @@ pub fn fit_scale<G: Grid>(values: &[f32]) -> f32 {
 
 /// The best scale so far. With the q of some scale, the best scale is Σxq / Σqq, and it takes (Σxq)² / Σqq off the
 /// squared error of zeros.
-struct Best {
+struct BestScale {
     gain: f32,
     scale: f32,
 }
 
-impl Best {
-    fn refine<G: Grid>(&mut self, values: &[f32], mut scale: f32, rounds: usize) {
+impl BestScale {
+    fn refine<G: QuantGrid>(&mut self, values: &[f32], mut scale: f32, rounds: usize) {
         for _ in 0..rounds {
             let inverse = inverse_of(scale);
             let [xq, qq] = sums(values, |v| {
@@ -126,12 +126,12 @@ impl Best {
 
 /// A step and an offset: values ≈ step · q − offset, 0 ≤ q ≤ `max`, step ≥ 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Affine {
+pub struct AffineFit {
     pub step: f32,
     pub offset: f32,
 }
 
-impl Affine {
+impl AffineFit {
     #[inline]
     pub fn quantise(self, value: f32, max: f32) -> f32 {
         round((value + self.offset) * inverse_of(self.step), 0.0, max)
@@ -150,24 +150,24 @@ impl Affine {
 
 /// Which offsets a format can write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Offset {
+pub enum OffsetRange {
     Any,
-    NotNegative,
+    NonNegative,
 }
 
 /// The best step and offset found for `values`.
-pub fn fit_affine(values: &[f32], max: f32, side: Offset) -> Affine {
+pub fn fit_affine(values: &[f32], max: f32, side: OffsetRange) -> AffineFit {
     let start = match side {
-        Offset::Any => f32::INFINITY,
-        Offset::NotNegative => 0.0,
+        OffsetRange::Any => f32::INFINITY,
+        OffsetRange::NonNegative => 0.0,
     };
     let low = values.iter().fold(start, |m, &v| m.min(v));
     let high = values.iter().fold(low, |m, &v| m.max(v));
     if !(high > low && (high - low).is_finite()) {
-        return Affine { step: 0.0, offset: if low.is_finite() { -low } else { 0.0 } };
+        return AffineFit { step: 0.0, offset: if low.is_finite() { -low } else { 0.0 } };
     }
-    let line = Line { values, max, low, side, x: sums(values, |v| [v - low])[0] };
-    let obvious = |steps: f32| Affine { step: (high - low) / steps, offset: -low };
+    let line = AffineProblem { values, max, low, side, x: sums(values, |v| [v - low])[0] };
+    let obvious = |steps: f32| AffineFit { step: (high - low) / steps, offset: -low };
     let mut best = (f32::NEG_INFINITY, obvious(max));
     for candidate in -CANDIDATES..=CANDIDATES {
         // Between two candidates the ends move by less than half a step.
@@ -177,20 +177,20 @@ pub fn fit_affine(values: &[f32], max: f32, side: Offset) -> Affine {
     best.1
 }
 
-/// What stays the same while an [`Affine`] is sought. Sums are over the values less `low`, so that a large common part
+/// What stays the same while an [`AffineFit`] is sought. Sums are over the values less `low`, so that a large common part
 /// does not drown the differences.
-struct Line<'a> {
+struct AffineProblem<'a> {
     values: &'a [f32],
     max: f32,
     low: f32,
-    side: Offset,
+    side: OffsetRange,
     /// Σ of the values less `low`
     x: f32,
 }
 
-impl Line<'_> {
+impl AffineProblem<'_> {
     /// Least squares for the q that `fit` gives, and again; `best` is what it takes off the squared error.
-    fn refine(&self, mut fit: Affine, rounds: usize, best: &mut (f32, Affine)) {
+    fn refine(&self, mut fit: AffineFit, rounds: usize, best: &mut (f32, AffineFit)) {
         let (low, max, n) = (self.low, self.max, self.values.len() as f32);
         for _ in 0..rounds {
             let (inverse, shift) = (inverse_of(fit.step), fit.offset);
@@ -205,13 +205,13 @@ impl Line<'_> {
             // values − low ≈ step · q + rise, with rise = −offset − low
             let mut step = (n * xq - self.x * q1) / determinant;
             let mut rise = (qq * self.x - q1 * xq) / determinant;
-            if self.side == Offset::NotNegative && rise > -low {
+            if self.side == OffsetRange::NonNegative && rise > -low {
                 rise = -low;
                 step = ((xq + low * q1) / qq).max(0.0);
             }
             let gain =
                 2.0 * (step * xq + rise * self.x - step * rise * q1) - step * step * qq - n * rise * rise;
-            fit = Affine { step, offset: -(rise + low) };
+            fit = AffineFit { step, offset: -(rise + low) };
             if gain > best.0 {
                 *best = (gain, fit);
             }
@@ -226,11 +226,11 @@ mod tests {
     #[test]
     fn exact_grids_are_found() {
         let values: Vec<f32> = (-8..8).map(|q| q as f32 * 0.25).collect();
-        assert_eq!(fit_scale::<Whole<8>>(&values), 0.25);
+        assert_eq!(fit_scale::<SignedRange<8>>(&values), 0.25);
         let mirrored: Vec<f32> = values.iter().map(|v| -v).collect();
-        assert_eq!(fit_scale::<Whole<8>>(&mirrored), -0.25);
+        assert_eq!(fit_scale::<SignedRange<8>>(&mirrored), -0.25);
         let values: Vec<f32> = (0..16).map(|q| q as f32 * 0.5 - 2.0).collect();
-        assert_eq!(fit_affine(&values, 15.0, Offset::NotNegative), Affine { step: 0.5, offset: 2.0 });
+        assert_eq!(fit_affine(&values, 15.0, OffsetRange::NonNegative), AffineFit { step: 0.5, offset: 2.0 });
     }
 
     #[test]
@@ -246,15 +246,15 @@ mod tests {
     #[test]
     fn an_offset_may_be_anything_or_not_negative() {
         let values: Vec<f32> = (0..16).map(|q| q as f32 * 0.5 + 2.0).collect();
-        assert_eq!(fit_affine(&values, 15.0, Offset::Any), Affine { step: 0.5, offset: -2.0 });
-        let fit = fit_affine(&values, 15.0, Offset::NotNegative);
+        assert_eq!(fit_affine(&values, 15.0, OffsetRange::Any), AffineFit { step: 0.5, offset: -2.0 });
+        let fit = fit_affine(&values, 15.0, OffsetRange::NonNegative);
         assert!(fit.offset >= 0.0 && fit.step > 0.0);
     }
 
     #[test]
     fn a_large_common_part_does_not_drown_the_differences() {
         let values: Vec<f32> = (0..32).map(|i| -100.0 + ((i * 7) % 32) as f32 / 64.0).collect();
-        let fit = fit_affine(&values, 15.0, Offset::NotNegative);
+        let fit = fit_affine(&values, 15.0, OffsetRange::NonNegative);
         assert!(fit.squared_error(&values, 15.0) < 32.0 * 1e-3 * 1e-1, "{fit:?}");
     }
 }

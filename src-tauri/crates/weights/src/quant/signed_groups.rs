@@ -4,13 +4,13 @@
 use std::marker::PhantomData;
 
 use super::K_LEN;
-use super::search::{Grid, fit_scale, inverse_of, rounded, squared_error, sums};
+use super::search::{QuantGrid, fit_scale, inverse_of, rounded, squared_error, sums};
 
 /// Rounds of improvement after the first choice.
 const ROUNDS: usize = 2;
 
 /// A choice of everything but the q, which follow from it.
-pub struct Choice<G, const GROUPS: usize> {
+pub struct SignedGroupFit<G, const GROUPS: usize> {
     pub d: f32,
     /// Whole numbers within −`end`..`end`.
     pub scales: [f32; GROUPS],
@@ -18,14 +18,14 @@ pub struct Choice<G, const GROUPS: usize> {
     grid: PhantomData<G>,
 }
 
-impl<G: Grid, const GROUPS: usize> Clone for Choice<G, GROUPS> {
+impl<G: QuantGrid, const GROUPS: usize> Clone for SignedGroupFit<G, GROUPS> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<G: Grid, const GROUPS: usize> Copy for Choice<G, GROUPS> {}
+impl<G: QuantGrid, const GROUPS: usize> Copy for SignedGroupFit<G, GROUPS> {}
 
-impl<G: Grid, const GROUPS: usize> Choice<G, GROUPS> {
+impl<G: QuantGrid, const GROUPS: usize> SignedGroupFit<G, GROUPS> {
     const GROUP_LEN: usize = K_LEN / GROUPS;
 
     /// The best found for `values`, with scales within −`end`..`end`.

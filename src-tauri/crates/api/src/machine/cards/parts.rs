@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use engine::kv::aging::Aging;
-use engine::sizes::Sizes;
+use engine::kv::requantize::KvRequantize;
+use engine::memory_estimate::MemoryEstimate;
 use engine::{BackendKind, Devices, LoadOptions};
 use kernels::backends::Card;
 use kernels::gpu::{AdapterInfo, AdapterKind};
@@ -53,7 +53,7 @@ pub struct Parts {
 }
 
 /// For the cards that are chosen. `options` says how long a context is, and in what precision.
-pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOptions) -> Parts {
+pub fn share_out(chosen: &[&Chosen], sizes: &MemoryEstimate, asked: &Asked, options: &LoadOptions) -> Parts {
     let rooms: Vec<Option<u64>> = chosen.iter().map(|card| room(&card.info, asked.memory)).collect();
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(sizes.context_length.max(1));
     let most = asked.layers.unwrap_or(usize::MAX).min(sizes.layer_weights.len());
@@ -72,7 +72,12 @@ pub fn share_out(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &Loa
 
 /// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
 /// wants that. Where that is nobody's wish, what a card has room for has to be known.
-pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOptions) -> Option<Parts> {
+pub fn copies(
+    chosen: &[&Chosen],
+    sizes: &MemoryEstimate,
+    asked: &Asked,
+    options: &LoadOptions,
+) -> Option<Parts> {
     let all = sizes.layer_weights.len();
     let has_known_room = |card: &Chosen| room(&card.info, asked.memory).is_some();
     let may = |card: &&&Chosen| match asked.spread {
@@ -93,7 +98,7 @@ pub fn copies(chosen: &[&Chosen], sizes: &Sizes, asked: &Asked, options: &LoadOp
 }
 
 struct Fit<'a> {
-    sizes: &'a Sizes,
+    sizes: &'a MemoryEstimate,
     rooms: &'a [Option<u64>],
     n_ctx: usize,
     options: &'a LoadOptions,
@@ -143,9 +148,9 @@ impl Fit<'_> {
     /// Of contexts beside the first, within half of what is left. Where they age, a card may in time have made room for
     /// all of them exact, and as much again for what has aged, of the first too: it gives none back.
     fn beside_one(&self, left: u64, one: u64) -> u64 {
-        match self.options.kv_aging {
-            Aging::Off => left / 2,
-            Aging::Pressure | Aging::After(_) => (left / 2).saturating_sub(one) / 2,
+        match self.options.kv_requantize {
+            KvRequantize::Off => left / 2,
+            KvRequantize::Pressure | KvRequantize::After(_) => (left / 2).saturating_sub(one) / 2,
         }
     }
 }
@@ -158,10 +163,10 @@ impl Parts {
     /// Into how the model is loaded.
     pub fn apply(&self, options: &mut LoadOptions) {
         let used: Vec<(usize, usize)> = self.cards.iter().copied().filter(|(_, n)| *n > 0).collect();
-        options.cards = used.iter().map(|(at, _)| Card::Nth(*at)).collect();
+        options.gpus = used.iter().map(|(at, _)| Card::Nth(*at)).collect();
         if self.all == 0 {
             let at = self.cards.first().map(|(at, _)| Card::Nth(*at));
-            options.cards = at.into_iter().collect();
+            options.gpus = at.into_iter().collect();
             options.devices = Devices::Gpu { layers: self.asked };
             return;
         }
@@ -176,7 +181,7 @@ impl Parts {
         if let Some(contexts) = self.contexts {
             options.kv_bytes = Some(options.kv_bytes.unwrap_or(u64::MAX).min(contexts));
         }
-        options.kept_bytes = options.kept_bytes.min(self.kept.unwrap_or(u64::MAX));
+        options.rewind_bytes = options.rewind_bytes.min(self.kept.unwrap_or(u64::MAX));
     }
 
     /// Where cards were chosen, and not one layer fits, or not the whole model where that is asked for.
@@ -220,9 +225,9 @@ mod tests {
         }
     }
 
-    fn sizes() -> Sizes {
+    fn sizes() -> MemoryEstimate {
         let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
-        Sizes::of(&shape::outline(shape, mix).unwrap()).unwrap()
+        MemoryEstimate::of(&shape::outline(shape, mix).unwrap()).unwrap()
     }
 
     #[test]
@@ -266,7 +271,7 @@ mod tests {
         let (whole, taken, options) = shared(&[24], None);
         assert_eq!(whole, [32]);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
-        assert_eq!(options.cards, [Card::Nth(0)]);
+        assert_eq!(options.gpus, [Card::Nth(0)]);
         // contexts of others have half of what is left
         let one = sizes().needs(8192, options.kv).context;
         let contexts = options.kv_bytes.unwrap();
@@ -284,7 +289,7 @@ mod tests {
         assert_eq!(two.iter().sum::<usize>(), 32, "{two:?}");
         assert!(two[0] > two[1] && two[1] > 5, "in proportion: {two:?}");
         assert!(taken[0] <= 6 * GB / 20 * 17 && taken[1] <= 3 * GB / 20 * 17, "{taken:?}");
-        assert_eq!(options.cards, [Card::Nth(0), Card::Nth(1)]);
+        assert_eq!(options.gpus, [Card::Nth(0), Card::Nth(1)]);
 
         let (asked, ..) = shared(&[1], Some(20));
         assert_eq!(asked, [20], "whoever asks, gets");
@@ -295,15 +300,15 @@ mod tests {
     #[test]
     fn contexts_that_age_have_their_room_twice() {
         let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(24 * GB)) };
-        let contexts = |kv_aging| {
-            let options = LoadOptions { ctx: Some(8192), kv_aging, ..LoadOptions::default() };
+        let contexts = |kv_requantize| {
+            let options = LoadOptions { ctx: Some(8192), kv_requantize, ..LoadOptions::default() };
             let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
             (parts.contexts.unwrap(), sizes().needs(8192, options.kv).context)
         };
-        let (exact, one) = contexts(Aging::Off);
+        let (exact, one) = contexts(KvRequantize::Off);
         let left = exact - one;
-        for kv_aging in [Aging::Pressure, Aging::After(1024)] {
-            let (aging, _) = contexts(kv_aging);
+        for kv_requantize in [KvRequantize::Pressure, KvRequantize::After(1024)] {
+            let (aging, _) = contexts(kv_requantize);
             assert!(aging > one && 2 * aging - one <= left && 2 * aging - one + 1 >= left, "{aging}");
         }
     }
@@ -320,7 +325,7 @@ mod tests {
             super::copies(&cards, &sizes(), &asked, &options).map(|parts| {
                 let mut options = options.clone();
                 parts.apply(&mut options);
-                let cards = options.cards.iter().map(|card| match card {
+                let cards = options.gpus.iter().map(|card| match card {
                     Card::Nth(at) => *at,
                     Card::Any | Card::Hardware | Card::Named(_) => panic!("cards have numbers: {card:?}"),
                 });
@@ -355,9 +360,9 @@ mod tests {
         let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
         parts.apply(&mut options);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
-        assert_eq!((options.cards, options.kv_bytes), (vec![Card::Nth(3)], None));
+        assert_eq!((options.gpus, options.kv_bytes), (vec![Card::Nth(3)], None));
         let mut options = LoadOptions::default();
-        share_out(&[&card], &Sizes::default(), &Asked::default(), &options).apply(&mut options);
+        share_out(&[&card], &MemoryEstimate::default(), &Asked::default(), &options).apply(&mut options);
         assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' sizes are not known");
     }
 

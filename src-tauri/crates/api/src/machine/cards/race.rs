@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Chunk, LoadOptions, Model, TokenId, Wanted};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, TokenId};
 use io::Clock;
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
@@ -95,11 +95,11 @@ fn rates(file: &Arc<WeightFile>, options: &LoadOptions, clock: &dyn Clock) -> Re
         ctx: Some(2 * PROMPT),
         resident: None,
         memory: None,
-        settle: false,
+        promote_large_pages: false,
         ..options.clone()
     };
     let mut model = Model::load(Arc::clone(file), &options, &mut |_| {})?;
-    if let Some(error) = model.info().instead.clone() {
+    if let Some(error) = model.info().fallback_error.clone() {
         return Err(Error::from(error));
     }
     let seq = model.new_sequence()?;
@@ -108,14 +108,14 @@ fn rates(file: &Arc<WeightFile>, options: &LoadOptions, clock: &dyn Clock) -> Re
     let begin = clock.monotonic();
     for round in 0.. {
         let start = clock.monotonic();
-        model.forward(&[Chunk { seq, tokens: &prompt, logits: Wanted::Last }])?;
+        model.forward(&[Chunk { seq, tokens: &prompt, logits: LogitsSelection::Last }])?;
         let middle = clock.monotonic();
         for token in 0..TOKENS {
-            model.forward(&[Chunk { seq, tokens: &[token as TokenId], logits: Wanted::Last }])?;
+            model.forward(&[Chunk { seq, tokens: &[token as TokenId], logits: LogitsSelection::Last }])?;
         }
         let end = clock.monotonic();
         model.truncate(seq, 0)?;
-        if let Some(trouble) = model.take_trouble() {
+        if let Some(trouble) = model.take_gpu_incident() {
             return Err(Error::from(trouble.error));
         }
         // the first makes what later ones find

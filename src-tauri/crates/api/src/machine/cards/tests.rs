@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{Chunk, Model, Wanted};
+use engine::{Chunk, LogitsSelection, Model};
 use io::{RealClock, RealIo};
 use kernels::FaultPlan;
 use kernels::gpu::adapters;
@@ -156,7 +156,7 @@ fn greedy(model: &mut Model, n: usize) -> Vec<u32> {
     let seq = model.new_sequence().unwrap();
     let (mut ids, mut next) = (Vec::new(), vec![1, 9, 17, 4]);
     for _ in 0..n {
-        let logits = model.forward(&[Chunk { seq, tokens: &next, logits: Wanted::Last }]).unwrap();
+        let logits = model.forward(&[Chunk { seq, tokens: &next, logits: LogitsSelection::Last }]).unwrap();
         let row = logits.row(0).unwrap();
         let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32;
         ids.push(best);
@@ -184,7 +184,7 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
             "noted before it is done, until it was"
         );
         let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
-        assert_eq!((model.info().instead.clone(), &placed.notice), (None, &None));
+        assert_eq!((model.info().fallback_error.clone(), &placed.notice), (None, &None));
         assert_eq!(model.info().devices.len(), asked.devices.len().max(1), "{:?}", model.info().devices);
         assert_eq!(model.n_replicas(), n_replicas);
         cards.keep(&placed, true);
@@ -203,7 +203,7 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
     let mut options = processor();
     cards.place(Backend::Gpu, &file, &mut options).unwrap();
     let mut model = Model::load(file, &options, &mut |_| {}).unwrap();
-    let instead = model.info().instead.clone().unwrap();
+    let instead = model.info().fallback_error.clone().unwrap();
     assert!(
         instead.code() == "kernels.gpu_wrong" && instead.to_string().contains("product of Q4_0"),
         "{instead}"
@@ -220,12 +220,12 @@ fn subgroups_that_err_are_kept_and_done_without_and_it_is_said_once() {
         let mut options = LoadOptions { faults, ..processor() };
         let placed = cards.place(Backend::Gpu, &file, &mut options).unwrap();
         let mut model = Model::load(file.clone(), &options, &mut |_| {}).unwrap();
-        let (instead, devices) = (&model.info().instead, &model.info().devices);
+        let (instead, devices) = (&model.info().fallback_error, &model.info().devices);
         assert!(instead.is_none() && !devices[0].contains("subgroups"), "{instead:?} {devices:?}");
         cards.keep(&placed, true);
         assert!(kept(folder.path())["cards"][0]["subgroups"].is_string());
         assert_eq!(kept(folder.path())["cards"][0]["wrong"], Value::Null);
-        std::iter::from_fn(|| model.take_trouble()).count()
+        std::iter::from_fn(|| model.take_gpu_incident()).count()
     });
     assert_eq!(told, [1, 0]);
 }
@@ -238,5 +238,5 @@ fn a_card_that_is_asked_for_and_absent_is_told() {
     let mut options = processor();
     cards(folder.path(), &asked, SOFTWARE).place(Backend::Gpu, &file, &mut options).unwrap();
     let model = Model::load(file, &options, &mut |_| {}).unwrap();
-    assert_eq!(model.info().instead.as_ref().unwrap().code(), "kernels.gpu_absent");
+    assert_eq!(model.info().fallback_error.as_ref().unwrap().code(), "kernels.gpu_absent");
 }

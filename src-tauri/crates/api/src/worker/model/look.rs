@@ -1,6 +1,6 @@
 //! An answer looked at token by token, by the model that wrote it and while it has nothing else to do.
 
-use engine::look::{Seen, look};
+use engine::logprobs::{TokenLogprobs, logprobs};
 
 use super::LoadedModel;
 use crate::civil;
@@ -28,18 +28,18 @@ impl LoadedModel {
         self.next_number += 1;
         let sequence = self.contexts.take(&mut self.model, None, &prompt, Some(number));
         let seen = match sequence {
-            Some(sequence) => look(&mut self.model, sequence, &prompt, answer, N_LIKELIEST),
+            Some(sequence) => logprobs(&mut self.model, sequence, &prompt, answer, N_LIKELIEST),
             None => return Err(busy()),
         };
         self.contexts.ended(&mut self.model, number, None);
         Ok(seen?.into_iter().map(|seen| self.looked(seen)).collect())
     }
 
-    fn looked(&self, seen: Seen) -> Looked {
+    fn looked(&self, seen: TokenLogprobs) -> Looked {
         let share = |id: u32, probability: f32| TokenShare { id, text: self.text_of(id), probability };
         Looked {
             token: share(seen.id, seen.probability),
-            others: seen.likeliest.into_iter().map(|(id, probability)| share(id, probability)).collect(),
+            others: seen.top.into_iter().map(|(id, probability)| share(id, probability)).collect(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is said of a model file that is not loaded, and of what a turn of a loaded one took.
 
-use engine::sizes::Sizes;
-use engine::skills::Skills;
+use engine::capabilities::ModelCapabilities;
+use engine::memory_estimate::MemoryEstimate;
 use serde::{Deserialize, Serialize};
 
 use super::Kv;
@@ -23,8 +23,8 @@ pub struct Facts {
     /// Of the contents.
     pub fingerprint: String,
     /// What it takes in memory.
-    pub sizes: Sizes,
-    pub skills: Skills,
+    pub sizes: MemoryEstimate,
+    pub skills: ModelCapabilities,
 }
 
 /// What a turn took, where it had the model to itself.

@@ -1,7 +1,7 @@
 //! How a model is to be loaded.
 
 use engine::RopeScaling;
-use engine::kv::aging::Aging;
+use engine::kv::requantize::KvRequantize;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Kv, ModelRef};
@@ -29,7 +29,7 @@ pub struct LoadSpec {
     pub kv: Kv,
     /// When old parts of a context go to fewer bits.
     #[serde(default)]
-    pub kv_aging: Aging,
+    pub kv_aging: KvRequantize,
     /// Tokens that layers with rotated positions see. None: as the model has it.
     pub kv_window: Option<usize>,
     /// None: as the model has it.

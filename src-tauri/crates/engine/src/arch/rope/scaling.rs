@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 use serde_json::Value;
 use weights::write::OwnedValue;
 
-use super::super::hyper::{Hyper, Key, MAX_FACTOR, MAX_POSITIONS, Numbers};
+use super::super::hparams::{HParamKey, HParams, JsonNumbers, MAX_FACTOR, MAX_POSITIONS};
 use super::super::keys;
 use crate::error::Result;
 
@@ -15,19 +15,19 @@ const DIVISORS: &str = "rope_freqs.weight";
 const LONG_DIVISORS: &str = "rope_factors_long.weight";
 const SHORT_DIVISORS: &str = "rope_factors_short.weight";
 /// 0 stands for none.
-const FACTOR: Key = Key { gguf: "rope.scaling.factor", hf: "" };
-const OLD_FACTOR: Key = Key { gguf: "rope.scale_linear", hf: "" };
-const ORIGINAL_CONTEXT: Key =
-    Key { gguf: "rope.scaling.original_context_length", hf: "original_max_position_embeddings" };
-const ATTENTION_FACTOR: Key = Key { gguf: "rope.scaling.attn_factor", hf: "" };
-const BETA_FAST: Key = Key { gguf: "rope.scaling.yarn_beta_fast", hf: "" };
-const BETA_SLOW: Key = Key { gguf: "rope.scaling.yarn_beta_slow", hf: "" };
-const LOG_MULTIPLIER: Key = Key { gguf: "rope.scaling.yarn_log_multiplier", hf: "" };
+const FACTOR: HParamKey = HParamKey { gguf: "rope.scaling.factor", hf: "" };
+const OLD_FACTOR: HParamKey = HParamKey { gguf: "rope.scale_linear", hf: "" };
+const ORIGINAL_CONTEXT: HParamKey =
+    HParamKey { gguf: "rope.scaling.original_context_length", hf: "original_max_position_embeddings" };
+const ATTENTION_FACTOR: HParamKey = HParamKey { gguf: "rope.scaling.attn_factor", hf: "" };
+const BETA_FAST: HParamKey = HParamKey { gguf: "rope.scaling.yarn_beta_fast", hf: "" };
+const BETA_SLOW: HParamKey = HParamKey { gguf: "rope.scaling.yarn_beta_slow", hf: "" };
+const LOG_MULTIPLIER: HParamKey = HParamKey { gguf: "rope.scaling.yarn_log_multiplier", hf: "" };
 const DEFAULT_BETA_FAST: f64 = 32.0;
 const DEFAULT_BETA_SLOW: f64 = 1.0;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scaling {
+pub(super) enum FrequencyScaling {
     None,
     /// All frequencies divided by the factor.
     Linear {
@@ -65,7 +65,7 @@ pub(super) struct Yarn {
     pub mscale: f64,
 }
 
-impl Scaling {
+impl FrequencyScaling {
     /// Changes frequencies (n_rot / 2) of a rotation with that base; returns the factor on the rotated values.
     pub(super) fn apply(&self, inv_freq: &mut [f64], base: f64) -> f64 {
         match self {
@@ -95,26 +95,26 @@ impl Scaling {
     }
 
     /// What a GGUF has instead of a config's scaling: keys, or what a rule makes of each frequency as divisors.
-    pub(super) fn note(&self, hyper: &Hyper<'_>, before: &[f64], after: &[f64]) {
+    pub(super) fn note(&self, hparams: &HParams<'_>, before: &[f64], after: &[f64]) {
         let ratios = || before.iter().zip(after).map(|(b, a)| (b / a).min(UNTURNED) as f32).collect();
         match self {
             Self::None => {}
             Self::Linear { factor } => {
-                hyper.note("rope.scaling.type", OwnedValue::Str("linear".into()));
-                hyper.note(FACTOR.gguf, OwnedValue::F32(*factor as f32));
+                hparams.note("rope.scaling.type", OwnedValue::Str("linear".into()));
+                hparams.note(FACTOR.gguf, OwnedValue::F32(*factor as f32));
             }
-            Self::Llama3 { .. } | Self::Proportional { .. } => hyper.note_tensor(DIVISORS, ratios()),
+            Self::Llama3 { .. } | Self::Proportional { .. } => hparams.note_tensor(DIVISORS, ratios()),
             Self::Divisors { mscale, .. } => {
-                hyper.note(ATTENTION_FACTOR.gguf, OwnedValue::F32(*mscale as f32));
+                hparams.note(ATTENTION_FACTOR.gguf, OwnedValue::F32(*mscale as f32));
             }
             Self::Yarn(yarn) => {
-                hyper.note("rope.scaling.type", OwnedValue::Str("yarn".into()));
-                hyper.note(FACTOR.gguf, OwnedValue::F32(yarn.factor as f32));
-                hyper.note(ORIGINAL_CONTEXT.gguf, OwnedValue::U32(yarn.original_context as u32));
-                hyper.note(BETA_FAST.gguf, OwnedValue::F32(yarn.beta_fast as f32));
-                hyper.note(BETA_SLOW.gguf, OwnedValue::F32(yarn.beta_slow as f32));
+                hparams.note("rope.scaling.type", OwnedValue::Str("yarn".into()));
+                hparams.note(FACTOR.gguf, OwnedValue::F32(yarn.factor as f32));
+                hparams.note(ORIGINAL_CONTEXT.gguf, OwnedValue::U32(yarn.original_context as u32));
+                hparams.note(BETA_FAST.gguf, OwnedValue::F32(yarn.beta_fast as f32));
+                hparams.note(BETA_SLOW.gguf, OwnedValue::F32(yarn.beta_slow as f32));
                 if yarn.mscale == 1.0 {
-                    hyper.note(LOG_MULTIPLIER.gguf, OwnedValue::F32(1.0));
+                    hparams.note(LOG_MULTIPLIER.gguf, OwnedValue::F32(1.0));
                 }
             }
         }
@@ -150,90 +150,97 @@ pub(super) fn yarn_mscale(factor: f64, weight: f64) -> f64 {
 }
 
 /// What a GGUF's keys say, in the order to apply it; divisors only where `divided`.
-pub(super) fn gguf(hyper: &Hyper<'_>, n_pairs: usize, divided: bool) -> Result<Vec<Scaling>> {
-    let scaling = match hyper.optional_text("rope.scaling.type")? {
-        Some("none" | "longrope") => Scaling::None,
-        Some("yarn") => gguf_yarn(hyper)?,
+pub(super) fn gguf(hparams: &HParams<'_>, n_pairs: usize, divided: bool) -> Result<Vec<FrequencyScaling>> {
+    let scaling = match hparams.optional_text("rope.scaling.type")? {
+        Some("none" | "longrope") => FrequencyScaling::None,
+        Some("yarn") => gguf_yarn(hparams)?,
         // a factor without type is linear
         None | Some("linear") => {
-            let factor = match hyper.optional_real(FACTOR, 0.0, MAX_FACTOR)? {
+            let factor = match hparams.optional_real(FACTOR, 0.0, MAX_FACTOR)? {
                 Some(factor) => Some(factor),
-                None => hyper.optional_real(OLD_FACTOR, 0.0, MAX_FACTOR)?,
+                None => hparams.optional_real(OLD_FACTOR, 0.0, MAX_FACTOR)?,
             };
-            factor.filter(|&f| f != 0.0).map_or(Scaling::None, |factor| Scaling::Linear { factor })
+            factor
+                .filter(|&f| f != 0.0)
+                .map_or(FrequencyScaling::None, |factor| FrequencyScaling::Linear { factor })
         }
-        Some(other) => return Err(hyper.unsupported(&format!("rope scaling \"{other}\""))),
+        Some(other) => return Err(hparams.unsupported(&format!("rope scaling \"{other}\""))),
     };
     if !divided {
         return Ok(vec![scaling]);
     }
-    let original = hyper.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?;
-    let is_long = original.is_some_and(|n| hyper.n_ctx() > n);
+    let original = hparams.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?;
+    let is_long = original.is_some_and(|n| hparams.n_ctx() > n);
     let by_length = if is_long { LONG_DIVISORS } else { SHORT_DIVISORS };
     let mut mscale = 1.0;
-    let divisors = match hyper.optional_factors(by_length, n_pairs)? {
+    let divisors = match hparams.optional_factors(by_length, n_pairs)? {
         Some(divisors) => {
-            mscale = hyper.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?.unwrap_or(1.0);
+            mscale = hparams.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?.unwrap_or(1.0);
             Some(divisors)
         }
-        None => hyper.optional_factors(DIVISORS, n_pairs)?,
+        None => hparams.optional_factors(DIVISORS, n_pairs)?,
     };
-    let divisors = divisors.map_or(Scaling::None, |divisors| Scaling::Divisors { divisors, mscale });
+    let divisors =
+        divisors.map_or(FrequencyScaling::None, |divisors| FrequencyScaling::Divisors { divisors, mscale });
     Ok(vec![scaling, divisors])
 }
 
-fn gguf_yarn(hyper: &Hyper<'_>) -> Result<Scaling> {
-    let factor = hyper.real(FACTOR, f64::MIN_POSITIVE, MAX_FACTOR)?;
-    let weight = hyper.optional_real(LOG_MULTIPLIER, 0.0, MAX_FACTOR)?.filter(|w| *w != 0.0);
+fn gguf_yarn(hparams: &HParams<'_>) -> Result<FrequencyScaling> {
+    let factor = hparams.real(FACTOR, f64::MIN_POSITIVE, MAX_FACTOR)?;
+    let weight = hparams.optional_real(LOG_MULTIPLIER, 0.0, MAX_FACTOR)?.filter(|w| *w != 0.0);
     let mscale = match weight {
         // the keys' own factor over the one meant for all dimensions
         Some(weight) => yarn_mscale(factor, 1.0) / yarn_mscale(factor, weight),
         None => yarn_mscale(factor, 1.0),
     };
-    let attention_factor = hyper.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?;
-    Ok(Scaling::Yarn(Yarn {
+    let attention_factor = hparams.optional_real(ATTENTION_FACTOR, 0.0, MAX_FACTOR)?;
+    Ok(FrequencyScaling::Yarn(Yarn {
         factor,
-        original_context: hyper.count(ORIGINAL_CONTEXT, MAX_POSITIONS)? as f64,
-        beta_fast: hyper.optional_real(BETA_FAST, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_FAST),
-        beta_slow: hyper.optional_real(BETA_SLOW, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_SLOW),
+        original_context: hparams.count(ORIGINAL_CONTEXT, MAX_POSITIONS)? as f64,
+        beta_fast: hparams.optional_real(BETA_FAST, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_FAST),
+        beta_slow: hparams.optional_real(BETA_SLOW, 0.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BETA_SLOW),
         truncate: true, // GGUF has no key for it
         mscale: mscale * attention_factor.unwrap_or(1.0),
     }))
 }
 
 /// What `rope_parameters` or `rope_scaling` of a config say.
-pub(super) fn hugging_face(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Scaling> {
-    let numbers = Numbers::new(parameters, "rope_scaling.");
+pub(super) fn hugging_face(
+    hparams: &HParams<'_>,
+    parameters: &Value,
+    n_pairs: usize,
+) -> Result<FrequencyScaling> {
+    let numbers = JsonNumbers::new(parameters, "rope_scaling.");
     let kind = ["rope_type", "type"].iter().find_map(|key| parameters.get(key).and_then(Value::as_str));
     match kind.unwrap_or("default") {
-        "default" => Ok(Scaling::None),
-        "linear" => Ok(Scaling::Linear { factor: numbers.real("factor", 1.0, MAX_FACTOR)? }),
+        "default" => Ok(FrequencyScaling::None),
+        "linear" => Ok(FrequencyScaling::Linear { factor: numbers.real("factor", 1.0, MAX_FACTOR)? }),
         "llama3" => {
             let low = numbers.real("low_freq_factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
             let high = numbers.real("high_freq_factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
             if high <= low {
                 let message = format!("{high} is not above low_freq_factor {low}");
-                return Err(hyper.wrong("rope_scaling.high_freq_factor", message));
+                return Err(hparams.wrong("rope_scaling.high_freq_factor", message));
             }
             let factor = numbers.real("factor", 1.0, MAX_FACTOR)?;
             let original_context = numbers.real("original_max_position_embeddings", 1.0, MAX_FACTOR)?;
-            Ok(Scaling::Llama3 { factor, low, high, original_context })
+            Ok(FrequencyScaling::Llama3 { factor, low, high, original_context })
         }
-        "yarn" => hf_yarn(hyper, parameters),
-        "longrope" | "su" => long_rope(hyper, parameters, n_pairs),
+        "yarn" => hf_yarn(hparams, parameters),
+        "longrope" | "su" => long_rope(hparams, parameters, n_pairs),
         "proportional" => {
             let share = numbers.optional_real("partial_rotary_factor", 0.0, 1.0)?.unwrap_or(1.0);
-            Ok(Scaling::Proportional { share })
+            Ok(FrequencyScaling::Proportional { share })
         }
-        other => Err(hyper.unsupported(&format!("rope scaling \"{other}\""))),
+        other => Err(hparams.unsupported(&format!("rope scaling \"{other}\""))),
     }
 }
 
-fn hf_yarn(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
-    let numbers = Numbers::new(parameters, "rope_scaling.");
+fn hf_yarn(hparams: &HParams<'_>, parameters: &Value) -> Result<FrequencyScaling> {
+    let numbers = JsonNumbers::new(parameters, "rope_scaling.");
     let original_context = match numbers.optional_real("original_max_position_embeddings", 1.0, MAX_FACTOR)? {
         Some(n) => n,
-        None => hyper.count(keys::CONTEXT, MAX_POSITIONS)? as f64,
+        None => hparams.count(keys::CONTEXT, MAX_POSITIONS)? as f64,
     };
     let factor = numbers.real("factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
     let real = |key: &str| numbers.optional_real(key, 0.0, MAX_FACTOR);
@@ -244,7 +251,7 @@ fn hf_yarn(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
         }
         (None, ..) => yarn_mscale(factor, 1.0),
     };
-    Ok(Scaling::Yarn(Yarn {
+    Ok(FrequencyScaling::Yarn(Yarn {
         factor,
         original_context,
         beta_fast: real("beta_fast")?.filter(|b| *b != 0.0).unwrap_or(DEFAULT_BETA_FAST),
@@ -255,12 +262,12 @@ fn hf_yarn(hyper: &Hyper<'_>, parameters: &Value) -> Result<Scaling> {
 }
 
 /// Ding et al. 2024, arXiv 2402.13753: a list of divisors for sequences within the original context, and one beyond.
-fn long_rope(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Scaling> {
-    let numbers = Numbers::new(parameters, "rope_scaling.");
-    let context = hyper.count(keys::CONTEXT, MAX_POSITIONS)? as f64;
+fn long_rope(hparams: &HParams<'_>, parameters: &Value, n_pairs: usize) -> Result<FrequencyScaling> {
+    let numbers = JsonNumbers::new(parameters, "rope_scaling.");
+    let context = hparams.count(keys::CONTEXT, MAX_POSITIONS)? as f64;
     let original = match numbers.optional_real(ORIGINAL_CONTEXT.hf, 1.0, MAX_FACTOR)? {
         Some(n) => n,
-        None => hyper.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?.map_or(context, |n| n as f64),
+        None => hparams.optional_count(ORIGINAL_CONTEXT, MAX_POSITIONS)?.map_or(context, |n| n as f64),
     };
     let list = |key: &str, tensor| {
         let list = parameters.get(key).and_then(Value::as_array);
@@ -268,13 +275,13 @@ fn long_rope(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Sc
             list.into_iter().flatten().filter_map(Value::as_f64).map(|x| x as f32).collect();
         if divisors.len() != n_pairs || divisors.iter().any(|d| !d.is_finite() || *d <= 0.0) {
             let message = format!("it is not a list of {n_pairs} positive numbers");
-            return Err(hyper.wrong(&format!("rope_scaling.{key}"), message));
+            return Err(hparams.wrong(&format!("rope_scaling.{key}"), message));
         }
-        hyper.note_tensor(tensor, divisors.clone());
+        hparams.note_tensor(tensor, divisors.clone());
         Ok(divisors)
     };
     let (short, long) = (list("short_factor", SHORT_DIVISORS)?, list("long_factor", LONG_DIVISORS)?);
-    let divisors = if hyper.n_ctx() as f64 > original { long } else { short };
+    let divisors = if hparams.n_ctx() as f64 > original { long } else { short };
     let mscale = match numbers.optional_real("attention_factor", 0.0, MAX_FACTOR)? {
         Some(mscale) => mscale,
         None => {
@@ -285,7 +292,7 @@ fn long_rope(hyper: &Hyper<'_>, parameters: &Value, n_pairs: usize) -> Result<Sc
             if stretch <= 1.0 { 1.0 } else { (1.0 + stretch.ln() / original.ln()).sqrt() }
         }
     };
-    Ok(Scaling::Divisors { divisors, mscale })
+    Ok(FrequencyScaling::Divisors { divisors, mscale })
 }
 
 #[cfg(test)]
@@ -294,7 +301,7 @@ mod tests {
 
     #[test]
     fn llama3_keeps_short_waves_and_stretches_long_ones() {
-        let scaling = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 64.0 };
+        let scaling = FrequencyScaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 64.0 };
         // as transformers computes them: 4 waves and more stay, 1 and fewer are divided by 8
         let frequency = |n_waves: f64| n_waves * 2.0 * PI / 64.0;
         for (n_waves, expected) in [(5.0, 5.0), (4.0, 4.0), (1.0, 1.0 / 8.0), (0.5, 0.5 / 8.0)] {
@@ -312,7 +319,14 @@ mod tests {
         let yarn = |truncate| {
             let (factor, original_context) = (8.0, 4096.0);
             let (beta_fast, beta_slow) = (32.0, 1.0);
-            Scaling::Yarn(Yarn { factor, original_context, beta_fast, beta_slow, truncate, mscale: 1.5 })
+            FrequencyScaling::Yarn(Yarn {
+                factor,
+                original_context,
+                beta_fast,
+                beta_slow,
+                truncate,
+                mscale: 1.5,
+            })
         };
         let plain: Vec<f64> = (0..64).map(|i| 1e4f64.powf(-f64::from(i) / 64.0)).collect();
         for truncate in [true, false] {

@@ -5,13 +5,13 @@ use super::{KvCache, SequenceId};
 
 /// The state of recurrent layers at a position.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct StateMark {
     pub position: usize,
     pub slot: u32,
 }
 
 impl KvCache {
-    /// Marks where the sequence is, in place of an earlier mark, for at most `size::REWIND` tokens: `truncate` comes
+    /// Marks where the sequence is, in place of an earlier mark, for at most `size::WINDOW_REWIND_TOKENS` tokens: `truncate` comes
     /// back to here, or to any position since where no state is lost. False: there is no room for another state, or no
     /// such sequence.
     pub fn mark(&mut self, id: SequenceId) -> bool {
@@ -28,7 +28,7 @@ impl KvCache {
             return false;
         }
         states.share(slot);
-        sequence.mark = Some(Mark { position: sequence.tokens.len(), slot });
+        sequence.mark = Some(StateMark { position: sequence.tokens.len(), slot });
         true
     }
 

@@ -1,6 +1,6 @@
 //! Sequences under random and chosen histories: pages are held as often as tables list them, and what is kept is found.
 
-use super::super::size::{Ages, REWIND};
+use super::super::size::{RequantizePolicy, WINDOW_REWIND_TOKENS};
 use super::*;
 
 const PAGE_LEN: usize = 4;
@@ -13,12 +13,12 @@ fn geometry(n_ctx: usize, max_sequences: usize) -> Geometry {
         max_rows: 16,
         window: None,
         recurrent: false,
-        max_kept: 0,
-        n_kept_window_pages: 0,
-        n_kept_states: 0,
+        max_rewind_points: 0,
+        n_rewind_window_pages: 0,
+        n_rewind_states: 0,
         n_mark_states: 0,
         max_pages: None,
-        ages: Ages::default(),
+        requantize: RequantizePolicy::default(),
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) fn full(n_ctx: usize, max_sequences: usize) -> KvCache {
     KvCache::new(geometry(n_ctx, max_sequences))
 }
 
-fn append(cache: &mut KvCache, id: SequenceId, n: usize) -> Copies {
+fn append(cache: &mut KvCache, id: SequenceId, n: usize) -> CopyOnWrite {
     let copies = cache.reserve(id, n).unwrap();
     cache.commit(id, &vec![7; n]).unwrap();
     copies
@@ -56,7 +56,7 @@ fn forks_share_pages_until_one_side_writes() {
     assert_eq!(from, cache.pages(a).unwrap()[1]);
     assert_eq!(to, cache.pages(b).unwrap()[1]);
     assert_eq!(cache.pages(a).unwrap()[0], cache.pages(b).unwrap()[0]);
-    assert_eq!(append(&mut cache, a, 1), Copies::default(), "the other side holds its page alone now");
+    assert_eq!(append(&mut cache, a, 1), CopyOnWrite::default(), "the other side holds its page alone now");
     cache.free(a);
     assert_eq!(cache.tokens(b).unwrap().len(), 7);
     cache.free(b);
@@ -96,28 +96,33 @@ fn a_window_holds_few_pages_however_long_the_sequence() {
     let mut cache = KvCache::new(Geometry { window: Some(6), ..geometry(10_000, 1) });
     let a = cache.create().unwrap();
     let most = cache.geometry().live_window_pages();
-    assert!(most <= (6 + REWIND + 16) / PAGE_LEN + 2);
+    assert!(most <= (6 + WINDOW_REWIND_TOKENS + 16) / PAGE_LEN + 2);
     for n in (1..=16).cycle().take(1000) {
         append(&mut cache, a, n);
         assert!(cache.usage().n_window_pages <= most);
     }
     let n = cache.tokens(a).unwrap().len();
-    assert_eq!(cache.truncate(a, n - REWIND).unwrap(), n - REWIND, "it can go back a little");
+    assert_eq!(
+        cache.truncate(a, n - WINDOW_REWIND_TOKENS).unwrap(),
+        n - WINDOW_REWIND_TOKENS,
+        "it can go back a little"
+    );
     assert_eq!(cache.truncate(a, n / 2).unwrap(), 0, "but not far, as nothing was kept");
     assert_eq!(cache.usage().n_window_pages, 0);
 }
 
 #[test]
 fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
-    let g = Geometry { window: Some(6), max_kept: 8, n_kept_window_pages: 100, ..geometry(10_000, 1) };
+    let g =
+        Geometry { window: Some(6), max_rewind_points: 8, n_rewind_window_pages: 100, ..geometry(10_000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
     append(&mut cache, a, 10);
-    cache.keep(a).unwrap();
-    cache.hold(a).unwrap();
+    cache.save_rewind_point(a).unwrap();
+    cache.pin_window(a).unwrap();
     (0..20).for_each(|_| _ = append(&mut cache, a, 10));
-    cache.keep(a).unwrap();
-    cache.let_pass(a).unwrap();
+    cache.save_rewind_point(a).unwrap();
+    cache.unpin_window(a).unwrap();
     (0..20).for_each(|_| _ = append(&mut cache, a, 10));
     assert_eq!([10, 11, 100, 209, 210].map(|n| cache.reach(a, n).unwrap()), [10, 11, 100, 209, 210]);
     assert_eq!(cache.reach(a, 300).unwrap(), 210, "since then it has passed");
@@ -126,48 +131,48 @@ fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
     let g = Geometry { window: Some(6), ..geometry(10_000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
-    cache.hold(a).unwrap();
+    cache.pin_window(a).unwrap();
     (0..100).for_each(|_| _ = append(&mut cache, a, 16));
     assert!(cache.usage().n_window_pages <= g.n_window_pages(), "held only where there is room");
 }
 
 #[test]
 fn what_was_kept_is_where_it_goes_back_to() {
-    let g = Geometry { recurrent: true, max_kept: 8, n_kept_states: 8, ..geometry(1000, 1) };
+    let g = Geometry { recurrent: true, max_rewind_points: 8, n_rewind_states: 8, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
     append(&mut cache, a, 10);
-    cache.keep(a).unwrap();
+    cache.save_rewind_point(a).unwrap();
     assert!(append(&mut cache, a, 5).state.is_some(), "the kept state is not written");
     assert_eq!(append(&mut cache, a, 5).state, None);
-    cache.keep(a).unwrap();
-    cache.keep(a).unwrap();
-    assert_eq!(cache.usage().n_kept, 2);
+    cache.save_rewind_point(a).unwrap();
+    cache.save_rewind_point(a).unwrap();
+    assert_eq!(cache.usage().n_rewind_points, 2);
     append(&mut cache, a, 5);
     assert_eq!(cache.truncate(a, 24).unwrap(), 20);
     append(&mut cache, a, 1);
     assert_eq!(cache.truncate(a, 19).unwrap(), 10);
     assert_eq!(
         cache.usage(),
-        Usage { n_pages: 3, n_aged_pages: 0, n_window_pages: 0, n_states: 1, n_kept: 1 }
+        KvUsage { n_pages: 3, n_requantized_pages: 0, n_window_pages: 0, n_states: 1, n_rewind_points: 1 }
     );
     assert_eq!(cache.truncate(a, 9).unwrap(), 0);
     assert_eq!(
         cache.usage(),
-        Usage { n_pages: 0, n_aged_pages: 0, n_window_pages: 0, n_states: 0, n_kept: 0 }
+        KvUsage { n_pages: 0, n_requantized_pages: 0, n_window_pages: 0, n_states: 0, n_rewind_points: 0 }
     );
 }
 
 #[test]
 fn of_many_kept_positions_the_older_are_thinned() {
-    let g = Geometry { recurrent: true, max_kept: 4, n_kept_states: 4, ..geometry(1000, 1) };
+    let g = Geometry { recurrent: true, max_rewind_points: 4, n_rewind_states: 4, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
     for n in [16, 16, 1, 16, 16, 1, 16] {
         append(&mut cache, a, n);
-        cache.keep(a).unwrap();
+        cache.save_rewind_point(a).unwrap();
     }
-    let positions: Vec<usize> = cache.kept(a).unwrap().iter().map(|kept| kept.position).collect();
+    let positions: Vec<usize> = cache.rewind_points(a).unwrap().iter().map(|kept| kept.position).collect();
     assert_eq!(positions, [32, 65, 66, 82], "short ways go first, the newest two stay");
 }
 
@@ -193,7 +198,7 @@ fn a_mark_is_where_a_draft_goes_back_to() {
 
 /// What the executor would hold: for every page the tokens that each position was computed from, for every slot the
 /// tokens before it.
-struct Memory {
+struct PagedMemory {
     cache: KvCache,
     pages: Vec<Vec<u64>>,
     window_pages: Vec<Vec<u64>>,
@@ -205,7 +210,7 @@ fn hash(tokens: &[TokenId]) -> u64 {
     tokens.iter().fold(17, |hash, &token| (hash ^ u64::from(token)).wrapping_mul(0x100_0000_01B3))
 }
 
-impl Memory {
+impl PagedMemory {
     fn new(geometry: Geometry) -> Self {
         let pages = |n: usize| vec![vec![0; PAGE_LEN]; n];
         Self {
@@ -272,7 +277,7 @@ impl Memory {
         }
     }
 
-    /// Guesses that are taken back, whatever is kept.
+    /// DraftSource that are taken back, whatever is kept.
     fn draft(&mut self, id: SequenceId) {
         let n_held = self.cache.tokens(id).unwrap().len();
         let geometry = self.cache.geometry;
@@ -292,12 +297,12 @@ impl Memory {
             assert_eq!(sequence.pages.end(), sequence.tokens.len().div_ceil(PAGE_LEN));
             let [p, w, s] = &mut listed;
             sequence.pages.held().iter().for_each(|&page| p[page as usize] += 1);
-            let windows = sequence.kept.iter().map(|kept| &kept.window).chain([&sequence.window]);
-            windows.flat_map(Pages::held).for_each(|&page| w[page as usize] += 1);
+            let windows = sequence.rewind_points.iter().map(|kept| &kept.window).chain([&sequence.window]);
+            windows.flat_map(PageTable::held).for_each(|&page| w[page as usize] += 1);
             let marked = sequence.mark.map(|mark| mark.slot);
-            let slots = sequence.kept.iter().map(|kept| kept.state).chain([sequence.state, marked]);
+            let slots = sequence.rewind_points.iter().map(|kept| kept.state).chain([sequence.state, marked]);
             slots.flatten().for_each(|slot| s[slot as usize] += 1);
-            assert!(sequence.kept.is_sorted_by(|a, b| a.position < b.position));
+            assert!(sequence.rewind_points.is_sorted_by(|a, b| a.position < b.position));
         }
         for (pool, listed) in [pages, window_pages, states].into_iter().zip(listed) {
             let held: Vec<u32> = (0..pool.n_places() as u32).map(|place| pool.n_holders(place)).collect();
@@ -311,7 +316,7 @@ impl Memory {
 #[test]
 fn holders_equal_tables_in_random_histories() {
     let plain = Geometry { max_rows: 8, ..geometry(120, 5) };
-    let kept = Geometry { max_kept: 6, n_kept_window_pages: 40, n_kept_states: 6, ..plain };
+    let kept = Geometry { max_rewind_points: 6, n_rewind_window_pages: 40, n_rewind_states: 6, ..plain };
     let kinds = [
         plain,
         Geometry { window: Some(5), ..plain },
@@ -320,7 +325,7 @@ fn holders_equal_tables_in_random_histories() {
         Geometry { window: Some(500), ..kept },
         Geometry { recurrent: true, ..plain },
         Geometry { recurrent: true, ..kept },
-        Geometry { recurrent: true, window: Some(7), n_kept_window_pages: 3, ..kept },
+        Geometry { recurrent: true, window: Some(7), n_rewind_window_pages: 3, ..kept },
         Geometry { recurrent: true, n_mark_states: 2, ..plain },
         Geometry { recurrent: true, n_mark_states: 5, window: Some(7), ..kept },
     ];
@@ -330,7 +335,7 @@ fn holders_equal_tables_in_random_histories() {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) as usize % n
         };
-        let mut memory = Memory::new(geometry);
+        let mut memory = PagedMemory::new(geometry);
         let mut live: Vec<SequenceId> = Vec::new();
         for _ in 0..4000 {
             let action = draw(16);
@@ -361,9 +366,9 @@ fn holders_equal_tables_in_random_histories() {
                     let held = memory.cache.revert(id, n_held).unwrap();
                     assert!(held == n_held || geometry.recurrent);
                 }
-                6 | 7 => memory.cache.keep(id).unwrap(),
-                10 => memory.cache.hold(id).unwrap(),
-                11 if draw(2) == 0 => memory.cache.let_pass(id).unwrap(),
+                6 | 7 => memory.cache.save_rewind_point(id).unwrap(),
+                10 => memory.cache.pin_window(id).unwrap(),
+                11 if draw(2) == 0 => memory.cache.unpin_window(id).unwrap(),
                 8 => memory.draft(id),
                 9 => memory.cache.unmark(id),
                 _ => {

@@ -5,11 +5,12 @@
 //! sequence's tokens saw that had aged; then the bytes of each layer for each of its pages: of the layers that keep
 //! everything, then of the layers with a window; then the recurrent state.
 
-use super::super::aging::{Aged, Aging, Seen};
+use super::super::CHECKPOINT_CHUNK_TOKENS;
 use super::super::checksum::xxh64;
-use super::super::size::{Geometry, PieceBytes};
-use super::key::Key;
-use super::{FOREIGN, Identity, STRETCH};
+use super::super::requantize::{KvRequantize, Requantized, RequantizedView};
+use super::super::size::{Geometry, KvUnitBytes};
+use super::key::ChunkKey;
+use super::{CheckpointIdentity, PREFIX_MISMATCH};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 
@@ -20,29 +21,29 @@ pub const FORMAT_VERSION: u64 = 5;
 
 /// What a piece holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Keys and values of `STRETCH` tokens, in the layers that keep everything.
-    Stretch,
+pub enum RecordKind {
+    /// Keys and values of `CHECKPOINT_CHUNK_TOKENS` tokens, in the layers that keep everything.
+    Chunk,
     /// The same in fewer bits, as they are once they have aged.
-    AgedStretch,
+    RequantizedChunk,
     /// What is needed beyond whole stretches to go on at a position: keys and values of the tokens after the last
     /// one, windows, recurrent state.
     Head,
 }
 
-impl Kind {
-    fn word(self) -> u64 {
+impl RecordKind {
+    fn code(self) -> u64 {
         match self {
-            Self::Stretch => 1,
+            Self::Chunk => 1,
             Self::Head => 2,
-            Self::AgedStretch => 3,
+            Self::RequantizedChunk => 3,
         }
     }
 }
 
 /// The header, field by field in file order after magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
+struct PieceHeader {
     version: u64,
     model: u64,
     spec: u64,
@@ -60,8 +61,8 @@ struct Header {
     first_window_page: u64,
     /// of a head: what made positions age, stretches that have, and changes of what its tokens saw of that
     aging: u64,
-    n_aged: u64,
-    n_seen: u64,
+    n_requantized: u64,
+    n_views: u64,
     /// key of the tokens before
     before: [u64; 2],
     token_hash: u64,
@@ -71,12 +72,12 @@ struct Header {
 const N_WORDS: usize = 20;
 
 /// Changes of what tokens saw aged that a head can tell: of a hundred thousand tokens, as they age by length.
-pub(super) const MAX_SEEN: usize = 512;
+pub(super) const MAX_VIEWS: usize = 512;
 
 /// Bytes before the token ids.
 pub(super) const HEADER_LEN: usize = MAGIC.len() + N_WORDS * 8;
 
-impl Header {
+impl PieceHeader {
     fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         out[..8].copy_from_slice(&MAGIC);
@@ -96,8 +97,8 @@ impl Header {
             h.end,
             h.first_window_page,
             h.aging,
-            h.n_aged,
-            h.n_seen,
+            h.n_requantized,
+            h.n_views,
             h.before[0],
             h.before[1],
             h.token_hash,
@@ -130,8 +131,8 @@ impl Header {
             end: next(),
             first_window_page: next(),
             aging: next(),
-            n_aged: next(),
-            n_seen: next(),
+            n_requantized: next(),
+            n_views: next(),
             before: [next(), next()],
             token_hash: next(),
             checksum: next(),
@@ -141,14 +142,14 @@ impl Header {
 
 /// A checked piece.
 #[derive(Debug)]
-pub(super) struct Contents<'a> {
-    pub kind: Kind,
+pub(super) struct PieceContents<'a> {
+    pub kind: RecordKind,
     /// Tokens before it.
     pub base: usize,
-    pub before: Key,
+    pub before: ChunkKey,
     /// Its own.
     pub tokens: Vec<TokenId>,
-    pub aged: Aged,
+    pub aged: Requantized,
     pub first_window_page: usize,
     /// (pages of its tokens, page bytes)
     pub pages: &'a [u8],
@@ -159,20 +160,20 @@ pub(super) struct Contents<'a> {
 
 /// What a piece says of itself, as it is written.
 #[derive(Debug, Clone)]
-pub(super) struct Label {
-    pub kind: Kind,
+pub(super) struct PieceLabel {
+    pub kind: RecordKind,
     pub base: usize,
     pub end: usize,
     pub first_window_page: usize,
-    pub before: Key,
+    pub before: ChunkKey,
     /// of a head
-    pub aged: Aged,
+    pub aged: Requantized,
 }
 
 /// Writes the header over the first `HEADER_LEN` bytes of a piece whose body stands behind it.
-pub(super) fn seal(identity: &Identity, aging: Aging, label: &Label, out: &mut [u8]) {
+pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &PieceLabel, out: &mut [u8]) {
     let (header, body) = out.split_at_mut(HEADER_LEN);
-    let mut fields = Header {
+    let mut fields = PieceHeader {
         version: FORMAT_VERSION,
         model: identity.model,
         spec: identity.spec,
@@ -182,13 +183,13 @@ pub(super) fn seal(identity: &Identity, aging: Aging, label: &Label, out: &mut [
         page_bytes: identity.bytes.page,
         window_page_bytes: identity.bytes.window_page,
         state_bytes: identity.bytes.state,
-        kind: label.kind.word(),
+        kind: label.kind.code(),
         base: label.base as u64,
         end: label.end as u64,
         first_window_page: label.first_window_page as u64,
-        aging: if label.aged.is_exact() { 0 } else { aging.word() },
-        n_aged: label.aged.n as u64,
-        n_seen: label.aged.seen.len() as u64,
+        aging: if label.aged.is_exact() { 0 } else { aging.identity_word() },
+        n_requantized: label.aged.n_chunks as u64,
+        n_views: label.aged.views.len() as u64,
         before: label.before.words(),
         token_hash: xxh64(&body[..(label.end - label.base) * 4]),
         checksum: 0,
@@ -198,26 +199,30 @@ pub(super) fn seal(identity: &Identity, aging: Aging, label: &Label, out: &mut [
 }
 
 /// Hash over the header with its checksum as 0, chained with the body's.
-fn checksum(header: &Header, body: &[u8]) -> u64 {
-    let head = xxh64(&Header { checksum: 0, ..*header }.encode());
+fn checksum(header: &PieceHeader, body: &[u8]) -> u64 {
+    let head = xxh64(&PieceHeader { checksum: 0, ..*header }.encode());
     xxh64(&[head.to_le_bytes(), xxh64(body).to_le_bytes()].concat())
 }
 
 /// Judges a piece wholly: who wrote it, whether its counts agree with each other and with the context, and whether
 /// every byte is as it was.
-pub(super) fn check<'a>(identity: &Identity, geometry: &Geometry, bytes: &'a [u8]) -> Result<Contents<'a>> {
+pub(super) fn check<'a>(
+    identity: &CheckpointIdentity,
+    geometry: &Geometry,
+    bytes: &'a [u8],
+) -> Result<PieceContents<'a>> {
     let (header, body) = open(identity, bytes)?;
-    let Counts { kind, base, end, first, n_seen } = counts(geometry, &header)?;
+    let PieceCounts { kind, base, end, first, n_views } = counts(geometry, &header)?;
     let n_pages = geometry.pages_for(end) - geometry.pages_for(base);
     let (n_window_pages, n_states) = match kind {
-        Kind::Stretch | Kind::AgedStretch => (0, 0),
-        Kind::Head => (geometry.window.map_or(0, |_| geometry.pages_for(end) - first), 1),
+        RecordKind::Chunk | RecordKind::RequantizedChunk => (0, 0),
+        RecordKind::Head => (geometry.window.map_or(0, |_| geometry.pages_for(end) - first), 1),
     };
     // All counts are bounded by the context now, so these are small.
-    let PieceBytes { page, aged_page, window_page, state } = identity.bytes;
-    let page = if kind == Kind::AgedStretch { aged_page } else { page };
+    let KvUnitBytes { page, requantized_page, window_page, state } = identity.bytes;
+    let page = if kind == RecordKind::RequantizedChunk { requantized_page } else { page };
     let [page, window_page, state] = [page, window_page, state].map(|bytes| bytes as usize);
-    let [tokens, seen] = [(end - base) * 4, n_seen * Seen::N_BYTES];
+    let [tokens, seen] = [(end - base) * 4, n_views * RequantizedView::N_BYTES];
     let lengths = [tokens, seen, n_pages * page, n_window_pages * window_page, n_states * state];
     let n_bytes = lengths.iter().sum::<usize>();
     if body.len() != n_bytes {
@@ -239,63 +244,86 @@ pub(super) fn check<'a>(identity: &Identity, geometry: &Geometry, bytes: &'a [u8
         return Err(refused("snapshot.checksum", message.into()));
     }
     let aged = aged(geometry, &header, seen)?;
-    let (tokens, before) = (ids(tokens), Key::of_words(header.before));
-    Ok(Contents { kind, base, before, tokens, aged, first_window_page: first, pages, window_pages, state })
+    let (tokens, before) = (ids(tokens), ChunkKey::of_words(header.before));
+    Ok(PieceContents {
+        kind,
+        base,
+        before,
+        tokens,
+        aged,
+        first_window_page: first,
+        pages,
+        window_pages,
+        state,
+    })
 }
 
-/// Header and body, if they are of this program's format and this model.
-fn open<'a>(identity: &Identity, bytes: &'a [u8]) -> Result<(Header, &'a [u8])> {
+/// PieceHeader and body, if they are of this program's format and this model.
+fn open<'a>(identity: &CheckpointIdentity, bytes: &'a [u8]) -> Result<(PieceHeader, &'a [u8])> {
     let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return Err(refused("snapshot.truncated", format!("the piece has only {} bytes", bytes.len())));
     };
     if head[..8] != MAGIC {
         return Err(refused("snapshot.magic", "this is no piece of a context".into()));
     }
-    let header = Header::decode(head);
+    let header = PieceHeader::decode(head);
     check_writer(identity, &header)?;
     Ok((header, body))
 }
 
 /// What the beginning of a head says, before the rest of it has been read: bytes that are sound or not.
-pub(super) struct Glimpse {
+pub(super) struct HeadPreview {
     pub end: usize,
-    pub before: Key,
+    pub before: ChunkKey,
     pub first_window_page: usize,
     pub tokens: Vec<TokenId>,
-    pub aged: Aged,
+    pub aged: Requantized,
 }
 
 /// Bytes of a head that `glimpse` looks at; there may be fewer.
-pub const GLIMPSE_LEN: usize = HEADER_LEN + STRETCH * 4 + MAX_SEEN * Seen::N_BYTES;
+pub const HEAD_PREVIEW_BYTES: usize =
+    HEADER_LEN + CHECKPOINT_CHUNK_TOKENS * 4 + MAX_VIEWS * RequantizedView::N_BYTES;
 
 /// Error: this is no head for this model.
-pub(super) fn glimpse(identity: &Identity, geometry: &Geometry, bytes: &[u8]) -> Result<Glimpse> {
+pub(super) fn preview_head(
+    identity: &CheckpointIdentity,
+    geometry: &Geometry,
+    bytes: &[u8],
+) -> Result<HeadPreview> {
     let (header, body) = open(identity, bytes)?;
-    let Counts { kind, base, end, first, n_seen } = counts(geometry, &header)?;
+    let PieceCounts { kind, base, end, first, n_views } = counts(geometry, &header)?;
     let own = body.split_at_checked((end - base) * 4);
-    let own = own.and_then(|(tokens, rest)| Some((tokens, rest.get(..n_seen * Seen::N_BYTES)?)));
-    let (Kind::Head, Some((tokens, seen))) = (kind, own) else {
+    let own = own.and_then(|(tokens, rest)| Some((tokens, rest.get(..n_views * RequantizedView::N_BYTES)?)));
+    let (RecordKind::Head, Some((tokens, seen))) = (kind, own) else {
         return Err(refused("snapshot.kind", "this piece is none that a context ends with".into()));
     };
     let (tokens, aged) = (ids(tokens), aged(geometry, &header, seen)?);
-    Ok(Glimpse { end, before: Key::of_words(header.before), first_window_page: first, tokens, aged })
+    Ok(HeadPreview { end, before: ChunkKey::of_words(header.before), first_window_page: first, tokens, aged })
 }
 
 /// What a head says of how far its sequence has aged: sound, and what the context may hold as it ages now. Error
-/// `FOREIGN`: it aged otherwise, or isn't exact where it should be.
-fn aged(geometry: &Geometry, header: &Header, seen: &[u8]) -> Result<Aged> {
-    let of = |bytes: &[u8]| Seen::of_bytes(bytes.try_into().expect("chunks of their length"));
-    let seen: Vec<Seen> = seen.chunks_exact(Seen::N_BYTES).map(of).collect();
-    let rises = seen.is_sorted_by(|a, b| a.from < b.from && a.n_aged != b.n_aged);
-    let within =
-        |seen: &Seen| u64::from(seen.from) < header.end && (seen.n_aged as usize) * STRETCH <= geometry.n_ctx;
-    let aged = Aged { n: usize::try_from(header.n_aged).unwrap_or(usize::MAX), seen };
-    if !rises || !aged.seen.iter().all(within) || aged.n > header.base as usize / STRETCH {
+/// `PREFIX_MISMATCH`: it aged otherwise, or isn't exact where it should be.
+fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
+    let of = |bytes: &[u8]| RequantizedView::of_bytes(bytes.try_into().expect("chunks of their length"));
+    let seen: Vec<RequantizedView> = seen.chunks_exact(RequantizedView::N_BYTES).map(of).collect();
+    let rises = seen.is_sorted_by(|a, b| a.from < b.from && a.n_requantized != b.n_requantized);
+    let within = |seen: &RequantizedView| {
+        u64::from(seen.from) < header.end
+            && (seen.n_requantized as usize) * CHECKPOINT_CHUNK_TOKENS <= geometry.n_ctx
+    };
+    let aged =
+        Requantized { n_chunks: usize::try_from(header.n_requantized).unwrap_or(usize::MAX), views: seen };
+    if !rises
+        || !aged.views.iter().all(within)
+        || aged.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
+    {
         return Err(refused("snapshot.aged", "what the piece says of its age cannot be".into()));
     }
-    match aged.is_exact() || header.aging == geometry.ages.when.word() {
+    match aged.is_exact() || header.aging == geometry.requantize.when.identity_word() {
         true => Ok(aged),
-        false => Err(refused(FOREIGN, "the piece has aged, and contexts are to age otherwise".into())),
+        false => {
+            Err(refused(PREFIX_MISMATCH, "the piece has aged, and contexts are to age otherwise".into()))
+        }
     }
 }
 
@@ -304,13 +332,13 @@ fn ids(bytes: &[u8]) -> Vec<TokenId> {
     bytes.chunks_exact(4).map(id).collect()
 }
 
-fn check_writer(identity: &Identity, header: &Header) -> Result<()> {
+fn check_writer(identity: &CheckpointIdentity, header: &PieceHeader) -> Result<()> {
     if header.version != FORMAT_VERSION {
         let version = header.version;
         let message = format!("the piece has format {version}, this program writes {FORMAT_VERSION}");
         return Err(refused("snapshot.version", message));
     }
-    let PieceBytes { page, aged_page: _, window_page, state } = identity.bytes;
+    let KvUnitBytes { page, requantized_page: _, window_page, state } = identity.bytes;
     let same = [
         ("snapshot.model", "by another model file", header.model == identity.model),
         ("snapshot.spec", "for another reading of this model", header.spec == identity.spec),
@@ -331,18 +359,19 @@ fn check_writer(identity: &Identity, header: &Header) -> Result<()> {
     }
 }
 
-struct Counts {
-    kind: Kind,
+struct PieceCounts {
+    kind: RecordKind,
     base: usize,
     end: usize,
     first: usize,
-    n_seen: usize,
+    n_views: usize,
 }
 
 /// Each within what a sequence of this model can hold.
-fn counts(geometry: &Geometry, header: &Header) -> Result<Counts> {
-    let kind =
-        [Kind::Stretch, Kind::Head, Kind::AgedStretch].into_iter().find(|kind| kind.word() == header.kind);
+fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
+    let kind = [RecordKind::Chunk, RecordKind::Head, RecordKind::RequantizedChunk]
+        .into_iter()
+        .find(|kind| kind.code() == header.kind);
     let Some(kind) = kind else {
         return Err(refused("snapshot.kind", format!("there is no kind {} of pieces", header.kind)));
     };
@@ -355,26 +384,26 @@ fn counts(geometry: &Geometry, header: &Header) -> Result<Counts> {
     }
     let end = header.end as usize;
     let own = match kind {
-        Kind::Stretch | Kind::AgedStretch => STRETCH,
-        Kind::Head => end % STRETCH,
+        RecordKind::Chunk | RecordKind::RequantizedChunk => CHECKPOINT_CHUNK_TOKENS,
+        RecordKind::Head => end % CHECKPOINT_CHUNK_TOKENS,
     };
-    let base = end.checked_sub(own).filter(|base| end > 0 && base.is_multiple_of(STRETCH));
+    let base = end.checked_sub(own).filter(|base| end > 0 && base.is_multiple_of(CHECKPOINT_CHUNK_TOKENS));
     let Some(base) = base.filter(|&base| base as u64 == header.base) else {
         let message = format!("a piece cannot hold tokens {} to {end}", header.base);
         return Err(refused("snapshot.counts", message));
     };
     let first = usize::try_from(header.first_window_page).unwrap_or(usize::MAX);
     let fits = match (kind, geometry.window) {
-        (Kind::Head, Some(_)) => geometry.is_covered(first, end) && first < geometry.pages_for(end),
-        (Kind::Head, None) | (Kind::Stretch | Kind::AgedStretch, _) => first == 0,
+        (RecordKind::Head, Some(_)) => geometry.is_covered(first, end) && first < geometry.pages_for(end),
+        (RecordKind::Head, None) | (RecordKind::Chunk | RecordKind::RequantizedChunk, _) => first == 0,
     };
-    let n_seen = usize::try_from(header.n_seen).unwrap_or(usize::MAX);
-    let most = if kind == Kind::Head { MAX_SEEN } else { 0 };
-    if n_seen > most || most == 0 && header.n_aged > 0 {
-        return Err(refused("snapshot.aged", format!("a piece cannot tell {n_seen} changes of age")));
+    let n_views = usize::try_from(header.n_views).unwrap_or(usize::MAX);
+    let most = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
+    if n_views > most || most == 0 && header.n_requantized > 0 {
+        return Err(refused("snapshot.aged", format!("a piece cannot tell {n_views} changes of age")));
     }
     match fits {
-        true => Ok(Counts { kind, base, end, first, n_seen }),
+        true => Ok(PieceCounts { kind, base, end, first, n_views }),
         false => Err(refused(
             "snapshot.window",
             format!("{end} tokens cannot begin their window at page {}", header.first_window_page),

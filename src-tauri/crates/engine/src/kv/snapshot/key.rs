@@ -5,23 +5,24 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::super::aging::Aged;
-use super::{FORMAT_VERSION, Identity, STRETCH};
+use super::super::CHECKPOINT_CHUNK_TOKENS;
+use super::super::requantize::Requantized;
+use super::{CheckpointIdentity, FORMAT_VERSION};
 use crate::TokenId;
 
 /// The first half of a SHA-256: nobody finds two texts of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key([u8; 16]);
+pub struct ChunkKey([u8; 16]);
 
-impl Key {
+impl ChunkKey {
     fn of(hash: Sha256) -> Self {
         Self(*hash.finalize().first_chunk().expect("SHA-256 has 32 bytes"))
     }
 
     /// Of no tokens.
-    pub(super) fn root(identity: &Identity) -> Self {
+    pub(super) fn root(identity: &CheckpointIdentity) -> Self {
         // what a page takes once it has aged follows from the rest
-        let Identity { model, spec, backends, kv, bytes } = identity;
+        let CheckpointIdentity { model, spec, backends, kv, bytes } = identity;
         let bytes = [bytes.page, bytes.window_page, bytes.state];
         let mut hash = Sha256::new();
         for word in [FORMAT_VERSION, *model, *spec, *backends, *kv].into_iter().chain(bytes) {
@@ -68,17 +69,17 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ChunkKey {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
 /// Keys of 0, 1, 2 … whole stretches of `tokens`, with what those saw that had aged.
-pub(super) fn chain(identity: &Identity, tokens: &[TokenId], aged: &Aged) -> Vec<Key> {
-    let mut keys = vec![Key::root(identity)];
-    for (index, stretch) in tokens.chunks_exact(STRETCH).enumerate() {
-        let saw = aged.seen_by(index * STRETCH, (index + 1) * STRETCH);
+pub(super) fn chain(identity: &CheckpointIdentity, tokens: &[TokenId], aged: &Requantized) -> Vec<ChunkKey> {
+    let mut keys = vec![ChunkKey::root(identity)];
+    for (index, stretch) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
+        let saw = aged.views_within(index * CHECKPOINT_CHUNK_TOKENS, (index + 1) * CHECKPOINT_CHUNK_TOKENS);
         keys.push(keys[keys.len() - 1].then(b"stretch", &saw, stretch));
     }
     keys

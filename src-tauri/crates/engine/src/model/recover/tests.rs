@@ -7,10 +7,10 @@ use std::sync::Arc;
 use kernels::Retention;
 use weights::{SharedBytes, WeightFile};
 
-use super::super::{Chunk, Devices, Wanted};
+use super::super::{Chunk, Devices, LogitsSelection};
 use super::*;
 use crate::TokenId;
-use crate::kv::aging::Aging;
+use crate::kv::requantize::KvRequantize;
 use crate::shape::{self, Shape};
 
 /// Of the families in small those whose sequences lose something as they go on, and one that keeps everything.
@@ -33,16 +33,16 @@ fn family(name: &str) -> Model {
 }
 
 /// Contexts that age, in small.
-fn that_ages(kv_aging: Aging) -> Model {
+fn that_ages(kv_requantize: KvRequantize) -> Model {
     let shape = *shape::find("llama-3.2-1b").unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     let shape = Shape { n_layers: 2, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();
     shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
     let file = Arc::new(WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap());
-    let options = LoadOptions { kv_aging, ctx: Some(2048), max_rows: Some(128), ..options() };
+    let options = LoadOptions { kv_requantize, ctx: Some(2048), max_rows: Some(128), ..options() };
     let model = Model::load(file, &options, &mut |_| {}).unwrap();
-    assert_eq!(model.info().kv_aging, kv_aging);
+    assert_eq!(model.info().kv_requantize, kv_requantize);
     model
 }
 
@@ -52,7 +52,7 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
 
 /// What a device that failed leaves: nothing that means anything.
 fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
-    model.cache.lose(0, back_to);
+    model.cache.mark_lost(0, back_to);
     let capacity = model.replicas[0].executor.capacity();
     for layer in 0..model.replicas[0].executor.graph().kv().layers.len() {
         let retention = model.replicas[0].executor.graph().kv().layers[layer].retention();
@@ -70,7 +70,7 @@ fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
 /// The last logits of each, as bits.
 fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId])]) -> Vec<u32> {
     let batch: Vec<Chunk> =
-        chunks.iter().map(|&(seq, tokens)| Chunk { seq, tokens, logits: Wanted::Last }).collect();
+        chunks.iter().map(|&(seq, tokens)| Chunk { seq, tokens, logits: LogitsSelection::Last }).collect();
     let logits = model.forward(&batch).unwrap();
     (0..logits.n_rows()).flat_map(|row| logits.row(row).unwrap().iter().map(|x| x.to_bits())).collect()
 }
@@ -82,7 +82,7 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, 
     for (tokens, keeps) in [(&prompt[..100], true), (&prompt[100..149], true), (&prompt[149..], false)] {
         logits.push(read(model, &[(a, tokens)]));
         if keeps {
-            model.keep(a).unwrap();
+            model.save_rewind_point(a).unwrap();
         }
     }
     let b = model.fork(a).unwrap();
@@ -162,27 +162,27 @@ fn what_is_shared_is_read_once() {
     let b = model.fork(a).unwrap();
     ruin(&mut model, &[]);
     read(&mut model, &[(a, &[1])]);
-    let again = model.cache.begin_again(b).unwrap().unwrap();
+    let again = model.cache.begin_replay(b).unwrap().unwrap();
     assert_eq!((again.tokens.len(), model.len(b).unwrap()), (130, 128), "whole pages are there");
-    model.cache.give_back(b, again);
+    model.cache.abort_replay(b, again);
     assert_eq!(model.len(b).unwrap(), 130);
 }
 
 #[test]
 fn what_has_aged_ages_again_where_it_did() {
-    for kv_aging in [Aging::After(256), Aging::Pressure] {
+    for kv_requantize in [KvRequantize::After(256), KvRequantize::Pressure] {
         let mut all = Vec::new();
         for is_ruined in [false, true] {
-            let mut model = that_ages(kv_aging);
+            let mut model = that_ages(kv_requantize);
             let a = model.new_sequence().unwrap();
             read(&mut model, &[(a, &text(1300, 1))]);
-            if kv_aging == Aging::Pressure {
-                assert!(model.age_some() && model.age_some());
+            if kv_requantize == KvRequantize::Pressure {
+                assert!(model.requantize_some() && model.requantize_some());
                 read(&mut model, &[(a, &text(20, 2))]);
-                assert!(model.age_some());
+                assert!(model.requantize_some());
             }
-            let n_aged = model.n_aged(a).unwrap();
-            assert!(n_aged > 2, "{kv_aging}: {n_aged}");
+            let n_requantized = model.n_requantized(a).unwrap();
+            assert!(n_requantized > 2, "{kv_requantize}: {n_requantized}");
             let b = model.fork(a).unwrap();
             if is_ruined {
                 ruin(&mut model, &[]);
@@ -191,7 +191,7 @@ fn what_has_aged_ages_again_where_it_did() {
             let aged = (model.cache.aged(a).unwrap().clone(), model.cache.aged(b).unwrap().clone());
             all.push((logits, aged));
         }
-        assert!(all[0] == all[1], "{kv_aging}");
+        assert!(all[0] == all[1], "{kv_requantize}");
     }
 }
 
@@ -200,14 +200,15 @@ fn what_has_aged_ages_again_where_it_did() {
 fn a_context_that_has_forgotten_is_lost_alone() {
     let mut model = family("llama");
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
-    let forget = super::super::Forget { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
-    let shown = model.read_forgetting(a, &text(200, 1), forget, &mut |_| true).unwrap();
+    let forget = super::super::AttentionEviction { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
+    let shown = model.prefill_evicting(a, &text(200, 1), forget, &mut |_| true).unwrap();
     let n_held = model.len(a).unwrap();
     read(&mut model, &[(a, &shown[n_held..]), (b, &text(40, 2))]);
     let twin = model.fork(b).unwrap();
     let expected = read(&mut model, &[(twin, &[3])]);
     ruin(&mut model, &[]);
-    let failed = model.forward(&[Chunk { seq: a, tokens: &[1], logits: Wanted::Last }]).err().unwrap();
+    let failed =
+        model.forward(&[Chunk { seq: a, tokens: &[1], logits: LogitsSelection::Last }]).err().unwrap();
     assert_eq!((failed.code(), model.len(a).unwrap()), ("kv.forgotten", 0));
     assert!(read(&mut model, &[(b, &[3])]) == expected);
     assert_eq!(model.replicas[0].executor.graph().kv().layers[0].retention(), Retention::All);

@@ -3,10 +3,10 @@
 
 use serde_json::Map;
 
-use super::{Style, between};
-use crate::reply::calls::{ToolCall, Tools};
+use super::{CallStyle, between};
+use crate::reply::tool_call::{ToolCall, ToolSchemas};
 
-pub const STYLE: Style = Style {
+pub const STYLE: CallStyle = CallStyle {
     sign: "<atem:function_calls>",
     reasoning: None,
     calls: ("<atem:function_calls>", "</atem:function_calls>"),
@@ -15,7 +15,7 @@ pub const STYLE: Style = Style {
     read,
 };
 
-fn read(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let body = body.trim();
     let body = body.strip_prefix(STYLE.calls.0).unwrap_or(body);
     let mut rest = body.strip_suffix(STYLE.calls.1).unwrap_or(body).trim();

@@ -1,8 +1,8 @@
 //! GigaChat 3: a message of a role of its own, `function call<|role_sep|>`, that holds JSON.
 
-use super::Style;
+use super::CallStyle;
 
-pub const STYLE: Style = Style {
+pub const STYLE: CallStyle = CallStyle {
     sign: "'function call'",
     reasoning: None,
     // What ends it is no tag of it: other messages end so too.

@@ -2,10 +2,10 @@
 
 use serde_json::Map;
 
-use super::{Style, between};
-use crate::reply::calls::{ToolCall, Tools};
+use super::{CallStyle, between};
+use crate::reply::tool_call::{ToolCall, ToolSchemas};
 
-pub const STYLE: Style = Style {
+pub const STYLE: CallStyle = CallStyle {
     sign: "'<tool_calls{}>'",
     reasoning: Some(("<think:opensource>", "</think:opensource>")),
     calls: ("<tool_calls:opensource>", "</tool_calls:opensource>"),
@@ -26,7 +26,7 @@ const OPEN: &str = "<tool_call:opensource>";
 const CLOSE: &str = "</tool_call:opensource>";
 const SEP: &str = "<tool_sep:opensource>";
 
-fn read(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body.trim();
     let mut calls = Vec::new();
     while !rest.is_empty() {

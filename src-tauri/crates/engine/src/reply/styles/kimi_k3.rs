@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Style, between};
-use crate::reply::calls::{self, ToolCall, Tools};
+use super::{CallStyle, between};
+use crate::reply::tool_call::{self, ToolCall, ToolSchemas};
 
-pub const STYLE: Style = Style {
+pub const STYLE: CallStyle = CallStyle {
     sign: "open_tag('call'",
     reasoning: Some(("<|open|>think<|sep|>", "<|close|>think<|sep|>")),
     calls: ("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
@@ -15,7 +15,7 @@ pub const STYLE: Style = Style {
     read,
 };
 
-fn read(body: &str, _: &Tools) -> Option<Vec<ToolCall>> {
+fn read(body: &str, _: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body.trim();
     let mut calls = Vec::new();
     while !rest.is_empty() {
@@ -24,7 +24,7 @@ fn read(body: &str, _: &Tools) -> Option<Vec<ToolCall>> {
         let name = attribute(head, "tool")?;
         calls.push(match between(inner, "<|open|>json ", "<|close|>json<|sep|>") {
             Some((json, rest)) if rest.trim().is_empty() => {
-                calls::call(&name, json.split_once("<|sep|>")?.1)?
+                tool_call::parse_arguments(&name, json.split_once("<|sep|>")?.1)?
             }
             Some(_) => return None,
             None => ToolCall::new(&name, arguments(inner)?)?,

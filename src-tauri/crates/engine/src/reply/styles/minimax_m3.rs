@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Style;
-use crate::reply::calls::{Schema, ToolCall, Tools};
+use super::CallStyle;
+use crate::reply::tool_call::{ParameterSchema, ToolCall, ToolSchemas};
 
-pub const STYLE: Style = Style {
+pub const STYLE: CallStyle = CallStyle {
     sign: "']<]minimax[>['",
     reasoning: None,
     calls: ("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
@@ -19,9 +19,9 @@ pub const STYLE: Style = Style {
 const TOKEN: &str = "]<]minimax[>[";
 const ITEM: &str = "item";
 /// Deeper than any argument a person would write.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
-fn read(body: &str, tools: &Tools) -> Option<Vec<ToolCall>> {
+fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut parts = body.trim().strip_prefix(TOKEN)?.split(TOKEN);
     let mut calls = Vec::new();
     while let Some(part) = parts.next() {
@@ -42,7 +42,7 @@ fn value<'a>(
     parts: &mut impl Iterator<Item = &'a str>,
     text: &str,
     element: &str,
-    schema: Schema<'_>,
+    schema: ParameterSchema<'_>,
     depth: usize,
 ) -> Option<Value> {
     let mut inner: Vec<(&str, Value)> = Vec::new();
@@ -55,14 +55,14 @@ fn value<'a>(
         }
         let is_item = tag == ITEM && !schema.has_property(ITEM);
         let of = if is_item { schema.items() } else { schema.property(tag) };
-        if depth == MOST_DEPTH || !text.trim().is_empty() {
+        if depth == MAX_DEPTH || !text.trim().is_empty() {
             return None;
         }
         inner.push((tag, value(parts, after, tag, of, depth + 1)?));
     }
 }
 
-fn whole(text: &str, inner: Vec<(&str, Value)>, schema: Schema<'_>) -> Option<Value> {
+fn whole(text: &str, inner: Vec<(&str, Value)>, schema: ParameterSchema<'_>) -> Option<Value> {
     if inner.is_empty() {
         return Some(schema.value(text));
     }

@@ -1,10 +1,10 @@
 //! Solar Open: `<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{…}<|tool_call:end|>`, in a message of a kind of its
 //! own, between messages of thought and of words.
 
-use super::{Style, between};
-use crate::reply::calls::{self, ToolCall, Tools};
+use super::{CallStyle, between};
+use crate::reply::tool_call::{self, ToolCall, ToolSchemas};
 
-pub const STYLE: Style = Style {
+pub const STYLE: CallStyle = CallStyle {
     sign: "<|tool_call:args|>",
     reasoning: Some(("<|think|>", "<|end|>")),
     calls: ("<|tool_calls|>", "<|calls|>"),
@@ -18,7 +18,7 @@ const NAME: &str = "<|tool_call:name|>";
 const ARGUMENTS: &str = "<|tool_call:args|>";
 const CLOSE: &str = "<|tool_call:end|>";
 
-fn read(body: &str, _: &Tools) -> Option<Vec<ToolCall>> {
+fn read(body: &str, _: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body.trim();
     let mut calls = Vec::new();
     while !rest.is_empty() {
@@ -26,7 +26,7 @@ fn read(body: &str, _: &Tools) -> Option<Vec<ToolCall>> {
         let (id, call) = call.split_once(NAME)?;
         let (name, arguments) = call.split_once(ARGUMENTS)?;
         let id = Some(id.trim()).filter(|id| !id.is_empty()).map(str::to_owned);
-        calls.push(ToolCall { id, ..calls::call(name, arguments)? });
+        calls.push(ToolCall { id, ..tool_call::parse_arguments(name, arguments)? });
         rest = after.trim_start();
     }
     (!calls.is_empty()).then_some(calls)

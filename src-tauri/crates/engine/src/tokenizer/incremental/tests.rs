@@ -3,7 +3,7 @@
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{SharedBytes, WeightFile};
 
-use super::super::pre::NamedPre;
+use super::super::pre::NamedPreTokenizer;
 use super::*;
 use crate::tokenizer::Special;
 
@@ -126,7 +126,7 @@ fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
 
 #[test]
 fn every_change_gives_the_ids_of_the_whole() {
-    for name in NamedPre::names() {
+    for name in NamedPreTokenizer::names() {
         check(name, &byte_level(name), 1);
     }
     for prefix in [true, false] {
@@ -157,7 +157,7 @@ fn rendered_prompts_change_too() {
             }
         }
         let known: Vec<KnownIds> = ranges.iter().map(|range| KnownIds { range, ids: &known_ids }).collect();
-        let mut rendered = Rendered { text, content_spans: spans };
+        let mut rendered = RenderedPrompt { text, content_spans: spans };
         for _ in 0..4 {
             let expected = tokenizer.encode_rendered(&rendered, &known);
             assert_eq!(encoder.encode_rendered(&tokenizer, &rendered, &known), expected, "{round}");

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::super::super::size::Ages;
+use super::super::super::size::RequantizePolicy;
 use super::*;
 
 const N_CTX: usize = 1024;
 
-fn identity() -> Identity {
-    Identity {
+fn identity() -> CheckpointIdentity {
+    CheckpointIdentity {
         model: 1,
         spec: 2,
         backends: 3,
         kv: 4,
-        bytes: PieceBytes { page: 10, aged_page: 4, window_page: 6, state: 0 },
+        bytes: KvUnitBytes { page: 10, requantized_page: 4, window_page: 6, state: 0 },
     }
 }
 
@@ -25,101 +25,112 @@ fn geometry() -> Geometry {
         max_rows: 8,
         window: Some(16),
         recurrent: false,
-        max_kept: 2,
-        n_kept_window_pages: 20,
-        n_kept_states: 0,
+        max_rewind_points: 2,
+        n_rewind_window_pages: 20,
+        n_rewind_states: 0,
         n_mark_states: 0,
         max_pages: None,
-        ages: Ages::default(),
+        requantize: RequantizePolicy::default(),
     }
 }
 
 /// The same context, which ages so.
-fn aging(when: Aging) -> Geometry {
-    Geometry { ages: Ages { when, page_bytes: 10, aged_page_bytes: 4 }, ..geometry() }
+fn aging(when: KvRequantize) -> Geometry {
+    Geometry {
+        requantize: RequantizePolicy { when, page_bytes: 10, requantized_page_bytes: 4 },
+        ..geometry()
+    }
 }
 
-fn sealed(kind: Kind, end: usize, first: usize) -> Vec<u8> {
-    sealed_as(kind, end, first, Aging::Off, Aged::default())
+fn sealed(kind: RecordKind, end: usize, first: usize) -> Vec<u8> {
+    sealed_as(kind, end, first, KvRequantize::Off, Requantized::default())
 }
 
 /// A head at `end` whose windows begin at page `first`, or a stretch that ends there, of a sequence that aged so.
-fn sealed_as(kind: Kind, end: usize, first: usize, aging: Aging, aged: Aged) -> Vec<u8> {
-    let base = if kind == Kind::Head { end / STRETCH * STRETCH } else { end - STRETCH };
+fn sealed_as(kind: RecordKind, end: usize, first: usize, aging: KvRequantize, aged: Requantized) -> Vec<u8> {
+    let base = if kind == RecordKind::Head {
+        end / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS
+    } else {
+        end - CHECKPOINT_CHUNK_TOKENS
+    };
     let mut bytes = vec![0; HEADER_LEN];
     (base as u32..end as u32).for_each(|t| bytes.extend_from_slice(&t.to_le_bytes()));
-    aged.seen.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
-    let page_bytes = if kind == Kind::AgedStretch { 4 } else { 10 };
-    let n_window = if kind == Kind::Head { end.div_ceil(32) - first } else { 0 };
+    aged.views.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
+    let page_bytes = if kind == RecordKind::RequantizedChunk { 4 } else { 10 };
+    let n_window = if kind == RecordKind::Head { end.div_ceil(32) - first } else { 0 };
     bytes.extend((0..(end.div_ceil(32) - base / 32) * page_bytes + n_window * 6).map(|i| i as u8));
-    let label = Label { kind, base, end, first_window_page: first, before: Key::of_words([7, 8]), aged };
+    let label =
+        PieceLabel { kind, base, end, first_window_page: first, before: ChunkKey::of_words([7, 8]), aged };
     seal(&identity(), aging, &label, &mut bytes);
     bytes
 }
 
-fn code(identity: &Identity, geometry: &Geometry, bytes: &[u8]) -> (&'static str, String) {
+fn code(identity: &CheckpointIdentity, geometry: &Geometry, bytes: &[u8]) -> (&'static str, String) {
     let error = check(identity, geometry, bytes).expect_err("the piece is refused");
     (error.code(), error.to_string())
 }
 
 #[test]
 fn a_sealed_piece_is_read_back() {
-    let bytes = sealed(Kind::Head, 300, 7);
+    let bytes = sealed(RecordKind::Head, 300, 7);
     let head = check(&identity(), &geometry(), &bytes).unwrap();
-    assert_eq!((head.kind, head.base, head.first_window_page), (Kind::Head, 256, 7));
+    assert_eq!((head.kind, head.base, head.first_window_page), (RecordKind::Head, 256, 7));
     assert_eq!(head.tokens, (256..300).collect::<Vec<u32>>());
     assert_eq!((head.pages.len(), head.window_pages.len(), head.before.words()), (20, 18, [7, 8]));
-    let bytes = sealed(Kind::Stretch, 512, 0);
+    let bytes = sealed(RecordKind::Chunk, 512, 0);
     let stretch = check(&identity(), &geometry(), &bytes).unwrap();
-    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (Kind::Stretch, 256, 80));
-    let begin = &sealed(Kind::Head, 300, 7)[..HEADER_LEN + 44 * 4];
-    assert_eq!(glimpse(&identity(), &geometry(), begin).unwrap().tokens.len(), 44);
-    assert!(glimpse(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
+    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (RecordKind::Chunk, 256, 80));
+    let begin = &sealed(RecordKind::Head, 300, 7)[..HEADER_LEN + 44 * 4];
+    assert_eq!(preview_head(&identity(), &geometry(), begin).unwrap().tokens.len(), 44);
+    assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
 }
 
 /// What a head says of its age is read back where contexts age alike, refused as another's where they don't, and by
 /// name where it can't be.
 #[test]
 fn age_is_told_and_judged() {
-    let when = Aging::After(256);
-    let good = Aged::on_time(when, 1000);
-    assert_eq!((good.n, good.seen.len()), (2, 2));
-    let bytes = sealed_as(Kind::Head, 1000, 28, when, good.clone());
+    let when = KvRequantize::After(256);
+    let good = Requantized::by_length(when, 1000);
+    assert_eq!((good.n_chunks, good.views.len()), (2, 2));
+    let bytes = sealed_as(RecordKind::Head, 1000, 28, when, good.clone());
     assert_eq!(check(&identity(), &aging(when), &bytes).unwrap().aged, good);
     let begin = &bytes[..(HEADER_LEN + 232 * 4 + 16)];
-    assert_eq!(glimpse(&identity(), &aging(when), begin).unwrap().aged, good);
-    assert!(glimpse(&identity(), &aging(when), &begin[..begin.len() - 1]).is_err());
-    for other in [Aging::Off, Aging::Pressure, Aging::After(512)] {
-        assert_eq!(code(&identity(), &aging(other), &bytes).0, FOREIGN, "{other}");
-        assert!(glimpse(&identity(), &aging(other), begin).is_err());
+    assert_eq!(preview_head(&identity(), &aging(when), begin).unwrap().aged, good);
+    assert!(preview_head(&identity(), &aging(when), &begin[..begin.len() - 1]).is_err());
+    for other in [KvRequantize::Off, KvRequantize::Pressure, KvRequantize::After(512)] {
+        assert_eq!(code(&identity(), &aging(other), &bytes).0, PREFIX_MISMATCH, "{other}");
+        assert!(preview_head(&identity(), &aging(other), begin).is_err());
     }
     // what is exact is so for everybody
-    assert!(check(&identity(), &aging(when), &sealed(Kind::Head, 1000, 28)).unwrap().aged.is_exact());
-    let stretch = sealed(Kind::AgedStretch, 512, 0);
+    assert!(check(&identity(), &aging(when), &sealed(RecordKind::Head, 1000, 28)).unwrap().aged.is_exact());
+    let stretch = sealed(RecordKind::RequantizedChunk, 512, 0);
     let stretch = check(&identity(), &aging(when), &stretch).unwrap();
-    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (Kind::AgedStretch, 256, 32));
-    let seen = |from, n_aged| Seen { from, n_aged };
+    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (RecordKind::RequantizedChunk, 256, 32));
+    let seen = |from, n_requantized| RequantizedView { from, n_requantized };
     for (what, bad) in [
-        ("more than there is", Aged { n: 4, seen: Vec::new() }),
-        ("beyond the end", Aged { n: 1, seen: vec![seen(1000, 1)] }),
-        ("out of order", Aged { n: 1, seen: vec![seen(700, 1), seen(600, 2)] }),
-        ("no change", Aged { n: 1, seen: vec![seen(600, 1), seen(700, 1)] }),
-        ("more than a context", Aged { n: 1, seen: vec![seen(600, 5)] }),
-        ("too much", Aged { n: 1, seen: (0..=MAX_SEEN as u32).map(|i| seen(i, i % 2 + 1)).collect() }),
+        ("more than there is", Requantized { n_chunks: 4, views: Vec::new() }),
+        ("beyond the end", Requantized { n_chunks: 1, views: vec![seen(1000, 1)] }),
+        ("out of order", Requantized { n_chunks: 1, views: vec![seen(700, 1), seen(600, 2)] }),
+        ("no change", Requantized { n_chunks: 1, views: vec![seen(600, 1), seen(700, 1)] }),
+        ("more than a context", Requantized { n_chunks: 1, views: vec![seen(600, 5)] }),
+        (
+            "too much",
+            Requantized { n_chunks: 1, views: (0..=MAX_VIEWS as u32).map(|i| seen(i, i % 2 + 1)).collect() },
+        ),
     ] {
-        let bytes = sealed_as(Kind::Head, 1000, 28, when, bad);
+        let bytes = sealed_as(RecordKind::Head, 1000, 28, when, bad);
         assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "{what}");
     }
-    let bytes = sealed_as(Kind::Stretch, 512, 0, when, Aged { n: 1, seen: Vec::new() });
+    let bytes = sealed_as(RecordKind::Chunk, 512, 0, when, Requantized { n_chunks: 1, views: Vec::new() });
     assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "a stretch has no age of its own");
 }
 
 /// Every field of the header, changed and sealed again as if it had been written so: each has words of its own.
 #[test]
 fn every_field_of_a_header_is_judged() {
-    let good = sealed(Kind::Head, 300, 7);
+    let good = sealed(RecordKind::Head, 300, 7);
     let head: &[u8; HEADER_LEN] = good.first_chunk().unwrap();
-    type Change = fn(&mut Header);
+    type Change = fn(&mut PieceHeader);
     let changes: [(&str, Change); 20] = [
         ("snapshot.version", |h| h.version += 1),
         ("snapshot.version", |h| h.version = 3),
@@ -144,7 +155,7 @@ fn every_field_of_a_header_is_judged() {
     ];
     let mut messages = BTreeSet::new();
     for (expected, change) in changes {
-        let mut header = Header::decode(head);
+        let mut header = PieceHeader::decode(head);
         change(&mut header);
         let mut bad = good.clone();
         header.checksum = checksum(&header, &bad[HEADER_LEN..]);
@@ -155,7 +166,7 @@ fn every_field_of_a_header_is_judged() {
     }
     assert!(messages.len() >= 17, "{messages:?}");
     // what names the tokens before is compared with the tokens by whoever has them
-    let mut header = Header::decode(head);
+    let mut header = PieceHeader::decode(head);
     header.before[0] ^= 1;
     let mut bad = good.clone();
     bad[..HEADER_LEN].copy_from_slice(&header.encode());
@@ -164,13 +175,13 @@ fn every_field_of_a_header_is_judged() {
 
 #[test]
 fn the_judge_looks_at_model_and_context_too() {
-    let good = sealed(Kind::Stretch, 512, 0);
+    let good = sealed(RecordKind::Chunk, 512, 0);
     for (expected, identity) in [
-        ("snapshot.model", Identity { model: 9, ..identity() }),
-        ("snapshot.kv_dtype", Identity { kv: 9, ..identity() }),
+        ("snapshot.model", CheckpointIdentity { model: 9, ..identity() }),
+        ("snapshot.kv_dtype", CheckpointIdentity { kv: 9, ..identity() }),
         (
             "snapshot.page_bytes",
-            Identity { bytes: PieceBytes { page: 11, ..identity().bytes }, ..identity() },
+            CheckpointIdentity { bytes: KvUnitBytes { page: 11, ..identity().bytes }, ..identity() },
         ),
     ] {
         assert_eq!(code(&identity, &geometry(), &good).0, expected);
@@ -180,7 +191,7 @@ fn the_judge_looks_at_model_and_context_too() {
 
 #[test]
 fn every_cut_and_every_flipped_bit_is_seen() {
-    for good in [sealed(Kind::Head, 300, 7), sealed(Kind::Stretch, 256, 0)] {
+    for good in [sealed(RecordKind::Head, 300, 7), sealed(RecordKind::Chunk, 256, 0)] {
         assert!(check(&identity(), &geometry(), &good).is_ok());
         for n in 0..good.len() {
             assert!(check(&identity(), &geometry(), &good[..n]).is_err(), "cut to {n} bytes");

@@ -1,0 +1,475 @@
+//! Hyperparameters by key, from either container, each checked against bounds before anyone computes with it.
+//!
+//! Bounds are wide (an order of magnitude beyond anything published) and exist so that products of a few
+//! counts can't overflow and a damaged file is refused here, with its key named.
+//!
+//! What a config.json says is noted under its GGUF key as it is read: so a converter knows what to write.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use kernels::{Activation, RopeStyle};
+use serde_json::Value;
+use weights::write::OwnedValue;
+use weights::{Array, Container, WeightFile};
+
+pub(super) use super::keys::HParamKey;
+use super::{Family, keys, tensor_names};
+use crate::error::{DAMAGED, EngineError, Result};
+use crate::spec::Role;
+
+/// The deepest published model has 126 layers.
+pub(super) const MAX_LAYERS: usize = 1024;
+/// Widths of the residual stream and of feed-forward layers.
+pub(super) const MAX_WIDTH: usize = 1 << 20;
+pub(super) const MAX_HEADS: usize = 1 << 12;
+/// Published mixtures have up to 512.
+pub(super) const MAX_EXPERTS: usize = 1 << 14;
+/// The kernels' own bound.
+pub(super) const MAX_HEAD_DIM: usize = 512;
+/// Positions are 32-bit.
+pub(super) const MAX_POSITIONS: usize = u32::MAX as usize;
+/// The largest published vocabulary has 262,208 entries.
+const MAX_VOCAB: usize = 1 << 24;
+/// Rotary bases and factors.
+pub(super) const MAX_FACTOR: f64 = 1e15;
+
+/// Reads hyperparameters of one file for one family.
+pub struct HParams<'a> {
+    file: &'a WeightFile,
+    family: Family,
+    /// config.json; of a model that also sees or hears, the language part laid over the rest.
+    config: Option<Cow<'a, Value>>,
+    fit: ContextFit,
+    notes: RefCell<GgufNotes>,
+}
+
+/// What a model is loaded for, where its structure depends on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ContextFit {
+    /// Tokens a sequence may hold: LongRoPE has frequencies for short contexts and others for long ones.
+    /// 0: as many as the model was first trained for.
+    pub n_ctx: usize,
+    /// Positions are stretched by so much with YaRN, instead of what the file says.
+    pub stretch: Option<f64>,
+}
+
+/// What a model says of itself, as a GGUF of its family says it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GgufNotes {
+    /// KvSource without the architecture before them. A later pair of the same key counts.
+    pub pairs: Vec<(&'static str, OwnedValue)>,
+    /// Small tensors of float32 that a GGUF has and safetensors have not.
+    pub tensors: Vec<(&'static str, Vec<f32>)>,
+}
+
+impl<'a> HParams<'a> {
+    pub(super) fn new(file: &'a WeightFile, family: Family, fit: ContextFit) -> Self {
+        let config = match file.container() {
+            Container::Gguf { .. } => None,
+            Container::Safetensors => Some(language_part(file.metadata().config(), family.hf_defaults())),
+        };
+        Self { file, family, config, fit, notes: RefCell::default() }
+    }
+
+    pub(super) fn into_notes(self) -> GgufNotes {
+        self.notes.into_inner()
+    }
+
+    /// Remembers what a GGUF would say of what was read from a config.
+    pub(super) fn note(&self, gguf: &'static str, value: OwnedValue) {
+        if self.config().is_some() && !gguf.is_empty() {
+            self.notes.borrow_mut().pairs.push((gguf, value));
+        }
+    }
+
+    /// As `note`, of a number.
+    pub(super) fn note_real(&self, key: HParamKey, value: f64) {
+        self.note(key.gguf, OwnedValue::F32(value as f32));
+    }
+
+    /// As `note`, of a count.
+    pub(super) fn note_count(&self, key: HParamKey, n: usize) {
+        self.note(key.gguf, u32::try_from(n).map_or(OwnedValue::U64(n as u64), OwnedValue::U32));
+    }
+
+    /// As `note`, of a count for each layer.
+    pub(super) fn note_counts(&self, key: HParamKey, counts: &[usize]) {
+        let counts = counts.iter().map(|n| u32::try_from(*n).unwrap_or(u32::MAX)).collect();
+        self.note(key.gguf, OwnedValue::U32s(counts));
+    }
+
+    /// As `note`, of a yes or no for each layer.
+    pub(super) fn note_flags(&self, gguf: &'static str, flags: &[bool]) {
+        self.note(gguf, OwnedValue::Bools(flags.to_vec()));
+    }
+
+    /// A count that was worked out, from 1 to `max`.
+    pub(super) fn bounded(&self, name: &str, n: usize, max: usize) -> Result<usize> {
+        bounded(name, n as u64, max)
+    }
+
+    /// A tensor that a GGUF would have for what was read from a config.
+    pub(super) fn note_tensor(&self, gguf: &'static str, values: Vec<f32>) {
+        let tensors = &mut self.notes.borrow_mut().tensors;
+        // layers of one kind say the same
+        if self.config().is_some() && !tensors.contains(&(gguf, values.clone())) {
+            tensors.push((gguf, values));
+        }
+    }
+
+    /// config.json; None for a GGUF.
+    pub(super) fn config(&self) -> Option<&Value> {
+        self.config.as_deref()
+    }
+
+    pub(super) fn n_ctx(&self) -> usize {
+        self.fit.n_ctx
+    }
+
+    pub(super) fn stretch(&self) -> Option<f64> {
+        self.fit.stretch
+    }
+
+    /// A value of config.json that is there and not null.
+    pub(super) fn value(&self, hf: &str) -> Option<&Value> {
+        self.config()?.get(hf).filter(|value| !value.is_null())
+    }
+
+    /// The key as it stands in this file.
+    pub(super) fn name(&self, key: HParamKey) -> String {
+        match self.file.container() {
+            Container::Gguf { .. } => format!("{}.{}", self.family.gguf_name(), key.gguf),
+            Container::Safetensors => key.hf.to_owned(),
+        }
+    }
+
+    /// A count from 1 to `max` that must be there.
+    pub(super) fn count(&self, key: HParamKey, max: usize) -> Result<usize> {
+        self.optional_count(key, max)?.ok_or_else(|| self.missing(&self.name(key)))
+    }
+
+    /// A count from 1 to `max`, if it is there.
+    pub(super) fn optional_count(&self, key: HParamKey, max: usize) -> Result<Option<usize>> {
+        let found = self.optional_unbounded(key)?;
+        found.map(|n| bounded(&self.name(key), n, max)).transpose()
+    }
+
+    /// Any count, not to be computed with.
+    pub(super) fn optional_unbounded(&self, key: HParamKey) -> Result<Option<u64>> {
+        match self.config() {
+            None if key.gguf.is_empty() => Ok(None),
+            None => Ok(self.file.metadata().opt_u64(&self.name(key))?),
+            Some(config) => {
+                let found = JsonNumbers::new(config, "").optional_integer(key.hf)?;
+                let value = found.map(|n| u32::try_from(n).map_or(OwnedValue::U64(n), OwnedValue::U32));
+                value.into_iter().for_each(|value| self.note(key.gguf, value));
+                Ok(found)
+            }
+        }
+    }
+
+    /// A finite number from `min` to `max` that must be there.
+    pub(super) fn real(&self, key: HParamKey, min: f64, max: f64) -> Result<f64> {
+        self.optional_real(key, min, max)?.ok_or_else(|| self.missing(&self.name(key)))
+    }
+
+    pub(super) fn optional_real(&self, key: HParamKey, min: f64, max: f64) -> Result<Option<f64>> {
+        match self.config() {
+            None if key.gguf.is_empty() => Ok(None),
+            None => {
+                let name = self.name(key);
+                let found = self.file.metadata().opt_f32(&name)?.map(f64::from);
+                found.map(|x| in_range(&name, x, min, max)).transpose()
+            }
+            Some(config) => {
+                let found = JsonNumbers::new(config, "").optional_real(key.hf, min, max)?;
+                found.into_iter().for_each(|x| self.note(key.gguf, OwnedValue::F32(x as f32)));
+                Ok(found)
+            }
+        }
+    }
+
+    /// A text of a GGUF's metadata.
+    pub(super) fn optional_text(&self, gguf: &'static str) -> Result<Option<&'a str>> {
+        match self.file.container() {
+            Container::Gguf { .. } => {
+                Ok(self.file.metadata().opt_str(&self.name(HParamKey { gguf, hf: "" }))?)
+            }
+            Container::Safetensors => Ok(None),
+        }
+    }
+
+    /// A yes or no of a GGUF's metadata.
+    pub(super) fn optional_flag(&self, gguf: &'static str) -> Result<Option<bool>> {
+        match self.file.container() {
+            Container::Gguf { .. } => {
+                Ok(self.file.metadata().opt_bool(&self.name(HParamKey { gguf, hf: "" }))?)
+            }
+            Container::Safetensors => Ok(None),
+        }
+    }
+
+    /// Rows of one of the model's own matrices, if it is there.
+    pub(super) fn n_rows(&self, role: Role) -> Option<usize> {
+        let (_, name) = tensor_names::find(self.file, self.family, role, None)?;
+        self.file.tensor(&name)?.shape.first().copied()
+    }
+
+    /// A yes or no of config.json; a GGUF has none.
+    pub(super) fn flag(&self, hf: &str, default: bool) -> Result<bool> {
+        match self.config().and_then(|config| config.get(hf)) {
+            None | Some(Value::Null) => Ok(default),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(self.wrong(hf, format!("{other} is neither true nor false"))),
+        }
+    }
+
+    /// Whether a projection has a bias: a config says so, in a GGUF the tensor is there.
+    pub(super) fn has_bias(&self, hf: &str, role: Role) -> Result<bool> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(self.has_tensor(role, Some(0))),
+            Container::Safetensors => self.flag(hf, false),
+        }
+    }
+
+    /// Whether the output matrix is the embedding table: a config says so, in a GGUF there is no other.
+    pub(super) fn tied_embeddings(&self, default: bool) -> Result<bool> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(!self.has_tensor(Role::Output, None)),
+            Container::Safetensors => self.flag("tie_word_embeddings", default),
+        }
+    }
+
+    pub(super) fn has_tensor(&self, role: Role, layer: Option<usize>) -> bool {
+        tensor_names::find(self.file, self.family, role, layer).is_some()
+    }
+
+    /// A count for each layer: one for all, or a list. Error: a list of another length, a count above `max`.
+    pub(super) fn counts_by_layer(
+        &self,
+        key: HParamKey,
+        n_layers: usize,
+        max: usize,
+    ) -> Result<Option<Vec<usize>>> {
+        let name = self.name(key);
+        let all: Vec<u64> = match (self.array(key)?, self.value(key.hf)) {
+            (Some(array), _) => array.u32s()?.into_iter().map(u64::from).collect(),
+            (None, Some(Value::Array(list))) => {
+                let count = |x: &Value| x.as_u64().ok_or_else(|| wrong(&name, format!("{x} is not a count")));
+                list.iter().map(count).collect::<Result<_>>()?
+            }
+            (None, _) => match self.optional_unbounded(key)? {
+                Some(n) => vec![n; n_layers],
+                None => return Ok(None),
+            },
+        };
+        if all.len() != n_layers {
+            return Err(wrong(&name, format!("{} counts for {n_layers} layers", all.len())));
+        }
+        if let Some(Value::Array(_)) = self.value(key.hf) {
+            self.note(key.gguf, OwnedValue::U32s(all.iter().map(|n| *n as u32).collect()));
+        }
+        let count = |n: u64| match usize::try_from(n) {
+            Ok(n) if n <= max => Ok(n),
+            _ => Err(wrong(&name, format!("{n} is above {max}"))),
+        };
+        all.into_iter().map(count).collect::<Result<_>>().map(Some)
+    }
+
+    /// A yes or no for each layer of a GGUF, if it is there. Error: a list of another length.
+    pub(super) fn flags_by_layer(&self, gguf: &'static str, n_layers: usize) -> Result<Option<Vec<bool>>> {
+        let Some(array) = self.array(HParamKey { gguf, hf: "" })? else { return Ok(None) };
+        let flags = array.bools()?;
+        if flags.len() < n_layers {
+            let message = format!("{} flags for {n_layers} layers", flags.len());
+            return Err(wrong(&self.name(HParamKey { gguf, hf: "" }), message));
+        }
+        Ok(Some(flags[..n_layers].to_vec()))
+    }
+
+    /// config.json's `layer_types`, if it has them. Error: a list of another length, or of other than texts.
+    pub(super) fn layer_types(&self, n_layers: usize) -> Result<Option<Vec<&str>>> {
+        let Some(types) = self.value("layer_types") else { return Ok(None) };
+        let texts = types.as_array().map(|list| list.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+        match texts {
+            Some(texts) if texts.len() == n_layers => Ok(Some(texts)),
+            _ => Err(wrong("layer_types", format!("it is not a list of {n_layers} names"))),
+        }
+    }
+
+    fn array(&self, key: HParamKey) -> Result<Option<Array<'a>>> {
+        match self.config() {
+            Some(_) => Ok(None),
+            None if key.gguf.is_empty() => Ok(None),
+            None => {
+                let found = self.file.metadata().get(&self.name(key));
+                Ok(found.and_then(|value| value.as_array()))
+            }
+        }
+    }
+
+    /// The window of all layers; 0 stands for none.
+    pub(super) fn window(&self) -> Result<Option<usize>> {
+        match self.optional_unbounded(keys::WINDOW)? {
+            None | Some(0) => Ok(None),
+            Some(_) => self.count(keys::WINDOW, MAX_POSITIONS).map(Some),
+        }
+    }
+
+    /// Whether the file is a GGUF.
+    pub(super) fn is_gguf(&self) -> bool {
+        matches!(self.file.container(), Container::Gguf { .. })
+    }
+
+    /// Rows of the embedding table; a config's `vocab_size` must agree.
+    pub(super) fn n_vocab(&self) -> Result<usize> {
+        let Some((_, name)) = tensor_names::find(self.file, self.family, Role::TokenEmbedding, None) else {
+            let container = self.file.container();
+            let name = tensor_names::expected_name(container, self.family, Role::TokenEmbedding, None);
+            return Err(super::tensor_missing(&name));
+        };
+        let Some(table) = self.file.tensor(&name) else { return Err(super::tensor_missing(&name)) };
+        let n_rows = table.shape.first().map_or(0, |&n| n as u64);
+        let n_rows = bounded(&format!("rows of {name}"), n_rows, MAX_VOCAB)?;
+        if let Some(config) = self.config() {
+            let n_vocab = JsonNumbers::new(config, "").optional_integer("vocab_size")?;
+            if n_vocab.is_some_and(|n| n != n_rows as u64) {
+                let message = format!("{} is not the {n_rows} rows of {name}", n_vocab.unwrap_or(0));
+                return Err(self.wrong("vocab_size", message));
+            }
+        }
+        Ok(n_rows)
+    }
+
+    /// The nonlinearity that a config names; GGUF families have one each, the default.
+    pub(super) fn activation(&self, hf: &str, default: Activation) -> Result<Activation> {
+        match self.value(hf) {
+            None => Ok(default),
+            Some(Value::String(name)) => match name.as_str() {
+                "silu" | "swish" => Ok(Activation::Silu),
+                "gelu" => Ok(Activation::Gelu),
+                "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(Activation::GeluTanh),
+                other => Err(self.unsupported(&format!("activation \"{other}\""))),
+            },
+            Some(other) => Err(self.wrong(hf, format!("{other} is not a name"))),
+        }
+    }
+
+    /// Queries and keys of GGUF llama files are permuted so that pairs stand side by side.
+    pub(super) fn rope_style(&self) -> RopeStyle {
+        match self.file.container() {
+            Container::Gguf { .. } => RopeStyle::Interleaved,
+            Container::Safetensors => RopeStyle::Half,
+        }
+    }
+
+    /// A small tensor of positive factors, decoded, if it is there. (len)
+    pub(super) fn optional_factors(&self, tensor: &str, len: usize) -> Result<Option<Vec<f32>>> {
+        let Some(view) = self.file.tensor(tensor) else { return Ok(None) };
+        super::check_shape(&view, &[len])?;
+        let codec = super::codec(&view)?;
+        let mut factors = vec![0.0; len];
+        (codec.decode)(&view.data, &mut factors);
+        if factors.iter().any(|&f| !f.is_finite() || f <= 0.0) {
+            return Err(self.wrong(tensor, "its values are not all positive numbers".into()));
+        }
+        Ok(Some(factors))
+    }
+
+    pub(super) fn wrong(&self, key: &str, message: String) -> EngineError {
+        wrong(key, message)
+    }
+
+    pub(super) fn missing(&self, key: &str) -> EngineError {
+        EngineError::new("model.hyperparameter", format!("{key} is missing"), DAMAGED)
+    }
+
+    /// The family is known, but this member uses something that isn't built.
+    pub(super) fn unsupported(&self, what: &str) -> EngineError {
+        EngineError::new(
+            "model.feature_unsupported",
+            format!("this {} model uses {what}, which Inglenook cannot run yet", self.family.gguf_name()),
+            "Choose another model.",
+        )
+    }
+}
+
+/// A config's `text_config` laid over the rest of it, and that over what the family's configs leave out.
+fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Value> {
+    let text = config.get("text_config").and_then(Value::as_object);
+    let Some(all) = config.as_object().filter(|_| text.is_some() || !defaults.is_empty()) else {
+        return Cow::Borrowed(config);
+    };
+    let whole = |x: f64| if x.fract() == 0.0 { Value::from(x as u64) } else { Value::from(x) };
+    let mut merged: serde_json::Map<String, Value> =
+        defaults.iter().map(|(key, value)| ((*key).to_owned(), whole(*value))).collect();
+    let given = all.iter().chain(text.into_iter().flatten());
+    merged.extend(given.map(|(key, value)| (key.clone(), value.clone())));
+    Cow::Owned(Value::Object(merged))
+}
+
+/// JsonNumbers of a JSON object; `place` goes before their keys in messages.
+pub(super) struct JsonNumbers<'a> {
+    object: &'a Value,
+    place: &'static str,
+}
+
+impl<'a> JsonNumbers<'a> {
+    pub(super) fn new(object: &'a Value, place: &'static str) -> Self {
+        Self { object, place }
+    }
+
+    /// A number with no fraction, not negative; null counts as absent.
+    pub(super) fn optional_integer(&self, key: &str) -> Result<Option<u64>> {
+        match self.object.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(n) => Ok(Some(n)),
+                None => Err(wrong(&self.name(key), format!("{value} is not a count"))),
+            },
+        }
+    }
+
+    /// A count from 1 to `max`, if it is there.
+    pub(super) fn optional_count(&self, key: &str, max: usize) -> Result<Option<usize>> {
+        self.optional_integer(key)?.map(|n| bounded(&self.name(key), n, max)).transpose()
+    }
+
+    pub(super) fn optional_real(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
+        match self.object.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(x) => in_range(&self.name(key), x, min, max).map(Some),
+                None => Err(wrong(&self.name(key), format!("{value} is not a number"))),
+            },
+        }
+    }
+
+    pub(super) fn real(&self, key: &str, min: f64, max: f64) -> Result<f64> {
+        self.optional_real(key, min, max)?.ok_or_else(|| wrong(&self.name(key), "it is missing".into()))
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.place)
+    }
+}
+
+fn bounded(name: &str, n: u64, max: usize) -> Result<usize> {
+    match usize::try_from(n) {
+        Ok(n) if (1..=max).contains(&n) => Ok(n),
+        _ => Err(wrong(name, format!("{n} is not between 1 and {max}"))),
+    }
+}
+
+fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
+    // NaN is in no range
+    if (min..=max).contains(&x) {
+        return Ok(x);
+    }
+    Err(wrong(name, format!("{x} is not between {min:?} and {max:?}")))
+}
+
+fn wrong(key: &str, message: String) -> EngineError {
+    EngineError::new("model.hyperparameter", format!("{key}: {message}"), DAMAGED)
+}

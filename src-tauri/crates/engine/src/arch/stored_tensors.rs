@@ -1,0 +1,72 @@
+//! What a model's tensors take in a file, by names and shapes alone: no value is read, so that a header is enough.
+
+use std::collections::HashSet;
+
+use weights::{DType, TensorView, WeightFile};
+
+use super::tensor_names::{self, TensorForm};
+use super::{Family, tensor_missing};
+use crate::error::Result;
+use crate::spec::{ModelSpec, Role};
+
+/// A tensor of a file, or a matrix of experts, under the first of the roles that it plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredTensor {
+    pub role: Role,
+    pub layer: Option<usize>,
+    pub dtype: DType,
+    pub n_bytes: u64,
+    /// JsonNumbers that it holds.
+    pub n_values: u64,
+}
+
+/// Everything that the spec asks for; a tensor that several roles share counts once. Error `model.tensor_missing`.
+pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<StoredTensor>> {
+    let mut seen = HashSet::new();
+    let mut all = Vec::new();
+    for (role, layer, shape) in spec.tensors() {
+        let Some((place, name)) = tensor_names::find(file, family, role, layer) else {
+            return Err(tensor_missing(&tensor_names::expected_name(file.container(), family, role, layer)));
+        };
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let n_experts = if name.contains('#') { shape[0] } else { 1 };
+        for expert in 0..n_experts {
+            let name = name.replace('#', &expert.to_string());
+            let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
+            let scales = match place.form {
+                TensorForm::Mxfp4(_) => file.tensor(&name.replace("_blocks", "_scales")),
+                TensorForm::Whole
+                | TensorForm::Rows(_)
+                | TensorForm::Interleaved(_)
+                | TensorForm::Transposed(_)
+                | TensorForm::TransposedInterleaved(_) => None,
+            };
+            let n_bytes = bytes_of(&view) + scales.as_ref().map_or(0, bytes_of);
+            let n_values = values_of(&view, place.form);
+            all.push(StoredTensor { role, layer, dtype: view.dtype, n_bytes, n_values });
+        }
+    }
+    Ok(all)
+}
+
+/// From its shape: a header has no data.
+fn bytes_of(view: &TensorView<'_>) -> u64 {
+    let Some((n_cols, outer)) = view.shape.split_last() else { return 0 };
+    let rows = outer.iter().fold(1u64, |product, n| product.saturating_mul(*n as u64));
+    rows.saturating_mul(view.dtype.row_bytes(*n_cols) as u64)
+}
+
+/// StoredTensor as blocks apart from their scales, two numbers lie in a byte.
+fn values_of(view: &TensorView<'_>, form: TensorForm) -> u64 {
+    let n = view.shape.iter().fold(1u64, |product, n| product.saturating_mul(*n as u64));
+    match form {
+        TensorForm::Mxfp4(_) => n.saturating_mul(2),
+        TensorForm::Whole
+        | TensorForm::Rows(_)
+        | TensorForm::Interleaved(_)
+        | TensorForm::Transposed(_)
+        | TensorForm::TransposedInterleaved(_) => n,
+    }
+}

@@ -1,0 +1,321 @@
+//! Where a role's values lie in a file: in a tensor of their own, in some rows of one that roles share, in a tensor
+//! for each expert. What can be borrowed from the file is; rows that lie apart are gathered into memory of their own.
+
+use std::ops::Range;
+
+use weights::{Container, DType, SharedBytes, TensorView, WeightFile};
+
+use super::{Family, check_shape, codec, tensor_missing};
+use crate::error::{DAMAGED, EngineError, Result};
+use crate::spec::Role;
+
+/// A tensor's name and what of it a role is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorName {
+    /// Without layer and root. A `#` stands for the number of an expert, each of which has a tensor then.
+    pub name: &'static str,
+    pub form: TensorForm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TensorForm {
+    Whole,
+    /// Rows of these roles one after another.
+    Rows(&'static [Role]),
+    /// Rows of these roles taking turns.
+    Interleaved(&'static [Role]),
+    /// StoredTensor as [in, out]; the columns of these roles one after another.
+    Transposed(&'static [Role]),
+    /// As `Transposed`, the columns taking turns.
+    TransposedInterleaved(&'static [Role]),
+    /// MXFP4 as Hugging Face stores it, `name` + "_blocks" and "_scales"; rows of these roles taking turns.
+    Mxfp4(&'static [Role]),
+}
+
+impl TensorName {
+    pub const fn rows(name: &'static str, of: &'static [Role]) -> Self {
+        Self { name, form: TensorForm::Rows(of) }
+    }
+}
+
+impl From<&'static str> for TensorName {
+    fn from(name: &'static str) -> Self {
+        Self { name, form: TensorForm::Whole }
+    }
+}
+
+/// A tensor as it will be uploaded.
+#[derive(Debug, Clone)]
+pub struct TensorPart {
+    pub name: String,
+    pub dtype: DType,
+    /// Row-major, outermost first.
+    pub shape: Vec<usize>,
+    pub data: SharedBytes,
+}
+
+impl TensorPart {
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView { name: &self.name, dtype: self.dtype, shape: &self.shape, data: self.data.clone() }
+    }
+}
+
+/// Before the names of Hugging Face: text models, and the language parts of models that also see or hear.
+const ROOTS: [&str; 6] =
+    ["model.", "", "model.language_model.", "language_model.model.", "language_model.", "transformer."];
+
+/// Names that a place may have in a file, the likeliest first.
+fn names(container: Container, family: Family, place: &TensorName, layer: Option<usize>) -> Vec<String> {
+    let name = match place.form {
+        TensorForm::Mxfp4(_) => format!("{}_blocks", place.name),
+        _ => place.name.to_owned(),
+    };
+    match (container, layer) {
+        (Container::Gguf { .. }, None) => vec![name],
+        (Container::Gguf { .. }, Some(layer)) => vec![format!("blk.{layer}.{name}")],
+        (Container::Safetensors, None) => ROOTS.iter().map(|root| format!("{root}{name}")).collect(),
+        (Container::Safetensors, Some(layer)) => {
+            let layers = family.hf_layers();
+            ROOTS.iter().map(|root| format!("{root}{layers}.{layer}.{name}")).collect()
+        }
+    }
+}
+
+/// The place that a file has for a role, and the tensor's full name there. With a `#` in it, expert 0 stands for all.
+pub(super) fn find(
+    file: &WeightFile,
+    family: Family,
+    role: Role,
+    layer: Option<usize>,
+) -> Option<(TensorName, String)> {
+    let there = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
+    family.tensor_names(file.container(), role).into_iter().find_map(|place| {
+        let name = names(file.container(), family, &place, layer).into_iter().find(there)?;
+        Some((place, name))
+    })
+}
+
+/// Which rows of a tensor are a role's: every `step`-th from `start` on.
+pub(crate) struct RowSelection {
+    /// Of the whole tensor.
+    pub n_total: usize,
+    start: usize,
+    step: usize,
+}
+
+impl RowSelection {
+    /// The first `n` of them.
+    pub fn iter(&self, n: usize) -> impl Iterator<Item = usize> {
+        (0..n).map(|i| self.start + i * self.step)
+    }
+}
+
+/// Every name that a matrix may have in files of a container, the likeliest first, and which rows it has there.
+pub(crate) fn rows_by_name(
+    family: Family,
+    container: Container,
+    (role, layer): (Role, Option<usize>),
+    shape: &[usize],
+    rows_of: &dyn Fn(Role) -> Option<usize>,
+) -> Vec<(String, RowSelection)> {
+    let places = family.tensor_names(container, role).into_iter();
+    let named = places.flat_map(|place| {
+        let cut = RoleRows::new(role, shape, place.form, rows_of);
+        let rows = move || RowSelection { n_total: cut.n_total, start: cut.start, step: cut.step };
+        names(container, family, &place, layer).into_iter().map(move |name| (name, rows()))
+    });
+    named.collect()
+}
+
+/// The name to speak of where a role has no tensor.
+pub(super) fn expected_name(
+    container: Container,
+    family: Family,
+    role: Role,
+    layer: Option<usize>,
+) -> String {
+    let places = family.tensor_names(container, role);
+    places
+        .first()
+        .map_or_else(|| format!("{role:?}"), |place| names(container, family, place, layer).swap_remove(0))
+}
+
+/// A role's parts, checked against `shape`: one tensor, or for a matrix of experts one for each.
+/// `rows_of` says how many rows another role of the same layer has.
+/// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`.
+pub(super) fn parts(
+    file: &WeightFile,
+    family: Family,
+    (role, layer): (Role, Option<usize>),
+    shape: &[usize],
+    rows_of: &dyn Fn(Role) -> Option<usize>,
+) -> Result<Vec<TensorPart>> {
+    let Some((place, name)) = find(file, family, role, layer) else {
+        return Err(tensor_missing(&expected_name(file.container(), family, role, layer)));
+    };
+    if name.contains('#') {
+        let one = |expert: usize| {
+            let name = name.replace('#', &expert.to_string());
+            let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
+            check_shape(&view, &shape[1..])?;
+            codec(&view)?;
+            Ok(TensorPart { name, dtype: view.dtype, shape: shape[1..].to_vec(), data: view.data })
+        };
+        return (0..shape[0]).map(one).collect();
+    }
+    let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
+    let cut = RoleRows::new(role, shape, place.form, rows_of);
+    if let TensorForm::Mxfp4(_) = place.form {
+        return mxfp4(file, &view, role, shape, &cut);
+    }
+    codec(&view)?;
+    check_shape(&view, &cut.whole(role, shape, place.form))?;
+    let part = match place.form {
+        TensorForm::Whole => TensorPart::of(&view, shape, view.data.clone()),
+        TensorForm::Rows(_) if cut.n_groups == 1 => {
+            let n = view.dtype.row_bytes(cut.row_len);
+            TensorPart::of(&view, shape, view.data.slice(cut.start * n..(cut.start + cut.n_rows) * n))
+        }
+        TensorForm::Rows(_) | TensorForm::Interleaved(_) => {
+            if role.is_expert_matrix() && cut.step == 1 {
+                return Ok(slices(&view, shape, &cut));
+            }
+            let n = view.dtype.row_bytes(cut.row_len);
+            let mut data = Vec::with_capacity(cut.n_groups * cut.n_rows * n);
+            cut.each_row(|row| data.extend_from_slice(&view.data[row * n..(row + 1) * n]));
+            TensorPart::of(&view, shape, SharedBytes::from_vec(data))
+        }
+        TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
+        TensorForm::Mxfp4(_) => unreachable!("taken care of before"),
+    };
+    Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
+}
+
+impl TensorPart {
+    fn of(view: &TensorView<'_>, shape: &[usize], data: SharedBytes) -> Self {
+        Self { name: view.name.to_owned(), dtype: view.dtype, shape: shape.to_vec(), data }
+    }
+}
+
+/// Which rows of a tensor a role has. A tensor of experts is a group of rows for each.
+struct RoleRows {
+    n_groups: usize,
+    /// Rows of a group of the tensor.
+    n_total: usize,
+    /// Of these the first that is the role's, the distance to the next, and how many are.
+    start: usize,
+    step: usize,
+    n_rows: usize,
+    /// Elements of a row.
+    row_len: usize,
+}
+
+impl RoleRows {
+    fn new(role: Role, shape: &[usize], form: TensorForm, rows_of: &dyn Fn(Role) -> Option<usize>) -> Self {
+        let (n_groups, shape) = if role.is_expert() { (shape[0], &shape[1..]) } else { (1, shape) };
+        let (n_rows, row_len) = (shape[0], shape[1..].iter().product());
+        // a role that this model lacks takes no rows
+        let rows = |other: &Role| rows_of(*other).unwrap_or(0);
+        let place = |of: &[Role]| of.iter().position(|other| *other == role).unwrap_or(0);
+        let (n_total, start, step) = match form {
+            TensorForm::Whole => (n_rows, 0, 1),
+            TensorForm::Rows(of) | TensorForm::Transposed(of) => {
+                (of.iter().map(rows).sum(), of[..place(of)].iter().map(rows).sum(), 1)
+            }
+            TensorForm::Interleaved(of) | TensorForm::TransposedInterleaved(of) | TensorForm::Mxfp4(of) => {
+                (n_rows * of.len(), place(of), of.len())
+            }
+        };
+        Self { n_groups, n_total, start, step, n_rows, row_len }
+    }
+
+    /// The shape of the tensor that this is cut from.
+    fn whole(&self, role: Role, shape: &[usize], form: TensorForm) -> Vec<usize> {
+        let mut whole = shape.to_vec();
+        whole[usize::from(role.is_expert())] = self.n_total;
+        if let TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) = form {
+            whole[usize::from(role.is_expert())..].reverse();
+        }
+        whole
+    }
+
+    fn each_row(&self, mut f: impl FnMut(usize)) {
+        for group in 0..self.n_groups {
+            (0..self.n_rows).for_each(|i| f(group * self.n_total + self.start + i * self.step));
+        }
+    }
+}
+
+/// One matrix for each expert, borrowed.
+fn slices(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Vec<TensorPart> {
+    let n = view.dtype.row_bytes(cut.row_len);
+    let rows = |expert: usize| -> Range<usize> {
+        let start = expert * cut.n_total + cut.start;
+        start * n..(start + cut.n_rows) * n
+    };
+    (0..cut.n_groups).map(|expert| TensorPart::of(view, &shape[1..], view.data.slice(rows(expert)))).collect()
+}
+
+/// [n_experts, out, in] → as many [out, in]
+fn split(part: &TensorPart) -> Vec<TensorPart> {
+    let n = part.data.len() / part.shape[0];
+    let one = |expert: usize| TensorPart {
+        name: part.name.clone(),
+        dtype: part.dtype,
+        shape: part.shape[1..].to_vec(),
+        data: part.data.slice(expert * n..(expert + 1) * n),
+    };
+    (0..part.shape[0]).map(one).collect()
+}
+
+/// [in, all out] → [out, in], of experts for each. Errors: a block format, whose blocks run the other way.
+fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Result<TensorPart> {
+    if view.dtype.block_len() != 1 {
+        let message = format!("{} is {} and stored as [in, out]", view.name, view.dtype);
+        return Err(EngineError::new("model.dtype_unsupported", message, "Get the model in F16 or BF16."));
+    }
+    let n = view.dtype.block_bytes();
+    let mut data = Vec::with_capacity(cut.n_groups * cut.n_rows * cut.row_len * n);
+    cut.each_row(|row| {
+        let (group, column) = (row / cut.n_total, row % cut.n_total);
+        for i in 0..cut.row_len {
+            let at = ((group * cut.row_len + i) * cut.n_total + column) * n;
+            data.extend_from_slice(&view.data[at..at + n]);
+        }
+    });
+    Ok(TensorPart::of(view, shape, SharedBytes::from_vec(data)))
+}
+
+/// Blocks of 32 as 16 bytes of neighbouring pairs, scales apart → blocks as GGUF has them: the scale, then bytes that
+/// join element i and i + 16.
+fn mxfp4(
+    file: &WeightFile,
+    blocks: &TensorView<'_>,
+    role: Role,
+    shape: &[usize],
+    cut: &RoleRows,
+) -> Result<Vec<TensorPart>> {
+    const BLOCK: usize = 32;
+    let name = blocks.name.replace("_blocks", "_scales");
+    let scales = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
+    let n_blocks = cut.row_len / BLOCK;
+    check_shape(&scales, &[cut.n_groups, cut.n_total, n_blocks])?;
+    check_shape(blocks, &[cut.n_groups, cut.n_total, n_blocks, BLOCK / 2])?;
+    if !cut.row_len.is_multiple_of(BLOCK) || [blocks.dtype, scales.dtype] != [DType::U8; 2] {
+        let message = format!("{} does not hold MXFP4 blocks", blocks.name);
+        return Err(EngineError::new("model.tensor_shape", message, DAMAGED));
+    }
+    let mut data = Vec::with_capacity(cut.n_groups * cut.n_rows * n_blocks * DType::MXFP4.block_bytes());
+    cut.each_row(|row| {
+        for block in row * n_blocks..(row + 1) * n_blocks {
+            data.push(scales.data[block]);
+            let pairs = &blocks.data[block * BLOCK / 2..(block + 1) * BLOCK / 2];
+            let element = |i: usize| pairs[i / 2] >> (4 * (i % 2)) & 0xF;
+            data.extend((0..BLOCK / 2).map(|i| element(i) | element(i + BLOCK / 2) << 4));
+        }
+    });
+    let name = blocks.name.to_owned();
+    let part =
+        TensorPart { name, dtype: DType::MXFP4, shape: shape.to_vec(), data: SharedBytes::from_vec(data) };
+    Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
+}

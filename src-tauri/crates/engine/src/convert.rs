@@ -1,0 +1,285 @@
+//! A model as a GGUF of other formats: from safetensors with its family's keys and names, or from another GGUF with
+//! all it says carried over.
+//!
+//! Guarantees: the file is looked at as a reader will find it before a byte is written, and what is not the same
+//! model is refused; tensors stream through bounded memory; every tensor's error against its source is measured.
+//! Knows nothing of files and folders: whoever calls gives the sink.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use weights::write::{GgufWriter, OwnedValue, TensorFillFn};
+use weights::{Container, DType, WeightFile};
+
+use crate::arch::{self, Family, LocatedTensor};
+use crate::error::{EngineError, Result};
+use crate::spec::{ModelSpec, Role};
+
+mod choose;
+mod equivalence;
+mod formats;
+mod metadata;
+mod quantize;
+
+pub use choose::FormatChoice;
+pub use formats::Formats;
+use quantize::EncodeJob;
+
+/// Changes whenever the same source and format may give other bytes: what was kept of an older one is made again.
+pub const VERSION: u32 = 1;
+
+/// A text of many kinds for measuring how far a converted model is from its source.
+pub const SAMPLE: &str = include_str!("convert/sample.txt");
+
+/// A tensor of the source, and how it will stand in the new file.
+pub(crate) struct ConversionTarget {
+    pub role: Option<Role>,
+    pub layer: Option<usize>,
+    /// Name in the new file.
+    pub name: String,
+    /// Outermost first.
+    pub shape: Vec<usize>,
+    pub dtype: DType,
+    pub job: EncodeJob,
+}
+
+impl ConversionTarget {
+    /// Stored by rows that a block format may take: not a norm, a bias or another vector.
+    pub fn is_matrix(&self) -> bool {
+        self.shape.len() > 1 && self.role.is_some()
+    }
+
+    pub fn n_cols(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    pub fn n_rows(&self) -> usize {
+        self.shape.iter().product::<usize>() / self.n_cols().max(1)
+    }
+
+    pub fn n_bytes(&self, dtype: DType) -> u64 {
+        self.n_rows() as u64 * dtype.row_bytes(self.n_cols()) as u64
+    }
+}
+
+/// What became of one tensor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TensorReport {
+    pub name: String,
+    pub from: String,
+    pub to: String,
+    /// Outermost first.
+    pub shape: Vec<usize>,
+    pub bytes: u64,
+    /// Root of the mean squared difference to the source's values.
+    pub rmse: f64,
+    /// `rmse` as a share of the root mean square of the source's values.
+    pub relative: f64,
+}
+
+type SharedReports = Arc<Mutex<Vec<TensorReport>>>;
+
+/// A conversion that is ready to be written.
+pub struct Conversion {
+    writer: GgufWriter,
+    reports: SharedReports,
+    /// Tensors that the source has more coarsely than was asked for: they stay as they are.
+    pub n_kept_coarser: usize,
+    pub n_tensors: usize,
+}
+
+impl Conversion {
+    /// Bytes of the file.
+    pub fn n_bytes(&self) -> u64 {
+        self.writer.n_bytes()
+    }
+
+    /// Writes the file and says what became of each tensor. Errors: the sink's, or a value that is not finite.
+    pub fn write(&self, out: &mut dyn Write) -> std::io::Result<Vec<TensorReport>> {
+        lock(&self.reports).clear();
+        self.writer.write(out)?;
+        Ok(std::mem::take(&mut *lock(&self.reports)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at a model and prepares its conversion with `threads` threads (None: all cores). Errors: those of opening a
+/// model; `convert.*` where the family, its tokenizer or a tensor cannot be written.
+pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Result<Conversion> {
+    let source = ConversionSource::read(file)?;
+    let mut targets = source.targets()?;
+    let n_kept_coarser = formats.assign(&mut targets, &source.spec)?;
+    let mut targets: Vec<Arc<ConversionTarget>> = targets.into_iter().map(Arc::new).collect();
+    let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file");
+    let found = equivalence::check(&source, outline.map_err(EngineError::from))?;
+    for target in &mut targets {
+        let target = Arc::get_mut(target).expect("the outline's writer is gone");
+        target.job.order = equivalence::row_order(&source.spec, &found, target.role, target.layer);
+        target.job.offset = equivalence::offset(&source.spec, &found, target.role, target.layer);
+    }
+    let reports = Arc::new(Mutex::new(Vec::with_capacity(targets.len())));
+    let threads = threads.unwrap_or_else(n_cores).max(1);
+    let writer = source.writer(formats, &targets, threads, &reports);
+    Ok(Conversion { writer, reports, n_kept_coarser, n_tensors: targets.len() })
+}
+
+/// Of the block formats: what llama.cpp and its kin expect to find.
+const QUANTIZATION_VERSION: u32 = 2;
+
+fn n_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn fill(target: Arc<ConversionTarget>, threads: usize, reports: SharedReports) -> TensorFillFn {
+    Box::new(move |out| {
+        let report = quantize::write(&target, threads, out)?;
+        lock(&reports).push(report);
+        Ok(())
+    })
+}
+
+/// The model to be converted.
+pub(crate) struct ConversionSource<'a> {
+    pub file: &'a WeightFile,
+    pub family: Family,
+    pub spec: ModelSpec,
+    pub notes: arch::GgufNotes,
+    pub placed: Vec<LocatedTensor>,
+    /// What the new file says, but for what depends on the formats.
+    pairs: Vec<(String, OwnedValue)>,
+}
+
+impl<'a> ConversionSource<'a> {
+    fn read(file: &'a WeightFile) -> Result<Self> {
+        let family = arch::find(file)?;
+        let (spec, notes) = arch::spec_and_notes(file, family)?;
+        let placed = arch::tensors(file, family, &spec)?;
+        let pairs = match file.container() {
+            Container::Gguf { .. } => metadata::carried(file),
+            Container::Safetensors => metadata::written(file, family, &spec, &notes)?,
+        };
+        Ok(Self { file, family, spec, notes, placed, pairs })
+    }
+
+    /// The new file, its tensors still to be made.
+    fn writer(
+        &self,
+        formats: &Formats,
+        targets: &[Arc<ConversionTarget>],
+        threads: usize,
+        reports: &SharedReports,
+    ) -> GgufWriter {
+        let mut writer = GgufWriter::new();
+        for (key, value) in &self.pairs {
+            writer.set(key, value.clone());
+        }
+        writer.set("general.file_type", OwnedValue::U32(formats.file_type(targets)));
+        writer.set("general.quantization_version", OwnedValue::U32(QUANTIZATION_VERSION));
+        for target in targets {
+            let fill = fill(Arc::clone(target), threads, Arc::clone(reports));
+            writer.tensor_from(&target.name, target.dtype, &target.shape, fill);
+        }
+        writer
+    }
+
+    /// Every tensor of the new file, still in the format it has.
+    fn targets(&self) -> Result<Vec<ConversionTarget>> {
+        match self.file.container() {
+            Container::Gguf { .. } => Ok(self.carried_targets()),
+            Container::Safetensors => self.named_targets(),
+        }
+    }
+
+    /// All tensors of a GGUF in its order, those that the model doesn't use included.
+    fn carried_targets(&self) -> Vec<ConversionTarget> {
+        let target = |view: weights::TensorView<'_>| {
+            let placed = self.placed.iter().find(|p| p.parts.iter().any(|part| part.name == view.name));
+            ConversionTarget {
+                role: placed.map(|placed| placed.role),
+                layer: placed.and_then(|placed| placed.layer),
+                name: view.name.to_owned(),
+                shape: view.shape.to_vec(),
+                dtype: view.dtype,
+                job: EncodeJob::of(&view),
+            }
+        };
+        self.file.tensors().map(target).collect()
+    }
+
+    /// The model's tensors under the names that GGUFs of its family have; roles that share a tensor there are put
+    /// together.
+    fn named_targets(&self) -> Result<Vec<ConversionTarget>> {
+        let mut targets: Vec<ConversionTarget> =
+            Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
+        for placed in &self.placed {
+            let name = arch::gguf_tensor_name(self.family.gguf_name(), placed.role, placed.layer)?;
+            check_name(&name)?;
+            let target = named(placed, name)?;
+            match targets.iter_mut().rev().find(|other| other.name == target.name) {
+                Some(other) => join(other, target)?,
+                None => targets.push(target),
+            }
+        }
+        for (name, values) in &self.notes.tensors {
+            let (name, shape) = ((*name).to_owned(), vec![values.len()]);
+            let job = EncodeJob::values(values);
+            targets.push(ConversionTarget { role: None, layer: None, name, shape, dtype: DType::F32, job });
+        }
+        Ok(targets)
+    }
+}
+
+/// What plays a role, as one tensor: a matrix for each expert becomes one with a dimension more.
+fn named(placed: &LocatedTensor, name: String) -> Result<ConversionTarget> {
+    let first = placed.parts.first().ok_or_else(|| mixed(&name))?;
+    if placed.parts.iter().any(|part| part.dtype != first.dtype) {
+        return Err(mixed(&name));
+    }
+    let experts = placed.role.is_expert_matrix().then_some(placed.parts.len());
+    Ok(ConversionTarget {
+        role: Some(placed.role),
+        layer: placed.layer,
+        name,
+        shape: experts.into_iter().chain(first.shape.iter().copied()).collect(),
+        dtype: first.dtype,
+        job: EncodeJob::new(first.dtype, placed.parts.iter().map(|part| part.data.clone()).collect()),
+    })
+}
+
+/// Rows of another role behind those of the first: of experts, behind those of the same expert.
+fn join(target: &mut ConversionTarget, other: ConversionTarget) -> Result<()> {
+    let is_expert = target.role.is_some_and(Role::is_expert_matrix);
+    let at = usize::from(is_expert);
+    let n_groups = if is_expert { target.shape[0] } else { 1 };
+    let fits = target.shape.len() == other.shape.len()
+        && target.shape.iter().zip(&other.shape).enumerate().all(|(i, (a, b))| i == at || a == b);
+    if !fits || !target.job.join(other.job, n_groups) {
+        return Err(mixed(&target.name));
+    }
+    target.shape[at] += other.shape[at];
+    Ok(())
+}
+
+fn mixed(name: &str) -> EngineError {
+    EngineError::new(
+        "convert.tensor",
+        format!("{name} would be made of tensors of different formats or shapes"),
+        "Use the model as it is, or get it as a GGUF file.",
+    )
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match name.is_empty() {
+        false => Ok(()),
+        true => Err(EngineError::new(
+            "convert.tensor",
+            "a tensor of this model has no name in GGUF files",
+            "Use the model as it is, or get it as a GGUF file.",
+        )),
+    }
+}

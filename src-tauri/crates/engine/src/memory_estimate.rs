@@ -1,0 +1,379 @@
+//! What a model takes, worked out from its structure and the formats of its tensors: no weight is read, nothing is
+//! loaded, a header is enough. Plain data that can be kept; what loading plans (`model/room.rs`) is the same within
+//! a few percent, which a test holds it to.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use kernels::ops::attention::parts;
+use kernels::ops::kv_write::block_len;
+use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN};
+use serde::{Deserialize, Serialize};
+use weights::WeightFile;
+
+use crate::arch;
+use crate::decoder;
+use crate::error::Result;
+use crate::kv::size::{Geometry, KvBytes};
+use crate::model::{DEFAULT_CTX, DEFAULT_MAX_ROWS, FIXED_BYTES, MemoryNeeds, TOKEN_BYTES};
+use crate::spec::{Ffn, LayerSpec, Mixer, ModelSpec, Role};
+
+/// MemoryEstimate of one model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryEstimate {
+    /// Bytes of all weights as stored.
+    pub weights: u64,
+    /// Of those, what one token reads, by format.
+    pub read: BTreeMap<String, u64>,
+    /// Bytes of the weights of each layer, in order. Empty: nobody says.
+    #[serde(default)]
+    pub layer_weights: Vec<u64>,
+    /// Bytes of what stands before the first layer: tables of embeddings.
+    #[serde(default)]
+    pub before_layers: u64,
+    /// Bytes of what stands behind the last one: the output's norm and matrix, tied ones counted here too.
+    #[serde(default)]
+    pub behind_layers: u64,
+    /// Layers that keep keys and values, equal ones together.
+    pub layers: Vec<KvLayerGroup>,
+    /// Floats of all recurrent states.
+    pub state_floats: u64,
+    /// Floats of one token that live at once while it is computed.
+    pub row_floats: u64,
+    /// Of the widest attention: heads, and the length of one.
+    pub n_heads: usize,
+    pub head_dim: usize,
+    /// Rows of one run.
+    pub max_rows: usize,
+    pub n_vocab: usize,
+    /// Positions the model was trained for.
+    pub context_length: usize,
+    /// Its output is a vector of a text.
+    #[serde(default)]
+    pub embeds: bool,
+}
+
+/// So many layers that keep the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KvLayerGroup {
+    pub n: usize,
+    pub n_kv_heads: usize,
+    pub head_dim: usize,
+    pub window: Option<usize>,
+}
+
+impl MemoryEstimate {
+    /// Errors: what no family knows, a tensor that is missing.
+    pub fn of(file: &WeightFile) -> Result<Self> {
+        let family = arch::find(file)?;
+        let spec = arch::spec(file, family)?;
+        Ok(Self::new(&spec, &arch::stored_tensors(file, family, &spec)?))
+    }
+
+    pub fn new(spec: &ModelSpec, stored: &[arch::StoredTensor]) -> Self {
+        let layout = decoder::kv_layout(spec, KvDType::F16);
+        let attentions = || spec.layers.iter().filter_map(|layer| layer.mixer.attention());
+        let mut read = BTreeMap::new();
+        for part in stored {
+            *read.entry(part.dtype.name().to_owned()).or_insert(0) += read_of(spec, part);
+        }
+        read.retain(|_, n_bytes| *n_bytes > 0);
+        let of = |meant: &dyn Fn(&arch::StoredTensor) -> bool| -> u64 {
+            stored.iter().filter(|part| meant(part)).map(|part| part.n_bytes).sum()
+        };
+        let is_table = |role: Role| {
+            matches!(role, Role::TokenEmbedding | Role::PositionEmbedding | Role::PerLayerEmbedding)
+        };
+        let is_tied = |role: Role| spec.tied_embeddings && role == Role::TokenEmbedding;
+        Self {
+            layer_weights: (0..spec.layers.len())
+                .map(|layer| of(&|part| part.layer == Some(layer)))
+                .collect(),
+            before_layers: of(&|part| part.layer.is_none() && is_table(part.role)),
+            behind_layers: of(&|part| part.layer.is_none() && (!is_table(part.role) || is_tied(part.role))),
+            weights: stored.iter().map(|part| part.n_bytes).sum(),
+            read,
+            layers: grouped(&layout.layers),
+            state_floats: layout.states.iter().map(|n| *n as u64).sum(),
+            row_floats: row_floats(spec),
+            n_heads: attentions().map(|a| a.n_heads).max().unwrap_or(0),
+            head_dim: attentions().map(|a| a.head_dim).max().unwrap_or(0),
+            max_rows: if spec.is_bidirectional() {
+                spec.context_length.min(DEFAULT_CTX)
+            } else {
+                DEFAULT_MAX_ROWS
+            },
+            n_vocab: spec.n_vocab,
+            context_length: spec.context_length,
+            embeds: spec.embeds.is_some(),
+        }
+    }
+
+    /// What the model takes with one whole context of `n_ctx` tokens.
+    pub fn needs(&self, n_ctx: usize, kv: KvDType) -> MemoryNeeds {
+        let layout = self.layout(kv);
+        let geometry = Geometry::new(&layout, n_ctx.max(1), 1, self.max_rows, 0);
+        MemoryNeeds {
+            weights: self.weights,
+            context: KvBytes::of(&layout, &geometry).total(),
+            activations: self.activations(n_ctx),
+            vocabulary: self.n_vocab as u64 * TOKEN_BYTES,
+        }
+    }
+
+    /// Bytes that a device takes which computes the first `n_layers`, with one whole context of `n_ctx` tokens. None: the
+    /// layers' sizes are not known.
+    pub fn first_layers(&self, n_layers: usize, n_ctx: usize, kv: KvDType) -> Option<u64> {
+        self.layers_on(0..n_layers, n_ctx, kv)
+    }
+
+    /// As `first_layers`, of layers that follow each other. No layers take nothing.
+    pub fn layers_on(&self, layers: Range<usize>, n_ctx: usize, kv: KvDType) -> Option<u64> {
+        let weights: u64 = self.layer_weights.get(layers.clone())?.iter().sum();
+        let all = self.layer_weights.len();
+        if layers.is_empty() {
+            return Some(0);
+        }
+        let needs = self.needs(n_ctx, kv);
+        // layers that keep more than others stand among them in turn
+        let context = (u128::from(needs.context) * layers.len() as u128).div_ceil(all as u128) as u64;
+        let before = if layers.start == 0 { self.before_layers } else { 0 };
+        let behind = if layers.end == all { self.behind_layers } else { 0 };
+        let parts = parts::held_bytes(self.n_heads, self.head_dim, n_ctx);
+        Some(weights + before + behind + context + needs.activations + parts)
+    }
+
+    /// How many of the first layers fit into so many bytes. None: the layers' sizes are not known.
+    pub fn layers_within(&self, bytes: u64, n_ctx: usize, kv: KvDType) -> Option<usize> {
+        let all = self.layer_weights.len();
+        if all == 0 {
+            return None;
+        }
+        (0..=all).rev().find(|n| self.first_layers(*n, n_ctx, kv).is_some_and(|taken| taken <= bytes))
+    }
+
+    /// Bytes of keys, values and states that a token after `depth` others reads.
+    pub fn kv_read(&self, depth: usize, kv: KvDType) -> u64 {
+        let layers = self.layout(kv).layers.into_iter().map(|layer| {
+            let n = layer.window.map_or(depth, |window| depth.min(window)) as u64;
+            layer.page_bytes() as u64 * n / PAGE_LEN as u64
+        });
+        layers.sum::<u64>() + 2 * self.state_floats * size_of::<f32>() as u64
+    }
+
+    /// Values of queries that a token after `depth` others holds against keys, over all layers and heads.
+    pub fn attended(&self, depth: usize) -> u64 {
+        let of = |kept: &KvLayerGroup| {
+            let n_heads = self.n_heads.max(kept.n_kv_heads);
+            let n_seen = kept.window.map_or(depth, |window| depth.min(window));
+            (kept.n * n_heads * kept.head_dim) as u64 * n_seen as u64
+        };
+        self.layers.iter().map(of).sum()
+    }
+
+    pub fn n_layers(&self) -> usize {
+        self.layer_weights.len().max(self.layers.iter().map(|kept| kept.n).sum())
+    }
+
+    /// The longest context within so many bytes for everything, at most the model's own, in whole pages. None: not one.
+    pub fn longest_within(&self, bytes: u64, kv: KvDType) -> Option<usize> {
+        let (mut fits, mut too_long) = (0, self.context_length / PAGE_LEN + 1);
+        while too_long - fits > 1 {
+            let middle = fits + (too_long - fits) / 2;
+            match self.needs(middle * PAGE_LEN, kv).total() <= bytes {
+                true => fits = middle,
+                false => too_long = middle,
+            }
+        }
+        (fits > 0).then_some(fits * PAGE_LEN)
+    }
+
+    /// Values of one run, its columns in the form that kernels want, a token's logits, what threads hold of attention,
+    /// plans and rooms of threads.
+    fn activations(&self, n_ctx: usize) -> u64 {
+        let values = self.row_floats * self.max_rows as u64 * size_of::<f32>() as u64;
+        let shared = kernels::cpu::shared_attention_bytes(self.n_heads, self.head_dim, n_ctx);
+        values + values / 2 + (self.n_vocab * size_of::<f32>()) as u64 + shared + FIXED_BYTES
+    }
+
+    /// Heads that are no whole number of the precision's blocks, which loading refuses, count as if they were.
+    fn layout(&self, dtype: KvDType) -> KvLayout {
+        let of = |kept: &KvLayerGroup| {
+            let KvLayerGroup { n, n_kv_heads, head_dim, window } = *kept;
+            let head_dim = head_dim.next_multiple_of(block_len(dtype));
+            std::iter::repeat_n(KvLayerLayout { n_kv_heads, head_dim, dtype, window }, n)
+        };
+        let states = Some(usize::try_from(self.state_floats).unwrap_or(usize::MAX)).filter(|n| *n > 0);
+        KvLayout {
+            page_len: PAGE_LEN,
+            layers: self.layers.iter().flat_map(of).collect(),
+            states: states.into_iter().collect(),
+        }
+    }
+}
+
+/// Of a table of embeddings that isn't the output too only a row is read, of experts those that are chosen.
+fn read_of(spec: &ModelSpec, part: &arch::StoredTensor) -> u64 {
+    match part.role {
+        Role::TokenEmbedding if !spec.tied_embeddings => 0,
+        Role::PositionEmbedding | Role::PerLayerEmbedding => 0,
+        role => match part.layer.and_then(|layer| spec.layers.get(layer)?.ffn.experts()) {
+            Some(experts) if role.is_expert_matrix() => {
+                (u128::from(part.n_bytes) * experts.n_used as u128 / experts.n_experts.max(1) as u128) as u64
+            }
+            _ => part.n_bytes,
+        },
+    }
+}
+
+fn grouped(layers: &[KvLayerLayout]) -> Vec<KvLayerGroup> {
+    let mut groups: Vec<KvLayerGroup> = Vec::new();
+    for &KvLayerLayout { n_kv_heads, head_dim, window, .. } in layers {
+        let same = |kept: &&mut KvLayerGroup| {
+            (kept.n_kv_heads, kept.head_dim, kept.window) == (n_kv_heads, head_dim, window)
+        };
+        match groups.iter_mut().find(same) {
+            Some(kept) => kept.n += 1,
+            None => groups.push(KvLayerGroup { n: 1, n_kv_heads, head_dim, window }),
+        }
+    }
+    groups
+}
+
+/// The residual stream, its normed copy and what is added to it, beside the widest part of a layer.
+fn row_floats(spec: &ModelSpec) -> u64 {
+    let widest = spec.layers.iter().map(|layer| layer_floats(layer, spec.d_model)).max().unwrap_or(0);
+    let per_layer = spec.embedding.per_layer.map_or(0, |table| table.width * spec.layers.len());
+    (3 * spec.d_model + widest + per_layer) as u64
+}
+
+fn layer_floats(layer: &LayerSpec, d_model: usize) -> usize {
+    let mixer = match &layer.mixer {
+        Mixer::Attention(a) => {
+            let (q, kv) = (a.n_heads * a.head_dim, a.n_kv_heads * a.head_dim);
+            2 * q + 2 * kv + if a.output_gate { q } else { 0 }
+        }
+        Mixer::ShortConv(_) => 4 * d_model,
+        Mixer::DeltaNet(delta) => 2 * delta.qkv_width() + 2 * delta.value_width(),
+    };
+    let dense = match &layer.ffn {
+        Ffn::Gated(dense) | Ffn::Plain(dense) | Ffn::GatedAndExperts { dense, .. } => 3 * dense.d_ff,
+        Ffn::Experts(_) => 0,
+    };
+    let experts = layer.ffn.experts().map_or(0, |experts| {
+        let shared = experts.shared.map_or(0, |shared| 3 * shared.d_ff);
+        experts.n_used * (3 * experts.d_ff + d_model) + shared
+    });
+    mixer.max(dense + experts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{LoadOptions, Model};
+    use crate::shape::{self, SHAPES};
+
+    /// What a shape's file would say; its tensors have no data.
+    fn outlined(name: &str, mix: &str) -> WeightFile {
+        shape::outline(shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_published_shape_has_the_bytes_of_its_published_file() {
+        // megabytes of the files that the hub has, and of those what a token reads
+        for (name, mix, whole, read) in [
+            ("llama-3.2-1b", "q4_k_m", 808, 808),
+            ("llama-3.1-8b", "q4_k_m", 4921, 4625),
+            ("smollm3-3b", "q4_k_m", 1915, 1915),
+            ("gpt-oss-20b", "mxfp4_moe", 12_110, 2600),
+        ] {
+            let sizes = MemoryEstimate::of(&outlined(name, mix)).unwrap();
+            let near = |n: u64, expected: u64| n.abs_diff(expected * 1_000_000) * 50 < expected * 1_000_000;
+            let n_read: u64 = sizes.read.values().sum();
+            assert!(near(sizes.weights, whole), "{name}: {}", sizes.weights);
+            assert!(n_read.abs_diff(read * 1_000_000) * 8 < read * 1_000_000, "{name}: {n_read} read");
+        }
+        assert_eq!(
+            SHAPES.iter().filter(|s| MemoryEstimate::of(&outlined(s.name, "q8_0")).is_ok()).count(),
+            7
+        );
+    }
+
+    #[test]
+    fn contexts_take_what_their_layers_keep() {
+        let llama = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
+        assert_eq!(llama.needs(8192, KvDType::F16).context, 8192 * 131_072);
+        assert_eq!(llama.needs(8192, KvDType::F32).context, 8192 * 262_144);
+        assert_eq!(llama.kv_read(1000, KvDType::F16), 1000 * 131_072);
+        assert_eq!((llama.n_layers(), llama.attended(1000)), (32, 1000 * 32 * 32 * 128));
+        let gemma = MemoryEstimate::of(&outlined("gemma-3-1b", "q8_0")).unwrap();
+        assert_eq!(gemma.attended(1000), 4 * 256 * (4 * 1000 + 22 * 512));
+        let of = |n| gemma.needs(n, KvDType::F16).context;
+        assert_eq!((of(32_768) - of(16_384)) / 16_384, 4 * 2 * 256 * 2, "four layers of 26 keep everything");
+        assert!(gemma.kv_read(32_768, KvDType::F16) < gemma.kv_read(32_768, KvDType::F32));
+    }
+
+    #[test]
+    fn layers_of_a_card_add_up() {
+        let sizes = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
+        let (n_ctx, kv) = (8192, KvDType::F16);
+        assert_eq!(sizes.layer_weights.len(), 32);
+        let parts = sizes.layer_weights.iter().sum::<u64>() + sizes.before_layers + sizes.behind_layers;
+        assert_eq!(parts, sizes.weights, "nothing is tied there");
+        let needs = sizes.needs(n_ctx, kv);
+        let all = sizes.first_layers(32, n_ctx, kv).unwrap();
+        let parts = parts::held_bytes(32, 128, n_ctx);
+        assert_eq!(all, needs.weights + needs.context + needs.activations + parts);
+        assert_eq!(parts, 8 * 32 * 32 * 130 * 4, "of eight rows, by 32 chunks and 32 heads");
+        let check = |bytes: u64, expected: usize| {
+            assert_eq!(sizes.layers_within(bytes, n_ctx, kv), Some(expected), "{bytes}");
+        };
+        check(all, 32);
+        check(all - 1, 31);
+        check(0, 0);
+        check(sizes.first_layers(10, n_ctx, kv).unwrap(), 10);
+        assert_eq!(sizes.first_layers(33, n_ctx, kv), None);
+        let tied = MemoryEstimate::of(&outlined("smollm3-3b", "q4_k_m")).unwrap();
+        let parts = tied.layer_weights.iter().sum::<u64>() + tied.before_layers + tied.behind_layers;
+        assert!(parts > tied.weights && tied.before_layers > 0, "the table is needed at both ends");
+        assert_eq!(MemoryEstimate::default().layers_within(u64::MAX, n_ctx, kv), None);
+    }
+
+    #[test]
+    fn the_longest_context_just_fits() {
+        let sizes = MemoryEstimate::of(&outlined("llama-3.2-1b", "q4_k_m")).unwrap();
+        let check = |bytes: u64, expected: Option<usize>| {
+            assert_eq!(sizes.longest_within(bytes, KvDType::F16), expected, "{bytes}");
+        };
+        let at = |n| sizes.needs(n, KvDType::F16).total();
+        check(at(4096), Some(4096));
+        check(at(4096) - 1, Some(4096 - PAGE_LEN));
+        check(u64::MAX, Some(131_072));
+        check(0, None);
+        check(at(PAGE_LEN) - 1, None);
+    }
+
+    #[test]
+    fn loading_plans_about_the_same() {
+        for (architecture, tied) in [("llama", false), ("smollm3", true)] {
+            let shape = shape::Shape { d_ff: 2048, ..shape::tiny(architecture, tied) };
+            let mut bytes = Vec::new();
+            shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
+            let file = WeightFile::from_bytes("tiny", weights::SharedBytes::from_vec(bytes)).unwrap();
+            let sizes = MemoryEstimate::of(&file).unwrap();
+            let model = Model::load(Arc::new(file), &LoadOptions::default(), &mut |_| {}).unwrap();
+            let info = model.info();
+            assert_eq!((sizes.weights, sizes.n_vocab), (info.n_weight_bytes, info.n_vocab));
+            let context = sizes.needs(512, KvDType::F16).context;
+            assert_eq!(context, info.kv_bytes_per_token * 512 + info.kv_fixed_bytes);
+            let planned = model.activation_bytes();
+            let foretold = sizes.row_floats * sizes.max_rows as u64 * 4;
+            assert!(
+                foretold.abs_diff(planned) * 4 < planned,
+                "{architecture}: {foretold} foretold, {planned} planned"
+            );
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What a model takes in memory, planned before any of it is taken: weights, context, activations, vocabulary. Within
+//! a bound, fewer rows run at once and fewer contexts live; what can't be within it is refused with its numbers and
+//! the context that fits.
+
+use kernels::{Capacity, DeviceId, Graph};
+
+use super::{DEFAULT_MAX_ROWS, LoadOptions, MAX_OUTPUT_BYTES};
+use crate::error::{EngineError, Result};
+use crate::kv::requantize::KvRequantize;
+use crate::kv::size::{Geometry, KvBytes};
+use crate::spec::ModelSpec;
+
+/// Fewer rows would read weights for too few tokens of a prompt.
+const MIN_ROWS: usize = 8;
+
+/// Rows of logits under a bound: a token's, and those of a few guesses.
+const MIN_OUTPUTS: usize = 4;
+
+/// Of a token of the vocabulary: its text, the tables that find it, its merge, its logit and its place among candidates.
+pub(crate) const TOKEN_BYTES: u64 = 160;
+
+/// Plans, page tables, templates and threads' rooms, whatever the model.
+pub(crate) const FIXED_BYTES: u64 = 512 << 10;
+
+/// What a model takes, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryNeeds {
+    /// as many as are in memory at once
+    pub weights: u64,
+    /// one whole context, windows and states included
+    pub context: u64,
+    /// of one run
+    pub activations: u64,
+    pub vocabulary: u64,
+}
+
+impl MemoryNeeds {
+    pub fn total(&self) -> u64 {
+        self.weights + self.context + self.activations + self.vocabulary
+    }
+}
+
+/// Rows, pages and states of a model as it is loaded.
+pub(super) struct MemoryPlan {
+    pub geometry: Geometry,
+    pub capacity: Capacity,
+}
+
+/// What is known before the room is planned.
+pub(super) struct MemoryPlanInput<'a> {
+    pub graph: &'a Graph,
+    pub n_devices: usize,
+    pub spec: &'a ModelSpec,
+    pub options: &'a LoadOptions,
+    pub requantize: KvRequantize,
+    pub n_ctx: usize,
+    pub n_weight_bytes: u64,
+}
+
+impl MemoryPlanInput<'_> {
+    /// Error `model.memory`: it is not within the bound.
+    pub fn room(&self) -> Result<MemoryPlan> {
+        let options = self.options;
+        let is_bidirectional = self.spec.is_bidirectional();
+        let most = match is_bidirectional {
+            true => self.n_ctx,
+            false => options.max_rows.unwrap_or(DEFAULT_MAX_ROWS).max(1),
+        };
+        let Some(bound) = options.memory else {
+            return Ok(self.with_rows(most, options.kv_bytes, options.rewind_bytes, most));
+        };
+        let mut rows = most;
+        loop {
+            let needs = self.needs(rows, most);
+            let left = bound.checked_sub(needs.total());
+            // more than half of what is left besides would be for the length of one run
+            if left.is_some_and(|left| needs.activations <= left + needs.context)
+                || rows <= MIN_ROWS
+                || is_bidirectional
+            {
+                let left = left.ok_or_else(|| self.refused(&needs, bound))?;
+                // what is left is for further contexts, for places to go back to, and for those who ask at once
+                let contexts = options.kv_bytes.unwrap_or(u64::MAX).min(needs.context + left / 2);
+                let kept = options.rewind_bytes.min(left / 4);
+                let outputs = outputs(rows, most);
+                return Ok(self.with_rows(rows, Some(contexts), kept, outputs));
+            }
+            rows = (rows / 2).max(MIN_ROWS);
+        }
+    }
+
+    fn with_rows(
+        &self,
+        max_rows: usize,
+        kv_bytes: Option<u64>,
+        rewind_bytes: u64,
+        most_outputs: usize,
+    ) -> MemoryPlan {
+        let max_sequences = self.options.max_sequences.max(1);
+        let geometry = Geometry::new(self.graph.kv(), self.n_ctx, max_sequences, max_rows, rewind_bytes)
+            .with_requantize(self.requantize, self.graph.kv())
+            .within(kv_bytes, self.graph.kv());
+        let max_outputs = match self.spec.is_bidirectional() {
+            true => max_rows,
+            false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, most_outputs),
+        };
+        MemoryPlan { geometry, capacity: capacity(&geometry, max_rows, max_outputs) }
+    }
+
+    /// What the model takes with one context of `n_ctx`.
+    fn needs(&self, max_rows: usize, most: usize) -> MemoryNeeds {
+        let one = self.one(self.n_ctx, max_rows);
+        let resident = self.options.resident.map_or(u64::MAX, |resident| resident.n_bytes);
+        let outputs = outputs(max_rows, most);
+        let capacity = capacity(&one, max_rows, outputs);
+        let devices = (0..self.n_devices).map(DeviceId);
+        let arena: u64 = devices.map(|device| kernels::arena_bytes(self.graph, device, &capacity)).sum();
+        MemoryNeeds {
+            weights: self.n_weight_bytes.min(resident),
+            context: KvBytes::of(self.graph.kv(), &one).total(),
+            // beside the values themselves, those of a product's columns in the form that its kernel wants
+            activations: arena + arena / 2 + FIXED_BYTES,
+            vocabulary: self.spec.n_vocab as u64 * TOKEN_BYTES,
+        }
+    }
+
+    fn refused(&self, needs: &MemoryNeeds, bound: u64) -> EngineError {
+        let MemoryNeeds { weights, context, activations, vocabulary } = *needs;
+        let [w, c, a, v, total, bound_text] =
+            [weights, context, activations, vocabulary, needs.total(), bound].map(mebibytes);
+        let message = format!(
+            "the model needs {total} of memory: {w} for weights, {c} for a context of {} tokens, {a} for what is computed \
+             and {v} for the vocabulary; there are {bound_text}",
+            self.n_ctx
+        );
+        let without = needs.total() - context;
+        let remedy = match self.longest_within(bound.saturating_sub(without)) {
+            Some(n) => format!("A context of {n} tokens fits: choose it with --ctx {n} or in the settings."),
+            None => format!(
+                "Close other programs, give it at least {}, or choose a smaller model.",
+                mebibytes(without + self.context_bytes(kernels::PAGE_LEN))
+            ),
+        };
+        EngineError::new("model.memory", message, remedy)
+    }
+
+    fn context_bytes(&self, n_ctx: usize) -> u64 {
+        KvBytes::of(self.graph.kv(), &self.one(n_ctx, MIN_ROWS)).total()
+    }
+
+    /// One context, and nothing kept to go back to.
+    fn one(&self, n_ctx: usize, max_rows: usize) -> Geometry {
+        Geometry::new(self.graph.kv(), n_ctx, 1, max_rows, 0)
+            .with_requantize(self.requantize, self.graph.kv())
+    }
+
+    /// The longest context within so many bytes, in whole pages.
+    fn longest_within(&self, bytes: u64) -> Option<usize> {
+        let (mut fits, mut too_long) = (0, self.n_ctx / kernels::PAGE_LEN + 1);
+        while too_long - fits > 1 {
+            let middle = fits + (too_long - fits) / 2;
+            match self.context_bytes(middle * kernels::PAGE_LEN) <= bytes {
+                true => fits = middle,
+                false => too_long = middle,
+            }
+        }
+        (fits > 0).then_some(fits * kernels::PAGE_LEN)
+    }
+}
+
+#[cfg(test)]
+impl super::Model {
+    /// Bytes of the values of one run that leaves one row of logits.
+    pub(crate) fn activation_bytes(&self) -> u64 {
+        let capacity = Capacity { max_outputs: 1, ..self.replicas[0].executor.capacity() };
+        kernels::arena_bytes(self.graph(), DeviceId(0), &capacity)
+    }
+}
+
+/// Rows of logits: where memory is not short, as many as there are rows.
+fn outputs(rows: usize, most: usize) -> usize {
+    if rows == most { most } else { MIN_OUTPUTS.min(rows) }
+}
+
+fn capacity(geometry: &Geometry, max_rows: usize, max_outputs: usize) -> Capacity {
+    Capacity {
+        n_pages: geometry.n_pages(),
+        n_aged_pages: geometry.n_requantized_pages(),
+        n_window_pages: geometry.n_window_pages(),
+        max_rows,
+        max_outputs,
+        n_states: geometry.n_states(),
+    }
+}
+
+fn mebibytes(n: u64) -> String {
+    format!("{:.1} MiB", n as f64 / f64::from(1u32 << 20))
+}

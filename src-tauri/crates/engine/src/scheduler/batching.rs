@@ -1,0 +1,73 @@
+//! Who takes part in a batch, and with how much: of each replica of the model those that are there, which run at the same
+//! time.
+
+use super::Scheduler;
+use super::active::{ActiveRequest, BatchSlot};
+use super::prefill_budget::MIN_PREFILL_ROWS;
+use crate::kv::sequence_id::SequenceId;
+use crate::model::{LogitsSelection, Model};
+
+impl Scheduler {
+    /// Who takes part in the next batch: everyone who decodes, then prompts while there are rows, as many for each.
+    /// After a batch that failed its requests go one by one, until it is seen whose fault it was.
+    pub(super) fn assign_rows(&self, model: &Model, slots: &mut Vec<BatchSlot>) {
+        slots.clear();
+        let suspect =
+            self.suspects.iter().find_map(|id| self.active.iter().position(|a| a.request.id == *id));
+        for replica in 0..model.n_replicas() {
+            let takes_part = |index: usize, active: &ActiveRequest| {
+                suspect.is_none_or(|suspect| suspect == index) && model.replica_of(active.sequence) == replica
+            };
+            self.assign_replica_rows(&takes_part, model.max_rows(), slots);
+        }
+    }
+
+    /// The same of one replica.
+    fn assign_replica_rows(
+        &self,
+        takes_part: &dyn Fn(usize, &ActiveRequest) -> bool,
+        max_rows: usize,
+        slots: &mut Vec<BatchSlot>,
+    ) {
+        let active = || self.active.iter().enumerate().filter(|(index, active)| takes_part(*index, active));
+        let mut n_free = max_rows;
+        let mut give = |index: usize, active: &ActiveRequest, most: usize| {
+            let n_left = active.history.len() - active.n_done;
+            let n_tokens = n_left.min(most).min(n_free).min(active.n_until_rewind_point());
+            n_free -= n_tokens;
+            let logits = if n_tokens == n_left { LogitsSelection::Last } else { LogitsSelection::None };
+            if n_tokens > 0 {
+                slots.push(BatchSlot { index, n_tokens, n_guesses: 0, logits });
+            }
+            n_tokens
+        };
+        let (mut n_answers, mut n_readers) = (0, 0);
+        for (index, active) in active() {
+            match active.is_prefilling() {
+                true => n_readers += 1,
+                false => n_answers += usize::from(give(index, active, MIN_PREFILL_ROWS) > 0),
+            }
+        }
+        let mut n_rows = self.prefill_budget.rows(n_answers > 0, max_rows);
+        for (index, active) in active().filter(|(_, active)| active.is_prefilling()) {
+            // what one leaves of its part is the next one's
+            let part = (n_rows / n_readers).max(MIN_PREFILL_ROWS).min(n_rows);
+            n_rows -= give(index, active, part);
+            n_readers -= 1;
+        }
+    }
+
+    /// A request that begins goes to the replica where fewest are answered, if it holds little elsewhere.
+    pub(super) fn place_on_idlest_replica(&self, model: &mut Model, sequence: SequenceId) {
+        let n_at = |replica: usize| {
+            let there = |active: &&ActiveRequest| model.replica_of(active.sequence) == replica;
+            self.active.iter().filter(there).count()
+        };
+        let here = model.replica_of(sequence);
+        let idlest = (0..model.n_replicas()).min_by_key(|replica| n_at(*replica)).unwrap_or(here);
+        if n_at(idlest) < n_at(here) {
+            // where it can't be moved it is answered where it is
+            model.move_to_replica(sequence, idlest);
+        }
+    }
+}

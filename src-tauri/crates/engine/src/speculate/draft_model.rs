@@ -1,0 +1,153 @@
+//! A draft model: a smaller one of the same vocabulary goes ahead, and the model checks what it says.
+
+use super::acceptance::DraftEvidence;
+use super::{DraftLength, Drafter};
+use crate::TokenId;
+use crate::error::{EngineError, Result};
+use crate::kv::sequence_id::SequenceId;
+use crate::model::{Chunk, GpuIncident, LogitsSelection, Model};
+
+/// A guess that is less likely to be reached costs more than it brings.
+const MIN_CHANCE: f32 = 0.4;
+
+/// The model that guesses, and its sequences.
+pub(crate) struct DraftModel {
+    model: Model,
+    texts: Vec<DraftSequence>,
+    /// Bytes of its weights for each of the model's: what a guess costs.
+    cost: f32,
+}
+
+/// A request's sequence in the draft model.
+struct DraftSequence {
+    id: u64,
+    sequence: SequenceId,
+}
+
+impl DraftModel {
+    /// Error `model.draft_vocabulary`: its tokens are not `target`'s.
+    pub fn new(model: Model, target: &Model) -> Result<Self> {
+        check_vocabulary(&model, target)?;
+        let bytes = |model: &Model| model.info().n_weight_bytes.max(1) as f32;
+        let cost = bytes(&model) / bytes(target);
+        Ok(Self { model, texts: Vec::new(), cost })
+    }
+
+    /// What a guess costs against a run of the model.
+    pub fn cost(&self) -> f32 {
+        self.cost
+    }
+
+    /// As `Model::take_gpu_incident`.
+    pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
+        self.model.take_gpu_incident()
+    }
+
+    /// Frees what is kept of requests that have ended.
+    pub fn retain(&mut self, lives: impl Fn(u64) -> bool) {
+        let model = &mut self.model;
+        self.texts.retain(|text| {
+            let is_alive = lives(text.id);
+            if !is_alive {
+                model.free(text.sequence);
+            }
+            is_alive
+        });
+    }
+
+    /// DraftSource what follows `history` in the request `id`, at most `n` tokens. No guesses where its context is full, or
+    /// all its sequences are in use.
+    pub fn guess(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
+        let n =
+            n.min(drafter.speculation.length.most()).min(self.model.n_ctx().saturating_sub(history.len()));
+        let Some(sequence) = self.sequence(id)? else { return Ok(()) };
+        if n == 0 {
+            return Ok(());
+        }
+        let held = self.model.tokens(sequence)?;
+        let n_common = held.iter().zip(history).take_while(|(a, b)| a == b).count();
+        let n_held = self.model.truncate(sequence, n_common.min(history.len() - 1))?;
+        self.model.unmark(sequence);
+        let (before, last) = history.split_at(history.len() - 1);
+        self.model.forward(&[Chunk {
+            seq: sequence,
+            tokens: &before[n_held..],
+            logits: LogitsSelection::None,
+        }])?;
+        let mut next = last[0];
+        for at in 0..n {
+            let chunk = Chunk { seq: sequence, tokens: &[next], logits: LogitsSelection::Last };
+            let logits = self.model.forward(&[chunk])?;
+            let (guess, sureness) = likeliest(logits.row(0)?);
+            if at == 0 {
+                // where it comes back to nothing is guessed
+                self.model.mark(sequence);
+            }
+            let chance = drafter.add(guess, DraftEvidence::Confidence(sureness));
+            let enough = match drafter.speculation.length {
+                DraftLength::Paying(_) => chance < MIN_CHANCE,
+                DraftLength::Always(_) => false,
+            };
+            if enough {
+                break;
+            }
+            next = guess;
+        }
+        Ok(())
+    }
+
+    /// None: all are in use.
+    fn sequence(&mut self, id: u64) -> Result<Option<SequenceId>> {
+        if let Some(text) = self.texts.iter().find(|text| text.id == id) {
+            return Ok(Some(text.sequence));
+        }
+        if !self.model.has_free_sequence() {
+            return Ok(None);
+        }
+        let sequence = self.model.new_sequence()?;
+        self.texts.push(DraftSequence { id, sequence });
+        Ok(Some(sequence))
+    }
+}
+
+/// The likeliest token, of equals the first, and its probability in percent.
+fn likeliest(logits: &[f32]) -> (TokenId, u8) {
+    let (mut best, mut largest) = (0, f32::NEG_INFINITY);
+    for (id, &logit) in (0..).zip(logits) {
+        if logit > largest {
+            (best, largest) = (id, logit);
+        }
+    }
+    let total: f32 = logits.iter().map(|logit| (logit - largest).exp()).sum();
+    (best, (100.0 / total) as u8)
+}
+
+/// Every id has to mean the same to both.
+fn check_vocabulary(draft: &Model, target: &Model) -> Result<()> {
+    let different = |what: String| {
+        EngineError::new(
+            "model.draft_vocabulary",
+            format!("the draft model has another vocabulary: {what}"),
+            "Choose a smaller model of the same family as draft model, or speculate by prompt lookup.",
+        )
+    };
+    let n_vocab = [draft, target].map(|model| model.spec().n_vocab);
+    if n_vocab[0] != n_vocab[1] {
+        return Err(different(format!("{} tokens, not {}", n_vocab[0], n_vocab[1])));
+    }
+    let (Some(theirs), Some(ours)) = (draft.tokenizer(), target.tokenizer()) else {
+        return match draft.tokenizer().is_some() == target.tokenizer().is_some() {
+            true => Ok(()),
+            false => Err(different("only one of the two has one".into())),
+        };
+    };
+    let other = (0..n_vocab[0] as TokenId).find(|&id| theirs.token_text(id) != ours.token_text(id));
+    match other {
+        None => Ok(()),
+        Some(id) => Err(different(format!(
+            "token {id} is {:?}, not {:?}",
+            theirs.token_text(id).unwrap_or_default(),
+            ours.token_text(id).unwrap_or_default()
+        ))),
+    }
+}

@@ -1,0 +1,497 @@
+//! One connection: takes runs of missing chunks and brings them, whatever the server does meanwhile.
+//!
+//! What has come of a chunk is kept over broken connections, so that nothing is asked for twice while this runs.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use io::Clock;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
+use reqwest::{Method, Response, Url};
+use tokio::sync::watch;
+
+use crate::address::Repository;
+use crate::client::Client;
+use crate::download::TransferOptions;
+use crate::download::fetch_end::FetchEnd;
+use crate::download::part::PartFile;
+use crate::error::HubError;
+use crate::gate::Purpose;
+use crate::http_error::{RequestError, response_error, stalled_error};
+use crate::progress::DownloadProgress;
+use crate::rate_limit::back_off;
+use crate::resolve::{ResolvedFile, resolve};
+use crate::url::host;
+
+/// One request asks for at most so much.
+const RUN_BYTES: u64 = 16 << 20;
+
+/// So many answers that ignore ranges, and we believe that the server knows none.
+const MAX_IGNORED_RANGES: u32 = 3;
+
+/// So many other names in a row for what the hub says is the same, and names no longer count: several stores may serve
+/// one content, each with a name of its own.
+const MAX_TAG_CHANGES: u32 = 3;
+
+/// So many refusals of the store in a row, each after a new address, are final.
+const MAX_REFUSALS: u32 = 5;
+
+/// So many chunks in a row that are not the published ones: the source is damaged.
+const MAX_BAD_CHUNKS: u32 = 8;
+
+/// A connection that is so much slower than the best one is given up for a new one.
+const SLOW_FACTOR: u64 = 20;
+
+/// So few bytes per second over the whole time of patience are none.
+const MIN_RATE_BYTES_PER_S: u64 = 2 << 10;
+
+/// Looks at the speed within the time of patience.
+const SPEED_CHECKS: u32 = 4;
+
+/// Ends one request.
+enum RequestFailure {
+    /// Of all connections.
+    Fatal(FetchEnd),
+    Request(RequestError),
+    /// The answer broke off, was slow or was not what was asked for.
+    Broken(HubError),
+}
+
+impl From<io::IoError> for RequestFailure {
+    fn from(error: io::IoError) -> Self {
+        Self::Fatal(error.into())
+    }
+}
+
+/// What to do with the chunks that come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChunkSet {
+    /// Those that have not arrived.
+    Missing,
+    /// All: one that differs from what arrived takes its place.
+    Suspect,
+}
+
+/// A file that is being fetched.
+pub(crate) struct FileFetch {
+    pub client: Arc<Client>,
+    pub clock: Arc<dyn Clock>,
+    pub repository: Repository,
+    pub revision: String,
+    pub path: String,
+    pub part: PartFile,
+    pub progress: Arc<DownloadProgress>,
+    /// Of the files before this one.
+    pub bytes_before: u64,
+    pub tuning: TransferOptions,
+    pub stop: watch::Receiver<bool>,
+    pub source: Mutex<DownloadSource>,
+    pub best_rate: AtomicU64,
+    pub n_ignored: AtomicU32,
+    pub n_refusals: AtomicU32,
+    pub n_bad_chunks: AtomicU32,
+    pub n_tag_changes: AtomicU32,
+}
+
+/// Where the bytes come from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DownloadSource {
+    /// None: to be asked for.
+    pub location: Option<Url>,
+    /// The entity tag that the location gives.
+    pub tag: Option<String>,
+}
+
+/// A place in a run.
+struct RunCursor {
+    /// The chunk that is being filled.
+    chunk: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    take: ChunkSet,
+    /// How many chunks were different.
+    n_changed: u64,
+}
+
+impl FileFetch {
+    fn source(&self) -> MutexGuard<'_, DownloadSource> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Returns when the download is to stop; never otherwise.
+    async fn stopped(&self) {
+        let mut stop = self.stop.clone();
+        if stop.wait_for(|stop| *stop).await.is_err() {
+            // Whoever could have stopped it is gone.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Takes runs until none is left.
+    pub async fn connection(self: Arc<Self>) -> Result<(), FetchEnd> {
+        let chunk_bytes = self.part.header().chunk_bytes;
+        while let Some(run) = self.part.take_run((RUN_BYTES / chunk_bytes).max(1)) {
+            let ended = self.run(run.clone(), ChunkSet::Missing).await;
+            self.part.give_back(run);
+            ended?;
+        }
+        self.progress.connection_ended();
+        Ok(())
+    }
+
+    /// Brings the chunks of a run; how many of them were different, where they are doubted.
+    pub async fn run(self: &Arc<Self>, run: Range<u64>, take: ChunkSet) -> Result<u64, FetchEnd> {
+        let mut cursor = RunCursor { chunk: run.start, end: run.end, buffer: Vec::new(), take, n_changed: 0 };
+        let mut n_failed = 0;
+        while cursor.chunk < cursor.end {
+            let before = self.place(&cursor);
+            let trouble = tokio::select! {
+                biased;
+                () = self.stopped() => return Err(FetchEnd::Stopped),
+                ended = self.stream(&mut cursor, false) => ended.err(),
+            };
+            let Some(trouble) = trouble else { continue };
+            let has_moved = self.place(&cursor) > before;
+            n_failed = if has_moved { 1 } else { n_failed + 1 };
+            self.recover(trouble, n_failed, has_moved).await?;
+        }
+        Ok(cursor.n_changed)
+    }
+
+    /// As a run of the whole file, from a server that knows no ranges: each attempt begins at the start.
+    pub async fn whole(self: &Arc<Self>) -> Result<(), FetchEnd> {
+        let mut n_failed = 0;
+        while let Some(first) = self.part.first_missing(0) {
+            let end = self.part.header().n_chunks();
+            let mut cursor =
+                RunCursor { chunk: 0, end, buffer: Vec::new(), take: ChunkSet::Missing, n_changed: 0 };
+            let trouble = tokio::select! {
+                biased;
+                () = self.stopped() => return Err(FetchEnd::Stopped),
+                ended = self.stream(&mut cursor, true) => ended.err(),
+            };
+            let Some(trouble) = trouble else { continue };
+            let has_moved = self.part.first_missing(0) != Some(first);
+            n_failed = if has_moved { 1 } else { n_failed + 1 };
+            self.recover(trouble, n_failed, false).await?;
+        }
+        Ok(())
+    }
+
+    /// WaitGuard as long as the trouble wants; errors are those that end everything.
+    async fn recover(&self, trouble: RequestFailure, n_failed: u32, has_moved: bool) -> Result<(), FetchEnd> {
+        let TransferOptions { first_wait, max_wait, max_network_wait, .. } = self.tuning;
+        let jitter = self.clock.monotonic().subsec_nanos().into();
+        let (error, wait) = match trouble {
+            RequestFailure::Fatal(end) => return Err(end),
+            RequestFailure::Request(RequestError::Permanent(error)) => return Err(FetchEnd::Failed(error)),
+            RequestFailure::Request(RequestError::Busy(error, Some(wait))) => (error, wait),
+            RequestFailure::Request(RequestError::Busy(error, None)) => {
+                (error, back_off(n_failed, first_wait, max_wait, jitter))
+            }
+            // Asking costs next to nothing there: it goes on soon after the network is back.
+            RequestFailure::Request(RequestError::Network(error)) => {
+                (error, back_off(n_failed, first_wait, max_network_wait, jitter))
+            }
+            RequestFailure::Broken(_) if has_moved => return Ok(()),
+            RequestFailure::Broken(error) => (error, back_off(n_failed, first_wait, max_wait, jitter)),
+        };
+        tracing::debug!(path = self.path, code = error.code(), n_failed, "{error}");
+        let _waits = self.progress.begin_wait(error);
+        tokio::select! {
+            biased;
+            () = self.stopped() => Err(FetchEnd::Stopped),
+            () = tokio::time::sleep(wait) => Ok(()),
+        }
+    }
+
+    /// Bytes from the start of the file.
+    fn place(&self, cursor: &RunCursor) -> u64 {
+        cursor.chunk * self.part.header().chunk_bytes + cursor.buffer.len() as u64
+    }
+
+    /// The address to ask, found anew where it is not known.
+    async fn location(&self) -> Result<Url, RequestFailure> {
+        if let Some(location) = self.source().location.clone() {
+            return Ok(location);
+        }
+        let resolved = resolve(&self.client, &self.repository, &self.revision, &self.path).await;
+        let resolved = resolved.map_err(RequestFailure::Request)?;
+        if !self.is_same(&resolved) {
+            return Err(RequestFailure::Fatal(FetchEnd::Changed));
+        }
+        self.source().location = Some(resolved.location.clone());
+        Ok(resolved.location)
+    }
+
+    /// Whether the hub still has what was begun.
+    fn is_same(&self, resolved: &ResolvedFile) -> bool {
+        let header = self.part.header();
+        resolved.bytes == header.bytes && crate::download::key(resolved) == header.key
+    }
+
+    /// One request, from the cursor's place to its end.
+    async fn stream(&self, cursor: &mut RunCursor, wants_whole: bool) -> Result<(), RequestFailure> {
+        let location = self.location().await?;
+        let header = self.part.header();
+        let (from, end) = (self.place(cursor), (cursor.end * header.chunk_bytes).min(header.bytes));
+        let mut headers = HeaderMap::new();
+        if !wants_whole {
+            headers.insert(RANGE, value(&format!("bytes={from}-{}", end - 1))?);
+            let tag = self.source().tag.clone().filter(|tag| tag.starts_with('"'));
+            if let Some(tag) = tag {
+                headers.insert(IF_RANGE, value(&tag)?);
+            }
+        }
+        let response = self.client.send(Method::GET, &location, headers, Purpose::Fetch).await;
+        let mut response =
+            response.map_err(|error| RequestFailure::Request(RequestError::from_unanswered(error)))?;
+        self.check_head(&location, &response, from, end, wants_whole)?;
+        self.n_refusals.store(0, Relaxed);
+        let mut speed = SpeedSample { since: self.clock.monotonic(), bytes: 0, n_slow: 0 };
+        while cursor.chunk < cursor.end {
+            let bytes = match tokio::time::timeout(self.client.stall, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => bytes,
+                Ok(Ok(None)) => return Err(RequestFailure::Broken(broke(&location))),
+                Ok(Err(_)) => return Err(RequestFailure::Broken(broke(&location))),
+                Err(_) => return Err(RequestFailure::Broken(stalled_error(&location, self.client.stall))),
+            };
+            self.progress.add_fetched(bytes.len() as u64);
+            self.feed(cursor, &bytes).await?;
+            self.check_speed(&mut speed, bytes.len(), &location)?;
+            let wait = self.tuning.limiter.wait_for(bytes.len());
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the answer is what was asked for.
+    fn check_head(
+        &self,
+        location: &Url,
+        response: &Response,
+        from: u64,
+        end: u64,
+        wants_whole: bool,
+    ) -> Result<(), RequestFailure> {
+        let headers = response.headers();
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let broken = |cause: &str| RequestFailure::Broken(HubError::bad_response(&host(location), cause));
+        match response.status().as_u16() {
+            200 | 206 => {}
+            301..=303 | 307 | 308 => {
+                let next = self.client.hub.redirect_target(location, headers);
+                let next = next.map_err(|error| RequestFailure::Request(RequestError::Permanent(error)))?;
+                self.source().location = Some(next);
+                return Err(broken("it has moved"));
+            }
+            416 => {
+                let total =
+                    text(CONTENT_RANGE).and_then(|range| range.rsplit('/').next()?.parse::<u64>().ok());
+                let is_other = total.is_some_and(|total| total != self.part.header().bytes);
+                return Err(if is_other {
+                    RequestFailure::Fatal(FetchEnd::Changed)
+                } else {
+                    broken("it has no such range")
+                });
+            }
+            401 | 403 | 404 | 410 if self.n_refusals.fetch_add(1, Relaxed) < MAX_REFUSALS => {
+                // A signed address holds for a while only. The hub says whether it is more than that.
+                self.source().location = None;
+                return Err(broken("its address of the file is no longer valid"));
+            }
+            _ => {
+                return Err(RequestFailure::Request(response_error(
+                    &self.client.hub,
+                    self.client.has_token(),
+                    Some(&self.repository),
+                    response,
+                )));
+            }
+        }
+        if text(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+            return Err(broken("it compressed the file"));
+        }
+        self.check_tag(text(ETAG))?;
+        if response.status().as_u16() == 206 {
+            let range = text(CONTENT_RANGE).and_then(content_range);
+            let is_asked = range.is_some_and(|(first, last, total)| {
+                first == from
+                    && last < end.max(from + 1)
+                    && total.is_none_or(|total| total == self.part.header().bytes)
+            });
+            return if is_asked && !wants_whole {
+                Ok(())
+            } else {
+                Err(broken("it sent another range than asked for"))
+            };
+        }
+        let is_whole = from == 0 && end == self.part.header().bytes;
+        match response.content_length() {
+            Some(bytes) if bytes != self.part.header().bytes => Err(RequestFailure::Fatal(FetchEnd::Changed)),
+            _ if wants_whole || is_whole => Ok(()),
+            _ if self.n_ignored.fetch_add(1, Relaxed) + 1 >= MAX_IGNORED_RANGES => {
+                Err(RequestFailure::Fatal(FetchEnd::NoRanges))
+            }
+            _ => Err(broken("it sent the whole file instead of a part")),
+        }
+    }
+
+    /// A store that gives its content another name may have another content: the hub is asked.
+    fn check_tag(&self, tag: Option<&str>) -> Result<(), RequestFailure> {
+        let Some(tag) = tag else { return Ok(()) };
+        let mut source = self.source();
+        let is_other = source.tag.as_ref().is_some_and(|known| known != tag);
+        if !is_other || self.n_tag_changes.load(Relaxed) >= MAX_TAG_CHANGES {
+            source.tag = Some(tag.to_owned());
+            return Ok(());
+        }
+        self.n_tag_changes.fetch_add(1, Relaxed);
+        *source = DownloadSource::default();
+        Err(RequestFailure::Broken(HubError::bad_response(
+            "the store",
+            "it calls the file by another name than before",
+        )))
+    }
+
+    /// Takes what came; whole chunks are stored.
+    async fn feed(&self, cursor: &mut RunCursor, mut bytes: &[u8]) -> Result<(), RequestFailure> {
+        while !bytes.is_empty() && cursor.chunk < cursor.end {
+            let len = usize::try_from(self.part.header().len_of(cursor.chunk)).unwrap_or(usize::MAX);
+            let n = bytes.len().min(len - cursor.buffer.len());
+            cursor.buffer.extend_from_slice(&bytes[..n]);
+            bytes = &bytes[n..];
+            if cursor.buffer.len() < len {
+                break;
+            }
+            let is_fine = self.chunk(cursor)?;
+            cursor.buffer.clear();
+            if !is_fine {
+                if self.n_bad_chunks.fetch_add(1, Relaxed) + 1 >= MAX_BAD_CHUNKS {
+                    return Err(RequestFailure::Fatal(FetchEnd::Failed(damaged(&self.path))));
+                }
+                let error =
+                    HubError::new("download.bad_chunk", "A part arrived damaged.", "It is fetched again.");
+                return Err(RequestFailure::Broken(error));
+            }
+            self.n_bad_chunks.store(0, Relaxed);
+            self.n_ignored.store(0, Relaxed);
+            self.n_tag_changes.store(0, Relaxed);
+            cursor.chunk += 1;
+            self.progress.set_have(self.bytes_before + self.part.have_bytes());
+            if self.part.wants_sync() {
+                // Elsewhere: the disk may take its time, and other connections go on.
+                tokio::task::block_in_place(|| self.part.sync())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the cursor's chunk where it is wanted. False: it is not what was published.
+    fn chunk(&self, cursor: &mut RunCursor) -> Result<bool, io::IoError> {
+        let known = self.part.hash_of(cursor.chunk);
+        match (cursor.take, known) {
+            (ChunkSet::Missing, Some(_)) => Ok(true),
+            (ChunkSet::Missing, None) | (ChunkSet::Suspect, None) => {
+                self.part.store(cursor.chunk, &cursor.buffer)
+            }
+            (ChunkSet::Suspect, Some(hash)) if hash == crate::sha::Hash::of(&cursor.buffer) => Ok(true),
+            (ChunkSet::Suspect, Some(_)) => {
+                cursor.n_changed += 1;
+                self.part.store(cursor.chunk, &cursor.buffer)
+            }
+        }
+    }
+
+    /// Errors: a connection that drips while others run.
+    fn check_speed(
+        &self,
+        speed: &mut SpeedSample,
+        n_bytes: usize,
+        location: &Url,
+    ) -> Result<(), RequestFailure> {
+        speed.bytes += n_bytes as u64;
+        let now = self.clock.monotonic();
+        let passed = now.saturating_sub(speed.since);
+        if passed < self.client.stall / SPEED_CHECKS {
+            return Ok(());
+        }
+        let rate = (speed.bytes as f64 / passed.as_secs_f64().max(1e-3)) as u64;
+        let n_slow = if rate < MIN_RATE_BYTES_PER_S { speed.n_slow + 1 } else { 0 };
+        *speed = SpeedSample { since: now, bytes: 0, n_slow };
+        let best = self.best_rate.load(Relaxed);
+        // What was possible once need not stay so.
+        self.best_rate.store(rate.max(best - best / 8), Relaxed);
+        if rate < best / SLOW_FACTOR || n_slow >= SPEED_CHECKS {
+            let error = HubError::new(
+                "hub.slow",
+                format!("{} sends next to nothing over this connection.", host(location)),
+                "A new one is made.",
+            );
+            return Err(RequestFailure::Broken(error));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that came over a connection in the last while.
+struct SpeedSample {
+    since: Duration,
+    bytes: u64,
+    /// Looks in a row that saw next to nothing.
+    n_slow: u32,
+}
+
+fn value(text: &str) -> Result<HeaderValue, RequestFailure> {
+    let wrong = |_| RequestFailure::Broken(HubError::bad_response("the hub", "its names can't be sent back"));
+    HeaderValue::from_str(text).map_err(wrong)
+}
+
+fn broke(location: &Url) -> HubError {
+    HubError::new(
+        "hub.cut",
+        format!("The connection to {} broke off.", host(location)),
+        "It goes on by itself where it was.",
+    )
+}
+
+pub(crate) fn damaged(path: &str) -> HubError {
+    HubError::new(
+        "download.damaged",
+        format!(
+            "What arrives of {path} is not what its publisher lists: the source is damaged, or was changed."
+        ),
+        "Try again later, or choose another file. Nothing of it was taken into the library.",
+    )
+}
+
+/// `bytes 0-99/1000` as first, last and total; the total may be left open.
+fn content_range(text: &str) -> Option<(u64, u64, Option<u64>)> {
+    let (range, total) = text.trim().strip_prefix("bytes")?.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let total = if total.trim() == "*" { None } else { Some(total.trim().parse().ok()?) };
+    (first <= last).then_some((first, last, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        assert_eq!(content_range("bytes 0-99/1000"), Some((0, 99, Some(1000))));
+        assert_eq!(content_range("bytes 5-5/*"), Some((5, 5, None)));
+        for wrong in ["", "bytes", "bytes 9-5/10", "bytes */10", "items 0-1/2", "bytes 0-x/2", "bytes 0-1"] {
+            assert_eq!(content_range(wrong), None, "{wrong}");
+        }
+    }
+}

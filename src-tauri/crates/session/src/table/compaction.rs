@@ -1,0 +1,106 @@
+//! Places up to which a model is not shown a conversation any more, and the summaries that stand there instead.
+//!
+//! A row goes with the last message that it covers, and so with every earlier one: those are its ancestors.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::error::Result;
+
+pub const CREATE: &str = "
+CREATE TABLE fold (
+    position      INTEGER PRIMARY KEY AUTOINCREMENT,
+    id            TEXT NOT NULL UNIQUE,
+    first         TEXT NOT NULL REFERENCES message(id) ON DELETE CASCADE,
+    message       TEXT NOT NULL REFERENCES message(id) ON DELETE CASCADE,
+    strategy      TEXT NOT NULL,
+    level         INTEGER NOT NULL,
+    summary       TEXT,
+    is_used       INTEGER NOT NULL,
+    tokens_before INTEGER NOT NULL,
+    tokens_after  INTEGER NOT NULL,
+    created_ms    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX fold_message ON fold(message);
+CREATE INDEX fold_first ON fold(first);
+";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactionRow {
+    pub id: String,
+    /// The first and the last message that it covers.
+    pub first: String,
+    pub message: String,
+    pub strategy: String,
+    /// 0: of messages; else of summaries of the level below.
+    pub level: u32,
+    /// None: a place up to which messages are left out.
+    pub summary: Option<String>,
+    /// Prompts begin after it. A summary that is not used yet was made ahead.
+    pub is_used: bool,
+    /// Of the prompt, when it was first used.
+    pub tokens_before: u32,
+    pub tokens_after: u32,
+    pub created_ms: i64,
+}
+
+const COLUMNS: &str =
+    "id, first, message, strategy, level, summary, is_used, tokens_before, tokens_after, created_ms";
+
+fn from_row(row: &Row) -> rusqlite::Result<CompactionRow> {
+    Ok(CompactionRow {
+        id: row.get(0)?,
+        first: row.get(1)?,
+        message: row.get(2)?,
+        strategy: row.get(3)?,
+        level: row.get(4)?,
+        summary: row.get(5)?,
+        is_used: row.get(6)?,
+        tokens_before: row.get(7)?,
+        tokens_after: row.get(8)?,
+        created_ms: row.get(9)?,
+    })
+}
+
+pub(crate) fn insert(db: &Connection, row: &CompactionRow) -> Result<()> {
+    let sql = format!("INSERT INTO fold ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+    db.prepare_cached(&sql)?.execute(params![
+        row.id,
+        row.first,
+        row.message,
+        row.strategy,
+        row.level,
+        row.summary,
+        row.is_used,
+        row.tokens_before,
+        row.tokens_after,
+        row.created_ms
+    ])?;
+    Ok(())
+}
+
+/// In the order in which they were made, whatever branch they are of. A row that can't be read costs a fold.
+pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec<CompactionRow>> {
+    let names: Vec<_> = COLUMNS.split(", ").map(|name| format!("fold.{name}")).collect();
+    let sql = format!(
+        "SELECT {} FROM fold JOIN message ON message.id = fold.message WHERE message.conversation = ?1
+         ORDER BY fold.position",
+        names.join(", ")
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map([conversation], from_row)?;
+    Ok(rows.filter_map(rusqlite::Result::ok).collect())
+}
+
+/// Those that cover a message, or anything after it: summaries know what those before them say.
+pub(crate) fn remove_from(db: &Connection, message: &str) -> Result<()> {
+    let sql = "WITH RECURSIVE down(id) AS (
+                   SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
+               DELETE FROM fold WHERE message IN (SELECT id FROM down)";
+    db.execute(sql, [message])?;
+    Ok(())
+}
+
+pub(crate) fn remove(db: &Connection, id: &str) -> Result<()> {
+    db.execute("DELETE FROM fold WHERE id = ?1", [id])?;
+    Ok(())
+}

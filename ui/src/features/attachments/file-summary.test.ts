@@ -1,0 +1,15 @@
+import { describe, expect, it } from 'vitest';
+import { attachment } from '../../test/fixtures';
+import { facts } from './file-summary';
+
+describe('what is said of a file', () => {
+  it.each([
+    [{ kind: 'pdf', bytes: 1200 }, 'PDF · 1.2 kB'],
+    [{ kind: 'text', tokens: 1 }, 'Text · 3 bytes · 1 token'],
+    [{ kind: 'csv', tokens: 1234, whole: true }, 'CSV · 3 bytes · 1,234 tokens'],
+    [{ kind: 'code', tokens: 9, whole: false }, 'Code · 3 bytes · 9 tokens · searched'],
+    [{ kind: 'markdown', tokens: 9, is_about: true }, 'Markdown · 3 bytes · about 9 tokens'],
+  ] as const)('%o: %s', (over, expected) => {
+    expect(facts(attachment('a', over), 'searched')).toBe(expected);
+  });
+});

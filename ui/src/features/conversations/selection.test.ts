@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { Selection } from './selection.svelte';
+
+describe('Selection', () => {
+  it('toggles, reaches and starts over', () => {
+    const selection = new Selection();
+    const order = ['a', 'b', 'c', 'd'];
+    selection.toggle('b');
+    selection.reach('d', order);
+    expect(selection.ids).toEqual(['b', 'c', 'd']);
+    selection.toggle('c');
+    expect(selection.ids).toEqual(['b', 'd']);
+    selection.start('a');
+    expect(selection.size).toBe(0);
+    selection.reach('b', order);
+    expect(selection.ids).toEqual(['a', 'b']);
+  });
+});

@@ -1,0 +1,14 @@
+import { describe, expect, it } from 'vitest';
+import type { ModelEntry } from '../../backend/bindings';
+import { skillsOf } from './model-summary';
+
+describe('what a model can do', () => {
+  const names = (skills: ModelEntry['skills']) => skillsOf({ skills }).map((it) => it.name);
+
+  it('is said in a word each', () => {
+    expect(names({ tools: true, thinking: 'switched' })).toEqual(['Tools', 'Thinking']);
+    expect(names({ tools: false, thinking: 'always' })).toEqual(['Thinking']);
+    expect(names({ tools: false, thinking: 'never' })).toEqual([]);
+    expect([names(null), names(undefined)]).toEqual([[], []]);
+  });
+});
