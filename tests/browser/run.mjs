@@ -108,7 +108,7 @@ async function anotherTokenIsTaken(origin, server) {
   }
 }
 
-/** Each gets a server of its own. */
+/** Each gets its own server. */
 const ON_SERVER = [
   aQuestionIsAnsweredAndKept,
   thePolicyStands,

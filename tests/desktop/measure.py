@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the window costs: time from start to a page that takes input, memory, and CPU when nobody touches it.
+"""What the window costs: time from start to a page that takes input, memory, and CPU when it is left alone.
 
     cargo build --release --package inglenook && python3 tests/desktop/measure.py [--idle SECONDS] [--json]
 

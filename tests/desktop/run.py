@@ -38,7 +38,7 @@ from webdriver import Display, until
 BEHIND_S = 0.5
 # The page shows what the program sent it a moment ago, and the driver looks a moment later.
 LOOK_S = 0.15
-# Processor time of all its processes while nobody touches the window.
+# Processor time of all its processes while no one touches the window.
 IDLE_WATCHED_S, IDLE_CPU_S = 60, 0.1
 
 # ---- the scenarios ----

@@ -431,7 +431,7 @@ def main():
     hub = Hub(args.root, args.seed)
     hub.store = listen(hub, 0, True)
     print(json.dumps({"listening": listen(hub, args.port, False)}), flush=True)
-    # Ends with whoever started it.
+    # Ends with the process that started it.
     while sys.stdin.read(1):
         pass
 

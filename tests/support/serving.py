@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 
 API_KEY = "a-key-of-the-fixture"
-TURN_TIMEOUT_S = 120
+TURN_TIMEOUT_S = 240
 
 # Those that were started: `stop_all` ends them.
 STARTED = []
@@ -46,14 +46,18 @@ class Nook:
             raise SystemExit(f"{name} {args}: {error.read().decode()}")
 
     def turn(self, name, /, **args):
-        """A call that starts an answer; returns the conversation's id once the answer has ended."""
+        """A call that starts an answer; returns what it returned once the answer has ended."""
         started = self.call(name, **args)
+        self.wait_for(lambda: self.conversation(started["conversation"])["summary"]["active_turn"] is None)
+        return started
+
+    def wait_for(self, is_so):
+        """Returns once `is_so()` holds."""
         deadline = time.monotonic() + TURN_TIMEOUT_S
-        while time.monotonic() < deadline:
-            if self.conversation(started["conversation"])["summary"]["active_turn"] is None:
-                return started
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"it is not so after {TURN_TIMEOUT_S} s")
             time.sleep(0.05)
-        raise SystemExit(f"{name}: no end of the answer")
 
     def conversation(self, identifier):
         return self.call("conversation_get", id=identifier)

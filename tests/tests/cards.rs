@@ -46,7 +46,7 @@ fn layers_on_two_cards_say_what_they_say_on_one() {
     }
 }
 
-/// Weights are read, and then they go to the card: both are told, layer by layer, and never back.
+/// Weights are read, and then they go to the card: progress is reported for both, layer by layer, and never goes back.
 #[test]
 fn the_way_into_a_card_is_told() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");

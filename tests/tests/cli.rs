@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use inglenook_tests::{nook, reference_dir, workspace_root};
 use serde_json::{Value, json};
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed when dropped.
 pub struct Home(pub PathBuf);
 
 impl Home {
@@ -352,7 +352,7 @@ fn profile(backend: &str, line: u64) {
         ["bench", "--backend", backend, "--trace", trace_at].into_iter().chain(test.split(' ')).collect();
     let rows = home.lines(&args);
     let steps: Vec<_> = rows.iter().filter(|row| row["profile"] == "tg4" && row["depth"] == 16).collect();
-    // what a card is told for each token has a row of its own
+    // the commands that a GPU gets for each token have their own row
     let efforts =
         rows.iter().filter(|row| row["effort"] == "tg4" && row["kernels_per_run"].as_u64() > Some(0));
     assert_eq!(efforts.count(), usize::from(backend == "gpu"), "{rows:?}");
@@ -459,9 +459,9 @@ fn a_reader_that_leaves_is_no_error() {
 }
 
 /// Kills what it holds.
-struct Running(Child);
+struct RunningNook(Child);
 
-impl Drop for Running {
+impl Drop for RunningNook {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -473,7 +473,7 @@ fn serve_says_where_it_listens_and_wants_the_key() {
     let home = Home::new();
     let mut command = home.command(&["serve", "--port", "0", "--api-key", "a-key-that-is-long-enough"]);
     let mut running =
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("nook starts"));
+        RunningNook(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("nook starts"));
     let mut line = String::new();
     let stdout = running.0.stdout.take().expect("piped");
     BufReader::new(stdout).read_line(&mut line).expect("UTF-8");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use inglenook_tests::workspace_root;
 use serde_json::{Value, json};
 
-use super::kill9::Serving;
+use super::kill9::NookServer;
 
 /// Depend on the machine, on what a server says now, or on files that lay at the place where the fixture was made.
 const VOLATILE: &[&str] = &[
@@ -51,8 +51,8 @@ impl OldData {
         self.expected["names"][name].as_str().unwrap_or_else(|| panic!("no conversation {name}"))
     }
 
-    fn serve(&self) -> Serving {
-        Serving::start(&self.folder)
+    fn serve(&self) -> NookServer {
+        NookServer::start(&self.folder)
     }
 }
 

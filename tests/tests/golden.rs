@@ -1,4 +1,4 @@
-//! Logits and greedy continuations against implementations that nobody of this project wrote: every family of the
+//! Logits and greedy continuations against independent implementations: every family of the
 //! reference data in every container, format and configuration that it has.
 //!
 //! With float32 activations (the scalar backend) every logit is held to a tolerance; with quantised ones (the
@@ -127,7 +127,7 @@ fn lines(root: &Path, expected: &[&str]) -> Vec<Line> {
     lines
 }
 
-/// Safetensors with each of their configs: `config.ALT.json` has answers of its own, or is another spelling of the
+/// Safetensors with each of their configs: `config.ALT.json` has its own answers, or is another spelling of the
 /// same model. A folder inside holds the same model with other tensor names.
 fn safetensors_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
     let dir = root.join(family);
@@ -242,7 +242,7 @@ fn a_card_gives_the_same_answers() {
 /// A trained model, from which text comes out.
 #[test]
 fn stories() {
-    /// Most that logits may differ from llama.cpp's where nobody computed exact ones.
+    /// Most that logits may differ from llama.cpp's where no exact ones are known.
     const NEAR: f64 = 0.25;
     let dir = inglenook_tests::reference_dir().join("real/stories260K");
     if !dir.exists() && inglenook_tests::reference_is_small() {

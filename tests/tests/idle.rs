@@ -1,12 +1,12 @@
-//! An idle computer: a model that is loaded on a graphics card and asked nothing tells it nothing; without a model no card
-//! is open, and nothing of its memory taken.
+//! An idle GPU: a loaded model submits nothing while there is no request. Without a model no GPU is open, and none of
+//! its memory is used.
 
 use std::sync::Arc;
 
 use engine::{Devices, FaultPlan, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler};
 use weights::WeightFile;
 
-/// What a worker does that nobody asks anything.
+/// Rounds of an idle worker.
 const N_ROUNDS: usize = 200;
 
 fn request() -> Request {
@@ -68,7 +68,7 @@ fn nothing_is_asked_of_a_card_unasked() {
     let n_before = watch.n_submissions();
     assert!(n_before > 0, "an answer is work");
     for _ in 0..N_ROUNDS {
-        let is_left = scheduler.step(&mut model, &mut |_, event| panic!("nobody asked: {event:?}"));
+        let is_left = scheduler.step(&mut model, &mut |_, event| panic!("without a request: {event:?}"));
         assert!(!is_left && !model.tune(&|| std::time::Duration::ZERO).unwrap());
         assert!(!scheduler.is_short_of_pages(&model) && !model.requantize_some());
         assert_eq!((model.take_gpu_incident(), model.kv_usage().n_pages), (None, 0));
@@ -81,6 +81,6 @@ fn nothing_is_asked_of_a_card_unasked() {
     assert_eq!(watch.n_holders(), 1, "the card is closed with the model");
     let n_before = watch.n_submissions();
     let mut model = load();
-    assert_eq!(answer(&mut model, &mut Scheduler::new()), first, "opened anew");
+    assert_eq!(answer(&mut model, &mut Scheduler::new()), first, "opened again");
     assert!(watch.n_submissions() > n_before);
 }

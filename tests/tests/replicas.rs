@@ -71,7 +71,7 @@ fn two_cards_with_the_whole_model_say_what_one_says() {
     let expected = answers(&mut load(Devices::Gpu { layers: None }, FaultPlan::default()));
     let mut model = load(copies(), FaultPlan::default());
     assert_eq!((model.n_replicas(), model.info().devices.len()), (2, 2));
-    // what each is told is counted: both are at work
+    // submissions to each are counted: both work
     let now: Now = Arc::new(|| std::time::Duration::ZERO);
     model.measure_by(Some(&now));
     assert_eq!(answers(&mut model), expected);

@@ -35,7 +35,7 @@ fn answer(model: &mut Model) -> Vec<u32> {
     answer_to(model, 70)
 }
 
-/// To a prompt of so many tokens.
+/// To a prompt of this many tokens.
 fn answer_to(model: &mut Model, n: u32) -> Vec<u32> {
     let seq = model.new_sequence().unwrap();
     let (mut tokens, mut ids) = ((0..n).map(|i| i * 37 % 500).collect::<Vec<u32>>(), Vec::new());

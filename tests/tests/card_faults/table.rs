@@ -35,20 +35,20 @@ fn answer(model: &mut Model, clock: &dyn Clock) -> (Vec<u32>, Duration) {
 }
 
 /// What was seen of one fault.
-struct Row {
+struct FaultRow {
     fault: GpuFault,
     fallback: GpuFallback,
     /// from the fault to the next token
     waits: Vec<Duration>,
 }
 
-fn print(rows: &mut [Row], undisturbed: Duration) {
+fn print(rows: &mut [FaultRow], undisturbed: Duration) {
     println!("slowest token without a fault: {:.1} ms", undisturbed.as_secs_f64() * 1e3);
     println!(
         "{:<9} {:>7} {:>9} {:>10} {:>10}  then",
         "fault", "moments", "same text", "median ms", "worst ms"
     );
-    for Row { fault, fallback, waits } in rows {
+    for FaultRow { fault, fallback, waits } in rows {
         waits.sort();
         let ms = |wait: Duration| wait.as_secs_f64() * 1e3;
         let (fault, n, median) = (format!("{fault:?}"), waits.len(), ms(waits[waits.len() / 2]));
@@ -84,7 +84,7 @@ fn an_answer_goes_on_where_it_was() {
             assert_eq!(is_on_card(&model), fallback != GpuFallback::Cpu, "{:?}", model.info().devices);
             waits.push(wait);
         }
-        rows.push(Row { fault, fallback, waits });
+        rows.push(FaultRow { fault, fallback, waits });
     }
     print(&mut rows, undisturbed);
 }

@@ -1,5 +1,5 @@
-//! A card whose kernels compute something else than their reference: it is tried without subgroups first, where the
-//! answer goes on with the same bits; one that errs without them too gives way to the processor.
+//! A GPU whose kernels differ from their reference: it is tried without subgroups first, and the answer goes on with
+//! the same bits. A GPU that errs without them too is replaced by the CPU.
 
 use engine::{FaultPlan, GpuFallback, GpuFault, LoadOptions, Model};
 use kernels::Notebook;

@@ -116,7 +116,7 @@ fn best(logits: &[f32]) -> (u32, f32) {
 }
 
 /// Every logit the reference knows, top-1 by position and the greedy continuation, all within the tolerance; of a
-/// mixture nearly all positions. `load` loads the model for so many tokens.
+/// mixture nearly all positions. `load` loads the model for that many tokens.
 pub fn exactly(
     load: &dyn Fn(usize) -> Result<Model, String>,
     cases: &[Case],
@@ -213,7 +213,7 @@ pub fn noise_of_mixture(model: &mut Model, exact: &[Case], theirs: &Theirs) -> V
     if ratio <= NOISE && top_1 >= theirs.top_1 - FLIPS { Ok(figure) } else { Err(figure) }
 }
 
-/// For files whose exact logits nobody computed: the mean error against llama.cpp's own, quantised activations
+/// For files without exact logits: the mean error against llama.cpp's own, quantised activations
 /// included.
 pub fn near(model: &mut Model, cases: &[Case], most: f64) -> Verdict {
     let mut worst = 0f64;

@@ -1,7 +1,7 @@
 //! Names that must not be spoken in a room.
 
 use super::lexer::Kind;
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule};
 
 /// No async, no network, no window, no globals, no clock or path that wasn't handed in.
@@ -220,7 +220,7 @@ const FAMILIES: &[&str] = &[
 const FAMILY_ROOMS: &[&str] =
     &["src-tauri/crates/engine/src/arch/", "src-tauri/crates/engine/src/tokenizer/"];
 
-fn speaks(source: &Source, phrases: &[&[&str]]) -> Vec<Offence> {
+fn speaks(source: &SourceFile, phrases: &[&[&str]]) -> Vec<Offence> {
     let mut found = Vec::new();
     for (at, token) in source.shipped().filter(|(_, t)| t.kind == Kind::Word) {
         for phrase in phrases.iter().filter(|p| source.reads(at, p)) {
@@ -254,12 +254,12 @@ pub fn listed() -> Vec<(&'static str, &'static str)> {
     all.flat_map(|(list, entries)| entries.iter().map(|entry| (*list, *entry))).collect()
 }
 
-fn libraries(source: &Source) -> Vec<Offence> {
+fn libraries(source: &SourceFile) -> Vec<Offence> {
     let named = |name: &str| speaks(source, &[&[name, "::"], &["use", name, ";"]]);
     LIBRARIES.iter().filter(|(_, places)| !source.within(places)).flat_map(|(name, _)| named(name)).collect()
 }
 
-fn globals(source: &Source) -> Vec<Offence> {
+fn globals(source: &SourceFile) -> Vec<Offence> {
     if !source.in_crates(PURE) || source.within(ISA) {
         return Vec::new();
     }
@@ -278,7 +278,7 @@ fn globals(source: &Source) -> Vec<Offence> {
     found
 }
 
-fn architectures(source: &Source) -> Vec<Offence> {
+fn architectures(source: &SourceFile) -> Vec<Offence> {
     if source.within(FAMILY_ROOMS) || !source.path.starts_with("src-tauri/") {
         return Vec::new();
     }
@@ -293,7 +293,7 @@ fn architectures(source: &Source) -> Vec<Offence> {
 }
 
 /// `Type::Variant` in a pattern or a comparison, or the variants imported bare.
-fn matched(source: &Source, name: &str) -> Vec<Offence> {
+fn matched(source: &SourceFile, name: &str) -> Vec<Offence> {
     let mut found = Vec::new();
     for (at, token) in source.shipped().filter(|(_, t)| t.kind == Kind::Word && t.text == name) {
         if source.crate_name() == Some("tests") || !source.reads(at + 1, &["::"]) {
@@ -308,7 +308,7 @@ fn matched(source: &Source, name: &str) -> Vec<Offence> {
 }
 
 /// The expression from `from` to `to` stands in a pattern (`… =>`, `… |`, `matches!(x, …)`) or beside `==`.
-fn compared(source: &Source, from: usize, to: usize) -> bool {
+fn compared(source: &SourceFile, from: usize, to: usize) -> bool {
     let after = source.text_at(to + 1);
     let before = if from == 0 { "" } else { source.text_at(from - 1) };
     if ["=>", "==", "!=", "|"].contains(&after) || ["==", "!=", "|"].contains(&before) {
@@ -323,7 +323,7 @@ fn compared(source: &Source, from: usize, to: usize) -> bool {
         .any(|i| source.reads(i, &["matches", "!", "("]) && super::lexer::closing(&source.tokens, i + 2) > to)
 }
 
-fn vague(source: &Source) -> Vec<Offence> {
+fn vague(source: &SourceFile) -> Vec<Offence> {
     let bad = |name: &str| {
         let name = name.to_lowercase();
         ["manager", "service", "helper", "helpers", "util", "utils"].iter().any(|w| name.ends_with(w))
