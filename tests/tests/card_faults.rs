@@ -1,5 +1,6 @@
-//! A graphics card that fails while answers are written: whatever fails and whenever, the answers are the same, and it is
-//! told once what was done about it.
+//! A GPU that fails while answers are written: whatever fails and whenever, the answers are the same.
+//!
+//! What was done about it is reported once.
 
 use std::sync::Arc;
 

@@ -53,7 +53,7 @@ fn offline_nothing_goes_out_and_what_runs_rests() {
     let rests = until(&mut events, &begun.id, |d| matches!(d.state, DownloadState::Paused { .. }));
     let DownloadState::Paused { reason: Some(reason) } = rests.state else { panic!("without a reason") };
     assert_eq!(reason.code, "network.offline");
-    assert!(reason.remedy.contains("Stay offline") && reason.remedy.contains("offline false"));
+    assert!(reason.remedy.contains("Offline mode") && reason.remedy.contains("offline false"));
 
     let (n_before, requests) = (app.connections_list(None).unwrap().len(), hub.requests());
     let args = HubSearchArgs { query: "smollm3".into(), ..HubSearchArgs::default() };

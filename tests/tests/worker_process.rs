@@ -196,7 +196,7 @@ fn a_model_file_that_is_cut_short_ends_the_turn_only() {
     });
     let error = seen.end.expect("an end").expect_err("there is no model any more");
     assert!(error.code.starts_with("weights."), "{error:?}");
-    assert!(seen.notices[0].message.contains("cut short"), "{:?}", seen.notices);
+    assert!(seen.notices[0].message.contains("truncated"), "{:?}", seen.notices);
     std::fs::write(&model, whole).expect("it is whole again");
     let turn = ask(&app, Some(&model), greedy());
     assert_eq!(follow(&app, &turn, &mut |_| {}).end, Some(Ok((Finish::Length, N_TOKENS as u32))));

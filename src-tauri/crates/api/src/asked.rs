@@ -46,8 +46,8 @@ impl Asked {
             return from_link(link).ok_or_else(|| {
                 Error::input(
                     "app.asked",
-                    format!("The link {link} leads nowhere."),
-                    "Links are inglenook://chat/ID, inglenook://new?text=… and inglenook://models/OWNER/NAME.",
+                    format!("Inglenook can't open the link {link}."),
+                    "Use inglenook://chat/ID, inglenook://new?text=… or inglenook://models/OWNER/NAME.",
                 )
             });
         }

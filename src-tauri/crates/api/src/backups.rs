@@ -18,7 +18,7 @@ pub fn run(shared: &Arc<Shared>, end: &Receiver<()>) {
         if let Err(error) = make_if_due(shared)
             && !std::mem::replace(&mut has_complained, true)
         {
-            let message = format!("The daily backup could not be made: {}", error.message());
+            let message = format!("The daily backup failed: {}", error.message());
             shared.notice(Error::new(error.kind, error.info.code, message, error.info.remedy).info);
         }
         match end.recv_timeout(LOOK_EVERY) {

@@ -39,7 +39,7 @@ impl App {
             (state.session.message(message)?, state.session.token_logs(message)?)
         };
         let refused = |why: &str| {
-            let remedy = "Ask for another version of it instead.";
+            let remedy = "Regenerate it instead.";
             Err(Error::new(crate::ErrorKind::Conflict, "chat.cannot_continue", why, remedy))
         };
         let finish = row.stats.as_deref().and_then(|json| serde_json::from_str::<TurnStats>(json).ok());
@@ -50,10 +50,10 @@ impl App {
         let is_open = match row.state {
             MessageState::Stopped | MessageState::Interrupted | MessageState::Failed => true,
             MessageState::Complete => was_cut,
-            MessageState::Streaming => return refused("This answer is being written already."),
+            MessageState::Streaming => return refused("This answer is already being written."),
         };
         if row.role != Role::Assistant || !is_open || row.tool_calls.is_some() {
-            return refused("This answer has come to its end.");
+            return refused("This answer is complete.");
         }
         let model = row.model.as_deref();
         let is_remote = matches!(model.map(|model| self.responder(model)), Some(Ok(Responder::Remote(_))));
@@ -61,7 +61,7 @@ impl App {
             Some(log) => log,
             // Another server goes on from the words.
             None if is_remote => TokenLog::default(),
-            None => return refused("The tokens of this answer were not kept, so it can't go on exactly."),
+            None => return refused("This answer's tokens were not saved, so it can't be continued exactly."),
         };
         let had =
             Had { text: row.text, reasoning: row.reasoning, ids: log.all_ids, fingerprint: log.fingerprint };

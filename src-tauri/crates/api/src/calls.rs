@@ -159,11 +159,11 @@ impl App {
     /// Runs the use case `name`. `args` is an object, or null where there are no arguments.
     pub fn call(&self, name: &str, args: Value) -> Result<Value> {
         let Some(call) = CALLS.iter().find(|call| call.name == name) else {
-            let message = format!("There is no use case \"{name}\".");
+            let message = format!("Unknown call \"{name}\".");
             return Err(Error::not_found(
                 "call.unknown",
                 message,
-                "Window and program may be of different versions: start again.",
+                "The window and the program may have different versions. Restart Inglenook.",
             ));
         };
         (call.run)(self, args)
@@ -181,8 +181,8 @@ fn run<A: DeserializeOwned, R: Serialize>(
         Error::new(
             ErrorKind::Usage,
             "call.arguments",
-            format!("{name} was given arguments it can't use: {error}."),
-            "Window and program may be of different versions: start again.",
+            format!("Invalid arguments for {name}: {error}."),
+            "The window and the program may have different versions. Restart Inglenook.",
         )
     })?;
     let result = method(app, args)?;

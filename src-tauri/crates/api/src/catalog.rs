@@ -118,8 +118,8 @@ fn parse(name: &str, source: &str) -> Result<Vec<Offer>> {
 }
 
 fn wrong(name: &str, cause: String) -> Error {
-    let message = format!("The catalogue {name} can't be used: {cause}.");
-    Error::input("catalog.wrong", message, "Get it anew from where it came, or remove it.")
+    let message = format!("The catalog {name} can't be used: {cause}.");
+    Error::input("catalog.wrong", message, "Download it again, or remove it.")
 }
 
 /// As `parse`, once the file is read.
@@ -134,18 +134,18 @@ pub(crate) fn check(name: &str, offers: &[Offer]) -> Result<()> {
             return Err(wrong(format!("{id} has an empty field")));
         }
         if !is_repository(repository) || !files.ends_with(".gguf") {
-            return Err(wrong(format!("{id} is at no place of the hub")));
+            return Err(wrong(format!("{id} has no Hugging Face repository")));
         }
         if !ids.insert(id) || !places.insert((repository, files)) {
-            return Err(wrong(format!("{id} stands twice")));
+            return Err(wrong(format!("{id} is listed twice")));
         }
         if offer.sha256.iter().any(|hash| hub::Hash::parse(hash).is_none()) {
-            return Err(wrong(format!("{id} has a SHA-256 that is none")));
+            return Err(wrong(format!("{id} has an invalid SHA-256")));
         }
         let mut capabilities = offer.capabilities.clone();
         capabilities.dedup();
         if capabilities.len() != offer.capabilities.len() {
-            return Err(wrong(format!("{id} has a capability twice")));
+            return Err(wrong(format!("{id} lists a capability twice")));
         }
     }
     Ok(())
@@ -202,15 +202,15 @@ mod tests {
             let error = parse("x", &source).unwrap_err();
             assert!(error.message().contains(word), "{word}: {error}");
         };
-        check(format!("{row}\n{row}"), "stands twice");
+        check(format!("{row}\n{row}"), "is listed twice");
         check(format!("{row}\nsize = 5"), "unknown field");
         check(row.replace("[[model]]", "[[models]]"), "unknown field");
         check(row.replace("licence =", "license ="), "unknown field");
         check(row.replace("\"tools\"", "\"magic\""), "unknown variant");
-        check(row.replace("\"thinking\"", "\"tools\""), "capability twice");
-        check(row.replace("ggml-org/", ""), "no place");
+        check(row.replace("\"thinking\"", "\"tools\""), "a capability twice");
+        check(row.replace("ggml-org/", ""), "no Hugging Face repository");
         check(row.replace("Apache-2.0", " "), "empty field");
-        check(row.replace(".gguf", ".bin"), "no place");
+        check(row.replace(".gguf", ".bin"), "no Hugging Face repository");
         check(format!("{row}\nsha256 = [\"ab\"]"), "SHA-256");
         check(format!("{row}\nsigned_by = \"me\""), "unknown field");
     }

@@ -115,7 +115,7 @@ impl App {
     pub fn conversation_rename(&self, id: &str, title: &str) -> Result<ConversationSummary> {
         let title = title::clean(title);
         if title.is_empty() {
-            return Err(Error::input("chat.empty_title", "A title needs a letter.", "Write a name."));
+            return Err(Error::input("chat.empty_title", "The title is empty.", "Enter a name."));
         }
         self.changed(|state| Ok(state.session.rename(id, &title)?))
     }
@@ -297,7 +297,7 @@ impl App {
             Error::not_found(
                 "turn.unknown",
                 "This answer is not being written here.",
-                "Open its conversation: what was written is there.",
+                "Open its chat to see what was written.",
             )
         })?;
         Ok(Watch::new(&turn.feed, after_seq))
@@ -328,11 +328,15 @@ impl Had {
 pub(crate) fn check_message(text: &str) -> Result<()> {
     if text.trim().is_empty() {
         let remedy = "Write a message first.";
-        return Err(Error::input("chat.empty_message", "There is nothing to send.", remedy));
+        return Err(Error::input("chat.empty_message", "The message is empty.", remedy));
     }
     if text.len() > MAX_MESSAGE_BYTES {
-        let message = format!("The message has {} bytes; the most is {MAX_MESSAGE_BYTES}.", text.len());
-        return Err(Error::input("chat.message_too_long", message, "Send a part of it."));
+        let message = format!("The message has {} bytes; the maximum is {MAX_MESSAGE_BYTES}.", text.len());
+        return Err(Error::input(
+            "chat.message_too_long",
+            message,
+            "Shorten it, or attach the text as a file.",
+        ));
     }
     Ok(())
 }

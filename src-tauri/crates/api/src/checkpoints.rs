@@ -97,8 +97,8 @@ impl App {
         if name.is_empty() {
             return Err(Error::input(
                 "checkpoint.empty_name",
-                "A checkpoint needs a name.",
-                "Write a word or two.",
+                "The checkpoint needs a name.",
+                "Enter a short name.",
             ));
         }
         let conversation = &args.conversation;
@@ -110,8 +110,8 @@ impl App {
             return Err(Error::new(
                 crate::ErrorKind::Conflict,
                 "session.answering",
-                "An answer is being written in this conversation.",
-                "Wait for its end, or stop it.",
+                "This chat is still generating an answer.",
+                "Wait until it is done, or stop it.",
             ));
         }
         let keeping = self.keeping()?;
@@ -253,8 +253,8 @@ impl Shared {
         if std::mem::replace(&mut self.state().store_failed, true) {
             return;
         }
-        let message = format!("A conversation's context was not stored: {}", error.message());
-        let remedy = "The words are saved. Free some space; until then a restart reads conversations again.";
+        let message = format!("A chat's context was not saved to disk: {}", error.message());
+        let remedy = "Your messages are saved. Free up disk space; until then, chats are processed again after a restart.";
         self.notice(Error::new(error.kind, error.code(), message, remedy).info);
     }
 }

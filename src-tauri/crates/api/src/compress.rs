@@ -163,8 +163,8 @@ impl App {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "remote.no_attention",
-                "A model of another server can't forget in part: its state is not here.",
-                "Have older messages left out or summarised, or choose a model on this machine.",
+                "Models on other servers can't forget tokens selectively, because their state is not on this computer.",
+                "Leave out or summarize older messages instead, or choose a model on this computer.",
             ));
         }
         let mut state = self.shared().state();
@@ -226,8 +226,8 @@ impl App {
             (state.session.conversation(id)?.model, state.session.active_turn(id)?)
         };
         if active.is_some() {
-            let remedy = "Wait for the end of the answer, or stop it.";
-            let message = "An answer is being written in this conversation.";
+            let remedy = "Wait until the answer is done, or stop it.";
+            let message = "This chat is still generating an answer.";
             return Err(Error::new(ErrorKind::Conflict, "session.answering", message, remedy));
         }
         let responder = self.responder(&model)?;
@@ -282,7 +282,7 @@ fn nothing() -> Error {
     Error::new(
         ErrorKind::Conflict,
         "compress.nothing",
-        "There is nothing to fold in this conversation yet.",
-        "Older messages can be folded once there are newer ones after them.",
+        "There is nothing to summarize in this chat yet.",
+        "Older messages can be summarized once newer ones follow them.",
     )
 }

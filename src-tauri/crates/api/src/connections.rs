@@ -87,8 +87,8 @@ pub(crate) fn offline(host: &str) -> Error {
     Error::new(
         ErrorKind::Conflict,
         OFFLINE,
-        format!("Nothing was sent to {host}: connections are switched off."),
-        "Switch \"Stay offline\" off in the settings (nook settings set offline false), or use a model on this machine.",
+        format!("Nothing was sent to {host}: offline mode is on."),
+        "Turn off \"Offline mode\" in the settings (nook settings set offline false), or use a model on this computer.",
     )
 }
 

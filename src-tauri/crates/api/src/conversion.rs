@@ -100,15 +100,21 @@ impl Wanted {
         let ConvertArgs { dtype, max_bytes, max_kl, .. } = args;
         if !dtype.eq_ignore_ascii_case(AUTO) {
             if max_bytes.is_some() || max_kl.is_some() {
-                let message = format!("{dtype} leaves nothing to choose within --max-bytes or --max-kl.");
-                return Err(Error::new(ErrorKind::Usage, "usage.auto", message, "Ask for --dtype auto."));
+                let message =
+                    format!("--max-bytes and --max-kl have no effect with the fixed format {dtype}.");
+                return Err(Error::new(ErrorKind::Usage, "usage.auto", message, "Use --dtype auto."));
             }
             return Ok(Self::Named(Formats::parse(dtype)?));
         }
         match (max_bytes, max_kl) {
             (_, Some(max_kl)) if !(max_kl.is_finite() && *max_kl > 0.0) => {
-                let message = format!("A divergence of {max_kl} nats cannot be asked for.");
-                Err(Error::new(ErrorKind::Usage, "usage.max_kl", message, "Give a number such as 0.01."))
+                let message = format!("A divergence of {max_kl} nats is not valid.");
+                Err(Error::new(
+                    ErrorKind::Usage,
+                    "usage.max_kl",
+                    message,
+                    "Use a positive number such as 0.01.",
+                ))
             }
             (&max_bytes, &Some(max_kl)) => Ok(Self::MaxKl { max_kl, max_bytes }),
             (&Some(max_bytes), None) => Ok(Self::MaxBytes(max_bytes)),
@@ -121,22 +127,22 @@ fn check_target(io: &dyn Io, args: &ConvertArgs) -> Result<()> {
     let out = &args.out;
     if out.is_dir() || out.file_name().is_none() {
         let message = format!("{} is a folder.", out.display());
-        return Err(Error::input("convert.out", message, "Name a file, such as model-q4_k_m.gguf."));
+        return Err(Error::input("convert.out", message, "Give a file name, such as model-q4_k_m.gguf."));
     }
     if !args.force && io.exists(out)? {
-        let message = format!("{} is there already.", out.display());
+        let message = format!("{} already exists.", out.display());
         return Err(Error::input(
             "convert.exists",
             message,
-            "Name another file, or replace it with --force.",
+            "Give another file name, or overwrite it with --force.",
         ));
     }
     if let Location::Path(source) = &args.source
         && let (Ok(source), Ok(target)) = (std::fs::canonicalize(source), std::fs::canonicalize(out))
         && (source == target || target.starts_with(&source))
     {
-        let message = format!("{} is the model that is to be converted.", out.display());
-        return Err(Error::input("convert.exists", message, "Name another file."));
+        let message = format!("{} is the model to be converted.", out.display());
+        return Err(Error::input("convert.exists", message, "Give another file name."));
     }
     Ok(())
 }
@@ -178,7 +184,7 @@ fn accepted(io: &dyn Io, out: &Path) -> Result<()> {
         Ok(())
     };
     check().map_err(|error| match io.remove_file(out) {
-        Ok(()) => Error::bug(format!("the converted file does not open: {}", error.message())),
+        Ok(()) => Error::bug(format!("the converted file can't be opened: {}", error.message())),
         Err(left) => left.into(),
     })
 }
@@ -186,7 +192,7 @@ fn accepted(io: &dyn Io, out: &Path) -> Result<()> {
 const WRITTEN_AT_ONCE: usize = 1 << 20;
 
 fn interrupted() -> Error {
-    Error::input("convert.interrupted", "The conversion was stopped.", "Nothing was left behind.")
+    Error::input("convert.interrupted", "The conversion was canceled.", "No files were left behind.")
 }
 
 /// Error `convert.no_space`: the disk has less room than the file takes. A disk that nobody knows is tried.
@@ -198,8 +204,8 @@ fn check_room(out: &Path, n_bytes: u64) -> Result<()> {
     Err(Error::new(
         ErrorKind::Limit,
         "convert.no_space",
-        format!("The file takes {n_bytes} bytes; the disk of {} has {free} left.", out.display()),
-        "Free some space, choose a smaller format, or another disk.",
+        format!("The file needs {n_bytes} bytes; the disk of {} has {free} free.", out.display()),
+        "Free up space, choose a smaller format, or use another disk.",
     ))
 }
 

@@ -27,7 +27,7 @@ impl Dirs {
             Error::new(
                 ErrorKind::Input,
                 "dirs.no_home",
-                "The system doesn't say where your home folder is.",
+                "Your home folder is unknown.",
                 format!("Choose a folder with --data-dir or {DATA_DIR_VARIABLE}."),
             )
         })?;

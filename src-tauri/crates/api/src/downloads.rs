@@ -375,14 +375,12 @@ fn layout_name(layout: Layout) -> &'static str {
 fn no_such_file(repository: &Repository, path: Option<&str>, items: &[hub::ModelFiles]) -> Error {
     let names: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
     let message = match path {
-        Some(path) => format!("{repository} has no model file {path}."),
-        None => format!("{repository} has no file that can run here."),
+        Some(path) => format!("{repository} has no model file named {path}."),
+        None => format!("{repository} has no compatible model file."),
     };
     let remedy = match names.as_slice() {
-        [] => {
-            "Look for a repository with GGUF files: many models have one whose name ends with -GGUF.".into()
-        }
-        names => format!("It has these: {}.", names.join(", ")),
+        [] => "Look for a repository with GGUF files. Their names often end in -GGUF.".into(),
+        names => format!("Available files: {}.", names.join(", ")),
     };
     Error::input("hub.no_model_file", message, remedy)
 }

@@ -48,15 +48,13 @@ impl App {
         Err(match purpose {
             Purpose::Answer => Error::input(
                 "model.embeds_only",
-                format!(
-                    "{name} makes vectors of texts, by which passages of files are found; it does not answer."
-                ),
-                "Choose it under \"Embedding model\" in the settings, and another model to chat with.",
+                format!("{name} is an embedding model: it finds passages in files but can't chat."),
+                "Choose another model to chat with. You can use this one as the \"Embedding model\" in the settings.",
             ),
             Purpose::Embed => Error::input(
                 "model.no_embeddings",
-                format!("{name} answers; it makes no vectors of texts."),
-                "Choose a model that is made for embeddings, such as Qwen3-Embedding or EmbeddingGemma.",
+                format!("{name} is a chat model and can't compute embeddings."),
+                "Choose an embedding model, such as Qwen3-Embedding or EmbeddingGemma.",
             ),
         })
     }

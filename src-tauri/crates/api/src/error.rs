@@ -48,8 +48,8 @@ impl Error {
         Self::new(
             ErrorKind::Bug,
             "bug",
-            format!("Something went wrong inside Inglenook: {what}"),
-            "Try again. If it happens twice, the log in the log folder names the place.",
+            format!("Something went wrong in Inglenook: {what}"),
+            "Try again. If it keeps happening, see the log in the log folder.",
         )
     }
 

@@ -211,19 +211,21 @@ fn reason(
     let total = gigabytes(needs.total);
     match (verdict, tok_s) {
         (FitVerdict::WontFit, _) => match longest {
-            Some(n) => format!("Needs {total}, {free} is free. With a context of {n} tokens it fits."),
-            None => format!("Needs {total}, {free} is free. Choose a smaller one."),
+            Some(n) => {
+                format!("Needs {total}, but only {free} is free. It fits with a context of {n} tokens.")
+            }
+            None => format!("Needs {total}, but only {free} is free. Choose a smaller model."),
         },
         (FitVerdict::Slow, Some(speed)) if speed < READING_TOK_S => {
-            format!("Takes {total} of {free}, but writes only about {speed} tokens a second.")
+            format!("Needs {total} of {free}. Slow: about {speed} tokens per second.")
         }
         (FitVerdict::Slow, _) => {
-            format!("Takes {total} of {free}: parts of it would be read from disk again and again.")
+            format!("Needs {total} of {free}. Slow: parts of it are read from disk repeatedly.")
         }
         (FitVerdict::RunsWell, Some(speed)) => {
-            format!("Takes {total} of {free} and writes about {speed} tokens a second.")
+            format!("Needs {total} of {free}. About {speed} tokens per second.")
         }
-        (FitVerdict::RunsWell, None) => format!("Takes {total} of {free}."),
+        (FitVerdict::RunsWell, None) => format!("Needs {total} of {free}."),
     }
 }
 

@@ -204,10 +204,10 @@ impl Listing {
         Err(Error::input(
             "hub.signed_mismatch",
             format!(
-                "{} is not the file that the signed catalogue names for {name}, so it is refused.",
+                "{} differs from the file that the signed catalog lists for {name}, so it was rejected.",
                 item.path
             ),
-            "Tell whoever signed the catalogue; another file may be right.",
+            "Choose another file, and report this to the publisher of the catalog.",
         ))
     }
 }

@@ -38,8 +38,8 @@ impl App {
                 return Err(Error::new(
                     ErrorKind::Usage,
                     "fit.subject",
-                    "A model is named by its id, by its path, or by what is published of it: by one of the three.",
-                    "Give one of id, path and facts.",
+                    "Give exactly one of id, path and facts.",
+                    "Remove the others from the request.",
                 ));
             }
         };
@@ -93,8 +93,8 @@ impl App {
         let kv = match &args.kv {
             None => usual.kv,
             Some(name) => serde_json::from_value(name.as_str().into()).map_err(|_| {
-                let message = format!("\"{name}\" is no precision of the context.");
-                Error::input("fit.kv", message, "These are: f32, f16, q8_0, q4_0.")
+                let message = format!("\"{name}\" is not a KV cache precision.");
+                Error::input("fit.kv", message, "Choose f32, f16, q8_0 or q4_0.")
             })?,
         };
         Ok(Asked { context: args.context.unwrap_or(usual.context), kv, ..usual })
@@ -140,8 +140,8 @@ impl App {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     "fit.busy",
-                    "An answer is being written: what is measured now would be too slow.",
-                    "Ask again when it has ended.",
+                    "An answer is being written, which would distort the measurement.",
+                    "Try again when it is done.",
                 ));
             }
             let mut options = LoadOptions::default();
@@ -197,7 +197,7 @@ impl Shared {
         let row = self.state().session.models()?.into_iter().find(|row| row.id == id);
         let row = row.ok_or_else(|| {
             let message = format!("There is no model \"{id}\" in the library.");
-            Error::not_found("model.unknown", message, "`nook models list` shows those there are.")
+            Error::not_found("model.unknown", message, "See `nook models list`.")
         })?;
         let kept = row.sizes.and_then(|json| serde_json::from_str(&json).ok());
         match kept {

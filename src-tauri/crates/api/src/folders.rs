@@ -47,7 +47,8 @@ impl App {
     pub(crate) fn check_options(&self, options: &ConversationOptions) -> Result<()> {
         let n_bytes = options.system_prompt.as_ref().map_or(0, String::len);
         if n_bytes > MOST_PROMPT_BYTES {
-            let message = format!("The system prompt has {n_bytes} bytes; the most is {MOST_PROMPT_BYTES}.");
+            let message =
+                format!("The system prompt has {n_bytes} bytes; the maximum is {MOST_PROMPT_BYTES}.");
             return Err(Error::input("chat.prompt_too_long", message, "Shorten it."));
         }
         self.sampling_with(options).map(|_| ())
@@ -142,7 +143,7 @@ impl App {
 fn named(name: &str) -> Result<String> {
     let name = title::clean(name);
     if name.is_empty() {
-        return Err(Error::input("chat.empty_title", "A folder needs a name.", "Write a name."));
+        return Err(Error::input("chat.empty_title", "The folder needs a name.", "Enter a name."));
     }
     Ok(name)
 }

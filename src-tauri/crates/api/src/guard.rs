@@ -56,8 +56,8 @@ pub fn patterns(text: &str) -> Result<Vec<Regex>> {
         .filter(|line| !line.is_empty())
         .collect();
     if lines.len() > MOST_PATTERNS {
-        let message = format!("These are {} patterns; the most is {MOST_PATTERNS}.", lines.len());
-        return Err(Error::input("setting.out_of_range", message, "Join some of them with |."));
+        let message = format!("There are {} patterns; the maximum is {MOST_PATTERNS}.", lines.len());
+        return Err(Error::input("setting.out_of_range", message, "Combine some of them with |."));
     }
     lines.into_iter().map(pattern).collect()
 }
@@ -67,8 +67,8 @@ fn pattern(line: &str) -> Result<Regex> {
         let cause = error.to_string().lines().last().unwrap_or_default().trim().to_owned();
         Error::input(
             "setting.out_of_range",
-            format!("\"{line}\" is no pattern: {cause}."),
-            "Write regular expressions, with ;; between two; \\ before a sign takes it as it is.",
+            format!("\"{line}\" is not a valid regular expression: {cause}."),
+            "Separate expressions with ;; and put \\ before special characters that should match literally.",
         )
     })
 }
@@ -79,11 +79,8 @@ pub fn check<'a>(patterns: &[Regex], texts: impl IntoIterator<Item = &'a str>) -
         if let Some(pattern) = patterns.iter().find(|pattern| pattern.is_match(text)) {
             return Err(Error::input(
                 "guard.refused",
-                format!(
-                    "This matches \"{}\", which is set to be refused. It was not sent.",
-                    pattern.as_str()
-                ),
-                "Change the text, or the setting Refused patterns (refusal_patterns).",
+                format!("The message matches the blocked pattern \"{}\" and was not sent.", pattern.as_str()),
+                "Change the message, or edit \"Blocked patterns\" in the settings (refusal_patterns).",
             ));
         }
     }
@@ -167,9 +164,12 @@ impl Finding {
     pub fn told(&self) -> String {
         match self {
             Self::Hidden { count, names, .. } => {
-                format!("{count} hidden characters ({}), shown to the model as such", names.join(", "))
+                format!(
+                    "{count} invisible characters ({}), shown to the model as visible text",
+                    names.join(", ")
+                )
             }
-            Self::Instruction { quote, .. } => format!("words that read like instructions: \"{quote}\""),
+            Self::Instruction { quote, .. } => format!("instructions for the model: \"{quote}\""),
         }
     }
 }
@@ -177,8 +177,8 @@ impl Finding {
 /// Findings in a sentence for the user.
 fn told(whose: &str, findings: &[Finding]) -> Error {
     let message =
-        format!("{whose} holds {}.", findings.iter().map(Finding::told).collect::<Vec<_>>().join("; "));
-    Error::input("guard.marked", message, "Read what it says before you follow the answer.")
+        format!("{whose} contains {}.", findings.iter().map(Finding::told).collect::<Vec<_>>().join("; "));
+    Error::input("guard.marked", message, "Check the source before you rely on the answer.")
 }
 
 impl App {
@@ -208,8 +208,8 @@ impl App {
             if findings.is_empty() {
                 continue;
             }
-            let whose = message.name.as_ref().map_or("What a tool said".into(), |name| {
-                format!("What the tool {} said", made_visible(name))
+            let whose = message.name.as_ref().map_or("A tool result".into(), |name| {
+                format!("The result of the tool {}", made_visible(name))
             });
             notices.push(told(&whose, &findings));
             message.content = made_visible(&message.content);

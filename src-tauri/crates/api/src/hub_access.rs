@@ -95,7 +95,7 @@ impl App {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let made = builder.worker_threads(THREADS).thread_name("inglenook-hub").enable_all().build();
         let made = Arc::new(made.map_err(|error| {
-            let message = format!("The system gave no threads for downloads: {error}.");
+            let message = format!("Downloads could not be started: {error}.");
             Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and try again.")
         })?);
         *runtime = Some(Arc::clone(&made));
@@ -256,8 +256,8 @@ pub(crate) fn repository(text: &str) -> Result<Repository> {
     Repository::parse(text).ok_or_else(|| {
         Error::input(
             "hub.repository",
-            format!("\"{text}\" is neither a model of the catalogue nor OWNER/NAME of the hub."),
-            "`nook models search` shows what there is.",
+            format!("\"{text}\" is neither a model in the catalog nor OWNER/NAME on Hugging Face."),
+            "Search with `nook models search`.",
         )
     })
 }

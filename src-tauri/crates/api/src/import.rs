@@ -57,7 +57,7 @@ impl App {
         let text = source.to_str().map(str::to_owned).ok_or_else(|| not_unicode(&source))?;
         if how == ImportHow::Move && self.is_others(&source) {
             let message = format!("{} belongs to another program.", source.display());
-            let remedy = "Link it (it takes no space) or copy it.";
+            let remedy = "Use it in place (takes no space) or copy it.";
             return Err(Error::new(ErrorKind::Conflict, "import.others", message, remedy));
         }
         if source.starts_with(self.own_models()) {
@@ -147,11 +147,11 @@ impl App {
             crate::worker::glance(&Location::Path(copy.to_string_lossy().into_owned()))
         })?;
         if (found.fingerprint, found.disk_bytes) != (facts.fingerprint.clone(), facts.disk_bytes) {
-            let message = format!("{} changed while it was read.", source.display());
+            let message = format!("{} changed while it was being read.", source.display());
             return Err(Error::input(
                 "import.changed",
                 message,
-                "Import it again when nothing writes to it.",
+                "Import it again when no other program writes to it.",
             ));
         }
         let name = match source.is_dir() {
@@ -184,9 +184,10 @@ impl App {
     fn leave(&self, files: &[PathBuf]) {
         for file in files {
             if let Err(error) = self.shared().io.remove_file(file) {
-                let message = format!("The model was imported, but its old file stays: {error}.");
+                let message =
+                    format!("The model was imported, but its old file could not be removed: {error}.");
                 self.shared()
-                    .notice(Error::input("import.old_stays", message, "Remove that file by hand.").info);
+                    .notice(Error::input("import.old_stays", message, "Delete that file yourself.").info);
             }
         }
     }
@@ -229,16 +230,22 @@ fn check_room(folder: &Path, bytes: u64) -> Result<()> {
     if needed <= free {
         return Ok(());
     }
-    let message = format!("The copy takes {bytes} bytes and {HEADROOM} to spare; the disk has {free} left.");
-    let remedy = "Free some space, or link the model: that takes none.";
+    let message =
+        format!("The copy needs {bytes} bytes plus {HEADROOM} to spare, but the disk has only {free} free.");
+    let remedy = "Free up space, or use the model in place, which needs none.";
     Err(Error::new(ErrorKind::Limit, "import.no_space", message, remedy))
 }
 
 fn stopped() -> Error {
-    Error::new(ErrorKind::Conflict, "import.stopped", "The import was stopped.", "Nothing was left behind.")
+    Error::new(
+        ErrorKind::Conflict,
+        "import.stopped",
+        "The import was canceled.",
+        "No files were left behind.",
+    )
 }
 
 fn not_unicode(path: &Path) -> Error {
-    let message = format!("The path {} is not written in Unicode.", path.display());
+    let message = format!("The path {} is not valid Unicode.", path.display());
     Error::input("model.path_not_unicode", message, "Rename the file or its folder.")
 }

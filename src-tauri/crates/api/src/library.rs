@@ -34,12 +34,12 @@ impl App {
     pub fn model_add(&self, path: &str) -> Result<ModelEntry> {
         let path = path.trim();
         if path.is_empty() {
-            return Err(Error::input("model.no_path", "No file was named.", "Give the path of a GGUF file."));
+            return Err(Error::input("model.no_path", "No file was given.", "Give the path of a GGUF file."));
         }
         let absolute = places::under_its_name(Path::new(path))
             .map_err(|error| io::IoError::new("open", Path::new(path), error))?;
         let Some(text) = absolute.to_str().map(str::to_owned) else {
-            let message = format!("The path {} is not written in Unicode.", absolute.display());
+            let message = format!("The path {} is not valid Unicode.", absolute.display());
             return Err(Error::input("model.path_not_unicode", message, "Rename the file or its folder."));
         };
         let facts = self.inspect(Location::Path(text.clone()))?;
@@ -92,8 +92,8 @@ impl App {
             std::iter::once(starter::ID).chain(rows.iter().map(|row| row.id.as_str())).collect();
         Error::not_found(
             "model.unknown",
-            format!("There is no model \"{id}\" in the library, and no file of that name."),
-            format!("These are there: {}. Add a GGUF file to have more.", ids.join(", ")),
+            format!("There is no model \"{id}\" in the library, and no file with that name."),
+            format!("Available models: {}. Add a GGUF file, or download more models.", ids.join(", ")),
         )
     }
 
@@ -249,12 +249,12 @@ fn gone(row: &ModelRow) -> ErrorInfo {
     let root = row.root.as_deref().filter(|root| !Path::new(root).exists());
     let (message, remedy) = match root {
         Some(root) => (
-            format!("The folder {root} is not there, and {} with it.", row.path),
-            "Connect its drive; or remove the entry.",
+            format!("The folder {root} is missing, and with it {}.", row.path),
+            "Connect the drive, or remove the model from the list.",
         ),
         None => (
-            format!("The file {} is not there any more.", row.path),
-            "Put it back or connect its drive; or remove the entry and add the file from its new place.",
+            format!("The file {} no longer exists.", row.path),
+            "Put it back or connect its drive. If it moved, remove the model from the list and add the file again.",
         ),
     };
     Error::not_found("model.file_gone", message, remedy).info

@@ -61,8 +61,8 @@ impl Limits {
             Some(most) if n_chars > most => {
                 return Err(refused(
                     "limit.characters",
-                    format!("This has {n_chars} characters; the limit is {most}."),
-                    "Send less of it, or raise \"Longest message\"",
+                    format!("The message has {n_chars} characters; the limit is {most}."),
+                    "Shorten it, or raise \"Maximum message length\"",
                     "limit_characters",
                 ));
             }
@@ -72,8 +72,8 @@ impl Limits {
         if n_open >= most {
             return Err(refused(
                 "limit.turns",
-                format!("{n_open} answers are being written or wait; the limit is {most}."),
-                "Ask again when some have ended, or raise \"Answers at once\" or \"Answers that may wait\"",
+                format!("{n_open} answers are running or queued; the limit is {most}."),
+                "Try again later, or raise \"Concurrent answers\" or \"Queue length\"",
                 "limit_waiting",
             ));
         }
@@ -96,8 +96,8 @@ impl Bounds {
         match self.prompt_tokens {
             Some(most) if n > most => Err(refused(
                 "limit.prompt_tokens",
-                format!("This prompt has {n} tokens; the limit is {most}."),
-                "Shorten it or start a new conversation, or raise \"Longest prompt\"",
+                format!("The prompt has {n} tokens; the limit is {most}."),
+                "Shorten it, start a new chat, or raise \"Maximum prompt length\"",
                 "limit_prompt_tokens",
             )),
             Some(_) | None => Ok(()),
@@ -113,16 +113,17 @@ impl Bounds {
     pub fn time_up(&self) -> Error {
         refused(
             "limit.seconds",
-            format!("This waited for the {} seconds that are set for an answer.", self.seconds.unwrap_or(0)),
-            "Ask again when fewer answers are being written, or raise \"Longest time for an answer\"",
+            format!("The request timed out in the queue after {} seconds.", self.seconds.unwrap_or(0)),
+            "Try again when the server is less busy, or raise \"Answer timeout\"",
             "limit_seconds",
         )
     }
 }
 
 fn refused(code: &str, message: String, remedy: &str, key: &str) -> Error {
-    let remedy =
-        format!("{remedy} in the settings (nook settings set {key} N); a preset has limits of its own.");
+    let remedy = format!(
+        "{remedy} in the settings (nook settings set {key} N). The Strict limits can't be changed one by one."
+    );
     Error::new(ErrorKind::Limit, code, message, remedy)
 }
 

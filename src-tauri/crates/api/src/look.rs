@@ -20,7 +20,10 @@ impl App {
             let row = state.session.message(message)?;
             let mut branch = state.session.branch(&row.conversation)?.messages;
             let Some(at) = branch.iter().position(|it| it.row.id == message) else {
-                return Err(other("This answer is on another branch.", "Choose its version first."));
+                return Err(other(
+                    "This answer belongs to another version of the chat.",
+                    "Switch to its version first.",
+                ));
             };
             branch.truncate(at);
             let branch = state.with_files(branch)?;
@@ -56,8 +59,8 @@ impl App {
         let TokenLog { all_ids: mut ids, fingerprint, .. } = self.log_of(&args.message)?;
         let index = usize::try_from(args.index).unwrap_or(usize::MAX);
         if index >= ids.len() {
-            let message = format!("This answer has {} tokens; there is no token {index}.", ids.len());
-            return Err(Error::input("look.no_token", message, "Look at the answer again."));
+            let message = format!("Token {index} does not exist: this answer has {} tokens.", ids.len());
+            return Err(Error::input("look.no_token", message, "Open \"Inspect tokens\" again."));
         }
         ids.truncate(index);
         ids.push(args.token);
@@ -74,15 +77,18 @@ impl App {
             (state.session.message(message)?, state.session.token_logs(message)?)
         };
         if row.role != Role::Assistant || row.state == MessageState::Streaming {
-            return Err(other("Only answers that are over have tokens to look at.", "Wait for its end."));
+            return Err(other(
+                "Tokens can be inspected only after the answer is done.",
+                "Wait until it is done.",
+            ));
         }
         if let Some(Ok(Responder::Remote(reference))) = row.model.map(|model| self.responder(&model)) {
             return Err(not_here(&reference.id));
         }
         logs.into_iter().find(|log| !log.all_ids.is_empty()).ok_or_else(|| {
             other(
-                "The tokens of this answer were not kept.",
-                "Ask for another version of it, and look at that.",
+                "This answer's tokens were not saved.",
+                "Regenerate the answer and inspect the new version.",
             )
         })
     }

@@ -18,7 +18,7 @@ use io::{Clock, Io};
 use kernels::check;
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::MAX_THREADS;
-use kernels::devices::{Bandwidth, describe};
+use kernels::devices::{BandwidthTest, describe};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -82,11 +82,11 @@ impl Machine {
     pub fn notice(&self) -> Option<Error> {
         let level = self.level.filter(|_| !self.wrong.is_empty())?;
         let message = format!(
-            "Some kernels compute wrongly on this processor: {}. {} is used instead.",
+            "Some kernels give wrong results on this CPU: {}. {} is used instead.",
             self.wrong.join(", "),
             level.name()
         );
-        let remedy = "Answers are right, but slower. Please report it with what `nook devices` says.";
+        let remedy = "Answers are correct, but slower. Please report this with the output of `nook devices`.";
         Some(Error::new(ErrorKind::Device, "kernels.mismatch", message, remedy))
     }
 }
@@ -115,7 +115,7 @@ pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &Asked, recall: Recall) ->
         threads,
         few_threads: threads,
         cpus: threads::placed(&cores, asked.affinity, asked.numa),
-        why: asked.threads.map_or(why, |_| "as asked for".to_owned()),
+        why: asked.threads.map_or(why, |_| "as requested".to_owned()),
         power,
         cores,
     };
@@ -131,7 +131,7 @@ pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &Asked, recall: Recall) ->
         Some(checked) => checked,
         None if recall == Recall::Only => return Ok(machine),
         None => {
-            let verdict = check::highest_right().map_err(error)?;
+            let verdict = check::highest_correct_level().map_err(error)?;
             let checked = Checked {
                 level: verdict.level.name().to_owned(),
                 wrong: verdict.wrong.iter().map(ToString::to_string).collect(),
@@ -167,7 +167,7 @@ fn few_threads(
     if most <= threads::ALL_NEEDED && recall != Recall::Anew {
         return Ok(most);
     }
-    let mut bandwidth = Bandwidth::new()?;
+    let mut bandwidth = BandwidthTest::new()?;
     threads::tuned(most, &mut |n| bandwidth.measure(n, TUNING, &|| clock.monotonic()))
 }
 

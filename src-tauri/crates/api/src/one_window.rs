@@ -39,8 +39,8 @@ impl OneWindow {
         Err(Error::new(
             ErrorKind::Conflict,
             "app.open_already",
-            "Inglenook is open already.",
-            "Its window is there: look for it among the open ones. To have a second one, give it a folder of its own with --data-dir.",
+            "Inglenook is already open.",
+            "Switch to its window. To open a second one, give it a separate data folder with --data-dir.",
         ))
     }
 

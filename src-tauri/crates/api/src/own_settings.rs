@@ -9,7 +9,7 @@ use crate::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
 use crate::worker::protocol::WorkerRequest;
 
 /// What an empty field means here, for settings that may be absent.
-const AS_FOR_ALL: &str = "as the settings say";
+const AS_FOR_ALL: &str = "use default setting";
 
 /// Values by their settings' keys, over those for all models.
 #[derive(Debug, Default)]
@@ -42,11 +42,11 @@ impl App {
     pub fn model_setting_set(&self, args: &ModelSettingArgs) -> Result<Vec<SettingRow>> {
         self.responder(&args.id)?;
         let Some(setting) = at_load().find(|setting| setting.key == args.key) else {
-            let message = format!("A model is not loaded with \"{}\".", args.key);
+            let message = format!("\"{}\" can't be set for a single model.", args.key);
             return Err(Error::not_found(
                 "setting.unknown",
                 message,
-                "Change it in the settings, for all models.",
+                "Change it in the settings for all models.",
             ));
         };
         let mut own = self.own_settings(&args.id)?;

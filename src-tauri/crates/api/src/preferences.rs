@@ -326,8 +326,8 @@ impl App {
         let Some(id) = named.filter(|id| !id.is_empty()) else {
             return Err(Error::input(
                 "setting.draft_model",
-                "A smaller model is to guess ahead, but none is named.",
-                "Choose one under \"Smaller model that guesses\" or by --draft-model, or let guesses come from the text.",
+                "Speculative decoding needs a draft model, but none is selected.",
+                "Choose one under \"Draft model\" in the settings or with --draft-model, or predict from the chat.",
             ));
         };
         match self.responder(id)? {
@@ -348,7 +348,7 @@ impl App {
 pub fn template_file(path: &Path) -> Result<String> {
     let wrong = |code: &str, cause: String| {
         let message = format!("The chat template {}: {cause}.", path.display());
-        Error::input(code, message, "Name a file with a template in Jinja.")
+        Error::input(code, message, "Give a file with a Jinja template.")
     };
     let unreadable = |error: std::io::Error| wrong("template.unreadable", error.to_string());
     let n = std::fs::metadata(path).map_err(unreadable)?.len();

@@ -47,7 +47,7 @@ impl App {
     pub fn preset_save(&self, args: &PresetArgs) -> Result<Preset> {
         let name = title::clean(&args.name);
         if name.is_empty() {
-            return Err(Error::input("preset.no_name", "A preset needs a name.", "Write a name."));
+            return Err(Error::input("preset.no_name", "The preset needs a name.", "Enter a name."));
         }
         self.check_options(&args.options)?;
         // Whose options these are is the conversation's to say.
@@ -82,12 +82,12 @@ impl App {
     /// Takes in a preset's file; one of the same name stays beside it.
     pub fn preset_import(&self, text: &str) -> Result<Preset> {
         let wrong = |cause: String| {
-            let message = format!("This is no preset of Inglenook's: {cause}.");
-            Error::input("preset.broken", message, "Choose a file that \"Export preset\" made.")
+            let message = format!("This is not an Inglenook preset: {cause}.");
+            Error::input("preset.broken", message, "Choose a file created with \"Export preset\".")
         };
         let file: File = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if file.kind != KIND || file.version != VERSION {
-            return Err(wrong(format!("it is {} of version {}", file.kind, file.version)));
+            return Err(wrong(format!("it is {} with version {}", file.kind, file.version)));
         }
         let File { name, options, compression, .. } = file;
         self.preset_save(&PresetArgs { id: None, name, options, compression })

@@ -255,7 +255,7 @@ impl Supervisor<'_> {
         let fall = child.buried();
         tracing::error!(
             code = fall.error.code(),
-            "{} Its last words: {}",
+            "{} Last output: {}",
             fall.error.message(),
             fall.last_words
         );
@@ -294,7 +294,7 @@ fn not_started(error: &std::io::Error) -> Error {
     Error::new(
         ErrorKind::Limit,
         "worker.start",
-        format!("The part of Inglenook that computes answers could not be started: {error}."),
-        "Close other programs and try again; if that doesn't help, install Inglenook again.",
+        format!("Inglenook's inference process could not be started: {error}."),
+        "Close other programs and try again. If that doesn't help, reinstall Inglenook.",
     )
 }

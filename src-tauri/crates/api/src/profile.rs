@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use io::Clock;
-use kernels::{Cost, Ran};
+use kernels::{StepCost, StepProfile};
 
 pub use trace::{Line, Trace};
 
@@ -41,11 +41,11 @@ pub struct Operation {
 pub struct Sums {
     pub calls: u64,
     pub time: Duration,
-    pub cost: Cost,
+    pub cost: StepCost,
 }
 
 impl Sums {
-    fn add(&mut self, time: Duration, cost: Cost) {
+    fn add(&mut self, time: Duration, cost: StepCost) {
         *self = Self { calls: self.calls + 1, time: self.time + time, cost: self.cost + cost };
     }
 
@@ -68,7 +68,7 @@ pub struct Profile {
     /// by phase
     operations: Vec<(Key, [Sums; 2])>,
     /// steps of the run that isn't over: which operation, and what it took
-    run: Vec<(usize, Duration, Cost)>,
+    run: Vec<(usize, Duration, StepCost)>,
     /// When the run began.
     began: Duration,
     /// When the last step ended, or was told of.
@@ -97,7 +97,7 @@ impl Profile {
     }
 
     /// A step has run since the last one, or since `begin`; or it is one of several that a card ran since then.
-    pub fn ran(&mut self, clock: &dyn Clock, ran: &Ran) {
+    pub fn ran(&mut self, clock: &dyn Clock, ran: &StepProfile) {
         let now = clock.monotonic();
         self.run_time += now.saturating_sub(self.last);
         let (line, start, end) = match ran.span() {
@@ -109,7 +109,7 @@ impl Profile {
                 (Line::Card, self.of_card + span.start, self.of_card + span.end)
             }
         };
-        let at = self.operation((ran.operation(), ran.what(), line));
+        let at = self.operation((ran.operation(), ran.label(), line));
         self.run.push((at, end.saturating_sub(start), ran.cost()));
         if let Some(trace) = &mut self.trace {
             trace.step(line, ran, start, end);
@@ -139,7 +139,7 @@ impl Profile {
         let counted: Duration = all.iter().map(|operation| operation.sums.time).sum();
         if self.total(phase) > Duration::ZERO {
             let time = self.total(phase).saturating_sub(counted);
-            let sums = Sums { calls: 1, time, cost: Cost::default() };
+            let sums = Sums { calls: 1, time, cost: StepCost::default() };
             all.push(Operation { op: REST, what: "between steps".into(), line: Line::Processor, sums });
         }
         all.sort_by(|a, b| b.sums.time.cmp(&a.sums.time).then_with(|| a.what.cmp(&b.what)));

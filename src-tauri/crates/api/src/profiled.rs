@@ -45,8 +45,8 @@ impl App {
     pub fn profile_trace(&self, path: Option<&str>) -> Result<Exported> {
         let trace = self.shared().state().profiles.last.as_ref().map(|found| found.trace.clone());
         let text = trace.ok_or_else(|| {
-            let message = "No answer was measured yet.";
-            Error::not_found("profile.none", message, "Switch the measuring on, then ask something.")
+            let message = "No answer has been profiled yet.";
+            Error::not_found("profile.none", message, "Turn on profiling, then send a message.")
         })?;
         let name = FILE_NAME.to_owned();
         match path {

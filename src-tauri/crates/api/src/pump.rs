@@ -418,8 +418,8 @@ impl Pump<'_> {
         let error = Error::new(
             ErrorKind::Conflict,
             "app.closed",
-            "Inglenook was closed while this was being written.",
-            "Ask again to have a whole answer.",
+            "Inglenook was closed while this answer was being written.",
+            "Regenerate it to get a complete answer.",
         );
         let open: Vec<_> =
             self.shared.state().turns.values().filter(|turn| !turn.feed.is_closed()).cloned().collect();
@@ -439,6 +439,6 @@ fn called_well(last: &TurnEventKind) -> bool {
 
 fn not_saved(error: session::SessionError) -> Error {
     let error = Error::from(error);
-    let message = format!("The answer is not saved yet: {}", error.message());
+    let message = format!("The answer has not been saved yet: {}", error.message());
     Error::new(error.kind, error.info.code, message, error.info.remedy)
 }

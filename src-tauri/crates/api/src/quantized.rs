@@ -58,7 +58,7 @@ pub fn open(
     };
     let conversion = convert::plan(&file, &formats, threads)?;
     if conversion.n_bytes() >= file.len_bytes() && conversion.n_kept_coarser > 0 {
-        tracing::info!("the model is stored more coarsely than {dtype} already");
+        tracing::info!("the model already has a lower precision than {dtype}");
         return Ok(file);
     }
     let source = match location {

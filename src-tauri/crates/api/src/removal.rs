@@ -22,15 +22,15 @@ impl App {
         if id.contains('/') && self.shared().remote_entries()?.iter().any(|entry| entry.id == id) {
             return Err(Error::input(
                 "model.remote",
-                "This model is another server's, and can't be removed here.",
-                "Remove or switch off its endpoint (nook endpoints rm ID).",
+                "This model is on another server and can't be removed here.",
+                "Remove or turn off that server (nook endpoints rm ID).",
             ));
         }
         if id == starter::ID {
             return Err(Error::input(
                 "model.built_in",
-                "The starter model is part of the program and can't be removed.",
-                "It takes no space beside the program.",
+                "The built-in model is part of Inglenook and can't be removed.",
+                "It takes no additional disk space.",
             ));
         }
         let rows = self.shared().state().session.models()?;
@@ -57,7 +57,7 @@ impl App {
             return Err(Error::not_found(
                 "model.not_removed",
                 message,
-                "Removed models can be had back for a week.",
+                "Removed models can be restored for a week.",
             ));
         };
         let row = match row.was_at.clone() {
@@ -170,8 +170,8 @@ impl App {
     fn bring_back(&self, row: ModelRow, was_at: &str) -> Result<ModelRow> {
         let to = Path::new(was_at);
         if to.exists() {
-            let message = format!("Another file lies at {was_at} now.");
-            let remedy = "Move that file elsewhere, then restore the model again.";
+            let message = format!("There is now another file at {was_at}.");
+            let remedy = "Move that file, then restore the model again.";
             return Err(Error::new(ErrorKind::Conflict, "model.place_taken", message, remedy));
         }
         if cached::is_cached(to) && !to.starts_with(self.own_models()) {

@@ -92,11 +92,11 @@ impl App {
         let absolute = std::fs::canonicalize(path.trim())
             .map_err(|error| io::IoError::new("open", Path::new(path), error))?;
         let Some(text) = absolute.to_str().filter(|_| absolute.is_dir()) else {
-            let message = format!("{} is no folder.", absolute.display());
+            let message = format!("{} is not a folder.", absolute.display());
             return Err(Error::input(
                 "library.no_folder",
                 message,
-                "Name a folder that holds models; a single file is added by itself.",
+                "Choose a folder that contains models. Add single files directly.",
             ));
         };
         self.shared().state().session.add_model_folder(text)?;
@@ -106,8 +106,8 @@ impl App {
     /// Its models leave the list; nothing on disk changes.
     pub fn model_folder_remove(&self, path: &str) -> Result<()> {
         if !self.shared().state().session.remove_model_folder(path)? {
-            let message = format!("{path} is not among the folders that were added.");
-            return Err(Error::not_found("library.no_folder", message, "`nook models folders` lists them."));
+            let message = format!("{path} is not one of the added folders.");
+            return Err(Error::not_found("library.no_folder", message, "See `nook models folders`."));
         }
         let rows = self.shared().state().session.all_models()?;
         rows.iter().filter(|row| row.root.as_deref() == Some(path)).try_for_each(|row| self.drop_row(&row.id))
@@ -280,6 +280,6 @@ fn damaged(path: &Path, error: &Error) -> ModelRow {
 
 fn away(path: &str, error: &std::io::Error) -> ErrorInfo {
     let message = format!("The folder {path} can't be read: {error}.");
-    let remedy = "Connect its drive, or take the folder off the list. What was found there stays listed.";
+    let remedy = "Connect its drive, or remove the folder from the list. Models found there stay listed.";
     Error::input("library.folder_gone", message, remedy).info
 }

@@ -26,8 +26,8 @@ impl App {
     pub fn model_served(&self, id: &str) -> Result<Served> {
         let entry = self.model_get(id)?;
         if entry.remote.is_some() {
-            let message = format!("{id} is another server's: it is not passed on.");
-            return Err(Error::not_found("model.unknown", message, "Ask that server itself."));
+            let message = format!("{id} is on another server. Its answers are not forwarded.");
+            return Err(Error::not_found("model.unknown", message, "Connect to that server directly."));
         }
         Ok(self.served(entry))
     }
@@ -38,8 +38,8 @@ impl App {
             Some(model) => self.model_served(&model),
             None => Err(Error::not_found(
                 "model.none_embeds",
-                "No model was named, and none is chosen for embeddings.",
-                "Name one in the request, or choose one under \"Embedding model\" in the settings.",
+                "No model was given, and no embedding model is selected.",
+                "Add a model to the request, or choose one under \"Embedding model\" in the settings.",
             )),
         }
     }
@@ -51,8 +51,8 @@ impl App {
             return Err(Error::bug("a model of this machine is on another"));
         };
         let Prompt::Chat(messages) = args.prompt else {
-            let remedy = "Send them as for a chat completion.";
-            return Err(Error::input("request.no_messages", "There are no messages to count.", remedy));
+            let remedy = "Send messages as in a chat completion.";
+            return Err(Error::input("request.no_messages", "The request contains no messages.", remedy));
         };
         let (load, chat) = (self.load_spec_of(&model)?, self.chat_options(&model, args.chat)?);
         self.counted(CountRequest {

@@ -34,10 +34,10 @@ pub const DEFAULT_CONTEXT: u32 = 8192;
 
 const GENERAL: &str = "General";
 const SAMPLING: &str = "Answers";
-const GUARDING: &str = "Guarding";
-const LONG: &str = "Long conversations";
+const GUARDING: &str = "Safety";
+const LONG: &str = "Long chats";
 const MODELS: &str = "Models";
-const MACHINE: &str = "Machine";
+const MACHINE: &str = "Hardware";
 const THINKING: &str = "Thinking";
 const DATA: &str = "Data";
 
@@ -59,7 +59,7 @@ static SETTINGS: &[Setting] = &[
         key: "model",
         section: GENERAL,
         label: "Default model",
-        help: "Answers in new conversations.",
+        help: "Used for new chats.",
         // The options are the library's entries, filled in by `App::settings_list`.
         kind: || choice(&[]),
         default: || json!(crate::starter::ID),
@@ -68,7 +68,7 @@ static SETTINGS: &[Setting] = &[
         key: "temperature",
         section: SAMPLING,
         label: "Temperature",
-        help: "0 always takes the likeliest token; higher values vary more.",
+        help: "0 always picks the most likely token. Higher values give more varied answers.",
         kind: || number(0.0, 2.0, 0.05),
         default: || json!(0.7),
     },
@@ -76,7 +76,7 @@ static SETTINGS: &[Setting] = &[
         key: "top_k",
         section: SAMPLING,
         label: "Top-k",
-        help: "Only the k likeliest tokens are considered. 0 considers all.",
+        help: "Samples only from the k most likely tokens. 0 turns this off.",
         kind: || integer(0, 1000, None),
         default: || json!(40),
     },
@@ -84,7 +84,7 @@ static SETTINGS: &[Setting] = &[
         key: "top_p",
         section: SAMPLING,
         label: "Top-p",
-        help: "Only the likeliest tokens that together reach this probability. 1 considers all.",
+        help: "Samples only from the most likely tokens whose probabilities add up to this value. 1 turns this off.",
         kind: || number(0.0, 1.0, 0.01),
         default: || json!(0.95),
     },
@@ -92,7 +92,7 @@ static SETTINGS: &[Setting] = &[
         key: "min_p",
         section: SAMPLING,
         label: "Min-p",
-        help: "Drops tokens less likely than this share of the likeliest one. 0 drops none.",
+        help: "Drops tokens whose probability is below this share of the most likely token's. 0 turns this off.",
         kind: || number(0.0, 1.0, 0.01),
         default: || json!(0.05),
     },
@@ -100,7 +100,7 @@ static SETTINGS: &[Setting] = &[
         key: "repeat_penalty",
         section: SAMPLING,
         label: "Repetition penalty",
-        help: "Makes tokens that came recently less likely. 1 is off.",
+        help: "Makes recently used tokens less likely. 1 turns this off.",
         kind: || number(0.5, 2.0, 0.01),
         default: || json!(1.0),
     },
@@ -115,7 +115,7 @@ static SETTINGS: &[Setting] = &[
     Setting {
         key: "max_tokens",
         section: SAMPLING,
-        label: "Longest answer",
+        label: "Maximum answer length",
         help: "In tokens.",
         kind: || integer(1, 1_048_576, Some("until the context is full")),
         default: || Value::Null,
@@ -123,8 +123,8 @@ static SETTINGS: &[Setting] = &[
     Setting {
         key: "titles",
         section: GENERAL,
-        label: "Let the model name conversations",
-        help: "After the first answer, while nothing else is to be done. Names that you give stay.",
+        label: "Generate chat titles",
+        help: "The model names a chat after its first answer, when it is idle. Titles you enter stay unchanged.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
@@ -132,59 +132,63 @@ static SETTINGS: &[Setting] = &[
         key: "thinking",
         section: THINKING,
         label: "Think before answering",
-        help: "For models that can do either. /think or /no_think in a message says it for models that know the words.",
-        kind: || choice(&[("model", "As the model likes"), ("on", "Yes"), ("off", "No")]),
+        help: "For models that can turn thinking on and off. Some also accept /think or /no_think in a message.",
+        kind: || choice(&[("model", "Model default"), ("on", "On"), ("off", "Off")]),
         default: || json!("model"),
     },
     Setting {
         key: "reasoning_effort",
         section: THINKING,
-        label: "Effort",
-        help: "How long models think that know degrees of it, such as gpt-oss.",
+        label: "Reasoning effort",
+        help: "How long models with effort levels think, such as gpt-oss.",
         kind: || {
-            choice(&[("model", "As the model likes"), ("low", "Low"), ("medium", "Medium"), ("high", "High")])
+            choice(&[("model", "Model default"), ("low", "Low"), ("medium", "Medium"), ("high", "High")])
         },
         default: || json!("model"),
     },
     Setting {
         key: "reasoning_budget",
         section: THINKING,
-        label: "Longest thinking",
-        help: "In tokens; then the model has to answer.",
-        kind: || integer(0, 1_048_576, Some("as long as the model likes")),
+        label: "Maximum thinking length",
+        help: "In tokens. Then the model has to answer.",
+        kind: || integer(0, 1_048_576, Some("model default")),
         default: || Value::Null,
     },
     Setting {
         key: "template_fallback",
         section: MODELS,
-        label: "Mend broken chat templates",
-        help: "Where a model's own chat template can't be used, use its family's and say so.",
+        label: "Replace broken chat templates",
+        help: "If a model's own chat template can't be used, uses the template of its family and shows a notice.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
     Setting {
         key: "chat_templates",
         section: MODELS,
-        label: "Other chat templates",
-        help: "Files to use instead of the templates that models carry: the model's id, =, the file; a semicolon between two.",
+        label: "Custom chat templates",
+        help: "Files that replace the templates built into models, as model=file. Separate entries with semicolons.",
         kind: || SettingKind::Text { placeholder: "model=/path/to/template.jinja".into() },
         default: || json!(""),
     },
     Setting {
         key: "speculation",
         section: MACHINE,
-        label: "Guess ahead",
-        help: "Several tokens are checked at once where the text so far, or a smaller model, foretells them. Answers stay the same and come faster; where it doesn't pay, it rests.",
+        label: "Speculative decoding",
+        help: "Checks several predicted tokens at once. Answers stay the same but come faster. Pauses when it doesn't help.",
         kind: || {
-            choice(&[("lookup", "From the text so far"), ("draft", "By a smaller model"), ("off", "Off")])
+            choice(&[
+                ("lookup", "Predict from the chat"),
+                ("draft", "Predict with a draft model"),
+                ("off", "Off"),
+            ])
         },
         default: || json!("lookup"),
     },
     Setting {
         key: "draft_model",
         section: MACHINE,
-        label: "Smaller model that guesses",
-        help: "Of the same family as the model that answers: its tokens have to be the same. Needs memory of its own.",
+        label: "Draft model",
+        help: "A smaller model that predicts tokens. It needs the same vocabulary as the main model, and additional memory.",
         // The options are no model and the library's entries, filled in by `App::settings_list`.
         kind: || choice(&[]),
         default: || json!(""),
@@ -192,30 +196,26 @@ static SETTINGS: &[Setting] = &[
     Setting {
         key: "threads",
         section: MACHINE,
-        label: "Threads",
-        help: "How many threads compute.",
+        label: "CPU threads",
+        help: "Number of threads used for computation.",
         kind: || integer(1, 512, Some("one per fast core; half on battery")),
         default: || Value::Null,
     },
     Setting {
         key: "affinity",
         section: MACHINE,
-        label: "Bind threads to cores",
-        help: "Keeps the system from moving threads; helps some machines, and hurts where other programs compute.",
+        label: "CPU affinity",
+        help: "Pins threads to CPU cores. Faster on some computers, slower when other programs are busy.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
     Setting {
         key: "numa",
         section: MACHINE,
-        label: "Several memories (NUMA)",
-        help: "For computers with several sockets; others have nothing to choose.",
+        label: "NUMA",
+        help: "Thread placement on computers with several CPU sockets. No effect on other computers.",
         kind: || {
-            choice(&[
-                ("off", "As the system likes"),
-                ("node", "Threads beside one memory"),
-                ("spread", "Threads beside each in turn"),
-            ])
+            choice(&[("off", "System default"), ("node", "One NUMA node"), ("spread", "All NUMA nodes")])
         },
         default: || json!("off"),
     },
@@ -223,21 +223,21 @@ static SETTINGS: &[Setting] = &[
         key: "context",
         section: MACHINE,
         label: "Context length",
-        help: "How many tokens of a conversation a model holds; more takes more memory.",
-        kind: || integer(64, 1_048_576, Some("the model's own, at most 8192")),
+        help: "Maximum number of tokens in a chat that the model can see. Longer contexts use more memory.",
+        kind: || integer(64, 1_048_576, Some("model's own, up to 8192")),
         default: || Value::Null,
     },
     Setting {
         key: "compression",
         section: LONG,
-        label: "Long conversations",
-        help: "What the model is shown when a conversation is longer than its context. Your messages always stay.",
+        label: "When the context is full",
+        help: "What the model sees when a chat no longer fits into the context. Your messages are never deleted.",
         kind: || {
             choice(&[
                 ("window", "Leave out the oldest messages"),
-                ("summary", "Summarise the oldest messages"),
-                ("attention", "Forget what matters least (not exact)"),
-                ("off", "Stop and say so"),
+                ("summary", "Summarize older messages"),
+                ("attention", "Forget the least relevant tokens (approximate)"),
+                ("off", "Stop with an error"),
             ])
         },
         default: || json!("window"),
@@ -245,22 +245,22 @@ static SETTINGS: &[Setting] = &[
     Setting {
         key: "refusal_patterns",
         section: GUARDING,
-        label: "Refused patterns",
-        help: "Regular expressions, with ;; between two. What matches one is not sent to a model.",
+        label: "Blocked patterns",
+        help: "Messages that match one of these regular expressions are not sent to models. Separate expressions with ;;.",
         kind: || SettingKind::Text { placeholder: "none".into() },
         default: || json!(""),
     },
     Setting {
         key: "kv",
         section: MACHINE,
-        label: "Context precision",
-        help: "How the context is kept in memory.",
+        label: "KV cache precision",
+        help: "Lower precision uses less memory but is less exact.",
         kind: || {
             choice(&[
-                ("f16", "16-bit floats"),
-                ("f32", "32-bit floats"),
-                ("q8_0", "8-bit blocks (half the memory)"),
-                ("q4_0", "4-bit blocks (a quarter; less exact)"),
+                ("f16", "16-bit float"),
+                ("f32", "32-bit float"),
+                ("q8_0", "8-bit (half the memory)"),
+                ("q4_0", "4-bit (a quarter of the memory, less exact)"),
             ])
         },
         default: || json!("f16"),
@@ -268,40 +268,40 @@ static SETTINGS: &[Setting] = &[
     Setting {
         key: "kv_window",
         section: MACHINE,
-        label: "Window",
-        help: "How many tokens back layers see that know positions by rotation. Takes less memory, but changes the model: it wasn't trained so, and answers get worse.",
-        kind: || integer(64, 1_048_576, Some("as the model has it")),
+        label: "Sliding window",
+        help: "Limits attention to this many recent tokens in layers with rotary positions (RoPE). Saves memory, but answers get worse because the model wasn't trained this way.",
+        kind: || integer(64, 1_048_576, Some("model default")),
         default: || Value::Null,
     },
     Setting {
         key: "context_stretch",
         section: MACHINE,
-        label: "Context stretch",
-        help: "Multiplies how many tokens models can hold (YaRN). 1 is off; answers get worse the more it is.",
+        label: "RoPE scaling",
+        help: "Multiplies the model's maximum context (YaRN). 1 turns this off. Higher values lower the quality of answers.",
         kind: || number(1.0, 64.0, 0.5),
         default: || json!(1.0),
     },
     Setting {
         key: "resident_budget",
         section: MACHINE,
-        label: "Memory for weights",
-        help: "In megabytes. What a model has beyond that is read from disk as it is needed, which is slower.",
-        kind: || integer(64, 1 << 24, Some("what the machine has room for")),
+        label: "Memory for weights (MB)",
+        help: "The rest of the weights is read from disk when needed, which is slower.",
+        kind: || integer(64, 1 << 24, Some("as much as fits")),
         default: || Value::Null,
     },
     Setting {
         key: "large_pages",
         section: MACHINE,
-        label: "Large pages",
-        help: "Models are read from disk in pages of two megabytes, where the system has them: the next start is quicker.",
+        label: "Huge pages",
+        help: "Reads models in 2 MB pages where the system supports it, so the next start is faster.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
     Setting {
         key: "log_level",
         section: DATA,
-        label: "Log detail",
-        help: "What goes into the log folder. Prompts and answers are never logged.",
+        label: "Log level",
+        help: "How much is written to the log folder. Prompts and answers are never logged.",
         kind: || {
             choice(&[("error", "Errors"), ("warn", "Warnings"), ("info", "Normal"), ("debug", "Detailed")])
         },
@@ -328,7 +328,7 @@ pub fn find(key: &str) -> Result<&'static Setting> {
         Error::not_found(
             "setting.unknown",
             format!("There is no setting \"{key}\"."),
-            format!("The settings are: {}.", keys.join(", ")),
+            format!("Available settings: {}.", keys.join(", ")),
         )
     })
 }
@@ -349,8 +349,8 @@ pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
         let (end, start) = pair(part).ok_or_else(|| {
             Error::input(
                 "setting.out_of_range",
-                format!("\"{part}\" is no model and file."),
-                "Write the model's id, =, and the file's path, such as qwen3-4b=/home/me/qwen.jinja.",
+                format!("\"{part}\" is not in the form model=file."),
+                "Write model=file, such as qwen3-4b=/home/me/qwen.jinja.",
             )
         })?;
         Ok((part[..end].trim(), part[start..].trim()))
@@ -380,7 +380,7 @@ impl Setting {
             Error::input(
                 "setting.out_of_range",
                 format!("{} can't be {value}: {expected}.", self.label),
-                format!("Choose a value for \"{}\": {expected}.", self.key),
+                format!("Enter a valid value for \"{}\": {expected}.", self.key),
             )
         };
         match kind {
@@ -411,7 +411,7 @@ impl Setting {
             },
             SettingKind::Text { .. } => match value {
                 Value::String(_) => Ok(value.clone()),
-                _ => Err(wrong("a text".into())),
+                _ => Err(wrong("text".into())),
             },
             SettingKind::Keys if keys_fit(value) => Ok(value.clone()),
             SettingKind::Keys => Err(wrong("commands, each with a list of its keys".into())),

@@ -9,8 +9,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         Error::new(
             ErrorKind::Limit,
             "app.thread",
-            format!("The system gave no thread: {error}."),
-            "Close other programs and start again.",
+            format!("The system could not start a thread: {error}."),
+            "Close other programs and restart Inglenook.",
         )
     })
 }

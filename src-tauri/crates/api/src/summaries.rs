@@ -79,8 +79,8 @@ impl State {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "session.answering",
-                "A summary is being written of this conversation.",
-                "Wait for its end, or stop it.",
+                "This chat is being summarized.",
+                "Wait until it is done, or stop it.",
             ));
         }
         let summaries = self.jobs.extract_if(|_, job| is_it(job)).map(|(id, _)| id);
@@ -242,7 +242,7 @@ impl Shared {
                 Err(error) => {
                     compression.strategy = Strategy::Window;
                     let message = format!(
-                        "Older messages could not be summarised, so they are left out: {}",
+                        "Older messages could not be summarized and are left out: {}",
                         error.message()
                     );
                     let error = Error::new(error.kind, "compress.no_summary", message, error.remedy());
@@ -292,6 +292,6 @@ fn no_summary() -> Error {
     Error::input(
         "compress.no_summary",
         "The model wrote no summary.",
-        "Have older messages left out instead (the conversation's choice, or the setting Long conversations).",
+        "Leave out older messages instead (\"When the context is full\" in the settings).",
     )
 }

@@ -27,7 +27,7 @@ pub fn clean(text: &str) -> String {
 /// Of a first message; never empty.
 pub fn of_message(text: &str) -> String {
     let title = clean(text.trim_start_matches(['#', '*', '>', '-', '`', ' ', '\n']));
-    if title.is_empty() { "New conversation".into() } else { title }
+    if title.is_empty() { "New chat".into() } else { title }
 }
 
 /// Characters that show nothing and can turn a line around: zero-width, bidi, tags.
@@ -44,8 +44,8 @@ mod tests {
         let cases = [
             ("How do I add a model?", "How do I add a model?"),
             ("  two\n\nlines\tand\0more ", "two lines and more"),
-            ("", "New conversation"),
-            ("## \u{202E}\u{200B}", "New conversation"),
+            ("", "New chat"),
+            ("## \u{202E}\u{200B}", "New chat"),
             ("# Heading", "Heading"),
             ("👩‍👩‍👧 family", "👩‍👩‍👧 family"),
             (

@@ -20,8 +20,8 @@ impl App {
         let Some(path) = entry.path else {
             return Err(Error::input(
                 "model.built_in",
-                "The starter model is part of the program; there is no file of it to verify.",
-                "Verify the program by its package.",
+                "The built-in model is part of the program and has no file to verify.",
+                "Verify the package of the program instead.",
             ));
         };
         let mut files = Vec::new();

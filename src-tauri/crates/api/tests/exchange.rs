@@ -205,7 +205,7 @@ fn claudes_export_comes_with_its_branches() {
     let first = texts(&app, &imported.conversations[0].id);
     assert_eq!((first[1].1.as_str(), first[1].2.as_str()), ("An arch.", "40 m is not much."));
     let second = &imported.conversations[1];
-    assert_eq!(second.title, "Imported conversation");
+    assert_eq!(second.title, "Imported chat");
     let words: Vec<_> = texts(&app, &second.id).into_iter().map(|(_, text, _)| text).collect();
     assert_eq!(words, ["Hi", "Hello!"]);
 }

@@ -202,7 +202,7 @@ fn one_message_goes_for_good_and_the_rest_of_its_conversation_stays() {
     assert_eq!(found_in(&home.0, MARKER.as_bytes()), Vec::<PathBuf>::new());
     assert_eq!(n_stored(), 0, "contexts hold its tokens");
     let left = app.conversation_get(&id).unwrap();
-    assert_eq!((left.messages.len(), left.summary.title.as_str()), (4, "New conversation"));
+    assert_eq!((left.messages.len(), left.summary.title.as_str()), (4, "New chat"));
     assert_eq!(left.messages[2].text, "How do I add a model?");
     say(&app, Some(&id), "Is it private?");
     assert_eq!(texts(&app, &id).len(), 6);

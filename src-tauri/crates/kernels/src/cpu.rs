@@ -34,14 +34,17 @@ use pager::Pager;
 pub use pager::WeightBudget;
 use thread_pool::ThreadPool;
 
-use crate::backend::{Backend, BackendKind, Retain};
+use crate::backend::{Backend, BackendKind};
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::Kernels;
-use crate::plan::fuse::{Fusion, Step};
-use crate::plan::{Batch, Capacity};
-use crate::profile::{Observer, Ran};
+use crate::plan::fuse::Fusion;
+use crate::plan::layout::ValueLifetime;
+use crate::plan::step::Step;
+use crate::profile::{Observer, StepProfile};
 use crate::tensor::Tensor;
 
 /// Options of a CPU backend. The default uses the whole machine.
@@ -161,12 +164,12 @@ impl Backend for Cpu {
         graph: &Arc<Graph>,
         device: DeviceId,
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
     ) -> Result<(), KernelError> {
         let n_threads = self.pool.n_threads();
         self.state = Some(PreparedGraph {
-            memory: HostMemory::new(graph, device, capacity, retain, Fusion::Full)?,
-            products: MatMulJobs::new(graph, device, &capacity, retain, self.kernels.level, n_threads)?,
+            memory: HostMemory::new(graph, device, capacity, lifetime, Fusion::Full)?,
+            products: MatMulJobs::new(graph, device, &capacity, lifetime, self.kernels.level, n_threads)?,
             experts: ExpertMatMulJobs::new(graph, device, &capacity, self.kernels.level, n_threads)?,
             attend: CpuAttention::new(graph, device, &capacity, n_threads)?,
             pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
@@ -191,7 +194,7 @@ impl Backend for Cpu {
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
         for step in &*steps {
-            if self.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_requested) {
                 return Err(KernelError::Interrupted);
             }
             let last = step.last();
@@ -205,13 +208,19 @@ impl Backend for Cpu {
                 pager.after_step(step, &graph, &state.memory.values);
             }
             if let Some(observe) = &mut observer {
-                observe(&Ran { graph: &graph, batch, step, values: &state.memory.values, span: None });
+                observe(&StepProfile {
+                    graph: &graph,
+                    batch,
+                    step,
+                    values: &state.memory.values,
+                    span: None,
+                });
             }
         }
         Ok(())
     }
 
-    fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
+    fn set_interrupt(&mut self, interrupt: Option<Interrupt>) {
         self.interrupt = interrupt;
     }
 
@@ -227,16 +236,16 @@ impl Backend for Cpu {
         Ok(Cow::Borrowed(self.prepared().memory.kv.page(layer, page)))
     }
 
-    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+    fn write_kv_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
         self.prepared_mut().memory.kv.page_mut(layer, page).copy_from_slice(bytes);
         Ok(())
     }
 
-    fn kv_let_go(&mut self, page: u32) {
+    fn release_kv_page(&mut self, page: u32) {
         self.prepared_mut().memory.kv.release_page(page);
     }
 
-    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
+    fn copy_kv_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         self.prepared_mut().memory.kv.copy_page(retention, from, to);
         Ok(())
     }
@@ -271,12 +280,12 @@ fn run_step(
         Step::Node(i) => *i,
         Step::AddNorm { before: None, add, norm } => return rows::add_norm(cx, graph, *add, *norm),
         // fused on GPUs only
-        Step::AddNorm { before: Some(_), .. } | Step::Rotate { .. } => {
+        Step::AddNorm { before: Some(_), .. } | Step::RopeKvWrite { .. } => {
             let mut nodes = step.nodes().into_iter();
             return nodes.try_for_each(|i| run_step(kernels, pool, state, batch, graph, &Step::Node(i)));
         }
         Step::MatMuls { nodes, glu } => return products.run(cx, graph, nodes, *glu),
-        Step::Experts { nodes, glu } => return experts.run(cx, graph, nodes, *glu),
+        Step::ExpertMatMuls { nodes, glu } => return experts.run(cx, graph, nodes, *glu),
     };
     let node = &graph.nodes()[i];
     let Some(out) = node.output else {

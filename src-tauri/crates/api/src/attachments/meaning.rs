@@ -140,7 +140,7 @@ impl App {
     /// Says what it was that words alone counted for; the same thing once.
     fn by_words(&self, meanings: &mut Meanings, cause: Option<Error>) {
         let told = cause.map(|cause| ErrorInfo {
-            message: format!("Passages of files are found by their words alone. {}", cause.message()),
+            message: format!("Files are searched by words only, not by meaning. {}", cause.message()),
             ..cause.info
         });
         if told != meanings.told
@@ -192,8 +192,8 @@ fn too_long(name: &str) -> Error {
     Error::new(
         ErrorKind::Limit,
         "attachment.too_long_to_embed",
-        format!("{name} has more than {MOST_PASSAGES} passages, too many for vectors."),
-        "Attach the part of it that matters to have it searched by meaning too.",
+        format!("{name} has more than {MOST_PASSAGES} passages, too many to search by meaning."),
+        "Attach only the part you need, so that it can be searched by meaning too.",
     )
 }
 

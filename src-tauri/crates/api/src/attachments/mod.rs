@@ -175,9 +175,8 @@ impl App {
         if (base64.len() as u64) / 4 * 3 > most + 3 {
             return Err(too_large(name, (base64.len() as u64) / 4 * 3, most));
         }
-        let bytes = base64::decode(base64).ok_or_else(|| {
-            refused(name, &Problem::new("it came damaged from the page", "Choose it again."))
-        })?;
+        let bytes = base64::decode(base64)
+            .ok_or_else(|| refused(name, &Problem::new("it arrived damaged", "Choose it again.")))?;
         self.attach(name, &bytes)
     }
 
@@ -186,7 +185,10 @@ impl App {
         let path = Path::new(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            return Err(refused(&name, &Problem::new("it is a folder", "Choose the files in it.")));
+            return Err(refused(
+                &name,
+                &Problem::new("it is a folder", "Choose the files inside the folder."),
+            ));
         }
         let (n_bytes, most) = (self.shared().io.len(path)?, self.most_bytes()?);
         if n_bytes > most {
@@ -320,9 +322,8 @@ impl App {
     pub(crate) fn pending(&self, ids: &[String]) -> Result<Vec<Arc<Document>>> {
         let most = self.settings_get("attachment_count")?.value.as_u64().unwrap_or(10) as usize;
         if ids.len() > most {
-            let message = format!("These are {} files; a message takes {most}.", ids.len());
-            let remedy = "Send some of them with another message, or raise \"Files of a message\" in the settings \
-                 (nook settings set attachment_count N).";
+            let message = format!("You attached {} files; a message can have up to {most}.", ids.len());
+            let remedy = "Send some of them with another message, or raise \"Files per message\" in the settings (nook settings set attachment_count N).";
             return Err(Error::new(ErrorKind::Limit, "attachment.too_many", message, remedy));
         }
         let state = self.shared().state();
@@ -378,13 +379,12 @@ fn refused(name: &str, problem: &Problem) -> Error {
 }
 
 fn too_large(name: &str, n_bytes: u64, most: u64) -> Error {
-    let message = format!("{name} can't be attached: it has {n_bytes} bytes; the most is {most}.");
-    let remedy = "Attach the part of it that matters, or raise \"Largest file\" in the settings \
-                  (nook settings set attachment_megabytes N).";
+    let message = format!("{name} can't be attached: it has {n_bytes} bytes, and the maximum is {most}.");
+    let remedy = "Attach only the part you need, or raise \"Maximum file size\" in the settings (nook settings set attachment_megabytes N).";
     Error::new(ErrorKind::Limit, "attachment.too_large", message, remedy)
 }
 
 fn gone() -> Error {
-    let message = "A file of this message is not here any more.";
+    let message = "A file attached to this message is no longer available.";
     Error::not_found("attachment.gone", message, "Attach it again.")
 }

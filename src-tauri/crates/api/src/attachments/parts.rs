@@ -14,12 +14,11 @@ pub fn file(part: &Value) -> Result<String, String> {
     let name = super::clean_name(word("filename").unwrap_or_default());
     let Some(data) = word("file_data") else {
         return Err(format!(
-            "{name}: nothing is fetched or kept here, so a file comes with its bytes: send `file_data`, a data URL or \
-             base64, in place of `file_id` or `file_url`."
+            "{name}: this server neither stores nor downloads files. Send `file_data` (a data URL or base64) instead of `file_id` or `file_url`."
         ));
     };
     let encoded = data.split_once(";base64,").map_or(data, |(_, encoded)| encoded);
-    let bytes = base64::decode(encoded).ok_or_else(|| format!("{name}: `file_data` is no base64."))?;
+    let bytes = base64::decode(encoded).ok_or_else(|| format!("{name}: `file_data` is not valid base64."))?;
     let read = read::read(&name, &bytes)
         .map_err(|problem| format!("{name} can't be read: {}. {}", problem.why, problem.remedy))?;
     Ok(given::whole(&name, read.kind.into(), &guard::made_visible(&read.text)))

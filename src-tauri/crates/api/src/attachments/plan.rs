@@ -377,10 +377,10 @@ fn no_room(files: &[Searched], tokens: &[u32], free: usize) -> Error {
     let names: Vec<&str> = files.iter().filter(|file| file.is_new).map(|file| file.name.as_str()).collect();
     let all: u64 = tokens.iter().map(|n| u64::from(*n)).sum();
     let message = format!(
-        "There is no room for {}: the files have {all} tokens, and this conversation leaves {free} of its context.",
+        "{} won't fit: the files need {all} tokens, and this chat has {free} left in its context.",
         names.join(", ")
     );
-    let remedy = "Ask in a new conversation, have older messages make way, or raise the context length.";
+    let remedy = "Ask in a new chat, compact this chat, or increase the context length in the settings.";
     Error::new(ErrorKind::Limit, "attachment.no_room", message, remedy)
 }
 

@@ -39,8 +39,8 @@ impl Problem {
 
     pub fn too_long(n_bytes: usize) -> Self {
         Self::new(
-            format!("its text has {n_bytes} bytes or more; the most is {TEXT_MOST}"),
-            "Attach the part of it that matters.",
+            format!("its text has {n_bytes} bytes or more, and the maximum is {TEXT_MOST}"),
+            "Attach only the part you need.",
         )
     }
 }
@@ -58,19 +58,22 @@ pub struct Read {
 /// Errors say why in words.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Read, Problem> {
     if bytes.is_empty() {
-        return Err(Problem::new("it is empty", "Choose a file with something in it."));
+        return Err(Problem::new("it is empty", "Choose a file that has content."));
     }
     let head = &bytes[..bytes.len().min(1024)];
     if head.windows(5).any(|at| at == b"%PDF-") {
         return Ok(Read { kind: Kind::Pdf, text: pdf::read(bytes)?, guessed: None });
     }
     if let Some((what, remedy)) = known(name, bytes) {
-        return Err(Problem::new(format!("it is {what}, which is no text"), remedy));
+        return Err(Problem::new(format!("it is {what}, not text"), remedy));
     }
     let (text, guessed) = decoded(bytes)?;
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if text.trim().is_empty() {
-        return Err(Problem::new("it holds nothing but blanks", "Choose a file with something in it."));
+        return Err(Problem::new(
+            "it contains only spaces and line breaks",
+            "Choose a file that has content.",
+        ));
     }
     if text.len() > TEXT_MOST {
         return Err(Problem::too_long(text.len()));
@@ -88,8 +91,8 @@ fn decoded(bytes: &[u8]) -> Result<(String, Option<&'static str>), Problem> {
     let is_no_text = had_errors && encoding != UTF_8 || !reads_as_text(&text);
     if is_no_text {
         return Err(Problem::new(
-            "it is no text that can be read",
-            "Save it as text (UTF-8), as PDF or as CSV, and attach that.",
+            "its text can't be read",
+            "Save it as text (UTF-8), PDF or CSV and attach that.",
         ));
     }
     Ok((text.into_owned(), is_guess.then(|| encoding.name())))
@@ -147,34 +150,34 @@ pub fn extension(name: &str) -> String {
 
 /// Files that are known by their first bytes: what it is, and what to do instead.
 fn known(name: &str, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
-    const PRINT: &str = "Save it as PDF, text or CSV, and attach that.";
-    const SEEN: &str = "Describe it, or attach its text.";
-    const UNPACK: &str = "Unpack it, and attach what is in it.";
+    const PRINT: &str = "Save it as PDF, text or CSV and attach that.";
+    const SEEN: &str = "Describe it in your message, or attach its text.";
+    const UNPACK: &str = "Unpack it and attach the files inside.";
     let signs: &[(&[u8], &str, &str)] = &[
-        (b"\x89PNG\r\n\x1a\n", "a picture (PNG)", SEEN),
-        (b"\xff\xd8\xff", "a picture (JPEG)", SEEN),
-        (b"GIF8", "a picture (GIF)", SEEN),
+        (b"\x89PNG\r\n\x1a\n", "an image (PNG)", SEEN),
+        (b"\xff\xd8\xff", "an image (JPEG)", SEEN),
+        (b"GIF8", "an image (GIF)", SEEN),
         (b"\x7fELF", "a program", SEEN),
         (b"MZ\x90\0", "a program", SEEN),
-        (b"\x1f\x8b", "a packed file (gzip)", UNPACK),
-        (b"7z\xbc\xaf\x27\x1c", "a packed file (7z)", UNPACK),
-        (b"Rar!", "a packed file (RAR)", UNPACK),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document of an older Office", PRINT),
+        (b"\x1f\x8b", "an archive (gzip)", UNPACK),
+        (b"7z\xbc\xaf\x27\x1c", "an archive (7z)", UNPACK),
+        (b"Rar!", "an archive (RAR)", UNPACK),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document in an old Office format", PRINT),
         (b"SQLite format 3\0", "a database", PRINT),
-        (b"GGUF", "a model", "Add it on the page Models."),
+        (b"GGUF", "a model", "Add it on the Models page."),
         (b"ID3", "a recording", SEEN),
         (b"OggS", "a recording", SEEN),
     ];
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
         return Some(match extension(name).as_str() {
             "docx" | "odt" | "pptx" | "odp" | "xlsx" | "ods" | "epub" | "pages" | "numbers" => {
-                ("an office document", PRINT)
+                ("an Office document", PRINT)
             }
-            _ => ("a packed file (zip)", UNPACK),
+            _ => ("an archive (zip)", UNPACK),
         });
     }
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some(("a picture (WebP)", SEEN));
+        return Some(("an image (WebP)", SEEN));
     }
     signs.iter().find(|(sign, ..)| bytes.starts_with(sign)).map(|(_, what, remedy)| (*what, *remedy))
 }

@@ -45,13 +45,8 @@ pub fn formats(
 /// Bytes of weights that this machine has room for now. Error: the system does not say how much memory is free.
 pub fn memory_for_weights() -> Result<u64> {
     let mut system = sysinfo::System::new().map_err(|error| {
-        let message = format!("The system does not say how much memory is free: {error}.");
-        Error::new(
-            ErrorKind::Limit,
-            "convert.memory",
-            message,
-            "Say how large the model may be: --max-bytes.",
-        )
+        let message = format!("The amount of free memory is unknown: {error}.");
+        Error::new(ErrorKind::Limit, "convert.memory", message, "Set the size limit with --max-bytes.")
     })?;
     system.refresh_memory();
     Ok(system.available_memory() / SHARE_OF_MEMORY.1 * SHARE_OF_MEMORY.0)
@@ -66,8 +61,8 @@ fn check_bytes(file: &WeightFile, formats: &Formats, max_bytes: Option<u64>, kl:
     Err(Error::new(
         ErrorKind::Limit,
         "convert.too_small",
-        format!("A divergence of {kl:.6} nats takes {n_bytes} bytes; {max_bytes} are allowed."),
-        "Allow more bytes or a larger divergence.",
+        format!("A divergence of {kl:.6} nats needs {n_bytes} bytes, but only {max_bytes} are allowed."),
+        "Raise --max-bytes or --max-kl.",
     ))
 }
 
@@ -110,8 +105,10 @@ impl<'a> Search<'a> {
             return Err(Error::new(
                 ErrorKind::Limit,
                 "convert.kl",
-                format!("Even the finest blocks differ by {best:.6} nats; {max_kl} are allowed."),
-                "Allow a larger divergence, or choose f16.",
+                format!(
+                    "Even the most precise format differs by {best:.6} nats, but only {max_kl} are allowed."
+                ),
+                "Raise --max-kl, or choose f16.",
             ));
         }
         // `at` is near enough; what is below `below` is not

@@ -61,22 +61,21 @@ pub fn surely_stays(card: &FitCard) -> Option<u64> {
 pub fn said(card: &FitCard) -> String {
     let name = &card.name;
     let (Some(asked), Some(all)) = (card.layers_asked, card.layers) else {
-        return format!("How much of it {name} would hold is not known before its file is here.");
+        return format!("How much of it fits on {name} is known after the download.");
     };
     let bytes = card.on_card_bytes.map_or_else(|| "an unknown amount".to_owned(), gigabytes);
     match (card.memory_bytes, card.layers_fit) {
         (Some(memory), Some(fit)) if fit >= asked => {
             let stays = card.stays_bytes.filter(|n| *n > 0);
-            let stays = stays.map_or_else(String::new, |n| format!("; {} stay here", gigabytes(n)));
-            format!("{name} takes {asked} of {all} layers: {bytes} of {}{stays}.", gigabytes(memory))
+            let stays = stays.map_or_else(String::new, |n| format!("; the CPU computes {}", gigabytes(n)));
+            format!("{asked} of {all} layers fit on {name}: {bytes} of {}{stays}.", gigabytes(memory))
         }
         (Some(memory), Some(fit)) => format!(
-            "{asked} layers take {bytes}, more than the {} of {name}: {fit} of {all} fit (--gpu-layers {fit}).",
+            "{asked} layers need {bytes}, more than the {} of {name}: {fit} of {all} fit (--gpu-layers {fit}).",
             gigabytes(memory)
         ),
         (Some(_) | None, _) => format!(
-            "{asked} of {all} layers take {bytes} on {name}; whether that fits is unknown: its driver doesn't say how \
-             much memory it has."
+            "{asked} of {all} layers need {bytes} on {name}. Whether they fit is unknown, because the driver doesn't report its memory."
         ),
     }
 }
@@ -115,7 +114,11 @@ mod tests {
         assert_eq!((card.layers, card.layers_asked, card.layers_fit), (Some(32), Some(32), Some(32)));
         let (on_card, stays) = (card.on_card_bytes.unwrap(), card.stays_bytes.unwrap());
         assert_eq!(on_card + stays, whole.needs.total);
-        assert!(whole.reason.contains("Card X takes 32 of 32 layers: 6.1 GB of 24.0 GB"), "{}", whole.reason);
+        assert!(
+            whole.reason.contains("32 of 32 layers fit on Card X: 6.1 GB of 24.0 GB"),
+            "{}",
+            whole.reason
+        );
 
         let part = fit(16 * GB, Some(4 * GB), OnCard::Fitting).card.unwrap();
         let n = part.layers_fit.unwrap();

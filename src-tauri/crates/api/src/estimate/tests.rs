@@ -100,7 +100,7 @@ fn a_refusal_says_what_would_fit() {
     assert_ne!(short.verdict, FitVerdict::WontFit);
     let none = estimate(&sizes("llama-3.1-8b", "q4_k_m"), Known::Exactly, &here(GB, 40.0), asked(64), None);
     assert_eq!(none.longest_context, None);
-    assert!(none.reason.ends_with("Choose a smaller one."), "{}", none.reason);
+    assert!(none.reason.ends_with("Choose a smaller model."), "{}", none.reason);
 }
 
 #[test]

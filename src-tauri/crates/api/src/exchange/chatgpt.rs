@@ -90,7 +90,7 @@ fn order(nodes: &Map<String, Value>) -> Result<Vec<&str>, String> {
     if seen.len() == nodes.len() {
         Ok(order)
     } else {
-        Err("its messages hang on each other in a circle.".into())
+        Err("its messages refer to each other in a cycle.".into())
     }
 }
 

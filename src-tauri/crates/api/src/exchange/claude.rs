@@ -17,8 +17,8 @@ pub fn read(value: &Value) -> Result<ConversationArchive, String> {
         let role = match message["sender"].as_str() {
             Some("human" | "user") => Role::User,
             Some("assistant") => Role::Assistant,
-            Some(other) => return Err(format!("\"{other}\" is nobody who speaks.")),
-            None => return Err("a message doesn't say who speaks.".into()),
+            Some(other) => return Err(format!("Unknown sender \"{other}\".")),
+            None => return Err("a message has no sender.".into()),
         };
         let (text, reasoning) = words(message);
         let id = message["uuid"].as_str().map_or_else(|| format!("message-{n}"), str::to_owned);

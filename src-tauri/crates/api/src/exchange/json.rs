@@ -196,23 +196,25 @@ fn tokens(log: &TokenLog) -> Tokens {
 
 pub fn read(value: &Value) -> Result<Found> {
     let refused = |message: String| {
-        Err(Error::input("import.broken", message, "Export the conversations again where they come from."))
+        Err(Error::input("import.broken", message, "Export the chats again from the app they come from."))
     };
     let file: File = match File::deserialize(value) {
         Ok(file) => file,
-        Err(error) => return refused(format!("This is not a whole export of Inglenook's: {error}.")),
+        Err(error) => return refused(format!("This Inglenook export is incomplete: {error}.")),
     };
     if file.format != FORMAT {
-        return refused(format!("The format \"{}\" is not known.", file.format));
+        return refused(format!("Unknown format \"{}\".", file.format));
     }
     if file.version > VERSION {
-        let message =
-            format!("This export is of version {}; this Inglenook reads up to {VERSION}.", file.version);
+        let message = format!(
+            "This export has version {}, but this Inglenook reads versions up to {VERSION}.",
+            file.version
+        );
         return Err(Error::input("import.newer", message, "Update Inglenook."));
     }
     let whole = |value: Value| {
         let conversation =
-            serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}."))?;
+            serde_json::from_value(value).map_err(|error| format!("it is incomplete: {error}."))?;
         read_one(conversation)
     };
     Ok(file.conversations.into_iter().map(whole).collect())
@@ -227,8 +229,9 @@ fn read_one(from: Conversation) -> std::result::Result<ConversationArchive, Stri
             let attached = files::read(message.files, message.passages, &from.documents)?;
             files.by_message.insert(message.id.clone(), attached);
         }
-        let role = role_of(&message.role).ok_or_else(|| format!("\"{}\" is no role.", message.role))?;
-        let state = state_of(&message.state).ok_or_else(|| format!("\"{}\" is no state.", message.state))?;
+        let role = role_of(&message.role).ok_or_else(|| format!("unknown role \"{}\".", message.role))?;
+        let state =
+            state_of(&message.state).ok_or_else(|| format!("unknown state \"{}\".", message.state))?;
         let row = MessageRow {
             parent: message.parent,
             role,

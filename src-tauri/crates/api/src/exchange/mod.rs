@@ -77,17 +77,21 @@ impl App {
         let io = &self.shared().io;
         let n_bytes = io.len(path)?;
         if n_bytes > MOST_BYTES {
-            let message = format!("{} has {n_bytes} bytes; the most is {MOST_BYTES}.", path.display());
-            return Err(Error::new(ErrorKind::Limit, "import.too_large", message, "Export a part of it."));
+            let message = format!("{} has {n_bytes} bytes; the maximum is {MOST_BYTES}.", path.display());
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "import.too_large",
+                message,
+                "Export fewer chats at a time.",
+            ));
         }
         self.import(&io.read(path)?)
     }
 
     /// As `import_file`, of what a page has read.
     pub fn import_bytes(&self, base64: &str) -> Result<Imported> {
-        let bytes = base64::decode(base64).ok_or_else(|| {
-            Error::input("import.broken", "The file came damaged from the page.", "Choose it again.")
-        })?;
+        let bytes = base64::decode(base64)
+            .ok_or_else(|| Error::input("import.broken", "The file arrived damaged.", "Choose it again."))?;
         self.import(&bytes)
     }
 
@@ -96,8 +100,8 @@ impl App {
         if found.is_empty() {
             return Err(Error::input(
                 "import.empty",
-                "There is no conversation in this file.",
-                "Choose the export's conversations.json, or the whole zip.",
+                "This file contains no chats.",
+                "Choose conversations.json from the export, or the whole ZIP file.",
             ));
         }
         let (model, now_ms) = (self.default_model()?, self.now());
@@ -161,7 +165,7 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
     ErrorInfo {
         code: "import.conversation".into(),
         message: format!("{which}: {why}"),
-        remedy: "The other conversations of the file are not touched by this.".into(),
+        remedy: "The other chats in the file are imported.".into(),
         action: None,
     }
 }
@@ -170,7 +174,7 @@ fn failure(which: &str, why: &str) -> ErrorInfo {
 fn complete(archive: &mut ConversationArchive, model: &str, now_ms: i64) {
     let row = &mut archive.conversation;
     row.title = match title::clean(&row.title) {
-        title if title.is_empty() => "Imported conversation".into(),
+        title if title.is_empty() => "Imported chat".into(),
         title => title,
     };
     if row.model.is_empty() {
@@ -192,8 +196,8 @@ fn read(bytes: &[u8]) -> Result<Found> {
     if bytes.starts_with(b"SQLite format 3\0") {
         return Err(Error::input(
             "import.backup",
-            "This is a backup of everything, not an export of conversations.",
-            "Restore it instead (`nook restore FILE`, or Settings, Data).",
+            "This is a full backup, not an export of chats.",
+            "Restore it instead (`nook restore FILE`, or Settings > Data).",
         ));
     }
     read_json(bytes)
@@ -213,8 +217,8 @@ fn read_zip(bytes: &[u8]) -> Result<Found> {
     if n_files == 0 {
         return Err(Error::input(
             "import.unknown",
-            "There is no conversations.json in this zip.",
-            "Choose the zip that ChatGPT or Claude sent you, as it came.",
+            "This ZIP file contains no conversations.json.",
+            "Choose the ZIP file exactly as you got it from ChatGPT or Claude.",
         ));
     }
     Ok(found)
@@ -224,9 +228,9 @@ fn read_json(bytes: &[u8]) -> Result<Found> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (what, remedy) = if error.is_eof() {
-            ("ends in the middle", "It may not have been downloaded wholly: get it again.")
+            ("is cut off", "The download may be incomplete. Download it again.")
         } else {
-            ("is no JSON", "Choose an export in JSON, or the zip that holds it.")
+            ("is not valid JSON", "Choose a JSON export, or the ZIP file that contains it.")
         };
         let message = format!("This file {what} (line {}, column {}).", error.line(), error.column());
         Error::input("import.broken", message, remedy)
@@ -257,8 +261,8 @@ fn read_foreign(value: &Value) -> Option<std::result::Result<ConversationArchive
 fn unknown() -> Error {
     Error::input(
         "import.unknown",
-        "This is no export that Inglenook knows.",
-        "It takes its own JSON, ChatGPT's and Claude's exports, and the zip files that hold them.",
+        "Unknown export format.",
+        "Inglenook imports its own JSON and the exports of ChatGPT and Claude, also as ZIP files.",
     )
 }
 
@@ -272,6 +276,7 @@ fn file_name(title: &str) -> String {
 
 /// Relative to where the program was started.
 fn absolute(path: &str) -> Result<PathBuf> {
-    std::path::absolute(path)
-        .map_err(|error| Error::input("io.path", format!("{path}: {error}."), "Give the file's whole path."))
+    std::path::absolute(path).map_err(|error| {
+        Error::input("io.path", format!("{path}: {error}."), "Give the full path of the file.")
+    })
 }

@@ -34,16 +34,14 @@ const LONGEST_END: usize = 22 + 65_535;
 fn broken(what: &str) -> Error {
     Error::input(
         "import.zip",
-        format!("This zip can't be read: {what}."),
-        "It may not have been downloaded wholly: get it again, or unpack it and choose conversations.json.",
+        format!("This ZIP file can't be read: {what}."),
+        "The download may be incomplete. Download it again, or unpack it and choose conversations.json.",
     )
 }
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Result<u64> {
-    let bytes = at
-        .checked_add(N)
-        .and_then(|end| bytes.get(at..end))
-        .ok_or_else(|| broken("it ends in the middle"))?;
+    let bytes =
+        at.checked_add(N).and_then(|end| bytes.get(at..end)).ok_or_else(|| broken("it is cut off"))?;
     Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
@@ -67,7 +65,7 @@ pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
     }
     let n = index(n)?;
     if n > MOST_ENTRIES {
-        return Err(broken("it holds too many files"));
+        return Err(broken("it contains too many files"));
     }
     let mut at = index(at)?;
     let mut entries = Vec::new();
@@ -76,7 +74,7 @@ pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
             return Err(broken("its list of files is damaged"));
         }
         let lengths = (short(bytes, at + 28)?, short(bytes, at + 30)?, short(bytes, at + 32)?);
-        let name = bytes.get(at + 46..at + 46 + lengths.0).ok_or_else(|| broken("it ends in the middle"))?;
+        let name = bytes.get(at + 46..at + 46 + lengths.0).ok_or_else(|| broken("it is cut off"))?;
         let mut entry = Entry {
             name: String::from_utf8_lossy(name).into_owned(),
             method: short(bytes, at + 10)? as u16,
@@ -86,7 +84,7 @@ pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
             offset: number::<4>(bytes, at + 42)?,
         };
         let extra = at + 46 + lengths.0..at + 46 + lengths.0 + lengths.1;
-        let extra = bytes.get(extra).ok_or_else(|| broken("it ends in the middle"))?;
+        let extra = bytes.get(extra).ok_or_else(|| broken("it is cut off"))?;
         entry.widen(extra)?;
         entries.push(entry);
         at += 46 + lengths.0 + lengths.1 + lengths.2;
@@ -123,16 +121,22 @@ pub fn read(bytes: &[u8], entry: &Entry) -> Result<Vec<u8>> {
     }
     let start = at + 30 + short(bytes, at + 26)? + short(bytes, at + 28)?;
     let end = start.checked_add(index(entry.packed)?);
-    let packed = end.and_then(|end| bytes.get(start..end)).ok_or_else(|| broken("it ends in the middle"))?;
+    let packed = end.and_then(|end| bytes.get(start..end)).ok_or_else(|| broken("it is cut off"))?;
     if entry.size > MOST_UNPACKED {
-        let message = format!("{} unpacks to {} bytes; the most is {MOST_UNPACKED}.", entry.name, entry.size);
-        return Err(Error::new(ErrorKind::Limit, "import.too_large", message, "Export a part of it."));
+        let message =
+            format!("{} unpacks to {} bytes; the maximum is {MOST_UNPACKED}.", entry.name, entry.size);
+        return Err(Error::new(
+            ErrorKind::Limit,
+            "import.too_large",
+            message,
+            "Export fewer chats at a time.",
+        ));
     }
     let unpacked = match entry.method {
         0 => packed.to_vec(),
         8 => miniz_oxide::inflate::decompress_to_vec_with_limit(packed, index(entry.size)?)
             .map_err(|error| broken(&format!("{} is damaged ({error})", entry.name)))?,
-        _ => return Err(broken("it is packed in a way that isn't known, or locked with a password")),
+        _ => return Err(broken("its compression is not supported, or it is protected by a password")),
     };
     if unpacked.len() as u64 != entry.size || crc32(&unpacked) != entry.crc {
         return Err(broken(&format!("{} is damaged", entry.name)));

@@ -55,8 +55,8 @@ impl Keychain {
             Error::new(
                 ErrorKind::Device,
                 "keys.no_keychain",
-                format!("The key lies in the system's keychain, which can't be reached: {why}."),
-                "Start the program from your desktop session, or give the key again.",
+                format!("The key is in the system keychain, which can't be reached: {why}."),
+                "Start Inglenook from your desktop session, or enter the key again.",
             )
         })?;
         store.build(SERVICE, name, None).map_err(|error| refused(&error))
@@ -114,7 +114,7 @@ fn refused(error: &keyring_core::Error) -> Error {
     Error::new(
         ErrorKind::Conflict,
         "keys.keychain",
-        format!("The system's keychain didn't do it: {}.", cause(error)),
-        "Unlock it and try again; or keep keys in a file (nook settings set key_place file).",
+        format!("The system keychain reported an error: {}.", cause(error)),
+        "Unlock it and try again, or store keys in a file (nook settings set key_place file).",
     )
 }

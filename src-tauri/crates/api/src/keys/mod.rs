@@ -87,8 +87,8 @@ impl Keys {
         if key.is_empty() || key.len() > MAX_KEY_BYTES || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::input(
                 "keys.key",
-                "This is no key: keys are printable ASCII characters without spaces.",
-                "Copy it again from where it was made.",
+                "This is not a valid key: keys consist of printable ASCII characters without spaces.",
+                "Copy the key again from the provider's page.",
             ));
         }
         let place = self.place(wants_file);

@@ -145,14 +145,20 @@ fn key(seal: &[u8]) -> Option<LessSafeKey> {
 }
 
 fn unreadable(path: &Path) -> Error {
-    let message =
-        format!("The kept keys in {} can't be opened: the file or its seal is damaged.", path.display());
-    Error::input("keys.unreadable", message, "Give the endpoints' keys again; the old file is kept beside.")
+    let message = format!(
+        "The stored keys in {} can't be decrypted: the file or its master key is damaged.",
+        path.display()
+    );
+    Error::input(
+        "keys.unreadable",
+        message,
+        "Enter the keys of your servers again. The old file is kept next to the new one.",
+    )
 }
 
 fn no_randomness() -> Error {
-    let remedy = "Give the key by an environment variable instead.";
-    Error::new(ErrorKind::Device, "keys.random", "The system gave no random numbers.", remedy)
+    let remedy = "Provide the key in an environment variable instead.";
+    Error::new(ErrorKind::Device, "keys.random", "The system provided no random numbers.", remedy)
 }
 
 #[cfg(unix)]

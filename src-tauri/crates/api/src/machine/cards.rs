@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use engine::memory_estimate::MemoryEstimate;
 use engine::{Devices, LoadOptions};
 use io::{Clock, Io, RealIo};
-use kernels::backends::{Card, Check};
 use kernels::gpu::{AdapterInfo, pick};
-use kernels::{CardKey, Known, Notebook};
+use kernels::{GpuCache, GpuFacts, GpuKey};
+use kernels::{GpuSelector, VerificationScope};
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
@@ -128,12 +128,12 @@ impl Cards<'_> {
                 Backend::Gpu => Devices::Gpu { layers: self.asked.layers },
                 Backend::Scalar => Devices::Scalar,
             };
-            options.gpus = self.asked.devices.iter().map(|name| Card::parse(name)).collect();
+            options.gpus = self.asked.devices.iter().map(|name| GpuSelector::parse(name)).collect();
             return Ok(Placed { notice: choice.notice, why: choice.why, ..Placed::default() });
         }
         let (record, keys) = (self.record(), choice.keys());
         options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
-        options.check = self.check();
+        options.gpu_verification = self.check();
         let parts = self.parts(&choice, &MemoryEstimate::of(file)?, options);
         let notice = choice.notice.clone().or_else(|| parts.notice(&choice));
         parts.apply(options);
@@ -168,10 +168,7 @@ impl Cards<'_> {
             found.into_iter().enumerate().map(|(at, info)| Chosen { at, info }).collect();
         cards.retain(|card| is_card(&card.info));
         if cards.is_empty() {
-            return Choice {
-                why: "there is no graphics card with a driver that computes".into(),
-                ..Choice::default()
-            };
+            return Choice { why: "no GPU with a suitable driver was found".into(), ..Choice::default() };
         }
         let mut record = self.record();
         if recall == Recall::Anew {
@@ -217,14 +214,14 @@ impl Cards<'_> {
         let mut record = self.record();
         if record.race(&key, &processor).is_none() && record.why_not(&key).is_none() {
             if recall == Recall::Only {
-                return Err(format!("{name} was not measured yet"));
+                return Err(format!("{name} has not been measured yet"));
             }
             self.race(card, cpu, &processor);
             record = self.record();
         }
         if let Some(why) = record.why_not(&key) {
             choice.notice.get_or_insert_with(|| refused(name, &why));
-            return Err(format!("{name} is out of use: {why}"));
+            return Err(format!("{name} is disabled: {why}"));
         }
         let Some(race) = record.race(&key, &processor) else {
             return Err(format!("{name} could not be measured"));
@@ -232,8 +229,8 @@ impl Cards<'_> {
         choice.measured.push(race.told(name));
         let times = race.of_cpu.turn_s() / race.of_card.turn_s();
         match race.is_won() {
-            true => Ok(format!("{name} answers {times:.1} times as fast as the processor")),
-            false => Err(format!("the processor answers {:.1} times as fast as {name}", 1.0 / times)),
+            true => Ok(format!("{name} is {times:.1} times as fast as the CPU")),
+            false => Err(format!("the CPU is {:.1} times as fast as {name}", 1.0 / times)),
         }
     }
 
@@ -244,14 +241,14 @@ impl Cards<'_> {
         let known = self.record().notebook(self.io, cache, vec![key.clone()]);
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
-            gpus: vec![Card::Nth(card.at)],
+            gpus: vec![GpuSelector::Nth(card.at)],
             gpu_cache: known.clone(),
-            check: self.check(),
+            gpu_verification: self.check(),
             ..cpu.clone()
         };
         let ran = race::run((self.finder.layers)(), cpu, &options, self.clock);
         let mut record = self.record();
-        record.found(self.io, cache, &key, &known.of(&key));
+        record.found(self.io, cache, &key, &known.get(&key));
         match ran {
             Ok((of_card, of_cpu)) => {
                 let race = race::Race { processor: processor.to_owned(), of_card, of_cpu };
@@ -266,20 +263,20 @@ impl Cards<'_> {
         self.write(&record);
     }
 
-    fn check(&self) -> Check {
-        if self.finder.software { Check::All } else { Check::Cards }
+    fn check(&self) -> VerificationScope {
+        if self.finder.software { VerificationScope::All } else { VerificationScope::Hardware }
     }
 
     /// The cards that the user names, else the first there is, software too.
     fn named(&self) -> Choice {
         let found = (self.finder.all)();
-        let wanted = self.asked.devices.iter().map(|name| Card::parse(name));
-        let wanted = wanted.chain(self.asked.devices.is_empty().then_some(Card::Any));
+        let wanted = self.asked.devices.iter().map(|name| GpuSelector::parse(name));
+        let wanted = wanted.chain(self.asked.devices.is_empty().then_some(GpuSelector::Any));
         let mut cards: Vec<Chosen> = Vec::new();
         for at in wanted.filter_map(|card| pick(&found, &card)) {
             cards.push(Chosen { at, info: found[at].clone() });
         }
-        Choice { cards, why: "as asked for".into(), ..Choice::default() }
+        Choice { cards, why: "as requested".into(), ..Choice::default() }
     }
 
     /// Keeps what was found out in a load, and since. `placed`: what `place` returned for it; `went_well`: a model came
@@ -321,7 +318,7 @@ impl Cards<'_> {
 }
 
 impl Choice {
-    fn keys(&self) -> Vec<CardKey> {
+    fn keys(&self) -> Vec<GpuKey> {
         self.cards.iter().map(|card| card.info.key()).collect()
     }
 
@@ -337,9 +334,9 @@ pub struct Placed {
     pub notice: Option<Error>,
     pub why: String,
     /// What is known of its cards, as it is found out.
-    known: Notebook,
-    before: BTreeMap<CardKey, Known>,
-    keys: Vec<CardKey>,
+    known: GpuCache,
+    before: BTreeMap<GpuKey, GpuFacts>,
+    keys: Vec<GpuKey>,
     is_marked: bool,
 }
 
@@ -354,16 +351,16 @@ pub fn remembered(io: &dyn Io, folder: &Path) -> Option<(String, Option<u64>)> {
 }
 
 fn given_up() -> Choice {
-    let why = "looking at the graphics card ended this program twice";
-    let message = format!("The processor computes: {why}.");
-    let remedy = "A newer driver may help; `nook devices --retune` looks at it again.";
+    let why = "checking the GPU crashed this program twice";
+    let message = format!("Using the CPU: {why}.");
+    let remedy = "Update the GPU driver, then run `nook devices --retune`.";
     let notice = Error::new(ErrorKind::Device, "kernels.gpu_unfinished", message, remedy);
     Choice { why: why.into(), notice: Some(notice), ..Choice::default() }
 }
 
 fn refused(name: &str, why: &str) -> Error {
-    let message = format!("The processor computes instead of {name}: {why}.");
-    let remedy = "A newer driver may help; `nook devices --retune` looks at it again.";
+    let message = format!("Using the CPU instead of {name}: {why}.");
+    let remedy = "Update the GPU driver, then run `nook devices --retune`.";
     Error::new(ErrorKind::Device, "kernels.gpu_wrong", message, remedy)
 }
 

@@ -45,17 +45,17 @@ pub struct Place {
 impl Place {
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
-            let message = format!("This is no address of a server of tools: {why}.");
-            Error::input("tools.address", message, "Write it like https://example.org/mcp.")
+            let message = format!("This is not a valid URL for a tool server: {why}.");
+            Error::input("tools.address", message, "Enter a URL such as https://example.org/mcp.")
         };
         let url = Url::parse(text.trim()).map_err(|_| wrong("it can't be read"))?;
         if !["http", "https"].contains(&url.scheme()) {
-            return Err(wrong("it doesn't begin with http:// or https://"));
+            return Err(wrong("it doesn't start with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("a password has no place in it; give it as a header"));
+            return Err(wrong("it must not contain a password; use a header instead"));
         }
-        let host = url.host_str().ok_or_else(|| wrong("it names no host"))?;
+        let host = url.host_str().ok_or_else(|| wrong("it has no host name"))?;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let is_loopback = bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
         let is_here = is_loopback || bare == "localhost" || bare.ends_with(".localhost");
@@ -109,18 +109,18 @@ impl Http {
         // A system without certificates still reaches what needs none.
         let client =
             builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(|error| {
-                let message = format!("Servers can't be reached: {}.", cause(&error));
+                let message = format!("No server can be reached: {}.", cause(&error));
                 Error::input(
                     "tools.client",
                     message,
-                    "Check the proxy settings and the system's certificates.",
+                    "Check the proxy settings and the certificates of the system.",
                 )
             })?;
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let wrong = || {
-                let message = format!("The header {name} can't be sent.");
-                Error::input("tools.header", message, "Give its name and value again.")
+                let message = format!("The header {name} is not valid.");
+                Error::input("tools.header", message, "Check its name and value.")
             };
             let key = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
             let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| wrong())?;
@@ -151,7 +151,7 @@ impl Http {
                 (Err(error), Some(id)) => core.fail(id, error),
                 (Err(error), None) => tracing::debug!("{} was not told: {error}", core.name()),
                 (Ok(()), Some(id)) if core.is_waiting(id) => {
-                    core.fail(id, malformed(core.name(), "its answer ended before it said anything"));
+                    core.fail(id, malformed(core.name(), "its response was empty"));
                 }
                 (Ok(()), _) => {}
             }
@@ -267,13 +267,13 @@ impl Http {
             ErrorKind::Device,
             "tools.unreachable",
             message,
-            "See whether the server runs, and whether its address is right.",
+            "Check that the server is running and that its address is correct.",
         )
     }
 
     fn too_large(&self, core: &Core) -> Error {
-        let message = format!("{} sent a message of more than {} MB.", core.name(), MAX_BODY_BYTES >> 20);
-        Error::new(ErrorKind::Limit, "tools.too_large", message, "Ask for less at once.")
+        let message = format!("{} sent a message larger than {} MB.", core.name(), MAX_BODY_BYTES >> 20);
+        Error::new(ErrorKind::Limit, "tools.too_large", message, "Request less data at once.")
     }
 
     async fn refused(
@@ -299,8 +299,8 @@ impl Http {
             let error = Error::new(
                 ErrorKind::Device,
                 "tools.gone",
-                format!("{name} has forgotten this session."),
-                "Ask again: it is greeted anew.",
+                format!("{name} no longer knows this session."),
+                "Try again: a new session is started.",
             );
             core.end(error.clone());
             return error;
@@ -308,27 +308,23 @@ impl Http {
         match status.as_u16() {
             401 | 403 => Error::input(
                 "tools.key",
-                format!("{name} doesn't let us in ({status}){quoted}"),
-                "Give the header that it wants, such as Authorization: Bearer KEY.",
+                format!("{name} denied access ({status}){quoted}"),
+                "Add the header it requires, such as Authorization: Bearer KEY.",
             ),
             300..=399 => Error::input(
                 "tools.moved",
-                format!("{name} points to another address ({status}), which is not followed."),
-                "Give the address that it really has.",
+                format!("{name} redirects to another address ({status}). Redirects are not followed."),
+                "Enter the new address.",
             ),
             404 | 405 => Error::input(
                 "tools.no_route",
-                format!(
-                    "There is no server of tools at this address of {} ({status}){quoted}",
-                    self.place.host
-                ),
-                "Give the address of its streamable HTTP transport; it often ends with /mcp. Addresses that end with \
-                 /sse belong to an older transport, which is not spoken here.",
+                format!("There is no tool server at this address of {} ({status}){quoted}", self.place.host),
+                "Enter the address of its streamable HTTP transport; it often ends with /mcp. The older SSE transport (/sse) is not supported.",
             ),
             _ => Error::input(
                 "tools.refused",
-                format!("{name} refused this with status {status}{quoted}"),
-                "See what it says.",
+                format!("{name} rejected the request with status {status}{quoted}"),
+                "See the documentation of the server.",
             ),
         }
     }
@@ -355,7 +351,7 @@ mod tests {
         assert_eq!(here("http://[::1]:5/mcp"), Some(("[::1]:5".into(), true)));
         for wrong in ["", "example.org", "ftp://example.org", "http://me:secret@example.org"] {
             let error = Place::parse(wrong).unwrap_err();
-            assert!(error.message().starts_with("This is no address"), "{wrong}");
+            assert!(error.message().starts_with("This is not a valid URL"), "{wrong}");
             assert!(!error.message().contains("secret"));
         }
     }

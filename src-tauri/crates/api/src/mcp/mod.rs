@@ -75,10 +75,10 @@ impl Client {
         let revision = said["protocolVersion"].as_str().unwrap_or_default();
         if !REVISIONS.contains(&revision) {
             let message = format!(
-                "{} speaks revision \"{revision}\" of the protocol, which we don't.",
+                "{} uses protocol revision \"{revision}\", which is not supported.",
                 self.core.name()
             );
-            let remedy = format!("Get a version of it that speaks {REVISION}.");
+            let remedy = format!("Install a version of it that supports {REVISION}.");
             return Err(Error::input("tools.revision", message, remedy));
         }
         self.has_resources = said["capabilities"]["resources"].is_object();
@@ -175,7 +175,7 @@ fn note(method: &str, params: Value) -> Value {
 
 /// The error of a call that was stopped.
 fn stopped() -> Error {
-    Error::new(ErrorKind::Conflict, "tools.stopped", "The call was stopped.", "Ask again.")
+    Error::new(ErrorKind::Conflict, "tools.stopped", "The call was canceled.", "Try again.")
 }
 
 /// Whether a call ended because somebody stopped it.
@@ -186,23 +186,23 @@ pub fn was_stopped(error: &Error) -> bool {
 fn refused(name: &str, method: &str, error: &RpcError) -> Error {
     let message = format!("{name} refused {method}: {} ({}).", error.message, error.code);
     let code = if error.code == NO_METHOD { "tools.no_method" } else { "tools.refused" };
-    Error::input(code, message, "What it needs stands in its documentation.")
+    Error::input(code, message, "See the documentation of the server.")
 }
 
 fn silent(core: &Core, within: Duration) -> Error {
-    let mut message = format!("{} did not answer within {} seconds.", core.name(), within.as_secs());
+    let mut message = format!("{} did not respond within {} seconds.", core.name(), within.as_secs());
     if let Some(line) = core.junk_line() {
-        message.push_str(&format!(" It printed \"{line}\", which is no message of the protocol."));
+        message.push_str(&format!(" It printed \"{line}\", which is not an MCP message."));
     }
     Error::new(
         ErrorKind::Device,
         "tools.silent",
         message,
-        "See whether its command is right, or raise \"Patience with tools\" in the settings.",
+        "Check its command, or raise \"Tool timeout\" in the settings.",
     )
 }
 
 pub fn malformed(name: &str, why: &str) -> Error {
-    let message = format!("{name} said something that is no message of the protocol: {why}.");
-    Error::input("tools.malformed", message, "See whether its command or address is that of an MCP server.")
+    let message = format!("{name} sent something that is not an MCP message: {why}.");
+    Error::input("tools.malformed", message, "Check that its command or address belongs to an MCP server.")
 }

@@ -127,8 +127,8 @@ fn send(outbox: &Outbox, core: &Core, message: &Value) -> Result<()> {
         Some(Err(TrySendError::Full(_))) => Err(Error::new(
             ErrorKind::Device,
             "tools.deaf",
-            format!("{} does not read what it is asked.", core.name()),
-            "Switch it off and on again.",
+            format!("{} does not read its input.", core.name()),
+            "Turn it off and on again.",
         )),
         Some(Err(TrySendError::Disconnected(_))) | None => {
             Err(core.over().unwrap_or_else(|| gone(core.name(), None, [].iter())))
@@ -231,15 +231,13 @@ fn apart(command: &mut Command) {
 fn apart(_: &mut Command) {}
 
 fn not_started(name: &str, launch: &Launch, error: &std::io::Error) -> Error {
-    let message = format!("{name} could not be started by \"{}\": {error}.", launch.command);
+    let message = format!("{name} could not be started with \"{}\": {error}.", launch.command);
     let remedy = match (error.kind(), &launch.cwd) {
-        (std::io::ErrorKind::NotFound, None) => {
-            "See whether that program is installed, or give its whole path."
-        }
+        (std::io::ErrorKind::NotFound, None) => "Check that the program is installed, or give its full path.",
         (std::io::ErrorKind::NotFound, Some(_)) => {
-            "See whether that program is installed and its folder (cwd) is there."
+            "Check that the program is installed and that its working folder (cwd) exists."
         }
-        _ => "See whether that file is a program that may be run.",
+        _ => "Check that the file is an executable program.",
     };
     Error::input("tools.start", message, remedy)
 }
@@ -248,24 +246,24 @@ fn too_large(name: &str) -> Error {
     Error::new(
         ErrorKind::Limit,
         "tools.too_large",
-        format!("{name} sent a message of more than {} MB.", MAX_LINE_BYTES >> 20),
-        "Ask for less at once; it is started anew when it is needed.",
+        format!("{name} sent a message larger than {} MB.", MAX_LINE_BYTES >> 20),
+        "Request less data at once. The server restarts when it is needed.",
     )
 }
 
 fn gone<'a>(name: &str, status: Option<ExitStatus>, last: impl Iterator<Item = &'a String>) -> Error {
     let mut message = match status {
-        Some(status) if !status.success() => format!("{name} has ended ({status})."),
-        Some(_) | None => format!("{name} has ended."),
+        Some(status) if !status.success() => format!("{name} exited ({status})."),
+        Some(_) | None => format!("{name} exited."),
     };
     let lines: Vec<&str> = last.map(String::as_str).collect();
     if !lines.is_empty() {
-        message.push_str(&format!(" Its last words: {}.", words(&lines.join(" / "))));
+        message.push_str(&format!(" Last output: {}.", words(&lines.join(" / "))));
     }
     Error::new(
         ErrorKind::Device,
         "tools.gone",
         message,
-        "It is started anew when it is needed; what it needs to run stands in its documentation.",
+        "It restarts when it is needed. See the documentation of the server for its requirements.",
     )
 }

@@ -73,7 +73,11 @@ impl Manifest {
         let wrong = |line: Option<usize>, cause: &str| {
             let place = line.map_or(String::new(), |line| format!(", line {line}"));
             let message = format!("{}{place}: {}.", path.display(), cause.trim_end_matches('.'));
-            Error::input("plugin.manifest", message, "Correct that line, or ask whoever made the plugin.")
+            Error::input(
+                "plugin.manifest",
+                message,
+                "Correct that line, or contact the author of the plugin.",
+            )
         };
         let manifest: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| line_of(text, span.start));
@@ -87,13 +91,13 @@ impl Manifest {
         }
         for template in &manifest.templates {
             if !is_inside(&template.file) {
-                let cause = format!("the template {} does not lie in the plugin's folder", template.file);
+                let cause = format!("the template {} is outside the plugin's folder", template.file);
                 return Err(wrong(line(&template.file), &cause));
             }
         }
         for (name, server) in &manifest.mcp_servers {
             if server.command.is_some() == server.url.is_some() {
-                let cause = format!("the server {name} needs a command or a url, and not both");
+                let cause = format!("the server {name} needs either a command or a url");
                 return Err(wrong(line(&format!("mcp_servers.{name}")), &cause));
             }
         }

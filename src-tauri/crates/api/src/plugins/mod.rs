@@ -100,11 +100,15 @@ impl App {
     fn read_plugin(&self, folder: &Path) -> Result<(Manifest, String)> {
         let (io, path) = (&*self.shared().io, folder.join(FILE));
         if io.len(&path)? > MOST_BYTES {
-            let message = format!("{} is larger than any manifest.", path.display());
-            return Err(Error::input("plugin.manifest", message, "Remove what does not belong in it."));
+            let message = format!("{} is too large for a manifest.", path.display());
+            return Err(Error::input(
+                "plugin.manifest",
+                message,
+                "Remove everything that doesn't belong in it.",
+            ));
         }
         let text = String::from_utf8(io.read(&path)?).map_err(|_| {
-            let message = format!("{} is no text in UTF-8.", path.display());
+            let message = format!("{} is not UTF-8 text.", path.display());
             Error::input("plugin.manifest", message, "Save it as UTF-8.")
         })?;
         let hash = digest(&SHA256, text.as_bytes());
@@ -152,7 +156,7 @@ impl App {
         let folder = self.plugins_folder().join(name);
         if folder.parent() != Some(&self.plugins_folder()) || name == ".." {
             let message = format!("There is no plugin \"{name}\".");
-            return Err(Error::not_found("plugin.unknown", message, "`nook plugins` lists those there are."));
+            return Err(Error::not_found("plugin.unknown", message, "See `nook plugins`."));
         }
         let (manifest, hash) = self.read_plugin(&folder)?;
         taken.digest = hash;

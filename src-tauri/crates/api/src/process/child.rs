@@ -128,8 +128,8 @@ impl Child {
             (true, _) => Error::new(
                 ErrorKind::Device,
                 "worker.hung",
-                "The part of Inglenook that computes answers hung and was ended.",
-                "Ask again. If it happens often, choose another model or restart the computer.",
+                "Inglenook's inference process stopped responding and was ended.",
+                "Try again. If this happens often, choose another model or restart the computer.",
             ),
             (false, Ok(status)) => reason(status),
             (false, Err(error)) => crashed(&error.to_string()),
@@ -245,8 +245,8 @@ fn crashed(how: &str) -> Error {
     Error::new(
         ErrorKind::Device,
         "worker.crashed",
-        format!("The part of Inglenook that computes answers ended unexpectedly ({how})."),
-        "Ask again. If it happens with one model only, choose another; the log in the log folder has its last words.",
+        format!("Inglenook's inference process ended unexpectedly ({how})."),
+        "Try again. If it happens only with this model, choose another. The log folder has details.",
     )
 }
 
@@ -260,13 +260,13 @@ fn reason(status: ExitStatus) -> Error {
         Some(SIGKILL) => Error::new(
             ErrorKind::Limit,
             "worker.killed",
-            "The system ended the part of Inglenook that computes answers, most likely because memory ran out.",
-            "Close other programs, shorten the context in the settings, or choose a smaller model; then ask again.",
+            "The system ended Inglenook's inference process, most likely because memory ran out.",
+            "Close other programs, reduce the context length in the settings, or choose a smaller model. Then try again.",
         ),
         Some(SIGBUS) => Error::input(
             "worker.file_gone",
-            "The model's file was cut short or could not be read any more while the model answered.",
-            "Check the drive that it lies on, or download the model again; then ask again.",
+            "The model file was truncated or became unreadable while the model was answering.",
+            "Check its drive, or download the model again. Then try again.",
         ),
         Some(_) | None => crashed(&status.to_string()),
     }

@@ -242,8 +242,8 @@ fn restarted(error: &Error) -> Error {
     Error::new(
         ErrorKind::Device,
         "worker.restarted",
-        format!("{} It was started again, and the answer goes on.", error.message()),
-        "There is nothing to do now. If it happens again: ".to_owned() + error.remedy(),
+        format!("{} It was restarted, and the answer continues.", error.message()),
+        "No action is needed. If it happens again: ".to_owned() + error.remedy(),
     )
 }
 

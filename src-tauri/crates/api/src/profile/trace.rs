@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use kernels::Ran;
+use kernels::StepProfile;
 use serde_json::{Value, json};
 
 /// Who worked.
@@ -22,7 +22,7 @@ impl Line {
         match self {
             Self::Runs => "runs",
             Self::Processor => "processor",
-            Self::Card => "graphics card",
+            Self::Card => "GPU",
         }
     }
 }
@@ -96,9 +96,9 @@ impl Trace {
         self.push(Event { line, name, kind, what, bytes: 0, ops: 0, start, end });
     }
 
-    pub fn step(&mut self, line: Line, ran: &Ran, start: Duration, end: Duration) {
+    pub fn step(&mut self, line: Line, ran: &StepProfile, start: Duration, end: Duration) {
         let Some(name) = self.room_for(ran.name()) else { return };
-        let (what, cost) = (self.word(&ran.what()), ran.cost());
+        let (what, cost) = (self.word(&ran.label()), ran.cost());
         let (kind, what) = (ran.operation(), Some(what));
         self.push(Event { line, name, kind, what, bytes: cost.bytes, ops: cost.ops, start, end });
     }

@@ -21,22 +21,26 @@ impl Address {
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let wrong = |why: &str| {
-            let message = format!("This is no address of a server: {why}.");
-            Err(Error::input("endpoint.address", message, "Write it like http://192.168.1.20:8000/v1."))
+            let message = format!("This is not a valid server address: {why}.");
+            Err(Error::input(
+                "endpoint.address",
+                message,
+                "Enter an address such as http://192.168.1.20:8000/v1.",
+            ))
         };
         let Ok(url) = Url::parse(text) else { return wrong("it can't be read") };
         let is_encrypted = match url.scheme() {
             "https" => true,
             "http" => false,
-            _ => return wrong("it doesn't begin with http:// or https://"),
+            _ => return wrong("it doesn't start with http:// or https://"),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return wrong("a password has no place in it; give the key by itself");
+            return wrong("it must not contain a password; enter the key separately");
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return wrong("it ends before ? and #");
+            return wrong("it must not contain ? or #");
         }
-        let Some(host) = url.host_str() else { return wrong("it names no host") };
+        let Some(host) = url.host_str() else { return wrong("it has no host name") };
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix("/chat/completions").unwrap_or(path);
         let origin = url.origin().ascii_serialization();

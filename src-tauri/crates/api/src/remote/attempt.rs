@@ -72,7 +72,7 @@ pub async fn attempts(desk: &Desk, request: &GenerateRequest, told: &mut Told<'_
             break;
         }
         if let Some(error) = last.as_ref().filter(|_| wait >= NOTICED_PAUSE) {
-            let message = format!("{} It is asked again in {} seconds.", error.message(), wait.as_secs());
+            let message = format!("{} Retrying in {} seconds.", error.message(), wait.as_secs());
             told.notice(Error::new(error.kind, "remote.asked_again", message, error.remedy()));
         }
         tokio::time::sleep(wait).await;
@@ -145,8 +145,8 @@ fn body(server: &Server, model: &str, request: &GenerateRequest, told: &Told) ->
         Some((_, Continuing::Asked)) => told.notice(Error::new(
             ErrorKind::Conflict,
             "remote.continued_by_asking",
-            "This server can't go on inside an answer; the model was asked to.",
-            "Where the two parts don't fit together, ask for another version of the answer.",
+            "This server can't continue an unfinished answer, so the model was asked to.",
+            "If the two parts don't fit together, regenerate the answer.",
         )),
         Some((_, Continuing::Placed)) | None => {}
     }
@@ -200,8 +200,8 @@ fn take(
             Again::Later(None),
             ErrorKind::Device,
             "remote.failing",
-            format!("{place} failed while it answered{}", quote(&words, key.as_ref())),
-            "Ask again; if it goes on, look at that server's log.",
+            format!("{place} failed while answering{}", quote(&words, key.as_ref())),
+            "Try again. If it keeps happening, check the log of that server.",
         ),
     })?;
     if told.take(delta) { Ok(()) } else { Err(too_large(place)) }

@@ -80,7 +80,7 @@ impl Reply {
             return Err(Wrong::Server(words_of(error)));
         }
         if !value.is_object() {
-            return Err(Wrong::Malformed("it is no object".into()));
+            return Err(Wrong::Malformed("it is not an object".into()));
         }
         if let Some(usage) = value.get("usage").and_then(usage) {
             self.usage = Some(usage);

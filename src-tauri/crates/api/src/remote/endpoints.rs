@@ -88,8 +88,8 @@ impl App {
     fn put_endpoint(&self, row: &EndpointRow) -> Result<()> {
         let rows = self.shared().state().session.endpoints()?;
         if rows.iter().any(|other| other.id != row.id && (&other.name, &other.url) == (&row.name, &row.url)) {
-            let message = format!("{} is there already, at {}.", row.name, row.url);
-            let remedy = "Change the one that is there (nook endpoints update), or give another name.";
+            let message = format!("{} already exists, at {}.", row.name, row.url);
+            let remedy = "Change the existing server (nook endpoints update), or use another name.";
             return Err(Error::new(ErrorKind::Conflict, "endpoint.there", message, remedy));
         }
         self.shared().telling(|| Ok(self.shared().state().session.put_endpoint(row)?))
@@ -101,8 +101,8 @@ impl App {
         let source = match (key, variable) {
             (None, None) => return Ok(row),
             (Some(_), Some(_)) => {
-                let remedy = "Give the key, or the name of the variable that holds it.";
-                return Err(Error::input("endpoint.two_keys", "There are two keys.", remedy));
+                let remedy = "Give either the key or the name of its environment variable.";
+                return Err(Error::input("endpoint.two_keys", "Two keys were given.", remedy));
             }
             (Some(""), None) => EndpointKey::None,
             (Some(key), None) => match self.shared().keep_key(&row.id, key)? {
@@ -112,8 +112,12 @@ impl App {
             (None, Some(variable)) => {
                 let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 if variable.is_empty() || !variable.chars().all(is_fine) {
-                    let message = format!("\"{variable}\" is no name of a variable.");
-                    return Err(Error::input("endpoint.variable", message, "Write it like LAB_API_KEY."));
+                    let message = format!("\"{variable}\" is not a valid variable name.");
+                    return Err(Error::input(
+                        "endpoint.variable",
+                        message,
+                        "Use a name such as LAB_API_KEY.",
+                    ));
                 }
                 EndpointKey::Environment { variable: variable.into() }
             }
@@ -154,8 +158,8 @@ impl Shared {
         let n_named = rows.iter().filter(|row| row.name == id).count();
         let at = rows.iter().position(|row| row.id == id || n_named == 1 && row.name == id);
         at.map(|at| rows.swap_remove(at)).ok_or_else(|| {
-            let message = format!("There is no endpoint \"{id}\", or several have that name.");
-            Error::not_found("endpoint.unknown", message, "`nook endpoints list` shows them with their ids.")
+            let message = format!("There is no endpoint \"{id}\", or its name is not unique.");
+            Error::not_found("endpoint.unknown", message, "See the ids in `nook endpoints list`.")
         })
     }
 
@@ -164,7 +168,7 @@ impl Shared {
         let mut rows = self.state().session.endpoints()?;
         rows.retain(|row| row.name == name);
         if rows.is_empty() {
-            let message = format!("There is no endpoint {name} any more.");
+            let message = format!("The server {name} was removed.");
             return Err(Error::not_found(
                 "remote.unknown",
                 message,
@@ -176,8 +180,8 @@ impl Shared {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "remote.disabled",
-                format!("The endpoint {name} is switched off."),
-                "Switch it on (nook endpoints on ID), or choose another model.",
+                format!("The server {name} is turned off."),
+                "Turn it on (nook endpoints on ID), or choose another model.",
             ));
         }
         rows.retain(|row| {
@@ -186,7 +190,7 @@ impl Shared {
         });
         if rows.is_empty() {
             let message = format!("{name} has no model \"{model}\".");
-            let remedy = "`nook endpoints test` looks what it has now; or choose another model.";
+            let remedy = "Refresh its models with `nook endpoints test`, or choose another model.";
             return Err(Error::not_found("remote.model_gone", message, remedy));
         }
         Ok(rows)
@@ -202,8 +206,8 @@ impl Shared {
                 let value = (self.remote.environment.0)(&variable).filter(|value| !value.trim().is_empty());
                 let value = value.ok_or_else(|| {
                     let message =
-                        format!("The key of {} is to be in {variable}, which is not set.", row.name);
-                    Error::input("remote.key", message, "Set the variable before the program starts.")
+                        format!("The API key of {} should be in the environment variable {variable}, which is not set.", row.name);
+                    Error::input("remote.key", message, "Set the variable, then restart Inglenook.")
                 })?;
                 Some(Secret::new(value.trim().into()))
             }
@@ -213,8 +217,8 @@ impl Shared {
 
     fn kept_key(&self, row: &EndpointRow, place: KeyPlace) -> Result<Secret> {
         self.remote.keys.get_at(&row.id, place)?.ok_or_else(|| {
-            let message = format!("The key of {} is not kept any more.", row.name);
-            Error::input("remote.key", message, "Give it again (nook endpoints update ID --key-stdin).")
+            let message = format!("The API key of {} is no longer stored.", row.name);
+            Error::input("remote.key", message, "Enter it again (nook endpoints update ID --key-stdin).")
         })
     }
 
@@ -346,11 +350,11 @@ fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) 
     let hosts: Vec<String> = having.iter().map(|info| info.host.clone()).collect();
     let places = hosts.join(", ");
     let mut note = match leaves_machine {
-        true => format!("Your messages leave this computer: they go to {places}."),
-        false => format!("Another program on this computer answers ({places})."),
+        true => format!("Your messages leave this computer and go to {places}."),
+        false => format!("Answers come from another program on this computer ({places})."),
     };
     if having.iter().any(|info| info.is_readable) {
-        note.push_str(" They are not encrypted on their way.");
+        note.push_str(" The connection is not encrypted (HTTP).");
     }
     let lengths = having.iter().flat_map(|info| &info.models).filter(|it| it.id == model.id);
     let context_length = lengths.map(|it| it.context_length).filter(|&n| n > 0).min().unwrap_or(0);
@@ -391,7 +395,7 @@ fn checked_name(name: &str) -> Result<String> {
     let name = name.trim();
     let is_fine = |c: char| c.is_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || !name.chars().all(is_fine) {
-        let message = format!("\"{name}\" is no name for an endpoint.");
+        let message = format!("\"{name}\" is not a valid server name.");
         let remedy = format!("Use up to {MAX_NAME_CHARS} letters, digits, dots and hyphens, such as lab.");
         return Err(Error::input("endpoint.name", message, remedy));
     }

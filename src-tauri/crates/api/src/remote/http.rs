@@ -95,7 +95,11 @@ impl Http {
         };
         let failed = |error: reqwest::Error| {
             let message = format!("Other servers can't be reached: {}.", cause(&error));
-            Error::input("remote.client", message, "Check the proxy settings and the system's certificates.")
+            Error::input(
+                "remote.client",
+                message,
+                "Check the proxy settings and the certificates of the system.",
+            )
         };
         // A system without certificates still reaches what needs none.
         let elsewhere =
@@ -191,8 +195,8 @@ impl Answer {
 fn bearer(key: &Secret, place: &str) -> Result<HeaderValue, Fault> {
     let text = format!("Bearer {}", key.reveal());
     let mut value = HeaderValue::try_from(text).map_err(|_| {
-        let message = format!("The key for {place} holds characters that no key has.");
-        Fault::new(Again::Elsewhere, ErrorKind::Input, "remote.key", message, "Give the key again.")
+        let message = format!("The API key for {place} contains invalid characters.");
+        Fault::new(Again::Elsewhere, ErrorKind::Input, "remote.key", message, "Enter the key again.")
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -220,7 +224,7 @@ fn unreachable(place: &str, error: &reqwest::Error) -> Fault {
         ErrorKind::Device,
         "remote.unreachable",
         format!("{place} can't be reached: {why}."),
-        "See whether the server runs, and whether its address is right (nook endpoints test).",
+        "Check that the server is running and that its address is correct (nook endpoints test).",
     )
 }
 
@@ -229,8 +233,8 @@ fn silent(place: &str, silence: Duration) -> Fault {
         Again::Later(None),
         ErrorKind::Device,
         "remote.silent",
-        format!("{place} said nothing for {} seconds.", silence.as_secs()),
-        "It may be loading a model: ask again, or raise \"Patience with other servers\" in the settings.",
+        format!("{place} sent nothing for {} seconds.", silence.as_secs()),
+        "It may be loading a model. Try again, or raise \"Server timeout\" in the settings.",
     )
 }
 
@@ -240,8 +244,8 @@ pub fn broken(place: &str, why: &str) -> Fault {
         Again::Later(None),
         ErrorKind::Device,
         "remote.broken",
-        format!("The connection to {place} broke: {why}."),
-        "What came until then is kept. Continue asks for the rest.",
+        format!("The connection to {place} was lost: {why}."),
+        "What arrived so far is saved. Choose Continue to get the rest.",
     )
 }
 
@@ -250,8 +254,8 @@ pub fn malformed(place: &str, why: &str) -> Fault {
         Again::Elsewhere,
         ErrorKind::Input,
         "remote.malformed",
-        format!("{place} said something that is no answer: {why}."),
-        "See whether the address is that of an OpenAI-compatible server; most end with /v1.",
+        format!("{place} sent an invalid response: {why}."),
+        "Check that the address belongs to an OpenAI-compatible server. Most end with /v1.",
     )
 }
 
@@ -260,8 +264,8 @@ pub fn too_large(place: &str) -> Fault {
         Again::Never,
         ErrorKind::Limit,
         "remote.too_large",
-        format!("{place} sent more than any answer has."),
-        "See whether the address is right; ask for a shorter answer.",
+        format!("{place} sent too much data."),
+        "Check the address, or set a shorter maximum answer length.",
     )
 }
 
@@ -301,31 +305,33 @@ fn refused(
             Again::Elsewhere,
             ErrorKind::Input,
             "remote.moved",
-            format!("{place} points to another address ({status}), which is not followed."),
-            "Give the endpoint the address that it really has.",
+            format!("{place} redirects to another address ({status}). Redirects are not followed."),
+            "Enter the new address of the server.",
         ),
         _ => Fault::new(
             Again::Never,
             ErrorKind::Input,
             "remote.refused",
-            format!("{place} refused this with status {status}{}", refusal.quoted),
-            "Change what it names, or choose another model.",
+            format!("{place} rejected the request with status {status}{}", refusal.quoted),
+            "Change the setting it mentions, or choose another model.",
         ),
     }
 }
 
 impl Refusal<'_> {
     fn denied(&self) -> Fault {
-        let give = "Give it with the endpoint (nook endpoints update ID --key-stdin, or --key-env NAME).";
+        let give = "Add the key to the server (nook endpoints update ID --key-stdin, or --key-env NAME).";
         let (code, message, remedy) = match (self.status, self.has_key) {
-            (StatusCode::UNAUTHORIZED, false) => ("remote.key", format!("{} wants a key.", self.place), give),
+            (StatusCode::UNAUTHORIZED, false) => {
+                ("remote.key", format!("{} requires an API key.", self.place), give)
+            }
             (StatusCode::UNAUTHORIZED, true) => {
-                ("remote.key", format!("{} doesn't take the key.", self.place), give)
+                ("remote.key", format!("{} rejected the API key.", self.place), give)
             }
             _ => (
                 "remote.forbidden",
                 format!("{} doesn't allow this{}", self.place, self.quoted),
-                "Ask whoever runs it what your key may do.",
+                "Ask its operator what your key allows.",
             ),
         };
         Fault::new(Again::Elsewhere, ErrorKind::Input, code, message, remedy)
@@ -336,13 +342,13 @@ impl Refusal<'_> {
         let (code, message, remedy) = match is_model {
             true => (
                 "remote.model_gone",
-                format!("{} has no such model{}", self.place, self.quoted),
-                "Choose another model; `nook endpoints test` lists what it has now.",
+                format!("{} doesn't have this model{}", self.place, self.quoted),
+                "Choose another model. `nook endpoints test` lists its models.",
             ),
             false => (
                 "remote.no_route",
                 format!("{} has nothing at this address{}", self.place, self.quoted),
-                "Check the endpoint's address; most end with /v1.",
+                "Check the address of the server. Most end with /v1.",
             ),
         };
         Fault::new(Again::Elsewhere, ErrorKind::NotFound, code, message, remedy)
@@ -359,8 +365,8 @@ impl Refusal<'_> {
             Again::Never,
             ErrorKind::Limit,
             "request.context_full",
-            format!("This conversation is longer than the model at {} holds{}", self.place, self.quoted),
-            "Compact the conversation, shorten the question, or choose a model with a longer context.",
+            format!("This chat is longer than the context of the model at {}{}", self.place, self.quoted),
+            "Compact the chat, shorten your message, or choose a model with a longer context.",
         )
     }
 
@@ -369,14 +375,14 @@ impl Refusal<'_> {
         let Self { place, status, quoted, .. } = self;
         if *status != StatusCode::TOO_MANY_REQUESTS {
             let message = format!("{place} failed with status {status}{quoted}");
-            let remedy = "Ask again; if it goes on, look at that server's log.";
+            let remedy = "Try again. If it keeps happening, check the log of that server.";
             return Fault::new(again, ErrorKind::Device, "remote.failing", message, remedy);
         }
         let message = match self.wait {
-            Some(wait) => format!("{place} takes no more requests for {} seconds{quoted}", wait.as_secs()),
-            None => format!("{place} takes no more requests now{quoted}"),
+            Some(wait) => format!("{place} accepts no more requests for {} seconds{quoted}", wait.as_secs()),
+            None => format!("{place} accepts no more requests right now{quoted}"),
         };
-        let remedy = "Ask again later, or add another endpoint of the same name.";
+        let remedy = "Try again later, or add another server with the same name.";
         Fault::new(again, ErrorKind::Limit, "remote.busy", message, remedy)
     }
 }

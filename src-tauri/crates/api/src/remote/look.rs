@@ -53,7 +53,7 @@ async fn list(desk: &Desk, endpoint: &str) -> Result<(), Fault> {
     };
     let list = desk.http()?.ask(&desk.shared, call).await?.json().await?;
     let Some((server_kind, models)) = dialect::models(&list) else {
-        return Err(malformed(&server.address.place(), "it is no list of models"));
+        return Err(malformed(&server.address.place(), "it is not a list of models"));
     };
     endpoints::keep_list(&desk.shared, endpoint, server_kind, models).map_err(elsewhere)
 }

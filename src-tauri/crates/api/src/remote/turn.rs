@@ -167,8 +167,8 @@ fn without_attention(desk: &Desk, turn: &str, mut compression: Compression) -> C
         let error = Error::new(
             ErrorKind::Conflict,
             "remote.no_attention",
-            "A model of another server can't forget in part: the oldest messages are left out where it must be.",
-            "Choose another way for long conversations, or a model on this machine.",
+            "Models on other servers can't forget tokens selectively. The oldest messages are left out instead when needed.",
+            "Change \"When the context is full\" in the settings, or choose a model on this computer.",
         );
         desk.tell(turn, Step::Notice { error });
     }
@@ -179,8 +179,8 @@ fn only_chat(model: &str) -> Error {
     Error::new(
         ErrorKind::Usage,
         "remote.only_chat",
-        format!("{model} is on another server, which is asked in messages only."),
-        "Leave --raw and --ids out, or use a model on this machine.",
+        format!("{model} is on another server, which accepts only chat messages."),
+        "Omit --raw and --ids, or use a model on this computer.",
     )
 }
 
@@ -255,8 +255,12 @@ impl<'a> Told<'a> {
             }
         }
         if self.reply.reason == Some(Reason::Filtered) {
-            let message = format!("{} held back a part of this answer.", self.place);
-            self.notice(Error::input("remote.filtered", message, "Ask in other words, or another model."));
+            let message = format!("{} filtered part of this answer.", self.place);
+            self.notice(Error::input(
+                "remote.filtered",
+                message,
+                "Rephrase your message, or choose another model.",
+            ));
         }
         let own = match self.reply.reason {
             Some(Reason::Length) => Finish::Length,

@@ -11,27 +11,27 @@ pub static ROWS: &[Setting] = &[
     Setting {
         key: "offline",
         section: NETWORK,
-        label: "Stay offline",
-        help: "Nothing is sent to other servers or to the hub: no answers, no search, no downloads. What is under way rests.",
+        label: "Offline mode",
+        help: "Blocks connections to other servers and Hugging Face: no remote answers, model search or downloads. Running downloads pause.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
     Setting {
         key: "endpoint_silence",
         section: NETWORK,
-        label: "Patience with other servers",
-        help: "In seconds: a server that says nothing for so long while it answers is given up.",
+        label: "Server timeout (seconds)",
+        help: "Disconnects from another server if it sends nothing for this long while answering.",
         kind: || integer(1, 3600, None),
         default: || json!(120),
     },
     Setting {
         key: "key_place",
         section: NETWORK,
-        label: "Keep keys in",
-        help: "Where keys of other servers and the hub's token are kept when they are given.",
+        label: "Store keys in",
+        help: "Where API keys of other servers and your Hugging Face token are stored.",
         kind: || {
-            let file = "A file of the data folder, encrypted";
-            choice(&[("auto", "The system's keychain, or a file where none runs"), ("file", file)])
+            let file = "Encrypted file in the data folder";
+            choice(&[("auto", "System keychain, or an encrypted file if unavailable"), ("file", file)])
         },
         default: || json!("auto"),
     },

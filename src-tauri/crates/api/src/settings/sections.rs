@@ -7,12 +7,12 @@ use super::{Setting, cards, contexts, downloads, library, limits, network, tools
 /// Sections and the groups of rows in them, in the order in which a page shows them.
 const SECTIONS: &[(&str, &[&str])] = &[
     ("General", &["General"]),
-    ("Appearance", &["Look"]),
-    ("Chat", &["Writing", "Reading", "Answers", "Thinking", "Guarding", "Files"]),
+    ("Appearance", &["Display"]),
+    ("Chat", &["Writing", "Reading", "Answers", "Thinking", "Safety", "Files"]),
     ("Tools", &["Tools"]),
     ("Models & storage", &["Models", "Downloads"]),
-    ("Hardware", &["Machine", "Graphics cards"]),
-    ("Context & sessions", &["Long conversations", "Contexts"]),
+    ("Hardware", &["Hardware", "GPUs"]),
+    ("Context & memory", &["Long chats", "Context cache"]),
     ("Local server", &["Limits"]),
     ("Privacy & network", &["Network"]),
     ("Shortcuts", &["Shortcuts"]),

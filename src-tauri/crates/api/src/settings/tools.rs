@@ -7,14 +7,14 @@ use crate::types::SettingKind;
 
 const TOOLS: &str = "Tools";
 
-const GUARDING: &str = "Guarding";
+const GUARDING: &str = "Safety";
 
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "guard_marks",
         section: GUARDING,
-        label: "Mark what hides in tools' texts",
-        help: "Characters that don't show are written out, and text that reads like instructions to the model is told of.",
+        label: "Flag suspicious text in tool results",
+        help: "Shows invisible characters and flags text that tries to instruct the model.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
@@ -22,31 +22,31 @@ pub static ROWS: &[Setting] = &[
         key: "tools",
         section: TOOLS,
         label: "Offer tools to models",
-        help: "Those of the servers that are switched on; each chat can choose otherwise.",
+        help: "Offers the tools of all servers that are turned on. Each chat can override this.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
     Setting {
         key: "tool_rounds",
         section: TOOLS,
-        label: "Rounds without you",
-        help: "After so many calls and results in a row you are asked, whatever you have allowed.",
+        label: "Tool calls before asking",
+        help: "After this many rounds of tool calls in a row, you are asked again, even for tools you always allow.",
         kind: || integer(1, 100, None),
         default: || json!(8),
     },
     Setting {
         key: "tool_seconds",
         section: TOOLS,
-        label: "Patience with tools",
-        help: "In seconds: a call that takes longer is given up, and the model is told.",
+        label: "Tool timeout (seconds)",
+        help: "Cancels calls that take longer and reports this to the model.",
         kind: || integer(1, 3600, None),
         default: || json!(60),
     },
     Setting {
         key: "tool_characters",
         section: TOOLS,
-        label: "Longest result",
-        help: "In characters: what a tool brings beyond that is left out, and the model is told.",
+        label: "Maximum result length",
+        help: "In characters. Longer tool results are cut off, and the model is informed.",
         kind: || integer(200, 1_000_000, None),
         default: || json!(20_000),
     },

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{GENERAL, Setting, THINKING, choice, integer};
 use crate::types::SettingKind;
 
-const LOOK: &str = "Look";
+const LOOK: &str = "Display";
 const WRITING: &str = "Writing";
 const READING: &str = "Reading";
 
@@ -14,11 +14,11 @@ pub static ROWS: &[Setting] = &[
         key: "language",
         section: GENERAL,
         label: "Language",
-        help: "Of the words on this page. Models answer in the language that you write to them in.",
+        help: "Language of the interface. Models answer in the language you write in.",
         // Each in its own words; `ui/src/i18n` has a catalogue for each.
         kind: || {
             choice(&[
-                ("system", "As the system has it"),
+                ("system", "System"),
                 ("en", "English"),
                 ("de", "Deutsch"),
                 ("ja", "日本語"),
@@ -31,7 +31,7 @@ pub static ROWS: &[Setting] = &[
         key: "theme",
         section: LOOK,
         label: "Theme",
-        help: "Light, dark, or as the system has it.",
+        help: "Light, dark or the same as the system.",
         kind: || choice(&[("system", "System"), ("light", "Light"), ("dark", "Dark")]),
         default: || json!("system"),
     },
@@ -39,15 +39,15 @@ pub static ROWS: &[Setting] = &[
         key: "send_key",
         section: WRITING,
         label: "Send with",
-        help: "The other combination breaks the line.",
-        kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on a Mac)")]),
+        help: "The other combination inserts a line break.",
+        kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on Mac)")]),
         default: || json!("enter"),
     },
     Setting {
         key: "wide",
         section: LOOK,
-        label: "Wide conversations",
-        help: "As wide as the window, instead of lines that are easy to read.",
+        label: "Wide chats",
+        help: "Uses the full width of the window instead of a comfortable line length.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
@@ -55,7 +55,7 @@ pub static ROWS: &[Setting] = &[
         key: "follow",
         section: READING,
         label: "Follow answers",
-        help: "The page goes along while an answer is written, until you scroll up. Off: it stays where you read.",
+        help: "Scrolls along while an answer is generated, until you scroll up.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
@@ -63,39 +63,39 @@ pub static ROWS: &[Setting] = &[
         key: "thinking_open",
         section: THINKING,
         label: "Show thinking",
-        help: "What models think stands open above their answers, instead of folded away.",
+        help: "Expands the model's thinking above its answers.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
     Setting {
         key: "notify",
         section: GENERAL,
-        label: "Tell when a long answer is done",
-        help: "By a notification, if the window isn't in front and the answer took ten seconds or more.",
+        label: "Notify me when a long answer is done",
+        help: "Only if the window is in the background and the answer took at least ten seconds.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
     Setting {
         key: "tray",
         section: GENERAL,
-        label: "Stay beside the clock",
-        help: "An icon in the tray. Closing the window then only hides it, and answers and downloads go on.",
+        label: "Show in system tray",
+        help: "Closing the window hides it in the tray. Answers and downloads continue.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
     Setting {
         key: "welcome",
         section: GENERAL,
-        label: "Welcome",
-        help: "Shows the first steps when the window opens and there is no conversation yet.",
+        label: "Welcome tour",
+        help: "Shows the welcome tour when the window opens and there are no chats yet.",
         kind: || SettingKind::Toggle,
         default: || json!(true),
     },
     Setting {
         key: "zoom",
         section: LOOK,
-        label: "Zoom",
-        help: "Of the whole window, in percent.",
+        label: "Zoom (%)",
+        help: "Size of everything in the window.",
         kind: || integer(50, 300, None),
         default: || json!(100),
     },
@@ -103,7 +103,7 @@ pub static ROWS: &[Setting] = &[
         key: "shortcuts",
         section: "Shortcuts",
         label: "Shortcuts",
-        help: "Keys of commands where they differ from those they come with; an empty list switches one off.",
+        help: "Keyboard shortcuts that differ from the defaults. An empty list turns a shortcut off.",
         kind: || SettingKind::Keys,
         default: || json!({}),
     },

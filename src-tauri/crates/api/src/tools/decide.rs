@@ -111,7 +111,7 @@ fn nothing_asked() -> Error {
     Error::new(
         ErrorKind::Conflict,
         "tools.nothing_asked",
-        "This call does not wait for leave any more.",
-        "Ask the model again.",
+        "This call is no longer waiting for permission.",
+        "Send the message again.",
     )
 }

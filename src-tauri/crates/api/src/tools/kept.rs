@@ -132,7 +132,7 @@ impl Secrets {
     pub fn read(keys: &Keys, id: &str) -> Result<Self> {
         let Some(kept) = keys.get(&Self::key(id))? else { return Ok(Self::default()) };
         serde_json::from_str(kept.reveal()).map_err(|_| {
-            let message = "The secrets of a server of tools can't be read any more.";
+            let message = "The stored secrets of a tool server can't be decrypted.";
             Error::input("tools.secrets", message, "Remove the server and add it again.")
         })
     }
@@ -180,21 +180,20 @@ fn check(spec: &mut ToolServerSpec) -> Result<()> {
     let wrong = |message: &str, remedy: &str| Err(Error::input("tools.spec", message, remedy));
     match (&spec.command, &spec.url) {
         (None, None) => wrong(
-            "This server has neither a command nor an address.",
-            "Give the command that starts it, or its address (url).",
+            "This server has neither a command nor a URL.",
+            "Enter the command that starts it, or its URL.",
         ),
-        (Some(_), Some(_)) => {
-            wrong("This server has a command and an address.", "Give the one by which it is reached.")
-        }
-        (Some(_), None) if !spec.headers.is_empty() => {
-            wrong("A server that is started has no headers.", "Give what it needs as env.")
-        }
+        (Some(_), Some(_)) => wrong("This server has both a command and a URL.", "Keep only one of them."),
+        (Some(_), None) if !spec.headers.is_empty() => wrong(
+            "A server started by a command can't have headers.",
+            "Use environment variables (env) instead.",
+        ),
         (None, Some(_)) if !spec.env.is_empty() || !spec.args.is_empty() || spec.cwd.is_some() => {
-            wrong("A server behind an address has no env, args or folder.", "Give what it needs as headers.")
+            wrong("A server with a URL can't have env, args or a working folder.", "Use headers instead.")
         }
         (None, Some(url)) => Place::parse(url).map(drop),
         (Some(_), None) => match spec.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
-            true => wrong("A variable of env has no name.", "Write it like API_KEY."),
+            true => wrong("An environment variable has no name.", "Use a name such as API_KEY."),
             false => Ok(()),
         },
     }
@@ -205,7 +204,7 @@ pub fn checked_name(name: &str) -> Result<String> {
     let name = name.trim();
     let is_fine = |c: char| !c.is_control();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || !name.chars().all(is_fine) {
-        let message = format!("\"{name}\" is no name for a server of tools.");
+        let message = format!("\"{name}\" is not a valid name for a tool server.");
         return Err(Error::input("tools.name", message, format!("Use up to {MAX_NAME_CHARS} characters.")));
     }
     Ok(name.into())
@@ -242,16 +241,16 @@ pub fn listed(tools: &[Value]) -> Vec<Listed> {
 /// a single server under a name. Each on its own: one that is wrong doesn't keep the others out.
 pub fn pasted(text: &str) -> Result<Vec<(String, Result<ToolServerSpec>)>> {
     let wrong = |cause: String| {
-        let remedy = "Paste it as it stands in a server's documentation: {\"mcpServers\": {\"name\": {\"command\": …}}}.";
-        Error::input("tools.pasted", format!("This is no configuration of servers: {cause}."), remedy)
+        let remedy = "Paste it as shown in the server's documentation: {\"mcpServers\": {\"name\": {\"command\": …}}}.";
+        Error::input("tools.pasted", format!("This is not a valid server configuration: {cause}."), remedy)
     };
     let value: Value = serde_json::from_str(text.trim()).map_err(|error| wrong(error.to_string()))?;
     let inner = ["mcpServers", "servers", "mcp_servers"].iter().find_map(|key| value.get(key));
     let inner = inner.or_else(|| value.pointer("/mcp/servers")).unwrap_or(&value);
-    let Value::Object(servers) = inner else { return Err(wrong("it is no object".into())) };
+    let Value::Object(servers) = inner else { return Err(wrong("it is not an object".into())) };
     let is_one = servers.contains_key("command") || servers.contains_key("url");
     if servers.is_empty() || is_one {
-        let cause = if is_one { "the server has no name" } else { "there is no server in it" };
+        let cause = if is_one { "the server has no name" } else { "it contains no servers" };
         return Err(wrong(cause.into()));
     }
     let read = |(name, spec): (&String, &Value)| {
@@ -261,7 +260,7 @@ pub fn pasted(text: &str) -> Result<Vec<(String, Result<ToolServerSpec>)>> {
         let is_old = spec.is_ok() && (servers[name]["type"] == "sse" || servers[name]["transport"] == "sse");
         match is_old {
             false => (name.clone(), spec),
-            true => (name.clone(), Err(wrong(format!("{name} speaks an older transport (sse)")))),
+            true => (name.clone(), Err(wrong(format!("{name} uses the older SSE transport")))),
         }
     };
     Ok(servers.iter().map(read).collect())

@@ -209,8 +209,8 @@ impl Tools {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let builder = builder.worker_threads(RUNTIME_THREADS).enable_all().thread_name("inglenook-tools");
         let made = builder.build().map(Arc::new).map_err(|error| {
-            let message = format!("The system gave no thread: {error}.");
-            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and start again.")
+            let message = format!("The system could not start a thread: {error}.");
+            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and restart Inglenook.")
         })?;
         *runtime = Some(Arc::clone(&made));
         Ok(made)
@@ -230,8 +230,8 @@ impl Server {
 }
 
 fn left(name: &str) -> Error {
-    let message = format!("{name} was switched off while it started.");
-    Error::new(ErrorKind::Conflict, "tools.off", message, "Switch it on again.")
+    let message = format!("{name} was turned off while it was starting.");
+    Error::new(ErrorKind::Conflict, "tools.off", message, "Turn it on again.")
 }
 
 /// A server says that its tools have changed: it is asked for them, away from the thread that heard it.
@@ -258,8 +258,8 @@ fn slow(id: &str) -> Error {
     Error::new(
         ErrorKind::Device,
         "tools.silent",
-        format!("The server of tools {id} takes too long to start."),
-        "See in the settings what it says.",
+        format!("The tool server {id} is taking too long to start."),
+        "See its status under Settings > Tools.",
     )
 }
 
@@ -269,8 +269,8 @@ impl Shared {
         // A name does as well.
         let at = rows.iter().position(|row| row.id == id || row.name == id);
         at.map(|at| rows.swap_remove(at)).ok_or_else(|| {
-            let message = format!("There is no server of tools \"{id}\".");
-            Error::not_found("tools.unknown", message, "`nook tools list` shows those there are.")
+            let message = format!("There is no tool server \"{id}\".");
+            Error::not_found("tools.unknown", message, "See `nook tools list`.")
         })
     }
 

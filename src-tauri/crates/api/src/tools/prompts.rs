@@ -55,8 +55,8 @@ fn text(server: &str, name: &str, messages: &[Value]) -> Result<String> {
     }
     let text = parts.join("\n\n");
     if text.trim().is_empty() {
-        let message = format!("{server} has no words for \"{name}\".");
-        return Err(Error::input("tools.prompt", message, "Choose another one of its list."));
+        let message = format!("{server} returned no text for the prompt \"{name}\".");
+        return Err(Error::input("tools.prompt", message, "Choose another one from its list."));
     }
     Ok(text)
 }
@@ -70,11 +70,12 @@ fn said(server: &str, name: &str, content: &Value) -> Result<String> {
     };
     text.as_str().map(str::to_owned).ok_or_else(|| {
         let kind = content["type"].as_str().unwrap_or("unknown").to_owned();
-        let message = format!("\"{name}\" of {server} has a part that is no text ({kind}).");
+        let message =
+            format!("The prompt \"{name}\" from {server} contains something other than text ({kind}).");
         Error::input(
             "tools.binary",
             message,
-            "Only text goes with a message: choose another one of its list.",
+            "Only text can be inserted into a message. Choose another prompt.",
         )
     })
 }
@@ -116,9 +117,11 @@ fn shown(value: &Value, most: usize) -> String {
 pub fn arguments(given: &[String]) -> Result<BTreeMap<String, String>> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => {
-            Err(Error::input("tools.argument", format!("{text} is no argument."), "Write it as NAME=VALUE."))
-        }
+        _ => Err(Error::input(
+            "tools.argument",
+            format!("{text} is not a valid argument."),
+            "Write it as NAME=VALUE.",
+        )),
     };
     given.iter().map(pair).collect()
 }

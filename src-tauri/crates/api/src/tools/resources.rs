@@ -65,8 +65,12 @@ impl App {
         let (name, client) = self.server_in_use(id)?;
         let uri = uri.trim();
         if uri.is_empty() || uri.chars().count() > MAX_URI_CHARS {
-            let message = "This is no address of a resource.";
-            return Err(Error::input("tools.resource", message, "Give it as the server lists it."));
+            let message = "This is not a valid resource address.";
+            return Err(Error::input(
+                "tools.resource",
+                message,
+                "Use the address exactly as the server lists it.",
+            ));
         }
         let seconds = self.value_of("tool_seconds")?.as_u64().unwrap_or(60);
         read(&name, uri, &client.read(uri, Duration::from_secs(seconds))?)
@@ -76,8 +80,8 @@ impl App {
     pub(super) fn server_in_use(&self, id: &str) -> Result<(String, Arc<Client>)> {
         let row = self.shared().tool_server_row(id)?;
         if !row.enabled {
-            let message = format!("{} is switched off.", row.name);
-            return Err(Error::new(ErrorKind::Conflict, "tools.off", message, "Switch it on first."));
+            let message = format!("{} is turned off.", row.name);
+            return Err(Error::new(ErrorKind::Conflict, "tools.off", message, "Turn it on first."));
         }
         let client = self.shared().tools.client(&row.id)?;
         Ok((row.name, client))
@@ -89,15 +93,16 @@ fn read(server: &str, uri: &str, contents: &[Value]) -> Result<Read> {
     if let Some(part) = contents.iter().find(|part| !part["text"].is_string()) {
         let kind = kind_of(part);
         let of = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
-        let message = format!("{server} gives {uri} as bytes{of}, not as text.");
-        let remedy = "Only text goes with a message: ask the server for one that is text, or save it and attach the file.";
+        let message = format!("{server} returns {uri} as binary data{of}, not as text.");
+        let remedy =
+            "Only text can be attached this way. Choose a text resource, or save it and attach the file.";
         return Err(Error::input("tools.binary", message, remedy));
     }
     let text = |part: &Value| part["text"].as_str().unwrap_or_default().to_owned();
     match contents {
         [] => {
-            let message = format!("{server} has nothing under {uri}.");
-            Err(Error::input("tools.resource", message, "Choose another one of its list."))
+            let message = format!("{server} has no resource at {uri}.");
+            Err(Error::input("tools.resource", message, "Choose another one from its list."))
         }
         [one] => Ok(Read { text: text(one), kind: kind_of(one) }),
         // Such as the files of a folder: each under its own address.

@@ -244,7 +244,7 @@ impl Shared {
         let most = usize::try_from(number("tool_characters", 20_000)).unwrap_or(usize::MAX);
         let marks = self.setting("guard_marks").is_ok_and(|value| value == true);
         let said = self.tools.client(&offered.server).and_then(|client| match stop.is_pressed() {
-            true => Err(Error::new(ErrorKind::Conflict, "tools.stopped", STOPPED, "Ask again.")),
+            true => Err(Error::new(ErrorKind::Conflict, "tools.stopped", STOPPED, "Try again.")),
             false => client.call(&offered.tool, arguments, within, stop),
         });
         match said {

@@ -88,7 +88,7 @@ impl App {
         let shared = self.shared();
         let removed = shared.tools.removed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         let Some((row, secrets)) = removed else {
-            let message = "This server was not removed since the program began.";
+            let message = "This server was not removed in this session.";
             return Err(Error::not_found("tools.unknown", message, "Add it again."));
         };
         secrets.write(&shared.remote.keys, &row.id)?;
@@ -136,8 +136,8 @@ impl App {
         let name = checked_name(name)?;
         let rows = self.shared().state().session.tool_servers()?;
         if rows.iter().any(|row| Some(row.id.as_str()) != own && row.name.eq_ignore_ascii_case(&name)) {
-            let message = format!("There is a server of tools called {name} already.");
-            return Err(Error::new(ErrorKind::Conflict, "tools.there", message, "Give it another name."));
+            let message = format!("A tool server named {name} already exists.");
+            return Err(Error::new(ErrorKind::Conflict, "tools.there", message, "Choose another name."));
         }
         Ok(name)
     }

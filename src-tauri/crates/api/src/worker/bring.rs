@@ -271,14 +271,14 @@ fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
 }
 
 pub fn removed() -> Error {
-    Error::input("model.removed", "The model was removed while it answered.", "Choose another model.")
+    Error::input("model.removed", "The model was removed while it was answering.", "Choose another model.")
 }
 
 pub fn no_thread(error: &std::io::Error) -> Error {
     Error::new(
         crate::ErrorKind::Limit,
         "worker.thread",
-        format!("The system gave no thread to load the model on: {error}."),
+        format!("The model could not be loaded, because the system could not start a thread: {error}."),
         "Close other programs and try again.",
     )
 }
@@ -288,7 +288,7 @@ fn with_starter(error: Error, id: &str) -> Error {
     if id == starter::ID {
         return error;
     }
-    let remedy = format!("{} Or answer with the starter model, which is always here.", error.remedy());
+    let remedy = format!("{} Or answer with the built-in model, which is always available.", error.remedy());
     let offered = Error::new(error.kind, error.code(), error.message(), remedy);
     offered.offering(ErrorAction::UseModel { model: starter::ID.into() })
 }

@@ -14,8 +14,8 @@ pub fn tokens(had: &Ids, fingerprint: &str, tokenizer: &Tokenizer) -> Result<Vec
         return Err(Error::new(
             ErrorKind::Conflict,
             "chat.cannot_continue",
-            "This answer was begun by a model with other tokens, so it can't go on exactly.",
-            "Ask for another version of it instead.",
+            "This answer was started by a model with a different vocabulary, so it can't be continued exactly.",
+            "Regenerate it instead.",
         ));
     }
     let mut ids = had.ids.clone();

@@ -301,12 +301,11 @@ fn clamp(n: usize) -> u32 {
 fn too_long(n_now: usize, n_least: usize, limit: usize) -> Error {
     let message = match n_least < n_now {
         true => format!(
-            "This conversation needs {n_now} tokens, its last question alone {n_least}; the model holds {limit}."
+            "This chat needs {n_now} tokens ({n_least} for the last message alone), but the context has {limit}."
         ),
-        false => format!("This conversation needs {n_now} tokens; the model holds {limit}."),
+        false => format!("This chat needs {n_now} tokens, but the context has {limit}."),
     };
-    let remedy = "Shorten the question or send it in parts, raise the context length in the settings, or choose a \
-                  model with a longer context.";
+    let remedy = "Shorten the message or split it, increase the context length in the settings, or choose a model with a longer context.";
     Error::new(ErrorKind::Limit, "request.context_full", message, remedy)
 }
 

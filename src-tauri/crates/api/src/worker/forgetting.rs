@@ -30,8 +30,8 @@ impl LoadedModel {
             return Err(Error::new(
                 ErrorKind::Limit,
                 "compress.no_place",
-                "There is no memory left in which this conversation could be forgotten in part.",
-                "Try again when other answers have ended, or have older messages left out instead.",
+                "There is not enough memory to compact this chat by forgetting tokens.",
+                "Try again when other answers are done, or leave out older messages instead.",
             ));
         };
         let (number, n_prompt) = (request.id, prompt.len());

@@ -26,8 +26,8 @@ pub fn not_here(name: &str) -> Error {
     Error::new(
         ErrorKind::Usage,
         "remote.not_here",
-        format!("The model is on another server ({name}): its weights and vocabulary are not here."),
-        "Choose a model on this machine for this.",
+        format!("The model is on another server ({name}), so its weights and vocabulary are not available."),
+        "Choose a model on this computer.",
     )
 }
 

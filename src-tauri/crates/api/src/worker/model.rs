@@ -305,14 +305,13 @@ impl LoadedModel {
         }
         let remedy = if info.context_length > info.n_ctx {
             format!(
-                "Raise the context length in the settings (this model can hold {}), have older messages folded, or start a new conversation.",
+                "Increase the context length in the settings (this model supports up to {}), compact the chat, or start a new one.",
                 info.context_length
             )
         } else {
-            "Have older messages folded, start a new conversation, or choose a model with a longer context."
-                .into()
+            "Compact the chat, start a new one, or choose a model with a longer context.".into()
         };
-        let message = format!("This conversation needs {n_prompt} tokens; the model holds {}.", info.n_ctx);
+        let message = format!("This chat needs {n_prompt} tokens, but the context has {}.", info.n_ctx);
         Err(Error::new(ErrorKind::Limit, "request.context_full", message, remedy))
     }
 

@@ -134,7 +134,10 @@ impl<'a> Vocabulary<'a> {
             Err(error) if options.template_fallback && is_template_failure(&error) => {
                 let template = self.family();
                 let rendered = self.by(&template, messages, options)?;
-                let message = format!("{} The family's own template was used.", sentence(error.message()));
+                let message = format!(
+                    "{} The template of the model family was used instead.",
+                    sentence(error.message())
+                );
                 let notice = Error::input("template.fallback", message, error.remedy());
                 ReplyPiece { chosen: Chosen::Family(template), rendered, notices: vec![notice] }
             }
@@ -144,8 +147,8 @@ impl<'a> Vocabulary<'a> {
         if has_tools && !shown.chosen.template().source().contains("tools") {
             shown.notices.push(Error::input(
                 "template.no_tools",
-                "This model's chat template has no place for tools: the model does not hear of them.",
-                "Choose a model that was taught to call tools, or name a template with --chat-template.",
+                "This model's chat template doesn't support tools, so the model can't use them.",
+                "Choose a model trained to call tools, or set a template with --chat-template.",
             ));
         }
         Ok(shown)
@@ -224,8 +227,7 @@ fn is_template_failure(error: &Error) -> bool {
 
 /// The model's template can't be used: what can be done about it.
 fn unusable(error: &engine::EngineError) -> Error {
-    let remedy = "Go on with the family's own template (--template-fallback, or the setting of that name), name another \
-                  file with --chat-template, or choose another model.";
+    let remedy = "Use the template of the model family (--template-fallback, or \"Replace broken chat templates\" in the settings), set another file with --chat-template, or choose another model.";
     Error::input(error.code(), error.to_string(), remedy)
 }
 
@@ -240,7 +242,7 @@ fn sentence(text: &str) -> String {
 pub fn no_vocabulary(model: &str) -> Error {
     Error::input(
         "model.no_tokenizer",
-        format!("The model {model} carries no vocabulary, so it can't read text."),
-        "Open the folder that holds tokenizer.json beside the weights, or a GGUF file.",
+        format!("The model {model} contains no vocabulary, so it can't process text."),
+        "Open the folder that contains the weights and tokenizer.json, or a GGUF file.",
     )
 }

@@ -30,7 +30,7 @@ impl Requests {
     /// Error: the worker has ended.
     pub fn send(&self, request: WorkerRequest) -> Result<(), Box<SendError<WorkerRequest>>> {
         if interrupts(&request) {
-            self.interrupt.ask();
+            self.interrupt.request();
         }
         self.send.send(request).map_err(Box::new)
     }
@@ -61,7 +61,7 @@ impl Inbox {
 
     fn hear(&self, request: &WorkerRequest) {
         if interrupts(request) {
-            self.interrupt.heard();
+            self.interrupt.acknowledge();
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_ends_something_interrupts_until_it_is_heard() {
         let (send, inbox) = channel();
-        let asked = |inbox: &Inbox| inbox.interrupt().is_asked();
+        let asked = |inbox: &Inbox| inbox.interrupt().is_requested();
         send.send(WorkerRequest::KvStats { request: 1 }).unwrap();
         assert!(!asked(&inbox), "figures can wait");
         for _ in 0..2 {

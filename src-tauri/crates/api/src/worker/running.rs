@@ -193,7 +193,7 @@ impl Running {
             emit(&self.turn, Step::ToolCall { id, name, arguments });
         }
         for message in brought.notices {
-            let remedy = "Its words are shown as they are. Ask again, or choose a model that knows tools.";
+            let remedy = "Its text is shown unchanged. Try again, or choose a model that supports tools.";
             let error = Error::input("reply.call_malformed", message, remedy);
             emit(&self.turn, Step::Notice { error });
         }

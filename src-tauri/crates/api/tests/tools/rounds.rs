@@ -192,7 +192,7 @@ fn faults_are_told_to_the_model_and_nothing_hangs() {
         ("fail", json!({}), S::Failed, "nothing works today"),
         ("die", json!({}), S::Failed, "out of coffee"),
         ("echo", json!({ "text": "started anew" }), S::Done, "started anew"),
-        ("sleep", json!({ "seconds": 600 }), S::Failed, "did not answer within 2 seconds"),
+        ("sleep", json!({ "seconds": 600 }), S::Failed, "did not respond within 2 seconds"),
         ("junk", json!({ "lines": 20 }), S::Done, "printed"),
         ("junk", json!({ "lines": 500 }), S::Failed, "Listening for something"),
         ("huge", json!({ "characters": 5000 }), S::Done, "4000 more characters were left out"),

@@ -187,7 +187,7 @@ fn a_server_behind_an_address() {
         let (calls, _) = home.answered(&message);
         if flags.contains(&"--forget") {
             assert_eq!(states(&calls), [ToolRunState::Failed], "{calls:?}");
-            assert!(results(&calls)[0].contains("forgotten"));
+            assert!(results(&calls)[0].contains("no longer knows"));
             let (_, message) = home.send(&fake, "Add again");
             assert_eq!(results(&home.answered(&message).0), ["42"], "it is greeted anew");
         } else {

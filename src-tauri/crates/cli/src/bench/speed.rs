@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::profile::{Phase, Profile, Trace};
 use api::{Result, resident};
-use engine::{Chunk, Effort, LogitsSelection, Model, Now, SequenceId, TokenId};
+use engine::{Chunk, LogitsSelection, Model, MonotonicClock, SequenceId, SubmissionStats, TokenId};
 use io::{Clock, RealClock};
 use serde::Serialize;
 
@@ -152,14 +152,14 @@ impl Bench {
         if self.profile {
             let clock = RealClock::new();
             let mut profile = Profile::traced(self.trace.take().map(Trace::next));
-            self.model.time_steps(true)?;
+            self.model.set_step_timing(true)?;
             for _ in 0..self.repeat {
                 self.once(seq, test, Some((&clock, &mut profile)))?;
                 // one repetition is enough to look at
                 self.trace = self.trace.take().or(profile.trace.take());
                 self.back(seq, depth)?;
             }
-            self.model.time_steps(false)?;
+            self.model.set_step_timing(false)?;
             let (name, n_repetitions) = (&test.name, self.repeat);
             let shown = Shown { test: name, depth, n_repetitions, phase: test.phase() };
             shown.show(&profile, self.json);
@@ -194,13 +194,13 @@ impl Bench {
     /// What a graphics card is told for each run, and how long the telling takes; nothing where there is none.
     fn effort(&mut self, seq: SequenceId, test: &Test) -> Result<()> {
         let clock = RealClock::new();
-        self.model.measure_by(Some(&(Arc::new(move || clock.monotonic()) as Now)));
+        self.model.measure_submissions(Some(&(Arc::new(move || clock.monotonic()) as MonotonicClock)));
         for _ in 0..self.repeat {
             self.once(seq, test, None)?;
             self.back(seq, test.depth)?;
         }
-        self.model.measure_by(None);
-        let Effort { n_runs, n_kernels, time } = self.model.effort();
+        self.model.measure_submissions(None);
+        let SubmissionStats { n_runs, n_kernels, time } = self.model.effort();
         if n_runs == 0 {
             return Ok(());
         }

@@ -11,10 +11,10 @@ use super::StepContext;
 use super::arena::AlignedVec;
 use super::disjoint_slices::DisjointSlices;
 use super::thread_pool::ThreadPool;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, DeviceId, Graph, Mask, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
-use crate::plan::Capacity;
 
 mod job;
 

@@ -16,12 +16,12 @@ use super::quantized_activations::{
     TOKEN_TILE, rows_per_task,
 };
 use super::thread_pool::{AssignedTask, ThreadPool};
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::{Kernels, moe_route};
-use crate::plan::Capacity;
 
 /// Most weight rows of a task for a few tokens; their products fit the scratch of a tile.
 const MAX_TASK_ROWS: usize = 1024;

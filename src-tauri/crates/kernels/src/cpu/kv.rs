@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use super::arena::AlignedVec;
 use super::disjoint_slices::DisjointSlices;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, PAGE_LEN, Retention};
-use crate::ops::kv_write::{F16Convert, row_bytes, store_key, store_value};
-use crate::plan::Capacity;
+use crate::ops::kv_write::{F16Convert, store_key, store_value};
 
 /// Keys and values of the layers of one device.
 pub struct KvStore {
@@ -51,7 +51,7 @@ impl KvStore {
     pub fn new(graph: &Graph, device: DeviceId, capacity: &Capacity) -> Result<Self, KernelError> {
         let (mut all, mut window, mut aged_bytes) = (0, 0, 0);
         let mut layers = Vec::with_capacity(graph.kv().layers.len());
-        let ages = capacity.n_aged_pages > 0;
+        let ages = capacity.n_requantized_pages > 0;
         for (layout, at) in graph.kv().layers.iter().zip(graph.kv_devices()) {
             if *at != device {
                 layers.push(None);
@@ -62,7 +62,7 @@ impl KvStore {
                 Retention::Window => &mut window,
             };
             let own = LayerSpan::next(*layout, page_bytes);
-            let aged = layout.aged().filter(|_| ages);
+            let aged = layout.requantized().filter(|_| ages);
             let aged = aged.map(|layout| LayerSpan::next(layout, &mut aged_bytes));
             layers.push(Some(KvLayerSpans { own, aged }));
         }
@@ -74,7 +74,7 @@ impl KvStore {
         Ok(Self {
             all: pages(all, capacity.n_pages)?,
             window: pages(window, capacity.n_window_pages)?,
-            aged: pages(aged_bytes, capacity.n_aged_pages)?,
+            aged: pages(aged_bytes, capacity.n_requantized_pages)?,
             n_exact: u32::try_from(capacity.n_pages).unwrap_or(u32::MAX),
             layers,
         })
@@ -197,7 +197,7 @@ impl KvStore {
 impl LayerSpan {
     /// Places a layer after the `page_bytes` already in use.
     fn next(layout: KvLayerLayout, page_bytes: &mut usize) -> Self {
-        let block_bytes = PAGE_LEN * row_bytes(layout.dtype, layout.head_dim);
+        let block_bytes = PAGE_LEN * layout.dtype.row_bytes(layout.head_dim);
         let offset = *page_bytes;
         *page_bytes += layout.page_bytes();
         Self { offset, block_bytes, layout }

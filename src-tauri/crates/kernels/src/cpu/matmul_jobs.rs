@@ -13,14 +13,14 @@ use super::quantized_activations::{
     TOKEN_TILE, rows_per_task,
 };
 use super::thread_pool::{AssignedTask, ThreadPool};
-use crate::backend::Retain;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::Kernels;
-use crate::plan::Capacity;
-use crate::plan::fuse::MAX_PRODUCTS;
+use crate::plan::layout::ValueLifetime;
+use crate::plan::step::MAX_MATMULS;
 use crate::tensor::Tensor;
 
 /// Multiply-adds up to which one thread is as fast as many: about 2 µs.
@@ -90,7 +90,7 @@ impl MatMulJobs {
         graph: &Graph,
         device: DeviceId,
         capacity: &Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
         level: IsaLevel,
         n_threads: usize,
     ) -> Result<Self, KernelError> {
@@ -107,9 +107,9 @@ impl MatMulJobs {
             }
         }
         let row_stride = k_generic.next_multiple_of(16);
-        let gate_stride = match retain {
-            Retain::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
-            Retain::All => 0,
+        let gate_stride = match lifetime {
+            ValueLifetime::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
+            ValueLifetime::All => 0,
         };
         Ok(Self {
             inputs: ActivationBuffers::new(sizes)?,
@@ -145,7 +145,7 @@ impl MatMulJobs {
                 self.inputs.interleave(cx.pool, row, (x.n_tokens, x.k), n_packs, &first)?;
             }
         }
-        let mut products = [None; MAX_PRODUCTS];
+        let mut products = [None; MAX_MATMULS];
         for (slot, i) in products.iter_mut().zip(nodes) {
             let (_, weight, out) = parts_of(graph, *i);
             let factor = MatMulWeight { weight, fast: self.fast[*i] };
@@ -224,7 +224,7 @@ impl MatMulStep<'_> {
     fn run_each(
         &self,
         pool: &mut ThreadPool,
-        products: &[Option<MatMulOp>; MAX_PRODUCTS],
+        products: &[Option<MatMulOp>; MAX_MATMULS],
     ) -> Result<(), String> {
         let products = || products.iter().flatten();
         let n_rows: usize = products().map(|p| p.n_out).sum();
@@ -260,7 +260,7 @@ impl MatMulStep<'_> {
     fn run_gated(
         &self,
         pool: &mut ThreadPool,
-        products: &[Option<MatMulOp>; MAX_PRODUCTS],
+        products: &[Option<MatMulOp>; MAX_MATMULS],
         glu: GatedOutput,
     ) -> Result<(), String> {
         let [Some(first), Some(second), ..] = products else {

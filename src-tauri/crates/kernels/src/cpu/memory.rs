@@ -8,14 +8,16 @@ use std::sync::Arc;
 use super::arena::{self, AlignedVec};
 use super::kv::KvStore;
 use super::states::StateStore;
-use crate::backend::Retain;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, RopeShape, ValueId};
 use crate::ops::{rope, short_conv};
-use crate::plan::fuse::{Fusion, Step, steps};
-use crate::plan::layout::{Layout, buckets, lay_out};
-use crate::plan::{Batch, Capacity, bucket, runs_of};
-use crate::profile::Readable;
+use crate::plan::fuse::{Fusion, steps};
+use crate::plan::layout::{ArenaLayout, ValueLifetime, bucket, buckets, lay_out};
+use crate::plan::segments::runs_of;
+use crate::plan::step::Step;
+use crate::profile::ReadValue;
 
 /// Memory of one device for one graph.
 pub struct HostMemory {
@@ -43,7 +45,7 @@ impl HostMemory {
         graph: &Arc<Graph>,
         device: DeviceId,
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
         fusion: Fusion,
     ) -> Result<Self, KernelError> {
         let programs: Vec<(Range<usize>, Arc<[Step]>)> =
@@ -52,7 +54,7 @@ impl HostMemory {
         let here = || graph.nodes().iter().map(|node| (&node.op, node.device == device));
         Ok(Self {
             graph: graph.clone(),
-            values: ValueArena::new(graph, device, &all, capacity, retain)?,
+            values: ValueArena::new(graph, device, &all, capacity, lifetime)?,
             kv: KvStore::new(graph, device, &capacity)?,
             states: StateStore::new(graph, device, capacity.n_states)?,
             vectors: here().map(|(op, here)| if here { vector(op) } else { Vec::new() }).collect(),
@@ -113,7 +115,7 @@ pub struct ValueArena {
     graph: Arc<Graph>,
     capacity: Capacity,
     /// By row bucket: 1, 2, 4 …
-    layouts: Vec<Layout>,
+    layouts: Vec<ArenaLayout>,
     layout: usize,
     arena: AlignedVec<f32>,
     n_tokens: usize,
@@ -126,10 +128,10 @@ impl ValueArena {
         device: DeviceId,
         steps: &[Step],
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
     ) -> Result<Self, KernelError> {
-        let layouts: Vec<Layout> = buckets(capacity.max_rows)
-            .map(|rows| lay_out(graph, device, steps, rows, &capacity, retain))
+        let layouts: Vec<ArenaLayout> = buckets(capacity.max_rows)
+            .map(|rows| lay_out(graph, device, steps, rows, &capacity, lifetime))
             .collect();
         let len = layouts.iter().map(|l| l.len).max().unwrap_or(0);
         let arena = AlignedVec::zeroed(len, "activations")?;
@@ -191,7 +193,7 @@ impl ValueArena {
     }
 }
 
-impl Readable for ValueArena {
+impl ReadValue for ValueArena {
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
         Self::read(self, value, n_rows)
     }

@@ -7,8 +7,8 @@ use weights::Advice;
 use super::memory::ValueArena;
 use crate::graph::{DeviceId, Graph, Op, ValueId};
 use crate::ops::moe_route;
-use crate::plan::fuse::Step;
-use crate::plan::resident::{Piece, Shelf};
+use crate::plan::step::Step;
+use crate::plan::weight_cache::{WeightCache, WeightGroup};
 use crate::tensor::Tensor;
 
 /// How much of a model's weights may be in memory at once.
@@ -30,7 +30,7 @@ const READ_AROUND_BYTES: u64 = 64 << 10;
 
 /// Tracks the weights of one device.
 pub struct Pager {
-    cache: Shelf,
+    cache: WeightCache,
     /// By piece.
     tensors: Vec<Tensor>,
     /// By node: its first piece. An expert product has one piece per expert.
@@ -67,10 +67,10 @@ impl Pager {
         for (i, node) in here() {
             let mut add = |tensor: &Tensor, likely| {
                 first[i].get_or_insert(pieces.len());
-                pieces.push(Piece {
+                pieces.push(WeightGroup {
                     n_bytes: tensor.bytes().len() as u64 + READ_AROUND_BYTES,
-                    place: i as u32,
-                    likely,
+                    position: i as u32,
+                    use_probability: likely,
                 });
                 tensors.push(tensor.clone());
             };
@@ -97,7 +97,8 @@ impl Pager {
         }
         let (read_ahead_bytes, max_looked_up_bytes) = (budget / READ_AHEAD_DIVISOR, budget / LOOKUP_DIVISOR);
         let eviction_advice = if limit.is_tight { Advice::Forget } else { Advice::Release };
-        let cache = Shelf::new(pieces, budget.saturating_sub(tables.len() as u64 * max_looked_up_bytes));
+        let cache =
+            WeightCache::new(pieces, budget.saturating_sub(tables.len() as u64 * max_looked_up_bytes));
         Self {
             cache,
             tensors,
@@ -113,8 +114,8 @@ impl Pager {
 
     /// Before a step: requests the weights it multiplies by, and those of the steps to come.
     pub fn before_step(&mut self, step: &Step) {
-        let (Step::MatMuls { nodes, .. } | Step::Experts { nodes, .. }) = step else { return };
-        self.cache.arrive(nodes[0] as u32);
+        let (Step::MatMuls { nodes, .. } | Step::ExpertMatMuls { nodes, .. }) = step else { return };
+        self.cache.advance_to(nodes[0] as u32);
         let Step::MatMuls { .. } = step else { return };
         for node in nodes {
             let Some(piece) = self.first[*node] else { continue };
@@ -163,13 +164,13 @@ impl Pager {
         for at in 0..self.routed.len() {
             let (_, node) = self.routed[at];
             let Some(first) = self.first[node].filter(|_| self.routed[at].0 == router) else { continue };
-            let same_node = |piece: &usize| self.cache.place_of(*piece) == Some(node as u32);
+            let same_node = |piece: &usize| self.cache.position_of(*piece) == Some(node as u32);
             let n_experts = (first..self.tensors.len()).take_while(same_node).count();
             let is_chosen = |expert: usize| {
                 let mut tokens = rows.chunks_exact(2 * n_used);
                 tokens.any(|r| (0..n_used).any(|slot| moe_route::expert(r, slot, n_experts) == expert))
             };
-            self.cache.learn(first..first + n_experts, &is_chosen);
+            self.cache.record_routing(first..first + n_experts, &is_chosen);
             for expert in (0..n_experts).filter(|expert| is_chosen(*expert)) {
                 self.request(first + expert, Urgency::Now);
             }
@@ -181,8 +182,8 @@ impl Pager {
         let Self { cache, tensors, eviction_advice, .. } = self;
         let release = &mut |piece: usize| _ = tensors[piece].advise(*eviction_advice);
         let is_missing = match urgency {
-            Urgency::Now => cache.need(piece, release),
-            Urgency::Soon => cache.expect(piece, release),
+            Urgency::Now => cache.require(piece, release),
+            Urgency::Soon => cache.prefetch(piece, release),
         };
         if is_missing {
             tensors[piece].advise(Advice::Soon);

@@ -49,8 +49,8 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, Problem> {
     });
     if thread.is_err() {
         return Err(Problem::new(
-            "there is no room for another thread to read it",
-            "Close something and try again.",
+            "the system could not start a thread to read it",
+            "Close other programs and try again.",
         ));
     }
     let outcome = done.recv_timeout(time);
@@ -60,7 +60,7 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, Problem> {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => Err(Problem::new(
             format!("reading it took longer than {} seconds", time.as_secs()),
-            "Attach a part of it, or its text as a file.",
+            "Attach part of it, or save its text as a file and attach that.",
         )),
         Err(RecvTimeoutError::Disconnected) => Err(damaged()),
     }
@@ -79,7 +79,7 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
     if pages.len() > MOST_PAGES {
         return Err(Problem::new(
             format!("it has more than {MOST_PAGES} pages"),
-            "Attach the pages that matter as a PDF of their own.",
+            "Save the pages you need as a separate PDF and attach that.",
         ));
     }
     if pages.is_empty() {
@@ -105,21 +105,21 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, Problem> {
     }
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
         return Err(Problem::new(
-            "it has no text in it: its pages are pictures",
-            "Have its text recognised first (OCR), and attach that.",
+            "it contains no text: its pages are images",
+            "Run text recognition (OCR) on it first, then attach the result.",
         ));
     }
     Ok(text)
 }
 
 fn locked() -> Problem {
-    Problem::new("it is locked with a password", "Save it without the password, and attach that.")
+    Problem::new("it is protected by a password", "Save it without the password and attach that.")
 }
 
 fn damaged() -> Problem {
     Problem::new(
-        "it is no PDF that can be read; it may be damaged",
-        "Save or print it to a new PDF, and attach that.",
+        "it is not a readable PDF; it may be damaged",
+        "Save or print it to a new PDF and attach that.",
     )
 }
 

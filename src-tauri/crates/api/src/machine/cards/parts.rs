@@ -6,7 +6,7 @@ use std::ops::Range;
 use engine::kv::requantize::KvRequantize;
 use engine::memory_estimate::MemoryEstimate;
 use engine::{BackendKind, Devices, LoadOptions};
-use kernels::backends::Card;
+use kernels::GpuSelector;
 use kernels::gpu::{AdapterInfo, AdapterKind};
 
 use super::{Asked, Choice, Chosen, Spread};
@@ -163,9 +163,9 @@ impl Parts {
     /// Into how the model is loaded.
     pub fn apply(&self, options: &mut LoadOptions) {
         let used: Vec<(usize, usize)> = self.cards.iter().copied().filter(|(_, n)| *n > 0).collect();
-        options.gpus = used.iter().map(|(at, _)| Card::Nth(*at)).collect();
+        options.gpus = used.iter().map(|(at, _)| GpuSelector::Nth(*at)).collect();
         if self.all == 0 {
-            let at = self.cards.first().map(|(at, _)| Card::Nth(*at));
+            let at = self.cards.first().map(|(at, _)| GpuSelector::Nth(*at));
             options.gpus = at.into_iter().collect();
             options.devices = Devices::Gpu { layers: self.asked };
             return;
@@ -187,18 +187,18 @@ impl Parts {
     /// Where cards were chosen, and not one layer fits, or not the whole model where that is asked for.
     pub fn notice(&self, choice: &Choice) -> Option<Error> {
         if self.n_layers() > 0 && self.lacks_copies {
-            let message =
-                "The whole model doesn't fit into two of the graphics cards: they don't each have a copy.";
-            let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
+            let message = "The whole model fits on fewer than two GPUs, so they don't each get a copy.";
+            let remedy =
+                "Choose a smaller model, a shorter context, or a higher GPU memory limit in the settings.";
             return Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy));
         }
         if self.n_layers() > 0 || self.all == 0 || self.asked == Some(0) {
             return None;
         }
         let names: Vec<&str> = choice.cards.iter().map(|card| card.info.name.as_str()).collect();
-        let message =
-            format!("Not one layer fits into the memory of {}: the processor computes.", names.join(", "));
-        let remedy = "Choose a shorter context, a smaller model, or more memory for it in the settings.";
+        let message = format!("No layer fits into the memory of {}, so the CPU is used.", names.join(", "));
+        let remedy =
+            "Choose a smaller model, a shorter context, or a higher GPU memory limit in the settings.";
         Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy))
     }
 }
@@ -271,7 +271,7 @@ mod tests {
         let (whole, taken, options) = shared(&[24], None);
         assert_eq!(whole, [32]);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
-        assert_eq!(options.gpus, [Card::Nth(0)]);
+        assert_eq!(options.gpus, [GpuSelector::Nth(0)]);
         // contexts of others have half of what is left
         let one = sizes().needs(8192, options.kv).context;
         let contexts = options.kv_bytes.unwrap();
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(two.iter().sum::<usize>(), 32, "{two:?}");
         assert!(two[0] > two[1] && two[1] > 5, "in proportion: {two:?}");
         assert!(taken[0] <= 6 * GB / 20 * 17 && taken[1] <= 3 * GB / 20 * 17, "{taken:?}");
-        assert_eq!(options.gpus, [Card::Nth(0), Card::Nth(1)]);
+        assert_eq!(options.gpus, [GpuSelector::Nth(0), GpuSelector::Nth(1)]);
 
         let (asked, ..) = shared(&[1], Some(20));
         assert_eq!(asked, [20], "whoever asks, gets");
@@ -326,8 +326,10 @@ mod tests {
                 let mut options = options.clone();
                 parts.apply(&mut options);
                 let cards = options.gpus.iter().map(|card| match card {
-                    Card::Nth(at) => *at,
-                    Card::Any | Card::Hardware | Card::Named(_) => panic!("cards have numbers: {card:?}"),
+                    GpuSelector::Nth(at) => *at,
+                    GpuSelector::Any | GpuSelector::Hardware | GpuSelector::Named(_) => {
+                        panic!("cards have numbers: {card:?}")
+                    }
                 });
                 let cards: Vec<usize> = cards.collect();
                 assert_eq!(options.devices, Devices::Replicas(vec![BackendKind::Gpu; cards.len()]));
@@ -360,7 +362,7 @@ mod tests {
         let parts = share_out(&[&card], &sizes(), &Asked::default(), &options);
         parts.apply(&mut options);
         assert_eq!(options.devices, Devices::Split(vec![(BackendKind::Gpu, 32)]));
-        assert_eq!((options.gpus, options.kv_bytes), (vec![Card::Nth(3)], None));
+        assert_eq!((options.gpus, options.kv_bytes), (vec![GpuSelector::Nth(3)], None));
         let mut options = LoadOptions::default();
         share_out(&[&card], &MemoryEstimate::default(), &Asked::default(), &options).apply(&mut options);
         assert_eq!(options.devices, Devices::Gpu { layers: None }, "the layers' sizes are not known");

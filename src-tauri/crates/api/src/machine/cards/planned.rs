@@ -30,6 +30,6 @@ impl PlannedFault {
             FaultKind::TimeOut => GpuFault::TimeOut,
             FaultKind::Wrong => GpuFault::Wrong,
         };
-        FaultPlan::again(self.before, fault, self.n_times)
+        FaultPlan::repeated(self.before, fault, self.n_times)
     }
 }

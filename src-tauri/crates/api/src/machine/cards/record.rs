@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::kv::checksum::xxh64;
 use io::{Io, IoError};
-use kernels::{CardKey, Known, Notebook};
+use kernels::{GpuCache, GpuFacts, GpuKey};
 use serde::{Deserialize, Serialize};
 
 use super::race::Race;
@@ -52,8 +52,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_of(&self, key: &CardKey) -> bool {
-        let CardKey { name, api, driver, kernels } = key;
+    fn is_of(&self, key: &GpuKey) -> bool {
+        let GpuKey { name, api, driver, kernels } = key;
         (&self.name, &self.api, &self.driver, &self.kernels) == (name, api, driver, kernels)
     }
 }
@@ -80,15 +80,15 @@ impl Record {
         io.write_atomic(&folder.join(FILE), &bytes)
     }
 
-    fn find(&self, key: &CardKey) -> Option<&Entry> {
+    fn find(&self, key: &GpuKey) -> Option<&Entry> {
         self.cards.iter().find(|entry| entry.is_of(key))
     }
 
     /// The entry of a card, in place of what was found with earlier drivers and kernels.
-    fn entry(&mut self, key: &CardKey) -> &mut Entry {
+    fn entry(&mut self, key: &GpuKey) -> &mut Entry {
         if self.find(key).is_none() {
             self.cards.retain(|entry| (&entry.name, &entry.api) != (&key.name, &key.api));
-            let CardKey { name, api, driver, kernels } = key.clone();
+            let GpuKey { name, api, driver, kernels } = key.clone();
             self.cards.push(Entry { name, api, driver, kernels, ..Entry::default() });
             let n_old = self.cards.len().saturating_sub(MOST_KEPT);
             self.cards.drain(..n_old);
@@ -97,26 +97,26 @@ impl Record {
         &mut self.cards[at.expect("it was put there")]
     }
 
-    pub fn forget(&mut self, key: &CardKey) {
+    pub fn forget(&mut self, key: &GpuKey) {
         self.cards.retain(|entry| !entry.is_of(key));
     }
 
     /// Why a card is not used, whatever is asked. None: it may be.
-    pub fn why_not(&self, key: &CardKey) -> Option<String> {
+    pub fn why_not(&self, key: &GpuKey) -> Option<String> {
         let entry = self.find(key)?;
         let wrong = entry.wrong.as_ref().map(|kernel| format!("it computes wrongly: {kernel}"));
         wrong.or_else(|| entry.failed.clone())
     }
 
     /// None: never measured against this processor.
-    pub fn race(&self, key: &CardKey, processor: &str) -> Option<&Race> {
+    pub fn race(&self, key: &GpuKey, processor: &str) -> Option<&Race> {
         let is_it =
             |race: &&Race| race.processor == processor && race.of_card.is_sound() && race.of_cpu.is_sound();
         self.find(key)?.races.iter().find(is_it)
     }
 
     /// `room`: bytes of it that a model may take.
-    pub fn set_race(&mut self, key: &CardKey, race: Race, room: Option<u64>) {
+    pub fn set_race(&mut self, key: &GpuKey, race: Race, room: Option<u64>) {
         let entry = self.entry(key);
         entry.races.retain(|other| other.processor != race.processor);
         entry.races.push(race);
@@ -125,36 +125,45 @@ impl Record {
         entry.room = room;
     }
 
-    pub fn set_failed(&mut self, key: &CardKey, why: String) {
+    pub fn set_failed(&mut self, key: &GpuKey, why: String) {
         self.entry(key).failed = Some(why);
     }
 
-    pub fn is_proven(&self, key: &CardKey) -> bool {
+    pub fn is_proven(&self, key: &GpuKey) -> bool {
         self.find(key).is_some_and(|entry| entry.proven)
     }
 
-    pub fn prove(&mut self, key: &CardKey) {
+    pub fn prove(&mut self, key: &GpuKey) {
         self.entry(key).proven = true;
     }
 
     /// What is kept of some cards, with what their drivers compiled.
-    pub fn notebook(&self, io: &dyn Io, cache: Option<&Path>, keys: Vec<CardKey>) -> Notebook {
-        let of = |key: CardKey| {
+    pub fn notebook(&self, io: &dyn Io, cache: Option<&Path>, keys: Vec<GpuKey>) -> GpuCache {
+        let of = |key: GpuKey| {
             let entry = self.find(&key).cloned().unwrap_or_default();
             let pipelines = cache.and_then(|cache| compiled(io, &path(cache, &key)));
             let Entry { right, wrong, subgroups, imprecise, tuned, .. } = entry;
-            (key, Known { right, wrong, subgroups, imprecise, tuned, pipelines })
+            let facts = GpuFacts {
+                passed_checks: right,
+                wrong_kernel: wrong,
+                wrong_with_subgroups: subgroups,
+                wrong_in_precision: imprecise,
+                tuned_shapes: tuned,
+                pipelines,
+            };
+            (key, facts)
         };
-        Notebook::new(keys.into_iter().map(of).collect())
+        GpuCache::new(keys.into_iter().map(of).collect())
     }
 
     /// What was found of a card since.
-    pub fn found(&mut self, io: &dyn Io, cache: Option<&Path>, key: &CardKey, known: &Known) {
-        let Known { right, wrong, subgroups, imprecise, tuned, pipelines } = known.clone();
+    pub fn found(&mut self, io: &dyn Io, cache: Option<&Path>, key: &GpuKey, facts: &GpuFacts) {
         let entry = self.entry(key);
-        (entry.right, entry.tuned) = (right, tuned);
-        (entry.wrong, entry.subgroups, entry.imprecise) = (wrong, subgroups, imprecise);
-        let (Some(cache), Some(pipelines)) = (cache, pipelines) else { return };
+        let facts = facts.clone();
+        (entry.right, entry.tuned) = (facts.passed_checks, facts.tuned_shapes);
+        (entry.wrong, entry.subgroups) = (facts.wrong_kernel, facts.wrong_with_subgroups);
+        entry.imprecise = facts.wrong_in_precision;
+        let (Some(cache), Some(pipelines)) = (cache, facts.pipelines) else { return };
         if let Err(error) = keep(io, cache, &path(cache, key), &pipelines) {
             tracing::warn!("what the driver compiled is not kept: {error}");
         }
@@ -172,7 +181,7 @@ impl Record {
 }
 
 /// By card and driver.
-fn path(cache: &Path, key: &CardKey) -> PathBuf {
+fn path(cache: &Path, key: &GpuKey) -> PathBuf {
     cache.join(format!("{:016x}.pipelines", xxh64(format!("{key:?}").as_bytes())))
 }
 

@@ -88,7 +88,7 @@ fn a_card_is_raced_once_for_each_driver_and_the_faster_one_is_taken() {
     });
     let won = cards.choose(Recall::Remember, &processor());
     assert_eq!((won.backend(), won.cards.len()), ("gpu", 1), "{won:?}");
-    assert!(won.why.contains("times as fast as the processor"), "{}", won.why);
+    assert!(won.why.contains("times as fast as the CPU"), "{}", won.why);
     assert_eq!(remembered(&RealIo, folder.path()).unwrap().0, won.cards[0].info.name);
     change(folder.path(), |kept| {
         kept["cards"][0]["races"][0]["of_card"] = json!({"prompt_s": 1e9, "token_s": 1e9})
@@ -100,7 +100,7 @@ fn a_card_is_raced_once_for_each_driver_and_the_faster_one_is_taken() {
     // of another driver, or against another processor, it says nothing
     let more = LoadOptions { threads: Some(2), ..processor() };
     let not_yet = cards.choose(Recall::Only, &more);
-    assert!(not_yet.why.contains("not measured yet") && not_yet.cards.is_empty(), "{}", not_yet.why);
+    assert!(not_yet.why.contains("not been measured yet") && not_yet.cards.is_empty(), "{}", not_yet.why);
     change(folder.path(), |kept| kept["cards"][0]["driver"] = json!("of last year"));
     let renewed = cards.choose(Recall::Remember, &processor());
     assert!(renewed.measured[0].card.turn_s() < 1e9);

@@ -14,7 +14,7 @@ pub fn loaded(model: &mut Model) -> Vec<Error> {
 
 /// What was asked for is not there: the processor computes. None: that was said when it came to it.
 fn instead(error: &EngineError) -> Option<Error> {
-    let message = format!("The processor computes instead of the graphics card: {error}.");
+    let message = format!("Using the CPU instead of the GPU: {error}.");
     let told = || Error::new(ErrorKind::Device, error.code(), message, error.remedy());
     (error.code() != GPU_GIVEN_UP).then(told)
 }
@@ -23,35 +23,33 @@ fn instead(error: &EngineError) -> Option<Error> {
 pub fn told(trouble: &GpuIncident) -> Error {
     let GpuIncident { error, fallback } = trouble;
     let done = match *fallback {
-        GpuFallback::Reopened => "The graphics card was away for a moment; the answer goes on without a loss".to_owned(),
+        GpuFallback::Reopened => "The GPU was briefly unavailable. The answer continues without loss".to_owned(),
         GpuFallback::MaxRows(n) => {
-            format!("The graphics card is short of memory: prompts are read in smaller pieces, {n} tokens at once")
+            format!("GPU memory is low: prompts are processed in smaller batches of {n} tokens")
         }
         GpuFallback::KvPrecision(_) => {
-            "The graphics card is short of memory: the context is kept in 8 bits, which costs hardly any quality"
+            "GPU memory is low: the KV cache now uses 8 bits, with hardly any loss of quality"
                 .to_owned()
         }
         GpuFallback::Precision(precision) => {
-            format!("The graphics card does without the precision that was chosen: it multiplies in {}", precision.name())
+            format!("The GPU can't use the chosen precision and multiplies in {}", precision.name())
         }
         GpuFallback::NoSubgroups => {
-            "With this driver the graphics card computes something wrongly by its subgroups: it does without them, a \
-             little more slowly, and nothing is lost"
+            "With this driver, subgroup operations give wrong results on the GPU. They are turned off, which is slightly slower"
                 .to_owned()
         }
         GpuFallback::FewerLayers { on_gpu, of } => format!(
-            "The graphics card is short of memory: it computes {on_gpu} of {of} layers, the processor the others"
+            "GPU memory is low: the GPU computes {on_gpu} of {of} layers, the CPU the rest"
         ),
         GpuFallback::OtherReplicas(n) => {
-            let others = if n == 1 { "the other goes".to_owned() } else { format!("the other {n} go") };
-            format!("One of the graphics cards failed and is left out: {others} on, and the answer without a loss")
+            let others = if n == 1 { "the other one continues".to_owned() } else { format!("the other {n} continue") };
+            format!("One of the GPUs failed and is no longer used: {others}, and the answer continues without loss")
         }
         GpuFallback::Cpu => {
-            "The graphics card can't go on; the processor does, and the answer goes on without a loss".to_owned()
+            "The GPU failed. The CPU takes over, and the answer continues without loss".to_owned()
         }
         GpuFallback::CpuForSession => {
-            "The graphics card failed twice within ten minutes: the processor computes until Inglenook starts again, \
-             and the answer goes on without a loss"
+            "The GPU failed twice within ten minutes. The CPU is used until Inglenook restarts, and the answer continues without loss"
                 .to_owned()
         }
     };

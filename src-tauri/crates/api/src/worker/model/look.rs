@@ -17,7 +17,7 @@ impl LoadedModel {
         let now = civil::date_time(now_ms);
         let vocabulary = self.vocabulary(&now)?;
         if request.had.fingerprint != vocabulary.fingerprint {
-            let message = "This answer was written by a model with other tokens.";
+            let message = "This answer was written by a model with a different vocabulary.";
             let remedy = "Choose the model that wrote it.";
             return Err(Error::new(ErrorKind::Conflict, "look.other_model", message, remedy));
         }
@@ -57,14 +57,14 @@ impl LoadedModel {
 }
 
 pub fn busy() -> Error {
-    Error::new(ErrorKind::Conflict, "look.busy", "The model is answering.", "Look again when it is done.")
+    Error::new(ErrorKind::Conflict, "look.busy", "The model is busy answering.", "Try again when it is done.")
 }
 
 pub fn not_there() -> Error {
     Error::new(
         ErrorKind::Conflict,
         "look.not_loaded",
-        "The model of this answer is not in memory.",
-        "Ask it something, then look again.",
+        "The model that wrote this answer is not loaded.",
+        "Send it a message, then try again.",
     )
 }

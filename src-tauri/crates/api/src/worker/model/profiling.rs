@@ -23,7 +23,7 @@ impl LoadedModel {
         let running = self.running.iter().find(|running| is_wanted && running.number == number);
         let Some(turn) = running.map(|running| running.turn.clone()) else { return };
         if self.profiling.is_none() {
-            self.time_steps(true);
+            self.set_step_timing(true);
         }
         let begin = || {
             let trace = Trace::of(MOST_EVENTS).since(clock.monotonic());
@@ -69,7 +69,7 @@ impl LoadedModel {
         self.found.push(Profiled { turn, answer, trace });
         if is_last {
             self.profiling = None;
-            self.time_steps(false);
+            self.set_step_timing(false);
         }
     }
 
@@ -79,8 +79,8 @@ impl LoadedModel {
     }
 
     /// Where a card has no memory for its clock, steps are timed as they end.
-    fn time_steps(&mut self, wanted: bool) {
-        if let Err(error) = self.model.time_steps(wanted) {
+    fn set_step_timing(&mut self, wanted: bool) {
+        if let Err(error) = self.model.set_step_timing(wanted) {
             tracing::warn!(code = error.code(), "the graphics card doesn't time its steps: {error}");
         }
     }

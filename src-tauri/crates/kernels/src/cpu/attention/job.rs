@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::batch::Batch;
 use crate::cpu::arena::AlignedVec;
 use crate::cpu::disjoint_slices::DisjointSlices;
 use crate::cpu::kv::KvStore;
@@ -11,7 +12,6 @@ use crate::graph::{AttentionShape, PAGE_LEN};
 use crate::ops::Kernels;
 use crate::ops::attention::pages::{PageKernels, Queries, SCORE_STRIDE, Weights};
 use crate::ops::attention::{CHUNK, Partial, visible};
-use crate::plan::Batch;
 
 /// Most queries in a tile: their scores and sums stay in the L2 cache.
 pub const MAX_QUERIES: usize = 32;
