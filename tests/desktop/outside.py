@@ -3,7 +3,7 @@
 import os
 
 from hands import Bus, answer_dialog, hold_over, let_go, press_close, windows
-from room import ANSWER, COMPOSER, PROGRAM, ROW, answered, ask, use_slow_model, watch_growth
+from scenario import ANSWER, COMPOSER, PROGRAM, ROW, answered, ask, use_slow_model, watch_growth
 from webdriver import until, wait_gone
 
 TITLE = "Inglenook"

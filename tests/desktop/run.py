@@ -28,7 +28,7 @@ from outside import (
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
 )
-from room import (
+from scenario import (
     ANSWER, ANSWERED, COMPOSER, PROGRAM, QUESTION, ROW, Room, answered, ask, click, letters, menu, section,
     use_slow_model, watch_growth, words,
 )

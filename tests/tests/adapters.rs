@@ -10,7 +10,7 @@ use test_support::largest_difference;
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 
-use crate::stored::StoredChunks;
+use crate::stored_chunks::StoredChunks;
 
 /// Sums in another order.
 const SAME: f32 = 1e-4;

@@ -3,9 +3,6 @@
 #![allow(clippy::unwrap_used)] // all of it is tests, helpers included
 
 mod adapters;
-mod aged;
-mod card_faults;
-mod cards;
 mod checkpoints;
 mod cli;
 mod configs;
@@ -20,8 +17,10 @@ mod endpoints;
 mod fetching;
 mod forward;
 mod golden;
+mod gpu_faults;
+mod gpus;
 mod histories;
-mod idle;
+mod idle_gpu;
 mod incremental;
 mod interrupts;
 mod kill9;
@@ -39,10 +38,11 @@ mod quants;
 mod remote;
 mod replicas;
 mod replies;
+mod requantized;
 mod resident;
 mod scheduling;
 mod speculation;
-mod stored;
+mod stored_chunks;
 mod templates;
 mod tidy;
 mod tokenizers;

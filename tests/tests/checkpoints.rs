@@ -12,7 +12,7 @@ use engine::{
 use inglenook_tests::reference_dir;
 use weights::WeightFile;
 
-use crate::stored::StoredChunks;
+use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
 fn options(kv: KvDType, threads: usize) -> LoadOptions {

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;
 
-use crate::stored::StoredChunks;
+use crate::stored_chunks::StoredChunks;
 
 /// One model of each family that the project keeps itself.
 const MODELS: [&str; 2] = ["llama/llama.q8_0.gguf", "smollm3/smollm3.q8_0.gguf"];

@@ -15,7 +15,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;
 
-use crate::stored::StoredChunks;
+use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
 /// Models by what their layers keep: a file, and a window for layers that have none of their own.

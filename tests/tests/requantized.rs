@@ -15,7 +15,7 @@ use engine::{
 use weights::WeightFile;
 
 use crate::checkpoints::families;
-use crate::stored::StoredChunks;
+use crate::stored_chunks::StoredChunks;
 
 /// With positions beyond those it was trained for, where it can have them.
 fn load(path: &Path, kv_requantize: KvRequantize, kv: KvDType, threads: usize) -> Model {
