@@ -63,7 +63,7 @@ def pss_mib(pids):
 
 
 def gpu_devices(pids):
-    """What the program and its workers have open under /dev that only a graphics card has."""
+    """What the program and its workers have open under /dev that only a GPU has."""
     held = set()
     for pid in pids:
         if os.path.basename(os.readlink(f"/proc/{pid}/exe")) != os.path.basename(PROGRAM):

@@ -335,7 +335,7 @@ fn bench_prints_a_row_for_each_test() {
     }
 }
 
-/// Of the processor as of a card, whose own clock is asked.
+/// Of the processor as of a GPU, whose own clock is asked.
 #[test]
 fn a_profile_accounts_for_all_of_a_test() {
     for (backend, line) in [("cpu", 1), ("gpu", 2)] {
@@ -384,9 +384,9 @@ fn profile(backend: &str, line: u64) {
 }
 
 #[test]
-fn a_card_that_is_not_there_is_told_and_the_processor_computes() {
+fn an_absent_gpu_is_reported_and_the_cpu_computes() {
     let home = Home::new();
-    for flags in [&["--device", "no such card"][..], &["--backend", "gpu", "--device", "99"]] {
+    for flags in [&["--device", "no such gpu"][..], &["--backend", "gpu", "--device", "99"]] {
         let run = ["run", "--model", "starter", "--prompt", "Hi", "--max-tokens", "1"];
         let done = home.run(&[&run[..], flags].concat());
         let said = text(&done.stderr);

@@ -55,7 +55,7 @@ const FAMILIES: [&str; 18] = [
     "smollm3",
 ];
 
-/// Says which device computes with float32 activations: `scalar`, or `gpu` to have all cases on a graphics card.
+/// Says which device computes with float32 activations: `scalar`, or `gpu` to have all cases on a GPU.
 const DEVICE_VARIABLE: &str = "INGLENOOK_GOLDEN_DEVICE";
 
 fn float_devices() -> Devices {
@@ -207,14 +207,14 @@ fn noise_line(
     })
 }
 
-/// The same of a card whose products have operands of half precision.
+/// The same of a GPU whose products have operands of half precision.
 fn halved_line(family: &str, dir: &Path, format: &str) -> Line {
     noise_line(family, dir, format, "gpu, f16", |path| judge::load_halved(path, N_CTX))
 }
 
-/// A few of the small models on a graphics card, or on software that plays one: `make gpu-full` has all of them there.
+/// A few of the small models on a GPU, or on software that plays one: `make gpu-full` has all of them there.
 #[test]
-fn a_card_gives_the_same_answers() {
+fn a_gpu_gives_the_same_answers() {
     const ON_A_CARD: [&str; 3] = ["llama", "gpt_oss", "qwen3_5"];
     let root = inglenook_tests::workspace_root().join("tests/reference/families");
     /// The first is in the project's own set too.
@@ -236,7 +236,7 @@ fn a_card_gives_the_same_answers() {
             judge::exactly(&load, &cases(&dir, "ref.hf"), TOLERANCE, MIXTURES.contains(&family))
         }));
     }
-    run("On a card", &lines);
+    run("On a GPU", &lines);
 }
 
 /// A trained model, from which text comes out.

@@ -54,7 +54,7 @@ pub fn next(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> u32 {
     (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32
 }
 
-pub fn is_on_card(model: &Model) -> bool {
+pub fn is_on_gpu(model: &Model) -> bool {
     !model.info().devices[0].starts_with("cpu")
 }
 

@@ -39,11 +39,11 @@ fn answer(model: &mut Model, scheduler: &mut Scheduler) -> Vec<u32> {
 }
 
 #[test]
-fn nothing_is_asked_of_a_card_unasked() {
+fn an_idle_model_submits_nothing() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
     let watch = FaultPlan::count_only();
-    assert_eq!(watch.n_holders(), 1, "no card is open");
+    assert_eq!(watch.n_holders(), 1, "no GPU is open");
     let load = || {
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
@@ -78,7 +78,7 @@ fn nothing_is_asked_of_a_card_unasked() {
     assert!(watch.n_submissions() > n_before);
 
     drop(model);
-    assert_eq!(watch.n_holders(), 1, "the card is closed with the model");
+    assert_eq!(watch.n_holders(), 1, "the GPU is closed with the model");
     let n_before = watch.n_submissions();
     let mut model = load();
     assert_eq!(answer(&mut model, &mut Scheduler::new()), first, "opened again");

@@ -114,8 +114,8 @@ fn an_aged_context_is_the_same_in_any_runs() {
     });
 }
 
-/// On a graphics card, with a fault of it that a test wants.
-fn on_card(path: &Path, kv: KvDType, faults: FaultPlan) -> Model {
+/// On a GPU, with a fault of it that a test wants.
+fn on_gpu(path: &Path, kv: KvDType, faults: FaultPlan) -> Model {
     load_on(Devices::Gpu { layers: None }, path, kv, faults)
 }
 
@@ -148,11 +148,11 @@ fn one_that_ages() -> PathBuf {
 }
 
 #[test]
-fn an_aged_context_on_a_card_is_the_same_in_any_runs() {
+fn a_requantized_context_on_a_gpu_is_the_same_in_any_batches() {
     let (path, text) = (one_that_ages(), tokens(1100, 5));
     for kv in [KvDType::F16, KvDType::F32] {
         let results = [256, 97].map(|runs| {
-            let mut model = on_card(&path, kv, FaultPlan::default());
+            let mut model = on_gpu(&path, kv, FaultPlan::default());
             let seq = model.new_sequence().unwrap();
             let last = read(&mut model, seq, &text, runs);
             assert_eq!(model.n_requantized(seq).unwrap(), 3);
@@ -173,10 +173,10 @@ fn an_aged_context_on_a_card_is_the_same_in_any_runs() {
 
 /// What has aged is read again, and ages where it did.
 #[test]
-fn aged_contexts_outlive_a_card_that_fails() {
+fn requantized_contexts_outlive_a_gpu_that_fails() {
     let (path, text) = (one_that_ages(), tokens(1100, 5));
     let last = |faults: FaultPlan| {
-        let mut model = on_card(&path, KvDType::F16, faults);
+        let mut model = on_gpu(&path, KvDType::F16, faults);
         let seq = model.new_sequence().unwrap();
         let last = read(&mut model, seq, &text, 256);
         assert_eq!((model.n_requantized(seq).unwrap(), model.len(seq).unwrap()), (3, text.len()));

@@ -269,7 +269,7 @@ fn a_worker_ends_with_its_application() {
     }
 }
 
-/// The same application with this failure of its card to come, in the process that computes.
+/// The same application with this failure of its GPU to come, in the process that computes.
 fn with_fault(home: &WorkerHome, worker: Place, fault: Option<PlannedFault>) -> App {
     let overrides = Overrides { backend: Some(Backend::Gpu), gpu_fault: fault, ..Overrides::default() };
     let config = AppConfig { data_dir: Some(home.0.clone()), worker, overrides, ..AppConfig::default() };
@@ -284,7 +284,7 @@ fn chat(app: &App) -> WatchedTurn {
 }
 
 #[test]
-fn a_card_that_fails_in_the_worker_costs_no_word() {
+fn a_gpu_that_fails_in_the_worker_costs_no_text() {
     let home = WorkerHome::new("card");
     let app = with_fault(&home, home.worker("", FOREVER), None);
     for (key, value) in [("max_tokens", 40), ("temperature", 0), ("threads", 1)] {

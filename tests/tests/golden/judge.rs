@@ -29,7 +29,7 @@ pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String
     load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, Precision::Auto, n_ctx)
 }
 
-/// On a graphics card whose products have operands of half precision.
+/// On a GPU whose products have operands of half precision.
 pub fn load_halved(path: &Path, n_ctx: usize) -> Result<Model, String> {
     let file = WeightFile::open(path).map_err(|e| e.to_string())?;
     let mut model = load_file(file, Devices::Gpu { layers: None }, Precision::F16, n_ctx)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::{FaultPlan, GpuFallback, GpuFault, Model};
 use io::{Clock, RealClock};
 
-use super::{FAULTS, fallbacks, is_on_card, load, next, open, options, wants_all};
+use super::{FAULTS, fallbacks, is_on_gpu, load, next, open, options, wants_all};
 
 const N_TOKENS: usize = 64;
 
@@ -81,7 +81,7 @@ fn an_answer_goes_on_where_it_was() {
             assert_eq!(found, expected, "{fault:?} before submission {at}");
             assert!(plan.is_over(), "{fault:?} {at}");
             assert_eq!(fallbacks(&mut model), [fallback], "{fault:?} {at}: it is told once");
-            assert_eq!(is_on_card(&model), fallback != GpuFallback::Cpu, "{:?}", model.info().devices);
+            assert_eq!(is_on_gpu(&model), fallback != GpuFallback::Cpu, "{:?}", model.info().devices);
             waits.push(wait);
         }
         rows.push(FaultRow { fault, fallback, waits });
