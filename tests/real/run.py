@@ -138,6 +138,20 @@ def chats_have_titles_and_go_on_when_compacted(model, folder):
     nook.stop()
 
 
+def compaction_is_measured_or_refused(model, _):
+    """`nook bench` measures nothing where the model recalls nothing of the whole conversation."""
+    done = subprocess.run([model.program, "bench", "--test", "compression", "--model", model.path, "--json"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        code = json.loads(done.stderr.strip().splitlines()[-1])["error"]["code"]
+        print(f"  refused: {code}")
+        assert code == "bench.recall", done.stderr
+        return
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    print(f"  recall: {[(row['strategy'], row['ratio'], row['recall']) for row in rows]}")
+    assert rows[0]["recall"] >= 0.875 and len(rows) > 1, rows
+
+
 def compacted(nook, strategy):
     """A chat of some turns, made shorter, still answers."""
     chat = nook.turn("send", text="My dog is called Rex. Say hello to Rex.", compression=strategy)["conversation"]
@@ -157,6 +171,7 @@ SCENARIOS = [
     (logits_are_those_of_numpy, ["gemma3", "smollm2"]),
     (contexts_in_every_precision_cost_what_is_known, ["gemma3", "smollm2"]),
     (chats_have_titles_and_go_on_when_compacted, ["smollm2"]),
+    (compaction_is_measured_or_refused, ["smollm2"]),
 ]
 
 
