@@ -1,13 +1,9 @@
-//! Files of stored contexts: written whole or not at all, found by name, evicted within a budget, swept at the start.
-//!
-//! A file is named by what it holds, so that whoever looks for the same finds it. Guarantees that a name leads nowhere
-//! but into the folder. Knows nothing of what the bytes mean: `engine` judges them.
+//! Rows of checkpoint files: which conversation needs which file, eviction within a budget, the sweep at the start, and
+//! the named checkpoints.
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use io::{Io, IoError};
+use io::CheckpointDir;
 use rusqlite::TransactionBehavior;
 
 use crate::conversation::Session;
@@ -15,110 +11,10 @@ use crate::error::{Result, SessionError};
 use crate::table::checkpoint::{self, CheckpointRow, KvFile, KvTotals};
 use crate::table::{conversation, message};
 
-/// What files of contexts are called, after their name.
-const EXTENSION: &str = ".kv";
-
-/// Longest name: two hashes and a hyphen leave room.
-const MAX_NAME_BYTES: usize = 96;
-
-/// The folder of stored contexts.
-#[derive(Clone)]
-pub struct CheckpointFolder {
-    folder: PathBuf,
-    io: Arc<dyn Io>,
-}
-
-impl CheckpointFolder {
-    /// It is made when the first file is written.
-    pub fn new(folder: &Path, io: Arc<dyn Io>) -> Self {
-        Self { folder: folder.to_owned(), io }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Names of what lies there. Where there is no folder there is nothing.
-    pub fn names(&self) -> Result<BTreeSet<String>> {
-        Ok(self.entries()?.iter().filter_map(|path| name_of(path)).collect())
-    }
-
-    fn entries(&self) -> Result<Vec<PathBuf>> {
-        match self.io.exists(&self.folder)? {
-            true => Ok(self.io.list(&self.folder)?),
-            false => Ok(Vec::new()),
-        }
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        self.file(name).is_ok_and(|path| self.io.exists(&path).unwrap_or(false))
-    }
-
-    pub fn read(&self, name: &str) -> Result<Vec<u8>> {
-        Ok(self.io.read(&self.file(name)?)?)
-    }
-
-    /// The first `n` bytes, or all where there are fewer.
-    pub fn read_start(&self, name: &str, n: usize) -> Result<Vec<u8>> {
-        Ok(self.io.read_start(&self.file(name)?, n)?)
-    }
-
-    /// Replaces the file: on disk, whole, when this returns; after an error nothing is left of it.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.file(name)?;
-        self.io.create_dir_all(&self.folder)?;
-        self.io.write_atomic(&path, bytes)?;
-        let n_written = self.io.len(&path)?;
-        if n_written != bytes.len() as u64 {
-            self.remove(name)?;
-            let cause = format!("{n_written} of {} bytes arrived", bytes.len());
-            return Err(IoError::new("write", &path, std::io::Error::other(cause)).into());
-        }
-        Ok(())
-    }
-
-    /// One that isn't there is no error.
-    pub fn remove(&self, name: &str) -> Result<()> {
-        let path = self.file(name)?;
-        match self.io.exists(&path)? {
-            true => Ok(self.io.remove_file(&path)?),
-            false => Ok(()),
-        }
-    }
-
-    /// Removes what an interrupted write left, and files of other names than `known`; how many.
-    fn sweep(&self, known: &HashSet<String>) -> Result<usize> {
-        let mut n_removed = 0;
-        for path in self.entries()? {
-            if name_of(&path).is_none_or(|name| !known.contains(&name)) {
-                self.io.remove_file(&path)?;
-                n_removed += 1;
-            }
-        }
-        Ok(n_removed)
-    }
-
-    fn file(&self, name: &str) -> Result<PathBuf> {
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        match is_name && !name.is_empty() && name.len() <= MAX_NAME_BYTES {
-            true => Ok(self.folder.join(format!("{name}{EXTENSION}"))),
-            false => Err(SessionError::new(
-                "checkpoint.name",
-                format!("\"{name}\" is no name of a stored context."),
-                "It is left out; the conversation is read again from its text.",
-            )),
-        }
-    }
-}
-
-fn name_of(path: &Path) -> Option<String> {
-    path.file_name()?.to_str()?.strip_suffix(EXTENSION).filter(|name| !name.starts_with('.')).map(Into::into)
-}
-
 impl Session {
     /// At the start, when no other process uses the data: files without a row go, and rows without a file; how many
     /// files. Where there are others nothing is touched.
-    pub fn sweep_contexts(&mut self, folder: &CheckpointFolder) -> Result<usize> {
+    pub fn sweep_contexts(&mut self, folder: &CheckpointDir) -> Result<usize> {
         if !self.is_alone {
             return Ok(0);
         }
@@ -136,7 +32,7 @@ impl Session {
             }
         }
         transaction.commit()?;
-        folder.sweep(&known)
+        Ok(folder.sweep(&known)?)
     }
 
     /// Files that were written or read for a conversation, or a checkpoint: used just now, and needed by it.
@@ -162,7 +58,7 @@ impl Session {
 
     /// Removes what was used longest ago until `most_bytes` are left, files and rows; how many files. What named
     /// checkpoints need stays.
-    pub fn evict_contexts(&mut self, folder: &CheckpointFolder, most_bytes: u64) -> Result<usize> {
+    pub fn evict_contexts(&mut self, folder: &CheckpointDir, most_bytes: u64) -> Result<usize> {
         // what was written for a conversation that has gone meanwhile
         let mut n_removed = self.remove_unclaimed(folder)?;
         let mut n_bytes = checkpoint::totals(&self.db)?.bytes;
@@ -184,13 +80,13 @@ impl Session {
 
     /// Removes the files that only this conversation and its checkpoints need: for good; how many. To be called when a
     /// conversation is deleted for good, before or after its row is.
-    pub fn remove_contexts_of(&mut self, folder: &CheckpointFolder, conversation: &str) -> Result<usize> {
+    pub fn remove_contexts_of(&mut self, folder: &CheckpointDir, conversation: &str) -> Result<usize> {
         checkpoint::remove_named_of(&self.db, conversation)?;
         checkpoint::unclaim(&self.db, conversation)?;
         self.remove_unclaimed(folder)
     }
 
-    fn remove_unclaimed(&mut self, folder: &CheckpointFolder) -> Result<usize> {
+    fn remove_unclaimed(&mut self, folder: &CheckpointDir) -> Result<usize> {
         let unclaimed = checkpoint::unclaimed(&self.db)?;
         for name in &unclaimed {
             folder.remove(name)?;
@@ -249,7 +145,7 @@ impl Session {
     }
 
     /// Forgets the name; files that only it needed go.
-    pub fn remove_checkpoint(&mut self, folder: &CheckpointFolder, id: &str) -> Result<()> {
+    pub fn remove_checkpoint(&mut self, folder: &CheckpointDir, id: &str) -> Result<()> {
         if !checkpoint::remove_named(&self.db, id)? {
             return Err(SessionError::missing("checkpoint", id));
         }

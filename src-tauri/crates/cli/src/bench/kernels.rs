@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use api::Result;
+use contract::Result;
 use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, shape};
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
@@ -313,7 +313,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
         let weight_bytes = super::bytes_per_pass(&file)?;
         let options = LoadOptions {
             max_sequences: 1,
-            ..place::load_options(global, api::worker::protocol::Kv::F16, 2 * TOKENS)?
+            ..place::load_options(global, contract::protocol::Kv::F16, 2 * TOKENS)?
         };
         let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
         let seq = model.new_sequence()?;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use api::profile::{Phase, Profile, Trace};
-use api::{Result, resident};
+use contract::Result;
 use engine::{Chunk, LogitsSelection, Model, MonotonicClock, SequenceId, SubmissionStats, TokenId};
+use inference::profile::{Phase, Profile, Trace};
 use io::{Clock, RealClock};
+use platform::memory;
 use serde::Serialize;
 
 use super::profile::Shown;
@@ -140,7 +141,7 @@ impl Bench {
                 let seconds = (self.clock.monotonic() - start).as_secs_f64();
                 speeds.push(test.tokens.len() as f64 / seconds.max(1e-9));
             }
-            resident_bytes = resident_bytes.max(resident::used_bytes());
+            resident_bytes = resident_bytes.max(memory::used_bytes());
             self.back(seq, test.depth)?;
         }
         let tok_s = Speeds::of(speeds);

@@ -131,14 +131,14 @@ impl AttentionJob<'_> {
     }
 
     /// Returns the positions that a row sees.
-    pub fn seen(&self, row: usize) -> Range<usize> {
+    pub fn seen_positions(&self, row: usize) -> Range<usize> {
         let end = self.ends.get(row).copied().unwrap_or_default();
         visible(self.shape, self.batch.positions[row] as usize, end)
     }
 
     /// Returns the chunks that a row sees.
     pub fn chunks(&self, row: usize) -> Range<usize> {
-        let seen = self.seen(row);
+        let seen = self.seen_positions(row);
         seen.start / CHUNK..seen.end.div_ceil(CHUNK)
     }
 
@@ -178,7 +178,7 @@ impl AttentionJob<'_> {
                 if let Some(round) = self.pages.round.or(self.aged.and_then(|aged| aged.round)) {
                     scratch.scales[i] = round(q, &mut scratch.rounded[i * d..(i + 1) * d]);
                 }
-                scratch.queries.push(Query { row, head, seen: self.seen(row) });
+                scratch.queries.push(Query { row, head, seen: self.seen_positions(row) });
             }
         }
     }
@@ -186,7 +186,7 @@ impl AttentionJob<'_> {
     /// Returns the blocks of `chunk` that `rows` see, for some head tiles.
     pub fn walk(&self, rows: Range<usize>, chunk: usize, tiles: Range<usize>) -> BlockWalk<'_> {
         let table = self.batch.table(self.kv.layout(self.shape.layer).retention(), rows.start);
-        let seen = rows.map(|row| self.seen(row));
+        let seen = rows.map(|row| self.seen_positions(row));
         let (start, end) = seen.fold((usize::MAX, 0), |(s, e), seen| (s.min(seen.start), e.max(seen.end)));
         let (start, end) = (start.max(chunk * CHUNK), end.min((chunk + 1) * CHUNK));
         BlockWalk { job: self, table, pages: start / PAGE_LEN..end.div_ceil(PAGE_LEN), tiles }
