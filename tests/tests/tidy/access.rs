@@ -13,7 +13,7 @@ pub const RULES: &[Rule] = &[
         check: shared_state,
         offends: &[
             ("src-tauri/crates/app/src/turns/send.rs", "impl App { fn f() {} }"),
-            ("src-tauri/crates/api/src/tools/rounds.rs", "impl crate::App { fn f() {} }"),
+            ("src-tauri/crates/app/src/tools/rounds.rs", "impl crate::App { fn f() {} }"),
             ("src-tauri/crates/app/src/lib.rs", "impl Shared { fn f() {} }"),
             ("src-tauri/crates/app/src/turns.rs", "impl State {}"),
         ],
@@ -27,13 +27,13 @@ pub const RULES: &[Rule] = &[
         name: "a setting is read through its typed accessor",
         check: settings_by_name,
         offends: &[
-            ("src-tauri/crates/api/src/a.rs", "fn f() { self.settings_get(\"offline\")?; }"),
+            ("src-tauri/crates/app/src/a.rs", "fn f() { self.settings_get(\"offline\")?; }"),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { app.setting(\"kv\"); }"),
         ],
         passes: &[
             ("src-tauri/crates/app/src/settings/read.rs", "fn f() { self.setting(\"offline\")?; }"),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { app.settings_get(&key); }"),
-            ("src-tauri/crates/api/src/a.rs", "#[test] fn f() { app.settings_get(\"kv\"); }"),
+            ("src-tauri/crates/app/src/a.rs", "#[test] fn f() { app.settings_get(\"kv\"); }"),
         ],
     },
     Rule {
@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn shared_state(source: &SourceFile) -> Vec<Offence> {
-    if !source.in_crates(&["api", "app"]) {
+    if !source.in_crates(&["app"]) {
         return Vec::new();
     }
     let rest = source.path.split_once("/src/").map_or("", |(_, rest)| rest);

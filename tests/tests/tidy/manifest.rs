@@ -19,7 +19,7 @@ pub const RULES: &[Rule] = &[
                 "src-tauri/crates/engine/Cargo.toml",
                 "[dependencies]\nkernels.workspace = true\nserde.workspace = true\n",
             ),
-            ("src-tauri/Cargo.toml", "[dependencies]\napi.workspace = true\n"),
+            ("src-tauri/Cargo.toml", "[dependencies]\napp.workspace = true\n"),
             ("tests/Cargo.toml", "[dependencies]\nengine.workspace = true\n"),
         ],
     },
@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
         check: rooms,
         offends: &[
             ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\ntokio.workspace = true\n"),
-            ("src-tauri/crates/api/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
+            ("src-tauri/crates/app/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
             ("src-tauri/crates/server/Cargo.toml", "[dependencies]\ntauri.workspace = true\n"),
             ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\nwgpu = { workspace = true }\n"),
             (
@@ -67,17 +67,66 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("engine", &["io", "weights", "kernels"]),
     ("session", &["io"]),
     ("hub", &["io", "weights"]),
-    ("api", &["io", "weights", "kernels", "engine", "session", "hub"]),
-    ("server", &["io", "api"]),
-    ("cli", &["io", "weights", "kernels", "engine", "api", "server"]),
-    ("shell", &["io", "api"]),
+    ("contract", &["io"]),
+    ("platform", &["io", "contract"]),
+    ("net", &["contract"]),
+    ("secrets", &["io", "contract"]),
+    ("documents", &["contract"]),
+    ("compaction", &["contract"]),
+    ("prompt", &["contract", "compaction", "documents", "weights", "engine"]),
+    // Knows neither the application nor the database.
+    ("inference", &["io", "contract", "platform", "compaction", "prompt", "weights", "kernels", "engine"]),
+    ("remote", &["io", "contract", "platform", "net", "secrets", "compaction", "prompt", "hub"]),
+    ("mcp", &["io", "contract", "platform", "net", "secrets"]),
+    ("interchange", &["io", "contract", "platform", "documents", "prompt", "session"]),
+    ("app", BELOW_APP),
+    ("server", &["io", "contract", "platform", "documents", "prompt", "app"]),
+    (
+        "cli",
+        &[
+            "io",
+            "contract",
+            "platform",
+            "documents",
+            "compaction",
+            "prompt",
+            "inference",
+            "weights",
+            "kernels",
+            "engine",
+            "app",
+            "server",
+        ],
+    ),
+    ("shell", &["io", "contract", "platform", "inference", "app"]),
+];
+
+/// Everything that the application puts together.
+const BELOW_APP: &[&str] = &[
+    "io",
+    "contract",
+    "platform",
+    "net",
+    "secrets",
+    "documents",
+    "compaction",
+    "prompt",
+    "inference",
+    "remote",
+    "mcp",
+    "interchange",
+    "weights",
+    "kernels",
+    "engine",
+    "session",
+    "hub",
 ];
 
 /// Dependency → crates that may name it.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("tokio", &["hub", "api", "server", "cli", "shell"]),
+    ("tokio", &["hub", "remote", "mcp", "app", "server", "cli", "shell"]),
     ("axum", &["server"]),
-    ("reqwest", &["hub", "api"]),
+    ("reqwest", &["hub", "remote", "mcp", "app"]),
     ("tauri", &["shell"]),
     ("tauri-build", &["shell"]),
     ("rfd", &["shell"]),
@@ -87,8 +136,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("memmap2", &["weights"]),
     ("tokenizers", &["engine"]),
     ("minijinja", &["engine"]),
-    ("directories", &["api"]),
-    ("keyring-core", &["api"]),
+    ("directories", &["platform"]),
+    ("keyring-core", &["secrets"]),
 ];
 
 /// Crates that the lists above name.
