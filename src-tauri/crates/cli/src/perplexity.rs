@@ -7,7 +7,7 @@ use contract::Error;
 use contract::KvAging;
 use contract::Result;
 use contract::protocol::Kv;
-use engine::perplexity::{self, Difference, Quality};
+use engine::perplexity::{self, Divergence, PerplexityScore};
 use engine::tokenizer::Special;
 use serde_json::json;
 
@@ -73,8 +73,8 @@ pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     Ok(())
 }
 
-fn show(quality: &Quality, difference: Option<&Difference>, as_json: bool) {
-    let Quality { perplexity, tokens, windows, n_ctx } = quality;
+fn show(quality: &PerplexityScore, difference: Option<&Divergence>, as_json: bool) {
+    let PerplexityScore { perplexity, tokens, windows, n_ctx } = quality;
     if as_json {
         let mut report = json!({
             "perplexity": perplexity,
@@ -92,7 +92,7 @@ fn show(quality: &Quality, difference: Option<&Difference>, as_json: bool) {
         return out::json(&report);
     }
     out::line(&format!("perplexity {perplexity:.4} over {tokens} tokens in {windows} windows of {n_ctx}"));
-    if let Some(Difference { perplexity, mean_kl, max_kl, top1_agreement }) = difference {
+    if let Some(Divergence { perplexity, mean_kl, max_kl, top1_agreement }) = difference {
         out::line(&format!("the other's {perplexity:.4}"));
         out::line(&format!("KL divergence from it {mean_kl:.6} nats, at most {max_kl:.6}"));
         out::line(&format!("same likeliest token at {:.2} % of positions", top1_agreement * 100.0));

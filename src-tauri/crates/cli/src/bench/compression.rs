@@ -285,7 +285,7 @@ impl Subject<'_> {
                 let n_most = prompt.len() - OBSERVATION_TOKENS;
                 let n_keep = prompt.len() / how.ratio;
                 let n_newest = (n_keep / 4).max(OBSERVATION_TOKENS);
-                let forget = AttentionEviction { n_most, n_keep, n_first: 4, n_newest };
+                let forget = AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: 4, n_newest };
                 self.model.truncate(seq, 0)?;
                 self.model.prefill_evicting(seq, prompt, forget, &mut |_| true)?
             }
