@@ -363,7 +363,7 @@ fn shown(turns: &[[Said; 2]], told: &[&str], question: &str) -> Vec<Said> {
 }
 
 fn no_template() -> Error {
-    let message = "This model has no vocabulary or chat template, so no conversation can be measured.";
+    let message = "This model has no vocabulary or chat template, so no chat can be measured.";
     Error::input("model.no_tokenizer", message, "Measure a chat model, such as starter.")
 }
 
@@ -376,6 +376,6 @@ fn no_recall(recall: f64) -> Error {
 }
 
 fn too_short(most: usize) -> Error {
-    let message = format!("A question does not fit into {most} tokens.");
+    let message = format!("A message does not fit into {most} tokens.");
     Error::new(ErrorKind::Limit, "request.context_full", message, "Measure a model with a shorter template.")
 }
