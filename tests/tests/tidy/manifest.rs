@@ -73,6 +73,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("secrets", &["io", "contract"]),
     ("documents", &["contract"]),
     ("compaction", &["contract"]),
+<<<<<<< HEAD
     ("prompt", &["contract", "compaction", "documents", "weights", "engine"]),
     // Knows neither the application nor the database.
     ("inference", &["io", "contract", "platform", "compaction", "prompt", "weights", "kernels", "engine"]),
@@ -81,24 +82,64 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("interchange", &["io", "contract", "platform", "documents", "prompt", "session"]),
     ("app", BELOW_APP),
     ("server", &["io", "contract", "platform", "documents", "prompt", "app"]),
+=======
+    ("prompt", &["contract", "compaction", "documents", "engine", "weights"]),
+    ("inference", &["io", "weights", "kernels", "engine", "contract", "platform", "compaction", "prompt"]),
+    ("remote", &["io", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
+    ("mcp", &["io", "contract", "platform", "net", "secrets"]),
+    ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
+    (
+        "app",
+        &[
+            "io",
+            "weights",
+            "kernels",
+            "engine",
+            "session",
+            "hub",
+            "contract",
+            "platform",
+            "net",
+            "secrets",
+            "documents",
+            "compaction",
+            "prompt",
+            "inference",
+            "remote",
+            "mcp",
+            "interchange",
+        ],
+    ),
+    ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
+>>>>>>> main
     (
         "cli",
         &[
             "io",
+<<<<<<< HEAD
+=======
+            "weights",
+            "kernels",
+            "engine",
+>>>>>>> main
             "contract",
             "platform",
             "documents",
             "compaction",
             "prompt",
             "inference",
+<<<<<<< HEAD
             "weights",
             "kernels",
             "engine",
+=======
+>>>>>>> main
             "app",
             "server",
         ],
     ),
     ("shell", &["io", "contract", "platform", "inference", "app"]),
+<<<<<<< HEAD
 ];
 
 /// Everything that the application puts together.
@@ -120,6 +161,8 @@ const BELOW_APP: &[&str] = &[
     "engine",
     "session",
     "hub",
+=======
+>>>>>>> main
 ];
 
 /// Dependency → crates that may name it.
