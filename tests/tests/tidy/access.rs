@@ -26,13 +26,8 @@ pub const RULES: &[Rule] = &[
         name: "each service owns its state: `impl App` in its root and the service modules only",
         check: shared_state,
         offends: &[
-<<<<<<< HEAD
-            ("src-tauri/crates/app/src/turns/send.rs", "impl App { fn f() {} }"),
-            ("src-tauri/crates/app/src/tools/rounds.rs", "impl crate::App { fn f() {} }"),
-=======
             ("src-tauri/crates/app/src/backups.rs", "impl App { fn f() {} }"),
             ("src-tauri/crates/app/src/services.rs", "impl crate::App { fn f() {} }"),
->>>>>>> main
             ("src-tauri/crates/app/src/lib.rs", "impl Shared { fn f() {} }"),
             ("src-tauri/crates/app/src/turns.rs", "impl State {}"),
         ],
@@ -47,13 +42,13 @@ pub const RULES: &[Rule] = &[
         name: "a setting is read through its typed accessor",
         check: settings_by_name,
         offends: &[
-            ("src-tauri/crates/app/src/a.rs", "fn f() { self.settings_get(\"offline\")?; }"),
+            ("src-tauri/crates/api/src/a.rs", "fn f() { self.settings_get(\"offline\")?; }"),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { app.setting(\"kv\"); }"),
         ],
         passes: &[
             ("src-tauri/crates/app/src/settings/read.rs", "fn f() { self.setting(\"offline\")?; }"),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { app.settings_get(&key); }"),
-            ("src-tauri/crates/app/src/a.rs", "#[test] fn f() { app.settings_get(\"kv\"); }"),
+            ("src-tauri/crates/api/src/a.rs", "#[test] fn f() { app.settings_get(\"kv\"); }"),
         ],
     },
     Rule {
@@ -89,11 +84,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-<<<<<<< HEAD
 fn shared_state(source: &SourceFile) -> Vec<Offence> {
-=======
-fn shared_state(source: &Source) -> Vec<Offence> {
->>>>>>> main
     if !source.in_crates(&["app"]) {
         return Vec::new();
     }

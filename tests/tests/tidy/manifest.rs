@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
         check: rooms,
         offends: &[
             ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\ntokio.workspace = true\n"),
-            ("src-tauri/crates/app/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
+            ("src-tauri/crates/api/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
             ("src-tauri/crates/server/Cargo.toml", "[dependencies]\ntauri.workspace = true\n"),
             ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\nwgpu = { workspace = true }\n"),
             (
@@ -73,16 +73,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("secrets", &["io", "contract"]),
     ("documents", &["contract"]),
     ("compaction", &["contract"]),
-<<<<<<< HEAD
-    ("prompt", &["contract", "compaction", "documents", "weights", "engine"]),
-    // Knows neither the application nor the database.
-    ("inference", &["io", "contract", "platform", "compaction", "prompt", "weights", "kernels", "engine"]),
-    ("remote", &["io", "contract", "platform", "net", "secrets", "compaction", "prompt", "hub"]),
-    ("mcp", &["io", "contract", "platform", "net", "secrets"]),
-    ("interchange", &["io", "contract", "platform", "documents", "prompt", "session"]),
-    ("app", BELOW_APP),
-    ("server", &["io", "contract", "platform", "documents", "prompt", "app"]),
-=======
     ("prompt", &["contract", "compaction", "documents", "engine", "weights"]),
     ("inference", &["io", "weights", "kernels", "engine", "contract", "platform", "compaction", "prompt"]),
     ("remote", &["io", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
@@ -111,58 +101,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
->>>>>>> main
     (
         "cli",
         &[
             "io",
-<<<<<<< HEAD
-=======
             "weights",
             "kernels",
             "engine",
->>>>>>> main
             "contract",
             "platform",
             "documents",
             "compaction",
             "prompt",
             "inference",
-<<<<<<< HEAD
-            "weights",
-            "kernels",
-            "engine",
-=======
->>>>>>> main
             "app",
             "server",
         ],
     ),
     ("shell", &["io", "contract", "platform", "inference", "app"]),
-<<<<<<< HEAD
-];
-
-/// Everything that the application puts together.
-const BELOW_APP: &[&str] = &[
-    "io",
-    "contract",
-    "platform",
-    "net",
-    "secrets",
-    "documents",
-    "compaction",
-    "prompt",
-    "inference",
-    "remote",
-    "mcp",
-    "interchange",
-    "weights",
-    "kernels",
-    "engine",
-    "session",
-    "hub",
-=======
->>>>>>> main
 ];
 
 /// Dependency → crates that may name it.
