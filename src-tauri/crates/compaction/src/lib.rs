@@ -3,7 +3,6 @@
 //! A strategy sees how a conversation is cut into turns and can have any way to show it counted, exactly; it decides
 //! what comes next. It knows nothing of texts, models or the database, and changes nothing: the messages stay.
 #![forbid(unsafe_code)]
-#![forbid(unsafe_code)]
 
 use std::ops::Range;
 

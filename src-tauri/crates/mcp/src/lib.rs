@@ -5,7 +5,6 @@
 //! official `rmcp`: that one reads lines of any length, has its own HTTP connections beside our gate, and knows far more
 //! of the protocol than is used here.
 #![forbid(unsafe_code)]
-#![forbid(unsafe_code)]
 
 mod core;
 mod descendants;

@@ -4,7 +4,6 @@
 //! that every turn ends with exactly one `Done` or `Failed`, that cancelling closes the connection at once, and that a
 //! request that failed before its first word is asked of the next server with nothing lost or doubled.
 #![forbid(unsafe_code)]
-#![forbid(unsafe_code)]
 
 mod address;
 mod count;
