@@ -74,13 +74,15 @@ impl Formats {
         for target in targets {
             *bytes_of.entry(target.dtype).or_default() += target.n_bytes(target.dtype);
         }
-        let most = bytes_of.into_iter().max_by_key(|&(dtype, n_bytes)| (n_bytes, dtype));
-        if let (Self::Mix(mix), Some((dtype, _))) = (self, most)
+        let main_dtype = bytes_of.into_iter().max_by_key(|&(dtype, n_bytes)| (n_bytes, dtype));
+        if let (Self::Mix(mix), Some((dtype, _))) = (self, main_dtype)
             && mix.base() == dtype
         {
             return mix.file_type();
         }
-        most.and_then(|(dtype, _)| FILE_TYPES.iter().find(|row| row.0 == dtype.name())).map_or(0, |row| row.1)
+        main_dtype
+            .and_then(|(dtype, _)| FILE_TYPES.iter().find(|row| row.0 == dtype.name()))
+            .map_or(0, |row| row.1)
     }
 }
 

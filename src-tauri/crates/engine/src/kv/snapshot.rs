@@ -289,7 +289,7 @@ fn layers(executor: &Executor, retention: Retention) -> impl Iterator<Item = usi
     layers.filter(move |(_, layout)| layout.retention() == retention).map(|(layer, _)| layer)
 }
 
-/// Returns how far along `tokens`, at most `most`, a sequence could continue from a head, and the chunks it needs.
+/// Returns how far along `tokens`, at most `max_tokens`, a sequence could continue from a head, and the chunks it needs.
 /// `bytes` are its first `HEAD_PREVIEW_BYTES`.
 ///
 /// Errors: `snapshot.*` if it cannot serve.
@@ -297,7 +297,7 @@ pub fn reach(
     identity: &CheckpointIdentity,
     cache: &KvCache,
     tokens: &[TokenId],
-    most: usize,
+    max_tokens: usize,
     bytes: &[u8],
 ) -> Result<ChunkMatch> {
     let geometry = cache.geometry();
@@ -305,7 +305,7 @@ pub fn reach(
     let base = head.end - head.tokens.len();
     let rest = tokens.get(base..).unwrap_or_default();
     let n_same = head.tokens.iter().zip(rest).take_while(|(a, b)| a == b).count();
-    let n = (base + n_same).min(most);
+    let n = (base + n_same).min(max_tokens);
     let is_there = match geometry.recurrent {
         true => n == head.end,
         false => n >= base && geometry.is_covered(head.first_window_page, n),

@@ -419,8 +419,8 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
         (RecordKind::Head, None) | (RecordKind::Chunk | RecordKind::RequantizedChunk, _) => first == 0,
     };
     let n_views = usize::try_from(header.n_views).unwrap_or(usize::MAX);
-    let most = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
-    if n_views > most || most == 0 && header.n_requantized > 0 {
+    let max_views = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
+    if n_views > max_views || max_views == 0 && header.n_requantized > 0 {
         return Err(refused(
             "snapshot.aged",
             format!("a checkpoint piece cannot describe {n_views} requantized views"),
