@@ -36,7 +36,7 @@ impl Formats {
     /// Sets every target's format. Returns how many stay because the source stores them more coarsely.
     pub(super) fn assign(&self, targets: &mut [ConversionTarget], spec: &ModelSpec) -> Result<usize> {
         let mut n_coarser = 0;
-        let wanted = self.wanted(targets, spec);
+        let wanted = self.wanted_dtypes(targets, spec);
         for (target, wanted) in targets.iter_mut().zip(wanted) {
             let source = target.job.dtype;
             let is_coarser = !is_float(source) && !is_float(wanted) && bits(source) <= bits(wanted);
@@ -51,7 +51,7 @@ impl Formats {
         Ok(n_coarser)
     }
 
-    fn wanted(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
+    fn wanted_dtypes(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
         let tensors: Vec<TensorDesc> =
             targets.iter().map(|t| TensorDesc { name: &t.name, dims: &t.shape }).collect();
         let of_mix = |mix: QuantPreset| mix.dtypes(&tensors, &facts(spec));

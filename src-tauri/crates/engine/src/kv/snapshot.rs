@@ -212,11 +212,12 @@ pub fn write(
     seq: SequenceId,
     piece: &CheckpointPiece,
 ) -> Result<Vec<u8>> {
-    let moved = || refused("snapshot.moved", format!("position {} is no longer available", piece.position));
+    let moved_error =
+        || refused("snapshot.moved", format!("position {} is no longer available", piece.position));
     if cache.is_lost(seq) {
-        return Err(moved());
+        return Err(moved_error());
     }
-    let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved)?;
+    let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved_error)?;
     let requantized = cache.requantized(seq)?.at(piece.position);
     let requantize = cache.geometry().requantize.when;
     let keys = ChunkKeys::of(identity, requantize, tokens, &requantized);
@@ -233,20 +234,20 @@ pub fn write(
         ),
     };
     if name != piece.name || cache.requantized(seq)?.reach(piece.position) != piece.position {
-        return Err(moved());
+        return Err(moved_error());
     }
     let geometry = cache.geometry();
     let page = |n| geometry.pages_for(n);
     let mut out = vec![0; HEADER_LEN];
     tokens[base..].iter().for_each(|token| out.extend_from_slice(&token.to_le_bytes()));
     let requantized = if kind == RecordKind::Head { requantized } else { Requantized::default() };
-    requantized.views.iter().for_each(|seen| out.extend_from_slice(&seen.bytes()));
+    requantized.views.iter().for_each(|view| out.extend_from_slice(&view.bytes()));
     add(executor, Retention::All, &cache.pages(seq)?[page(base)..page(piece.position)], &mut out)?;
     let mut first_window_page = 0;
     match kind {
         RecordKind::Chunk | RecordKind::RequantizedChunk => {}
         RecordKind::Head => {
-            let (window, state) = state_at(cache, seq, piece.position)?.ok_or_else(moved)?;
+            let (window, state) = state_at(cache, seq, piece.position)?.ok_or_else(moved_error)?;
             first_window_page = window.first();
             let end = if geometry.window.is_some() { page(piece.position) } else { 0 };
             let held: Vec<u32> = (window.first()..end).filter_map(|index| window.get(index)).collect();
