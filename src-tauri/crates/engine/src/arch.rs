@@ -172,7 +172,7 @@ pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<Mo
         && (family.hf_quantization().is_none()
             || quantization.get("quant_method").and_then(Value::as_str) != family.hf_quantization())
     {
-        return Err(hparams.unsupported("a quantisation of its own (quantization_config)"));
+        return Err(hparams.unsupported("a custom quantization (quantization_config)"));
     }
     embeds::complete(&hparams, family)
 }

@@ -1,6 +1,6 @@
 //! Checkpoints: a sequence as pieces of bytes for files, and back.
 //!
-//! Whole chunks are pieces of their own, named by the tokens they end with: conversations with a common prefix share
+//! Whole chunks are separate pieces, named by the tokens they end with: conversations with a common prefix share
 //! them. The rest at a position (tokens after the last chunk, windows, recurrent states) is its head. Requantized
 //! chunks and all that saw them have other names.
 //!

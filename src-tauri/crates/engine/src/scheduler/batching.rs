@@ -1,6 +1,6 @@
 //! Row assignment: which requests take part in a batch, and with how many rows.
 //!
-//! Each replica gets the rows of its own sequences; replicas run at the same time.
+//! Each replica gets the rows of the sequences on it; replicas run at the same time.
 
 use super::Scheduler;
 use super::active::{ActiveRequest, BatchSlot};
