@@ -35,15 +35,15 @@ export const UNAUTHORIZED = 'ui.unauthorized';
 
 const UNREACHABLE: ErrorInfo = {
   code: 'ui.unreachable',
-  message: 'Inglenook does not answer.',
-  remedy: 'Look whether `nook serve` still runs, then try again.',
+  message: 'Inglenook is not responding.',
+  remedy: 'Check that `nook serve` is still running, then try again.',
 };
 
 const KEY_REQUIRED: ErrorInfo = {
   code: UNAUTHORIZED,
-  message: 'This page needs the key.',
+  message: 'This page needs the API key.',
   remedy:
-    'It was given to `nook serve` with --api-key; else it lies in the data folder, in keys/server.key.',
+    'It was passed to `nook serve` with --api-key. Otherwise it is in keys/server.key in the data folder.',
 };
 
 async function refusal(response: Response): Promise<BackendError> {
@@ -54,7 +54,7 @@ async function refusal(response: Response): Promise<BackendError> {
   return new BackendError({
     code: 'ui.http',
     message: `Inglenook answered with status ${response.status}.`,
-    remedy: 'Try again; if it stays, look into the log of `nook serve`.',
+    remedy: 'Try again. If it keeps happening, check the log of `nook serve`.',
   });
 }
 
