@@ -160,7 +160,7 @@ pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<Stri
 /// As `pick_model_file`, for a folder of models.
 #[tauri::command]
 pub async fn pick_folder(window: tauri::WebviewWindow) -> Result<Option<String>, ErrorInfo> {
-    let dialog = rfd::AsyncFileDialog::new().set_title("Look for models in a folder").set_parent(&window);
+    let dialog = rfd::AsyncFileDialog::new().set_title("Add a model folder").set_parent(&window);
     let picked = dialog.pick_folder().await;
     Ok(picked.map(|folder| folder.path().to_string_lossy().into_owned()))
 }
@@ -175,7 +175,7 @@ pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Opt
             "Text, code, tables and PDF",
             &["txt", "md", "csv", "tsv", "pdf", "json", "html", "xml", "log"],
         ),
-        _ => dialog.set_title("Import conversations").add_filter("Exports", &["json", "zip"]),
+        _ => dialog.set_title("Import chats").add_filter("Exports", &["json", "zip"]),
     };
     let picked = dialog.add_filter("All files", &["*"]).pick_file().await;
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
@@ -264,7 +264,7 @@ fn show_folder(dir: &str) -> contract::Result<()> {
         _ => Err(contract::Error::input(
             "shell.folder",
             format!("The file manager could not be opened for {dir}."),
-            "Open that folder by hand.",
+            "Open the folder yourself.",
         )),
     }
 }

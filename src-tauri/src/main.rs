@@ -33,7 +33,7 @@ fn main() -> ExitCode {
             }
         };
     if !has_display() {
-        eprintln!("There is no display here. In a terminal, `nook chat` needs none.");
+        eprintln!("No display was found. Use `nook chat` in a terminal instead.");
         return ExitCode::from(2);
     }
     lean::begin(std::env::args_os());
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     match shown {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
-            eprintln!("The window could not be opened: {error}. In a terminal, `nook chat` needs none.");
+            eprintln!("The window could not be opened: {error}. Use `nook chat` in a terminal instead.");
             ExitCode::FAILURE
         }
         Err(error) => {

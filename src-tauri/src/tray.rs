@@ -59,13 +59,9 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
     app.run_on_main_thread(move || drop(set())).map_err(|error| contract::Error::bug(error).info)?;
     let done = done.recv().unwrap_or_else(|_| Err("the window is closing".into()));
     done.map_err(|cause| {
-        let remedy = "Closing the window ends Inglenook. On Debian: apt install libayatana-appindicator3-1.";
-        contract::Error::input(
-            "window.tray",
-            format!("This desktop has no place for an icon: {cause}."),
-            remedy,
-        )
-        .info
+        let remedy = "Closing the window quits Inglenook. On Debian, install libayatana-appindicator3-1.";
+        contract::Error::input("window.tray", format!("This desktop has no system tray: {cause}."), remedy)
+            .info
     })
 }
 

@@ -60,7 +60,7 @@ impl Bench {
             d_ff: 64,
             n_vocab: 600,
             context_length: 4096,
-            rope_stretch: None,
+            rope_scaling: None,
             ..*published
         };
         let mut bytes = Vec::new();

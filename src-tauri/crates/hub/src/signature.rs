@@ -37,8 +37,8 @@ impl TrustedKeys {
             Ok(key) => Ok((word.chars().rev().take(SHOWN).collect::<String>().chars().rev().collect(), key)),
             Err(_) => Err(HubError::new(
                 "hub.key",
-                format!("\"{word}\" is no public key of minisign."),
-                "It is the second line of a .pub file and begins with RW.",
+                format!("\"{word}\" is not a minisign public key."),
+                "Use the second line of the .pub file. It begins with RW.",
             )),
         };
         Ok(Self(words.map(key).collect::<Result<_>>()?))
@@ -54,11 +54,11 @@ impl TrustedKeys {
         let bad = |cause: &str| {
             HubError::new(
                 "hub.signature",
-                format!("The signature of {of} doesn't hold: {cause}."),
-                "It is refused. Somebody may have changed it; get it from its publisher again.",
+                format!("The signature of {of} is invalid: {cause}."),
+                "It was rejected because it may have been changed. Get it from its publisher again.",
             )
         };
-        let signature = Signature::decode(signature).map_err(|_| bad("it is no signature of minisign"))?;
+        let signature = Signature::decode(signature).map_err(|_| bad("it is not a minisign signature"))?;
         for (name, key) in &self.0 {
             match key.verify(bytes, &signature, true) {
                 Ok(()) => return Ok(Some(name.clone())),
@@ -117,7 +117,7 @@ impl Manifest {
             HubError::new(
                 "hub.manifest",
                 format!("The signed list of files can't be used: {cause}."),
-                "Tell its publisher.",
+                "Report this to its publisher.",
             )
         };
         let written: ManifestJson =
@@ -153,8 +153,8 @@ impl Manifest {
         let refuse = |cause: String| {
             HubError::new(
                 "hub.signed_mismatch",
-                format!("{cause}, so it is refused."),
-                "Tell the publisher; another file of theirs may be right.",
+                format!("{cause}, so it was rejected."),
+                "Choose another file, and report this to the publisher.",
             )
         };
         if self.repository != repository {
@@ -164,7 +164,7 @@ impl Manifest {
         let is_same = listed.bytes == file.bytes && file.sha256.is_none_or(|hash| hash == listed.sha256);
         match is_same {
             true => Ok(Some(listed)),
-            false => Err(refuse(format!("{} is not the file that its signed list names", file.path))),
+            false => Err(refuse(format!("{} differs from the file in its signed list", file.path))),
         }
     }
 }

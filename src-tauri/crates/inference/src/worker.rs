@@ -68,7 +68,7 @@ pub fn run_within(
     let (models, waiting, bringing) = (Vec::new(), VecDeque::new(), None);
     let (gone, may_store, hits) = (false, false, Hits::default());
     let now = clock.clone();
-    let gpu_health = GpuHealth::by(move || now.monotonic());
+    let gpu_health = GpuHealth::with_clock(move || now.monotonic());
     let mut worker = Worker {
         requests,
         clock,

@@ -122,7 +122,8 @@ impl<'a> Fitting<'a> {
                 if n_keep + OBSERVATION_TOKENS >= n_most {
                     return Err(too_long(n_now, n_keep, self.room.limit));
                 }
-                let forget = AttentionEviction { n_most, n_keep, n_first, n_newest };
+                let forget =
+                    AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: n_first, n_newest };
                 Ok(self.ready(&shown, Some(self.forgotten(n_now, n_keep)), Some(forget)))
             }
             // A prompt that fits, if only just, is not refused for want of room for a long answer.

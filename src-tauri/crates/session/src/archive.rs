@@ -73,8 +73,8 @@ impl Session {
         if io.exists(path)? {
             return Err(SessionError::new(
                 "session.file_exists",
-                format!("{} is there already.", path.display()),
-                "Choose another name: nothing is written over.",
+                format!("{} already exists.", path.display()),
+                "Choose another name. Existing files are never overwritten.",
             ));
         }
         backup::copy(&self.db, path, io)
@@ -133,8 +133,8 @@ impl Session {
             if !bytes.starts_with(b"SQLite format 3\0") {
                 return Err(SessionError::new(
                     "session.no_backup",
-                    format!("{} is no backup of Inglenook's.", path.display()),
-                    "Choose a file that \"Back up everything\" made.",
+                    format!("{} is not an Inglenook backup.", path.display()),
+                    "Choose a file created with \"Back up everything\".",
                 ));
             }
             io.write_atomic(&copy, &bytes)?;
@@ -149,8 +149,8 @@ impl Session {
             if !has_conversations(&from) {
                 return Err(SessionError::new(
                     "session.no_backup",
-                    format!("{} holds no conversations.", path.display()),
-                    "Choose a file that \"Back up everything\" made.",
+                    format!("{} contains no chats.", path.display()),
+                    "Choose a file created with \"Back up everything\".",
                 ));
             }
             db::migrate_copy(&mut from, path)?;
@@ -298,8 +298,8 @@ fn kept(db: &Connection, files: ArchivedFiles) -> Result<HashMap<String, Message
 fn broken(what: &str) -> SessionError {
     SessionError::new(
         "session.broken_tree",
-        format!("The conversation can't be taken in: {what}."),
-        "Export it again where it comes from.",
+        format!("The chat can't be imported: {what}."),
+        "Export it again from the app it comes from.",
     )
 }
 

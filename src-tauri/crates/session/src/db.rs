@@ -110,10 +110,10 @@ fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice 
     SessionError::new(
         "session.damaged",
         format!(
-            "The conversations' database was damaged. {all} conversations were recovered.{from_backup} The damaged file is kept as {}.",
+            "The chat database was damaged. {all} chats were recovered.{from_backup} The damaged file is kept as {}.",
             aside.display()
         ),
-        "Nothing was thrown away: keep that file if something is missing.",
+        "Nothing was deleted. Keep that file if something is missing.",
     )
 }
 
@@ -170,11 +170,7 @@ fn check(db: &Connection, pragma: &str) -> Result<()> {
     if answer == "ok" {
         return Ok(());
     }
-    Err(SessionError::new(
-        "session.damaged",
-        format!("The conversations' database is damaged: {answer}."),
-        "",
-    ))
+    Err(SessionError::new("session.damaged", format!("The chat database is damaged: {answer}."), ""))
 }
 
 /// The schema version a file of this program has.
@@ -197,7 +193,7 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
     run_migrations(db).map_err(|error| match error.code() {
         "session.database" | "session.row" => SessionError::new(
             "session.migration",
-            format!("The conversations could not be brought into this version's form: {error} They are as they were."),
+            format!("The chats could not be upgraded to this version: {error} They are unchanged."),
             "Go back to the version you had, or move what stands in the way aside; a copy lies in the backups folder.",
         ),
         _ => error,

@@ -45,8 +45,8 @@ impl Session {
         let Some(chosen) = chosen.cloned() else {
             return Err(SessionError::new(
                 "session.no_version",
-                format!("There is no version {version}: this message has {}.", siblings.len()),
-                "Look at the conversation again.",
+                format!("Version {version} does not exist: this message has {}.", siblings.len()),
+                "Open the chat again.",
             ));
         };
         self.activate_branch(&chosen)
@@ -61,7 +61,7 @@ impl Session {
         if row.role != Role::Assistant {
             return Err(SessionError::new(
                 "session.not_an_answer",
-                "Only answers can be rewritten without being asked again.",
+                "Only answers can be edited without sending them again.",
                 "Edit your own message instead.",
             ));
         }

@@ -84,7 +84,7 @@ impl From<SpeculateArg> for Speculate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SpreadArg {
-    /// The whole model where it fits, else layers
+    /// The whole model on each GPU if it fits, else split layers
     Auto,
     Layers,
     Copies,
@@ -113,9 +113,9 @@ pub enum KvArg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NumaArg {
     Off,
-    /// All beside one memory
+    /// All threads on one NUMA node
     Node,
-    /// Beside each in turn
+    /// Threads spread over all NUMA nodes
     Spread,
 }
 

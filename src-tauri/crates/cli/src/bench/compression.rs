@@ -279,7 +279,7 @@ impl Subject<'_> {
                 let n_most = prompt.len() - OBSERVATION_TOKENS;
                 let n_keep = prompt.len() / how.ratio;
                 let n_newest = (n_keep / 4).max(OBSERVATION_TOKENS);
-                let forget = AttentionEviction { n_most, n_keep, n_first: 4, n_newest };
+                let forget = AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: 4, n_newest };
                 self.model.truncate(seq, 0)?;
                 self.model.prefill_evicting(seq, prompt, forget, &mut |_| true)?
             }
@@ -357,11 +357,11 @@ fn shown(turns: &[[Said; 2]], told: &[&str], question: &str) -> Vec<Said> {
 }
 
 fn no_template() -> Error {
-    let message = "This model has no vocabulary or chat template, so no conversation can be measured.";
+    let message = "This model has no vocabulary or chat template, so no chat can be measured.";
     Error::input("model.no_tokenizer", message, "Measure a chat model, such as starter.")
 }
 
 fn too_short(most: usize) -> Error {
-    let message = format!("A question does not fit into {most} tokens.");
+    let message = format!("A message does not fit into {most} tokens.");
     Error::new(ErrorKind::Limit, "request.context_full", message, "Measure a model with a shorter template.")
 }

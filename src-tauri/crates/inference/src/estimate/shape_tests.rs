@@ -84,7 +84,7 @@ fn shape_of(row: &Row) -> Shape {
         context_length: thousands * 1024,
         tied_embeddings,
         more,
-        rope_stretch: None,
+        rope_scaling: None,
         ..base
     }
 }

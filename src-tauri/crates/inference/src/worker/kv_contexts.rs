@@ -381,7 +381,7 @@ impl Contexts {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let tokens = self.kept.iter().map(|kept| model.len(kept.sequence).map_or(0, |n| n as u64)).sum();
         let pools = model.kv_pools().map(|pool| PoolKv {
-            places: count(pool.n_places),
+            places: count(pool.n_slots),
             held: count(pool.n_held),
             shared: count(pool.n_shared),
             touched: count(pool.n_touched),

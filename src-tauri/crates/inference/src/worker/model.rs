@@ -133,7 +133,7 @@ impl LoadedModel {
         let loaded = Model::load(file, &options, &mut progress);
         cards.keep(&placed, loaded.is_ok());
         let mut model = loaded?;
-        model.answers()?;
+        model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt);
         let mut scheduler = Scheduler::new();

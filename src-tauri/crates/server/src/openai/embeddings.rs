@@ -79,7 +79,10 @@ impl EmbeddingsRequest {
         if get("dimensions").is_some() {
             return Err(OpenAiFault {
                 code: Some("unsupported_parameter".into()),
-                ..OpenAiFault::invalid("dimensions", "`dimensions` is not built yet. Leave it out.")
+                ..OpenAiFault::invalid(
+                    "dimensions",
+                    "`dimensions` is not supported. Remove it from the request.",
+                )
             });
         }
         let model = match get("model") {
@@ -111,7 +114,7 @@ fn texts(fields: &Map<String, Value>) -> Result<Vec<String>> {
         Some(_) | None => return Err(wrong()),
     };
     if texts.is_empty() || texts.len() > MAX_INPUTS {
-        let message = format!("`input` has {} texts; it needs one, and {MAX_INPUTS} at most.", texts.len());
+        let message = format!("`input` has {} texts; 1 to {MAX_INPUTS} are allowed.", texts.len());
         return Err(OpenAiFault::invalid("input", message));
     }
     match texts.iter().position(String::is_empty) {

@@ -10,7 +10,7 @@ use crate::cpu::kv::KvStore;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, PAGE_LEN};
 use crate::ops::Kernels;
-use crate::ops::attention::pages::{PageKernels, Queries, SCORE_STRIDE, Weights};
+use crate::ops::attention::page_operands::{PageKernels, PageQueries, SCORE_STRIDE, ValueWeights};
 use crate::ops::attention::{CHUNK, Partial, visible};
 
 /// Most queries in a tile: their scores and sums stay in the L2 cache.
@@ -219,19 +219,14 @@ impl AttentionJob<'_> {
         let n = scratch.queries.len();
         let begin = chunk * CHUNK;
         let n_pages = walk.pages.len();
-        let queries = Queries { n, head_dim: d, x: &scratch.q, q: &scratch.rounded, scales: &scratch.scales };
+        let queries =
+            PageQueries { n, head_dim: d, x: &scratch.q, q: &scratch.rounded, scales: &scratch.scales };
         let mut soon: [&[u8]; PREFETCH_BLOCKS] = std::array::from_fn(|i| walk.block(tile, i));
         for (i, page) in walk.pages.clone().enumerate() {
             let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
             let keys = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
             let scores = &mut scratch.scores[page * PAGE_LEN - begin..];
-            (self.page_kernels(walk.table[page]).scores)(
-                &queries,
-                keys,
-                ahead,
-                &mut scratch.unpacked,
-                scores,
-            );
+            (self.page_kernels(walk.table[page]).score)(&queries, keys, ahead, &mut scratch.unpacked, scores);
         }
         let span = walk.pages.start * PAGE_LEN - begin..walk.pages.end * PAGE_LEN - begin;
         for (i, query) in scratch.queries.iter().enumerate() {
@@ -249,8 +244,8 @@ impl AttentionJob<'_> {
             let slots = start.max(at) - at..end.min(at + PAGE_LEN) - at;
             let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
             let values = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
-            let weights = Weights { n, x: &scratch.scores[at - begin..], slots };
-            (self.page_kernels(walk.table[page]).weigh)(
+            let weights = ValueWeights { n, x: &scratch.scores[at - begin..], slots };
+            (self.page_kernels(walk.table[page]).sum)(
                 &weights,
                 d,
                 values,
