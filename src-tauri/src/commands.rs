@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use app::desktop::deep_links::Asked;
+use app::desktop::deep_links::DeepLink;
 use contract::types::{AppEvent, ErrorInfo, TurnEvent};
 use serde_json::Value;
 use tauri::State;
@@ -73,18 +73,18 @@ pub struct Asks(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    asked: Vec<Asked>,
-    page: Option<Channel<Vec<Asked>>>,
+    asked: Vec<DeepLink>,
+    page: Option<Channel<Vec<DeepLink>>>,
 }
 
 impl Asks {
-    pub fn tell(&self, asked: Vec<Asked>) {
+    pub fn tell(&self, asked: Vec<DeepLink>) {
         let mut waiting = self.lock();
         waiting.asked.extend(asked);
         waiting.hand_over();
     }
 
-    fn listen(&self, page: Channel<Vec<Asked>>) {
+    fn listen(&self, page: Channel<Vec<DeepLink>>) {
         let mut waiting = self.lock();
         waiting.page = Some(page);
         waiting.hand_over();
@@ -235,7 +235,7 @@ pub async fn watch_drops(drops: State<'_, Drops>, channel: Channel<Drop>) -> Res
 /// What the desktop asks for: model files that were opened, links that were followed, also those before the page was
 /// there.
 #[tauri::command]
-pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<Asked>>) -> Result<(), ErrorInfo> {
+pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<DeepLink>>) -> Result<(), ErrorInfo> {
     asks.listen(channel);
     Ok(())
 }

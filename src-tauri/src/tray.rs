@@ -8,7 +8,7 @@ use tauri::menu::{Menu, MenuBuilder, MenuEvent};
 use tauri::tray::TrayIconBuilder;
 use tauri::{AppHandle, Manager, Wry};
 
-use app::desktop::deep_links::Asked;
+use app::desktop::deep_links::DeepLink;
 use contract::types::ErrorInfo;
 
 use crate::commands::Asks;
@@ -118,7 +118,7 @@ fn chosen(app: &AppHandle, event: MenuEvent) {
     match event.id().as_ref() {
         SHOW => window::raise(app),
         NEW_CHAT => {
-            app.state::<Asks>().tell(vec![Asked::NewChat { text: String::new() }]);
+            app.state::<Asks>().tell(vec![DeepLink::NewChat { text: String::new() }]);
             window::raise(app);
         }
         QUIT if closing::waits(app) => window::raise(app),

@@ -13,7 +13,7 @@ use contract::KvAging;
 use contract::NumaPolicy;
 use contract::Result;
 use contract::RopeScaling;
-use contract::limits::Preset;
+use contract::limits::LimitPreset;
 use contract::protocol::{Backend, CardPrecision, Kv, Speculate};
 use inference::supervisor::WorkerPlacement;
 use platform::DATA_DIR_VARIABLE;
@@ -180,7 +180,7 @@ impl Global {
                 speculate: self.speculate.map(Speculate::from),
                 draft_model: self.draft_model.clone(),
                 draft_max: self.draft_max.map(|n| n as usize),
-                preset: self.preset.map(Preset::from),
+                preset: self.preset.map(LimitPreset::from),
                 memory: self.memory,
             },
             log: LogTo::StderrAndFile,

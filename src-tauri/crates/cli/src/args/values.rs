@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use contract::GpuSpread;
 use contract::KvAging;
 use contract::NumaPolicy;
-use contract::limits::Preset;
+use contract::limits::LimitPreset;
 use contract::protocol::{CardPrecision, Kv, Speculate};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,7 +14,7 @@ pub enum PresetArg {
     Bounded,
 }
 
-impl From<PresetArg> for Preset {
+impl From<PresetArg> for LimitPreset {
     fn from(preset: PresetArg) -> Self {
         match preset {
             PresetArg::Bounded => Self::Bounded,

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use contract::protocol::{EmbedAs, Embedded};
+use contract::protocol::{EmbedAs, EmbeddingBatch};
 use serde_json::{Map, Value, json};
 
 use super::blocking;
@@ -123,7 +123,7 @@ fn texts(fields: &Map<String, Value>) -> Result<Vec<String>> {
     }
 }
 
-fn answer(model: &str, embedded: &Embedded, encoding: Encoding) -> Value {
+fn answer(model: &str, embedded: &EmbeddingBatch, encoding: Encoding) -> Value {
     let written = |vector: &[f32]| match encoding {
         Encoding::Float => json!(vector),
         Encoding::Base64 => {
