@@ -142,7 +142,7 @@ fn an_answer_goes_on_and_loses_nothing_on_the_way() {
     session.append(&more.assistant_message, &piece(" time", "")).unwrap();
     drop(session);
     let mut session = folder.session();
-    session.recover().unwrap();
+    session.interrupt_orphaned_answers().unwrap();
     assert_eq!(branch(&session, &first.conversation), ["Tell me", "Once upon a time"]);
     assert_eq!(session.branch(&first.conversation).unwrap().messages[1].row.state, MessageState::Interrupted);
     let log = session.token_logs(&first.assistant_message).unwrap().swap_remove(0);
