@@ -1,4 +1,4 @@
-//! What a refusal or a broken connection means: who can do something about it, and whether to try again.
+//! Failed requests: what a status or a broken connection means, and whether to retry.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::error::{HubError, error_chain};
 use crate::retry::retry_after;
 use crate::url::{HubUrl, host};
 
-/// Longest time that a server may make us wait before we ask again anyway.
+/// Longest `Retry-After` that is honoured.
 const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// An answer that is not the one that was asked for.
+/// A failed request.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestError {
-    /// There was none: it is tried again as soon as there is a network.
+    /// No response. Retried as soon as there is a network.
     Network(HubError),
-    /// The server is busy or broken: it is tried again after that time, or later and later.
+    /// The server is busy or broken. Retried after the given time, or with growing waits.
     Busy(HubError, Option<Duration>),
-    /// It stays so unless somebody does something.
+    /// Retrying does not help.
     Permanent(HubError),
 }
 
 impl RequestError {
-    /// A request that got no answer: nobody wanted it to be sent, or the network is away.
+    /// A request without a response: refused by the gate, or a network failure.
     pub fn from_unanswered(error: HubError) -> Self {
         if error.is_offline() { Self::Permanent(error) } else { Self::Network(error) }
     }
@@ -37,7 +37,7 @@ impl RequestError {
     }
 }
 
-/// A request that got no answer.
+/// A connection that failed.
 pub(crate) fn network_error(host: &str, error: &reqwest::Error) -> HubError {
     let cause = error_chain(&error.without_url_ref());
     let lower = cause.to_lowercase();
@@ -45,13 +45,13 @@ pub(crate) fn network_error(host: &str, error: &reqwest::Error) -> HubError {
         return HubError::new(
             "hub.certificate",
             format!("The connection to {host} can't be trusted: {cause}."),
-            "A proxy or a virus scanner may be reading along: add its certificate to the system's. Check this computer's date, too.",
+            "A proxy or a virus scanner may intercept it: add its certificate to the system's. Also check this computer's date.",
         );
     }
     HubError::new(
         "hub.unreachable",
         format!("{host} can't be reached: {cause}."),
-        "Check the connection. It goes on by itself once the network is back.",
+        "Check the connection. It resumes automatically once the network is back.",
     )
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn stalled_error(url: &Url, stall: Duration) -> HubError {
     )
 }
 
-/// The address may hold a signature that is nobody's business.
+/// Removes the request URL from an error, since it may contain a secret signature.
 trait WithoutUrl {
     fn without_url_ref(&self) -> ErrorText;
 }
@@ -91,7 +91,7 @@ impl WithoutUrl for reqwest::Error {
     }
 }
 
-/// What a status that is no success means. `about`: the repository that was asked for.
+/// Error for an unsuccessful status. `about` is the requested repository.
 pub(crate) fn response_error(
     hub: &HubUrl,
     has_token: bool,
@@ -102,10 +102,10 @@ pub(crate) fn response_error(
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let page = about.map_or_else(|| hub.host(), |repository| hub.page(repository).to_string());
     let name = about.map_or_else(|| hub.host(), ToString::to_string);
-    of_status(response.status(), headers, said("x-error-code"), has_token, &name, &page)
+    status_error(response.status(), headers, said("x-error-code"), has_token, &name, &page)
 }
 
-fn of_status(
+fn status_error(
     status: StatusCode,
     headers: &HeaderMap,
     code: &str,
@@ -128,23 +128,27 @@ fn of_status(
             format!(
                 "Your token was refused for {name}: it has been withdrawn, has expired, or may not read it."
             ),
-            "Make a new token that may read, and put it where the old one is: `nook models token` says where.",
+            "Make a new token with read access and replace the old one: `nook models token` says where it is.",
         )),
         403 => RequestError::Permanent(HubError::new(
             "hub.denied",
-            format!("Access to {name} is denied to the owner of your token."),
+            format!("The owner of your token has no access to {name}."),
             format!("Ask the publisher at {page}, or choose another model."),
         )),
         401 | 404 => RequestError::Permanent(missing(code, has_token, name)),
         429 => RequestError::Busy(
-            HubError::new("hub.busy", "The hub asks us to wait: too many requests.", "It goes on by itself."),
+            HubError::new(
+                "hub.busy",
+                "The hub asks us to wait: too many requests.",
+                "It continues automatically.",
+            ),
             wait(headers),
         ),
         n if n >= 500 || n == 408 => RequestError::Busy(
             HubError::new(
                 "hub.broken",
-                format!("The hub has trouble of its own (status {n})."),
-                "It is tried again by itself.",
+                format!("The hub reports an internal error (status {n})."),
+                "It is tried again automatically.",
             ),
             wait(headers),
         ),
@@ -155,7 +159,7 @@ fn of_status(
 fn no_token(name: &str, page: &str) -> HubError {
     HubError::new(
         "hub.no_token",
-        format!("{name} is only for those who have accepted its licence, and no token says who you are."),
+        format!("{name} requires accepting its licence, and there is no token that identifies you."),
         format!(
             "Accept it at {page}, make a token under your account's settings, and give it: `nook models token --stdin`, HF_TOKEN or `hf auth login`."
         ),
@@ -177,12 +181,12 @@ fn missing(code: &str, has_token: bool, name: &str) -> HubError {
         _ if has_token => HubError::new(
             "hub.not_found",
             format!("There is no {name}, or your token may not see it."),
-            "Check how it is written.",
+            "Check the spelling.",
         ),
         _ => HubError::new(
             "hub.not_found",
             format!("There is no {name}, or it is private."),
-            "Check how it is written. For private ones give a token: `nook models token --stdin`, or HF_TOKEN.",
+            "Check the spelling. Private repositories need a token: `nook models token --stdin`, or HF_TOKEN.",
         ),
     }
 }
@@ -201,7 +205,7 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             let headers = HeaderMap::new();
             let page = "https://hub/a/b";
-            let error = of_status(status, &headers, code, has_token, "a/b", page).into_error();
+            let error = status_error(status, &headers, code, has_token, "a/b", page).into_error();
             assert_eq!(error.code(), expected, "{status} {code} {has_token}");
             assert!(format!("{error} {}", error.remedy()).contains(word), "{error} {}", error.remedy());
         };

@@ -17,6 +17,7 @@ use crate::table::turn::{self, TurnRow};
 use crate::tree;
 
 /// What a new turn answers.
+#[allow(missing_docs)] // fields say what they are
 #[derive(Debug, Clone, Copy)]
 pub enum NewTurn<'a> {
     /// A new message at the end of the active branch, or in a new conversation.

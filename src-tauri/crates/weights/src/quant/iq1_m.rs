@@ -12,6 +12,7 @@ use super::iq_grid::read_u16;
 use super::iq1_s::eight_values;
 use super::{Codec, K_LEN, decode_blocks};
 
+/// Codec of IQ1_M.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 56;

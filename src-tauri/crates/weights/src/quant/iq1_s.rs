@@ -10,6 +10,7 @@
 use super::iq_grid::{read_u16, two_bits};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ1_S.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 50;

@@ -12,6 +12,7 @@
 use super::iq_grid::eight_values;
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ2_S.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 82;

@@ -10,6 +10,7 @@
 use super::iq_grid::{eight_values, read_u16, signs_with_parity};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ2_XS.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 74;

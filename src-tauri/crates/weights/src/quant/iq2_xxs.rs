@@ -9,6 +9,7 @@
 use super::iq_grid::{eight_values, read_u32, signs_with_parity};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ2_XXS.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 66;

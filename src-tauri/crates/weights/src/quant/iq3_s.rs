@@ -12,6 +12,7 @@
 use super::iq_grid::{signed, three_bits};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ3_S.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 110;

@@ -10,6 +10,7 @@
 use super::iq_grid::{read_u32, signed, signs_with_parity, three_bits};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ3_XXS.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 98;

@@ -9,6 +9,7 @@
 use super::search::{QuantGrid, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of IQ4_NL.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;

@@ -9,6 +9,7 @@
 use super::mxfp4::CODES;
 use super::{Codec, decode_blocks};
 
+/// Codec of NVFP4.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const LEN: usize = 64;

@@ -7,6 +7,7 @@
 
 use super::{Codec, decode_blocks, read_f16};
 
+/// Codec of Q1_0.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const LEN: usize = 128;

@@ -11,6 +11,7 @@
 use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q2_K.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 84;

@@ -15,6 +15,7 @@ use super::search::inverse_of;
 use super::tq2_0::{fit_factor, trit};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of TQ1_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 54;

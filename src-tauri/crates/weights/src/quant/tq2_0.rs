@@ -10,6 +10,7 @@ use super::q2_k::place;
 use super::search::inverse_of;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of TQ2_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 66;
